@@ -1,5 +1,5 @@
-/* Host arrays: making, freeing, taking over a file's memory, byte order; and excerpts for messages.
- * Must not know any file format. Read next: file.c. */
+/* Arrays in host memory: makes and frees them, takes over the memory of a file, converts byte order. Also
+ * makes excerpts of texts for messages. Must not know: any file format. Read next: file.c. */
 #include "base/text.h"
 #include "data/parse.h"
 
@@ -56,7 +56,8 @@ bool weft__host_is_big_endian(void) {
     return first == 0;
 }
 
-/* Plain loops over memcpy'd integers: compilers turn them into vector shuffles. */
+/* The swaps are plain loops over integers copied by memcpy. Compilers turn these loops into vector
+ * shuffles. */
 static void swap16(uint8_t *p, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint16_t v;
@@ -91,14 +92,15 @@ static void swap64(uint8_t *p, size_t count) {
 void weft__to_host_order(weft_dtype dtype, void *data, size_t bytes, bool big_endian) {
     if (big_endian == weft__host_is_big_endian()) return;
     size_t width = weft_dtype_size(dtype);
-    if (dtype == WEFT_C64 || dtype == WEFT_C128) width /= 2; /* each part is swapped on its own */
+    /* real and imaginary part are swapped separately */
+    if (dtype == WEFT_C64 || dtype == WEFT_C128) width /= 2;
     if (width == 2) swap16(data, bytes / 2);
     if (width == 4) swap32(data, bytes / 4);
     if (width == 8) swap64(data, bytes / 8);
 }
 
 const char *weft__excerpt(char out[WEFT__EXCERPT], const void *text, size_t size) {
-    const size_t room = WEFT__EXCERPT - 6; /* two quotes, "..." and the end */
+    const size_t room = WEFT__EXCERPT - 6; /* two quotes, "..." and the final 0 */
     const bool cut =
         weft__printable(out + 1, room + 1, text, size <= room ? size : room, "") > room || size > room;
     size_t n = 1 + strlen(out + 1);

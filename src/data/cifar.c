@@ -1,6 +1,9 @@
-/* The binary batches of CIFAR-10 (A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images",
- * 2009): records of a label and 32 x 32 pixels, all red ones row by row, then green, then blue. There is no
- * header. Must not know where the bytes come from. Read next: idx.c. */
+/* Reads the binary batches of CIFAR-10 (A. Krizhevsky, "Learning Multiple Layers of Features from Tiny
+ * Images", 2009). A file has no header. It is a sequence of records of 3073 bytes:
+ *
+ *     label (1 byte) | red (32 x 32) | green (32 x 32) | blue (32 x 32)
+ *
+ * Each colour is stored row by row. Must not know: where the bytes come from. Read next: idx.c. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* Tables from csv, by libcsv in strict mode. The file is given to it line by line, so that every cell's
- * line is known; the first row decides the columns (csv_columns.c), every later cell goes straight to its
- * place. Must not know where the bytes come from. Read next: csv_columns.c. */
+/* Reads tables from csv files with libcsv in strict mode. The file is given to libcsv line by line, so that
+ * messages can name the line of each cell. The first row decides the columns (csv_columns.c). Every later
+ * cell is written straight to its place in the result. Must not know: where the bytes come from. Read next:
+ * csv_columns.c. */
 #include "data/csv.h"
 
 #include <csv.h>
@@ -8,36 +9,36 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROW_MAX ((size_t)1 << 20) /* bytes of a row, quoted line ends included */
+#define ROW_MAX ((size_t)1 << 20) /* bytes of a row, including line ends within quotes */
 
 typedef struct reader {
     weft_context *ctx;
     const char *file;
     const weft_csv_options *options;
-    weft_status status;  /* the first failure: callbacks cannot stop libcsv, so they do nothing after it */
-    size_t line;         /* being read, from 1 */
-    size_t row_line;     /* where the row being read starts */
-    size_t blank_line;   /* a blank line seen, or 0: nothing may follow it */
-    size_t row_bytes;    /* of the row being read */
+    weft_status status;  /* the first failure; callbacks cannot stop libcsv, so they do nothing after it */
+    size_t line;         /* current line, from 1 */
+    size_t row_line;     /* first line of the current row */
+    size_t blank_line;   /* first blank line seen, or 0; only blank lines may follow */
+    size_t row_bytes;    /* bytes of the current row so far */
     bool row_ended;      /* the last line ended a row */
-    size_t cell;         /* cells of this row so far */
+    size_t cell;         /* number of cells of this row so far */
     csv_columns columns; /* .count is 0 until the first row is complete */
     size_t header_line;  /* 0 without a header */
-    bool classes;        /* the target is class labels */
+    bool classes;        /* the target is a class label, not a number */
     bool target_decided;
-    char *first; /* cells of the first row, each ended by 0 */
+    char *first; /* cells of the first row, each followed by 0 */
     size_t first_size, first_capacity;
-    size_t rows;         /* complete ones */
-    float *features;     /* (rows + the one being read, columns.features) */
+    size_t rows;         /* complete rows */
+    float *features;     /* (rows + the current one, columns.features) */
     size_t feature_rows; /* capacity */
-    uint32_t *target;    /* (rows + 1): the bits of an f32, or a label's number */
+    uint32_t *target;    /* (rows + 1): the bits of an f32, or the number of a label */
     size_t target_rows;  /* capacity */
     weft__labels labels;
 } reader;
 
 /* ---- messages ---- */
 
-/* "f.csv: line 3 (row 2), column 4 ("bmi"): expected a number, found "x"". */
+/* Fails with, for example, `f.csv: line 3 (row 2), column 4 ("bmi"): expected a number, found "x"`. */
 static void fail_cell(reader *r, size_t column, const char *what, const char *text, size_t size) {
     char shown[WEFT__EXCERPT], name[WEFT__EXCERPT] = "", found[WEFT__EXCERPT + 16] = "";
     if (column < r->columns.count) {
@@ -48,11 +49,12 @@ static void fail_cell(reader *r, size_t column, const char *what, const char *te
                            r->line, r->rows + 1, column + 1, name, what, found);
 }
 
+/* Sets the failure "out of memory". */
 static void fail_oom(reader *r, size_t bytes) { r->status = weft__fail_oom(r->ctx, bytes, r->file); }
 
 /* ---- cells of data rows ---- */
 
-/* An f32, or a failure that names the cell. */
+/* Reads an f32. On failure the message names the cell. */
 static float read_number(reader *r, size_t column, const char *text, size_t size) {
     float value = 0;
     switch (weft__parse_f32(text, size, &value)) {
@@ -129,7 +131,7 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
 
 static void read_cell(reader *r, const char *text, size_t size) {
     size_t column = r->cell++;
-    if (column >= r->columns.count) return; /* the row's end will tell how many there were */
+    if (column >= r->columns.count) return; /* end_row reports the wrong number of cells */
     ptrdiff_t slot = r->columns.slot[column];
     if (slot == CSV_UNUSED) return;
     if (slot == CSV_TARGET) {
@@ -187,6 +189,7 @@ static void keep_first(reader *r, const char *text, size_t size) {
     r->cell++;
 }
 
+/* Decides whether the first row is a header: in AUTO mode it is one if no cell is a number or empty. */
 static bool first_is_header(const reader *r) {
     if (r->options->header != WEFT_CSV_HEADER_AUTO) return r->options->header == WEFT_CSV_HEADER_YES;
     const char *text = r->first;
@@ -197,7 +200,7 @@ static bool first_is_header(const reader *r) {
     return true;
 }
 
-/* The cells of the first row as an array of strings, in one block. */
+/* Returns the cells of the first row as an array of strings in one block. The caller frees the block. */
 static char **first_as_names(reader *r) {
     char **names = weft__alloc(r->ctx, r->cell * sizeof(char *) + r->first_size);
     if (names == NULL) return NULL;
@@ -207,6 +210,8 @@ static char **first_as_names(reader *r) {
     return names;
 }
 
+/* Ends the first row. A header only names the columns. Otherwise the row is data, so its cells are read again
+ * now that the columns are known. */
 static void end_first_row(reader *r) {
     bool header = first_is_header(r);
     size_t count = r->cell;
@@ -266,7 +271,7 @@ static bool is_blank(const reader *r, const char *line, size_t size) {
     return true;
 }
 
-/* Gives one line, its end included, to libcsv. */
+/* Gives one line, including its line end, to libcsv. */
 static weft_status read_line(reader *r, struct csv_parser *p, const char *line, size_t size) {
     r->line++;
     if (r->row_ended) {
@@ -328,7 +333,8 @@ static weft_status read_text(reader *r, const char *text, size_t size) {
 
 /* ---- the result ---- */
 
-/* A class label that is an id: an integer from 0 to 2^31 - 2, without sign or leading zeros. */
+/* Tells whether a class label is itself a class id: an integer from 0 to 2^31 - 2, without sign or leading
+ * zeros. */
 static bool label_is_id(const char *text, int32_t *id) {
     int64_t value = 0;
     size_t n = 0;
@@ -338,8 +344,9 @@ static bool label_is_id(const char *text, int32_t *id) {
     return true;
 }
 
-/* The id of each label, by its number: as the options give them, as the labels say themselves, or by order.
- */
+/* Finds the id of each label. ids[number] is the id of the label with that number. Given classes have the ids
+ * of their order in the options. If all labels are integers, each label is its own id. Otherwise the ids
+ * follow the sorted order of the labels. */
 static weft_status assign_ids(reader *r, int32_t *ids, weft_table *out) {
     const weft__labels *l = &r->labels;
     bool all_ids = r->options->classes == NULL;
@@ -408,7 +415,7 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
     *table = (weft_table){0};
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 
 static weft_status check_options(reader *r, const weft_csv_options *o) {
     unsigned char d = (unsigned char)o->delimiter;
@@ -439,7 +446,7 @@ static weft_status check_options(reader *r, const weft_csv_options *o) {
     return WEFT_OK;
 }
 
-/* What is not text in UTF-8 gets its own message; a mark of UTF-8 is passed. */
+/* Refuses text in UTF-16 with its own message. *start becomes the offset after a UTF-8 byte order mark. */
 static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size_t *start) {
     *start = size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {

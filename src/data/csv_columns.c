@@ -1,12 +1,13 @@
-/* Which column of a csv file is a feature, which the target: from the names in its first line (or the numbers
- * 1, 2, ... where it names none) and the options. Must not know cells. Read next: csv.c. */
+/* Decides which columns of a csv file are features and which one is the target. The decision uses the options
+ * and the names in the first line. Columns without names are named 1, 2, ... Must not know: cells. Read next:
+ * csv.c. */
 #include "data/csv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The names of the columns for a message: `"a", "b", "c", ...`. */
+/* Writes the names of the columns for a message: `"a", "b", "c", ...`. Returns out. */
 static const char *list_names(const csv_columns *c, char *out, size_t size) {
     size_t n = 0;
     out[0] = 0;
@@ -22,7 +23,7 @@ static const char *list_names(const csv_columns *c, char *out, size_t size) {
     return out;
 }
 
-/* The one column of that name. */
+/* Finds the only column of that name. No such column and two of them are errors. */
 static weft_status find(weft_context *ctx, const char *file, const csv_columns *c, const char *name,
                         size_t *at) {
     char shown[WEFT__EXCERPT], names[320];
@@ -42,6 +43,8 @@ static weft_status find(weft_context *ctx, const char *file, const csv_columns *
                       weft__excerpt(shown, name, strlen(name)), list_names(c, names, sizeof names));
 }
 
+/* Chooses the target by its name or its number. Numbers count from 1, or from the end if they are
+ * negative. */
 static weft_status choose_target(weft_context *ctx, const char *file, csv_columns *c,
                                  const weft_csv_options *o) {
     c->target = c->count;
@@ -60,7 +63,7 @@ static weft_status choose_target(weft_context *ctx, const char *file, csv_column
     return WEFT_OK;
 }
 
-/* Gives each wanted column its place in a row of the result. */
+/* Gives each wanted column its index among the features. */
 static weft_status choose_features(weft_context *ctx, const char *file, csv_columns *c,
                                    const weft_csv_options *o) {
     if (o->columns == NULL) {
@@ -95,7 +98,7 @@ weft_status weft__csv_choose(weft_context *ctx, const char *file, char **names, 
 }
 
 char **weft__csv_numbered(weft_context *ctx, size_t count) {
-    const size_t width = 21; /* of a size_t in decimal */
+    const size_t width = 21; /* bytes of a size_t in decimal, with its NUL */
     if (count > (size_t)PTRDIFF_MAX / (width + sizeof(char *))) return NULL;
     char **names = weft__alloc(ctx, count * (width + sizeof(char *)));
     if (names == NULL) return NULL;

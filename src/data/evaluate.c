@@ -1,5 +1,6 @@
-/* weft_evaluate and weft_evaluate_all: what a module makes of all that a loader holds.
- * Must not know: optimizers, files. Read next: fit.c; metrics.c for what is made of predictions. */
+/* weft_evaluate and weft_evaluate_all: run a module over all samples of a loader, and return loss, accuracy
+ * or predictions. Must not know: optimizers, files. Read next: fit.c, and metrics.c for scores of
+ * predictions. */
 #include <math.h>
 #include <string.h>
 
@@ -13,13 +14,13 @@
 typedef struct evaluation {
     weft_loss_kind kind;
     bool wants_right;
-    weft__pending pending; /* of each batch its loss, and where wanted how many answers are right */
+    weft__pending pending; /* per batch: its loss and, if wanted, its number of right answers */
     double loss, right, count;
-    weft_array *predictions, *targets; /* what is wanted of each sample; NULL: nothing */
-    int64_t rows;                      /* of them, filled so far */
+    weft_array *predictions, *targets; /* results of each sample; NULL if not wanted */
+    int64_t rows;                      /* rows of these arrays filled so far */
 } evaluation;
 
-/* Of predictions, which may be a part of them, and what belongs to them. */
+/* Sums over predictions, or over a part of them. `right` is NULL if not wanted. */
 typedef struct sums {
     weft_tensor *loss, *right;
 } sums;
@@ -28,7 +29,7 @@ static weft_tensor *plus(weft_tensor *so_far, weft_tensor *more) {
     return so_far ? weft_add(so_far, more) : more;
 }
 
-/* 1 where an answer is right, else 0; of several answers of a sample their mean. */
+/* Returns 1 for each right answer and 0 for each wrong one. A sample with several answers gets their mean. */
 static weft_tensor *hits_of(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
     if (kind == WEFT_LOSS_CROSS_ENTROPY) {
         weft_tensor *best = weft_argmax(prediction, -1, false);
@@ -43,6 +44,7 @@ static weft_tensor *hits_of(weft_loss_kind kind, weft_tensor *prediction, weft_t
     return hits;
 }
 
+/* Adds the losses and right answers of some rows to the sums. `mask` is NULL without padding. */
 static void add_sums(const evaluation *e, weft_tensor *prediction, weft_tensor *target, weft_tensor *mask,
                      sums *to) {
     weft_tensor *each = weft__loss_each(&(weft__loss){.kind = e->kind}, prediction, target);
@@ -54,7 +56,7 @@ static void add_sums(const evaluation *e, weft_tensor *prediction, weft_tensor *
     to->right = plus(to->right, weft_sum(hits, WEFT_ALL_AXES, false));
 }
 
-/* Logits that are made in parts. */
+/* Adds the sums of a large logits tensor part by part, so that the logits are never in memory as a whole. */
 static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, const weft_batch *batch,
                       sums *to) {
     const int64_t rows = weft_numel(batch->y), step = weft__ceil_div(rows, parts);
@@ -70,8 +72,8 @@ static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, c
     }
 }
 
-/* The first `count` rows of an evaluated tensor become rows of an array, which is made by the first of them.
- */
+/* Copies the first `count` rows of an evaluated tensor into the array. The first batch allocates the array
+ * for all samples. */
 static weft_status take_rows(const evaluation *e, weft_tensor *t, int64_t count, int64_t samples,
                              weft_array *array) {
     int64_t shape[WEFT_MAX_RANK];
@@ -98,7 +100,7 @@ static weft_status take_samples(evaluation *e, weft_tensor *prediction, weft_ten
     return WEFT_OK;
 }
 
-/* Sums of losses and of right answers over one batch. */
+/* Adds one batch: the sums of its losses and of its right answers, and its predictions if they are wanted. */
 static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *loader, uint64_t position) {
     weft_batch batch;
     WEFT_TRY(weft_loader_get(loader, position, &batch));
@@ -149,7 +151,7 @@ static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *load
     return add_up(e);
 }
 
-/* In evaluation mode, which is put back. */
+/* Evaluates in evaluation mode. The previous mode is restored. */
 static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, double *loss) {
     const bool was_training = weft_is_training(m);
     WEFT_TRY(weft_module_status(m));

@@ -1,5 +1,4 @@
-/* Whole files: read by descriptor, with the size that fstat tells, and unpacked where packed. Must not know
- * any format. Read next: gzip.c. */
+/* Reads whole files into memory and unpacks gzip files. Must not know: any format. Read next: gzip.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/parse.h"
 
@@ -11,7 +10,7 @@
 
 #include "io/publish.h" /* the texts of errno */
 
-#define TRANSFER_MAX ((size_t)1 << 30) /* bytes asked of one read; Linux moves no more than 2^31 */
+#define TRANSFER_MAX ((size_t)1 << 30) /* bytes of one read; Linux moves at most 2^31 */
 
 weft_status weft__bytes_new(weft_context *ctx, size_t size, const char *name, weft_bytes *out) {
     *out = (weft_bytes){0};
@@ -29,7 +28,7 @@ void weft_bytes_free(weft_context *ctx, weft_bytes *bytes) {
     *bytes = (weft_bytes){0};
 }
 
-/* Reads the first `size` bytes, which fstat has promised. */
+/* Reads the first `size` bytes. fstat promised that many, so fewer are an error. */
 static weft_status read_exactly(weft_context *ctx, int fd, const char *path, uint8_t *data, size_t size) {
     size_t done = 0;
     while (done < size) {
@@ -53,6 +52,7 @@ static weft_status read_exactly(weft_context *ctx, int fd, const char *path, uin
     return WEFT_OK;
 }
 
+/* Fails if the file has more bytes than fstat said. */
 static weft_status refuse_growth(weft_context *ctx, int fd, const char *path, size_t size) {
     uint8_t extra;
     ssize_t got;
@@ -66,7 +66,7 @@ static weft_status refuse_growth(weft_context *ctx, int fd, const char *path, si
     return WEFT_OK;
 }
 
-/* The size of an open regular file. */
+/* Returns the size of an open regular file. */
 static weft_status file_size(weft_context *ctx, int fd, const char *path, size_t *size) {
     struct stat st;
     if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "tell the size of", path, errno);
@@ -83,7 +83,8 @@ static weft_status file_size(weft_context *ctx, int fd, const char *path, size_t
     return WEFT_OK;
 }
 
-/* Reads what lies in the file, packed or not. The limit is for plain files: a packed one has its own. */
+/* Reads the bytes of the file without unpacking them. `max_bytes` limits plain files only: packed files have
+ * their own limit. */
 static weft_status read_raw(weft_context *ctx, int fd, const char *path, size_t max_bytes, weft_bytes *out) {
     size_t size = 0;
     uint8_t head[2];
@@ -107,12 +108,13 @@ weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_
                             weft_bytes *out) {
     *out = (weft_bytes){0};
     int fd;
-    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe must not hold us up */
+    /* O_NONBLOCK: a pipe must not block us */
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
     weft_bytes raw = {0};
     weft_status status = read_raw(ctx, fd, path, max_bytes, &raw);
-    close(fd); /* only read from: nothing can be lost here */
+    close(fd); /* opened for reading, so close cannot lose data */
     if (status != WEFT_OK) return status;
     if (!weft__is_gzip(raw.data, raw.size)) {
         *out = raw;

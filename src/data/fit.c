@@ -1,6 +1,6 @@
-/* weft_fit: the loop over batches, steps and epochs.
- * Built on the public headers alone but for the names of samples in messages.
- * Must not know: files, terminals. Read next: train/run/loop.c, which drives it for the command. */
+/* weft_fit: the loop over batches, steps and epochs. The file uses only public headers, except to name
+ * samples in messages. Must not know: files, terminals. Read next: train/run/loop.c, which calls weft_fit for
+ * the command. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,37 +20,37 @@ static double now(void) {
 
 /* ---- training ---- */
 
-/* Who computes batches: the call's model, or a replica. */
+/* Computes batches on one device: the model of the call, or a replica. */
 typedef struct worker {
     weft_context *ctx;
     weft_module *m;
     weft_optimizer *opt;
     weft_loader *loader;
-    weft_tensor *weights;  /* of classes, kept; NULL: all count the same */
-    weft__pending pending; /* the losses of its batches that nobody has looked at yet, */
-    double *losses;        /* after those of a step that is not complete */
+    weft_tensor *weights;  /* class weights, kept; NULL: all classes count the same */
+    weft__pending pending; /* losses of its batches that were not read yet; they follow `losses` */
+    double *losses;        /* losses that were read, of steps that are not complete yet */
     size_t n_losses, capacity;
 } worker;
 
 typedef struct weft__fit {
-    weft_context *ctx; /* the first worker's, as is all that is not of one */
+    weft_context *ctx; /* context of the first worker, used for all that belongs to no worker */
     weft_module *m;
     weft_optimizer *opt;
     weft_loader *loader;
     const weft_fit_options *options;
     weft_history *history;
     worker *workers;
-    weft_optimizer **optimizers; /* theirs */
+    weft_optimizer **optimizers; /* the optimizers of all workers */
     size_t n_workers;
-    uint64_t accumulate; /* batches of a step, */
-    uint64_t share;      /* and of it of a worker's, which follow each other */
-    bool assigns;        /* forward passes change buffers: running statistics, states */
+    uint64_t accumulate; /* batches of one step */
+    uint64_t share;      /* batches of one step that one worker computes, in a row */
+    bool assigns;        /* forward passes change buffers such as running statistics */
     bool planned;
-    uint64_t seen;       /* steps whose losses were looked at */
-    double loss;         /* of the last of them */
-    double epoch_sum;    /* of the losses of its epoch's steps */
-    uint64_t epoch_done; /* so many */
-    bool epoch_over;     /* and it was the last of them */
+    uint64_t seen;       /* steps whose losses were read */
+    double loss;         /* loss of the last of these steps */
+    double epoch_sum;    /* sum of the losses of its epoch's steps */
+    uint64_t epoch_done; /* number of losses in this sum */
+    bool epoch_over;     /* the last of these steps ended its epoch */
 } fit;
 
 uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
@@ -58,7 +58,7 @@ uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
     return (batches + of - 1) / of;
 }
 
-/* Names what was in the step whose loss is no number. */
+/* Reports a loss that is not finite. The message names the samples of the step. */
 static weft_status diverged(const fit *f, uint64_t step, double loss) {
     char samples[128] = "", later[64] = "";
     const weft_loader *loader = f->loader;
@@ -105,7 +105,7 @@ static weft_status read_losses(worker *w) {
     return WEFT_OK;
 }
 
-/* Looks at the losses of all batches so far, which waits for the devices. */
+/* Reads the losses of all batches so far. This waits for the devices. */
 static weft_status look(fit *f) {
     uint64_t steps = UINT64_MAX;
     for (size_t i = 0; i < f->n_workers; i++) {
@@ -159,13 +159,14 @@ static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *predicti
     return batch->mask ? weft__masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);
 }
 
-/* Gradients of batch k of a step; where one worker does them all, the last one changes the parameters. */
+/* Adds the gradients of micro-batch k of a step. With a single worker, the last micro-batch also updates the
+ * parameters. */
 static weft_status learn(const fit *f, const worker *w, weft_tensor *loss, uint64_t k) {
     return f->n_workers > 1 ? weft_optimizer_add(w->opt, loss)
                             : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->accumulate);
 }
 
-/* Batch k of a step, forward and backward. */
+/* Runs micro-batch k of a step, forward and backward. */
 static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_state *state) {
     weft_batch batch;
     double started = now();
@@ -187,15 +188,16 @@ static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_s
     return status;
 }
 
-/* A stop may give a step up before its last batch: of gradients that are still being added nothing is kept.
- * What was assigned on the way would be, and replicas would drift apart: then the step is completed. */
+/* Decides whether a stop may abandon the step after k micro-batches. Usually it may: gradients that are still
+ * being accumulated are dropped. But buffers that forward passes changed would keep their values, and
+ * replicas would differ. In these cases the step is completed. */
 static weft_status may_leave(const fit *f, uint64_t k) {
     if (k > 0 && (f->assigns || f->n_workers > 1))
         for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = true;
     return weft__go_on(f->ctx);
 }
 
-/* Each worker has its share of the batches under way before the first is waited for. */
+/* Runs all micro-batches of a step. Every worker starts its micro-batch before any worker is waited for. */
 static weft_status parts(fit *f, uint64_t step, weft_fit_state *state) {
     for (uint64_t k = 0; k < f->share; k++)
         for (size_t i = 0; i < f->n_workers; i++) {
@@ -245,7 +247,7 @@ static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
     return state.epoch_ends || step + 1 == steps || *stop ? end_epoch(f, &state, stop) : WEFT_OK;
 }
 
-/* The step at which training ends, and whether there is anything to do. */
+/* Computes the step at which training ends, and checks that there is something to learn. */
 static weft_status count_steps(const fit *f, uint64_t *steps) {
     const weft_fit_options *o = f->options;
     *steps = o->steps;
@@ -263,7 +265,7 @@ static weft_status count_steps(const fit *f, uint64_t *steps) {
     return WEFT_OK;
 }
 
-/* The weights of classes, where there are any, lie on each device. */
+/* Copies the class weights, if there are any, to the device of a worker. */
 static weft_status add_weights(const fit *f, worker *w) {
     const weft_fit_options *o = f->options;
     const bool known =
@@ -304,7 +306,7 @@ static weft_status add_workers(fit *f) {
     if (o->n_replicas > 0 && !o->replicas)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: options.replicas is NULL, but there are %zu",
                           o->n_replicas);
-    const size_t n = o->n_replicas + 1; /* 0: more than there can be */
+    const size_t n = o->n_replicas + 1; /* 0: the sum overflowed */
     if (n == 0 || f->accumulate % n)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
                           "fit: the %llu batches of a step cannot be shared among %zu devices alike",
@@ -345,7 +347,7 @@ static weft_status train(fit *f, bool *stop) {
     for (uint64_t step = f->seen; step < steps && !*stop && status == WEFT_OK; step++)
         status = one_step(f, step, steps, stop);
     if (status != WEFT_OK && status != WEFT_ERR_STOPPED) return status;
-    WEFT_TRY(look(f)); /* where it was stopped, too: a loss that is no number is the worse news */
+    WEFT_TRY(look(f)); /* also after a stop: a loss that is not finite is the more important error */
     return status;
 }
 

@@ -1,29 +1,33 @@
-/* Gunzip in memory (RFC 1952): every member of the stream, one inflate pass at zlib's speed, output capped:
- * by the caller's limit, or by what has been unpacked so far, so that a bomb ends early. Truncated streams
- * and bytes after the last member are refused. Must not know what is packed: a format's header tells the size
- * through weft__declared_fn. Read next: idx.c. */
+/* Unpacks gzip in memory (RFC 1952): every member of the stream, in one pass. Truncated streams and bytes
+ * after the last member are refused.
+ *
+ * The output is limited, so that a decompression bomb ends early. The limit is the caller's, or a ratio to
+ * the packed bytes read so far.
+ *
+ * Must not know: what is packed. A format tells the size from its header by weft__declared_fn. Read next:
+ * idx.c. */
 #include "data/parse.h"
 
 #include <string.h>
 #include <zlib.h>
 
-#define DEFLATE_RATIO_MAX 1032 /* deflate cannot pack tighter: zlib's "technical details" page */
+#define DEFLATE_RATIO_MAX 1032 /* the highest ratio of deflate, from zlib's page "technical details" */
 #define RATIO_MOST        32   /* far above real text and numbers, far below a bomb */
-#define FREE_BYTES        ((uint64_t)64 << 20) /* small files may pack tighter */
+#define FREE_BYTES        ((uint64_t)64 << 20) /* small files may have a higher ratio */
 #define CHUNK_MAX         ((size_t)1 << 30)    /* zlib counts in unsigned int */
-#define CHUNK_PACED       ((size_t)1 << 20)    /* unpacked between two looks at the ratio */
+#define CHUNK_PACED       ((size_t)1 << 20)    /* bytes unpacked between two checks of the ratio */
 
 typedef struct gunzip {
     weft_context *ctx;
     const char *name;
     const uint8_t *in;
     size_t in_size, in_done;
-    uint8_t *out; /* capacity bytes; the first out_done are filled */
+    uint8_t *out; /* `capacity` bytes, of which the first out_done are filled */
     size_t capacity, out_done;
-    size_t limit;        /* more than this is refused */
-    bool declared;       /* the limit comes from the format's header */
-    bool paced;          /* nor may it run ahead of what it is packed in */
-    bool stop_when_full; /* only the head is wanted: a full buffer is success */
+    size_t limit;        /* more bytes than this are refused */
+    bool declared;       /* the limit comes from the header of the format */
+    bool paced;          /* the ratio to the packed bytes is limited too */
+    bool stop_when_full; /* only the head is wanted, so a full buffer is success */
 } gunzip;
 
 bool weft__is_gzip(const void *bytes, size_t size) {
@@ -39,7 +43,7 @@ static voidpf zlib_alloc(voidpf ctx, uInt items, uInt size) {
 
 static void zlib_free(voidpf ctx, voidpf p) { weft__free(ctx, p); }
 
-/* How much so many packed bytes may become where nobody set a limit. */
+/* Returns how many bytes `packed` bytes may become if the caller set no limit. */
 static uint64_t allowance(size_t packed) { return FREE_BYTES + (uint64_t)packed * RATIO_MOST; }
 
 static bool too_large(const gunzip *g) {
@@ -68,7 +72,7 @@ static weft_status fail_too_large(const gunzip *g) {
         g->name, g->in_size, g->limit);
 }
 
-/* Doubles the buffer, up to one byte past the limit (that byte shows that the limit is passed). */
+/* Doubles the buffer, up to one byte past the limit. That byte shows that the limit was exceeded. */
 static weft_status grow(gunzip *g) {
     size_t wanted = g->capacity > g->limit / 2 ? g->limit + 1 : g->capacity * 2;
     uint8_t *out = weft__alloc_aligned(g->ctx, wanted + 1);
@@ -91,13 +95,13 @@ static weft_status fail_inflate(const gunzip *g, int code, const char *message) 
                       g->in_done, message != NULL ? message : "a dictionary is asked for");
 }
 
-/* One call of inflate on as much as can be given; moves in_done and out_done. */
+/* Calls inflate once, with as many bytes as it takes. Advances in_done and out_done. */
 static int step(gunzip *g, z_stream *z) {
     size_t in = g->in_size - g->in_done, out = g->capacity - g->out_done;
     if (in > CHUNK_MAX) in = CHUNK_MAX;
     if (out > CHUNK_MAX) out = CHUNK_MAX;
     if (g->paced && out > CHUNK_PACED) out = CHUNK_PACED;
-    z->next_in = (z_const Bytef *)(uintptr_t)(g->in + g->in_done); /* zlib only reads it */
+    z->next_in = (z_const Bytef *)(uintptr_t)(g->in + g->in_done); /* zlib does not write to its input */
     z->avail_in = (uInt)in;
     z->next_out = g->out + g->out_done;
     z->avail_out = (uInt)out;
@@ -107,7 +111,7 @@ static int step(gunzip *g, z_stream *z) {
     return code;
 }
 
-/* Unpacks member after member until the input ends exactly with one. */
+/* Unpacks member after member, until the input ends at the end of a member. */
 static weft_status unpack(gunzip *g, z_stream *z) {
     for (;;) {
         if (g->out_done == g->capacity) {
@@ -138,7 +142,7 @@ static weft_status run(gunzip *g) {
     return status;
 }
 
-/* Unpacks the head alone and lets the format say how long the whole must be. */
+/* Unpacks only the head, and lets the format compute the size of the whole file. */
 static weft_status declared_size(const gunzip *g, weft__declared_fn declared, uint64_t *total) {
     gunzip head = *g;
     head.stop_when_full = true;
@@ -151,8 +155,8 @@ static weft_status declared_size(const gunzip *g, weft__declared_fn declared, ui
     return status;
 }
 
-/* Sets the limit and the first capacity. The size in the stream's last four bytes (modulo 2^32, and of the
- * last member only) is a hint: when it is right, which is the rule, the buffer never grows. */
+/* Sets the limit and the initial capacity. The last four bytes of the stream give the size of the last member
+ * modulo 2^32. This size is only a hint. Usually it is right, and then the buffer never grows. */
 static weft_status choose_sizes(gunzip *g, weft__declared_fn declared, size_t max_bytes) {
     uint64_t possible = (uint64_t)g->in_size * DEFLATE_RATIO_MAX;
     uint64_t limit = max_bytes != 0 ? max_bytes : allowance(g->in_size);

@@ -1,6 +1,9 @@
-/* The idx format of MNIST (Y. LeCun, "The MNIST database"): two zero bytes, a type byte, the rank, each
- * dimension as a big-endian u32, then the elements, big-endian. Nothing may follow. Must not know where the
- * bytes come from. Read next: npy.c. */
+/* Reads the idx format of MNIST (Y. LeCun, "The MNIST database"). All numbers are big-endian, and nothing may
+ * follow the elements:
+ *
+ *     0 | 0 | type (1 byte) | rank (1 byte) | dimensions (u32 each) | elements
+ *
+ * Must not know: where the bytes come from. Read next: npy.c. */
 #include "data/parse.h"
 
 #include <inttypes.h>
@@ -10,7 +13,7 @@ typedef struct idx_header {
     weft_dtype dtype;
     int rank;
     int64_t shape[WEFT_ARRAY_MAX_RANK];
-    size_t size;  /* of the header in bytes: where the elements start */
+    size_t size;  /* bytes of the header: where the elements start */
     int64_t body; /* bytes of the elements */
 } idx_header;
 
@@ -81,7 +84,7 @@ weft_status weft__idx_declared(weft_context *ctx, const uint8_t *head, size_t he
     return WEFT_OK;
 }
 
-/* Consumes bytes on success. */
+/* Makes an array from the bytes of a file. On success the array takes over their memory. */
 static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
     idx_header h = {0};
     WEFT_TRY(read_header(ctx, bytes->data, bytes->size, name, &h));

@@ -1,5 +1,5 @@
-/* PNG by libpng, JPEG by libjpeg-turbo: bytes of a file into pixels. What is declared is checked before
- * memory is taken for it. Must not know: where the bytes come from. Read next: image_fit.c. */
+/* Decodes image files into pixels: PNG with libpng, JPEG with libjpeg-turbo. The declared size is checked
+ * before memory is allocated. Must not know: where the bytes come from. Read next: image_fit.c. */
 #include "data/image_file.h"
 
 #include <string.h>
@@ -7,9 +7,9 @@
 #include <png.h>
 #include <turbojpeg.h>
 
-#define PIXELS_MAX ((int64_t)1 << 28) /* of a image: 16,384 x 16,384 */
+#define PIXELS_MAX ((int64_t)1 << 28) /* pixels of an image: 16,384 x 16,384 */
 
-/* Takes memory for the pixels that a file declares. */
+/* Allocates the pixels of an image, after checking the size that the file declares. */
 static weft_status image_new(weft_context *ctx, const char *name, int64_t rows, int64_t columns,
                              int64_t channels, weft__image *out) {
     *out = (weft__image){.rows = rows, .columns = columns, .channels = channels};
@@ -25,7 +25,8 @@ void weft__image_free(weft_context *ctx, weft__image *image) {
     *image = (weft__image){0};
 }
 
-/* libpng and libjpeg-turbo tell want of memory from damage by their messages alone. */
+/* Reports a decoding error. libpng and libjpeg-turbo tell "out of memory" from "damaged" only by their
+ * messages. */
 static weft_status fail_decoding(weft_context *ctx, const char *name, size_t size, const char *message) {
     if (strstr(message, "emory")) return weft__fail_oom(ctx, 0, name);
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", name, size, message);
@@ -33,7 +34,8 @@ static weft_status fail_decoding(weft_context *ctx, const char *name, size_t siz
 
 /* ---- PNG ---- */
 
-/* Red, green, blue, opacity to what is wanted, in place; grey is the luma of ITU-R BT.601, as JPEG has it. */
+/* Converts red, green, blue, alpha to the wanted channels, in place. Grey is the luma of ITU-R BT.601, as in
+ * JPEG. */
 static void drop_opacity(weft__image *p) {
     const uint8_t *from = p->pixels;
     uint8_t *to = p->pixels;
@@ -76,7 +78,8 @@ static weft_status decode_png(weft_context *ctx, const void *bytes, size_t size,
 
 /* ---- JPEG ---- */
 
-/* Pixels that are missing are filled with grey and reported as a warning, as is harmless padding. */
+/* Tells whether the file is cut or unreadable. libjpeg-turbo fills missing pixels with grey and only warns.
+ * It also warns about harmless padding, so the text of the warning decides. */
 static bool is_cut(tjhandle jpeg) {
     return tjGetErrorCode(jpeg) == TJERR_FATAL || strstr(tjGetErrorStr2(jpeg), "remature end") != NULL;
 }

@@ -1,14 +1,15 @@
-/* Resampling, columns first, then rows. Must not know: files. Read next: image_file.h. */
+/* Resamples images: first along columns, then along rows. Must not know: files. Read next: image_file.h. */
 #include <math.h>
 #include <string.h>
 
 #include "data/image_file.h"
 
-/* A line of pixels made of part of another: pixel i is the sum of taps from first[i] on. */
+/* A line of output pixels, computed from a part of a line of input pixels. Output pixel i is the weighted sum
+ * of `taps` input pixels from first[i] on. */
 typedef struct line {
-    int64_t size, taps; /* of each pixel; those outside the source have a weight of 0 */
+    int64_t size, taps; /* taps per pixel; a tap outside the source has weight 0 */
     int64_t *first;
-    float *weights; /* [size][taps], of a pixel they add up to 1 */
+    float *weights; /* [size][taps]; the weights of one pixel add up to 1 */
 } line;
 
 static void line_free(weft_context *ctx, line *l) {
@@ -16,7 +17,8 @@ static void line_free(weft_context *ctx, line *l) {
     weft__free(ctx, l->weights);
 }
 
-/* Where `size` pixels that show `from`..`from + length` of a line of `whole` pixels take their values. */
+/* Computes the taps of `size` output pixels. They show the range from `from` to `from + length` of a line of
+ * `whole` input pixels. Returns false when memory is short. */
 static bool line_new(weft_context *ctx, int64_t whole, double from, double length, int64_t size, line *l) {
     const double step = length / (double)size, reach = step > 1 ? step : 1;
     *l = (line){.size = size, .taps = weft__smaller((int64_t)ceil(reach) * 2 + 1, whole)};
@@ -39,7 +41,7 @@ static bool line_new(weft_context *ctx, int64_t whole, double from, double lengt
     return true;
 }
 
-/* Each row of the image at its new width: [rows][columns][channels]. */
+/* Resamples each row to the new width. `out` is [rows][columns][channels]. */
 static void resample_rows(const weft__image *p, const line *across, float *out) {
     const int64_t channels = p->channels;
     for (int64_t y = 0; y < p->rows; y++)
@@ -60,7 +62,7 @@ static void resample_columns(const weft__image *p, const line *across, const lin
     for (int64_t y = 0; y < down->size; y++)
         for (int64_t i = 0; i < width; i++) {
             const float *from = in + down->first[y] * width + i, *weights = down->weights + y * down->taps;
-            float sum = 0.5F; /* to the nearest: weights are not negative, and add up to 1 */
+            float sum = 0.5F; /* rounds to the nearest; weights are not negative and add up to 1 */
             for (int64_t k = 0; k < down->taps; k++) sum += weights[k] * from[k * width];
             planes[(i % channels * down->size + y) * across->size + i / channels] =
                 (uint8_t)(sum < 255 ? sum : 255);

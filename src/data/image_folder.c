@@ -1,5 +1,5 @@
-/* Folders of images: a subfolder for each class, or images alone. Must not know: how images are coded.
- * Read next: image_file.c. */
+/* Reads folders of images: one subfolder per class, or only images. Must not know: how image files are
+ * encoded. Read next: image_file.c. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "data/image_file.h"
 #include "io/publish.h"
 
-#define DEPTH_MAX 16 /* of folders, so that a link to a folder above ends */
+#define DEPTH_MAX 16 /* levels of folders; ends the walk when a link points to a folder above */
 
-/* Names, each memory of its own. */
+/* A list of strings. Each string is allocated separately. */
 typedef struct names {
     char **at;
     size_t count, capacity;
@@ -54,8 +54,8 @@ static bool is_image(const char *name) {
            (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
 }
 
-/* Adds the paths of what is in a folder, in the order of their bytes: folders, and files that are named like
- * images. What begins with a dot is left out. */
+/* Adds the paths of all folders and image files in a folder, each sorted by bytes. A file counts as an image
+ * by its name. Names that begin with a dot are skipped. */
 static weft_status list(weft_context *ctx, const char *folder, names *folders, names *files) {
     DIR *dir = weft__opendir(folder);
     const size_t before = files->count;
@@ -82,7 +82,7 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
     return status;
 }
 
-/* Adds all images of a folder, those of folders within it behind its own. */
+/* Adds all images of a folder: first its own, then those of its subfolders. */
 static weft_status collect(weft_context *ctx, const char *folder, int depth, names *files) {
     names folders = {0};
     weft_status status = list(ctx, folder, &folders, files);
@@ -103,6 +103,7 @@ typedef struct found {
     size_t capacity;
 } found;
 
+/* Gives all files from index `from` on the label `class`. */
 static weft_status label_as(weft_context *ctx, found *f, size_t from, size_t class) {
     for (size_t i = from; i < f->files.count; i++) {
         if (!weft__grow(ctx, &f->labels, &f->capacity, i, sizeof *f->labels))
@@ -124,7 +125,7 @@ static weft_status class_number(weft_context *ctx, const weft_image_folder_optio
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: no class of the training data has this name", path);
 }
 
-/* Each folder in `path` is a class. */
+/* Finds the classes: each folder in `path` is a class. */
 static weft_status find_classes(weft_context *ctx, const char *path, const weft_image_folder_options *o,
                                 found *f) {
     names folders = {0}, stray = {0};
@@ -169,7 +170,7 @@ static weft_status read_image(weft_context *ctx, const char *path, int64_t chann
     return status;
 }
 
-/* One image into its place. ctx: NULL where several threads do this at once. */
+/* Reads one image, resizes it and writes it to `planes`. ctx is NULL when several threads do this at once. */
 static weft_status place(weft_context *ctx, const char *path, const weft_image_folder_options *o,
                          const int64_t shape[3], uint8_t *planes) {
     weft__image image;
@@ -183,14 +184,14 @@ static weft_status place(weft_context *ctx, const char *path, const weft_image_f
                        path, (long long)image.channels, (long long)image.rows, (long long)image.columns,
                        (long long)shape[0], (long long)shape[1], (long long)shape[2]);
     if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
-    if (status == WEFT_OK && image.channels < shape[0]) /* grey among coloured ones */
+    if (status == WEFT_OK && image.channels < shape[0]) /* a grey image among coloured ones */
         for (int64_t c = 1; c < shape[0]; c++)
             memcpy(planes + c * shape[1] * shape[2], planes, (size_t)(shape[1] * shape[2]));
     weft__image_free(ctx, &image);
     return status;
 }
 
-/* The shape of all: what is asked for, else the first image's. */
+/* Returns the common shape: what the options ask for, otherwise the shape of the first image. */
 static weft_status shape_of(weft_context *ctx, const char *first, const weft_image_folder_options *o,
                             int64_t shape[3]) {
     weft__image image = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
@@ -209,13 +210,13 @@ typedef struct reading {
     const weft_image_folder_options *options;
     const int64_t *shape; /* [4] */
     uint8_t *pixels;
-    _Atomic int64_t next, failed; /* the next file; the first that could not be read */
+    _Atomic int64_t next, failed; /* the next file; the first file that could not be read */
 } reading;
 
 static void *read_files(void *user) {
     reading *r = user;
     const int64_t bytes = r->shape[1] * r->shape[2] * r->shape[3];
-    /* Files are taken in order, so those before a failed one are read, or being read by another thread. */
+    /* Files are taken in order. When file i fails, all files before it are already read or are being read. */
     for (int64_t i; (i = r->next++) < r->failed;) {
         if (place(NULL, r->files->at[i], r->options, r->shape + 1, r->pixels + i * bytes) == WEFT_OK)
             continue;
@@ -233,7 +234,8 @@ static weft_status read_all(weft_context *ctx, const names *files, const weft_im
     reading r = {.files = files, .options = o, .shape = shape, .pixels = images->data, .failed = shape[0]};
     const int most = weft__default_threads();
     weft__parallel(most < shape[0] ? most : (int)shape[0], read_files, &r);
-    /* Again from the first failure on: its message belongs to another thread, or it was a passing one. */
+    /* Repeats from the first failure on. The message of a failure belongs to the thread that met it, so the
+     * caller must meet the failure too. A temporary failure does no harm this way. */
     const int64_t bytes = shape[1] * shape[2] * shape[3];
     for (int64_t i = r.failed; i < shape[0]; i++)
         WEFT_TRY(place(ctx, files->at[i], o, shape + 1, r.pixels + i * bytes));

@@ -1,6 +1,7 @@
-/* What a loader does to images: moves and mirrors those of training at random, and takes each channel to mean
- * 0 and deviation 1. How an image is moved is a function of seed, epoch and sample, worked out on the host;
- * the pixels are moved on the device, in what it gathers. Must not know: files. Read next: loader.c. */
+/* What a loader does to images. It shifts and mirrors training images at random, and normalizes each channel
+ * to mean 0 and deviation 1. The shift of an image is a function of seed, epoch and sample, and is computed
+ * on the host. The pixels are moved on the device when a batch is gathered. Must not know: files. Read next:
+ * loader.c. */
 #include <weft/ops.h>
 
 #include "data/loader.h"
@@ -40,7 +41,7 @@ static bool moves(const weft_loader *loader) {
     return !loader->options.in_order && (o->shift > 0 || o->flip);
 }
 
-/* A kept tensor (channels, 1, 1) of f32. */
+/* Returns a kept tensor (channels, 1, 1) of f32. */
 static weft_tensor *by_channel(weft_context *ctx, const float *values, int64_t channels) {
     return weft_keep(weft_from(ctx, WEFT_F32, 3, (int64_t[]){channels, 1, 1}, values));
 }
@@ -70,15 +71,17 @@ void weft__images_free(weft_loader *loader) {
     weft__free(loader->ctx, loader->moves_host);
 }
 
-/* -most..most, from 15 random bits */
+/* Maps 15 random bits to a shift from -most to most. */
 static int32_t shift(uint32_t bits, int64_t most) {
     return (int32_t)((int64_t)(bits & 0x7fff) * (2 * most + 1) >> 15) - (int32_t)most;
 }
 
+/* Draws the moves of the images of a batch and writes them to the device. */
 static weft_status draw(weft_loader *loader, uint64_t position) {
     const weft_loader_options *o = &loader->options;
     const uint64_t epoch = position / (uint64_t)loader->batches;
-    const bool unordered = !loader->prefetch && o->batch == loader->samples; /* they lie there as they are */
+    /* a batch of all samples is not permuted */
+    const bool unordered = !loader->prefetch && o->batch == loader->samples;
     weft__loader_starts(loader, position, loader->starts);
     for (int64_t b = 0; b < o->batch; b++) {
         const uint32_t bits =
@@ -95,19 +98,20 @@ static weft_tensor *whole(weft_context *ctx, int64_t value) {
     return weft_full_i64(ctx, WEFT_I32, 0, NULL, value);
 }
 
-/* 0, 1, ... along one dimension of four. */
+/* Returns 0, 1, ... along one dimension of four; the other dimensions are 1. */
 static weft_tensor *along(weft_context *ctx, int dim, int64_t extent) {
     int64_t shape[4] = {1, 1, 1, 1};
     shape[dim] = extent;
     return weft_reshape(weft_iota(ctx, WEFT_I32, 1, &extent), 4, shape);
 }
 
-/* Number `which` of each image's moves. */
+/* Returns one component of each image's move (DOWN, RIGHT or MIRRORED) as (N, 1, 1, 1). */
 static weft_tensor *move_of(const weft_loader *loader, int which) {
     return weft_reshape(weft_narrow(loader->moves, 1, which, 1), 4,
                         (int64_t[]){loader->options.batch, 1, 1, 1});
 }
 
+/* Returns 1 where a place is within 0..extent - 1, else 0. */
 static weft_tensor *inside(weft_context *ctx, weft_tensor *place, int64_t extent) {
     return weft_mul(weft_cast(weft_lt(weft_full_like(place, -1), place), WEFT_I32),
                     weft_cast(weft_lt(place, whole(ctx, extent)), WEFT_I32));
@@ -117,7 +121,7 @@ static weft_tensor *clamped(weft_context *ctx, weft_tensor *place, int64_t exten
     return weft_minimum(weft_maximum(place, whole(ctx, 0)), whole(ctx, extent - 1));
 }
 
-/* The pixels of x (N, C, H, W) from where each image was moved; black comes in from outside. */
+/* Shifts and mirrors the images x (N, C, H, W). Pixels from outside are black. */
 static weft_tensor *moved(weft_loader *loader, weft_tensor *x) {
     const weft_image_options *o = &loader->options.images;
     weft_context *ctx = loader->ctx;

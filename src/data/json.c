@@ -1,7 +1,7 @@
-/* Nested arrays of numbers from JSON, read where they lie: a first pass checks the whole file, a second
- * measures an array and checks it whole, and only then memory is taken for it and a third fills it. No tree
- * is built, which would take 22 times the file. Must not know where the bytes come from. Read next:
- * io/json_read.h. */
+/* Reads nested arrays of numbers from JSON in place, in three passes. The first pass checks the whole file.
+ * The second pass measures and checks one array. Only then memory is allocated, and the third pass fills it.
+ * No tree is built: it would take 22 times the size of the file. Must not know: where the bytes come from.
+ * Read next: io/json_read.h. */
 #include "data/parse.h"
 
 #include <inttypes.h>
@@ -10,18 +10,18 @@
 
 #include "io/json_read.h"
 
-#define PLACE_SIZE 192 /* "x[12][3]" in messages */
+#define PLACE_SIZE 192 /* bytes of a place such as "x[12][3]" in messages */
 
 typedef struct matrix {
     weft_context *ctx;
     const char *name;
-    weft__json_reader *r; /* where the array begins */
-    char label[64];       /* the key as messages show it */
+    weft__json_reader *r; /* stands at the beginning of the array */
+    char label[64];       /* the key, as messages show it */
     weft_json_type type;
-    int rank;                           /* -1: no number was met yet */
-    int64_t shape[WEFT_ARRAY_MAX_RANK]; /* -1: no array of that depth has ended yet */
-    int64_t index[WEFT_ARRAY_MAX_RANK]; /* of the element being looked at */
-    bool any_real, any_wide;            /* a number with a fraction; an integer beyond i32 */
+    int rank;                           /* -1: no number was found yet */
+    int64_t shape[WEFT_ARRAY_MAX_RANK]; /* -1: no array of this depth has ended yet */
+    int64_t index[WEFT_ARRAY_MAX_RANK]; /* indices of the current element */
+    bool any_real, any_wide;            /* a number with a fraction or exponent; an integer beyond i32 */
 } matrix;
 
 static weft_status fail_text(const weft__json_reader *r, const char *name) {
@@ -34,7 +34,7 @@ static weft_status fail_text(const weft__json_reader *r, const char *name) {
 
 /* ---- finding the array ---- */
 
-/* Reads a key of the file, which has been checked, into memory of its own; NULL when that is out. */
+/* Reads a key into newly allocated memory. The text was checked before. Returns NULL when memory is short. */
 static char *next_key(weft__json_reader *r) {
     size_t length;
     const size_t from = (weft__json_peek(r), r->at);
@@ -67,7 +67,7 @@ static weft_status fail_key(weft__json_reader *r, const char *name, const char *
                       weft__excerpt(shown, key, strlen(key)), used > 0 ? keys : "none");
 }
 
-/* Moves the reader to the value. */
+/* Moves the reader to the value of `key`, or to the array if `key` is NULL. */
 static weft_status find(weft__json_reader *r, const char *name, const char *key) {
     r->at = 0;
     const bool array = weft__json_peek(r) == '[';
@@ -106,7 +106,7 @@ static const char *type_name(char first) {
     }
 }
 
-/* "x[12][3]" for the first `depth` indices. */
+/* Writes a place such as "x[12][3]", with the first `depth` indices. Returns out. */
 static const char *path(const matrix *m, int depth, char out[PLACE_SIZE]) {
     int n = snprintf(out, PLACE_SIZE, "%s", m->label);
     for (int d = 0; d < depth; d++)
@@ -137,6 +137,7 @@ static weft_status check_number(matrix *m) {
     return WEFT_OK;
 }
 
+/* Checks that all arrays of one depth have the same length. */
 static weft_status check_extent(matrix *m, int depth, int64_t count) {
     char place[PLACE_SIZE], first[PLACE_SIZE];
     if (m->shape[depth] < 0) m->shape[depth] = count;
@@ -162,11 +163,11 @@ static weft_status check_array(matrix *m, int depth) {
         m->index[depth] = count;
         WEFT_TRY(check(m, depth + 1));
     }
-    if (m->rank < 0) m->rank = depth + 1; /* the first array that ends, without a number in it */
+    if (m->rank < 0) m->rank = depth + 1; /* the first array that ends contains no number */
     return check_extent(m, depth, count);
 }
 
-/* One element, which must agree with the shape as the elements before it show it. */
+/* Checks one element against the shape that the elements before it have. */
 static weft_status check(matrix *m, int depth) {
     char place[PLACE_SIZE];
     const char first = weft__json_peek(m->r);
@@ -205,7 +206,7 @@ static void store(weft_array *out, int64_t i, const weft__json_number *n) {
     }
 }
 
-/* The numbers of an array that was checked; what lies between them tells nothing new. */
+/* Reads the numbers of an array that was checked. Brackets and commas need no further check. */
 static weft_status fill(weft__json_reader *r, const char *name, weft_array *out, int64_t count) {
     weft__json_number n;
     for (int64_t i = 0; i < count; i++) {
@@ -238,7 +239,8 @@ weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, 
                              const weft_json_options *options, size_t count, weft_array *out) {
     weft__json_reader r;
     for (size_t i = 0; i < count; i++) out[i] = (weft_array){0};
-    const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0; /* as UTF-8 */
+    /* skips a UTF-8 byte order mark */
+    const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
     weft__json_begin(&r, ctx, (const char *)bytes + (marked ? 3 : 0), size - (marked ? 3 : 0));
     weft_status status = weft__json_check(&r) ? WEFT_OK : fail_text(&r, name);
     for (size_t i = 0; i < count && status == WEFT_OK; i++) status = read_one(&r, name, &options[i], &out[i]);

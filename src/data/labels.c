@@ -1,11 +1,12 @@
-/* Class labels: the distinct texts of a column, numbered by first appearance and kept sorted by their bytes.
- * A sorted list rather than a hash table, so that no chosen labels can make it slow beyond its limit.
- * Must not know csv. Read next: csv.c. */
+/* Class labels: the distinct strings of a column. Labels are numbered by first appearance, and an index keeps
+ * them sorted by their bytes. The index is a sorted list and not a hash table, so that no choice of labels
+ * makes it slow. Must not know: csv. Read next: csv.c. */
 #include "data/parse.h"
 
 #include <string.h>
 
-/* The place among the sorted labels where the text is (true) or belongs (false). */
+/* Returns whether the text is among the labels. *place is its place in the sorted list, or the place where it
+ * belongs. */
 static bool locate(const weft__labels *labels, const char *text, size_t size, size_t *place) {
     size_t low = 0, high = labels->count;
     while (low < high) {

@@ -1,5 +1,5 @@
-/* Batches on the device: which samples a batch holds, the data set uploaded once, gathering there.
- * Must not know: files (loader_open.c), threads (loader_prefetch.c). Read next: loader_prefetch.c. */
+/* Batches on the device. Decides which samples a batch holds, uploads the data set once, and gathers batches
+ * there. Must not know: files (loader_open.c), threads (loader_prefetch.c). Read next: loader_prefetch.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +12,14 @@
 
 #define DEVICE_BYTES (INT64_C(1) << 30)
 
-/* The random streams of the order of rows and of the places of windows. */
+/* Random streams: the order of rows, and the starts of windows. */
 #define STREAM_ROWS    UINT64_C(0x726f77732e776566)
 #define STREAM_WINDOWS UINT64_C(0x77696e646f77732e)
 
 /* ---- which samples ---- */
 
-/* A whole number below `below`, from 64 random bits: their product's upper half (bias below 2^-32). */
+/* Returns a random integer below `below`. It is the upper half of the product of `below` and 64 random bits;
+ * the bias is below 2^-32. */
 static int64_t random_below(const weft_loader *loader, uint64_t sample, int64_t below) {
     uint64_t seed = loader->options.seed;
     uint64_t bits = (uint64_t)weft__random_u32(seed, STREAM_WINDOWS, 0, 2 * sample) << 32 |
@@ -62,7 +63,7 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
     return count;
 }
 
-/* Windows of mapped tokens. */
+/* Copies windows of mapped tokens. Past the end of the text its last token repeats. */
 static void copy_mapped(const weft_loader *loader, const weft__side *side, const int64_t *starts,
                         int32_t *to) {
     const size_t context = (size_t)loader->context;
@@ -88,14 +89,14 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
         size_t from = side->first + (size_t)starts[b] * side->stride;
         size_t whole = from >= end ? 0 : end - from < side->bytes ? end - from : side->bytes;
         memcpy(to, base + from, whole);
-        for (size_t at = whole; at < side->bytes; at += side->stride) /* a text's end */
+        for (size_t at = whole; at < side->bytes; at += side->stride) /* past the end of a text */
             memcpy(to + at, base + end - side->stride, side->stride);
     }
 }
 
 /* ---- making ---- */
 
-/* The bytes of an array of the caller's own are what its shape says; so is its field, or it is 0. */
+/* Checks an array of the caller and sets its size in bytes. The caller gives the right size or 0. */
 static weft_status measure(weft_context *ctx, const char *what, weft_array *array) {
     int64_t count;
     if (!weft__array_elements(array, &count))
@@ -106,7 +107,7 @@ static weft_status measure(weft_context *ctx, const char *what, weft_array *arra
     return WEFT_OK;
 }
 
-/* i64 becomes i32: an array of the loader's own. */
+/* Converts i64 to i32. The result is an array that the loader owns. */
 static weft_status narrow(weft_context *ctx, const char *what, weft__side *side) {
     WEFT_TRY(measure(ctx, what, &side->array));
     if (side->array.dtype != WEFT_I64) return WEFT_OK;
@@ -128,7 +129,7 @@ static weft_status narrow(weft_context *ctx, const char *what, weft__side *side)
     return WEFT_OK;
 }
 
-/* Lays out a batch of rows of an array. */
+/* Computes the layout of a batch of rows of an array. */
 static weft_status lay_rows(weft_loader *loader, weft__side *side) {
     int64_t rows = side->array.shape[0];
     side->rank = side->array.rank;
@@ -160,7 +161,9 @@ static weft_status check_classes(weft_loader *loader) {
     return WEFT_OK;
 }
 
-/* A batch in host memory goes to the device as one piece: x, and on the next border of 64 bytes y. */
+/* Prepares batches that are gathered in host memory. A batch goes to the device in one upload:
+ *
+ *     | x | up to 63 bytes of padding | y, aligned to 64 bytes | */
 static weft_status make_gathered(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     const int64_t rows = loader->options.batch, x = rows * (int64_t)loader->x.bytes, border = -x & 63;
@@ -183,7 +186,8 @@ static weft_status make_gathered(weft_loader *loader) {
     return weft__prefetch_new(loader, &loader->prefetch);
 }
 
-/* A tensor of the whole array, and a place for the numbers of a batch's samples. */
+/* Prepares batches that are gathered on the device: uploads each whole array, and makes a variable for the
+ * indices of a batch's samples. */
 static weft_status make_resident(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     weft__side *sides[] = {&loader->x, &loader->y};
@@ -207,7 +211,8 @@ static weft_status make_resident(weft_loader *loader) {
     return weft_tensor_status(loader->index);
 }
 
-/* The data sets go to the device where they are small enough; otherwise the prefetch thread serves them. */
+/* Uploads the data set if it is small enough. Otherwise the prefetch thread gathers batches in host
+ * memory. */
 static weft_status make_slots(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     const int64_t batch = loader->options.batch;
@@ -291,7 +296,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
     return finish(out, status);
 }
 
-/* ids NULL: the loader's mapped ones. */
+/* Prepares windows of tokens. If ids is NULL, the tokens are the mapped ones of the loader. */
 static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t count, int64_t context) {
     int64_t n = (int64_t)count, batch = loader->options.batch, total;
     if (context < 1 || context > n - 1)
@@ -303,7 +308,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: %lld windows of %lld are too many",
                           (long long)batch, (long long)context);
     weft_array array = {WEFT_I32, 1, {n}, NULL, count * sizeof *ids};
-    memcpy(&array.data, &ids, sizeof ids); /* an array's data is never written through here */
+    memcpy(&array.data, &ids, sizeof ids); /* the loader never writes to the data of an array */
     loader->text = true;
     loader->context = context;
     loader->tokens = n;
@@ -381,7 +386,8 @@ void weft_loader_free(weft_loader *loader) {
 
 /* ---- batches ---- */
 
-/* Padding is at the end: real samples come first, and within the last window of a text its tokens do. */
+/* Makes the mask of a batch. Padding is always at the end: real samples come first, and in the last window of
+ * a text its real tokens come first. */
 static weft_tensor *mask_of(weft_loader *loader, int64_t count) {
     const int64_t rows = loader->options.batch, elements = rows * loader->padded;
     if (!loader->count || weft_set_scalar(loader->count, (double)count) != WEFT_OK) return NULL;
@@ -390,7 +396,8 @@ static weft_tensor *mask_of(weft_loader *loader, int64_t count) {
     return weft_cast(mask, WEFT_F32);
 }
 
-/* Rows of all[] at the index; of a text the windows that begin there, `ahead` tokens on. */
+/* Gathers the rows of side->all at the index. For text, gathers the windows that begin `ahead` tokens after
+ * the index. */
 static weft_tensor *gather(weft_loader *loader, const weft__side *side, int ahead) {
     if (!loader->text) return weft_gather(side->all, loader->index, 0);
     int64_t shape[2] = {1, loader->context};
@@ -412,7 +419,8 @@ static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_bat
 static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_batch *batch) {
     size_t rows = (size_t)loader->options.batch;
     bool same = loader->indexed;
-    if (!loader->text && loader->options.batch == loader->samples) { /* all of them: in whichever order */
+    /* a batch of all samples needs no order */
+    if (!loader->text && loader->options.batch == loader->samples) {
         batch->count = loader->samples;
         batch->x = loader->x.all;
         batch->y = loader->y.all;
@@ -423,7 +431,7 @@ static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_ba
         same = same && loader->index_host[b] == (int32_t)loader->starts[b];
         loader->index_host[b] = (int32_t)loader->starts[b];
     }
-    loader->indexed = same; /* until they are written */
+    loader->indexed = same; /* the index on the device is invalid until weft_write succeeds */
     if (!same) WEFT_TRY(weft_write(loader->index, loader->index_host, rows * sizeof(int32_t)));
     loader->indexed = true;
     batch->x = gather(loader, &loader->x, 0);
@@ -456,7 +464,7 @@ weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *
     return status;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 int64_t weft_loader_batches(const weft_loader *loader) { return loader ? loader->batches : 0; }
 int64_t weft_loader_samples(const weft_loader *loader) { return loader ? loader->samples : 0; }

@@ -1,5 +1,5 @@
-/* Between the files of the loader. A sample is found at base + start * stride, whatever it is: a row of an
- * array, or a window of a text, where rows overlap. Must not know: files. Read next: loader.c. */
+/* The interface between the files of the loader. Every sample begins at base + start * stride. A sample is a
+ * row of an array, or a window of a text; windows may overlap. Must not know: files. Read next: loader.c. */
 #ifndef WEFT_SRC_DATA_LOADER_H
 #define WEFT_SRC_DATA_LOADER_H
 
@@ -8,19 +8,20 @@
 
 #include "base/base.h"
 
-/* One side (inputs or targets) of the data. */
+/* One side of the data: the inputs or the targets. */
 typedef struct weft__side {
-    weft_array
-        array; /* host data, borrowed or owned; data NULL: this side is absent, or its tokens are mapped */
-    weft_array owned;                       /* what was made here (i64 narrowed, read from a file) */
+    /* host data, borrowed or owned; data NULL: this side is absent, or its tokens are mapped */
+    weft_array array;
+    /* array made by the loader (i64 narrowed to i32, or read from a file) */
+    weft_array owned;
     size_t stride;                          /* bytes between the beginnings of samples */
-    size_t bytes;                           /* of one sample */
+    size_t bytes;                           /* bytes of one sample */
     size_t first;                           /* byte at which sample 0 begins */
-    int rank;                               /* of a batch; 0: this side is absent */
-    int64_t shape[WEFT_ARRAY_MAX_RANK + 1]; /* of a batch */
+    int rank;                               /* rank of a batch; 0: this side is absent */
+    int64_t shape[WEFT_ARRAY_MAX_RANK + 1]; /* shape of a batch */
     weft_tensor *all;                       /* the whole array on the device, or NULL */
-    weft_tensor *batch; /* a batch in weft_loader.gathered; NULL where it is gathered on the device */
-    size_t at;          /* byte where it begins there */
+    weft_tensor *batch; /* view of a batch in weft_loader.gathered; NULL if the device gathers */
+    size_t at;          /* byte at which this view begins */
 } weft__side;
 
 typedef struct weft__prefetch weft__prefetch;
@@ -29,32 +30,33 @@ struct weft_loader {
     weft_context *ctx;
     weft_loader_options options;
     bool text;
-    int64_t context;           /* tokens of a window */
-    int64_t tokens;            /* of the text */
-    const weft_tokens *mapped; /* they are there, from mapped_first on; NULL: in an array */
+    int64_t context;           /* tokens per window */
+    int64_t tokens;            /* tokens of the text */
+    const weft_tokens *mapped; /* the tokens, from mapped_first on; NULL: they are in an array */
     int64_t mapped_first;
-    int64_t samples; /* of an epoch: rows, or windows */
-    int64_t batches; /* of an epoch */
-    int64_t padded;  /* mask elements a sample has; 0: no mask */
+    int64_t samples; /* rows or windows of an epoch */
+    int64_t batches; /* batches of an epoch */
+    int64_t padded;  /* mask elements per sample; 0: no mask */
     weft__side x, y;
-    weft_tensor *count;       /* of what is no padding: a scalar; NULL where nothing ever is */
+    weft_tensor *count;       /* scalar: number of mask elements that are 1; NULL if there is never padding */
     int64_t *starts;          /* [batch] */
-    weft_tensor *index;       /* on the device: i32 (batch), of text (batch, 1): the starts of the samples, */
-    int32_t *index_host;      /* [batch], as they are there */
-    bool indexed;             /* they have been written */
+    weft_tensor *index;       /* on the device, i32 (batch), for text (batch, 1): the starts of the samples */
+    int32_t *index_host;      /* [batch], host copy of index */
+    bool indexed;             /* index was written */
     weft__prefetch *prefetch; /* NULL: the device gathers */
-    weft_tensor *pixel_mean, *pixel_deviation; /* of images; NULL: they are not scaled */
-    weft_tensor *moves;    /* on the device, i32 (batch, 3): how images are moved; NULL: they are not, */
-    int32_t *moves_host;   /* as they are there */
-    weft_tensor *gathered; /* otherwise x and, where there is one, y of a batch: u8, one upload */
+    weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
+    /* on the device, i32 (batch, 3): moves of the images; NULL: images are not moved */
+    weft_tensor *moves;
+    int32_t *moves_host;   /* host copy of moves */
+    weft_tensor *gathered; /* if the host gathers: x and y of a batch as u8, one upload */
 };
 
-/* The starts of the samples of a batch, and how many mask elements are one. A pure function of its arguments.
- */
+/* Computes the starts of the samples of a batch. Returns how many mask elements are 1. A pure function of its
+ * arguments. */
 int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts);
 
-/* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token repeats.
- */
+/* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token
+ * repeats. */
 void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out);
 
 /* ---- images.c ---- */
@@ -62,15 +64,15 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
 weft_status weft__images_check(const weft_loader *loader);
 weft_status weft__images_new(weft_loader *loader);
 void weft__images_free(weft_loader *loader);
-/* Moves and scales the images of the batch at that position: f32 of the same shape. */
+/* Moves and normalizes the images of the batch at that position. The result is f32 of the same shape. */
 weft_status weft__images_apply(weft_loader *loader, uint64_t position, weft_tensor **batch);
 
-/* ---- loader_prefetch.c: gathers batches in host memory, one ahead ---- */
+/* ---- loader_prefetch.c: gathers batches in host memory, one batch ahead ---- */
 
 weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out);
 void weft__prefetch_free(weft__prefetch *prefetch);
-/* What `gathered` of the loader is to hold, until the next call; the batch has *count mask elements that are
- * one. */
+/* Returns the bytes of the batch at that position, to be written to `gathered` of the loader. They are valid
+ * until the next call. *count is the number of mask elements that are 1. */
 const void *weft__prefetch_get(weft__prefetch *prefetch, uint64_t position, int64_t *count);
 
 #endif

@@ -1,10 +1,10 @@
-/* weft_loader_open: a loader that reads its arrays from files and owns them.
- * Must not know: how batches are made. Read next: fit.c. */
+/* weft_loader_open: a loader that reads its arrays from files and owns them. Must not know: how batches are
+ * made. Read next: fit.c. */
 #include <string.h>
 
 #include "data/loader.h"
 
-/* Whether `word` stands in the name of the file (not of its folders). */
+/* Tells whether `word` is in the file name of `path`, folders not included. */
 static bool names(const char *path, const char *word) {
     const char *slash = strrchr(path, '/');
     return strstr(slash ? slash + 1 : path, word) != NULL;
@@ -58,7 +58,7 @@ weft_status weft_loader_open(weft_context *ctx, const char *inputs, const char *
         weft_array_free(ctx, &y);
         return status;
     }
-    /* what was narrowed has its own copy already */
+    /* A side that was narrowed already has its own copy. */
     weft_array *read[] = {&x, &y};
     weft__side *sides[] = {&(*out)->x, &(*out)->y};
     for (int i = 0; i < 2; i++) {

@@ -1,6 +1,7 @@
-/* Gathers batches in host memory with a thread of its own, one batch ahead of what is asked for. The thread
- * reads the data and writes its two slots; it calls nothing that belongs to a context. Where no thread can be
- * made, batches are gathered when they are asked for. Read next: loader_open.c. */
+/* Gathers batches in host memory on a thread of its own, one batch ahead of the caller. The thread reads
+ * the data and writes two slots. It must not call anything that needs a context. If the thread cannot be
+ * started, the caller's thread gathers each batch on request. Must not know: files, devices. Read next:
+ * loader_open.c. */
 #include "base/threads.h"
 #include "compiler/profile/profile.h"
 #include "data/loader.h"
@@ -12,15 +13,15 @@ typedef struct slot {
     uint64_t position;
     int64_t count;
     int64_t *starts; /* [batch] */
-    char *bytes;     /* x and y, as the loader's sides say */
+    char *bytes;     /* x and y, laid out as the sides of the loader say */
 } slot;
 
 struct weft__prefetch {
     weft_loader *loader;
     slot slots[2];
     pthread_t thread;
-    bool threaded; /* the lock and conditions below are in use */
-    int forks;     /* weft__forks() when the thread was started */
+    bool threaded; /* the thread runs, and the lock and conditions below are in use */
+    int forks;     /* weft__forks() when the thread started */
     bool closing;
     pthread_mutex_t lock;
     pthread_cond_t wanted, filled;
@@ -45,7 +46,7 @@ static void *serve(void *user) {
             continue;
         }
         pthread_mutex_unlock(&p->lock);
-        fill(p->loader, first); /* a wanted slot is left alone until it is full */
+        fill(p->loader, first); /* nobody touches a wanted slot until it is full */
         pthread_mutex_lock(&p->lock);
         first->state = FULL;
         pthread_cond_signal(&p->filled);
@@ -70,7 +71,7 @@ static void start_thread(weft__prefetch *p) {
     pthread_mutex_destroy(&p->lock);
 }
 
-/* A child of fork has no such thread. */
+/* Tells whether the thread exists in this process. A child of fork has no such thread. */
 static bool has_thread(const weft__prefetch *p) { return p->threaded && p->forks == weft__forks(); }
 
 weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out) {
@@ -119,7 +120,7 @@ static slot *find(weft__prefetch *p, uint64_t position) {
     return NULL;
 }
 
-/* A slot that the thread is not filling; waits until there is one. */
+/* Returns a slot that the thread is not filling. Waits until there is one. */
 static slot *take_free(weft__prefetch *p) {
     for (;;) {
         for (int i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
-/* Losses by their kind, over batches that may be padded.
- * Must not know: optimizers, loops. Read next: fit.c. */
+/* Computes losses by their kind, over batches that may be padded. Must not know: optimizers, loops. Read
+ * next: fit.c. */
 #include "data/loss.h"
 
 #include "graph/graph.h"
@@ -15,7 +15,8 @@ weft_tensor *weft__binary_target(weft_tensor *prediction, weft_tensor *target) {
     return weft_cast(target, weft_dtype_of(prediction));
 }
 
-/* What each sample counts: the weight of its class. Of two classes the target may lie between them. */
+/* Returns the weight of each sample, which is the weight of its class. A binary target may lie between 0 and
+ * 1; the weight is then interpolated. */
 static weft_tensor *weights_of(const weft__loss *loss, weft_tensor *target) {
     if (loss->kind == WEFT_LOSS_CROSS_ENTROPY) {
         if (weft_dtype_of(target) == WEFT_U8) target = weft_cast(target, WEFT_I32);
@@ -27,8 +28,8 @@ static weft_tensor *weights_of(const weft__loss *loss, weft_tensor *target) {
     return weft_add(low, weft_mul(weft_sub(high, low), target));
 }
 
-/* As a cross-entropy of two classes has them: labels that are smoothed lie between the classes, and what
- * counts against either is weighed by its own weight. */
+/* Binary cross-entropy with the definitions of a cross-entropy of two classes. Smoothed labels lie between
+ * the classes. The loss against each class is multiplied by the weight of that class. */
 static weft_tensor *binary(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target,
                            weft_reduction reduction) {
     const double half = loss->smoothing / 2;
@@ -99,8 +100,7 @@ weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, co
         each = weft_mul(each, weft__mask_like(batch->mask, each));
         counts = weft_mul(counts, weft__mask_like(batch->mask, counts));
     }
-    counts =
-        sum_all(counts); /* 0 where all classes of a batch count nothing: then there is nothing to learn */
+    counts = sum_all(counts); /* 0 if all classes of a batch have weight 0: then there is nothing to learn */
     return weft_div(sum_all(each), weft_maximum(counts, weft_full_like(counts, 1e-30)));
 }
 

@@ -1,5 +1,5 @@
-/* Measures of predictions in host memory, in f64, by scikit-learn's definitions.
- * Must not know: modules, devices. Read next: evaluate.c, which makes predictions. */
+/* Scores of predictions in host memory, in f64, by the definitions of scikit-learn. Must not know: modules,
+ * devices. Read next: evaluate.c, which makes the predictions. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- classes ---- */
 
-/* Two views of what is scored: logits of `width` columns, which is 1 for two classes. */
+/* The logits to score. `width` is the number of classes, or 1 for two classes. */
 typedef struct scoring {
     weft_context *ctx;
     const float *logits; /* (samples, width) */
@@ -18,7 +18,8 @@ typedef struct scoring {
     weft_class_scores *out;
 } scoring;
 
-/* The first of the largest logits; of one logit its sign. What is no number loses. */
+/* Returns the class of the largest logit, the first one of equals. With a single logit its sign decides. NaN
+ * never wins against a number. */
 static int64_t choice_of(const scoring *s, int64_t sample) {
     const float *logits = s->logits + sample * s->width;
     if (s->width == 1) return logits[0] > 0;
@@ -59,7 +60,7 @@ static void count(const scoring *s) {
     o->f1 /= (double)counted;
 }
 
-/* ---- ROC AUC: the share of pairs, one sample of the class and one of another, that are in order ---- */
+/* ---- ROC AUC: pairs of a sample of the class and one of another class; the share in right order ---- */
 
 typedef struct ranked {
     double score;
@@ -71,7 +72,8 @@ static int by_score(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Of sorted scores: pairs of equal score count half. */
+/* Returns the area for scores sorted in ascending order. Pairs of equal score count half. NaN if one side is
+ * empty. */
 static double area(const ranked *list, int64_t n) {
     double pairs = 0, positives = 0, negatives = 0;
     for (int64_t i = 0, end; i < n; i = end) {
@@ -84,7 +86,8 @@ static double area(const ranked *list, int64_t n) {
     return positives > 0 && negatives > 0 ? pairs / (positives * negatives) : (double)NAN;
 }
 
-/* The log of a class's odds, which orders samples as its probability does, but tells 1 - 1e-20 from 1. */
+/* Returns the log of the odds of a class. The log odds order samples as the probability does, but still tell
+ * 1 - 1e-20 from 1. */
 static double odds_of(const scoring *s, int64_t sample, int64_t class) {
     const float *logits = s->logits + sample * s->width;
     double others = 0, largest = -(double)INFINITY;
@@ -96,11 +99,12 @@ static double odds_of(const scoring *s, int64_t sample, int64_t class) {
     return (double)logits[class] - largest - log(others);
 }
 
-/* Of a sample, so that the odds of a class need not look at all others: of all but the likeliest they are
- * what remains of the sum without it, and loses no digits. */
+/* Sums over the logits of one sample, computed once for all classes. For a class that is not the likeliest,
+ * the odds follow from `total` without that class, and no digits are lost. For the likeliest class this
+ * difference would lose digits, so its odds are computed separately. */
 typedef struct spread {
-    double largest, total; /* logit; sum of exp(logit - largest) */
-    double odds;           /* of the likeliest */
+    double largest, total; /* the largest logit; the sum of exp(logit - largest) */
+    double odds;           /* log odds of the likeliest class */
     int64_t likeliest;
 } spread;
 
@@ -120,7 +124,7 @@ static double score_of(const scoring *s, const spread *p, int64_t sample, int64_
     return above - log(p->total - exp(above));
 }
 
-/* list, spreads: [samples] */
+/* list and spreads are scratch memory of [samples]. */
 static void rank_all(const scoring *s, ranked *list, spread *spreads) {
     weft_class_scores *o = s->out;
     int64_t known = 0;
@@ -216,7 +220,7 @@ void weft_class_scores_free(weft_context *ctx, weft_class_scores *scores) {
 /* ---- numbers ---- */
 
 typedef struct column {
-    const float *predicted, *actual; /* every `stride`th */
+    const float *predicted, *actual; /* element i is at i * stride */
     int64_t rows, stride;
 } column;
 

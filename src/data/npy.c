@@ -1,7 +1,13 @@
-/* The npy format (NumPy enhancement proposal 1; versions 1 to 3 differ in the width of the header's length
- * and its encoding): a magic, a Python dictionary in text, the elements. The dictionary is read by a grammar
- * of our own that accepts exactly what NumPy writes: three keys, each once. Must not know where the bytes
- * come from. Read next: number.c. */
+/* Reads and writes the npy format (NumPy enhancement proposal 1):
+ *
+ *     0x93 "NUMPY" | major, minor | length of the header | header | elements
+ *                                   (u16; u32 from version 2)
+ *
+ * The header is a Python dictionary as text, padded with blanks and ended by a newline. Versions 1 to 3
+ * differ in the width of the length and in the encoding. The parser accepts exactly what NumPy writes: three
+ * keys, each once.
+ *
+ * Must not know: where the bytes come from. Read next: base/number.c. */
 #include "data/parse.h"
 
 #include <inttypes.h>
@@ -10,7 +16,7 @@
 
 #include "io/publish.h"
 
-#define HEADER_MAX 10000 /* bytes of dictionary; NumPy itself refuses longer ones */
+#define HEADER_MAX 10000 /* bytes of the dictionary; NumPy itself refuses longer ones */
 
 typedef struct npy_header {
     weft_dtype dtype;
@@ -22,11 +28,11 @@ typedef struct npy_header {
     int64_t body; /* bytes of the elements */
 } npy_header;
 
-/* A place in the dictionary. */
+/* The current position in the dictionary. */
 typedef struct cursor {
     weft_context *ctx;
     const char *name;
-    const uint8_t *bytes; /* of the whole file: positions are file offsets */
+    const uint8_t *bytes; /* bytes of the whole file, so positions are file offsets */
     size_t at, end;
 } cursor;
 
@@ -42,7 +48,7 @@ static void skip_blanks(cursor *c) {
     while (c->at < c->end && (c->bytes[c->at] == ' ' || c->bytes[c->at] == '\t')) c->at++;
 }
 
-/* Passes a character, with blanks around it, if it is next. */
+/* If the next character is `wanted`, skips it and the blanks around it. */
 static bool accept(cursor *c, char wanted) {
     skip_blanks(c);
     if (c->at == c->end || c->bytes[c->at] != (uint8_t)wanted) return false;
@@ -58,7 +64,7 @@ static bool accept_word(cursor *c, const char *word) {
     return true;
 }
 
-/* A string in either kind of quotes, without escapes. */
+/* Reads a string in single or double quotes, without escapes. */
 static weft_status read_string(cursor *c, const char *what, const char **text, size_t *size) {
     if (c->at == c->end || (c->bytes[c->at] != '\'' && c->bytes[c->at] != '"')) return fail_at(c, what);
     size_t start = c->at + 1, end = start;
@@ -77,7 +83,7 @@ static const struct {
 } descrs[] = {{"f4", WEFT_F32}, {"f8", WEFT_F64},  {"f2", WEFT_F16}, {"i1", WEFT_I8},  {"i2", WEFT_I16},
               {"i4", WEFT_I32}, {"i8", WEFT_I64},  {"u1", WEFT_U8},  {"u2", WEFT_U16}, {"u4", WEFT_U32},
               {"u8", WEFT_U64}, {"b1", WEFT_BOOL}, {"c8", WEFT_C64}};
-/* c16 has four characters and is handled beside the table. */
+/* c16 has three characters, so known_descr treats it separately. */
 
 static bool known_descr(const char *text, size_t size, weft_dtype *dtype) {
     if (size == 3 && memcmp(text, "c16", 3) == 0) {
@@ -140,10 +146,10 @@ static weft_status read_dimension(cursor *c, npy_header *h) {
     return WEFT_OK;
 }
 
-/* (), (3,), (3, 4), (3, 4,) */
+/* Reads a shape: (), (3,), (3, 4) or (3, 4,). */
 static weft_status read_shape(cursor *c, npy_header *h) {
     if (!accept(c, '(')) return fail_at(c, "the shape as a tuple such as (3, 4)");
-    bool comma = true; /* a first dimension needs none before it */
+    bool comma = true; /* no comma is needed before the first dimension */
     while (!accept(c, ')')) {
         if (!comma) return fail_at(c, "',' or ')'");
         WEFT_TRY(read_dimension(c, h));
@@ -229,8 +235,8 @@ weft_status weft__npy_declared(weft_context *ctx, const uint8_t *head, size_t he
     return WEFT_OK;
 }
 
-/* Copies column-major elements into row-major order: walks the result in order and keeps the source's index.
- */
+/* Copies column-major elements into row-major order. Walks the result in order and computes the index in the
+ * source. */
 static void reorder(const weft_array *from, uint8_t *to) {
     size_t width = weft_dtype_size(from->dtype), stride[WEFT_ARRAY_MAX_RANK], at = 0;
     int64_t index[WEFT_ARRAY_MAX_RANK] = {0};
@@ -261,7 +267,7 @@ static weft_status to_c_order(weft_context *ctx, const char *name, weft_array *a
     return WEFT_OK;
 }
 
-/* A bool holds 0 or 1: any other byte would be undefined behaviour later. */
+/* Checks that each bool is 0 or 1. Another byte would be undefined behaviour later. */
 static weft_status check_bools(weft_context *ctx, const char *name, size_t start, const weft_array *array) {
     const uint8_t *p = array->data;
     for (size_t i = 0; array->dtype == WEFT_BOOL && i < array->bytes; i++) {
@@ -273,7 +279,8 @@ static weft_status check_bools(weft_context *ctx, const char *name, size_t start
     return WEFT_OK;
 }
 
-/* Consumes bytes; out may hold data after a failure. */
+/* Makes an array from the bytes of a file and takes over their memory. After a failure `out` may hold
+ * data. */
 static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
     npy_header h = {0};
     WEFT_TRY(read_header(ctx, bytes->data, bytes->size, name, &h));
@@ -327,7 +334,7 @@ static const char *descr_of(weft_dtype dtype) {
     return NULL;
 }
 
-/* The text of the header, padded so that the elements start at a multiple of 64. Returns its size. */
+/* Writes the header, padded so that the elements start at a multiple of 64. Returns its size. */
 static size_t format_header(const weft_array *array, const char *descr, char *out, size_t capacity) {
     char shape[WEFT_ARRAY_MAX_RANK * 22 + 1] = "";
     int n = 0;

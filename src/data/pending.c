@@ -1,4 +1,5 @@
-/* Numbers that are read later: see pending.h. Must not know: what they are. */
+/* Collects numbers that are read later, see pending.h. Must not know: what the numbers mean. Read next:
+ * fit.c. */
 #include "compiler/program.h"
 #include "data/pending.h"
 

@@ -1,6 +1,10 @@
-/* Files of 16-bit tokens, mapped into memory: what is not looked at is not read, so that they may be larger
- * than memory. Two forms, both little endian: nothing but the ids, as nanoGPT writes them, and llm.c's, where
- * 256 i32 come first (20240520, 1, the number of ids, zeros). Must not know: batches. Read next: loader.c. */
+/* Files of 16-bit tokens, mapped into memory. Pages that are not used are not read, so files may be larger
+ * than memory. There are two formats, both little-endian:
+ *
+ *     nanoGPT:  ids (u16 each)
+ *     llm.c:    header of 256 i32: 20240520, 1, number of ids, zeros | ids (u16 each)
+ *
+ * Must not know: batches. Read next: loader.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -18,9 +22,10 @@
 #define MAGIC         INT32_C(20240520)
 #define VERSION       1
 #define HEADER_BYTES  ((size_t)1024)
-#define HEADER_COUNTS ((size_t)INT32_MAX) /* ids of a file, at most */
+#define HEADER_COUNTS ((size_t)INT32_MAX) /* most ids of one file */
 
-/* Other formats of llm.c have numbers near by. As tokens they would be (x, 308) with x above 54,000. */
+/* Other formats of llm.c begin with numbers in this range. Read as tokens, these numbers would be (x, 308)
+ * with x above 54,000. */
 #define MAGIC_LOW  INT32_C(20240000)
 #define MAGIC_HIGH INT32_C(20249999)
 
@@ -28,7 +33,7 @@ typedef struct shard {
     void *map;
     size_t map_bytes;
     const uint8_t *ids; /* two bytes each */
-    int64_t first;      /* ids of the files before */
+    int64_t first;      /* number of ids in the files before */
     int64_t count;
 } shard;
 
@@ -94,7 +99,8 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
         return weft__fail(ctx, WEFT_ERR_IO, "%s: is no file%s", path,
                           S_ISDIR(st.st_mode) ? ": of the files in a folder give a pattern, FOLDER/*.bin"
                                               : "");
-    if (st.st_size == 0) return weft__parse_tokens(ctx, "", 0, path, &begin); /* which cannot be mapped */
+    /* an empty file cannot be mapped */
+    if (st.st_size == 0) return weft__parse_tokens(ctx, "", 0, path, &begin);
     if ((uintmax_t)st.st_size > PTRDIFF_MAX) return weft__fail_io(ctx, "map", path, EFBIG);
     s->map_bytes = (size_t)st.st_size;
     s->map = mmap(NULL, s->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -108,9 +114,9 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
     return WEFT_OK;
 }
 
-#define LANES 8 /* of the hash: independent of each other, so that it is as fast as memory */
+#define LANES 8 /* lanes of the hash; they are independent, so hashing is as fast as memory */
 
-/* Takes 32 ids. */
+/* Processes 32 ids. */
 static void survey_block(const uint8_t *ids, uint64_t *restrict lanes, uint16_t *restrict most) {
     uint64_t words[LANES];
     uint16_t block[4 * LANES];
@@ -125,7 +131,7 @@ static void survey_block(const uint8_t *ids, uint64_t *restrict lanes, uint16_t 
     for (int k = 0; k < 4 * LANES; k++) most[k] = block[k] > most[k] ? block[k] : most[k];
 }
 
-/* One pass over all ids: the largest, and a hash. */
+/* Computes the largest id and a hash in one pass over all ids. */
 static void survey(weft_tokens *t) {
     uint64_t lanes[LANES] = {0};
     uint16_t most[4 * LANES] = {0};
@@ -140,7 +146,8 @@ static void survey(weft_tokens *t) {
         memcpy(rest, s->ids + whole, bytes - whole);
         survey_block(rest, lanes, most);
         weft__hash_u64(&hash, bytes);
-        (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM); /* windows are small and anywhere */
+        /* windows are small and anywhere in the file */
+        (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM);
     }
     weft__hash_bytes(&hash, lanes, sizeof lanes);
     for (int k = 0; k < 4 * LANES; k++)
@@ -158,7 +165,7 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
         while (fd < 0 && errno == EINTR);
         if (fd < 0) return weft__fail_io(t->ctx, "open", paths[i], errno);
         weft_status status = map_file(t->ctx, paths[i], fd, s);
-        close(fd); /* the map stays */
+        close(fd); /* the mapping stays */
         WEFT_TRY(status);
         s->first = t->count;
         t->count += s->count;
@@ -167,9 +174,10 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
     return WEFT_OK;
 }
 
-/* The files of a pattern in the order of their names; a file that exists is itself, whatever its name. */
+/* Opens the files that match a pattern, sorted by name. A path that exists is that file, whatever its name
+ * is. */
 static weft_status expand(weft_tokens *t, const char *path) {
-    char *one = (char *)path; /* not written to */
+    char *one = (char *)path; /* open_shards does not write to it */
     glob_t found;
     if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return open_shards(t, &one, 1);
     int code = glob(path, 0, NULL, &found);
@@ -215,7 +223,7 @@ uint64_t weft_tokens_hash(const weft_tokens *tokens) { return tokens ? tokens->h
 size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32_t *ids) {
     size_t done = 0, low = 0, high = t ? t->shard_count : 0;
     if (!t || !ids || first < 0 || first >= t->count) return 0;
-    while (high - low > 1) { /* the last one that does not begin behind */
+    while (high - low > 1) { /* binary search for the last file that does not begin after `first` */
         size_t middle = (low + high) / 2;
         if (t->shards[middle].first <= first)
             low = middle;
