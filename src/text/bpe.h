@@ -1,7 +1,7 @@
-/* Inside of the byte-pair tokenizer: Sennrich et al., "Neural machine translation of rare words with subword
- * units", 2016, over bytes as in GPT-2. A text is cut into words by a pattern; a word begins as its bytes,
- * and the best pair of neighbours that there is a merge for becomes one token until there is none. Must not
- * know: files. Read next: tokenizer_bpe.c, then bpe_alphabet.c. */
+/* The private interface of the byte-pair tokenizer: Sennrich et al., "Neural machine translation of rare
+ * words with subword units", 2016, over bytes as in GPT-2. A pattern splits the text into words. A word
+ * begins as its bytes. Then the neighbours with the best merge become one token, again and again, until no
+ * merge applies. Must not know: files. Read next: tokenizer_bpe.c, then bpe_alphabet.c. */
 #ifndef WEFT_SRC_TEXT_BPE_H
 #define WEFT_SRC_TEXT_BPE_H
 
@@ -11,33 +11,38 @@ typedef struct weft__merge {
     int32_t left, right, made; /* ids */
 } weft__merge;
 
-/* What encoding needs of the pattern, the merges and memory: tokenizer_bpe.c. */
+/* What encoding needs: the compiled pattern and work memory. See tokenizer_bpe.c. */
 typedef struct weft__bpe_work weft__bpe_work;
 
 typedef struct weft__bpe {
-    weft__merge *merges; /* [merge_count], the best first: a place is a rank */
+    weft__merge *merges; /* [merge_count], the best first; the index is the rank */
     size_t merge_count, merge_capacity;
-    uint32_t *ranks;    /* open-addressing table of ranks, UINT32_MAX is free */
+    uint32_t *ranks;    /* open-addressing table of ranks; UINT32_MAX is a free slot */
     size_t rank_slots;  /* a power of two */
-    int32_t bytes[256]; /* their ids */
-    int32_t *specials;  /* [special_count]: what is neither a byte nor made by a merge, like <|endoftext|> */
+    int32_t bytes[256]; /* id of each byte */
+    /* [special_count]: tokens that are neither a byte nor made by a merge, such as <|endoftext|> */
+    int32_t *specials;
     size_t special_count;
     weft__bpe_work *work;
 } weft__bpe;
 
 void weft__bpe_free(weft_tokenizer *t);
 
-/* ---- the alphabet of bytes: bpe_alphabet.c. Files write tokens in it: each byte is a printable character,
- * itself where it is one in Latin-1, otherwise one from U+0100 on. ---- */
+/* ---- the alphabet of bytes: bpe_alphabet.c ----
+ *
+ * Files write tokens in this alphabet. Each byte is a printable character: itself if it is printable in
+ * Latin-1, otherwise a character from U+0100 on. */
 
-/* Adds the token that `text` is written as. `name` and id are for messages. */
+/* Adds the token that `text` stands for. `name` is for messages. */
 weft_status weft__bpe_add_token(weft_tokenizer *t, const char *name, const char *text, size_t bytes);
-/* Writes a token, at most 2 bytes for each of its own, and returns how many. */
+/* Writes a token in the alphabet, at most 2 bytes for each byte of the token. Returns the number of bytes
+ * written. */
 size_t weft__bpe_print(const char *token, size_t bytes, char *out);
 
-/* When all tokens are there: gets ready for merges. */
+/* Prepares for merges, after all tokens were added. */
 weft_status weft__bpe_begin(weft_tokenizer *t, const char *name);
-/* Adds the next merge, two written tokens and one space. `where`: "line" or "merge", which messages count. */
+/* Adds the next merge: two tokens in the alphabet with one space between them. `where` is "line" or "merge";
+ * messages say which `number` of it is wrong. */
 weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char *where, size_t number,
                                 const char *text, size_t bytes);
 

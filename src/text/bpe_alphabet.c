@@ -1,11 +1,12 @@
-/* GPT-2's alphabet of bytes, and the tokens and merges that are written in it.
- * Must not know: how texts are encoded, what files look like. Read next: tokenizer_gpt2.c. */
+/* GPT-2's alphabet of bytes, and the tokens and merges written in it. Must not know: how texts are encoded,
+ * what files look like. Read next: tokenizer_gpt2.c. */
 #include <string.h>
 
 #include "text/bpe.h"
 #include "base/utf8.h"
 
-/* The 68 bytes that are not printable, 0 to ' ', 0x7f to 0xa0 and 0xad, are U+0100 and on in their order. */
+/* The 68 bytes that are not printable are 0 to ' ', 0x7f to 0xa0, and 0xad. In this order they become U+0100,
+ * U+0101, ... */
 enum { OTHERS = 0x100, SECOND = OTHERS + 0x21, THIRD = SECOND + 0x22 };
 
 static uint32_t point_of(unsigned char byte) {
@@ -14,7 +15,7 @@ static uint32_t point_of(unsigned char byte) {
     return byte == 0xad ? THIRD : byte;
 }
 
-/* The byte of a code point; -1 where it is of none. */
+/* Returns the byte of a code point, or -1 if the code point stands for no byte. */
 static int byte_of(uint32_t point) {
     uint32_t byte = point;
     if (point >= OTHERS) byte = point - OTHERS;
@@ -30,7 +31,8 @@ size_t weft__bpe_print(const char *token, size_t bytes, char *out) {
     return used;
 }
 
-/* Reads what is written into out, which has room for as many bytes; false where it is not in the alphabet. */
+/* Converts text in the alphabet to bytes. `out` has room for as many bytes as the text. Returns false if the
+ * text is empty or has a character outside the alphabet. */
 static bool read_written(const char *text, size_t bytes, char *out, size_t *used) {
     *used = 0;
     for (size_t at = 0; at < bytes;) {
@@ -59,7 +61,7 @@ weft_status weft__bpe_add_token(weft_tokenizer *t, const char *name, const char 
     return status;
 }
 
-/* The id of a written token; -1 where there is none. */
+/* Returns the id of a token in the alphabet, or -1 if there is none. */
 static int32_t id_of(const weft_tokenizer *t, const char *text, size_t bytes, char *room, size_t *used) {
     return read_written(text, bytes, room, used) ? t->slots[weft__tokenizer_slot(t, room, *used)] : -1;
 }

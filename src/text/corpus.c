@@ -1,5 +1,5 @@
-/* A corpus: text files read, a tokenizer built or taken, everything encoded once, parts cut.
- * Must not know: batches, models. Read next: the loader in data/. */
+/* A corpus: reads text files, builds or borrows a tokenizer, encodes each file once and splits the ids into
+ * parts. Must not know: batches, models. Read next: the loader, data/loader.c. */
 #include <math.h>
 #include <string.h>
 
@@ -9,15 +9,15 @@
 
 struct weft_corpus {
     weft_context *ctx;
-    weft_tokenizer *own;                  /* built here, or NULL */
-    const weft_tokenizer *tokenizer;      /* own or the caller's */
-    int32_t *ids[WEFT_CORPUS_PART_COUNT]; /* what is freed; validation may lie inside train's */
+    weft_tokenizer *own;                  /* tokenizer built here, or NULL */
+    const weft_tokenizer *tokenizer;      /* `own`, or the caller's tokenizer */
+    int32_t *ids[WEFT_CORPUS_PART_COUNT]; /* owned; parts[validation] may be a part of the training ids */
     const int32_t *parts[WEFT_CORPUS_PART_COUNT];
     size_t counts[WEFT_CORPUS_PART_COUNT];
     uint64_t bytes;
 };
 
-/* The files while they are being encoded. */
+/* The files while they are encoded. */
 typedef struct sources {
     weft_bytes files[WEFT_CORPUS_PART_COUNT];
     weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given */
@@ -35,7 +35,8 @@ static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_COR
     return WEFT_OK;
 }
 
-/* Characters must all have ids, so every file is looked at; words may be unknown, so only the first is. */
+/* Builds the tokenizer. Every character needs an id, so all files are read for characters. Words may be
+ * unknown, so only the training file is read for words. */
 static weft_status build_tokenizer(weft_corpus *c, const weft_corpus_options *o, const sources *s) {
     weft__span spans[WEFT_CORPUS_PART_COUNT];
     size_t count = 0;
@@ -51,6 +52,7 @@ static weft_status build_tokenizer(weft_corpus *c, const weft_corpus_options *o,
     return status;
 }
 
+/* Encodes the given parts, and splits off the end of the training ids if validation_fraction is set. */
 static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, const sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         if (!s->spans[part].name) continue;
@@ -131,6 +133,6 @@ uint64_t weft_corpus_hash(const weft_corpus *c) {
     weft__hash_bytes(&h, c->tokenizer->text, c->tokenizer->text_used);
     weft__hash_bytes(&h, c->tokenizer->ends, c->tokenizer->count * sizeof *c->tokenizer->ends);
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++)
-        weft__hash_bytes(&h, c->parts[part], c->counts[part] * sizeof(int32_t)); /* also mixes in the size */
+        weft__hash_bytes(&h, c->parts[part], c->counts[part] * sizeof(int32_t)); /* also hashes the size */
     return h.a;
 }

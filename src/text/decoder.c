@@ -1,5 +1,6 @@
-/* Streaming decode: ids come one by one, text goes out as soon as it is whole UTF-8. At most three bytes of
- * an incomplete character wait. Must not know: how text was cut. Read next: corpus.c. */
+/* Decodes a stream of ids. Each id gives text as soon as the text is complete UTF-8. At most three bytes of
+ * an incomplete character wait for the next id. Must not know: how text was split into tokens. Read next:
+ * corpus.c. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,10 +9,10 @@
 
 struct weft_decoder {
     const weft_tokenizer *tokenizer;
-    char *in;  /* waiting bytes, then those of the id at hand */
-    char *out; /* what the caller is given */
+    char *in;  /* waiting bytes, then the bytes of the current id */
+    char *out; /* text for the caller */
     size_t in_used, in_capacity, out_capacity;
-    bool spaced; /* a space stands before the next word */
+    bool spaced; /* the next word needs a space before it */
 };
 
 weft_status weft_decoder_open(const weft_tokenizer *tokenizer, weft_decoder **out) {
@@ -32,7 +33,8 @@ void weft_decoder_free(weft_decoder *d) {
     weft__free(ctx, d);
 }
 
-/* Room for `more` bytes that come in, and for all of it going out: three bytes for each that is malformed. */
+/* Makes room for `more` input bytes and for the output. The output may have three bytes (U+FFFD) for each
+ * malformed input byte. */
 static weft_status reserve(weft_decoder *d, size_t more) {
     weft_context *ctx = d->tokenizer->ctx;
     size_t in = d->in_used + more, out = 3 * in + 1;
@@ -51,7 +53,8 @@ static weft_status reserve(weft_decoder *d, size_t more) {
     return WEFT_OK;
 }
 
-/* Moves what is whole from in to out; at the `end` what is not whole is malformed. */
+/* Moves complete characters from in to out. At the end of the stream, an incomplete character counts as
+ * malformed. */
 static size_t drain(weft_decoder *d, bool end) {
     static const char replacement[3] = {'\xef', '\xbf', '\xbd'}; /* U+FFFD */
     size_t at = 0, used = 0;

@@ -1,5 +1,5 @@
-/* What all tokenizers share: the vocabulary, building, encoding and decoding through the kind's table.
- * Must not know: how any kind cuts text. Read next: tokenizer_character.c. */
+/* What all tokenizers share: the vocabulary, and building, encoding and decoding by the functions of the
+ * kind. Must not know: how any kind splits text. Read next: tokenizer_character.c. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -99,7 +99,7 @@ size_t weft__tokenizer_slot(const weft_tokenizer *t, const char *token, size_t b
     }
 }
 
-/* At a load of at most one half; on growth all ids are put in anew. */
+/* Keeps the table at most half full. A larger table is filled again from all ids. */
 weft_status weft__tokenizer_reserve(weft_tokenizer *t) {
     if (t->slot_count > 2 * (t->count + 1)) return WEFT_OK;
     size_t wanted = t->slot_count ? 2 * t->slot_count : 1024;
@@ -121,7 +121,7 @@ weft_status weft__tokenizer_reserve(weft_tokenizer *t) {
 weft_status weft__tokenizer_tabulate(weft_tokenizer *t, const char *name) {
     size_t total = t->count;
     weft_status status = WEFT_OK;
-    t->count = 0; /* put in one by one, so that each is looked for among those before it */
+    t->count = 0; /* added one by one, so each token is compared with those before it */
     for (size_t id = 0; id < total; id++) {
         if ((status = weft__tokenizer_reserve(t)) != WEFT_OK) break;
         size_t bytes;
@@ -225,7 +225,7 @@ weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ct
         weft__free(ctx, out.ids);
         return status;
     }
-    /* what was too much is given back; an array that cannot be made smaller stays as it is */
+    /* Gives unused memory back. An array that cannot be made smaller stays as it is. */
     int32_t *fit =
         out.count < out.capacity ? weft__realloc(ctx, out.ids, (out.count + 1) * sizeof *fit) : NULL;
     *ids = fit ? fit : out.ids;
@@ -238,7 +238,7 @@ weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ct
 weft_status weft_tokenizer_decode(const weft_tokenizer *tokenizer, const int32_t *ids, size_t count,
                                   char *out, size_t capacity, size_t *bytes) {
     size_t used = 0;
-    bool spaced = false; /* a space stands before the next word */
+    bool spaced = false; /* the next word needs a space before it */
     WEFT_NEED(NULL, tokenizer);
     WEFT_NEED(tokenizer->ctx, bytes);
     WEFT_NEED_ARRAY(tokenizer->ctx, ids, count);

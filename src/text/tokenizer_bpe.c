@@ -1,7 +1,13 @@
-/* The byte-pair tokenizer: GPT-2's pattern cuts a text into words, merges make tokens of a word's bytes. Any
- * bytes have ids; those that are not UTF-8 are a word of their own. Tokens that no merge makes are special: a
- * text that spells one has it. White space is Unicode's property, letters and numbers are those of the
- * installed PCRE2's version of Unicode. Must not know: files. Read next: bpe_alphabet.c. */
+/* The byte-pair tokenizer. GPT-2's pattern splits a text into words, and merges turn the bytes of a word into
+ * tokens.
+ *
+ * All bytes can be encoded; a sequence of bytes that are not UTF-8 is a word of its own. Tokens that no merge
+ * makes are special: if the text contains the spelling of such a token, it is encoded as that token.
+ *
+ * White space is the property of Unicode. Letters and numbers are those of the Unicode version of the
+ * installed PCRE2.
+ *
+ * Must not know: files. Read next: bpe_alphabet.c. */
 #include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -10,30 +16,31 @@
 #include "text/bpe.h"
 #include "base/utf8.h"
 
-#define SPACE "\\t-\\r\\x{85}\\p{Z}" /* PCRE2's \s has U+180E as well, which is no white space any more */
+/* \s of PCRE2 also has U+180E, which is no longer white space in Unicode */
+#define SPACE "\\t-\\r\\x{85}\\p{Z}"
 #define PATTERN                                                                                              \
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^" SPACE "\\p{L}\\p{N}]++|[" SPACE "]+(?![^" SPACE        \
     "])|[" SPACE "]+"
 
-#define SPECIALS_MAX 256 /* a text is searched for each */
+#define SPECIALS_MAX 256 /* a text is searched for each special token */
 
-/* Words that were cut before, found by their bytes: what is short and makes few tokens. */
+/* The cache of encoded words, found by their bytes. It holds only short words with few tokens. */
 #define CACHED_BYTES 16
 #define CACHED_IDS   4
 #define CACHED_WORDS ((size_t)1 << 16)
 typedef struct cached {
     uint64_t key[CACHED_BYTES / 8];
     int32_t ids[CACHED_IDS];
-    uint8_t bytes, count; /* bytes 0: free */
+    uint8_t bytes, count; /* bytes 0: a free entry */
 } cached;
 
 #define NO_RANK UINT32_MAX
 
-/* A token of the word at hand; neighbours are places in the array of symbols. */
+/* A token of the current word. Neighbours are indices in the array of symbols. */
 typedef struct symbol {
     int32_t id;
-    uint32_t before, after; /* `after` of the last is the count */
-    uint32_t rank;          /* of the merge with the one after it, or NO_RANK */
+    uint32_t before, after; /* `after` of the last symbol is the count */
+    uint32_t rank;          /* rank of the merge with the next symbol, or NO_RANK */
 } symbol;
 
 struct weft__bpe_work {
@@ -42,7 +49,8 @@ struct weft__bpe_work {
     pcre2_match_data *match;
     cached *cache;   /* [CACHED_WORDS] */
     symbol *symbols; /* [room] */
-    uint64_t *heap; /* [2 * room] rank << 32 | place: merges to be done, the least first; some are outdated */
+    /* [2 * room], a min-heap of rank << 32 | index: the candidate merges, some of them outdated */
+    uint64_t *heap;
     size_t room, heap_count;
 };
 
@@ -68,7 +76,7 @@ static weft_status compile_pattern(weft_context *ctx, weft__bpe_work *w) {
         return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "tokenizer: PCRE2 does not take its pattern: %s",
                           (const char *)text);
     }
-    (void)pcre2_jit_compile(w->pattern, PCRE2_JIT_COMPLETE); /* where it cannot, matching is slower */
+    (void)pcre2_jit_compile(w->pattern, PCRE2_JIT_COMPLETE); /* without JIT, matching is slower */
     w->match = pcre2_match_data_create(1, w->memory);
     return w->match ? WEFT_OK : weft__fail_oom(ctx, 0, "the pattern of a tokenizer");
 }
@@ -92,7 +100,7 @@ void weft__bpe_free(weft_tokenizer *t) {
     t->bpe = NULL;
 }
 
-/* Where the rank of a pair is, or would be put. */
+/* Returns the slot of a pair's rank, or the free slot where the rank belongs. */
 static size_t rank_slot(const weft_tokenizer *t, int32_t left, int32_t right) {
     const weft__bpe *b = t->bpe;
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
@@ -121,7 +129,8 @@ static weft_status tabulate_ranks(weft_tokenizer *t, const char *name) {
     return WEFT_OK;
 }
 
-/* Every byte must be a token; the others are made by merges, or special. */
+/* Finds the id of each byte, and the special tokens. Each byte must be a token. All other tokens are made by
+ * merges or are special. */
 static weft_status sort_out(weft_tokenizer *t, const char *name) {
     weft__bpe *b = t->bpe;
     for (unsigned i = 0; i < 256; i++) {
@@ -186,6 +195,7 @@ static uint64_t heap_pop(weft__bpe_work *w) {
     return least;
 }
 
+/* Makes room for the symbols of a word of `bytes` bytes. */
 static weft_status make_room(weft_tokenizer *t, const weft__span *span, size_t bytes) {
     weft__bpe_work *w = t->bpe->work;
     if (bytes <= w->room) return WEFT_OK;
@@ -202,7 +212,7 @@ static weft_status make_room(weft_tokenizer *t, const weft__span *span, size_t b
     return WEFT_OK;
 }
 
-/* Looks up what the symbol makes with its neighbour, and puts it on the heap. */
+/* Finds the merge of a symbol with its right neighbour, and puts it on the heap. */
 static void consider(const weft_tokenizer *t, uint32_t at, uint32_t count) {
     weft__bpe_work *w = t->bpe->work;
     symbol *s = &w->symbols[at];
@@ -211,8 +221,9 @@ static void consider(const weft_tokenizer *t, uint32_t at, uint32_t count) {
     if (s->rank != NO_RANK) heap_push(w, (uint64_t)s->rank << 32 | at);
 }
 
-/* Leaves the word's tokens in the symbols, from 0 on by `after`. Of equal pairs the leftmost goes first. A
- * merge takes one entry of the heap away and adds two at most, so that 2 n are enough for n bytes. */
+/* Merges the bytes of a word into tokens. The tokens remain in `symbols`: the first one is at index 0, and
+ * `after` is the index of the next. Of merges with equal rank, the leftmost goes first. Each merge removes
+ * one entry from the heap and adds at most two, so 2 n entries are enough for n bytes. */
 static void merge_word(const weft_tokenizer *t, const char *word, uint32_t count) {
     const weft__bpe *b = t->bpe;
     weft__bpe_work *w = b->work;
@@ -224,7 +235,7 @@ static void merge_word(const weft_tokenizer *t, const char *word, uint32_t count
     while (w->heap_count) {
         uint64_t least = heap_pop(w);
         uint32_t at = (uint32_t)least, rank = (uint32_t)(least >> 32);
-        if (s[at].rank != rank) continue; /* one of the two has been merged since */
+        if (s[at].rank != rank) continue; /* one of the two was merged in the meantime */
         uint32_t gone = s[at].after;
         s[at].id = b->merges[rank].made;
         s[at].after = s[gone].after;
@@ -260,7 +271,7 @@ static weft_status encode_word(weft_tokenizer *t, const weft__span *span, const 
 
 /* ---- the words of a text ---- */
 
-/* What is all UTF-8. The pattern takes any character, and looks ahead, never back. */
+/* Encodes text that is all UTF-8. The pattern matches at any character. It looks ahead, but never back. */
 static weft_status encode_valid(weft_tokenizer *t, const weft__span *span, size_t at, size_t end,
                                 weft__ids *out) {
     weft__bpe_work *w = t->bpe->work;
@@ -278,7 +289,7 @@ static weft_status encode_valid(weft_tokenizer *t, const weft__span *span, size_
     return WEFT_OK;
 }
 
-/* The end of the bytes from `at` on that are UTF-8 (valid), or that are not. */
+/* Returns the end of a run of bytes from `at` on. With `valid` the run is UTF-8, otherwise it is not. */
 static size_t run_of(const weft__span *span, size_t at, size_t end, bool valid) {
     while (at < end) {
         uint32_t point;
@@ -301,7 +312,7 @@ static weft_status encode_ordinary(weft_tokenizer *t, const weft__span *span, si
     return WEFT_OK;
 }
 
-/* The next place of a token; span->bytes where there is none. */
+/* Returns the next place of a token in the text, or span->bytes if there is none. */
 static size_t find_token(const weft__span *span, size_t at, const char *token, size_t bytes) {
     while (at + bytes <= span->bytes) {
         const char *first = memchr(span->text + at, token[0], span->bytes - bytes + 1 - at);
@@ -315,7 +326,7 @@ static size_t find_token(const weft__span *span, size_t at, const char *token, s
 
 static weft_status encode(const weft_tokenizer *tokenizer, const weft__span *span, weft__ids *out) {
     weft_tokenizer *t =
-        (weft_tokenizer *)tokenizer; /* what changes is the work memory: see text.h on threads */
+        (weft_tokenizer *)tokenizer; /* only the work memory changes; text.h explains threads */
     const weft__bpe *b = t->bpe;
     size_t next[SPECIALS_MAX], at = 0;
     for (size_t i = 0; i < b->special_count; i++) next[i] = 0;
@@ -326,7 +337,7 @@ static weft_status encode(const weft_tokenizer *tokenizer, const weft__span *spa
             const char *token = weft__token(t, (size_t)b->specials[i], &size);
             if (at == 0 || next[i] < at) next[i] = find_token(span, at, token, size);
             if (next[i] < end || (next[i] == end && end < span->bytes && size > bytes)) {
-                end = next[i]; /* of two in one place the longer */
+                end = next[i]; /* of two tokens at one place, take the longer */
                 special = i;
                 bytes = size;
             }

@@ -1,4 +1,4 @@
-/* The byte tokenizer: 256 ids, any input. Read next: tokenizer_word.c. */
+/* The byte tokenizer: 256 ids, for any input. Must not know: files. Read next: tokenizer_word.c. */
 #include "text/tokenizer.h"
 
 static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {

@@ -1,5 +1,6 @@
-/* The character tokenizer: one id for each distinct code point of the corpus, in ascending order, so that
- * the same set of characters always has the same ids. Read next: tokenizer_byte.c. */
+/* The character tokenizer: one id for each distinct code point of the corpus. Ids follow the code points in
+ * ascending order, so equal sets of characters always get equal ids. Must not know: files. Read next:
+ * tokenizer_byte.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static weft_status mark(weft_context *ctx, const weft__span *span, uint8_t *seen
 static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
     static const uint8_t none[8];
     uint8_t *seen = weft__zalloc(t->ctx, POINTS / 8);
-    (void)max_vocabulary; /* leaving a character out would make texts unencodable */
+    (void)max_vocabulary; /* without some character, a text could not be encoded */
     if (!seen) return weft__fail_oom(t->ctx, POINTS / 8, "the characters of a corpus");
     weft_status status = WEFT_OK;
     for (size_t i = 0; status == WEFT_OK && i < count; i++) status = mark(t->ctx, &spans[i], seen);

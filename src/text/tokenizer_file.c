@@ -1,8 +1,12 @@
-/* tokenizer.json:
- *   {"format": "weft-tokenizer", "version": 1, "kind": "character", "vocabulary": ["\n", " ", ...]}
- * Of kind bpe tokens are written in the alphabet of bytes, and "merges": ["\u0120 t", ...] follow.
- * An id is a place in the array, so no file can name one out of range; the kind's index function checks
- * the tokens themselves. Reading takes time linear in the file. Must not know: how kinds cut text. */
+/* Reads and writes tokenizer.json:
+ *
+ *     {"format": "weft-tokenizer", "version": 1, "kind": "character", "vocabulary": ["\n", " ", ...]}
+ *
+ * A file of kind bpe writes its tokens in the alphabet of bytes (bpe.h), and also has "merges": ["\u0120 t",
+ * ...]. An id is an index in the array, so no file can have an id out of range. The index function of the
+ * kind checks the tokens. Reading takes time linear in the size of the file.
+ *
+ * Must not know: how kinds split text. Read next: tokenizer_gpt2.c. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +23,7 @@
 
 /* ---- writing ---- */
 
-/* Appends to the text: the token of an id as it stands in the file. */
+/* Writes the token of an id to `out`, as it appears in the file. Returns the number of bytes. */
 static size_t write_token(const weft_tokenizer *t, size_t id, char *out) {
     size_t bytes;
     const char *token = weft__token(t, id, &bytes);
@@ -28,7 +32,7 @@ static size_t write_token(const weft_tokenizer *t, size_t id, char *out) {
     return bytes;
 }
 
-/* Bytes of the longest token, as written. */
+/* Returns the bytes of the longest token, as written. */
 static size_t longest(const weft_tokenizer *t) {
     size_t most = 0, bytes;
     for (size_t id = 0; id < t->count; id++) {
@@ -38,7 +42,7 @@ static size_t longest(const weft_tokenizer *t) {
     return t->type->merged ? 2 * most : most;
 }
 
-/* A list of `count` texts. */
+/* Returns a list of `count` strings: tokens, or merges. NULL on failure. */
 static json_t *list(const weft_tokenizer *t, size_t count, bool merges, char *room) {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
@@ -64,7 +68,7 @@ static json_t *describe(const weft_tokenizer *t, char *room) {
 weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path) {
     WEFT_NEED(NULL, tokenizer);
     WEFT_NEED(tokenizer->ctx, path);
-    size_t room_bytes = 2 * longest(tokenizer) + 2; /* of a merge */
+    size_t room_bytes = 2 * longest(tokenizer) + 2; /* enough for one merge */
     char *room = weft__alloc(tokenizer->ctx, room_bytes);
     if (!room) return weft__fail_oom(tokenizer->ctx, room_bytes, "the text of a tokenizer");
     weft__json json;
@@ -74,7 +78,7 @@ weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *pat
     json_t *root = describe(tokenizer, room);
     weft__free(tokenizer->ctx, room);
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "the text of a tokenizer", &text, &bytes));
-    text[bytes] = '\n'; /* where its NUL was */
+    text[bytes] = '\n'; /* replaces the NUL */
     weft_status status = weft_write_file(tokenizer->ctx, path, text, bytes + 1);
     weft__free(tokenizer->ctx, text);
     return status;
@@ -86,7 +90,8 @@ static weft_status bad(weft_context *ctx, const char *name, const char *field, c
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s: %s", name, field, why);
 }
 
-/* jansson would follow 2,048 levels and build each: only an object with an array in it can be a tokenizer. */
+/* Tells whether the JSON has at most two levels, as every tokenizer has. jansson would read up to 2,048
+ * levels and build each one. */
 static bool is_flat(const char *json, size_t bytes) {
     int depth = 0;
     bool string = false;
@@ -127,7 +132,7 @@ static weft_status read_vocabulary(weft_tokenizer *t, const char *name, const js
 
 static weft_status read_merges(weft_tokenizer *t, const char *name, const json_t *root) {
     const json_t *list = json_object_get(root, "merges");
-    if (!t->type->merged) return WEFT_OK; /* a superfluous one is among the fields */
+    if (!t->type->merged) return WEFT_OK; /* an unexpected "merges" was already counted as a field too many */
     if (!json_is_array(list)) return bad(t->ctx, name, "merges", "must be an array of strings");
     WEFT_TRY(weft__bpe_begin(t, name));
     for (size_t i = 0; i < json_array_size(list); i++) {

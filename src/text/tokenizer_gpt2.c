@@ -1,6 +1,6 @@
-/* GPT-2's own files: encoder.json, an object of token to id, and vocab.bpe, a merge a line, the best first;
- * or vocab.json and merges.txt, which are the same. Must not know: how texts are encoded. Read next:
- * corpus.c. */
+/* Reads the files of GPT-2. encoder.json is an object from tokens to ids. vocab.bpe has one merge per line,
+ * the best first. vocab.json and merges.txt are other names for these files. Must not know: how texts are
+ * encoded. Read next: corpus.c. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #define FILE_MAX   ((size_t)64 << 20) /* bytes of a file */
 #define PATH_BYTES 4096
 
-/* The first of the names that is there. */
+/* Finds the first of the names that exists, with or without .gz. */
 static weft_status find(weft_context *ctx, const char *folder, const char *const names[2], char *path) {
     for (int i = 0; i < 4; i++) {
         int n = snprintf(path, PATH_BYTES, "%s/%s%s", folder, names[i / 2], i % 2 ? ".gz" : "");
@@ -26,7 +26,7 @@ static weft_status find(weft_context *ctx, const char *folder, const char *const
 
 /* ---- the vocabulary ---- */
 
-/* Puts the tokens in the order of their ids, which must be 0, 1, 2, ... */
+/* Sorts the tokens by their ids, which must be 0, 1, 2, ... */
 static weft_status order(weft_context *ctx, const char *name, json_t *root, const char **tokens) {
     size_t count = json_object_size(root);
     const char *key;

@@ -1,6 +1,6 @@
-/* The word tokenizer: what lies between white space (space, tab, return, vertical tab, form feed) is a word,
- * a newline is the token <eos>, a word outside the vocabulary is <unk>. Words that are spelled "<unk>" or
- * "<eos>" in the text are those tokens. Read next: tokenizer_file.c. */
+/* The word tokenizer. A word is the text between white space (space, tab, return, vertical tab, form feed). A
+ * newline is the token <eos>. A word outside the vocabulary is <unk>. A word spelled "<unk>" or "<eos>" in
+ * the text is that token. Must not know: files. Read next: tokenizer_file.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
-/* The next word or newline from *at on; false at the end. */
+/* Finds the next word or newline from *at on, and advances *at. Returns false at the end. */
 static bool next_word(const weft__span *span, size_t *at, const char **word, size_t *bytes) {
     size_t i = *at;
     while (i < span->bytes && is_space(span->text[i])) i++;
@@ -74,7 +74,8 @@ static bool is_special(const counted *c) {
     return c->bytes == 5 && (memcmp(c->word, "<unk>", 5) == 0 || memcmp(c->word, "<eos>", 5) == 0);
 }
 
-/* Words are counted in a tokenizer of their own, in the order of their coming, then sorted into t. */
+/* Builds the vocabulary. A temporary tokenizer counts the words in the order of their first appearance. Then
+ * the words are sorted by count into t. */
 static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
     counted *counts = NULL;
     size_t capacity = 0;
