@@ -1,4 +1,5 @@
-/* Printing for people: formats, then escapes. Must not know: what is printed. Read next: base/text.c. */
+/* Prints text for people: formats it, then escapes it. Must not know: what is printed. Read next:
+ * base/text.c. */
 #include <string.h>
 #include <unistd.h>
 

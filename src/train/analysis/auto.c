@@ -1,5 +1,5 @@
-/* Chooses the device of a run by the price of one of its steps, planned on the device `null`. Must not know:
- * prices. Read next: compiler/profile/price.c. */
+/* Chooses the device of a run. One step is planned on the device `null`, and the plan is priced for each real
+ * device. Must not know: how prices are computed. Read next: compiler/profile/price.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "train/analysis/auto.h"
 #include "train/run/progress.h"
 
-#define MANY_STEPS (UINT64_C(1) << 40) /* of a schedule: more than any warm-up */
+#define MANY_STEPS (UINT64_C(1) << 40) /* steps of the schedule; more than any warm-up */
 
 bool weft__auto_chooses(const weft__config *config) {
     weft_device_description d;
@@ -25,9 +25,9 @@ typedef struct plan {
     const weft__config *config;
     const weft__dataset *dataset;
     weft__model model;
-    weft_loader *loader;   /* to train */
-    weft_gpt_cache *cache; /* to decode */
-    void *zeros;           /* to apply: a batch */
+    weft_loader *loader;   /* for training */
+    weft_gpt_cache *cache; /* for decoding */
+    void *zeros;           /* for applying: a batch of zeros */
 } plan;
 
 static weft_status train_step(const plan *p, uint64_t position) {
@@ -87,7 +87,8 @@ static weft_status prepare(plan *p, weft__purpose purpose) {
 static weft_status price(plan *p, weft__purpose purpose, weft_device_choice *choice) {
     weft_profile *profile = NULL;
     WEFT_TRY(prepare(p, purpose));
-    WEFT_TRY(step(p, purpose, 0)); /* parameters are drawn, data uploaded: once */
+    /* the first step initialises parameters and uploads data, so it is not priced */
+    WEFT_TRY(step(p, purpose, 0));
     WEFT_TRY(weft_profile_start(p->model.ctx, NULL, &profile));
     weft_status status = step(p, purpose, 1);
     weft_profile_stop(profile);
@@ -96,18 +97,20 @@ static weft_status price(plan *p, weft__purpose purpose, weft_device_choice *cho
     return status;
 }
 
-/* What keeps a card from being considered; the plan on `null` is nobody's. */
+/* Shows only warnings: the reasons why a graphics card is not considered. Other messages are about the device
+ * `null`, which the user did not choose. */
 static void on_log(void *user, weft_log_level level, const char *message) {
     if (level >= WEFT_LOG_WARNING) weft__show_log(user, level, message);
 }
 
 weft_status weft__auto_choose(const weft__config *config, const weft__dataset *dataset, weft__purpose purpose,
                               weft__auto *choice) {
-    weft__config known = *config; /* owns nothing */
+    weft__config known = *config; /* borrows all strings of *config */
     plan p = {.config = &known, .dataset = dataset};
     weft_context *ctx = NULL;
     weft_device_choice best;
-    if (!known.train_batch) known.train_batch = 8; /* auto: it depends on the device */
+    /* auto: the batch depends on the device, which is not known yet */
+    if (!known.train_batch) known.train_batch = 8;
     if (purpose != WEFT__TO_TRAIN && known.train_batch == WEFT__BATCH_FULL) known.train_batch = 256;
     WEFT_TRY(weft_open(
         &(weft_open_options){.device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));

@@ -1,4 +1,4 @@
-/* Plans of training steps: see planning.h. Must not know: loops, run folders, terminals. Read next:
+/* Plans training steps, see planning.h. Must not know: loops, run folders, terminals. Read next:
  * src/cli/plan.c. */
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "train/model/model.h"
 #include "train/analysis/planning.h"
 
-#define BATCH_MOST (1 << 24)           /* of the configuration */
-#define MANY_STEPS (UINT64_C(1) << 40) /* of a schedule: more than any warm-up */
+#define BATCH_MOST (1 << 24)           /* the limit in config_keys.def */
+#define MANY_STEPS (UINT64_C(1) << 40) /* steps of the schedule; more than any warm-up */
 
 weft_status weft__planning_data(const weft__config *config, weft__dataset *dataset) {
     const bool sized = config->task == WEFT__TASK_LANGUAGE_MODEL && config->model_vocab > 0;
@@ -23,7 +23,7 @@ weft_status weft__planning_data(const weft__config *config, weft__dataset *datas
 
 /* ---- one step ---- */
 
-/* A batch of the data, or where they are not there of what has their shape. */
+/* Takes a batch of the data. If there are no data, makes variables of the shape of a batch. */
 static weft_status take_batch(weft_context *ctx, const weft__config *c, const weft__dataset *dataset,
                               weft_loader **loader, weft_batch *batch, int64_t *batch_size) {
     if (weft__dataset_has(dataset, WEFT__TRAIN)) {
@@ -52,7 +52,8 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     return weft_optimizer_plan(model.optimizer, loss, (int)c->train_accumulate, &planned->memory);
 }
 
-/* A context that plans as the first of a list would of which there is an outline. */
+/* Opens a context that plans for the first usable device of a list. `null:as:DEVICE` has only an outline of
+ * the device, so the device itself is not needed. */
 static weft_status open_plan(const weft__config *config, const char *list, weft_context **ctx) {
     char spec[100], name[112];
     weft_status status = WEFT_ERR_DEVICE;
@@ -88,7 +89,7 @@ weft_status weft__planning_step(const weft__config *config, const weft__dataset 
 
 /* ---- what would take less ---- */
 
-/* Puts a saving in its place, the most first. */
+/* Inserts a saving into the list, which is sorted by bytes saved, the largest first. */
 static void offer(weft__saving *savings, int *count, weft__saving s) {
     int at = *count < WEFT__SAVINGS ? (*count)++ : WEFT__SAVINGS;
     for (; at > 0 && savings[at - 1].saves < s.saves; at--)
@@ -96,9 +97,9 @@ static void offer(weft__saving *savings, int *count, weft__saving s) {
     if (at < WEFT__SAVINGS) savings[at] = s;
 }
 
-/* A configuration with one change, and the savings so far. */
+/* A configuration with one change, and the savings found so far. */
 typedef struct attempt {
-    weft__config changed; /* owns nothing */
+    weft__config changed; /* borrows all strings */
     const weft__dataset *dataset;
     const weft__planned *planned;
     weft__saving *savings;
@@ -165,7 +166,7 @@ void weft__planning_advice(const weft__config *config, const weft__dataset *data
 /* ---- train.batch: auto ---- */
 
 typedef struct search {
-    weft__config config; /* owns nothing */
+    weft__config config; /* borrows all strings */
     const weft__dataset *dataset;
     const char *device;
     uint64_t most;
@@ -179,7 +180,8 @@ static weft_status fits(search *s, int64_t batch, bool *yes) {
     return WEFT_OK;
 }
 
-/* Samples to train on: of a text, windows that share no token; a stream has a token more than its windows. */
+/* Returns the number of training samples. For text these are windows without shared tokens. With streams,
+ * each stream has one token more than its windows. */
 static int64_t samples_of(const weft__config *config, const weft__dataset *dataset) {
     size_t tokens = dataset->id_count[WEFT__TRAIN];
     if (dataset->corpus) weft_corpus_ids(dataset->corpus, WEFT_CORPUS_TRAIN, &tokens);
@@ -215,14 +217,15 @@ weft_status weft__planning_batch(weft__config *config, const weft__dataset *data
     s.most = memory_free - weft__planning_reserve(memory_free);
     WEFT_TRY(fits(&s, 1, &yes));
     if (!yes) return none_fits(&s, memory_free);
-    while (high <= most) { /* low fits */
+    while (high <= most) { /* doubles; `low` fits */
         WEFT_TRY(fits(&s, high, &yes));
         if (!yes) break;
         low = high;
         high *= 2;
     }
     if (high > most) high = most + 1;
-    while (high - low > 8 && low >= 8) { /* high does not fit, or there are not so many */
+    /* bisects in steps of 8; `high` does not fit, or there are fewer samples */
+    while (high - low > 8 && low >= 8) {
         const int64_t middle = (low + high) / 2 / 8 * 8;
         if (middle <= low) break;
         WEFT_TRY(fits(&s, middle, &yes));

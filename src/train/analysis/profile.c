@@ -1,11 +1,12 @@
-/* Trains some steps of a configuration as a run would, without a run folder, and profiles them.
+/* Profiles some training steps of a configuration. The steps run as in a real run, but without a run folder.
  * Must not know: how a profile is shown. Read next: src/cli/profile.c. */
 #include <stdlib.h>
 #include <weft/recurrent.h>
 
 #include "train/analysis/profile.h"
 
-/* From the context of the warm-up, whose profile tells what compiling took, to one of every command. */
+/* Ends the sampled profile of the warm-up, which measured compilation, and starts a profile of every
+ * command. */
 static weft_status begin(weft__profiling *p) {
     weft_context *ctx = p->loop.model.ctx;
     weft_profile_free(p->loop.profile);

@@ -1,8 +1,10 @@
-/* Compares two ways to compute a training step: two devices, or fused and unfused. The loss and all gradients
- * of the first batch are recorded on both sides, which gives equal graphs; every node of them is made an
- * output, and the first one whose values differ is what went wrong, since its inputs agree. Then whole steps
- * are run as training runs them, and their losses compared. Must not know: how the outcome is shown. Read
- * next: src/cli/verify.c. */
+/* Compares two ways to compute a training step: two devices, or fused and unfused kernels.
+ *
+ * First, both sides record the loss and all gradients of the first batch. This gives equal graphs. Every node
+ * becomes an output. The first node whose values differ is the faulty one, since its inputs agree. Then both
+ * sides run whole steps as training does, and their losses are compared.
+ *
+ * Must not know: how the result is shown. Read next: src/cli/verify.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,17 +14,18 @@
 #include "train/run/progress.h"
 #include "train/analysis/verify.h"
 
-#define LOSS_TOLERANCE 1e-4   /* relative; of losses after a few steps */
-#define F16_SCALE      1024.0 /* of the loss, so that f16 holds its gradients */
+#define LOSS_TOLERANCE 1e-4   /* relative difference of losses after a few steps */
+#define F16_SCALE      1024.0 /* scale of the loss, so that gradients stay inside the range of f16 */
 
-/* A node to compare, described before its evaluation lets its inputs go. */
+/* A node to compare. It is described before evaluation, because evaluation frees its inputs. */
 typedef struct entry {
     weft_tensor *t;
     const char *path;
     uint8_t op;
-    int addend; /* the largest of what it adds up: rounding errors are as large as that lets them be */
+    /* index of the largest addend, or -1; rounding errors scale with the addends, not with the sum */
+    int addend;
     double most;
-    double tolerance; /* the loosest of its dtype and of what it is computed from */
+    double tolerance; /* the largest tolerance of its dtype and of all its inputs */
 } entry;
 
 typedef struct graph {
@@ -84,12 +87,12 @@ static bool is_compared(const weft_tensor *t) {
     case WEFT_OP_SLICE:
     case WEFT_OP_PAD:
     case WEFT_OP_DETACH:
-    case WEFT_OP_COMPOSITE: return false; /* its outputs are */
+    case WEFT_OP_COMPOSITE: return false; /* its outputs are compared */
     default: return !t->leaf && t->numel > 0;
     }
 }
 
-/* The entry behind views of it, -1 where that is none. */
+/* Returns the index of the entry that t is a view of, or -1. */
 static int entry_of(const weft_tensor *t, uint64_t mark) {
     while (t->mark == mark && t->number < 0 && !t->leaf && t->n_in > 0 && t->op != WEFT_OP_COMPOSITE)
         t = t->in[0];
@@ -106,7 +109,8 @@ static int addend_of(const weft_tensor *t, uint64_t mark) {
     }
 }
 
-/* What a node may differ by, whose inputs have been entered: what was rounded to bf16 is no closer in f32. */
+/* Returns the tolerance of a node. The inputs have entries already. A result is never more exact than its
+ * inputs: a value that was rounded to bf16 stays inexact in f32. */
 static double tolerance_of(const graph *g, const weft_tensor *t, uint64_t mark) {
     double most = t->leaf ? 0 : weft__verify_tolerance((weft_dtype)t->dtype); /* leaves are exact */
     for (int i = 0; i < t->n_in && !t->leaf; i++) {
@@ -135,8 +139,8 @@ static void reach(weft_tensor *t, uint64_t mark) {
     t->number = -1;
 }
 
-/* All that the roots are made of, inputs before users. The scope lists what was recorded, newest first, and
- * inputs are older than their users. */
+/* Collects all nodes that the roots depend on, inputs before users. The scope lists nodes newest first, and
+ * inputs are always older than their users. */
 static weft_status gather(weft_context *ctx, graph *g, weft_tensor *const *roots, size_t count) {
     const uint64_t mark = ++ctx->visit;
     weft_tensor *oldest = NULL;
@@ -148,7 +152,7 @@ static weft_status gather(weft_context *ctx, graph *g, weft_tensor *const *roots
     return WEFT_OK;
 }
 
-/* Records the first step on one side, and computes every node of it in one program. */
+/* Records the first step on one side, and computes all its nodes in one program. */
 static weft_status compute(weft__verify_side *side, const weft__config *config, graph *g) {
     weft_context *ctx = side->model.ctx;
     const size_t most = weft_parameter_count(side->model.module);
@@ -177,7 +181,7 @@ static weft_status compute(weft__verify_side *side, const weft__config *config, 
 
 /* ---- comparing ---- */
 
-/* The two values of a node. */
+/* The values of a node on both sides. */
 typedef struct pair {
     weft_dtype dtype;
     int64_t count;
@@ -193,7 +197,8 @@ static double magnitude(const pair *p) {
     return most;
 }
 
-/* Which element differs most, by how much. Equal infinities and two NaN are equal. */
+/* Returns the largest difference, and sets *at to its element. Equal infinities are equal, and so are two
+ * NaN. */
 static double furthest(const pair *p, int64_t *at) {
     double most = 0;
     *at = 0;
@@ -201,7 +206,7 @@ static double furthest(const pair *p, int64_t *at) {
         double x = weft__element(p->dtype, p->data[0], i), y = weft__element(p->dtype, p->data[1], i);
         if (x == y || (isnan(x) && isnan(y))) continue;
         double d = fabs(x - y);
-        if (!(d <= most)) { /* NaN too */
+        if (!(d <= most)) { /* also true for NaN */
             most = isnan(d) ? (double)INFINITY : d;
             *at = i;
         }
@@ -209,8 +214,8 @@ static double furthest(const pair *p, int64_t *at) {
     return most;
 }
 
-/* Comparisons of floats may fall the other way where the floats are equal but for rounding: one in a
- * thousand. */
+/* Returns the number of differing bools, in units of the tolerance: one in a thousand. A comparison of two
+ * floats can change when the floats are equal except for rounding. */
 static double flipped(const pair *p, int64_t *at) {
     int64_t count = 0;
     for (int64_t i = p->count - 1; i >= 0; i--)
@@ -230,7 +235,7 @@ static void describe(const weft__verification *v, const entry *e, const pair *p,
              v->side[0].device, weft__element(p->dtype, p->data[1], at), v->side[1].device, times);
 }
 
-/* How far the node differs, in its tolerance. */
+/* Returns the difference of a node, in units of its tolerance. */
 static double judge(const pair *p, graph *g, size_t i, int64_t *at) {
     entry *e = &g->list[i];
     *at = 0;
@@ -268,7 +273,7 @@ static weft_status compare_node(weft__verification *v, graph *g, graph *other, s
     return status;
 }
 
-/* Equal recordings give equal graphs. */
+/* Tells whether two nodes match. Equal recordings give equal graphs. */
 static bool same_node(const entry *x, const entry *y) {
     return x->op == y->op && x->t->dtype == y->t->dtype && weft__shape_equal(x->t, y->t);
 }
@@ -285,7 +290,8 @@ static weft_status compare_nodes(weft__verification *v, const weft__config *conf
     return WEFT_OK;
 }
 
-/* A step as training runs it on one device, of train.accumulate batches; the mean of their losses. */
+/* Runs one step as training runs it on one device, with train.accumulate micro-batches. *mean is the mean of
+ * their losses. */
 static weft_status run_step(weft__verify_side *side, const weft__config *config, uint64_t step,
                             double *mean) {
     const uint64_t parts = (uint64_t)config->train_accumulate;
@@ -335,7 +341,7 @@ weft_status weft__verify(weft__verification *v, weft__config *config) {
         weft_scope_close(scope[s]);
     }
     for (int s = 0; s < 2 && status == WEFT_OK && config->data_streams; s++)
-        status = weft_streams_restart(v->side[s].model.module); /* the nodes were a pass */
+        status = weft_streams_restart(v->side[s].model.module); /* comparing the nodes advanced the streams */
     return status == WEFT_OK ? compare_steps(v, config) : status;
 }
 

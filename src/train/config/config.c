@@ -1,6 +1,6 @@
-/* The table of keys at work: taking values, defaults, how keys go together, the nearest key.
- * Must not know: YAML (config_yaml.c), how files are written (config_write.c), models.
- * Read next: config_yaml.c. */
+/* The table of configuration keys: takes values, fills in defaults, checks that keys fit together, and finds
+ * the nearest key to a misspelled one. Must not know: YAML (config_yaml.c), how files are written
+ * (config_write.c), models. Read next: config_yaml.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "data/parse.h"
 #include "train/config/config.h"
 
-/* Bits of models, by name and by kind. */
+/* One bit per model type, and the masks of the two kinds. */
 enum {
 #define MODEL(id, name, kind) id = 1 << WEFT__MODEL_##id,
 #include "train/model/models.def"
@@ -70,7 +70,8 @@ static void *field_of(weft__config *config, weft__config_key key) {
     return (char *)config + weft__config_rows[key].offset;
 }
 
-/* Copies that come from and go back to the C library: a configuration is there before any context. */
+/* Strings of a configuration use the memory of the C library, because a configuration exists before any
+ * context. */
 static char *copy_text(const char *text) { return weft__strdup(NULL, text); }
 
 static void clear(weft__config *config, weft__config_key key) {
@@ -107,7 +108,7 @@ bool weft__config_given(const weft__config *config, weft__config_key key) {
 
 /* ---- values ---- */
 
-/* Whole numbers exactly, up to 64 bits; "1e6" is one too. */
+/* Parses an integer of up to 64 bits exactly. "1e6" is an integer too. */
 static bool parse_int(const char *text, int64_t *out) {
     const char *digit = text + (*text == '-' || *text == '+');
     uint64_t value = 0;
@@ -127,7 +128,7 @@ static bool parse_int(const char *text, int64_t *out) {
     return (double)*out == number;
 }
 
-/* The place of a word in "a|b|c"; false where it is none of them. */
+/* Sets *out to the index of a word in "a|b|c". Returns false if the word is not in the list. */
 static bool find_word(const char *words, const char *text, int *out) {
     size_t length = strlen(text);
     const char *at = words;
@@ -143,7 +144,7 @@ static bool find_word(const char *words, const char *text, int *out) {
     return false;
 }
 
-/* "a b c"; "" of NULL. */
+/* Writes "a|b|c" as "a b c"; NULL gives "". Returns list. */
 static const char *list_words(const char *words, char *list, size_t bytes) {
     snprintf(list, bytes, "%s", words ? words : "");
     for (char *bar = list; (bar = strchr(bar, '|'));) *bar = ' ';
@@ -276,7 +277,8 @@ bool weft__config_take(weft__config *config, weft__config_key key, char *const *
     return true;
 }
 
-/* Parts between commas, without blanks around them; the text is cut up. */
+/* Splits a list at commas and trims blanks. Changes `text`; `parts` point into it. Returns the number of
+ * parts. */
 static size_t cut_list(char *text, char **parts) {
     size_t count = 0;
     for (char *at = text; at;) {
@@ -290,7 +292,7 @@ static size_t cut_list(char *text, char **parts) {
     return count;
 }
 
-/* Takes a value written in one text: for lists "[a, b]" or "a,b". */
+/* Takes a value from one string. A list is "[a, b]" or "a,b". */
 static bool take_written(weft__config *config, weft__config_key key, const char *text, char problem[256]) {
     weft__config_kind kind = weft__config_rows[key].kind;
     const bool list = kind == WEFT__KIND_INTS || kind == WEFT__KIND_NUMS || kind == WEFT__KIND_TEXTS;
@@ -350,7 +352,8 @@ weft_status weft__config_set(weft__config *config, const char *assignment) {
 
 #define NAME_MAX_BYTES 63
 
-/* Least number of insertions, deletions, replacements and swaps of neighbours (Damerau, Levenshtein). */
+/* Returns the smallest number of insertions, deletions, replacements and swaps of neighbours (the distance of
+ * Damerau and Levenshtein). */
 static size_t distance(const char *a, const char *b) {
     size_t rows[3][NAME_MAX_BYTES + 2];
     size_t a_size = strnlen(a, NAME_MAX_BYTES), b_size = strnlen(b, NAME_MAX_BYTES);
@@ -374,16 +377,17 @@ const char *weft__config_nearest(const char *unknown) {
     const char *dot = strrchr(unknown, '.');
     const char *last = dot ? dot + 1 : unknown;
     const char *nearest = NULL;
-    size_t least = 4 + strlen(last) / 4; /* what differs in more than this was not a slip of the hand */
+    size_t least = 4 + strlen(last) / 4; /* a larger distance is not a typing error */
     for (int key = 0; key < WEFT__KEY_COUNT; key++) {
         const char *name = weft__config_rows[key].key;
         const char *name_dot = strrchr(name, '.');
         const char *name_last = name_dot ? name_dot + 1 : name;
         size_t whole = 2 * distance(unknown, name);
-        size_t part = 2 * distance(last, name_last) + 1; /* right name in the wrong section */
+        size_t part = 2 * distance(last, name_last) + 1; /* the right name in the wrong section */
         if (part < whole && distance(last, name_last) * 3 <= strlen(last)) whole = part;
         size_t common = strlen(last) < strlen(name_last) ? strlen(last) : strlen(name_last);
-        if (common >= 3 && whole > 4 && strncmp(last, name_last, common) == 0) whole = 4; /* batchsize */
+        /* one name begins with the other, as in batchsize */
+        if (common >= 3 && whole > 4 && strncmp(last, name_last, common) == 0) whole = 4;
         if (whole < least || (whole == least && !nearest)) {
             least = whole;
             nearest = name;
@@ -400,7 +404,7 @@ static weft_status fill_defaults(weft__config *config) {
     if (config->origin[WEFT__KEY_device] == WEFT__ORIGIN_UNSET && device && device[0])
         WEFT_TRY(weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_ENVIRONMENT, "WEFT_DEVICE"));
     if (config->origin[WEFT__KEY_model_type] == WEFT__ORIGIN_UNSET) {
-        /* a task of vectors is a task for an mlp */
+        /* a task on vectors without model.type means an mlp */
         bool vectors =
             config->origin[WEFT__KEY_task] != WEFT__ORIGIN_UNSET && config->task != WEFT__TASK_LANGUAGE_MODEL;
         config->model_type = vectors ? WEFT__MODEL_MLP : WEFT__MODEL_GPT;
@@ -419,7 +423,8 @@ static weft_status fill_defaults(weft__config *config) {
     return WEFT_OK;
 }
 
-/* Whether `key` was given by a source that yields to that of `other`: a file yields to --set. */
+/* Tells whether the value of `key` comes from a weaker source than that of `other`: a file is weaker than
+ * --set. */
 static bool weaker(const weft__config *config, weft__config_key key, weft__config_key other) {
     return !weft__config_given(config, key) ||
            (config->origin[key] == WEFT__ORIGIN_FILE && config->origin[other] == WEFT__ORIGIN_SET);
@@ -441,14 +446,15 @@ const char *weft__config_source(weft__model_type model, const char *path) {
     return NULL;
 }
 
-/* A value that follows from others, unless somebody gave another one. */
+/* Sets a value that follows from other keys, unless the user gave a value. */
 static void follow_int(weft__config *config, weft__config_key key, int64_t value) {
     if (weft__config_given(config, key)) return;
     *(int64_t *)field_of(config, key) = value;
     config->origin[key] = WEFT__ORIGIN_FOUND;
 }
 
-/* Values that follow from others where nobody gave them, or where what was given yields to --set. */
+/* Sets all values that follow from other keys. A value of the user stays, unless it is from a file and the
+ * other key is from --set. */
 static void follow(weft__config *config) {
     if (config->data_tokenizer_path &&
         weaker(config, WEFT__KEY_data_tokenizer, WEFT__KEY_data_tokenizer_path)) {
@@ -472,13 +478,13 @@ static void follow(weft__config *config) {
         !weft__config_given(config, WEFT__KEY_model_hidden)) {
         int64_t layers = config->model_layers > 0 ? config->model_layers : 2;
         int64_t width = config->model_width > 0 ? config->model_width : 512;
-        if (layers > WEFT__LIST_MAX) layers = WEFT__LIST_MAX + 1; /* refused by check() */
+        if (layers > WEFT__LIST_MAX) layers = WEFT__LIST_MAX + 1; /* check() refuses this number */
         config->model_hidden.count = (size_t)layers;
         for (size_t i = 0; i < (size_t)layers && i < WEFT__LIST_MAX; i++)
             config->model_hidden.values[i] = width;
         config->origin[WEFT__KEY_model_hidden] = WEFT__ORIGIN_FOUND;
     }
-    /* epochs given and steps not: the default number of steps does not count, and the other way round */
+    /* if only epochs are given, the default number of steps does not count, and vice versa */
     bool steps = weft__config_given(config, WEFT__KEY_train_steps) && config->train_steps > 0;
     bool epochs = weft__config_given(config, WEFT__KEY_train_epochs) && config->train_epochs > 0;
     if (epochs && (!steps || weaker(config, WEFT__KEY_train_steps, WEFT__KEY_train_epochs))) {
@@ -492,7 +498,7 @@ static void follow(weft__config *config) {
         config->train_keep_best = true;
         config->origin[WEFT__KEY_train_keep_best] = WEFT__ORIGIN_FOUND;
     }
-    if (config->train_batch == WEFT__BATCH_FULL) { /* an epoch is a step */
+    if (config->train_batch == WEFT__BATCH_FULL) { /* an epoch is one step */
         follow_int(config, WEFT__KEY_train_eval_every, 20);
         follow_int(config, WEFT__KEY_train_save_every, 0);
     }
@@ -513,7 +519,7 @@ void weft__config_one_device(weft__config *config) {
     config->origin[WEFT__KEY_devices] = WEFT__ORIGIN_UNSET;
 }
 
-/* "file.yaml:7: key" of the key to blame. */
+/* Reports an error of a key. The message begins with the place of its value, such as "file.yaml:7". */
 static weft_status blame(const weft__config *config, weft__config_key key, const char *what) {
     char origin[256];
     weft_status status = config->origin[key] == WEFT__ORIGIN_FILE ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT;
@@ -521,8 +527,8 @@ static weft_status blame(const weft__config *config, weft__config_key key, const
                       weft__config_rows[key].key, what);
 }
 
-/* One device that is asked for by --device or --set counts more than several in a file; else the first of
- * several is the run's device. */
+/* Chooses between `device` and `devices`. A device given by --device or --set overrides `devices` of a file.
+ * Otherwise the first of `devices` is the device of the run. */
 static weft_status follow_devices(weft__config *config) {
     const bool asked = config->origin[WEFT__KEY_device] == WEFT__ORIGIN_SET ||
                        config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FLAG;
@@ -534,12 +540,13 @@ static weft_status follow_devices(weft__config *config) {
         weft__config_one_device(config);
         return WEFT_OK;
     }
-    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK; /* see check() */
+    /* check() refuses both keys together */
+    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK;
     return weft__config_put(config, WEFT__KEY_device, config->devices.values[0], WEFT__ORIGIN_FOUND,
                             "devices");
 }
 
-/* What a source would ignore is refused. */
+/* Refuses keys that the data source would ignore. */
 static weft_status check_targets(const weft__config *config) {
     const bool inside = config->data_source == WEFT__SOURCE_CSV || config->data_source == WEFT__SOURCE_JSON;
     static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};

@@ -1,5 +1,5 @@
-/* The configuration of a run: typed values, where each came from, and their files.
- * Must not know: models, devices, loops. Read next: config_keys.def, then config.c. */
+/* The configuration of a run: typed values, the source of each value, and configuration files. Must not know:
+ * models, devices, loops. Read next: config_keys.def, then config.c. */
 #ifndef WEFT_SRC_TRAIN_CONFIG_CONFIG_H
 #define WEFT_SRC_TRAIN_CONFIG_CONFIG_H
 
@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define WEFT__LIST_MAX 64 /* members of INTS and NUMS */
+#define WEFT__LIST_MAX 64 /* most members of INTS and NUMS */
 
 typedef struct weft__ints {
     size_t count;
@@ -40,7 +40,7 @@ typedef enum weft__config_key {
     WEFT__KEY_COUNT
 } weft__config_key;
 
-/* Values of the CHOICE keys, in the order of their texts. */
+/* The values of the CHOICE keys, in the order of their words. */
 typedef enum weft__task {
     WEFT__TASK_LANGUAGE_MODEL,
     WEFT__TASK_CLASSIFICATION,
@@ -74,7 +74,7 @@ typedef enum weft__schedule_type {
     WEFT__SCHEDULE_COSINE,
     WEFT__SCHEDULE_LINEAR
 } weft__schedule_type;
-#define WEFT__BATCH_FULL (-1) /* of train.batch: all rows; 0: auto */
+#define WEFT__BATCH_FULL (-1) /* train.batch: all rows; 0 means auto */
 typedef enum weft__precision {
     WEFT__PRECISION_F32,
     WEFT__PRECISION_BF16,
@@ -91,7 +91,7 @@ typedef enum weft__origin_kind {
     WEFT__ORIGIN_ENVIRONMENT,
     WEFT__ORIGIN_FILE,
     WEFT__ORIGIN_SET,  /* --set */
-    WEFT__ORIGIN_FLAG, /* --device and the like */
+    WEFT__ORIGIN_FLAG, /* --device and similar flags */
     WEFT__ORIGIN_FOUND /* follows from other keys or from the data */
 } weft__origin_kind;
 
@@ -100,72 +100,81 @@ typedef struct weft__config {
 #include "train/config/config_keys.def"
 #undef KEY
     weft__origin_kind origin[WEFT__KEY_COUNT];
-    int line[WEFT__KEY_COUNT]; /* in the file, from 1 */
+    int line[WEFT__KEY_COUNT]; /* line in the file, from 1 */
     char *file;                /* path of the file, or NULL */
 } weft__config;
 
-/* Makes it empty; frees what is in it. Memory is the C library's (no context exists yet). */
+/* weft__config_init makes an empty configuration, weft__config_free frees its contents. The memory is that of
+ * the C library, because no context exists yet. */
 void weft__config_init(weft__config *config);
 void weft__config_free(weft__config *config);
 
-/* Reads a YAML file over what is there. WEFT_ERR_IO, or WEFT_ERR_FORMAT "file:line:column: what". */
+/* Reads a YAML file; its values replace those in *config. Returns WEFT_ERR_IO, or WEFT_ERR_FORMAT with a
+ * message "file:line:column: what". */
 weft_status weft__config_read(weft__config *config, const char *path);
-/* The same from memory; `name` stands in messages and origins. What the fuzz target calls. */
+/* Reads YAML from memory. `name` appears in messages and as the source of values. The fuzz target calls this
+ * function. */
 weft_status weft__config_parse(weft__config *config, const char *text, size_t bytes, const char *name);
 
-/* "key=value", the value as in YAML or a list a,b,c. WEFT_ERR_ARGUMENT. */
+/* Sets one key from "key=value". The value is written as in YAML, or as a list a,b,c. Returns
+ * WEFT_ERR_ARGUMENT on errors. */
 weft_status weft__config_set(weft__config *config, const char *assignment);
-/* One key from a flag or the environment. WEFT_ERR_ARGUMENT, with `where` in the message. */
+/* Sets one key from a flag or the environment. Returns WEFT_ERR_ARGUMENT on errors, with `where` in the
+ * message. */
 weft_status weft__config_put(weft__config *config, weft__config_key key, const char *text,
                              weft__origin_kind origin, const char *where);
 
-/* Fills in defaults (by model.type, and WEFT_DEVICE from the environment) and checks how keys go together. */
+/* Fills in the defaults of model.type and WEFT_DEVICE from the environment, and checks that the keys fit
+ * together. */
 weft_status weft__config_resolve(weft__config *config);
 
-/* Takes the first of several devices as the one, where none is given, and forgets the others: for use. */
+/* Prepares a configuration for using a model. If no device is given, the first of `devices` becomes the
+ * device. Clears `devices`. */
 void weft__config_one_device(weft__config *config);
 
-/* Whether the key was given by anybody rather than defaulted. */
+/* Tells whether a user gave this key. Defaults and derived values do not count. */
 bool weft__config_given(const weft__config *config, weft__config_key key);
 
 const char *weft__config_key_name(weft__config_key key);
-/* Whether a model of this type learns from tokens. */
+/* Tells whether a model of this type learns from tokens. */
 bool weft__config_language(weft__model_type model);
-/* Whether a key has a meaning for a model, and what it is where nobody gives it; NULL: not set. */
+/* weft__config_for tells whether a key applies to a model. weft__config_default returns the default of the
+ * key for this model, or NULL if there is none. */
 bool weft__config_for(weft__config_key key, weft__model_type model);
 const char *weft__config_default(weft__config_key key, weft__model_type model);
-/* The chosen text of a CHOICE key: "adamw". Into a buffer of the caller's. */
+/* Returns the word of a choice, such as "adamw", written to `buffer`. */
 const char *weft__config_choice(weft__config_key key, int choice, char buffer[32]);
-/* A value as YAML, "" when unset. Returns buffer. */
+/* Returns a value as YAML, written to `buffer`; "" if unset. */
 const char *weft__config_value(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
-/* "default", "gpt.yaml:7", "--set", ... Returns buffer. */
+/* Returns the source of a value, such as "default", "gpt.yaml:7" or "--set", written to `buffer`. */
 const char *weft__config_origin(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
 
-/* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
+/* Returns the data source that a file name implies, such as "csv" for "a.csv.gz", or NULL. */
 const char *weft__config_source(weft__model_type model, const char *path);
 
-/* The key with the least edit distance to an unknown one; NULL when none is near. */
+/* Returns the key with the smallest edit distance to an unknown key, or NULL if none is near. */
 const char *weft__config_nearest(const char *unknown);
 
-/* The resolved file with origins as comments, as a string to be freed with free(); NULL when memory is out.
- */
+/* Returns the resolved configuration as YAML, with the source of each value as a comment. The caller frees it
+ * with free(). NULL when memory is short. */
 char *weft__config_text(const weft__config *config);
-/* What `weft init` knows: a model's defaults, or other values over them. */
+/* What `weft init NAME` writes: the defaults of a model, or other values in place of them. */
 typedef struct weft__preset {
-    const char *name; /* "gpt", "mlp", "gpt2" */
+    const char *name; /* such as "gpt", "mlp", "gpt2" */
     weft__model_type model;
-    const char *const (*values)[2]; /* key and value, ended by NULL; or NULL */
+    const char *const (*values)[2]; /* pairs of key and value, ended by NULL; or NULL */
 } weft__preset;
-/* NULL when there is none of that name. */
+/* Returns the preset of that name, or NULL. */
 const weft__preset *weft__config_preset(const char *name);
-/* The commented file that `weft init NAME` writes. */
+/* Returns the commented file that `weft init NAME` writes. The caller frees it with free(). NULL when memory
+ * is short. */
 char *weft__config_template(const weft__preset *preset, const char *data_path);
 
-/* 16 hex digits over all values that training depends on (not where, how long, or how often it logs).
- * WEFT_ERR_OOM. */
+/* Writes 16 hex digits: a hash over all values that the result of training depends on. Paths, the length of
+ * training and the frequency of logs do not count. Returns WEFT_OK or WEFT_ERR_OOM. */
 weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]);
 
-/* ---- between the files of the configuration ---- */
+/* ---- shared by the files of the configuration ---- */
 
 typedef enum weft__config_kind {
     WEFT__KIND_INT,
@@ -185,19 +194,19 @@ typedef struct weft__config_row {
     double low, high;
     int64_t low_int, high_int;
     const char *choices;
-    unsigned models;         /* bit of each weft__model_type */
-    const char *defaults[2]; /* of language models, of others: see weft__config_default */
+    unsigned models;         /* one bit for each weft__model_type */
+    const char *defaults[2]; /* for language models, for others; see weft__config_default */
     const char *doc;
-    size_t offset; /* of the field in weft__config */
+    size_t offset; /* offset of the field in weft__config */
 } weft__config_row;
 
 extern const weft__config_row weft__config_rows[WEFT__KEY_COUNT];
 
-/* The key of that name; WEFT__KEY_COUNT when there is none. */
+/* Returns the key of that name, or WEFT__KEY_COUNT. */
 weft__config_key weft__config_find(const char *name);
 
-/* Takes a value of one or more texts (list: written as one). On failure `problem` says what is wrong with it;
- * it is empty where memory was short. */
+/* Takes a value of one or more strings; `list` tells that they were written as a list. On failure `problem`
+ * says what is wrong with the value. `problem` is empty when memory was short. */
 bool weft__config_take(weft__config *config, weft__config_key key, char *const *texts, size_t count,
                        bool list, char problem[256]);
 

@@ -1,5 +1,5 @@
-/* Writes configurations: values and origins as text, the resolved config.yaml, the template of `weft init`,
- * the hash. Must not know: where the text goes. Read next: run_dir.c. */
+/* Writes configurations: single values and their sources, the resolved config.yaml, the file of `weft init`,
+ * and the hash. Must not know: where the text goes. Read next: run/run_dir.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +23,13 @@ const char *weft__config_choice(weft__config_key key, int choice, char buffer[32
     return buffer;
 }
 
-/* Appends to a buffer of fixed size; what does not fit is cut. */
+/* Appends to a buffer of fixed size; the text is cut if it does not fit. */
 static void append(char *buffer, size_t bytes, const char *text) {
     size_t used = strlen(buffer);
     if (used + 1 < bytes) snprintf(buffer + used, bytes - used, "%s", text);
 }
 
-/* The shortest decimal that reads back as the same double. */
+/* Appends the shortest decimal that reads back as the same double. */
 static void append_num(char *buffer, size_t bytes, double value) {
     char text[40];
     double back = 0;
@@ -40,7 +40,7 @@ static void append_num(char *buffer, size_t bytes, double value) {
     append(buffer, bytes, text);
 }
 
-/* A text as YAML: plain where that is safe everywhere, else in double quotes. */
+/* Appends a string as YAML: plain if every YAML reader takes it as a string, otherwise in double quotes. */
 static void append_text(char *buffer, size_t bytes, const char *text) {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
     static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "~"};
@@ -137,7 +137,8 @@ const char *weft__config_origin(const weft__config *config, weft__config_key key
 
 #define VALUE_MAX 8192
 
-/* The room that the texts of a configuration may take: lists and paths are what grows. */
+/* Returns a buffer size that is large enough for the value of a key as YAML. Only lists and paths can be
+ * long. */
 static size_t value_bytes(const weft__config *config, weft__config_key key) {
     const weft__config_row *row = &weft__config_rows[key];
     const void *field = (const char *)config + row->offset;
@@ -152,7 +153,7 @@ static size_t value_bytes(const weft__config *config, weft__config_key key) {
     return bytes;
 }
 
-/* Prints "section:" where a new one begins, and gives the key's name within it. */
+/* Prints "section:" when a new section begins. Returns the name of the key within its section. */
 static const char *open_section(weft_text *out, const char *key, char section[32]) {
     const char *dot = strchr(key, '.');
     size_t size = dot ? (size_t)(dot - key) : 0;
@@ -163,7 +164,7 @@ static const char *open_section(weft_text *out, const char *key, char section[32
     return dot ? dot + 1 : key;
 }
 
-/* false when memory runs out. */
+/* Returns false when memory is short. */
 static bool put_config(weft_text *out, const weft__config *config) {
     char section[32] = "";
     weft__put(out, "# What this run was made with; behind each value, where it came from.\n");
@@ -184,7 +185,7 @@ static bool put_config(weft_text *out, const weft__config *config) {
 }
 
 char *weft__config_text(const weft__config *config) {
-    weft_text out = weft__text(NULL, 0); /* first the length alone: a stream in memory may lose parts */
+    weft_text out = weft__text(NULL, 0); /* computes the length first: an in-memory stream can lose parts */
     char *text = put_config(&out, config) ? malloc(out.length + 1) : NULL;
     if (!text) return NULL;
     out = weft__text(text, out.length + 1);
@@ -193,7 +194,7 @@ char *weft__config_text(const weft__config *config) {
     return NULL;
 }
 
-/* "a|b" as "a, b". */
+/* Prints "a|b" as "a, b". */
 static void put_words(weft_text *out, const char *words) {
     for (const char *c = words; *c; c++) {
         if (*c == '|')
@@ -203,7 +204,7 @@ static void put_words(weft_text *out, const char *words) {
     }
 }
 
-/* What a line of the template shows behind "#": range or choices. */
+/* Prints the range or the choices of a key, for a comment in the file of `weft init`. */
 static void put_range(weft_text *out, const weft__config_row *row) {
     if (row->kind == WEFT__KIND_CHOICE) {
         weft__put(out, " (");
@@ -220,8 +221,8 @@ static void put_range(weft_text *out, const weft__config_row *row) {
     }
 }
 
-/* GPT-2 small, 124 million parameters, as llm.c and nanoGPT train it: 2^19 tokens a step, whose share of a
- * batch is what the device's memory allows. */
+/* GPT-2 small with 124 million parameters, as llm.c and nanoGPT train it: 2^19 tokens a step. How many of
+ * them are in one batch depends on the memory of the device. */
 static const char *const gpt2_values[][2] = {{"data.source", "tokens"},
                                              {"data.tokenizer", "bpe"},
                                              {"data.tokenizer_path", "FOLDER OF encoder.json AND vocab.bpe"},
@@ -242,7 +243,7 @@ static const char *const gpt2_values[][2] = {{"data.source", "tokens"},
                                              {"train.save_every", "1000"},
                                              {NULL, NULL}};
 
-/* Llama's architecture in the size of the gpt's defaults. */
+/* Llama's architecture in the size of the gpt defaults. */
 static const char *const llama_values[][2] = {{"model.norm", "rms"},
                                               {"model.positions", "rotary"},
                                               {"model.mlp", "swiglu"},
@@ -267,7 +268,8 @@ static const char *preset_value(const weft__preset *preset, const weft__config_r
     return weft__config_default((weft__config_key)(row - weft__config_rows), preset->model);
 }
 
-/* path: of the data, as YAML; source: their kind. Both may be NULL. */
+/* Prints the file of `weft init`. `path` is the path of the data as YAML, `source` their format. Both may be
+ * NULL. */
 static void put_template(weft_text *out, const weft__preset *preset, const char *path, const char *source) {
     const weft__model_type model = preset->model;
     char section[32] = "", type[32];
@@ -309,8 +311,8 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
     return text;
 }
 
-/* Keys of the first version, whose values count whatever they are. One that came later counts only with
- * another value than its default, so that checkpoints of before are known again. */
+/* Tells whether a key existed in the first version. The values of these keys always count in the hash. A
+ * newer key counts only if its value is not the default, so that hashes of older checkpoints stay valid. */
 static bool is_first(const char *key) {
     static const char first[] =
         " "
@@ -326,9 +328,9 @@ static bool is_first(const char *key) {
     return strstr(first, word) != NULL;
 }
 
-/* Whether a checkpoint of other values of a key is one of another run. */
+/* Tells whether the key counts in the hash: a checkpoint with another value would belong to another run. */
 static bool counts(const weft__config *config, weft__config_key key, const char *value) {
-    switch ((int)key) { /* how long, how often, where: a run may be resumed with other ones */
+    switch ((int)key) { /* how long, how often, where: a resumed run may change these keys */
     case WEFT__KEY_data_path:
     case WEFT__KEY_data_val_path:
     case WEFT__KEY_data_test_path:

@@ -1,6 +1,6 @@
-/* Reads the configuration's YAML by libyaml's events: sections of keys with single values or lists, and
- * nothing else that YAML has (no anchors, tags, second documents, deeper nesting). Must not know: what the
- * keys mean. Read next: config_write.c. */
+/* Reads the YAML of a configuration with the events of libyaml. A configuration has sections of keys with
+ * single values or lists. All other YAML is refused: anchors, tags, second documents, deeper nesting. Must
+ * not know: what the keys mean. Read next: config_write.c. */
 #include <string.h>
 #include <yaml.h>
 
@@ -8,13 +8,13 @@
 #include "train/config/config.h"
 
 #define FILE_MAX_BYTES (1u << 20)
-#define TEXTS_MAX      4096 /* members of a list */
+#define TEXTS_MAX      4096 /* most members of a list */
 
 typedef struct reader {
     weft__config *config;
-    const char *name; /* of the file, in messages */
+    const char *name; /* name of the file, for messages */
     yaml_parser_t yaml;
-    yaml_event_t event; /* the current one */
+    yaml_event_t event; /* the current event */
     bool has_event;
 } reader;
 
@@ -41,7 +41,7 @@ static weft_status next(reader *r) {
                       r->yaml.context ? ": " : "", problem);
 }
 
-/* A scalar as a C string; refuses what would be lost on the way. */
+/* Returns a scalar as a C string. Refuses scalars that a C string cannot hold. */
 static weft_status scalar_text(const reader *r, const char **text) {
     if (r->event.type != YAML_SCALAR_EVENT) return fail_at(r, "a single value is wanted here");
     if (r->event.data.scalar.anchor) return fail_at(r, "anchors (&name) are not used in a configuration");
@@ -67,7 +67,7 @@ static weft_status unknown_key(const reader *r, const char *name) {
     return fail_at(r, what);
 }
 
-/* Collects the members of a list until its end. */
+/* Reads the members of a list up to its end. */
 static weft_status read_members(reader *r, char **texts, size_t *count) {
     for (;;) {
         WEFT_TRY(next(r));
@@ -95,7 +95,8 @@ static weft_status read_list(reader *r, weft__config_key key, char problem[256],
     return status;
 }
 
-/* The value of one key; the current event is its beginning. seen: keys read so far in this file. */
+/* Reads the value of one key. The current event is the beginning of the value. `seen` marks the keys that
+ * this file already had. */
 static weft_status read_value(reader *r, weft__config_key key, bool *seen) {
     size_t line = r->event.start_mark.line + 1, column = r->event.start_mark.column + 1;
     char problem[256];
@@ -131,7 +132,7 @@ static bool is_section(const char *name) {
     return false;
 }
 
-/* The keys of a mapping whose start is the current event; section "" is the top level. */
+/* Reads the keys of a mapping. The current event is its start. section "" is the top level. */
 static weft_status read_mapping(reader *r, const char *section, bool *seen) {
     if (r->event.data.mapping_start.anchor)
         return fail_at(r, "anchors (&name) are not used in a configuration");
@@ -161,16 +162,16 @@ static weft_status read_mapping(reader *r, const char *section, bool *seen) {
 
 static weft_status read_stream(reader *r) {
     bool seen[WEFT__KEY_COUNT] = {false};
-    WEFT_TRY(next(r)); /* stream start */
+    WEFT_TRY(next(r)); /* the start of the stream */
     WEFT_TRY(next(r));
     if (r->event.type == YAML_STREAM_END_EVENT)
         return weft__fail(NULL, WEFT_ERR_FORMAT,
                           "%s: the file is empty; 'weft init gpt' writes one to start from", r->name);
-    WEFT_TRY(next(r)); /* after the document's start */
+    WEFT_TRY(next(r)); /* the event after the start of the document */
     if (r->event.type != YAML_MAPPING_START_EVENT)
         return fail_at(r, "'key: value' lines are wanted here; 'weft init gpt' shows them");
     WEFT_TRY(read_mapping(r, "", seen));
-    WEFT_TRY(next(r)); /* document end */
+    WEFT_TRY(next(r)); /* the end of the document */
     WEFT_TRY(next(r));
     if (r->event.type != YAML_STREAM_END_EVENT) return fail_at(r, "a configuration is one document");
     return WEFT_OK;

@@ -1,11 +1,11 @@
-/* Counts of classes in the training data, and weights made of them.
- * Must not know: losses. Read next: weft/fit.h. */
+/* Counts the classes of the training data, and computes class weights. Must not know: losses. Read next:
+ * weft/fit.h. */
 #include <string.h>
 
 #include "data/parse.h"
 #include "train/dataset/class_weights.h"
 
-/* Samples of each class, [outputs]; NULL when memory is out. */
+/* Returns the number of samples of each class, [outputs], or NULL when memory is short. */
 static int64_t *count(const weft__dataset *dataset) {
     const weft_array *y = &dataset->y[WEFT__TRAIN];
     int64_t *counts = weft__array(NULL, (size_t)dataset->outputs, sizeof *counts);

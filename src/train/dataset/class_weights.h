@@ -1,14 +1,15 @@
-/* What a sample of each class counts for in training. Read next: class_weights.c. */
+/* The weight of each class in the training loss. Must not know: losses. Read next: class_weights.c. */
 #ifndef WEFT_SRC_TRAIN_DATASET_CLASS_WEIGHTS_H
 #define WEFT_SRC_TRAIN_DATASET_CLASS_WEIGHTS_H
 
 #include "train/dataset/dataset.h"
 
-/* As train.class_weights says: [outputs of the data], to be freed by weft__free(NULL, *weights); NULL: all
- * alike. balanced: samples / (classes * samples of the class), so that all classes count the same. */
+/* Computes the weights that train.class_weights asks for: [outputs], freed by weft__free(NULL, *weights).
+ * *weights is NULL if all classes have weight 1. For `balanced` a weight is samples / (classes * samples of
+ * the class), so that all classes count the same. */
 weft_status weft__class_weights(const weft__config *config, const weft__dataset *dataset, float **weights);
 
-/* The class that most samples of the training data have, and their share. */
+/* Returns the most frequent class of the training data, and sets *share to its share. */
 int64_t weft__class_majority(const weft__dataset *dataset, double *share);
 
 #endif

@@ -1,5 +1,5 @@
-/* The data of a run as a whole: reading, loaders, and the files that let a trained model be used without its
- * data. Must not know: formats (dataset_text.c, dataset_table.c). Read next: dataset_table.c. */
+/* The data of a run: reads them, makes loaders, and writes the files that let a trained model be used without
+ * its data. Must not know: formats (dataset_text.c, dataset_table.c). Read next: dataset_table.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "train/run/sealed.h"
 
 #define PATH_BYTES    4096
-#define TOKENIZER_MAX ((size_t)256 << 20) /* bytes of its file */
+#define TOKENIZER_MAX ((size_t)256 << 20) /* most bytes of tokenizer.json */
 
 static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
 
@@ -24,7 +24,7 @@ static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dat
     return WEFT_OK;
 }
 
-/* The checksum of a file as a whole. */
+/* Computes the checksum of a whole file. */
 static weft_status sum_of(weft_context *ctx, const char *path, char out[WEFT__SUM_TEXT]) {
     weft_bytes bytes;
     weft__sum sum;
@@ -36,8 +36,8 @@ static weft_status sum_of(weft_context *ctx, const char *path, char out[WEFT__SU
     return WEFT_OK;
 }
 
-/* data.json, which is sealed and holds the checksum of tokenizer.json. Both are verified. `json` is to be
- * closed after a failure too. */
+/* Reads data.json and verifies its seal. data.json holds the checksum of tokenizer.json, which is verified
+ * too. The caller closes `json`, also after a failure. */
 static weft_status read_description(weft_context *ctx, const char *run, weft__json *json, json_t **root) {
     char path[PATH_BYTES], sum[WEFT__SUM_TEXT];
     const weft_status status = weft__sealed_read(ctx, run, "data.json", json, root);
@@ -75,7 +75,8 @@ static weft_status load_tokenizer(weft_context *ctx, const char *run, weft__data
     return take_tokenizer(ctx, path, dataset);
 }
 
-/* A run has one in its folder where its data are text, or where it was given one for its tokens. */
+/* Tells whether the run folder has a tokenizer: the data are text, or the run was given a tokenizer for its
+ * tokens. */
 static bool has_tokenizer(const weft__config *config) {
     return config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
 }
@@ -135,7 +136,7 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
     return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
 }
 
-/* NULL where they are mapped. */
+/* Returns NULL if the tokens are mapped. */
 static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, size_t *count) {
     static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
     if (dataset->corpus) return weft_corpus_ids(dataset->corpus, parts[split], count);
@@ -163,17 +164,17 @@ void weft__dataset_unscale(const weft__dataset *d, float *values, int64_t rows) 
     }
 }
 
-/* What `most` batches of so many elements take of `all`; most 0: everything. */
+/* Returns how many of `all` elements the first `most` batches need. If `most` is 0, all. */
 static int64_t limit(int64_t most, int64_t batch, int64_t all) {
     int64_t wanted;
     return most > 0 && weft__mul(most, batch, &wanted) && wanted < all ? wanted : all;
 }
 
-/* The array's first rows. */
+/* Returns the first rows of an array, without a copy. */
 static weft_array first_rows(const weft_array *array, int64_t rows) {
     weft_array first = *array;
     if (first.data) first.shape[0] = rows;
-    first.bytes = 0; /* of what its shape says */
+    first.bytes = 0; /* 0: the size follows from the shape */
     return first;
 }
 
@@ -184,14 +185,14 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     const int32_t *ids = ids_of(dataset, split, &whole);
     int64_t context = config->model_context, window = 0, count = (int64_t)whole;
     if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
-    if (options->streams &&
-        options->batch > 0) { /* an epoch is whole steps: states begin anew between them */
+    /* Cuts an epoch of streams to whole steps, because states restart between epochs. */
+    if (options->streams && options->batch > 0) {
         const int64_t batches = (count / options->batch - 1) / context;
         const int64_t whole_steps = batches - batches % config->train_accumulate;
         if (whole_steps < batches && whole_steps > 0) count = options->batch * (whole_steps * context + 1);
     }
     if (weft__mul(options->batch, context, &window) && count > 0)
-        count = limit(most, window, count - 1) + 1; /* the last token is only predicted */
+        count = limit(most, window, count - 1) + 1; /* the last token is only a target */
     if (dataset->mapped[split])
         return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
                                   options, out);
@@ -208,7 +209,7 @@ weft_image_options weft__dataset_images(const weft__dataset *d) {
 
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out) {
-    int64_t batch = config->train_batch ? config->train_batch : 1; /* auto, not chosen */
+    int64_t batch = config->train_batch ? config->train_batch : 1; /* auto is not chosen yet */
     if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, WEFT__TRAIN);
     weft_loader_options options = {.batch = batch,
                                    .in_order = split != WEFT__TRAIN,
@@ -224,12 +225,12 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
     const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
-    if (options.batch > rows) options.batch = rows; /* the whole set is one batch */
+    if (options.batch > rows) options.batch = rows; /* the whole split is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
     return weft_loader_new(ctx, &x, &y, &options, out);
 }
 
-/* ---- what a trained model needs of its data ---- */
+/* ---- what a trained model must know about its data ---- */
 
 static json_t *floats(const float *values, int64_t count) {
     json_t *array = json_array();
@@ -269,7 +270,7 @@ static json_t *describe(const weft__dataset *d) {
     }
     if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
     json_t *names = made && d->columns ? texts(d->columns, d->features) : NULL;
-    if (names) { /* names that are not UTF-8 are not kept: columns go by position then */
+    if (names) { /* names that are not UTF-8 are not stored; columns are then matched by position */
         made = json_object_set_new(object, "columns", names) == 0;
         if (d->target) json_object_set_new(object, "target", json_string(d->target));
     }
@@ -294,13 +295,14 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
     return weft__sealed_write(run, "data.json", &json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 }
 
-/* The take_* functions return WEFT_OK, WEFT_ERR_FORMAT or WEFT_ERR_OOM, and leave the message to the caller.
- */
+/* The take_* functions return WEFT_OK, WEFT_ERR_FORMAT or WEFT_ERR_OOM without a message. The caller makes
+ * the message. */
 
 static weft_status take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
     if (!array) return WEFT_OK;
-    const bool single = json_is_number(array) && count == 1; /* as runs of before have it, */
-    if (json_is_number(array) && count > 1) return WEFT_OK;  /* and of classes, for which it says nothing */
+    const bool single = json_is_number(array) && count == 1; /* older runs stored a single number */
+    /* older runs of classification stored a number without a meaning */
+    if (json_is_number(array) && count > 1) return WEFT_OK;
     if (!single && (!json_is_array(array) || json_array_size(array) != (size_t)count)) return WEFT_ERR_FORMAT;
     *out = weft__array(ctx, (size_t)count, sizeof **out);
     for (int64_t i = 0; *out && i < count; i++) {
@@ -345,7 +347,8 @@ static int64_t size_of(const json_t *object, const char *key) {
     return size > 0 && size <= 1 << 30 ? size : 0;
 }
 
-/* Extents whose product is the number of features, and the scaling of channels. */
+/* Reads channels, rows and columns, whose product must be the number of features, and the normalization of
+ * the channels. */
 static weft_status take_image(weft_context *ctx, const json_t *object, weft__dataset *d) {
     const json_t *image = json_object_get(object, "image");
     const json_t *mean = json_object_get(object, "pixel_mean"),

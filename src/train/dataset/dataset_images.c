@@ -1,10 +1,11 @@
-/* Folders of PNG and JPEG files as data. Must not know: how they are read (weft/data.h). Read next:
- * dataset_table.c. */
+/* Reads folders of PNG and JPEG files as data. Must not know: how images are decoded (weft/data.h). Read
+ * next: dataset_table.c. */
 #include <string.h>
 
 #include "train/dataset/dataset.h"
 
-/* What all are made into: as asked for, else as those of before were. */
+/* Returns the shape for all images: that of the configuration, otherwise that of the images read before. NULL
+ * if there is neither. */
 static const int64_t *shape_wanted(const weft__config *config, const weft__dataset *d) {
     if (config->model_image.count == 3) return config->model_image.values;
     return d->image[0] ? d->image : NULL;

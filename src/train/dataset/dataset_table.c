@@ -1,5 +1,5 @@
-/* Data of classification and regression: idx, npy, csv and json files into arrays, split, checked and scaled.
- * Must not know: text, models. Read next: dataset_text.c. */
+/* Data of classification and regression. Reads idx, npy, csv and json files into arrays, and splits, checks
+ * and normalizes them. Must not know: text, models. Read next: dataset_text.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "base/utf8.h"
 #include "train/dataset/dataset.h"
 
-/* The stream of the permutation that sets validation samples aside. */
+/* Random stream of the permutation that selects the validation samples. */
 #define STREAM_SPLIT UINT64_C(0x73706c69742e7766)
 
-/* Where the labels lie that belong to the inputs of a split: as given, or by the names of the idx
- * collections. */
+/* Finds the label file for the inputs of a split: the file that the configuration names, or the file name
+ * that belongs to it in the MNIST collections. */
 static weft_status labels_path(weft_context *ctx, const weft__config *config, const char *inputs,
                                weft__split split, char out[4096]) {
     if ((size_t)split < config->data_labels.count) {
@@ -32,8 +32,8 @@ static weft_status labels_path(weft_context *ctx, const weft__config *config, co
     return WEFT_OK;
 }
 
-/* Reads columns by the names that the training data gave them, in whatever order the file has them and
- * whatever else it has. A file that names none is taken as it is. */
+/* Reads the columns that the training data had, by their names. The file may have them in any order, and may
+ * have other columns. A file without names is read by position. */
 static weft_status read_named(weft_context *ctx, const char *path, const weft_csv_options *options,
                               const weft__dataset *d, weft_table *table) {
     weft_csv_options named = *options;
@@ -49,16 +49,17 @@ static weft_status read_named(weft_context *ctx, const char *path, const weft_cs
         if (strcmp(table->columns[0], "1") == 0) return WEFT_OK;
         weft_table_free(ctx, table);
     }
-    return weft_read_csv(ctx, path, &named, table); /* its message names the column */
+    /* repeated for its message, which names the missing column */
+    return weft_read_csv(ctx, path, &named, table);
 }
 
-/* What later files are asked for, where the training data has names. */
+/* Keeps the column names of the training data. Later files must have these columns. */
 static weft_status keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
     if (d->columns || strcmp(table->columns[0], "1") == 0) return WEFT_OK;
     for (size_t i = 0; i < table->column_count; i++)
         for (size_t j = 0; j < i && table->column_count <= 4096; j++)
             if (strcmp(table->columns[i], table->columns[j]) == 0)
-                return WEFT_OK; /* no way to tell them apart */
+                return WEFT_OK; /* equal names cannot be told apart */
     d->columns = table->columns;
     table->columns = NULL;
     d->features = (int64_t)table->column_count;
@@ -66,7 +67,7 @@ static weft_status keep_names(weft_context *ctx, weft__dataset *d, weft_table *t
     return weft__fail_oom(ctx, strlen(table->target_name) + 1, "the name of the target's column");
 }
 
-/* Classes that the training data numbers have no names elsewhere. */
+/* Reports class names in a file although the training data have numbers as classes. */
 static weft_status refuse_names(weft_context *ctx, const char *path, const weft_table *table) {
     size_t row = 0;
     const char *name = table->classes[0];
@@ -99,7 +100,7 @@ weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char
     for (size_t i = 0; i < count; i++) d->classes[i] = weft__strdup(ctx, names[i]);
     for (size_t i = 0; i < count; i++) {
         if (!d->classes[i]) return weft__fail_oom(ctx, strlen(names[i]), path);
-        if (!is_utf8(d->classes[i])) /* a run folder keeps them as JSON */
+        if (!is_utf8(d->classes[i])) /* run folders store names as JSON */
             return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the name of class %zu is not UTF-8: convert it",
                               path, i);
     }
@@ -161,7 +162,7 @@ static weft_status read_json(weft_context *ctx, const weft__config *config, cons
     return WEFT_OK;
 }
 
-/* Inputs of one file, and its targets where y is not NULL. */
+/* Reads the inputs of one file and, if y is not NULL, its targets. */
 static weft_status read_file(weft_context *ctx, const weft__config *config, const char *path,
                              weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
     char labels[4096];
@@ -193,7 +194,7 @@ static size_t elements(const weft_array *array) {
     return size ? array->bytes / size : 0;
 }
 
-/* The array in another dtype (f32, or i32 for classes). */
+/* Converts an array to another dtype: f32, or i32 for classes. */
 static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array) {
     weft_array made;
     if (array->dtype == dtype) return WEFT_OK;
@@ -217,7 +218,7 @@ static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype
     return WEFT_OK;
 }
 
-/* Refuses numbers that are none: they would turn every weight into one. */
+/* Refuses NaN and infinities. They would turn every weight into NaN. */
 static weft_status check_finite(weft_context *ctx, const char *path, const weft_array *array) {
     const float *values = array->data;
     size_t count = elements(array), row = count / (size_t)array->shape[0];
@@ -234,7 +235,7 @@ static bool sees_images(const weft__config *config) {
     return config->model_type == WEFT__MODEL_CNN || config->model_type == WEFT__MODEL_RESNET;
 }
 
-/* Channels, rows and columns of the samples: as the file or model.image has them. */
+/* Sets channels, rows and columns of the samples, from the file or from model.image. */
 static weft_status shape_images(weft_context *ctx, const weft__config *config, const char *path,
                                 const weft_array *x, weft__dataset *d) {
     int64_t image[3] = {1, 0, 0}, pixels;
@@ -242,7 +243,7 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
     if (config->model_image.count == 3)
         memcpy(image, config->model_image.values, sizeof image);
     else if (x->rank < 3 && d->image[0])
-        memcpy(image, d->image, sizeof image); /* rows of what the training data had as images */
+        memcpy(image, d->image, sizeof image); /* plain rows, where the training data were images */
     else if (x->rank == 3 || x->rank == 4)
         memcpy(image + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
     else
@@ -263,7 +264,8 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
     return WEFT_OK;
 }
 
-/* Samples become vectors (N, features); targets (N) for classes, (N, outputs) for numbers. */
+/* Reshapes samples to vectors (N, features). shape_targets makes targets (N) for classes and (N, outputs) for
+ * numbers. */
 static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
     if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is no data", path);
     int64_t features = 1;
@@ -307,7 +309,8 @@ static weft_status shape_targets(weft_context *ctx, const char *path, weft__data
 
 /* ---- splitting and scaling ---- */
 
-/* Rows `first`.. of a keyed permutation into a new array. */
+/* Copies `count` rows into a new array: the rows from `first` on of a random permutation keyed by the
+ * seed. */
 static weft_status pick(weft_context *ctx, const weft_array *from, uint64_t seed, int64_t first,
                         int64_t count, weft_array *out) {
     int64_t shape[WEFT_ARRAY_MAX_RANK];
@@ -342,8 +345,8 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
     return WEFT_OK;
 }
 
-/* Mean and deviation of each column of a (N, columns) array, row by row, in f64; sums: [2 * columns] zeros.
- */
+/* Computes mean and standard deviation of each column of a (N, columns) array in f64. `sums` is scratch
+ * memory, [2 * columns] zeros. */
 static void measure_columns(const weft_array *array, int64_t columns, double *sums, float *mean,
                             float *deviation) {
     const int64_t rows = array->shape[0];
@@ -363,11 +366,11 @@ static void measure_columns(const weft_array *array, int64_t columns, double *su
         mean[c] = (float)sums[c];
         deviation[c] = (float)spread;
         if (!(spread > rounding) || !(deviation[c] > 0) || !isfinite(deviation[c]))
-            deviation[c] = 1; /* a constant column stays 0 */
+            deviation[c] = 1; /* a constant column becomes 0 */
     }
 }
 
-/* Of all columns, where they are not known from before. */
+/* Measures all columns, unless their statistics are known already. */
 static weft_status measure(weft_context *ctx, const weft_array *array, int64_t columns, float **mean,
                            float **deviation) {
     if (*mean) return WEFT_OK;
@@ -387,7 +390,8 @@ static void scale_rows(weft_array *array, int64_t columns, const float *mean, co
         for (int64_t c = 0; c < columns; c++) values[c] = (values[c] - mean[c]) / deviation[c];
 }
 
-/* Mean and deviation of each channel of u8 images, after their scale. */
+/* Measures mean and standard deviation of each channel of u8 images. The results refer to values after
+ * `scale`. */
 static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
     const size_t channels = (size_t)d->image[0], pixels = (size_t)(d->image[1] * d->image[2]);
     const uint8_t *values = d->x[WEFT__TRAIN].data;
@@ -397,7 +401,7 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
     d->pixel_deviation = weft__array(ctx, channels, sizeof *d->pixel_deviation);
     if (!d->pixel_mean || !d->pixel_deviation) return weft__fail_oom(ctx, channels * 8, "scaling");
     for (size_t c = 0; c < channels; c++) {
-        uint64_t sum = 0, squares = 0; /* exact: below 2^64 for 2^48 pixels */
+        uint64_t sum = 0, squares = 0; /* exact: below 2^64 for up to 2^48 pixels */
         for (size_t i = 0; i < samples; i++)
             for (size_t k = 0; k < pixels; k++) {
                 const uint64_t v = values[(i * channels + c) * pixels + k];
@@ -414,7 +418,8 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
 static weft_status scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     bool images = d->x[WEFT__TRAIN].dtype == WEFT_U8;
-    for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++) /* bytes are numbers where training data are */
+    /* bytes are plain numbers if the training data are numbers */
+    for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++)
         if (d->x[i].data) WEFT_TRY(convert(ctx, paths[i], WEFT_F32, &d->x[i]));
     if (images) {
         d->scale = config->data_standardize ? 1.0 / 255.0 : 1;
@@ -436,7 +441,7 @@ static weft_status scale(weft_context *ctx, const weft__config *config, weft__da
     return WEFT_OK;
 }
 
-/* Where the label of a sample stands: row and column, index, or byte. */
+/* Writes where the label of a sample is: row and column, index, or byte. */
 static void label_place(weft_context *ctx, const weft__config *config, const weft__dataset *d,
                         const char *path, weft__split split, size_t sample, char out[4352]) {
     char labels[4096];
@@ -447,17 +452,17 @@ static void label_place(weft_context *ctx, const weft__config *config, const wef
                                      : "the last");
     else if (config->data_source == WEFT__SOURCE_JSON)
         snprintf(out, 4352, "%s: %.100s[%zu]", path, config->data_target ? config->data_target : "y", sample);
-    else if (config->data_source == WEFT__SOURCE_CIFAR10) /* records of a label and 3,072 pixels */
+    else if (config->data_source == WEFT__SOURCE_CIFAR10) /* a record is a label and 3,072 pixels */
         snprintf(out, 4352, "%s: byte %zu", path, sample * 3073);
     else if (labels_path(ctx, config, path, split, labels) != WEFT_OK)
         snprintf(out, 4352, "%s: sample %zu", path, sample);
-    else if (config->data_source == WEFT__SOURCE_IDX) /* a header of 8 bytes, then one for each label */
+    else if (config->data_source == WEFT__SOURCE_IDX) /* a header of 8 bytes, then one byte per label */
         snprintf(out, 4352, "%s: byte %zu", labels, sample + 8);
     else
         snprintf(out, 4352, "%s: element %zu", labels, sample);
 }
 
-/* Classes are counted in the training data; what is found elsewhere must be among them. */
+/* Counts the classes of the training data. Classes of other splits must be among them. */
 static weft_status count_classes(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     if (d->task != WEFT__TASK_CLASSIFICATION) return WEFT_OK;
@@ -485,9 +490,9 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
     return WEFT_OK;
 }
 
-/* ---- an autoencoder: inputs are targets ---- */
+/* ---- autoencoders: the inputs are the targets ---- */
 
-/* The same number in every place. */
+/* Makes an array with one number everywhere, unless there is one already. */
 static weft_status fill(weft_context *ctx, int64_t count, float value, float **out) {
     if (*out) return WEFT_OK;
     *out = weft__array(ctx, (size_t)count, sizeof **out);
@@ -496,7 +501,7 @@ static weft_status fill(weft_context *ctx, int64_t count, float value, float **o
     return WEFT_OK;
 }
 
-/* Pixels are scaled to 0..1, all alike, as numbers are column by column. */
+/* Normalizes pixels to 0..1, all with the same factor. */
 static weft_status scale_pixels(weft_context *ctx, weft__dataset *d) {
     WEFT_TRY(fill(ctx, d->features, 0, &d->mean));
     WEFT_TRY(fill(ctx, d->features, 255, &d->deviation));
@@ -545,7 +550,7 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
 
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  const char *path, weft_array *x, char ***files) {
-    weft__dataset known = *dataset; /* its sizes are checked against, nothing of it is freed */
+    weft__dataset known = *dataset; /* used for its sizes and names; it frees nothing */
     *files = NULL;
     weft_status status = config->data_source == WEFT__SOURCE_IMAGES
                              ? weft__dataset_read_images(ctx, config, path, &known, x, NULL, files)

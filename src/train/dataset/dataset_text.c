@@ -1,11 +1,11 @@
-/* Data of language models: text and bytes through a corpus, tokens from npy or mapped 16-bit files.
- * Must not know: tables, models. Read next: build.c. */
+/* Data of language models: text and bytes through a corpus, tokens from npy files or mapped 16-bit files.
+ * Must not know: tables, models. Read next: model/model.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/dataset/dataset.h"
 
-/* The ids of an npy file. */
+/* Reads the ids of an npy file. */
 static weft_status read_ids(weft_context *ctx, const char *path, int32_t **ids, size_t *count) {
     weft_array array;
     WEFT_TRY(weft_read_npy(ctx, path, &array));
@@ -60,7 +60,7 @@ static weft_status read_split(weft_context *ctx, const char *path, int split, we
                       (long long)d->vocabulary - 1);
 }
 
-/* The end of the training part, as of a text. */
+/* Splits the validation tokens off the end of the training tokens, as for a text. */
 static weft_status set_aside(weft_context *ctx, double fraction, weft__dataset *d) {
     size_t all = d->id_count[WEFT__TRAIN], kept = (size_t)((double)all * (1 - fraction));
     d->id_count[WEFT__VALIDATION] = all - kept;
@@ -79,7 +79,7 @@ static weft_status read_tokens(weft_context *ctx, const weft__config *config, we
     weft_hash hash;
     weft__hash_init(&hash);
     int32_t largest = 0;
-    if (d->vocabulary == 0) d->vocabulary = config->model_vocab; /* until it is known better */
+    if (d->vocabulary == 0) d->vocabulary = config->model_vocab; /* until the data or a tokenizer tell */
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
         if (paths[i]) WEFT_TRY(read_split(ctx, paths[i], i, d, &largest, &hash));
     if (!d->tokenizer) d->vocabulary = (int64_t)largest + 1;

@@ -1,5 +1,5 @@
-/* Decoding with a key/value cache, one token at a time.
- * Must not know: where the text goes. Read next: loop.c. */
+/* Generates text with a key/value cache, one token at a time. Must not know: where the text goes. Read next:
+ * run/loop.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 typedef struct decoding {
     weft_gpt_cache *cache;
     const weft_tokenizer *tokenizer;
-    weft_decoder *decoder; /* NULL without tokenizer */
-    int32_t *ids;          /* the prompt and what was drawn */
+    weft_decoder *decoder; /* NULL without a tokenizer */
+    int32_t *ids;          /* the prompt, then the sampled tokens */
     int64_t count;
     int64_t vocabulary;
     float *logits;
@@ -17,7 +17,7 @@ typedef struct decoding {
     void *user;
 } decoding;
 
-/* Numbers between blanks. */
+/* Reads token ids separated by blanks. */
 static weft_status read_numbers(const char *text, int64_t vocabulary, int32_t *ids, int64_t *count) {
     const char *at = text;
     while (*(at += strspn(at, " \t\n,"))) {
@@ -49,7 +49,8 @@ static weft_status read_prompt(decoding *d, const char *prompt) {
     return WEFT_OK;
 }
 
-/* Brings tokens from..count into the cache, beginning anew where it is too full. */
+/* Feeds the tokens from `from` to `count` into the cache. If the cache has no room, it restarts with the
+ * newest half of the context. */
 static weft_status feed(decoding *d, int64_t from) {
     int64_t capacity = weft_gpt_cache_capacity(d->cache), fresh = d->count - from;
     if (weft_gpt_cache_length(d->cache) + fresh > capacity) {

@@ -1,6 +1,6 @@
-/* Makes what a configuration asks for, by nothing but the public headers, and keeps it in checkpoints.
- * Must not know: networks (model_kind.h), the loop.
- * Read next: model_gpt.c, loop.c. */
+/* Makes the model, the optimizer and the context that a configuration asks for, and keeps them in
+ * checkpoints. Uses only the public headers for layers and optimizers. Must not know: networks
+ * (model_kind.h), the loop. Read next: model_gpt.c, run/loop.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ const char *weft__model_rounded(const weft__config *config) {
     return kind_of(config)->rounds ? weft_dtype_name(weft__model_compute(config)) : NULL;
 }
 
-/* The dtype of the weights to be used, where they were trained in `trained`. */
+/* Chooses the dtype of the weights for using a model that was trained in `trained`. */
 static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
                           const char *precision, weft_dtype *dtype) {
     const bool rounds = trained == WEFT_F32 && kind_of(config)->rounds;
@@ -101,7 +101,7 @@ weft_status weft__model_vocab(weft__config *config) {
     }
     const bool knows = config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
     if (config->model_tokens || knows || tokens > config->model_vocab) return WEFT_OK;
-    config->model_tokens = tokens; /* what the data happen to lack are tokens all the same */
+    config->model_tokens = tokens; /* tokens that the data do not contain are still tokens */
     config->origin[WEFT__KEY_model_tokens] = WEFT__ORIGIN_FOUND;
     return WEFT_OK;
 }
@@ -116,7 +116,7 @@ int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
                                                                          : (int64_t)(steps / 10);
 }
 
-/* The rate's course, and in f16 the scale of the loss. */
+/* Sets the schedule of the learning rate and, in f16, the scale of the loss. */
 static weft_status schedule(const weft__model *model, const weft__config *config, uint64_t steps) {
     static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
                                                WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
@@ -232,8 +232,8 @@ void weft__model_prune(const weft__model *model, const weft__config *config, con
                   weft_last_error(model->ctx));
 }
 
-/* Refuses a checkpoint that was made with other data or another model: what followed would not be the same
- * run. */
+/* Refuses a checkpoint that was made with another configuration or other data. Training on would not be the
+ * same run. */
 static weft_status compare(const weft__model *model, const weft__config *config, const weft__dataset *dataset,
                            const char *run, const weft_checkpoint_state *state) {
     char config_hash[17], data_hash[17];
@@ -278,7 +278,7 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
     return status;
 }
 
-/* A checkpoint by its step's number. */
+/* Opens the checkpoint of a step, given as digits. */
 static weft_status open_step(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
     char path[4096];
     const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
@@ -290,12 +290,12 @@ static weft_status open_step(weft_context *ctx, const char *run, const char *whi
     return weft_checkpoint_open(ctx, path, out);
 }
 
-/* The best where `which` is NULL and one is kept. */
+/* Opens the checkpoint that `which` names. NULL: the best if one is kept, otherwise the last. */
 static weft_status open_which(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
     if (!which) {
         const weft_status best = weft_checkpoint_open_best(ctx, run, out);
         if (best != WEFT_ERR_STATE) return best;
-        which = "last"; /* none was marked */
+        which = "last"; /* no checkpoint is marked as the best */
     }
     if (strcmp(which, "best") == 0) return weft_checkpoint_open_best(ctx, run, out);
     if (strcmp(which, "last") == 0) return weft_checkpoint_open_newest(ctx, run, false, out);

@@ -1,9 +1,10 @@
-/* model.type gpt. Read next: weft/nn.h. */
+/* model.type gpt. Must not know: the loop. Read next: weft/nn.h. */
 #include <stdio.h>
 
 #include "train/model/model_kind.h"
 
-/* Choices of config_keys.def; those of norms and positions are the library's. */
+/* The choices of model.mlp and model.rotary_pairs in config_keys.def. The choices of norms and positions have
+ * the values of the library's enums. */
 enum { GELU, SWIGLU };
 enum { HALVES, NEIGHBOURS };
 

@@ -1,9 +1,9 @@
-/* model.type cnn, resnet and autoencoder. Read next: weft/nn.h. */
+/* model.type cnn, resnet and autoencoder. Must not know: the loop. Read next: weft/nn.h. */
 #include <stdio.h>
 
 #include "train/model/model_kind.h"
 
-/* Of images, too, numbers can be predicted. */
+/* Returns the loss of the task. Models of images can also predict numbers. */
 static weft_loss_kind loss_of(const weft__config *config) {
     return config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
 }

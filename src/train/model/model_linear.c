@@ -1,11 +1,12 @@
-/* model.type linear and logistic: one layer, whose weights 'weft show' explains.
- * Must not know: how data are scaled (dataset.h). Read next: weft/nn.h. */
+/* model.type linear and logistic: one layer, whose weights `weft show` explains. Must not know: how data are
+ * normalized (dataset.h). Read next: weft/nn.h. */
 #include <stdio.h>
 
 #include "train/model/model_kind.h"
 
-/* Least squares has one answer whatever it begins with, and so has logistic regression: it begins with 0. The
- * optimizer adds what a ridge does to the gradient: ridge is per sum over samples, the loss is a mean. */
+/* Makes the only layer. Least squares and logistic regression have a single solution, so the weights begin
+ * with 0. The optimizer adds the gradient of the ridge penalty. The penalty belongs to the sum of losses, but
+ * training uses the mean, so the ridge is divided by the number of samples. */
 static weft_status build_one(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              int64_t outputs, double ridge, weft__model *model) {
     const int64_t samples = weft__dataset_samples(dataset, WEFT__TRAIN);
@@ -23,14 +24,14 @@ static weft_status build_one(const weft__config *config, const weft__dataset *da
 
 static weft_status build_linear(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                 weft__model *model) {
-    model->loss = WEFT_LOSS_MSE; /* a mean over the outputs too */
+    model->loss = WEFT_LOSS_MSE; /* the mean is also over the outputs */
     return build_one(config, dataset, dtype, dataset->outputs,
                      2 * config->model_ridge / (double)dataset->outputs, model);
 }
 
 static weft_status build_logistic(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                   weft__model *model) {
-    const bool binary = dataset->outputs == 2; /* one logit, which is that of class 1 */
+    const bool binary = dataset->outputs == 2; /* two classes need one logit, that of class 1 */
     model->loss = binary ? WEFT_LOSS_BCE : WEFT_LOSS_CROSS_ENTROPY;
     return build_one(config, dataset, dtype, binary ? 1 : dataset->outputs, config->model_ridge, model);
 }

@@ -1,4 +1,4 @@
-/* model.type mlp. Read next: weft/nn.h. */
+/* model.type mlp. Must not know: the loop. Read next: weft/nn.h. */
 #include <stdio.h>
 
 #include "train/model/model_kind.h"

@@ -1,4 +1,4 @@
-/* model.type lstm and gru. Read next: weft/recurrent.h. */
+/* model.type lstm and gru. Must not know: the loop. Read next: weft/recurrent.h. */
 #include <stdio.h>
 #include <weft/recurrent.h>
 

@@ -1,5 +1,6 @@
-/* Makes each copy as the run's own model is made: weights are drawn on the host from the same seed, so that
- * all are equal. Must not know: the loop. Read next: include/weft/fit.h. */
+/* Makes copies of a run's model on further devices. Each copy is made as the run's own model is made. The
+ * host initialises the weights from the same seed, so all copies are equal. Must not know: the loop. Read
+ * next: include/weft/fit.h. */
 #include <string.h>
 
 #include "base/base.h"
@@ -21,7 +22,7 @@ static weft_status open_one(weft__replicas *r, const weft__config *config, const
     return WEFT_OK;
 }
 
-/* "cuda" of "cuda:1" */
+/* Returns the length of the kind: that of "cuda" for "cuda:1". */
 static size_t kind_of(const char *device) { return strcspn(device, ":"); }
 
 weft_status weft__replicas_open(weft__replicas *r, const weft__config *config, const weft__dataset *dataset,

@@ -22,7 +22,7 @@ weft_status weft__use_config(const char *run, const char *device, weft__config *
     return WEFT_OK;
 }
 
-/* The data, or what describes it. */
+/* Reads the data, or only their description. */
 static weft_status take_data(weft__use *use, const char *run, bool whole) {
     return (whole ? weft__dataset_read : weft__dataset_describe)(NULL, &use->config, run, &use->dataset);
 }

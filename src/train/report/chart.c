@@ -1,5 +1,5 @@
-/* Line charts as inline SVG: axes at round numbers, one path a series, thinned to what the eye can see.
- * Must not know: runs, files. Read next: report.c. */
+/* Draws line charts as inline SVG: axes with round numbers, one path per series, reduced to what the eye can
+ * see. Must not know: runs, files. Read next: report.c. */
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +53,8 @@ const char *weft__short_number(double value, char out[24]) {
     return out;
 }
 
-/* Widens low..high to multiples of a step of 1, 2 or 5 times a power of ten, about `wanted` steps. */
+/* Extends low..high to multiples of a step. The step is 1, 2 or 5 times a power of ten, so that there are
+ * about `wanted` steps. */
 static range round_range(double low, double high, double wanted) {
     if (!(high > low)) {
         double margin = fabs(low) > 0 ? fabs(low) * 0.1 : 1;
@@ -110,7 +111,7 @@ static void axes(FILE *out, range x, range y, const char *x_label) {
     fprintf(out, "</text>\n");
 }
 
-/* One path. Many points become the mean of each column of the picture. */
+/* Draws one series. If it has many points, each column of pixels shows the mean of its points. */
 static void line(FILE *out, const weft__series *series, range x, range y) {
     double sum_x = 0, sum_y = 0;
     size_t in_column = 0;

@@ -7,20 +7,20 @@
 #include <stdio.h>
 
 typedef struct weft__series {
-    const char *name;  /* in the legend; NULL: not listed */
+    const char *name;  /* name in the legend; NULL: no entry */
     const char *style; /* CSS class of the line: a, b, c, or raw */
     const double *x, *y;
-    size_t count; /* points; those that are not finite are left out */
-    bool dots;    /* marks each point, for curves of few points */
+    size_t count; /* number of points; points that are not finite are skipped */
+    bool dots;    /* marks each point, for curves with few points */
 } weft__series;
 
-/* Writes one <figure> with a chart of the series over a common x axis; nothing when there is no point. */
+/* Writes a <figure> with a chart of the series over a common x axis. Writes nothing if there is no point. */
 void weft__chart(FILE *out, const char *title, const char *x_label, const weft__series *series, size_t count);
 
-/* Writes text with the characters that HTML gives a meaning replaced. */
+/* Writes text with the special characters of HTML replaced. */
 void weft__html_text(FILE *out, const char *text, size_t bytes);
 
-/* "1.2M", "350k", "0.001": short numbers for people. Returns out. */
+/* Returns a short number for people, such as "1.2M", "350k" or "0.001", written to `out`. */
 const char *weft__short_number(double value, char out[24]);
 
 #endif

@@ -1,6 +1,6 @@
-/* The weights of one linear layer, and what they are in the units of the data: the layer saw (x - mean) /
- * deviation, and gave (y - mean) / deviation of its targets. Must not know: how that is shown. Read next:
- * cli/show.c. */
+/* Reads the weights of a linear model and converts them to the units of the data. The layer was trained on
+ * normalized columns (x - mean) / deviation and normalized targets (y - mean) / deviation. Must not know: how
+ * coefficients are shown. Read next: cli/show.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +17,13 @@ const char *weft__column_name(const weft__dataset *dataset, int64_t column, char
 
 const char *weft__output_name(const weft__dataset *dataset, int64_t output, char buffer[24]) {
     if (dataset->task == WEFT__TASK_CLASSIFICATION) {
-        if (dataset->outputs == 2) output = 1; /* one logit, which is that of class 1 */
+        if (dataset->outputs == 2) output = 1; /* two classes have one logit, that of class 1 */
         return dataset->classes ? dataset->classes[output] : number(output, buffer);
     }
     return dataset->target && dataset->outputs == 1 ? dataset->target : number(output + 1, buffer);
 }
 
-/* A parameter as numbers of f32; zeros where there is none of that name. */
+/* Reads a parameter as f32. Without a parameter of that name, the result is zeros. */
 static weft_status read_parameter(const weft__model *model, const char *name, float *out, int64_t count) {
     weft_parameter_info info;
     memset(out, 0, (size_t)count * sizeof *out);
@@ -31,6 +31,12 @@ static weft_status read_parameter(const weft__model *model, const char *name, fl
     return weft_read(info.tensor, out, (size_t)count * sizeof *out);
 }
 
+/* Converts normalized weights. With targets y = m_y + s_y y' and columns x' = (x - m) / s,
+ *
+ *     y = m_y + s_y (b + sum_j w_j (x_j - m_j) / s_j)
+ *
+ * so that the coefficient of column j is s_y w_j / s_j, and the bias is m_y + s_y (b - sum_j w_j m_j /
+ * s_j). */
 static void convert(const weft__dataset *d, const float *weights, const float *biases,
                     weft__coefficients *c) {
     for (int64_t j = 0; j < c->columns; j++) {

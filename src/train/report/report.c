@@ -1,5 +1,6 @@
-/* report.html: what a run was, how it went and what came out, in one file without script or network.
- * Must not know: the loop; it reads the run folder as anybody could. Read next: progress.c. */
+/* Writes report.html: what the run was, how training went, and the results. It is one file without scripts
+ * and without network access. Must not know: the loop. It only reads the run folder, as anybody could. Read
+ * next: run/progress.c. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -109,13 +110,14 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     fprintf(out, "</div>\n");
 }
 
-/* One column of the metrics, and its running mean. */
+/* Copies one column of the metrics, given by the offset of its member. */
 static void column(const weft__history *h, size_t offset, double *values) {
     for (size_t i = 0; i < h->count; i++)
         memcpy(&values[i], (const char *)&h->lines[i] + offset, sizeof values[i]);
 }
 
-/* Over about a fortieth of the curve, so that it does not lag behind where the lines are few. */
+/* Computes a running mean over about a fortieth of the curve. With few lines the window is short, so the mean
+ * does not lag behind. */
 static void smooth(const double *in, size_t count, double *out) {
     double weight = fmin(1, fmax(0.05, 40 / (double)(count + 1))), mean = (double)NAN;
     for (size_t i = 0; i < count; i++) {
@@ -192,7 +194,7 @@ static void times(FILE *out, const weft__summary *s) {
     shares(out, &s->phases);
 }
 
-/* What cannot be read is a line of the report: only want of memory ends that. */
+/* Writes the last error into the report if a file cannot be read. Only "out of memory" ends the report. */
 static weft_status missing(FILE *out, weft_status status) {
     const char *why = weft_last_error(NULL);
     if (status == WEFT_OK || status == WEFT_ERR_OOM) return status;
@@ -219,7 +221,7 @@ static weft_status file_section(FILE *out, const char *dir, const char *name, co
     return WEFT_OK;
 }
 
-/* The newest samples, newest first. */
+/* Adds the newest samples, newest first. */
 static weft_status samples(FILE *out, const char *dir) {
     char folder[PATH_BYTES], path[PATH_BYTES], name[64];
     unsigned long long steps[SAMPLES_SHOWN] = {0};
@@ -264,8 +266,8 @@ static weft_status put_report(FILE *out, const char *dir, const weft__summary *s
     return WEFT_OK;
 }
 
-/* Into memory of a fixed size, which tells when it is full: a stream whose memory grows drops what it finds
- * no memory for. *fits: whether all of it is there. */
+/* Writes the report into memory of a fixed size, because fmemopen reports when this memory is full. A stream
+ * that grows by itself drops text when memory is short. *fits tells whether the whole report is there. */
 static weft_status put_in(char *text, size_t size, const char *dir, const weft__summary *summary,
                           const weft__history *history, bool *fits) {
     FILE *out = fmemopen(text, size, "w");

@@ -1,5 +1,5 @@
-/* scores.json as tables of HTML. Must not know: how scores are computed. Read next: scores.c, which writes
- * it. */
+/* Shows scores.json as HTML tables. Must not know: how scores are computed. Read next: scores.c, which writes
+ * scores.json. */
 #include <string.h>
 
 #include "train/report/chart.h"
@@ -61,7 +61,7 @@ static void confusion_table(FILE *out, const json_t *classes, const json_t *conf
     fprintf(out, "</table>\n");
 }
 
-/* What is one number: loss, accuracy, R2 and so on. */
+/* Writes the scores that are single numbers: loss, accuracy, R2 and so on. */
 static void numbers(FILE *out, const json_t *scores) {
     static const char *const names[][2] = {{"samples", "samples"},
                                            {"loss", "loss"},

@@ -1,12 +1,13 @@
-/* The part of report.html that tells how good the model is. Read next: report_scores.c. */
+/* The part of report.html that shows the scores of the model. Must not know: how scores are computed. Read
+ * next: report_scores.c. */
 #ifndef WEFT_SRC_TRAIN_REPORT_REPORT_SCORES_H
 #define WEFT_SRC_TRAIN_REPORT_REPORT_SCORES_H
 
 #include <stdio.h>
 #include <weft/base.h>
 
-/* Tables of a run's scores.json: of each class, and the confusion matrix. Nothing where there is no such
- * file. */
+/* Writes the tables of a run's scores.json: scores of each class, and the confusion matrix. Writes nothing if
+ * the file does not exist. */
 weft_status weft__report_scores(FILE *out, const char *dir);
 
 #endif

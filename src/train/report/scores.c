@@ -1,13 +1,14 @@
-/* Scores of a model on a part of its data, as JSON and as lines.
- * Must not know: the loop. Read next: weft/metrics.h. */
+/* Measures a model on a part of its data, and gives the scores as JSON or as lines. Must not know: the loop.
+ * Read next: weft/metrics.h. */
 #include <math.h>
 #include <string.h>
 
 #include "train/print.h"
 #include "train/report/scores.h"
 
-#define CLASSES_SHOWN 20        /* as lines; JSON has all */
-#define AREAS_MOST    100000000 /* samples times classes: above them sorting would take minutes */
+#define CLASSES_SHOWN 20 /* classes printed as lines; JSON has all */
+/* samples times classes; beyond this number, sorting for ROC AUC would take minutes */
+#define AREAS_MOST 100000000
 
 static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets, bool auc,
                          weft__scores *s) {

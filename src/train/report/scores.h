@@ -1,4 +1,5 @@
-/* How good a model is on a part of its data: loss, and what the task measures. Read next: scores.c. */
+/* The scores of a model on a part of its data: the loss, and the measures of the task. Must not know: the
+ * loop. Read next: scores.c. */
 #ifndef WEFT_SRC_TRAIN_REPORT_SCORES_H
 #define WEFT_SRC_TRAIN_REPORT_SCORES_H
 
@@ -13,29 +14,31 @@ typedef struct weft__scores {
     weft__task task;
     int64_t samples;
     double loss;
-    double accuracy;            /* of tokens or classes; NaN of numbers */
-    weft_class_scores classes;  /* of classification */
-    weft_number_scores numbers; /* of regression, in the units of the data */
+    double accuracy;            /* accuracy of tokens or classes; NaN for numbers */
+    weft_class_scores classes;  /* for classification */
+    weft_number_scores numbers; /* for regression, in the units of the data */
 } weft__scores;
 
-/* Measures the model on a loader of the split. auc: areas under ROC curves too, which takes sorting. To be
- * freed by weft__scores_free, after a failure too. */
+/* Measures the model on a loader of the split. `auc` adds areas under ROC curves, which need sorting. The
+ * caller frees *scores with weft__scores_free, also after a failure. */
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
                               bool auc, weft__scores *scores);
 void weft__scores_free(weft__scores *scores);
 
-/* {"loss": ..., "accuracy": ..., "classes": [...], "confusion": [[...]]}, between weft__json_build and
- * weft__json_text. */
+/* Returns {"loss": ..., "accuracy": ..., "classes": [...], "confusion": [[...]]}. Call this between
+ * weft__json_build and weft__json_text. */
 json_t *weft__scores_json(const weft__scores *scores, const weft__dataset *dataset);
 
-/* The same as lines to read, behind a name: "validation". */
+/* Prints the scores as lines for people, after a name such as "validation". */
 void weft__scores_print(FILE *out, const char *name, const weft__scores *scores,
                         const weft__dataset *dataset);
 
-/* The name of a class, as the data or its number. Returns the name or out. */
+/* Returns the name of a class, or its number if classes have no names. The result is the stored name or
+ * `out`. */
 const char *weft__class_name(const weft__dataset *dataset, int64_t class, char out[24]);
 
-/* The one class that all samples were taken for, though there are others; -1: there is none such. */
+/* Returns the class that the model predicts for all samples although the data have other classes. Returns -1
+ * if there is no such class. */
 int64_t weft__scores_only(const weft__scores *scores);
 
 #endif

@@ -1,6 +1,9 @@
-/* TensorBoard events: protobuf messages in TFRecord frames (length, its checksum, message, its checksum;
- * checksums are CRC-32C, masked as that format does). Must not know: when steps are logged. Read next:
- * run_dir.c. */
+/* Writes and reads TensorBoard events: protobuf messages in TFRecord frames:
+ *
+ *     length (8 bytes) | checksum of the length (4) | message | checksum of the message (4)
+ *
+ * Numbers are little-endian. Checksums are CRC-32C, masked as the format prescribes. Must not know: when
+ * steps are logged. Read next: run_dir.c. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 
 #define RECORD_MAX 2048
 
-/* CRC-32C (Castagnoli), bit by bit: records are short and rare. */
+/* Computes CRC-32C (Castagnoli) bit by bit. Records are short and rare, so speed does not matter. */
 static uint32_t crc32c(const uint8_t *bytes, size_t size) {
     uint32_t crc = UINT32_MAX;
     for (size_t i = 0; i < size; i++) {
@@ -80,7 +83,7 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
         if (!isfinite(numbers[i].value)) continue;
         WeftEvents__Value *value = &values[summary.n_value];
         weft_events__value__init(value);
-        memcpy(&value->tag, &numbers[i].tag, sizeof value->tag); /* only read */
+        memcpy(&value->tag, &numbers[i].tag, sizeof value->tag); /* protobuf-c only reads the tag */
         value->simple_value = (float)numbers[i].value;
         list[summary.n_value++] = value;
     }
@@ -92,7 +95,8 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
     return write_event(fd, &event);
 }
 
-/* protobuf-c's memory: a failed allocation is noted, since the message is NULL for a malformed record too. */
+/* Memory for protobuf-c. A failed allocation is noted, because the message is also NULL for a malformed
+ * record. */
 static void *take(void *failed, size_t bytes) {
     void *p = weft__alloc(NULL, bytes);
     if (!p) *(bool *)failed = true;
@@ -114,7 +118,7 @@ weft_status weft__events_until(const uint8_t *bytes, size_t size, uint64_t step,
         const uint8_t *head = bytes + at, *record = head + 12;
         if (get_le(head + 8, 4) != masked(crc32c(head, 8)) ||
             get_le(record + length, 4) != masked(crc32c(record, (size_t)length)))
-            break; /* TensorBoard reads no further */
+            break; /* TensorBoard stops reading here too */
         WeftEvents__Event *event = weft_events__event__unpack(&memory, (size_t)length, record);
         bool later = !event || event->step < 0 || (uint64_t)event->step > step;
         if (event) weft_events__event__free_unpacked(event, &memory);

@@ -1,5 +1,5 @@
-/* Reads a card's gauges beside the training loop: asking a driver takes milliseconds, which no step should.
- * Must not know: which libraries answer. Read next: loop.c. */
+/* Reads the telemetry of a graphics card on a thread of its own. Asking a driver takes milliseconds, and no
+ * step should wait for that. Must not know: which libraries answer. Read next: loop.c. */
 #include <math.h>
 #include <string.h>
 #include <time.h>

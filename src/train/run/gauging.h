@@ -1,4 +1,5 @@
-/* What the card says of itself while a run trains. Read next: gauging.c. */
+/* Telemetry of the graphics card while a run trains. Must not know: which libraries answer. Read next:
+ * gauging.c. */
 #ifndef WEFT_SRC_TRAIN_RUN_GAUGING_H
 #define WEFT_SRC_TRAIN_RUN_GAUGING_H
 
@@ -6,14 +7,14 @@
 
 typedef struct weft__gauging weft__gauging;
 
-/* Begins to read the gauges of the context's device, twice a second, in a thread of its own. NULL where the
- * device has none. */
+/* Starts a thread that reads the telemetry of the context's device twice a second. Returns NULL if the device
+ * has no telemetry. */
 weft__gauging *weft__gauging_start(const weft_context *ctx);
-/* The means of what was read since the last call; NaN where nothing was, or gauging is NULL. */
+/* Returns the means since the last call. A mean is NaN if nothing was read, or if gauging is NULL. */
 weft_gauges weft__gauging_take(weft__gauging *gauging);
-/* Means since the start. */
+/* Returns the means since the start. */
 weft_gauges weft__gauging_all(weft__gauging *gauging);
-/* Before the context is closed. NULL is fine. */
+/* Stops the thread. Call this before the context is closed. NULL is allowed. */
 void weft__gauging_stop(weft__gauging *gauging);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads metrics.jsonl and summary.json, and writes the latter.
- * Must not know: how they are shown. Read next: report.c. */
+/* Reads metrics.jsonl, reads and writes summary.json. Must not know: how they are shown. Read next:
+ * report/report.c. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static json_t *shares_json(const weft__shares *shares) {
     return object;
 }
 
-/* ---- choices: the answers in hexadecimal, so that a resumed run makes the same ones ---- */
+/* ---- tuning choices: stored in hexadecimal, so that a resumed run uses the same ones ---- */
 
 static void put_hex(char *to, const unsigned char *bytes, size_t n) {
     static const char digits[] = "0123456789abcdef";
@@ -48,7 +48,7 @@ static void put_hex(char *to, const unsigned char *bytes, size_t n) {
     *to = 0;
 }
 
-/* How many bytes there are, at most `most`; 0 where the text is something else. */
+/* Reads at most `most` bytes from hexadecimal text. Returns their number, or 0 if the text is not valid. */
 static size_t take_hex(const char *text, unsigned char *to, size_t most) {
     const size_t n = text ? strlen(text) / 2 : 0;
     if (n == 0 || n > most || strlen(text) % 2 || strspn(text, "0123456789abcdef") != 2 * n) return 0;
@@ -143,7 +143,8 @@ weft_status weft__summary_read(const char *dir, weft__summary *summary) {
     weft__json_close(&json);
     WEFT_TRY(status);
     if (strcmp(summary->status, "running") == 0 && !weft_run_lock_held(dir))
-        snprintf(summary->status, sizeof summary->status, "killed"); /* it had no time to say so */
+        /* the process was killed before it could write its status */
+        snprintf(summary->status, sizeof summary->status, "killed");
     return WEFT_OK;
 }
 
@@ -189,7 +190,7 @@ static void take_metrics(weft__history *history, const json_t *object) {
 #undef TAKE_SCORE
 }
 
-/* WEFT_ERR_FORMAT, without a message, for what is no line of metrics. */
+/* Reads one line of metrics. Returns WEFT_ERR_FORMAT without a message if it is not valid. */
 static weft_status take_line(weft__history *history, const char *text, size_t size) {
     weft__json json;
     json_error_t error;
@@ -272,7 +273,7 @@ double weft__history_best(const weft__history *history) {
     return isfinite(best) ? best : least;
 }
 
-/* Of the member at an offset. */
+/* Returns the mean of the member at this offset, over all lines that have it. */
 static double mean_of(const weft__history *history, size_t offset) {
     double sum = 0, value;
     size_t count = 0;

@@ -18,12 +18,12 @@
 #include "train/run/signals.h"
 
 #define SAMPLE_TOKENS  300
-#define REPORT_SECONDS 2.0 /* the report is not written more often, but always at the end */
+#define REPORT_SECONDS 2.0 /* least seconds between two reports; the end always writes one */
 
 /* ---- what is due ---- */
 
-/* every > 0: each so many steps; 0 given: never; not given: at the end of each epoch. The last step always.
- */
+/* Tells whether something is due after this step. every > 0: after each `every` steps. A given 0: never. Not
+ * given: at the end of each epoch. The last step always counts. */
 static bool due(const weft__loop *loop, weft__config_key key, int64_t every, const weft_fit_state *state) {
     if (state->step == state->steps) return true;
     if (every > 0) return state->step % (uint64_t)every == 0;
@@ -35,7 +35,7 @@ static uint64_t memory_peak(void) {
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-/* ---- the parts of a step's end ---- */
+/* ---- actions after a step ---- */
 
 typedef struct text {
     char *data;
@@ -72,24 +72,26 @@ static weft_status save(weft__loop *loop, uint64_t step) {
     if (loop->saved == step) return WEFT_OK;
     weft__progress_phase(&loop->progress, WEFT__PHASE_SAVE);
     WEFT_TRY(weft__run_log(&loop->run, step, "saving"));
-    WEFT_TRY(weft__run_sync(&loop->run)); /* the checkpoint says that the logs reach this step */
+    WEFT_TRY(weft__run_sync(&loop->run)); /* the checkpoint promises that the logs reach this step */
     WEFT_TRY(weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir, &loop->stopping));
     loop->saved = step;
     return WEFT_OK;
 }
 
-/* Runs what writes several files, a second time where the folder was moved between two of them. */
+/* Calls a function that writes several files. If the run folder was moved meanwhile, the function is called a
+ * second time. */
 static weft_status write_in_folder(weft__loop *loop, uint64_t step,
                                    weft_status (*write)(weft__loop *, uint64_t)) {
     WEFT_TRY(weft__run_follow(&loop->run));
     const int moves = loop->run.moves;
     const weft_status status = write(loop, step);
     if (status == WEFT_OK) return status;
-    WEFT_TRY(weft__run_follow(&loop->run)); /* removed: that is why */
+    WEFT_TRY(weft__run_follow(&loop->run)); /* fails if the folder was removed */
     return loop->run.moves == moves ? status : write(loop, step);
 }
 
-/* Saves this step, and marks it where it is the best so far: then the best before it is an old one too. */
+/* Saves this step, and marks it if it is the best so far. The previous best checkpoint may then be pruned
+ * like any other. */
 static weft_status keep(weft__loop *loop, uint64_t step) {
     WEFT_TRY(save(loop, step));
     if (loop->config->train_keep_best && loop->stopping.best_step == step)
@@ -103,7 +105,7 @@ static weft_status report(weft__loop *loop, uint64_t step) {
     return weft__report_write(loop->run.dir);
 }
 
-/* What a line says of a step besides losses. */
+/* Fills in the numbers of a step except losses. */
 static void describe_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
     m->lr = state->lr;
     m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
@@ -124,10 +126,10 @@ static weft_status log_step(weft__loop *loop, weft__metrics *m) {
     return weft__run_metrics(&loop->run, m);
 }
 
-/* What is to be done after a step. */
+/* What must happen after a step. */
 typedef struct duties {
     bool evaluates, logs, shows, saves;
-    bool ends; /* no better evaluation was seen for long enough */
+    bool ends; /* early stopping: patience is used up */
 } duties;
 
 static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
@@ -140,18 +142,18 @@ static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
     return d;
 }
 
-/* Looks at the loss where it is shown, which waits for the device. */
+/* Reads the loss if it is needed now. Reading waits for the device. */
 static weft_status look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
     const double from = weft__now();
     if (d->logs || d->shows || d->saves) WEFT_TRY(weft_fit_losses(state, loss, NULL));
-    if (state->step > loop->first + 1) { /* the first is mostly compiling */
+    if (state->step > loop->first + 1) { /* the first step is mostly compilation */
         loop->rate_seconds += state->seconds_data + state->seconds_step + weft__now() - from;
         loop->rate_steps++;
     }
     return WEFT_OK;
 }
 
-/* A stop that was asked for: from here on what it takes to save is not interrupted. */
+/* Handles a requested stop. From here on nothing interrupts what is needed to save. */
 static void heed_stop(weft__loop *loop) {
     if (loop->signal || !(loop->signal = weft__signals_stop())) return;
     weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
@@ -170,8 +172,8 @@ static weft_status evaluate(weft__loop *loop, weft__metrics *m, duties *d) {
     return WEFT_OK;
 }
 
-/* Evaluates, and says and logs what is known of the step. Cut short by a stop, all of that is due: the
- * checkpoint keeps what there is to say, and who resumes does it first. */
+/* Evaluates, logs and shows the step. If a stop interrupts this, all of it stays due: the checkpoint stores
+ * what is known, and a resumed run catches up first. */
 static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
     const weft__stopping before = loop->stopping;
     const weft__metrics known = *m;
@@ -192,13 +194,13 @@ static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
     return WEFT_OK;
 }
 
-/* Saves where that is due or a stop was asked for. state NULL: the step was made by an earlier process. */
+/* Saves if a save is due or a stop was requested. state NULL: an earlier process made the step. */
 static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint64_t step, const duties *d) {
     const bool wanted = weft__signals_save();
     heed_stop(loop);
     if (!d->saves && !d->ends && !wanted && !loop->signal) return WEFT_OK;
-    if (state)
-        WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
+    if (state) /* never save weights that follow from a loss that is not finite */
+        WEFT_TRY(weft_fit_losses(state, NULL, NULL));
     return write_in_folder(loop, step, keep);
 }
 
@@ -206,7 +208,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     duties d = duties_of(loop, state);
     weft__run_beat(&loop->run);
     weft__metrics m = weft__metrics_none(state->step);
-    weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* there is something to save */
+    weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* from now on there is something to save */
     WEFT_TRY(look(loop, state, &d, &m.loss));
     if (state->epoch_ends && loop->config->data_streams) /* before the states are saved */
         WEFT_TRY(weft_streams_restart(loop->model.module));
@@ -226,8 +228,8 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     return WEFT_OK;
 }
 
-/* The evaluation that a stop cut short in an earlier process. The checkpoint is written anew, as it would be
- * had the evaluation not been stopped. */
+/* Makes the evaluation that a stop interrupted in an earlier process. The checkpoint is written again, as if
+ * the evaluation had not been interrupted. */
 static weft_status catch_up(weft__loop *loop, bool *stop) {
     const weft__due due = loop->stopping.due;
     weft__metrics m = weft__metrics_none(due.step);
@@ -249,7 +251,7 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
     return after_step(user, state, stop);
 }
 
-/* ---- beginning and end ---- */
+/* ---- begin and end ---- */
 
 static void introduce(weft__loop *loop) {
     char number[24];
@@ -278,11 +280,12 @@ static void introduce(weft__loop *loop) {
                        (unsigned long long)s->epoch_size);
 }
 
-/* Code, stacks and buffers that a first step, an evaluation and a checkpoint are yet to touch: 1.2 to 2.1 MiB
- * of a small model on the CPU. */
+/* Memory for code, stacks and buffers that the first step, an evaluation and a checkpoint will use: 1.2 to
+ * 2.1 MiB for a small model on the CPU. */
 enum { YET_TO_RUN = 3 << 19 };
 
-/* What the process will need at its peak: what it has taken so far, data included, and what a step takes. */
+/* Shows the memory that the process will need at its peak: what it uses so far, data included, plus what a
+ * step takes. */
 static void on_plan(void *user, const weft_memory_plan *plan) {
     weft__loop *loop = user;
     weft_device_description device;
@@ -300,7 +303,7 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
             plan->threads < device.threads ? ": sharing it would cost more than it saves" : "");
 }
 
-/* What the card said of itself, on average. */
+/* Shows the telemetry of the card, as means. */
 static void say_gauges(weft__loop *loop) {
     const weft_gauges g = weft__gauging_all(loop->gauging);
     const struct {
@@ -319,7 +322,7 @@ static void say_gauges(weft__loop *loop) {
     if (t.length) weft__progress_say(&loop->progress, "the card, on average: %s", line);
 }
 
-/* What came of all the steps, unless a stop was asked for: then `weft resume` measures it. */
+/* Measures the trained model, unless a stop was requested. Then `weft resume` measures it. */
 static weft_status measure(weft__loop *loop) {
     if (loop->signal) return WEFT_OK;
     weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
@@ -355,7 +358,7 @@ static weft_status train(weft__loop *loop) {
     introduce(loop);
     char scores[4096];
     if (weft__join(scores, sizeof scores, loop->run.dir, "scores.json"))
-        (void)unlink(scores); /* those of fewer steps */
+        (void)unlink(scores); /* scores of fewer steps are out of date */
     loop->progress.first = loop->first;
     loop->progress.last = loop->steps;
     loop->progress.epoch_size = loop->summary.epoch_size;
@@ -369,14 +372,14 @@ static weft_status train(weft__loop *loop) {
     if (loop->stopping.due.step) WEFT_TRY(catch_up(loop, &stop));
     weft_status status = WEFT_OK;
     if (!stop) status = weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL);
-    if (status == WEFT_ERR_STOPPED) { /* between two batches of a step */
+    if (status == WEFT_ERR_STOPPED) { /* stopped between two micro-batches of a step */
         heed_stop(loop);
         status = write_in_folder(loop, weft_optimizer_steps(loop->model.optimizer), keep);
     }
     return status == WEFT_OK ? finish(loop) : status;
 }
 
-/* Adds what to run instead where the loss was no number. */
+/* Adds advice to the error message when the loss is not finite. */
 static void advise_rate(const weft__loop *loop, weft__train_result *result) {
     const weft__config *c = loop->config;
     const size_t used = strlen(result->error);
@@ -387,7 +390,7 @@ static void advise_rate(const weft__loop *loop, weft__train_result *result) {
              raw ? ", or --set data.standardize=true" : "");
 }
 
-/* Keeps the message of a failure, and notes it in the run folder as far as that still works. */
+/* Keeps the message of a failure, and notes it in the run folder if possible. */
 static void note_failure(weft__loop *loop, weft_status status, weft__train_result *result) {
     snprintf(result->error, sizeof result->error, "%s", weft_last_error(NULL));
     if (!loop->run.dir) return;
@@ -399,14 +402,14 @@ static void note_failure(weft__loop *loop, weft_status status, weft__train_resul
     if (status == WEFT_ERR_NUMERIC && loop->introduced) advise_rate(loop, result);
     uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : 0;
     bool noted = weft__run_log(&loop->run, step, "%s", result->error) == WEFT_OK;
-    if (loop->introduced && noted && /* else the summary is that of an earlier process */
+    if (loop->introduced && noted && /* otherwise the summary is that of an earlier process */
         weft__loop_summary(loop, status == WEFT_ERR_NUMERIC ? "diverged" : "failed") == WEFT_OK)
         noted = weft__report_write(loop->run.dir) == WEFT_OK;
-    (void)noted; /* what went wrong first is what counts */
+    (void)noted; /* the first failure is the one that counts */
     if (loop->progress.line_shown) fputc('\n', loop->progress.out);
 }
 
-/* Adds to an error for want of memory what would take less, by plans. */
+/* Adds advice to an out-of-memory error: plans tell which settings need less memory. */
 static void advise(const weft__loop *loop) {
     char error[WEFT_ERROR_SIZE], advice[400];
     snprintf(error, sizeof error, "%s", weft_last_error(NULL));
@@ -415,13 +418,14 @@ static void advise(const weft__loop *loop) {
                           sizeof advice);
     const weft_status same =
         weft__fail(NULL, WEFT_ERR_OOM, "%s%s%s", error, advice[0] ? "; by plan: " : "", advice);
-    (void)same; /* it is passed on already */
+    (void)same; /* the caller returns this status already */
 }
 
-/* All steps are done. A process that was killed while it measured what came of them left no scores. */
+/* Completes a run whose steps are all done. If a process was killed while it measured the results, there are
+ * no scores yet. */
 static weft_status complete(weft__loop *loop, const char *how) {
     char path[4096];
-    const bool ended = strcmp(loop->before.status, how) == 0; /* then the summary has the scores too */
+    const bool ended = strcmp(loop->before.status, how) == 0; /* the summary then has the scores already */
     weft__model_prune(&loop->model, loop->config, loop->run.dir, loop->first);
     if (ended) {
         loop->summary.val_loss = loop->before.val_loss;
@@ -453,9 +457,10 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     }
     if (status == WEFT_ERR_OOM) advise(&loop);
     if (status != WEFT_OK) note_failure(&loop, status, result);
-    if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir); /* it may have moved */
+    /* the folder may have moved */
+    if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->signal = loop.signal;
-    weft__signals_mode(WEFT__STOP_AT_ONCE, ""); /* all is written */
+    weft__signals_mode(WEFT__STOP_AT_ONCE, ""); /* everything is written */
     weft__loop_close(&loop);
     weft__signals_restore();
     return status;

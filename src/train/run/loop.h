@@ -1,25 +1,25 @@
-/* A run from beginning to end. Read next: loop.c. */
+/* A run from beginning to end. Must not know: how models and data are made. Read next: loop.c. */
 #ifndef WEFT_SRC_TRAIN_RUN_LOOP_H
 #define WEFT_SRC_TRAIN_RUN_LOOP_H
 
 #include "train/config/config.h"
 
 typedef struct weft__train_options {
-    const char *dir; /* of a new run, or NULL to have it named; to resume: the run */
+    const char *dir; /* folder of a new run, or NULL for an automatic name; with resume: the run */
     bool resume;
-    bool strict; /* resume: fail rather than fall back to an older checkpoint */
+    bool strict; /* resume: fail instead of using an older checkpoint */
     bool quiet;
     int argc; /* the command line, for env.json */
     char **argv;
 } weft__train_options;
 
-/* How it ended. */
+/* How a run ended. */
 typedef struct weft__train_result {
     char dir[512];
-    int signal;       /* that stopped it, after saving; 0: none */
-    bool nothing;     /* resume: there was nothing left to do */
-    bool early;       /* since it had stopped early */
-    char error[1024]; /* the message of a failure, "" otherwise */
+    int signal;       /* signal that stopped the run, after saving; 0: none */
+    bool nothing;     /* resume: nothing was left to do */
+    bool early;       /* the run ended by early stopping */
+    char error[1024]; /* message of a failure, otherwise "" */
 } weft__train_result;
 
 /* Trains as the resolved configuration says. */

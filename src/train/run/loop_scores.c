@@ -1,5 +1,5 @@
-/* What the loop measures, and what it says of that.
- * Must not know: steps, checkpoints but the best. Read next: scores.c. */
+/* What the loop measures, and what it prints about it. Must not know: steps, and checkpoints other than the
+ * best. Read next: report/scores.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "train/run/loop_scores.h"
 #include "train/run/sealed.h"
 
-/* Says once that all answers are one class, what that means and what to try. */
+/* Tells the user once that the model predicts the same class for all samples, and what to try. */
 static void hint(weft__loop *loop, uint64_t step) {
     char name[24], line[600];
     double share;
@@ -28,11 +28,11 @@ static void hint(weft__loop *loop, uint64_t step) {
         c->data_standardize ? "" : ", or --set data.standardize=true");
     weft__progress_say(&loop->progress, "%s", line);
     const weft_status noted = weft__run_log(&loop->run, step, "%s", line);
-    (void)noted; /* writing the metrics tells what is wrong with the disk */
+    (void)noted; /* writing the metrics will report what is wrong with the disk */
 }
 
-#define HINT_STEPS      10      /* too few to tell anything, even where they are epochs */
-#define AUC_IN_TRAINING 1000000 /* samples times classes above which areas are left to the end */
+#define HINT_STEPS      10      /* fewer steps tell nothing, even if they are epochs */
+#define AUC_IN_TRAINING 1000000 /* samples times classes; above this, ROC AUC is computed only at the end */
 
 weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     weft__scores *s = &loop->scores;

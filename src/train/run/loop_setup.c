@@ -1,5 +1,4 @@
-/* Sets a run up: data, model, run folder, checkpoint.
- * Must not know: steps. Read next: loop.c. */
+/* Sets up a run: data, model, run folder, checkpoint. Must not know: steps. Read next: loop.c. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <math.h>
@@ -17,21 +16,23 @@
 #include "train/run/loop_setup.h"
 #include "train/analysis/planning.h"
 
-#define TIMED_EVERY 100 /* runs of a program: a timed one takes longer, by up to a third */
+#define TIMED_EVERY 100 /* every N-th run of a program is timed; timing makes a run up to a third slower */
 
-/* The library's log lines go to log.txt, but for what WEFT_DEBUG asks for; that and warnings are shown. */
+/* Writes the library's log messages to log.txt, except those that WEFT_DEBUG asks for. Shows these and
+ * warnings to the user. */
 static void on_log(void *user, weft_log_level level, const char *message) {
     weft__loop *loop = user;
     static const char *const names[] = {"debug", "info", "warning", "error"};
     if (loop->run.dir && !(level == WEFT_LOG_DEBUG && getenv("WEFT_DEBUG"))) {
         uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
         weft_status ignored = weft__run_log(&loop->run, step, "%s: %s", names[level], message);
-        (void)ignored; /* a log that cannot be written is noticed when the loop writes to it */
+        (void)ignored; /* the loop writes to the log too, and reports the error */
     }
     weft__show_log(NULL, level, message);
 }
 
-/* The absolute path of a file, or of a pattern of names in a folder; NULL where there is none. */
+/* Returns the absolute path of a file, or of a pattern of file names in a folder. NULL if there is no such
+ * file. */
 static char *absolute(const char *path) {
     char folder[4096], both[8192];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -44,7 +45,7 @@ static char *absolute(const char *path) {
     return n > 0 && (size_t)n < sizeof both ? strdup(both) : NULL;
 }
 
-/* Paths of data become absolute, so that a run can be resumed from any folder. */
+/* Makes the paths of the data absolute, so that a run can be resumed from any folder. */
 static weft_status make_absolute(weft__config *config) {
     char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path,
                       &config->data_tokenizer_path, &config->model_init};
@@ -54,7 +55,7 @@ static weft_status make_absolute(weft__config *config) {
         errno = 0;
         char *whole = *path ? absolute(*path) : NULL;
         if (!whole && errno == ENOMEM) return weft__fail_oom(NULL, strlen(*path), "a path");
-        if (!whole) continue; /* reading it reports what is wrong */
+        if (!whole) continue; /* reading the file will report what is wrong */
         char *copy = weft__strdup(NULL, whole);
         free(whole);
         if (!copy) return weft__fail_oom(NULL, strlen(*path), "a path");
@@ -102,26 +103,26 @@ static weft_status write_config(weft__loop *loop) {
     return status;
 }
 
-/* A new folder. config.yaml comes last: it is what makes the folder a run. */
+/* Makes a new run folder. config.yaml is written last, because it is what makes the folder a run. */
 static weft_status create(weft__loop *loop, bool tokens) {
     char stem[128];
     snprintf(stem, sizeof stem, "%s-%s", loop->summary.model, loop->summary.device);
     for (char *c = stem; *c; c++)
-        if (*c == ':') *c = '-'; /* opencl:0 */
+        if (*c == ':') *c = '-'; /* as in opencl:0 */
     WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
     WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
     WEFT_TRY(write_env(loop));
     return write_config(loop);
 }
 
-/* The first weights, where they are not drawn. */
+/* Loads initial weights from a file, if the configuration names one. */
 static weft_status take_init(weft__loop *loop) {
     WEFT_TRY(weft__model_init(&loop->model, loop->config));
     return weft__replicas_init(&loop->replicas, loop->config);
 }
 
-/* What the run's device found out is what it does again: not all algorithms of cuBLASLt give the same bits.
- */
+/* Gives the devices the tuning choices that this run measured before. Other choices could give other bits:
+ * not all algorithms of cuBLASLt round alike. */
 static weft_status take_choices(weft__loop *loop) {
     int n = 0;
     const weft_status status = weft__choices_read(loop->run.dir, &loop->choices, &n);
@@ -139,9 +140,9 @@ static weft_status take_choices(weft__loop *loop) {
     return WEFT_OK;
 }
 
-/* The best checkpoint that the one at hand knows of is marked: the process may have ended before that, or a
- * later one, which was the best, be damaged. Where it is gone, a run that did not keep it, the next
- * evaluation is the best. */
+/* Marks the best checkpoint that the loaded one knows of. The mark may be missing if the process ended before
+ * it was set, or may name a later checkpoint that is damaged. If the best checkpoint no longer exists, early
+ * stopping starts anew: the next evaluation is the best so far. */
 static weft_status restore_best(weft__loop *loop) {
     weft__stopping *s = &loop->stopping;
     if (!loop->config->train_keep_best || s->best_step == 0) return WEFT_OK;
@@ -150,8 +151,8 @@ static weft_status restore_best(weft__loop *loop) {
     return status == WEFT_ERR_STATE ? WEFT_OK : status;
 }
 
-/* Cuts the logs back to the step of the checkpoint, or before it where its evaluation is due, which tells
- * that step anew; says where they are damaged. */
+/* Cuts the logs back to the step of the checkpoint. If the evaluation of this step is still due, the log of
+ * the step is cut too, since it will be written again. Warns if the logs are damaged. */
 static weft_status cut_logs(weft__loop *loop) {
     weft__history history;
     char damage[WEFT__DAMAGE_TEXT];
@@ -164,7 +165,7 @@ static weft_status cut_logs(weft__loop *loop) {
     return WEFT_OK;
 }
 
-/* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
+/* Loads the newest checkpoint, if there is one, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
     weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
@@ -174,7 +175,7 @@ static weft_status go_on(weft__loop *loop) {
         WEFT_TRY(restore_best(loop));
         status = weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, loop->run.dir,
                                      loop->options->strict);
-    } else if (status == WEFT_ERR_STATE) { /* it was stopped before its first checkpoint */
+    } else if (status == WEFT_ERR_STATE) { /* the run was stopped before its first checkpoint */
         status = take_init(loop);
     }
     WEFT_TRY(status);
@@ -190,7 +191,7 @@ static weft_status go_on(weft__loop *loop) {
     return weft__run_log(&loop->run, loop->first, "resumed");
 }
 
-/* ---- everything ---- */
+/* ---- setting up ---- */
 
 static weft_status make_loaders(weft__loop *loop) {
     weft_context *ctx = loop->model.ctx;
@@ -229,7 +230,7 @@ static void describe(weft__loop *loop) {
     loop->test_r2 = s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
 }
 
-/* train.batch: auto becomes a number, which the run keeps. */
+/* Replaces train.batch: auto by a number, which the run keeps. */
 static weft_status choose_batch(weft__loop *loop, weft__config *config) {
     weft_device *device = loop->model.ctx->device;
     if (config->train_batch) return WEFT_OK;
@@ -260,7 +261,8 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(weft__class_weights(config, &loop->dataset, &loop->class_weights));
     WEFT_TRY(count_steps(loop));
-    config->schedule_warmup = weft__model_warmup(config, loop->steps); /* config.yaml holds what was used */
+    /* config.yaml holds the value that was used */
+    config->schedule_warmup = weft__model_warmup(config, loop->steps);
     WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
     if (!run) WEFT_TRY(take_init(loop));
     return weft__model_optimizer(&loop->model, config, loop->steps);
@@ -274,7 +276,7 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
     loop->last = weft__metrics_none(0);
     weft__progress_start(&loop->progress, options->quiet, tokens);
     if (options->resume)
-        WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* nobody else may be in it */
+        WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* the lock keeps other processes out */
     WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
     describe(loop);
     WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
@@ -315,7 +317,8 @@ weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps) {
 }
 
 weft_status weft__loop_summary(weft__loop *loop, const char *status) {
-    weft__summary now = loop->summary; /* the phases of earlier processes, to which this one's are added */
+    /* holds phases of earlier processes; those of this process are added */
+    weft__summary now = loop->summary;
     weft_profile_times times;
     weft_profile_total(loop->profile, &times);
     weft__progress_summary(&loop->progress, &times, &now);

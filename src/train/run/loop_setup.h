@@ -1,4 +1,4 @@
-/* What the loop works on, and how it is set up. Read next: loop_setup.c, then loop.c. */
+/* The state of the loop, and how it is set up. Must not know: steps. Read next: loop_setup.c, then loop.c. */
 #ifndef WEFT_SRC_TRAIN_RUN_LOOP_SETUP_H
 #define WEFT_SRC_TRAIN_RUN_LOOP_SETUP_H
 
@@ -14,49 +14,49 @@
 typedef struct weft__loop {
     weft__config *config;
     const weft__train_options *options;
-    weft__auto choice; /* of the device */
+    weft__auto choice; /* the choice of device */
     weft__dataset dataset;
     weft__model model;
-    weft__replicas replicas;                 /* on further devices */
-    weft_loader *loader, *validation, *test; /* the last two NULL without data */
-    weft_gpt_cache *cache;                   /* for samples; NULL until the first */
+    weft__replicas replicas;                 /* copies on further devices */
+    weft_loader *loader, *validation, *test; /* the last two are NULL without such data */
+    weft_gpt_cache *cache;                   /* for samples; NULL until the first sample */
     weft__run run;
-    weft__gauging *gauging; /* of the card; NULL: it has no gauges */
+    weft__gauging *gauging; /* telemetry of the card; NULL: it has none */
     weft__progress progress;
-    weft_profile *profile;            /* of the whole process, some of its runs timed */
-    weft__summary before;             /* as earlier processes of the run left it, */
-    struct weft_tile_choice *choices; /* and what their device chose */
-    weft__summary summary;            /* now */
-    weft__metrics last;               /* what was last logged */
-    weft__stopping stopping;          /* of the evaluations so far */
-    weft__scores scores;              /* of the last one */
-    double test_r2;                   /* regression with test data; else NaN */
+    weft_profile *profile;            /* of the whole process; some of its runs are timed */
+    weft__summary before;             /* summary that earlier processes of the run left */
+    struct weft_tile_choice *choices; /* tuning choices of their device */
+    weft__summary summary;            /* summary of this process */
+    weft__metrics last;               /* what was logged last */
+    weft__stopping stopping;          /* state of the evaluations so far */
+    weft__scores scores;              /* scores of the last evaluation */
+    double test_r2;                   /* regression with test data; otherwise NaN */
     float *class_weights;             /* [outputs], or NULL */
-    uint64_t steps, first;            /* wanted; done before this process */
+    uint64_t steps, first;            /* steps wanted; steps done before this process */
     uint64_t saved;                   /* step of the newest checkpoint; UINT64_MAX: none */
     double items;                     /* tokens or samples of a step */
     double rate_seconds;              /* since the last logged step */
     uint64_t rate_steps;
     double epoch_started;
-    double reported; /* when the report was last written */
+    double reported; /* time of the last report */
     int signal;
-    bool hinted;     /* that only one class is predicted */
-    bool introduced; /* training has begun: the summary in the folder is this process's */
+    bool hinted;     /* the hint about a single predicted class was given */
+    bool introduced; /* training has begun: the summary in the folder is that of this process */
 } weft__loop;
 
-/* The first half of weft__loop_open, which needs no folder: reads data (tokenizer and class names from `run`,
- * which may be NULL), builds the model, its loaders and its optimizer. */
+/* The first half of weft__loop_open, which needs no run folder. Reads the data, builds the model, and makes
+ * its loaders and optimizer. Tokenizer and class names come from the folder `run`, which may be NULL. */
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run);
 
-/* Reads data, builds the model, makes or opens the run folder, loads the checkpoint of a resumed run. What
- * was made is freed by weft__loop_close, after a failure too. */
+/* Reads the data, builds the model, makes or opens the run folder, and loads the checkpoint of a resumed run.
+ * The caller frees *loop with weft__loop_close, also after a failure. */
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options);
 void weft__loop_close(weft__loop *loop);
 
-/* What weft_fit is told of the run, but for callbacks. */
+/* Returns the options of weft_fit for this run, without callbacks. */
 weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps);
 
-/* Writes summary.json with a status word. */
+/* Writes summary.json with this status. */
 weft_status weft__loop_summary(weft__loop *loop, const char *status);
 
 #endif

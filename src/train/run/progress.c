@@ -1,5 +1,5 @@
-/* Progress on the terminal, and the clock of the phases.
- * Must not know: models, files. Read next: loop.c. */
+/* Shows progress on the terminal, and measures the time of each phase. Must not know: models, files. Read
+ * next: loop.c. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void end_line(weft__progress *p) {
     p->line_shown = false;
 }
 
-/* "1:02:03", "4:05" */
+/* Writes a duration such as "1:02:03" or "4:05". */
 static void clock_text(double seconds, char out[32]) {
     if (!(seconds >= 0 && seconds < 1e7)) {
         snprintf(out, 32, "?");

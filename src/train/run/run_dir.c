@@ -1,6 +1,6 @@
-/* The folder of a run. Lines are appended with one write each, so that a kill leaves at most a torn last
- * line, which weft__run_cut removes on resume. Must not know: what the numbers mean. Read next: history.c,
- * which reads them back. */
+/* The folder of a run. Each line is appended with a single write, so that a kill leaves at most one
+ * incomplete line at the end. weft__run_cut removes that line on resume. Must not know: what the numbers
+ * mean. Read next: history.c, which reads them back. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,14 +42,13 @@ static weft_status find_run(const char *dir, bool *found) {
 
 bool weft__is_run(const char *dir) {
     bool found;
-    return find_run(dir, &found) != WEFT_OK ||
-           found; /* after an error, whoever reads it says what is wrong */
+    return find_run(dir, &found) != WEFT_OK || found; /* after an error, reading the run says what is wrong */
 }
 
 const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
     bool single = (double)(float)value == value;
     if (value == floor(value) && fabs(value) < 1e15) {
-        snprintf(out, WEFT__NUMBER_TEXT, "%.0f", value); /* 20, not 2e+01 */
+        snprintf(out, WEFT__NUMBER_TEXT, "%.0f", value); /* 20 instead of 2e+01 */
         return out;
     }
     for (int digits = 1; digits <= 17; digits++) {
@@ -118,7 +117,7 @@ static weft_status refuse_run(const char *dir) {
                       dir);
 }
 
-/* A folder of the run, without what a killed process left in it. */
+/* Makes a folder of the run, and removes what a killed process left in it. */
 static weft_status take_folder(const weft__run *run, const char *name) {
     char path[PATH_BYTES];
     int fd;
@@ -131,8 +130,8 @@ static weft_status take_folder(const weft__run *run, const char *name) {
     return WEFT_OK;
 }
 
-/* Locks the folder run->dir and opens its files. Where it is to be `new`, the lock tells whether it still is:
- * another process may have trained in it since it was looked at. */
+/* Locks the folder run->dir and opens its files. If the run is to be `new`, this is checked again under the
+ * lock, because another process may have used the folder meanwhile. */
 static weft_status take(weft__run *run, bool new) {
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
     if (new) WEFT_TRY(refuse_run(run->dir));
@@ -157,7 +156,7 @@ static weft_status start(weft__run *run, const char *dir, bool tokens, bool new)
     return status;
 }
 
-/* runs/STEM-N: mkdir decides who gets a number, so two runs never share one. */
+/* Makes runs/STEM-N. mkdir decides who gets a number, so two runs never share a folder. */
 static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
     WEFT_TRY(weft_make_folder(NULL, WEFT__RUNS_ROOT));
     for (unsigned number = 1; number < 1000000; number++) {
@@ -202,7 +201,7 @@ void weft__run_close(weft__run *run) {
     *run = closed;
 }
 
-/* ---- moving ---- */
+/* ---- a folder that moves ---- */
 
 static bool is_at(const char *path, const struct stat *folder) {
     struct stat there;
@@ -228,7 +227,7 @@ weft_status weft__run_follow(weft__run *run) {
     return WEFT_OK;
 }
 
-/* ---- growing ---- */
+/* ---- appending ---- */
 
 static void put(FILE *out, const char *key, double value) {
     char text[WEFT__NUMBER_TEXT];
@@ -315,7 +314,7 @@ weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
     va_end(args);
     weft__printable(line + used, sizeof line - (size_t)used - 1, raw, strlen(raw), "\n\t");
     for (char *c = line; *c; c++)
-        if (*c == '\n') *c = ' '; /* one line each: cutting back counts on it */
+        if (*c == '\n') *c = ' '; /* one line per entry: cutting back relies on it */
     strcat(line, "\n");
     return weft__write_all(NULL, run->log, "log.txt", line, strlen(line));
 }
@@ -339,7 +338,7 @@ weft_status weft__run_sample(weft__run *run, uint64_t step, const char *text, si
 
 /* ---- cutting back ---- */
 
-/* Reads a number behind `mark` in a line of `size` bytes; false when there is none. */
+/* Reads the number after `mark` in a line of `size` bytes. Returns false if there is none. */
 static bool number_after(const char *line, size_t size, const char *mark, uint64_t *out) {
     size_t length = strlen(mark);
     for (size_t i = 0; i + length < size; i++) {
@@ -355,9 +354,9 @@ static bool number_after(const char *line, size_t size, const char *mark, uint64
     return false;
 }
 
-/* Cuts a file of lines behind the last one before any whose step is above `step`. A line without a step is
- * damaged: it stays where good ones follow. mark stands before the step; "" where lines begin with it (csv,
- * whose first line is a header). */
+/* Cuts a file of lines after the last line that comes before any line of a step above `step`. A line without
+ * a step is damaged, and stays if good lines follow. `mark` comes before the step. It is "" for csv, where
+ * lines begin with the step and the first line is a header. */
 static weft_status cut_file(const weft__run *run, int fd, const char *name, const char *mark, uint64_t step) {
     char path[PATH_BYTES];
     weft_bytes bytes;
@@ -369,7 +368,7 @@ static weft_status cut_file(const weft__run *run, int fd, const char *name, cons
         const char *newline = memchr(line, '\n', bytes.size - begin);
         const bool header = begin == 0 && mark[0] == '\0';
         uint64_t at = 0;
-        if (!newline) break; /* torn */
+        if (!newline) break; /* incomplete last line */
         end = begin + (size_t)(newline - line) + 1;
         const bool found = header || number_after(line, (size_t)(newline - line), mark, &at);
         if (at > step) break;

@@ -1,4 +1,4 @@
-/* Handlers store a flag, which the loop looks at, or end the process while there is nothing to save.
+/* Signal handlers. They set a flag that the loop checks, or end the process while there is nothing to save.
  * Must not know: the loop. Read next: loop.c. */
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ void weft__signals_install(const char *words) {
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < HEEDED; i++) {
-        /* A stop interrupts what waits; for a checkpoint nothing need be. */
+        /* A stop interrupts calls that wait. A request for a checkpoint interrupts nothing. */
         action.sa_flags = i < STOPS ? 0 : SA_RESTART;
         action.sa_handler = i < STOPS ? on_stop : heeded[i] == SIGUSR1 ? on_save : SIG_IGN;
         sigaction(heeded[i], NULL, &before[i]);
@@ -63,7 +63,8 @@ void weft__signals_mode(weft__stop_mode now, const char *words) {
     mode = (sig_atomic_t)now;
 }
 
-/* Of the OpenCL device, which keeps signals from the handlers of drivers, some may be pending. */
+/* Returns a pending stop signal, or 0. The OpenCL device blocks signals while a driver may have replaced the
+ * handlers, so a stop can be pending there. */
 static int pending_stop(void) {
     sigset_t pending;
     if (sigpending(&pending) != 0) return 0;

@@ -1,5 +1,5 @@
-/* Early stopping, as a state that checkpoints keep, so that a resumed run stops where it would have.
- * Must not know: how losses are computed, checkpoints. Read next: loop.c. */
+/* Early stopping. Its state is kept in checkpoints, so that a resumed run stops where the uninterrupted run
+ * would have stopped. Must not know: how losses are computed, checkpoints. Read next: loop.c. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -30,7 +30,7 @@ bool weft__stopping_over(const weft__stopping *s, const weft__config *config) {
 
 /* ---- text ---- */
 
-/* The numbers of a due evaluation by their names; what is no finite number is not written. */
+/* The numbers of a due evaluation and their keys. Numbers that are not finite are not written. */
 static const struct {
     const char *key;
     size_t offset;
@@ -89,5 +89,5 @@ weft_status weft__stopping_read(weft_context *ctx, const char *text, weft__stopp
                               .waited = (int64_t)json_integer_value(waited)};
     read_due(json_object_get(object, "due"), &s->due);
     weft__json_close(&json);
-    return status == WEFT_ERR_FORMAT ? WEFT_OK : status; /* a state of no kind that is known */
+    return status == WEFT_ERR_FORMAT ? WEFT_OK : status; /* unknown text counts as no state */
 }

@@ -1,4 +1,4 @@
-/* Where the time of a run went, as names with seconds. Must not know: clocks, runs. Read next: progress.c. */
+/* Seconds by name: how the time of a run was spent. Must not know: clocks, runs. Read next: progress.c. */
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ double weft__shares_total(const weft__shares *shares) {
     return total;
 }
 
-/* Rounds down, then gives the tenths that are missing to those that lost most. */
+/* Rounds down to tenths, and then gives the missing tenths to the entries that lost most. */
 void weft__shares_percent(const weft__shares *shares, double percent[WEFT__SHARES]) {
     double total = weft__shares_total(shares), lost[WEFT__SHARES];
     int tenths[WEFT__SHARES], missing = 1000;
