@@ -1,11 +1,11 @@
-/* Options and arguments of a command from one table, which is its help text too.
- * Must not know: any command. Read next: main.c. */
+/* Reads the options and arguments of a command from a table. The table is also the help text. Must not know:
+ * any command. Read next: main.c. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "data/parse.h"
 
-/* Bytes of the option's name without what stands behind it. */
+/* Returns the bytes of the option's name, without the value after it. */
 static size_t name_size(const weft__option *option) { return strcspn(option->name, " "); }
 
 static bool optional(const weft__option *option) { return option->name[0] == '['; }
@@ -27,7 +27,7 @@ static bool wrong(const weft__command *command, int *code, const char *what, con
     return false;
 }
 
-/* Digits only, below 2^63. */
+/* Reads a number of digits only, below 2^63. */
 static bool take_int(const char *text, int64_t *out) {
     int64_t value = 0;
     if (!*text) return false;
@@ -58,7 +58,7 @@ static bool take(const weft__option *option, const char *text) {
     return true;
 }
 
-/* One "--name value" or "--name=value"; *i moves on to the last argument used. */
+/* Takes one "--name value" or "--name=value". *i moves to the last argument that was used. */
 static bool take_option(const weft__command *command, int argc, char **argv, int *i,
                         const weft__option *options, size_t count, int *code) {
     const char *text = argv[*i];
@@ -87,7 +87,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
 
 bool weft__arguments(const weft__command *command, int argc, char **argv, const weft__option *options,
                      size_t count, int *code) {
-    size_t next = 0; /* the option table's next ARG */
+    size_t next = 0; /* index of the next ARG in the table */
     bool only_arguments = false;
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];

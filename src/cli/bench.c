@@ -1,5 +1,5 @@
-/* weft bench: times whole steps of a workload and prints what the peers' scripts print.
- * Must not know: what a step does. Read next: bench_train.c, bench_ops.c. */
+/* weft bench: times whole steps of a workload, and prints what the benchmark scripts of other libraries
+ * print. Must not know: what a step does. Read next: bench_train.c, bench_ops.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,13 +65,14 @@ typedef struct timing {
     int64_t steps;
 } timing;
 
-/* What is measured once, besides the steps. */
+/* Costs that are measured once, besides the steps. */
 typedef struct costs {
-    double started;          /* when the process was, by weft__now */
-    double start, compile;   /* seconds; NaN: not measured */
-    double queued;           /* median seconds of a step of many in one call */
-    double loop;             /* median seconds of an ordinary loop's step, of workloads that hold a program */
-    double record, nodes;    /* nanoseconds a node, and nodes recorded, of a step */
+    double started;        /* when the process started, by weft__now */
+    double start, compile; /* seconds; NaN: not measured */
+    double queued;         /* median seconds of a step, when one call runs many steps */
+    /* median seconds of a step of an ordinary loop, for workloads that hold a program */
+    double loop;
+    double record, nodes;    /* nanoseconds per recorded node, and nodes of a step */
     double arena, plan, rss; /* megabytes */
 } costs;
 
@@ -93,8 +94,8 @@ static double median(double *seconds, int64_t count) {
 
 typedef weft_status (*step_fn)(weft__bench *bench);
 
-/* Times steps in blocks: seconds of one part of one step into seconds[0..count). A function of its own in the
- * binary: tests/bench/test_instructions.sh counts what is executed below it. */
+/* Times steps in blocks. Writes the seconds of one part of a step into seconds[0..count). This function must
+ * stay separate in the binary: tests/bench/test_instructions.sh counts the instructions below it. */
 static __attribute__((noinline)) weft_status time_blocks(weft__bench *bench, step_fn step, double *seconds,
                                                          int64_t *count) {
     int64_t block = bench->workload->block, blocks = (bench->steps + block - 1) / block;
@@ -149,7 +150,7 @@ static void measure_memory(const weft__bench *bench, costs *c) {
     c->rss = (double)usage.ru_maxrss / 1024;
 }
 
-/* The ordinary loop beside a held program. */
+/* Times the ordinary loop of a workload that holds a program. */
 static weft_status measure_loop(weft__bench *bench, double *seconds, costs *c) {
     int64_t count;
     WEFT_TRY(weft__bench_loop(bench));
@@ -158,7 +159,7 @@ static weft_status measure_loop(weft__bench *bench, double *seconds, costs *c) {
     return WEFT_OK;
 }
 
-/* As many held steps as there are, in a few calls. */
+/* Times held steps that are run in a few calls, with bench->steps steps each. */
 static weft_status measure_queued(weft__bench *bench, costs *c) {
     enum { CALLS = 5 };
     double seconds[CALLS];
@@ -172,7 +173,7 @@ static weft_status measure_queued(weft__bench *bench, costs *c) {
     return WEFT_OK;
 }
 
-/* Compiles a step once more: gradients, fusion, plan, the device's form. */
+/* Times the compilation of a step: gradients, fusion, plan, and the device's form. */
 static weft_status measure_compile(weft__bench *bench, costs *c) {
     weft_program *program;
     double from = weft__now();
@@ -182,7 +183,8 @@ static weft_status measure_compile(weft__bench *bench, costs *c) {
     return WEFT_OK;
 }
 
-/* Records, recognises and frees the graph of a step, again and again, without running it. */
+/* Times the graph work of a step: records the graph, finds its program in the cache, and frees the graph. The
+ * step does not run. */
 static weft_status measure_recording(weft__bench *bench, costs *c) {
     enum { REPEATS = 25, BLOCK = 4 };
     double seconds[REPEATS];
@@ -208,13 +210,13 @@ static weft_status measure_recording(weft__bench *bench, costs *c) {
     return WEFT_OK;
 }
 
-/* Of a training step: its ordinary loop, its compilation, its graph work. */
+/* Measures the other costs of a training step: its ordinary loop, its graph work, its compilation. */
 static weft_status measure_costs(weft__bench *bench, double *seconds, costs *c) {
     measure_memory(bench, c);
     if (!bench->optimizer || bench->workload->lines) return WEFT_OK;
     if (bench->program) WEFT_TRY(measure_loop(bench, seconds, c));
     if (bench->program && bench->workload->block > 1) WEFT_TRY(measure_queued(bench, c));
-    weft_scope *scope = weft_scope_open(bench->ctx); /* of the batch */
+    weft_scope *scope = weft_scope_open(bench->ctx); /* scope of the batch */
     if (!scope) return weft__fail_oom(bench->ctx, 0, "a scope");
     weft_status status = WEFT_OK;
     if (bench->loader) status = weft_loader_get(bench->loader, bench->position, &bench->batch);
@@ -224,7 +226,7 @@ static weft_status measure_costs(weft__bench *bench, double *seconds, costs *c) 
     return status;
 }
 
-/* ---- printing: one JSON line, or a line for each value ---- */
+/* ---- printing: one JSON line, or one line per value ---- */
 
 typedef struct printer {
     bool json, first;
@@ -248,7 +250,7 @@ static void put_number(printer *p, const char *key, double value) {
     p->first = false;
 }
 
-/* What not every workload has. */
+/* Prints a number that not every workload has. */
 static void put_known(printer *p, const char *key, double value) {
     if (!isnan(value)) put_number(p, key, value);
 }
@@ -290,7 +292,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     fflush(stdout);
 }
 
-/* The table by kernel of as many steps again. */
+/* Runs the steps once more under the profiler, and prints the table of kernels. */
 static weft_status profile_steps(weft__bench *bench) {
     weft_profile *profile = NULL;
     WEFT_TRY(weft_profile_start(bench->ctx, NULL, &profile));
@@ -315,8 +317,8 @@ static void close_line(weft__bench *bench) {
     weft_close(ctx);
 }
 
-/* One line: a context of its own, so that lines do not see each other's memory. started: as if the process
- * had been, for this line. WEFT_ERR_STATE: there are no more. */
+/* Runs one line of a workload. Each line has its own context, so that lines do not share memory. `started` is
+ * the time at which the process would have started for this line. WEFT_ERR_STATE: there are no more lines. */
 static weft_status run_line(weft__bench bench, double started) {
     const double none = (double)NAN;
     timing t;
@@ -379,13 +381,14 @@ static int list(void) {
 
 static int64_t all_threads(void) {
     weft_device_description description;
-    for (int i = 0; weft_device_info(i, &description); i++) /* not the count: that looks for cards */
+    /* no weft_device_count: it would look for cards */
+    for (int i = 0; weft_device_info(i, &description); i++)
         if (strcmp(description.name, "cpu") == 0) return description.threads;
     return 0;
 }
 
 int weft__command_bench(const weft__command *command, int argc, char **argv) {
-    double started = weft__now() - processor_seconds(); /* what the loader did, it did without waiting */
+    double started = weft__now() - processor_seconds(); /* loading the process took processor time only */
     const char *name = NULL, *devices = "cpu@1,cpu";
     int code = 0;
     weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};

@@ -1,11 +1,11 @@
-/* Convolutions of single layers, each pass by itself: held programs of one heavy operation, whose images have
- * their channels last. Read next: bench_ops.c. */
+/* Benchmarks convolutions of single layers, each pass separately. Each is a held program of one heavy
+ * operation. Images have their channels last. Must not know: clocks. Read next: bench_ops.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/bench.h"
 
-/* Square images and kernels, padded by half a kernel. */
+/* A layer with square images and kernels, padded by half a kernel. */
 typedef struct layer {
     const char *name;
     int64_t n, in, extent, out, size, stride, groups;

@@ -1,6 +1,6 @@
-/* weft bench crossover: training steps of nets of many sizes on several devices, what each was priced at, and
- * how often the cheapest by price was the fastest. Must not know: how prices are made. Read next:
- * compiler/profile/price.c. */
+/* weft bench crossover: runs training steps of networks of many sizes on several devices. Prints the measured
+ * time and the price of each, and how often the cheapest device was the fastest. Must not know: how prices
+ * are computed. Read next: compiler/profile/price.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,14 @@
 #include "train/run/progress.h"
 
 enum { SIDES = 4, OUTPUTS = 10, DEEPEST = 8, BLOCKS = 5 };
-#define CELL_SECONDS 0.06 /* of timed steps, on each device */
-#define NEAR         1.1 /* what takes so much longer at most counts as right: the next measurement may turn it */
+#define CELL_SECONDS 0.06 /* seconds of timed steps, on each device */
+/* a device that is slower by at most this factor counts as right, because the next measurement may differ */
+#define NEAR 1.1
 
 static const int64_t batches[] = {1, 16, 128, 1024}, widths[] = {8, 64, 256, 1024}, depths[] = {1, 4};
 
 typedef struct side {
-    char spec[64]; /* "cpu@1": with one thread */
+    char spec[64]; /* such as "cpu@1": one thread */
     int threads;
     weft_context *ctx;
     weft__rates rates;
@@ -25,8 +26,8 @@ typedef struct side {
 
 typedef struct cell {
     int64_t batch, width, depth;
-    bool uploads; /* the batch is uploaded and the loss read at each step; else the steps are queued */
-    double measured[SIDES], priced[SIDES]; /* seconds a step */
+    bool uploads; /* each step uploads its batch and reads its loss; otherwise steps are queued */
+    double measured[SIDES], priced[SIDES]; /* seconds per step */
 } cell;
 
 /* ---- one net on one device ---- */
@@ -84,13 +85,14 @@ static weft_status time_steps(const net *n, const cell *c, int64_t steps, double
     return WEFT_OK;
 }
 
-/* The fastest of some blocks of steps: what else the machine does only ever adds. */
+/* Measures the fastest of several blocks of steps, because other work of the machine only adds time. */
 static weft_status measure(side *s, int k, cell *c) {
     net n;
     double seconds = 0;
     weft_scope *scope = weft_scope_open(s->ctx);
     weft_status status = scope ? open_net(s->ctx, c, &n) : weft__fail_oom(s->ctx, 0, "a scope");
-    for (int i = 0; i < 2 && status == WEFT_OK; i++) status = time_steps(&n, c, 1, &seconds); /* compiles */
+    /* the first step compiles */
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) status = time_steps(&n, c, 1, &seconds);
     const double wanted = ceil(CELL_SECONDS / (double)BLOCKS / (seconds + 1e-9));
     const int64_t steps = wanted > 1000 ? 1000 : (int64_t)wanted;
     for (int b = 0; b < BLOCKS && status == WEFT_OK; b++) {
@@ -102,7 +104,7 @@ static weft_status measure(side *s, int k, cell *c) {
     return status;
 }
 
-/* One step on the device that only plans, at the prices of all. */
+/* Prices one step for each device. The step is planned on the device `null`. */
 static weft_status price(weft_context *plan, const side *sides, int n_sides, cell *c) {
     net n;
     weft_profile *profile = NULL;
@@ -118,7 +120,7 @@ static weft_status price(weft_context *plan, const side *sides, int n_sides, cel
     return status;
 }
 
-/* ---- what comes out ---- */
+/* ---- output ---- */
 
 static int cheapest(const double *seconds, int count) {
     int best = 0;
@@ -161,7 +163,7 @@ static void head(const side *sides, int n) {
     weft__print(stdout, "  %-9s %-9s\n", "fastest", "chosen");
 }
 
-/* ---- all ---- */
+/* ---- all sizes ---- */
 
 static weft_status open_side(side *s) {
     char name[sizeof s->spec];
@@ -183,7 +185,7 @@ static weft_status open_side(side *s) {
 
 static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, tally *t) {
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
-        for (int k = 0; k < n; k++) /* now and then, since machines change their speed */
+        for (int k = 0; k < n; k++) /* measured several times, because machines change their speed */
             WEFT_TRY(weft__rates_measure(sides[k].ctx, &sides[k].rates));
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)

@@ -1,7 +1,7 @@
-/* weft bench gemm: square matrix products by each way there is (three loops, the CPU's library, own kernels,
- * the card's library), how fast each is and how far its results are from those in f64. A way runs in a
- * process of its own, since which library computes is chosen once a process. Must not know: how products are
- * computed. Read next: bench_ops.c, which makes the programs. */
+/* weft bench gemm: times square matmuls in every available way: three loops, the CPU's library, own kernels,
+ * and the card's library. Compares each result with f64. Each variant runs in a process of its own, because a
+ * process chooses its library only once. Must not know: how matmuls are computed. Read next: bench_ops.c,
+ * which makes the programs. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,26 +14,28 @@
 #include "train/run/progress.h"
 
 enum { SIZES = 6, LEAST = 128, SAMPLED = 8, BLOCKS = 5 };
-#define ENOUGH 0.2 /* seconds, of one size; of the loops at most */
+#define ENOUGH 0.2 /* seconds per size; for the loops the limit */
 
 static int64_t size_of(int i) { return (int64_t)LEAST << i; }
 
-/* What the process of a way tells: once what computes, or why nothing does; then each size. */
+/* What the process of a variant sends: once a head that names what computes, or why nothing does; then one
+ * row for each size. */
 typedef struct head {
     bool works;
     char device[32], detail[400];
 } head;
 typedef struct row {
     double median, best; /* GFLOPS; 0: not measured */
-    double error;        /* the largest of the sampled rows, of the largest magnitude in them */
+    double error;        /* largest error in the sampled rows, relative to their largest magnitude */
 } row;
 
+/* A variant: one way to compute a matmul. */
 typedef struct way {
     const char *name;
-    const char *device; /* NULL: the one that was asked for */
-    const char *matmul; /* WEFT_MATMUL; NULL: as it is */
-    bool loops;         /* three of them, on the CPU */
-    bool card;          /* only where the device has a library of its own */
+    const char *device; /* NULL: the device of the command line */
+    const char *matmul; /* value of WEFT_MATMUL; NULL: unchanged */
+    bool loops;         /* three loops on the CPU */
+    bool card;          /* runs only if the device has a library of its vendor */
     head head;
     row rows[SIZES];
 } way;
@@ -41,16 +43,16 @@ typedef struct way {
 typedef struct asked {
     const char *device;
     weft_dtype dtype;
-    bool tf32; /* f32 whose products may be rounded */
+    bool tf32; /* matmuls of f32 may be rounded */
     int threads;
-    const char *only; /* sizes that are written so; NULL: all */
+    const char *only; /* only the size that is written like this; NULL: all */
 } asked;
 
-/* ---- what is right ---- */
+/* ---- errors ---- */
 
 static int64_t sampled_row(int64_t n, int i) { return i * (n - 1) / (SAMPLED - 1); }
 
-/* Of rows of c = a b, all in doubles. */
+/* Returns the error of the sampled rows of c = a b. All matrices are doubles. */
 static double error_of(int64_t n, const double *a, const double *b, const double *c) {
     double *right = weft__array(NULL, (size_t)n, sizeof *right), largest = 0, error = 0;
     if (!right) return (double)NAN;
@@ -62,20 +64,21 @@ static double error_of(int64_t n, const double *a, const double *b, const double
         for (int64_t j = 0; j < n; j++) {
             largest = fmax(largest, fabs(right[j]));
             const double off = fabs(c[r * n + j] - right[j]);
-            if (!(off <= error)) error = off; /* NaN stays */
+            if (!(off <= error)) error = off; /* a NaN stays */
         }
     }
     weft__free(NULL, right);
     return error / largest;
 }
 
-/* The n x n values from the beginning of t on. */
+/* Reads the first n x n values of t as doubles. */
 static weft_status values_of(weft_tensor *t, int64_t n, double *out) {
     weft_tensor *whole = weft_slice(t, (int64_t[]){0, 0}, (int64_t[]){n, n}, NULL);
     const size_t count = (size_t)(n * n);
     if (weft_dtype_of(t) == WEFT_F64) return weft_read(whole, out, count * sizeof *out);
     float *single =
-        (float *)out + count; /* the upper half: filled from below, each is read before it is lost */
+        /* the upper half of out: filling goes upwards, so each float is read before it is overwritten */
+        (float *)out + count;
     WEFT_TRY(weft_read(weft_cast(whole, WEFT_F32), single, count * sizeof *single));
     for (size_t i = 0; i < count; i++) out[i] = (double)single[i];
     return WEFT_OK;
@@ -100,12 +103,13 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Blocks of runs that are submitted together, of which each takes a fifth of ENOUGH where a run takes less.
- */
+/* Times blocks of runs. The runs of a block are submitted together. A block takes a fifth of ENOUGH, or a
+ * single run if that takes longer. */
 static weft_status time_runs(weft_context *ctx, weft_program *program, double flops, row *out) {
     double seconds[BLOCKS];
     int64_t runs = 1;
-    for (int i = -2; i < BLOCKS; i++) { /* the first compiles, the second tells how many runs a block has */
+    /* the first one compiles, the second tells how many runs fill a block */
+    for (int i = -2; i < BLOCKS; i++) {
         const double from = weft__now();
         for (int64_t k = 0; k < runs; k++) WEFT_TRY(weft_run(program));
         WEFT_TRY(weft_synchronize(ctx));
@@ -145,7 +149,7 @@ static void loop_row(int64_t n, const float *a, const float *b, float *c, int64_
     }
 }
 
-/* As many rows as there is time for, the sampled ones among them. */
+/* Times as many rows as fit into the time. The sampled rows are always computed. */
 static weft_status measure_loops(int64_t n, row *out) {
     const size_t count = (size_t)(n * n);
     float *a = weft__array(NULL, 3 * count, sizeof *a);
@@ -196,7 +200,7 @@ static bool wanted(const asked *a, int i) {
     return !a->only || strcmp(a->only, text) == 0;
 }
 
-/* All that the other process does. */
+/* Does all the work of the process of a variant, and sends head and rows to `to`. */
 static weft_status work(way *w, const asked *a, int to) {
     weft_context *ctx = NULL;
     const weft_open_options options = {.device = w->device ? w->device : a->device,
@@ -251,7 +255,7 @@ static weft_status run_way(way *w, const asked *a) {
     return WEFT_OK;
 }
 
-/* ---- what comes out ---- */
+/* ---- output ---- */
 
 static void print_json(const way *w, const char *precision) {
     for (int i = 0; i < SIZES; i++)

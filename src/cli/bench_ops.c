@@ -1,5 +1,5 @@
-/* Single operations: matrix products, and chains that are bound by memory. Each is a held program.
- * Must not know: clocks. Read next: cli/bench.c, which times them. */
+/* Benchmarks single operations: matmuls, and fused elementwise operations and reductions that are bound by
+ * memory. Each is a held program. Must not know: clocks. Read next: cli/bench.c, which times them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
 
-/* Values between -1 and 1. */
+/* Returns a variable of random values between -1 and 1. */
 static weft_tensor *some_of(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {
     weft_tensor *t = weft_sub(weft_mul_scalar(weft_random_uniform(ctx, rank, shape), 2),
                               weft_full(ctx, WEFT_F32, 0, NULL, 1));
@@ -23,7 +23,7 @@ weft_tensor *weft__bench_some(weft_context *ctx, int rank, const int64_t *shape)
     return some_of(ctx, WEFT_F32, rank, shape);
 }
 
-/* ---- products ---- */
+/* ---- matmuls ---- */
 
 static const weft__product products[] = {
     {"n8", 8, 8, 8, false, false, 0},
@@ -37,7 +37,7 @@ static const weft__product products[] = {
     {"n1024", 1024, 1024, 1024, false, false, 0},
     {"n2048", 2048, 2048, 2048, false, false, 0},
     {"n4096", 4096, 4096, 4096, false, false, 0},
-    /* of layers: y = x W^T, dx = dy W, dW = dy^T x; of a token in decoding */
+    /* layers: y = x W^T, dx = dy W, dW = dy^T x; then a token in decoding */
     {"mlp_fwd_nt_128x512x784", 128, 512, 784, false, true, 0},
     {"mlp_dx_nn_128x512x512", 128, 512, 512, false, false, 0},
     {"mlp_dw_tn_512x784x128", 512, 784, 128, true, false, 0},
@@ -51,7 +51,8 @@ static const weft__product products[] = {
 
 static int64_t items_of(const weft__product *p) { return p->batch ? p->batch : 1; }
 
-/* Product i: of rows i, i + 1, ... of a, so that no two are the same one. */
+/* Returns matmul i, whose operand begins at row i of a. All matmuls of a program differ, so none is computed
+ * only once. */
 static weft_tensor *one_product(const weft__product *p, weft_tensor *a, weft_tensor *b, int64_t i) {
     int64_t rows = items_of(p) * (p->a_t ? p->k : p->m), width = weft_dim(a, 1);
     weft_tensor *window = weft_slice(a, (int64_t[]){i, 0}, (int64_t[]){i + rows, width}, NULL);
@@ -78,7 +79,7 @@ weft_status weft__bench_compile(weft_context *ctx, const weft__product *p, weft_
     return weft_compile(out, (size_t)parts, NULL, NULL, 0, program);
 }
 
-/* The time is that of one product. */
+/* Sets up a matmul. The reported time is that of one matmul. */
 weft_status weft__bench_products(weft__bench *b) {
     if (b->variant >= (int)(sizeof products / sizeof *products)) return WEFT_ERR_STATE;
     const weft__product *p = &products[b->variant];
@@ -94,9 +95,10 @@ weft_status weft__bench_products(weft__bench *b) {
     return weft__bench_compile(b->ctx, p, WEFT_F32, b->parts, abc, &b->program);
 }
 
-/* ---- chains, and the update ---- */
+/* ---- operations bound by memory, and the update ---- */
 
-/* AdamW of one 4096 x 4096 parameter whose gradient is given: the loss is linear in it, and left out. */
+/* Sets up AdamW for one 4096 x 4096 parameter. The loss is linear in the parameter, so the gradient is a
+ * constant. The loss itself is not computed. */
 static weft_status adamw(weft__bench *b) {
     const int64_t n = 4096, square[] = {n, n};
     b->module = weft_linear(b->ctx, n, n, &(weft_linear_options){.no_bias = true});
@@ -110,13 +112,14 @@ static weft_status adamw(weft__bench *b) {
     WEFT_TRY(weft__optimizer_record(b->optimizer, loss, WEFT__WHOLE, 1, &sinks));
     WEFT_TRY(weft_compile(NULL, 0, sinks.variable, sinks.value, sinks.count, &b->program));
     b->bytes =
-        7.0 * (double)(n * n) * 4; /* reads parameter, gradient, both moments; writes all but the gradient */
+        /* reads parameter, gradient and both moments; writes all but the gradient */
+        7.0 * (double)(n * n) * 4;
     b->items_per_step = (double)(n * n);
     b->step = run_once;
     return WEFT_OK;
 }
 
-/* Cross-entropy over the classes of GPT-2, and its gradient. */
+/* Sets up a cross-entropy over the vocabulary of GPT-2, with its gradient. */
 static weft_status classes(weft__bench *b, weft_tensor **out) {
     const int64_t n = 1024, shape[] = {n, 50257};
     weft_tensor *x = weft__bench_some(b->ctx, 2, shape), *target, *gradient;
@@ -133,7 +136,7 @@ static weft_status classes(weft__bench *b, weft_tensor **out) {
 
 typedef struct chain {
     const char *name;
-    int passes; /* over as many elements of f32 */
+    int passes; /* passes over the f32 elements */
 } chain;
 
 static const chain chains[] = {
@@ -158,7 +161,7 @@ static weft_tensor *chain_of(weft__bench *b, int which, weft_tensor *x, weft_ten
     case 11: /* written and read as bf16 */
         t = weft_keep(weft_cast(x, WEFT_BF16));
         return weft_eval(&t, 1) == WEFT_OK ? weft_cast(weft_add(t, t), WEFT_BF16) : t;
-    default: /* rows in another order */
+    default: /* gathers rows in random order */
         t = weft_keep(weft_cast(weft_mul_scalar(weft_random_uniform(b->ctx, 1, &n), 4096), WEFT_I32));
         return weft_eval(&t, 1) == WEFT_OK ? weft_gather(x, t, 0) : t;
     }

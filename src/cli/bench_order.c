@@ -1,5 +1,5 @@
-/* Orders, scans and what is near them: sort, top-k, cumulative sums and products, argmax, choices. Each is a
- * held program. Read next: bench_ops.c. */
+/* Benchmarks sorting and related operations: sort, top-k, cumulative sums and products, argmax, where. Each
+ * is a held program. Must not know: clocks. Read next: bench_ops.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { MILLION = 1000000 };
 typedef struct line {
     const char *name;
     int64_t shape[2];
-    int gradient; /* of the values: they and this are computed */
+    int gradient; /* 1: the gradient is computed too */
     weft_tensor *(*of)(weft_tensor *x);
 } line;
 
@@ -56,7 +56,7 @@ weft_status weft__bench_order(weft__bench *b) {
     if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
     weft_tensor *x = weft__bench_some(b->ctx, 2, l->shape), *like = l->of(x), *out[2];
     const int64_t shape[] = {weft_dim(like, 0), weft_dim(like, 1)};
-    weft_tensor *weights = l->gradient ? weft__bench_some(b->ctx, 2, shape) : NULL; /* writes a variable */
+    weft_tensor *weights = l->gradient ? weft__bench_some(b->ctx, 2, shape) : NULL; /* assigns a variable */
     out[0] = weft_keep(l->of(x));
     if (weights) {
         weft_tensor *loss = weft_sum(weft_mul(out[0], weights), WEFT_ALL_AXES, false);

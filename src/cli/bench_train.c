@@ -1,5 +1,5 @@
-/* The training workloads: models, data (real where a folder is given and has it, made up otherwise), one
- * step. Must not know: clocks. Read next: bench_ops.c. */
+/* The training workloads: models, data and one step. The data are real if a folder is given and has them,
+ * otherwise generated. Must not know: clocks. Read next: bench_ops.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 static double uniform(uint64_t i) { return (double)weft__unit_float(weft__random_u32(1, STREAM, 0, i)); }
 static double normal(int64_t i) { return weft__random_normal(1, STREAM + 1, 0, (uint64_t)i); }
 
-/* The first of some files below the data folder that exists. */
+/* Finds the first of two files that exists in the data folder. */
 static bool find_file(const weft__bench *b, const char *first, const char *second, char out[4096]) {
     const char *names[] = {first, second};
     for (int i = 0; b->folder && i < 2; i++)
@@ -30,7 +30,7 @@ weft_tensor *weft__bench_loss(weft__bench *b) {
     return weft_batch_loss(b->loss_kind, y, &b->batch);
 }
 
-/* The loss is kept, not read: a device of its own is not waited for. */
+/* Runs one step. The loss is kept but not read, so that the host does not wait for an asynchronous device. */
 weft_status weft__bench_loop(weft__bench *b) {
     weft_scope *scope = weft_scope_open(b->ctx);
     if (!scope) return weft__fail_oom(b->ctx, 0, "a scope");
@@ -47,7 +47,7 @@ weft_status weft__bench_loop(weft__bench *b) {
 
 static weft_status run_held(weft__bench *b) { return weft_optimizer_run(b->optimizer, b->program); }
 
-/* A program of the batch that x and y are. */
+/* Compiles and holds a program of the batch (x, y). */
 static weft_status hold(weft__bench *b, weft_tensor *x, weft_tensor *y) {
     b->batch = (weft_batch){.x = x, .y = y};
     b->loss = weft_keep(weft__bench_loss(b));
@@ -55,7 +55,7 @@ static weft_status hold(weft__bench *b, weft_tensor *x, weft_tensor *y) {
     return weft_optimizer_hold(b->optimizer, b->loss, &b->program);
 }
 
-/* ---- xor and regressions: everything fits a held program ---- */
+/* ---- xor and regressions: held programs ---- */
 
 weft_status weft__bench_xor(weft__bench *b) {
     static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
@@ -69,7 +69,8 @@ weft_status weft__bench_xor(weft__bench *b) {
                 weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets));
 }
 
-/* Rows of uniform features and a linear function of them: with some noise, or its sign. */
+/* Generates rows of uniform features. The target is a linear function of the features with some noise, or its
+ * sign. */
 static weft_status make_rows(weft__bench *b, int64_t rows, int64_t columns, bool logistic) {
     weft_context *ctx = b->ctx;
     WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){rows, columns}, &b->x));
@@ -129,9 +130,9 @@ static weft_status fit_line(weft__bench *b, weft_loss_kind kind) {
 weft_status weft__bench_linreg(weft__bench *b) { return fit_line(b, WEFT_LOSS_MSE); }
 weft_status weft__bench_logreg(weft__bench *b) { return fit_line(b, WEFT_LOSS_BCE); }
 
-/* ---- networks over batches: an ordinary loop, recorded anew at each step ---- */
+/* ---- networks over batches: an ordinary loop that records each step ---- */
 
-/* Ten classes of square images, half of whose pixels are 0, a tenth of the labels wrong. */
+/* Generates square images of ten classes. Half of the pixels are 0, and a tenth of the labels are wrong. */
 static weft_status make_images(weft__bench *b, int64_t rows, int64_t channels, int64_t side) {
     const int64_t pixels = channels * side * side;
     WEFT_TRY(weft_array_new(b->ctx, WEFT_U8, 2, (int64_t[]){rows, pixels}, &b->x));
@@ -180,16 +181,16 @@ weft_status weft__bench_color_images(weft__bench *b) {
     return WEFT_OK;
 }
 
-/* What layers compute in, and what f16 wants. */
+/* Sets the dtype of the layers and, for f16, scales the loss. */
 static weft_status take_precision(weft__bench *b) {
     weft_dtype dtype;
     if (!weft_dtype_parse(b->precision, &dtype))
         return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "%s is no dtype", b->precision);
-    WEFT_TRY(weft_module_compute(b->module, dtype)); /* the optimizer looks for it before its first step */
+    WEFT_TRY(weft_module_compute(b->module, dtype)); /* must come before the optimizer's first step */
     return dtype == WEFT_F16 ? weft_optimizer_scale_loss(b->optimizer, NULL) : WEFT_OK;
 }
 
-/* Steps over shuffled batches of images. */
+/* Sets up steps over shuffled batches of images. */
 static weft_status train_images(weft__bench *b, int64_t batch) {
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
     b->items = "images";
@@ -226,7 +227,7 @@ weft_status weft__bench_resnet20(weft__bench *b) {
     return train_images(b, 128);
 }
 
-/* count ids of our own, each by make. */
+/* Generates `count` ids with make. */
 static weft_status make_ids(weft__bench *b, size_t count, int32_t (*make)(size_t i)) {
     b->own_ids = weft__array(b->ctx, count, sizeof *b->own_ids);
     if (!b->own_ids) return weft__fail_oom(b->ctx, count * sizeof *b->own_ids, "a text");
@@ -241,7 +242,8 @@ static weft_status make_ids(weft__bench *b, size_t count, int32_t (*make)(size_t
 static int32_t some_character(size_t i) { return (int32_t)(65 * pow(uniform(i), 3)); }
 static int32_t some_token(size_t i) { return (int32_t)(weft__random_u32(1, STREAM + 2, 0, i) % 50257); }
 
-/* Ids of Shakespeare's characters, or of made-up ones with the same number and roughly their frequencies. */
+/* Takes the ids of Shakespeare's characters, or generates ids of the same number and roughly the same
+ * frequencies. */
 weft_status weft__bench_characters(weft__bench *b) {
     char path[4096];
     b->vocabulary = 65;
@@ -310,7 +312,7 @@ weft_status weft__bench_gpt2(weft__bench *b) {
     return train_gpt(b, &options, 4, 64);
 }
 
-/* ---- a recurrent network over streams of text, whose states go on from step to step ---- */
+/* ---- a recurrent network over streams of text; states are carried from step to step ---- */
 
 enum { STREAMS = 32, STRETCH = 64, STATE_WIDTH = 256 };
 
@@ -329,7 +331,7 @@ static weft_status run_streams(weft__bench *b) {
         *of = weft_keep(weft_from(b->ctx, WEFT_I32, 2, shape, ids));
     }
     weft_tensor *loss = weft__bench_loss(b);
-    weft_keep(b->last.h); /* outputs of the step */
+    weft_keep(b->last.h); /* these are outputs of the step */
     weft_keep(b->last.c);
     weft_status status = weft_optimizer_step(b->optimizer, loss);
     weft_free(b->first.h);

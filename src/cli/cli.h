@@ -1,5 +1,5 @@
-/* The command: its table, how a command reads its arguments, how it fails.
- * Must not know: networks. Read next: main.c, then one command: init.c is the shortest. */
+/* The interface of the command: its list of commands, how a command reads its arguments, and how it fails.
+ * Must not know: networks. Read next: main.c, then one command; init.c is the shortest. */
 #ifndef WEFT_SRC_CLI_CLI_H
 #define WEFT_SRC_CLI_CLI_H
 
@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "train/print.h"
 
-/* The exit codes, as promised in the documentation. 130 and 143: stopped by a signal, after saving. */
+/* The exit codes that the documentation promises. 128 + N: stopped by signal N, after saving. */
 typedef enum weft__exit {
     WEFT__EXIT_DONE,
     WEFT__EXIT_FAILED,
@@ -22,14 +22,14 @@ typedef enum weft__exit {
     WEFT__EXIT_BUSY
 } weft__exit;
 
-/* As what the command was called, for commands that it suggests: "build/weft". */
+/* The name by which the command was called, such as "build/weft". Used in suggested commands. */
 extern const char *weft__program;
 
 int weft__exit_code(weft_status status);
 
 /* Prints "weft: " and the message to stderr. */
 void weft__complain(const char *fmt, ...) WEFT_PRINTF(1, 2);
-/* Complains of the last error (of ctx, or with NULL of the thread) and returns its exit code. */
+/* Prints the last error (of ctx, or of the thread if ctx is NULL). Returns the exit code of the status. */
 int weft__give_up(weft_context *ctx, weft_status status);
 
 /* ---- arguments ---- */
@@ -39,9 +39,9 @@ typedef enum weft__option_kind {
     WEFT__OPTION_TEXT,  /* const char * */
     WEFT__OPTION_INT,   /* int64_t, not negative */
     WEFT__OPTION_NUM,   /* double, not negative */
-    WEFT__OPTION_TEXTS, /* weft__repeated: may be given several times */
-    WEFT__OPTION_ARG /* const char *: the next argument without a dash; name in capitals; [NAME] may be absent
-                      */
+    WEFT__OPTION_TEXTS, /* weft__repeated: the option may be given several times */
+    /* const char *: the next argument without a dash; its name is in capitals, [NAME] is optional */
+    WEFT__OPTION_ARG
 } weft__option_kind;
 
 #define WEFT__REPEATED_MAX 128
@@ -51,13 +51,13 @@ typedef struct weft__repeated {
 } weft__repeated;
 
 typedef struct weft__option {
-    const char *name; /* "--seed S": what stands behind the name is for the help text */
+    const char *name; /* such as "--seed S"; the part after the name is for the help text */
     weft__option_kind kind;
     void *value;
     const char *doc;
 } weft__option;
 
-/* Of the commands that use a trained model. */
+/* The option of all commands that use a trained model. */
 #define WEFT__CHECKPOINT_OPTION(value)                                                                       \
     {                                                                                                        \
         "--checkpoint C", WEFT__OPTION_TEXT, value,                                                          \
@@ -67,15 +67,15 @@ typedef struct weft__option {
 typedef struct weft__command {
     const char *name, *about;
     int (*run)(const struct weft__command *command, int argc, char **argv);
-    const char *help; /* what is to say beyond the options; examples. May be NULL */
+    const char *help; /* text after the options, with examples; may be NULL */
 } weft__command;
 
-/* Reads argv[1..argc) by the options. Returns true to go on; false with *code when the command is done
- * (--help) or was called wrongly. */
+/* Reads argv[1..argc) by the table of options. Returns true if the command should go on. Returns false and
+ * sets *code after --help or a wrong argument. */
 bool weft__arguments(const weft__command *command, int argc, char **argv, const weft__option *options,
                      size_t count, int *code);
 
-/* X(name, "what it does") of every command, in the order of the help. */
+/* X(name, "what it does") for every command, in the order of the help. */
 #define WEFT__COMMANDS(X)                                                                                    \
     X(train, "trains a model as a configuration says")                                                       \
     X(resume, "goes on with a run that was stopped or killed")                                               \

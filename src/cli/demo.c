@@ -1,5 +1,5 @@
-/* weft demo: three small things to train, without any data of one's own; and a device, tried out
- * (demo_device.c). */
+/* weft demo: three small trainings that need no data, and a test of a device (demo_device.c). Must not know:
+ * how models are trained. Read next: demo_device.c. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #define PATH_BYTES 4096
 
-/* ---- gpt: Weft's own source text ---- */
+/* ---- gpt: learns from Weft's own source code ---- */
 
 typedef struct texts {
     char *data;
@@ -35,7 +35,7 @@ static bool wanted_file(const char *name) {
     return false;
 }
 
-/* Adds a file's ASCII characters: a small alphabet learns faster. */
+/* Adds the ASCII characters of a file. A small alphabet is learned faster. */
 static weft_status add_file(const char *path, texts *out) {
     weft_bytes bytes;
     WEFT_TRY(weft_read_file(NULL, path, 1u << 24, &bytes));
@@ -57,7 +57,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* All files below a folder, in the order of their names, so that the text is the same everywhere. */
+/* Adds all files below a folder, sorted by name, so that the text is the same on every machine. */
 static weft_status add_folder(const char *folder, int depth, texts *out) {
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, NULL, by_name);
@@ -79,7 +79,7 @@ static weft_status add_folder(const char *folder, int depth, texts *out) {
     return status;
 }
 
-/* The folder that Weft was built from: here, or above the command. */
+/* Finds the folder that Weft was built from: the working folder, or one above the command. */
 static bool find_source(char out[PATH_BYTES]) {
     char path[PATH_BYTES], self[PATH_BYTES];
     struct stat info;
@@ -113,7 +113,7 @@ static weft_status gather_source(const char *data, texts *text) {
         text->size);
 }
 
-/* Trains as the settings say; they are applied before those of the command line. */
+/* Trains with the given defaults. Settings of the command line replace them. */
 static int train(const char *const *defaults, const weft__repeated *settings, const char *device, bool quiet,
                  int argc, char **argv, char run[WEFT__RUN_BYTES]) {
     weft__config config;
@@ -192,7 +192,7 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     return code;
 }
 
-/* ---- mlp: three spirals ---- */
+/* ---- mlp: separates three spirals ---- */
 
 static weft_status write_spirals(const char *path, int points, uint64_t seed) {
     char *text = NULL;
@@ -247,7 +247,7 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
     return code;
 }
 
-/* ---- xor: the library by hand ---- */
+/* ---- xor: uses the library directly ---- */
 
 static weft_status learn_xor(weft_context *ctx, bool quiet, double answers[4]) {
     static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};

@@ -1,11 +1,12 @@
-/* What demo.c and demo_device.c share. */
+/* The interface between demo.c and demo_device.c. Must not know: how models are trained. Read next:
+ * demo_device.c. */
 #ifndef WEFT_SRC_CLI_DEMO_H
 #define WEFT_SRC_CLI_DEMO_H
 
 #include <stdbool.h>
 
-/* Tries a device out against the CPU and says what came of it; NULL: the default. Returns the exit code, 0
- * only where all is right. */
+/* Tests a device against the CPU and prints the result. NULL: the default device. Returns the exit code,
+ * which is 0 only if everything is right. */
 int weft__demo_device(const char *device, bool quiet);
 
 #endif

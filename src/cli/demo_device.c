@@ -1,5 +1,5 @@
-/* weft demo device: one device from memory to a training step, each part against the CPU, and a verdict. Must
- * not know: devices. Read next: devices.c. */
+/* weft demo device: tests one device, from memory to training steps. Compares each part with the CPU, and
+ * prints a verdict. Must not know: how devices work. Read next: devices.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +11,24 @@
 #include "train/run/progress.h"
 
 enum { TRANSFER_FLOATS = 16 << 20, SMALL = 64, LARGE = 1024, STEPS = 30, BATCH = 64, IN = 256, OUT = 10 };
-#define TOLERANCE    1e-4 /* of the largest value, and of a loss */
+#define TOLERANCE    1e-4 /* relative to the largest value, or to the loss */
 #define TIMED        0.15 /* seconds of each measurement */
-#define MOST_SECONDS 2.0  /* a product that takes longer is left out */
+#define MOST_SECONDS 2.0  /* a matmul that would take longer is skipped */
 
-/* What one device took and computed. */
+/* The results of one device. */
 typedef struct side {
     weft_context *ctx;
     const char *name;
     double product_seconds, step_seconds;
-    float *product; /* values of the last one */
+    float *product; /* values of the last matmul */
     double loss[STEPS];
 } side;
 
 typedef struct demo {
     side device, cpu;
     bool quiet, wrong;
-    double times[3]; /* the device's speed over the CPU's: small and large product, step; 0: not measured */
+    /* speed of the device relative to the CPU: small and large matmul, step; 0: not measured */
+    double times[3];
 } demo;
 
 static void say(const demo *d, const char *fmt, ...) WEFT_PRINTF(2, 3);
@@ -40,7 +41,7 @@ static void say(const demo *d, const char *fmt, ...) {
     fflush(stdout);
 }
 
-/* Complains of what the device did wrong, and what helps. */
+/* Reports what the device did wrong, and what helps. */
 static void blame(demo *d, const char *what, double by) {
     weft__complain(
         "demo device: %s: %s by %.2g: its driver computes wrongly: install a newer one, or stay with "
@@ -102,9 +103,9 @@ static weft_status show_memory(demo *d) {
     return status;
 }
 
-/* ---- products ---- */
+/* ---- matmuls ---- */
 
-/* The fastest of some runs, at least of one. */
+/* Measures the fastest of several runs, at least one. */
 static weft_status time_runs(weft_context *ctx, weft_program *program, double *seconds) {
     int times = 1;
     for (double spent = 0; spent < TIMED;) {
@@ -128,7 +129,7 @@ static weft_status product(side *s, int64_t n, const float *values) {
                 *b = weft_from(s->ctx, WEFT_F32, 2, shape, values + 1);
     weft_tensor *c = weft_keep(weft_matmul(a, b));
     weft_status status = weft_compile(&c, 1, NULL, NULL, 0, &program);
-    if (status == WEFT_OK) status = weft_run(program); /* the first is not timed */
+    if (status == WEFT_OK) status = weft_run(program); /* the first run is not timed */
     if (status == WEFT_OK) status = weft_synchronize(s->ctx);
     if (status == WEFT_OK) status = time_runs(s->ctx, program, &s->product_seconds);
     if (status == WEFT_OK) status = weft_read(c, s->product, (size_t)(n * n) * sizeof *s->product);
@@ -138,7 +139,7 @@ static weft_status product(side *s, int64_t n, const float *values) {
     return status;
 }
 
-/* The largest difference, over the largest value. NaN where there is one. */
+/* Returns the largest difference, relative to the largest value of b. NaN if any difference is NaN. */
 static double difference(const float *a, const float *b, int64_t count) {
     double most = 0, apart = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -205,7 +206,7 @@ static weft_status train(side *s) {
         status = weft_optimizer_step(adam, loss);
         if (status == WEFT_OK) s->loss[i] = weft_item(loss);
         const double took = weft__now() - from;
-        if (i == 1 || (i > 1 && took < s->step_seconds)) s->step_seconds = took; /* the first compiles */
+        if (i == 1 || (i > 1 && took < s->step_seconds)) s->step_seconds = took; /* the first step compiles */
         weft_scope_close(scope);
     }
     weft_optimizer_free(adam);
@@ -229,7 +230,7 @@ static weft_status show_training(demo *d) {
     return WEFT_OK;
 }
 
-/* ---- all ---- */
+/* ---- the whole test ---- */
 
 static weft_status open_sides(demo *d, const char *device) {
     const double from = weft__now();

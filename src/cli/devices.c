@@ -1,5 +1,5 @@
-/* weft devices: what this machine can compute on, each tried out, and why the rest is absent. Read next:
- * doctor.c. */
+/* weft devices: lists what this machine can compute on. Each device is tested, and absent devices are listed
+ * with the reason. Must not know: how devices work. Read next: doctor.c. */
 #include <string.h>
 
 #include <weft/ops.h>
@@ -10,7 +10,7 @@
 #include "cli/pieces.h"
 #include "train/run/progress.h"
 
-/* 1 2 3 + 10 20 30 */
+/* Computes (1 2 3) + (10 20 30). */
 static weft_status add_three(weft_context *ctx, float out[3]) {
     static const float a[3] = {1, 2, 3}, b[3] = {10, 20, 30};
     const int64_t shape[1] = {3};
@@ -69,11 +69,12 @@ bool weft__device_print(const weft_device_description *d) {
 
 int weft__command_devices(const weft__command *command, int argc, char **argv) {
     int code = 0;
-    bool cards = false; /* of CUDA, whether all of it is there or not */
+    bool cards = false; /* a CUDA card was found, even if CUDA is incomplete */
     if (!weft__arguments(command, argc, argv, NULL, 0, &code)) return code;
     for (int i = 0; i < weft_device_count(); i++) {
         weft_device_description device;
-        if (weft_device_info(i, &device)) (void)weft__device_print(&device); /* doctor is who ends with 4 */
+        /* only `weft doctor` exits with code 4 */
+        if (weft_device_info(i, &device)) (void)weft__device_print(&device);
         cards = cards || (device.card && strncmp(device.name, "cuda", 4) == 0);
     }
     if (cards) weft__pieces_print("cuda");

@@ -1,4 +1,5 @@
-/* Trying devices out, for `weft devices` and `weft doctor`. Read next: devices.c. */
+/* Tests devices, for `weft devices` and `weft doctor`. Must not know: how devices work. Read next:
+ * devices.c. */
 #ifndef WEFT_SRC_CLI_DEVICES_H
 #define WEFT_SRC_CLI_DEVICES_H
 
@@ -6,7 +7,8 @@
 
 /* Opens it and adds three elements; text says how that went. */
 bool weft__device_works(const weft_device_description *device, char *text, size_t size);
-/* A line about it, absent or tried out; false when it is there and does not work. */
+/* Prints a line about the device: why it is absent, or the result of its test. Returns false if it is present
+ * but does not work. */
 bool weft__device_print(const weft_device_description *device);
 
 #endif

@@ -1,5 +1,6 @@
-/* weft doctor: which device a run takes and why, what each one says, where kernels are kept, and what to do
- * about what is missing. Must not know: what devices do. Read next: devices.c. */
+/* weft doctor: explains which device a run takes and why, the state of each device, where compiled kernels
+ * are kept, and what to do about missing components. Must not know: how devices work. Read next:
+ * devices.c. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,16 +13,17 @@
 #include "device/gpu/backend/cache.h"
 #include "train/run/run_dir.h"
 
-/* The library that a vendor's file names in its first line. */
+/* Tells whether the library that an .icd file names in its first line can be opened. */
 static bool driver_opens(const char *file, char library[256]) {
     FILE *f = fopen(file, "r");
     library[0] = 0;
     if (f && fgets(library, 256, f)) library[strcspn(library, "\r\n")] = 0;
     if (f) fclose(f);
-    return library[0] && dlopen(library, RTLD_LAZY | RTLD_LOCAL); /* for good, as the loader does it */
+    /* stays open, as the OpenCL loader keeps it */
+    return library[0] && dlopen(library, RTLD_LAZY | RTLD_LOCAL);
 }
 
-/* The drivers that the OpenCL loader is told of: returns how many of them cannot be opened. */
+/* Lists the drivers that the OpenCL loader knows. Returns how many of them cannot be opened. */
 static int print_drivers(void) {
     const char *wish = getenv("OCL_ICD_VENDORS"), *folder = wish && wish[0] ? wish : "/etc/OpenCL/vendors";
     DIR *dir = opendir(folder);

@@ -1,4 +1,5 @@
-/* weft eval: a trained model against its validation and test data. */
+/* weft eval: measures a trained model on its validation and test data. Must not know: how scores are
+ * computed. Read next: train/report/scores.c. */
 #include "base/json.h"
 #include "cli/cli.h"
 #include "train/report/scores.h"

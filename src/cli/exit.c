@@ -1,5 +1,5 @@
-/* How the command fails: one line on stderr, and the exit code of a status.
- * Must not know: any command. Read next: arguments.c. */
+/* How the command fails: one line on stderr, and the exit code of a status. Must not know: any command. Read
+ * next: arguments.c. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* weft export: the weights of a run in a file for others, and beside it what transformers wants to know of
- * them. */
+/* weft export: writes the weights of a run to a file for other software, and next to it the config.json that
+ * transformers needs. Must not know: how weights are named (weft_gpt_save). Read next: weft/nn.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,8 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The config.json beside the file. One that is there already is replaced if it is of a gpt2. */
+/* Finds the path of config.json, in the folder of the weights. An existing file may be replaced if it
+ * describes a gpt2. */
 static weft_status config_path(const char *out, char path[PATH_BYTES]) {
     const char *slash = strrchr(out, '/');
     const int n = snprintf(path, PATH_BYTES, "%.*sconfig.json", slash ? (int)(slash - out) + 1 : 0, out);
@@ -45,7 +46,8 @@ static weft_status write_config(const weft__use *use, const char *path) {
     char *text;
     size_t bytes = 0;
     weft__json_build(&json, NULL);
-    json_t *last = vocabulary == 50257 ? json_integer(50256) : json_null(); /* between GPT-2's texts */
+    /* the token between the texts of GPT-2 */
+    json_t *last = vocabulary == 50257 ? json_integer(50256) : json_null();
     json_t *object =
         json_pack("{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:n, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
                   "s:o, s:b, s:b, s:s}",

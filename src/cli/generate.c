@@ -1,4 +1,5 @@
-/* weft generate: text from a trained language model, as it comes. */
+/* weft generate: prints text from a trained language model while it is generated. Must not know: how tokens
+ * are sampled. Read next: train/model/generate.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 #include "train/model/generate.h"
 #include "train/model/use.h"
 
-/* user: a bool, set where who read the text has left; that is no error to speak of. */
+/* Prints a piece of text. `user` is a bool that becomes true if the reader closed the pipe. That needs no
+ * error message. */
 static weft_status show(void *user, const char *text, size_t bytes) {
     if (weft__print_text(stdout, text, bytes) && fflush(stdout) == 0) return WEFT_OK;
     *(bool *)user = errno == EPIPE;

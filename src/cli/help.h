@@ -1,4 +1,5 @@
-/* What the help of each command says beyond its options. */
+/* The help text of each command, after its options. Must not know: options (these are in the files of the
+ * commands). Read next: arguments.c. */
 #ifndef WEFT_SRC_CLI_HELP_H
 #define WEFT_SRC_CLI_HELP_H
 

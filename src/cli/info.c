@@ -1,5 +1,5 @@
-/* weft info: what a run folder holds; with --check every byte of its checkpoints, and of
- * the files beside them that have a checksum, is verified. */
+/* weft info: shows what a run folder holds. With --check, it verifies every byte of the checkpoints, and of
+ * the other files that have a checksum. Must not know: how files are verified. Read next: io/verify.c. */
 #include <string.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ static weft_status check_one(const char *dir, uint64_t step, bool is_best, bool 
     return status;
 }
 
-/* The files beside the checkpoints that have a checksum. */
+/* Verifies the files that have a checksum, besides the checkpoints. */
 static weft_status check_files(const char *dir) {
     static const char *const names[] = {"data.json", "summary.json", "scores.json"};
     weft_status worst = WEFT_OK;
@@ -38,7 +38,7 @@ static weft_status check_files(const char *dir) {
         weft__join(tokenizer, sizeof tokenizer, dir, "tokenizer.json") && access(tokenizer, F_OK) == 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const weft_status status = i ? weft__sealed_check(dir, names[i]) : weft__dataset_check(NULL, dir);
-        if (i && status == WEFT_ERR_STATE) continue; /* none yet */
+        if (i && status == WEFT_ERR_STATE) continue; /* the file does not exist yet */
         weft__print(stdout, "  %s%s%s\n", names[i], i == 0 && has_tokenizer ? ", tokenizer.json" : "",
                     found(status));
         if (status == WEFT_OK) continue;
@@ -48,7 +48,7 @@ static weft_status check_files(const char *dir) {
     return worst;
 }
 
-/* A folder of one checkpoint, model.safetensors and all. */
+/* Tells whether the folder is a single checkpoint, with model.safetensors and the other files. */
 static bool is_checkpoint(const char *dir) {
     const char *slash = strrchr(dir, '/');
     return strncmp(slash ? slash + 1 : dir, "step-", 5) == 0;
@@ -77,7 +77,7 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     weft__summary summary;
     char number[24];
     const weft_status read = weft__summary_read(dir, &summary);
-    if (read != WEFT_OK && read != WEFT_ERR_STATE && read != WEFT_ERR_FORMAT) /* --check tells of damage */
+    if (read != WEFT_OK && read != WEFT_ERR_STATE && read != WEFT_ERR_FORMAT) /* --check reports the damage */
         return weft__give_up(NULL, read);
     if (read == WEFT_OK) {
         weft__print(stdout, "%s on %s, %s parameters, %s\n", summary.model, summary.device,

@@ -1,4 +1,5 @@
-/* weft init: a commented configuration with every key. */
+/* weft init: writes a commented configuration with every key. Must not know: keys. Read next:
+ * train/config/config_write.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "io/publish.h"
 #include "train/config/config.h"
 
-/* Their names. */
+/* The names of all models and presets, for messages. */
 #define MODEL(id, name, kind) #name ", "
 static const char models[] =
 #include "train/model/models.def"

@@ -1,5 +1,5 @@
-/* weft: finds the command and runs it. What every command needs of the process is set up here.
- * Must not know: what commands do. Read next: cli.h, then the command's own file. */
+/* weft: finds the command and runs it. Sets up what every command needs from the process. Must not know: what
+ * commands do. Read next: cli.h, then the file of a command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,7 +25,8 @@ static void print_usage(FILE *out) {
     weft__print(out, "\n'weft COMMAND --help' tells more. To begin: %s demo gpt\n", weft__program);
 }
 
-/* Opens what is closed of 0, 1, 2: otherwise the first file that is opened would become standard output. */
+/* Opens those of the descriptors 0, 1 and 2 that are closed. Otherwise the first opened file would become
+ * standard output. */
 static void hold_standard_files(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
@@ -33,7 +34,7 @@ static void hold_standard_files(void) {
             _exit(WEFT__EXIT_IO);
 }
 
-/* The nearest command by its first letters. */
+/* Returns the command that shares the most first letters with the name, or NULL. */
 static const char *nearest(const char *name) {
     for (size_t size = strlen(name); size > 0; size--)
         for (size_t i = 0; i < COMMANDS; i++)
@@ -66,12 +67,12 @@ static int run(int argc, char **argv) {
 int main(int argc, char **argv) {
     hold_standard_files();
     if (argc > 0 && argv[0][0]) weft__program = argv[0];
-    signal(SIGPIPE, SIG_IGN); /* write() reports it */
+    signal(SIGPIPE, SIG_IGN); /* write() reports the error instead */
     signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
-        if (errno != EPIPE) /* who read it has left */
+        if (errno != EPIPE) /* EPIPE: the reader has left */
             weft__complain("standard output: %s", errno ? strerror(errno) : "a part of it is lost");
         code = WEFT__EXIT_IO;
     }

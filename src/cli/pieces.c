@@ -1,4 +1,5 @@
-/* What devices need, and whether it is there. Must not know: how it is opened. Read next: doctor.c. */
+/* Lists the components that devices need, and whether each is present. Must not know: how components are
+ * opened. Read next: doctor.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static bool find_cpu(char text[WEFT_PIECE_TEXT]) {
     return !strstr(text, "own kernels");
 }
 
-/* Whether it is there; text: what it is, or why there is none. */
+/* Tells whether a component is present. `text` says which version it is, or why it is missing. */
 static bool find(const struct piece *p, char text[WEFT_PIECE_TEXT]) {
     text[0] = 0;
     if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
@@ -46,7 +47,7 @@ static bool find(const struct piece *p, char text[WEFT_PIECE_TEXT]) {
 }
 
 void weft__pieces_print(const char *device) {
-    const char *lost = ""; /* the device whose first piece is missing: the others are not looked for */
+    const char *lost = ""; /* device whose first component is missing; its others are not looked for */
     for (int i = 0; i < PIECES; i++) {
         const struct piece *p = &pieces[i];
         char text[WEFT_PIECE_TEXT];

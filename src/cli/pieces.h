@@ -1,13 +1,15 @@
-/* The libraries and drivers that devices need. Read next: pieces.c. */
+/* The components (libraries and drivers) that devices need. Must not know: how components are opened. Read
+ * next: pieces.c. */
 #ifndef WEFT_SRC_CLI_PIECES_H
 #define WEFT_SRC_CLI_PIECES_H
 
 #include <stdbool.h>
 
-/* Prints a line for each, of one kind of device or (NULL) of all: what it is, or what is missing, how to get
- * it and what it costs. What needs a driver that is not there is left out. */
+/* Prints one line per component of a device, or of all devices if NULL. The line says which version is
+ * present, or what is lost without it and why it is missing. Components that need a missing driver are left
+ * out. */
 void weft__pieces_print(const char *device);
-/* The table of them as Markdown: what docs/devices.md has. */
+/* Prints the table of components as Markdown, as in docs/devices.md. */
 void weft__pieces_table(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* weft plan: what a training step takes of a device's memory, what would take less, and what the step comes
- * to, before anything is on the device. Read next: train/analysis/planning.c. */
+/* weft plan: shows what a training step needs of a device's memory, which changes would save memory, and how
+ * much work the step is. Nothing is put on the device. Must not know: how steps are planned. Read next:
+ * train/analysis/planning.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,7 @@ static weft_status print_json(const weft__planned *p, const weft__saving *saving
 
 /* ---- the command ---- */
 
-/* train.batch: auto is planned as if all of the device's memory were free. */
+/* Sets train.batch if it is auto, as if all memory of the device were free. */
 static weft_status settle_batch(weft__config *config, const weft__dataset *dataset, const char *device) {
     weft__planned one;
     if (config->train_batch) return WEFT_OK;

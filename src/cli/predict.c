@@ -1,4 +1,5 @@
-/* weft predict: a trained model of rows or images applied to a file, one line a row. */
+/* weft predict: applies a trained model of rows or images to a file. Prints one line per row. Must not know:
+ * formats of data (train/dataset). Read next: train/model/use.c. */
 #include <math.h>
 #include <string.h>
 
@@ -7,12 +8,12 @@
 
 #define BATCH 256
 
-/* How many numbers the model gives a sample: one logit for two classes. */
+/* Returns how many numbers the model gives for each sample: one logit for two classes. */
 static size_t width_of(const weft__use *use) {
     return use->model.loss == WEFT_LOSS_BCE ? 1 : (size_t)use->dataset.outputs;
 }
 
-/* Programs read it too. */
+/* Prints a name unchanged if standard output is a file or a pipe, because programs read it too. */
 static void print_name(const char *name) { weft__print_text(stdout, name, strlen(name)); }
 
 static void print_class(const weft__use *use, const float *logits) {

@@ -1,5 +1,5 @@
-/* weft profile: where the time of training steps goes, by kernel and by stage.
- * Must not know: how it is collected. Read next: train/analysis/profile.c. */
+/* weft profile: shows where the time of training steps goes, by kernel and by stage. Must not know: how a
+ * profile is collected. Read next: train/analysis/profile.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     return WEFT_OK;
 }
 
-/* What the commands of each stage must do. */
+/* Adds up the work of the commands of each stage. */
 static void sum_stages(const weft_profile_entry *entries, size_t count, weft_profile_entry sums[]) {
     memset(sums, 0, WEFT_STAGE_COUNT * sizeof *sums);
     for (size_t i = 0; i < count; i++) {
@@ -30,7 +30,7 @@ static void sum_stages(const weft_profile_entry *entries, size_t count, weft_pro
     }
 }
 
-/* All of a step: the host's parts around the device's stages. */
+/* Lists all times of a step: the stages of the device, and what the host does before and after them. */
 static void by_stage(const weft_profile_times *t, weft__shares *shares) {
     *shares = (weft__shares){.count = 0};
     weft__shares_add(shares, "data", t->data);
@@ -64,10 +64,11 @@ static void print_stages(const weft__profiling *p, const weft_profile_entry sums
     weft__print(stdout, "%-9s %11.1f %6.1f\n", "in all", p->times.total / steps * 1e6, 100.0);
 }
 
-/* What the step would be without a part, and with what the device does in it at its bound (Amdahl's law). */
+/* Two estimates for each part of a step: the time of the step without the part, and with the part at its
+ * bound (Amdahl's law). */
 typedef struct amdahl {
     weft__shares parts;
-    double bound[WEFT_WORK_COUNT]; /* seconds; of the first parts */
+    double bound[WEFT_WORK_COUNT]; /* seconds at the bound, for the parts that are kinds of work */
 } amdahl;
 
 static amdahl amdahl_of(const weft__profiling *p, const weft_profile_entry *entries, size_t count) {
@@ -80,7 +81,8 @@ static amdahl amdahl_of(const weft__profiling *p, const weft_profile_entry *entr
         a.bound[entries[i].work] += entries[i].bound;
         timed[entries[i].work] += entries[i].seconds;
     }
-    for (int w = 0; w < WEFT_WORK_COUNT; w++) /* nothing that is faster than its bound is slowed down */
+    /* a part that is already faster than its bound keeps its time */
+    for (int w = 0; w < WEFT_WORK_COUNT; w++)
         if (!(a.bound[w] < timed[w])) a.bound[w] = t.work[w];
     return a;
 }
@@ -183,7 +185,7 @@ static weft_status show(weft__profiling *p, bool json, const char *trace) {
     sum_stages(entries, count, sums);
     const amdahl a = amdahl_of(p, entries, count);
     print_head(p);
-    WEFT_TRY(weft__print_profile(p->profile, p->steps)); /* which asks for entries anew: these are gone */
+    WEFT_TRY(weft__print_profile(p->profile, p->steps)); /* invalidates `entries` */
     print_stages(p, sums);
     print_amdahl(p, &a);
     if (trace) weft__print(stdout, "\ntrace: %s (ui.perfetto.dev opens it)\n", trace);

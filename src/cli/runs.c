@@ -1,4 +1,5 @@
-/* weft runs: a line for each run of a folder; weft compare: two runs side by side. */
+/* weft runs: prints a line for each run of a folder. weft compare: prints two runs side by side. Must not
+ * know: how runs are trained. Read next: train/run/history.c. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

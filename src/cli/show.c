@@ -1,5 +1,6 @@
-/* weft show: what a trained model has learned: coefficients and bias by column, or for others the table of
- * its layers. Must not know: how they are computed. Read next: train/report/coefficients.c. */
+/* weft show: shows what a trained model has learned. For a linear or logistic model these are coefficients
+ * and bias by column, for others the table of layers. Must not know: how coefficients are computed. Read
+ * next: train/report/coefficients.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ static weft_status print_json(const weft__use *use, const weft__coefficients *c)
     return WEFT_OK;
 }
 
-/* A cell of csv, in quotes where it must be. */
+/* Prints a cell of csv, in quotes if it needs them. */
 static void print_cell(const char *text) {
     const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
     if (quoted) putchar('"');
@@ -83,7 +84,7 @@ static void print_csv(const weft__use *use, const weft__coefficients *c) {
     }
 }
 
-/* Of a network of several layers. */
+/* Prints the layers of a network. */
 static weft_status print_layers(const weft__use *use) {
     const int64_t bytes = weft_summary(use->model.module, NULL, 0);
     if (bytes < 0) return weft_last_status(use->model.ctx);

@@ -1,5 +1,5 @@
-/* weft tokenize: a text to files of tokens. The text is encoded a block at a time, so that beside it in
- * memory are the tokens of one file. */
+/* weft tokenize: converts a text to files of tokens. The text is encoded block by block. Memory then holds
+ * the text and the tokens of one file. Must not know: how texts are encoded. Read next: data/tokens.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,28 +10,28 @@
 #include "cli/cli.h"
 #include "train/run/progress.h"
 
-#define BLOCK ((size_t)4 << 20) /* bytes of text, about */
+#define BLOCK ((size_t)4 << 20) /* about this many bytes of text */
 
 typedef struct job {
     const weft_tokenizer *tokenizer;
     const char *out;
-    int64_t shard; /* tokens of a file, at most */
-    int32_t *ids;  /* [capacity] what is encoded and not yet written */
+    int64_t shard; /* most tokens of a file */
+    int32_t *ids;  /* [capacity] tokens that are encoded but not yet written */
     size_t count, capacity;
-    int64_t written; /* tokens */
+    int64_t written; /* number of tokens */
     int files;
-    double seconds; /* of encoding */
+    double seconds; /* time of encoding */
 } job;
 
-/* The end of the block at `at`: before a newline behind a character that is no white space, where every
- * tokenizer ends a token. */
+/* Returns the end of the block that begins at `at`. A block ends before a newline that follows a character
+ * other than white space. Every tokenizer ends a token there. */
 static size_t block_end(const char *text, size_t at, size_t size) {
     for (size_t end = at + BLOCK; end < size; end++)
         if (text[end] == '\n' && text[end - 1] > ' ' && text[end - 1] < 0x7f) return end;
     return size;
 }
 
-/* "OUT", or where there are several "OUT-000003.bin": OUT without its .bin. */
+/* Makes the name of the next file: "OUT", or "OUT-000003.bin" if there are several. OUT may end in .bin. */
 static weft_status name_file(const job *j, bool several, char path[4096]) {
     size_t stem = strlen(j->out);
     if (stem > 4 && strcmp(j->out + stem - 4, ".bin") == 0) stem -= 4;
@@ -41,7 +41,7 @@ static weft_status name_file(const job *j, bool several, char path[4096]) {
                              : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the name is too long", j->out);
 }
 
-/* Writes full files, and the rest as well where nothing `follows`. */
+/* Writes all full files. If no more text `follows`, writes the rest too. */
 static weft_status flush(job *j, bool follows) {
     size_t done = 0;
     while (j->count - done > (size_t)j->shard || (!follows && done < j->count)) {

@@ -1,4 +1,5 @@
-/* weft train and weft resume: from arguments to a configuration, and from how a run ended to an exit code. */
+/* weft train and weft resume: makes a configuration from the arguments, and an exit code from the way a run
+ * ended. Must not know: how models are trained. Read next: train/run/loop.c. */
 #include <stdlib.h>
 #include <string.h>
 

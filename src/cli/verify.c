@@ -1,5 +1,5 @@
-/* weft verify: does another device, or the unfused program, compute the same training step?
- * Must not know: how it is compared. Read next: train/analysis/verify.c. */
+/* weft verify: compares a training step on two devices, or with fused and unfused kernels. Must not know: how
+ * steps are compared. Read next: train/analysis/verify.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "cli/run.h"
 #include "train/analysis/verify.h"
 
-/* "cpu,opencl": two devices; "cpu": fused against unfused on one. */
+/* Reads the two sides: "cpu,opencl" are two devices; "cpu" is one device with and without fusion. */
 static bool read_sides(const char *devices, weft__verification *v) {
     const char *comma = strchr(devices, ',');
     const size_t length = comma ? (size_t)(comma - devices) : strlen(devices);
