@@ -61,7 +61,7 @@ typedef struct weft__option {
 #define WEFT__CHECKPOINT_OPTION(value)                                                                       \
     {                                                                                                        \
         "--checkpoint C", WEFT__OPTION_TEXT, value,                                                          \
-            "best, last, or the number of a step; default: the best where the run keeps it, else the last"   \
+            "best, last, or the number of a step; default: the best if the run keeps one, else the last"     \
     }
 
 typedef struct weft__command {
@@ -77,22 +77,22 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
 
 /* X(name, "what it does") for every command, in the order of the help. */
 #define WEFT__COMMANDS(X)                                                                                    \
-    X(train, "trains a model as a configuration says")                                                       \
-    X(resume, "goes on with a run that was stopped or killed")                                               \
+    X(train, "trains a model as the configuration says")                                                     \
+    X(resume, "continues a run that was stopped or killed")                                                  \
     X(generate, "continues a text with a trained language model")                                            \
     X(predict, "applies a trained model of rows or images to a file")                                        \
     X(eval, "measures a trained model on its validation and test data")                                      \
-    X(show, "shows what a trained model has learned: coefficients by column, or its layers")                 \
+    X(show, "shows the coefficients of a linear or logistic model, or the layers of another")                \
     X(runs, "lists the runs of this folder")                                                                 \
-    X(compare, "sets two runs side by side")                                                                 \
-    X(info, "shows, and checks, what a run folder holds")                                                    \
-    X(export, "writes a trained gpt's weights as GPT-2's are published")                                     \
+    X(compare, "shows two runs side by side")                                                                \
+    X(info, "shows what a run folder holds, and verifies it with --check")                                   \
+    X(export, "writes the weights of a gpt in GPT-2's published format")                                     \
     X(tokenize, "turns a text into files of tokens to train on")                                             \
     X(init, "writes a commented configuration to start from")                                                \
-    X(demo, "trains something small, to see that it works")                                                  \
-    X(devices, "lists what this machine can compute on, each tried out")                                     \
-    X(doctor, "explains which device is taken, and what is in the way of others")                            \
-    X(plan, "tells what a training step takes of a device's memory")                                         \
+    X(demo, "trains something small, to show that Weft works")                                               \
+    X(devices, "lists the devices of this machine, and tests each")                                          \
+    X(doctor, "explains which device a run takes, and what the others lack")                                 \
+    X(plan, "shows how much memory of a device a training step needs")                                       \
     X(profile, "shows where the time of training steps goes")                                                \
     X(verify, "compares a training step on two devices")                                                     \
     X(bench, "measures a workload")

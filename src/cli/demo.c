@@ -295,8 +295,7 @@ int weft__command_demo(const weft__command *command, int argc, char **argv) {
     bool quiet = false;
     int code = 0;
     const weft__option options[] = {
-        {"NAME", WEFT__OPTION_ARG, &name,
-         "gpt, mlp, xor, or device: memory, products and training of one, against the CPU"},
+        {"NAME", WEFT__OPTION_ARG, &name, "gpt, mlp, xor or device"},
         {"--data DIR", WEFT__OPTION_TEXT, &data, "gpt: a folder of .c, .h and .md files to learn from"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change a value of the configuration"},
         {"--device D", WEFT__OPTION_TEXT, &device,

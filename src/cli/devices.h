@@ -5,7 +5,7 @@
 
 #include <weft/tensor.h>
 
-/* Opens it and adds three elements; text says how that went. */
+/* Opens the device and adds three elements. Returns whether the sum is right. `text` describes the result. */
 bool weft__device_works(const weft_device_description *device, char *text, size_t size);
 /* Prints a line about the device: why it is absent, or the result of its test. Returns false if it is present
  * but does not work. */

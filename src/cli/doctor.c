@@ -61,8 +61,7 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
     bool table = false;
     weft_context *ctx = NULL;
     const weft__option options[] = {
-        {"--table", WEFT__OPTION_FLAG, &table,
-         "print what devices need, as docs/devices.md has it, and look for nothing"}};
+        {"--table", WEFT__OPTION_FLAG, &table, "only print the table of components, as in docs/devices.md"}};
     if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
     if (table) {
         weft__pieces_table();

@@ -80,7 +80,7 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--out FILE", WEFT__OPTION_TEXT, &out,
-         "the file to write, as FOLDER/model.safetensors for transformers"},
+         "the file to write; for transformers FOLDER/model.safetensors"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

@@ -41,8 +41,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--top-k K", WEFT__OPTION_INT, &wanted.top_k, "choose among the K likeliest; default: all"},
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         {"--precision P", WEFT__OPTION_TEXT, &precision,
-         "of the weights: f32, or bf16 or f16 in half the memory; default: what the run's layers computed "
-         "in"},
+         "dtype of the weights: f32, or bf16 or f16 in half the memory; default: that of the run's layers"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };

@@ -4,78 +4,101 @@
 #define WEFT_SRC_CLI_HELP_H
 
 #define weft__help_train                                                                                     \
-    "Without --run the folder is runs/TYPE-SIZE-DEVICE-N, with the first N that was never used. It holds\n"  \
+    "Without --run, the run folder is runs/TYPE-SIZE-DEVICE-N with the first unused N. It holds\n"           \
     "checkpoints, metrics.jsonl, metrics.csv, log.txt, samples, config.yaml and report.html.\n"              \
-    "Ctrl-C saves and stops; 'weft resume' goes on to the same bits. SIGUSR1 saves at once.\n"               \
-    "WEFT_CONFIG names the configuration and WEFT_DEVICE the device where none is given.\n\n"                \
+    "Ctrl-C saves and stops. 'weft resume' continues the run and gives the same bits as a run that was\n"    \
+    "never stopped. SIGUSR1 saves at once.\n"                                                                \
+    "Without CONFIG, WEFT_CONFIG names the configuration. WEFT_DEVICE names the device if neither\n"         \
+    "--device nor the configuration does.\n"                                                                 \
+    "\n"                                                                                                     \
     "  weft init gpt > gpt.yaml\n"                                                                           \
     "  weft train gpt.yaml --set data.path=book.txt --set train.steps=1000\n"
 #define weft__help_resume                                                                                    \
-    "Logs are cut back to the newest checkpoint that is whole, and training goes on as if it had never\n"    \
-    "stopped: the same seed, batches and bits.\n\n"                                                          \
+    "Cuts the logs back to the newest undamaged checkpoint. Training then continues as if it had never\n"    \
+    "stopped, with the same seed, batches and bits.\n"                                                       \
+    "\n"                                                                                                     \
     "  weft resume runs/gpt-L4-H4-E128-cpu-1 --set train.steps=4000\n"
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
 #define weft__help_predict                                                                                   \
-    "INPUT has the kind of file the model was trained on (idx, csv, json, npy, batches of CIFAR-10),\n"      \
-    "or of images a folder, or one. In csv the columns are found by their names; without names, and in\n"    \
-    "the other kinds, it holds inputs only. Prints one line a row: the class and its probability, or the\n"  \
-    "predicted numbers; of images the name of each before it.\n\n"                                           \
+    "INPUT is a file of the format that the model was trained on (idx, csv, json, npy, or batches of\n"      \
+    "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \
+    "Columns of csv are found by their names. Files without names, and other formats, must hold only\n"      \
+    "the inputs.\n"                                                                                          \
+    "Prints one line per row: the class and its probability, or the predicted numbers. For images the\n"     \
+    "line begins with the name of the file.\n"                                                               \
+    "\n"                                                                                                     \
     "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
 #define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
 #define weft__help_show                                                                                      \
-    "Coefficients and bias of linear and logistic, in the units of the data and standardised, as they\n"     \
-    "were trained: text, --json or --csv. Of other models the table of layers.\n\n"                          \
+    "For linear and logistic models: prints the coefficients and the bias, both in the units of the\n"       \
+    "data and standardised, as they were trained. The output is text, --json or --csv.\n"                    \
+    "For other models: prints the table of layers.\n"                                                        \
+    "\n"                                                                                                     \
     "  weft show runs/linear-10-1-cpu-1 --csv\n"
 #define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
 #define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
 #define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
 #define weft__help_export                                                                                    \
-    "The file is safetensors with the names and shapes of GPT-2's published weights; model.init reads it,\n" \
-    "and so does other software.\n\n"                                                                        \
+    "Writes a safetensors file with the names and shapes of GPT-2's published weights. model.init reads\n"   \
+    "this file, and so does other software.\n"                                                               \
+    "\n"                                                                                                     \
     "  weft export runs/gpt-L4-H4-E128-cpu-1 --out model.safetensors\n"
 #define weft__help_tokenize                                                                                  \
     "TOKENIZER is the folder of GPT-2's encoder.json and vocab.bpe (or vocab.json and merges.txt), or a\n"   \
-    "tokenizer.json, as every run of text has one. The text may be packed with gzip. Tokens are u16 "        \
-    "behind\n"                                                                                               \
-    "llm.c's header; above --shard of them there are several files, OUT-000000.bin, OUT-000001.bin, ...\n"   \
-    "A text that spells a special token (<|endoftext|>) has it.\n\n"                                         \
+    "tokenizer.json, which every run on text has in its folder. The text may be packed with gzip.\n"         \
+    "The files hold tokens of u16 after llm.c's header. If there are more tokens than --shard, several\n"    \
+    "files are written: OUT-000000.bin, OUT-000001.bin, ...\n"                                               \
+    "If the text contains the spelling of a special token (<|endoftext|>), it becomes that token.\n"         \
+    "\n"                                                                                                     \
     "  weft tokenize book.txt --tokenizer gpt2 --out book.bin\n"                                             \
     "  weft train gpt.yaml --set data.path=book.bin --set data.tokenizer_path=gpt2\n"
 #define weft__help_init                                                                                      \
-    "gpt2 is GPT-2 small, with 124 million parameters, llama a gpt of Llama's architecture. The file goes\n" \
-    "to standard output, or to --out, which must not exist.\n\n"                                             \
+    "gpt2 is GPT-2 small, with 124 million parameters. llama is a gpt with Llama's architecture.\n"          \
+    "The configuration goes to standard output, or to the file of --out, which must not exist yet.\n"        \
+    "\n"                                                                                                     \
     "  weft init gpt --out gpt.yaml\n"
 #define weft__help_demo                                                                                      \
-    "NAME is gpt (characters of Weft's own source text, about two minutes), mlp (spirals of points, some\n"  \
-    "seconds) or xor (the smallest network there is, at once).\n\n"                                          \
+    "NAME is one of these:\n"                                                                                \
+    "  gpt     learns characters of Weft's own source code, in about two minutes\n"                          \
+    "  mlp     learns to tell spirals of points apart, in some seconds\n"                                    \
+    "  xor     trains the smallest network there is, at once\n"                                              \
+    "  device  tests a device against the CPU: memory, matrix products and training\n"                       \
+    "\n"                                                                                                     \
     "  weft demo gpt\n"
 #define weft__help_devices "  weft devices\n"
 #define weft__help_doctor  "  weft doctor\n"
 #define weft__help_plan                                                                                      \
-    "Plans a training step of the configuration and computes nothing: nothing is put on the device, which\n" \
-    "need not be there (cuda is then a card of compute capability 9.0). Prints the memory of its peak by\n"  \
-    "what it is for, the largest values by layer, what would take less, and what the step comes to. Data\n"  \
-    "are read where they are there, and wanted where model.vocab does not say how many tokens there "        \
-    "are.\n\n"                                                                                               \
+    "Plans a training step without computing anything. The device is not used and need not exist.\n"         \
+    "If it is absent, cuda stands for a card of compute capability 9.0.\n"                                   \
+    "Prints:\n"                                                                                              \
+    "  - the memory at the peak of the step, by use\n"                                                       \
+    "  - the largest values, by layer\n"                                                                     \
+    "  - changes of the configuration that would save memory\n"                                              \
+    "  - the work of the step\n"                                                                             \
+    "The data are read if they exist. They are needed if model.vocab does not give the number of tokens.\n"  \
+    "\n"                                                                                                     \
     "  weft plan gpt.yaml --device cuda --set train.batch=64 --set train.precision=bf16\n"
 #define weft__help_profile                                                                                   \
-    "Trains as 'weft train' would, without a run folder, and prints the time of a step by kernel and by\n"   \
-    "stage. Every command is timed, which keeps them from overlapping, so that a step takes somewhat\n"      \
-    "longer than in training. The bound is the least time that the machine's peaks allow: f32 operations\n"  \
-    "at the rate of a large product, bytes at the rate of changing as much memory as is in use, both\n"      \
-    "measured after the warm-up. What finds its operands in a cache can be above 100 %. The trace opens\n"   \
-    "in ui.perfetto.dev.\n\n"                                                                                \
+    "Trains as 'weft train' does, but without a run folder. Prints the time of a step by kernel and by\n"    \
+    "stage. Every command is timed and none overlap, so a step takes somewhat longer than in training.\n"    \
+    "The bound is the least time that the peaks of this machine allow. The peaks are measured after the\n"   \
+    "warm-up: f32 operations with a large matrix product, bytes by changing as much memory as is in use.\n"  \
+    "A kernel that finds its operands in a cache can exceed 100 %.\n"                                        \
+    "ui.perfetto.dev opens the trace.\n"                                                                     \
+    "\n"                                                                                                     \
     "  weft profile gpt.yaml --steps 50 --trace trace.json\n"
 #define weft__help_verify                                                                                    \
-    "Computes the first step's loss and gradients on both, and names the first node whose values differ\n"   \
-    "by more than its dtype allows; the exit status is then 1. All nodes are kept in memory: a small\n"      \
-    "train.batch will do. Then the losses of whole steps are compared.\n\n"                                  \
+    "Computes the loss and the gradients of the first step on both devices. Names the first node whose\n"    \
+    "values differ by more than its dtype allows; the exit code is then 1. All nodes stay in memory, so\n"   \
+    "choose a small train.batch. Then the losses of whole steps are compared.\n"                             \
+    "\n"                                                                                                     \
     "  weft verify gpt.yaml --devices cpu,interp --set train.batch=2\n"                                      \
-    "  weft verify gpt.yaml --devices cpu   # with fusion against without\n"
+    "  weft verify gpt.yaml --devices cpu   # with and without fusion\n"
 #define weft__help_bench                                                                                     \
-    "WORKLOAD is one of those that 'weft bench list' shows. Times are of whole training steps, the\n"        \
-    "data already in memory; without --data, data of the same shape is made up.\n\n"                         \
+    "'weft bench list' shows the values of WORKLOAD. Times are those of whole training steps; the data\n"    \
+    "are already in memory. Without --data, data of the same shape are generated.\n"                         \
+    "\n"                                                                                                     \
     "  weft bench chargpt_small --json\n"
 
 #endif

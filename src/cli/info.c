@@ -61,7 +61,7 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or of one checkpoint"},
         {"--check", WEFT__OPTION_FLAG, &check,
-         "verify every byte of the checkpoints and of the files that using them needs"},
+         "verify every byte of the checkpoints, and of other files with a checksum"},
     };
     if (!weft__arguments(command, argc, argv, options, 2, &code)) return code;
     if (is_checkpoint(dir) && !weft__is_run(dir)) {

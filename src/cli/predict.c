@@ -84,7 +84,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"INPUT", WEFT__OPTION_ARG, &input,
-         "a file with rows as the training data has them; of images: a folder, or one"},
+         "a file with rows like those of the training data; for images a file or a folder"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };

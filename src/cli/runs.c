@@ -68,7 +68,7 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
     const char *root = WEFT__RUNS_ROOT;
     int code = 0;
     const weft__option options[] = {
-        {"[FOLDER]", WEFT__OPTION_ARG, &root, "where the runs lie; default: runs"}};
+        {"[FOLDER]", WEFT__OPTION_ARG, &root, "the folder of the runs; default: runs"}};
     if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
     char **names = NULL;
     size_t count = 0, capacity = 0;

@@ -101,7 +101,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
         {"--tokenizer TOKENIZER", WEFT__OPTION_TEXT, &tokenizer,
          "a folder of GPT-2's files, or a tokenizer.json"},
         {"--out OUT", WEFT__OPTION_TEXT, &j.out, "the file to write: name it .bin"},
-        {"--shard N", WEFT__OPTION_INT, &j.shard, "tokens of a file, at most; default: 100000000"},
+        {"--shard N", WEFT__OPTION_INT, &j.shard, "most tokens of one file; default: 100000000"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!tokenizer || !j.out || !j.out[0] || j.shard < 1 || j.shard > INT32_MAX) {

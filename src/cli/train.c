@@ -82,7 +82,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change how long it trains, or what it logs"},
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than before"},
-        {"--strict", WEFT__OPTION_FLAG, &strict, "fail where the newest checkpoint is damaged"},
+        {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
