@@ -1,7 +1,7 @@
 /* Opens checkpoints. Every byte is verified before the caller gets the checkpoint. The manifest is
  * verified first, by its own checksum. Each file is then verified by what the manifest says about it
- * (verify.c). A checkpoint that was just written is opened in the same way before it is published. Read
- * next: run_lock.c. */
+ * (verify.c). A checkpoint that was just written is opened in the same way before it is published. Must
+ * not know: what the arrays mean. Read next: run_lock.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -172,7 +172,7 @@ weft_status weft_checkpoint_verify(weft_context *ctx, const char *dir) {
 /* ---- the newest that verifies ---- */
 
 /* Tries the checkpoints from the newest to the oldest and opens the first one that is not damaged. With
- * `strict` the newest one must be good. If all are damaged, the error is that of the newest. */
+ * `strict` the newest one must be good. If all are damaged, returns the error of the newest one. */
 static weft_status open_first_good(weft_context *ctx, const char *run, const uint64_t *steps, size_t count,
                                    bool strict, weft_checkpoint **out) {
     weft_error first = {WEFT_OK, ""};

@@ -117,8 +117,8 @@ static bool read_character(weft__json_reader *r, uint32_t *point) {
     return true;
 }
 
-/* Reads a string and computes its FNV-1a hash. The hash is that of the unescaped bytes, so two spellings
- * of one key are equal. */
+/* Reads a string and computes the FNV-1a hash of its unescaped bytes. Two spellings of one key therefore have
+ * the same hash. */
 static bool read_string(weft__json_reader *r, char *out, size_t *length, uint64_t *hash) {
     *length = 0;
     *hash = 14695981039346656037u;

@@ -89,7 +89,7 @@ void weft__writer_abandon(weft__writer *writer);
 weft_status weft__make_one_folder(weft_context *ctx, char *path);
 
 /* Opens a folder in which Weft creates, renames and removes files of its choice. A symbolic link is
- * refused, because whoever made the link would choose the place. Links in the path to the folder are
+ * refused, because the author of the link would choose the place. Links in the path to the folder are
  * followed. */
 weft_status weft__own_folder(weft_context *ctx, const weft__io *io, const char *path, int *fd);
 
