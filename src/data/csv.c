@@ -109,7 +109,7 @@ static uint32_t read_label(reader *r, size_t column, const char *text, size_t si
 }
 
 static void read_target(reader *r, size_t column, const char *text, size_t size) {
-    if (!r->target_decided) {
+    if (!r->target_decided) { /* in AUTO mode the first cell decides */
         double ignored;
         weft__number_kind kind = weft__parse_f64(text, size, &ignored);
         weft_csv_target type = r->options->target_type;

@@ -107,6 +107,7 @@ static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *lo
     weft_tensor *prediction = weft_forward(m, batch.x);
     WEFT_TRY(weft_tensor_status(prediction));
     const int64_t parts = e->kind == WEFT_LOSS_CROSS_ENTROPY ? weft__logit_parts(prediction) : 1;
+    /* Parts need a mask with one element per target. */
     const bool whole = parts < 2 || (batch.mask && weft_numel(batch.mask) != weft_numel(batch.y));
     sums made = {NULL, NULL};
     if (whole)

@@ -79,6 +79,7 @@ static weft_status diverged(const fit *f, uint64_t step, double loss) {
         samples, shown < loader->options.batch ? ", ..." : "");
 }
 
+/* Tells whether the step takes the last batch of an epoch. A step may span two epochs. */
 static bool ends_epoch(const fit *f, uint64_t step) {
     const uint64_t batches = (uint64_t)f->loader->batches, before = step * f->accumulate;
     return (before + f->accumulate) / batches > before / batches;
@@ -107,7 +108,7 @@ static weft_status read_losses(worker *w) {
 
 /* Reads the losses of all batches so far. This waits for the devices. */
 static weft_status look(fit *f) {
-    uint64_t steps = UINT64_MAX;
+    uint64_t steps = UINT64_MAX; /* complete steps: every worker has all its losses of them */
     for (size_t i = 0; i < f->n_workers; i++) {
         worker *w = &f->workers[i];
         WEFT_TRY(read_losses(w));

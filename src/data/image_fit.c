@@ -25,6 +25,8 @@ static bool line_new(weft_context *ctx, int64_t whole, double from, double lengt
     l->first = weft__array(ctx, (size_t)size, sizeof *l->first);
     l->weights = weft__array(ctx, (size_t)size, (size_t)l->taps * sizeof *l->weights);
     if (!l->first || !l->weights) return false;
+    /* The filter is a triangle of half-width `reach` around the middle of output pixel i. Dividing by the sum
+     * makes the weights add up to 1 at the borders too. */
     for (int64_t i = 0; i < size; i++) {
         const double middle = from + ((double)i + 0.5) * step;
         const int64_t first = (int64_t)floor(middle - reach + 0.5);

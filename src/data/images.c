@@ -121,7 +121,9 @@ static weft_tensor *clamped(weft_context *ctx, weft_tensor *place, int64_t exten
     return weft_minimum(weft_maximum(place, whole(ctx, 0)), whole(ctx, extent - 1));
 }
 
-/* Shifts and mirrors the images x (N, C, H, W). Pixels from outside are black. */
+/* Shifts and mirrors the images x (N, C, H, W). The pixels are gathered by their index in x, which is
+ * ((n C + c) H + row) W + column. Places outside the image are clamped to its border for the gather, and then
+ * become black. */
 static weft_tensor *moved(weft_loader *loader, weft_tensor *x) {
     const weft_image_options *o = &loader->options.images;
     weft_context *ctx = loader->ctx;

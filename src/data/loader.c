@@ -30,6 +30,13 @@ static int64_t random_below(const weft_loader *loader, uint64_t sample, int64_t 
     return (int64_t)(high * (n >> 32) + (high * (n & UINT32_MAX) >> 32) + (middle >> 32));
 }
 
+/* Samples of text are windows. Their starts depend on the options:
+ *
+ *     streams    sample b reads part b of the text, window after window
+ *     in_order   window after window, once through the text
+ *     otherwise  random windows
+ *
+ * Samples of arrays are rows, in order or by a random permutation that depends on the epoch. */
 int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts) {
     const weft_loader_options *o = &loader->options;
     uint64_t batches = (uint64_t)loader->batches, epoch = position / batches;

@@ -46,7 +46,7 @@ static void *serve(void *user) {
             continue;
         }
         pthread_mutex_unlock(&p->lock);
-        fill(p->loader, first); /* nobody touches a wanted slot until it is full */
+        fill(p->loader, first); /* no other thread touches a wanted slot until it is full */
         pthread_mutex_lock(&p->lock);
         first->state = FULL;
         pthread_cond_signal(&p->filled);

@@ -48,6 +48,8 @@ static void count(const scoring *s) {
         e->recall = ratio(e->right, e->actual);
         e->f1 = ratio(2 * e->right, e->predicted + e->actual);
         e->auc = (double)NAN;
+        /* As in scikit-learn, a class that is neither in the data nor predicted does not count in the means.
+         */
         if (e->actual + e->predicted == 0) continue;
         counted++;
         o->precision += e->precision;

@@ -174,8 +174,8 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
     return WEFT_OK;
 }
 
-/* Opens the files that match a pattern, sorted by name. A path that exists is that file, whatever its name
- * is. */
+/* Opens the files that match a pattern, sorted by name. A path that exists is a single file, even if it looks
+ * like a pattern. */
 static weft_status expand(weft_tokens *t, const char *path) {
     char *one = (char *)path; /* open_shards does not write to it */
     glob_t found;
