@@ -328,7 +328,7 @@ static weft_status encode(const weft_tokenizer *tokenizer, const weft__span *spa
     weft_tokenizer *t =
         (weft_tokenizer *)tokenizer; /* only the work memory changes; text.h explains threads */
     const weft__bpe *b = t->bpe;
-    size_t next[SPECIALS_MAX], at = 0;
+    size_t next[SPECIALS_MAX], at = 0; /* next place of each special token, searched only when passed */
     for (size_t i = 0; i < b->special_count; i++) next[i] = 0;
     for (;;) {
         size_t end = span->bytes, special = 0, bytes = 0;

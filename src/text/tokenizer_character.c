@@ -30,7 +30,7 @@ static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t coun
     for (size_t i = 0; status == WEFT_OK && i < count; i++) status = mark(t->ctx, &spans[i], seen);
     for (uint32_t point = 0; status == WEFT_OK && point < POINTS; point++) {
         char bytes[4];
-        if (point % 64 == 0)
+        if (point % 64 == 0) /* skips 64 code points at once that do not occur */
             while (point < POINTS && memcmp(seen + point / 8, none, sizeof none) == 0) point += 64;
         if (point >= POINTS) break;
         if (seen[point / 8] >> point % 8 & 1)
