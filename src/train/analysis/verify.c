@@ -22,7 +22,7 @@ typedef struct entry {
     weft_tensor *t;
     const char *path;
     uint8_t op;
-    /* index of the largest addend, or -1; rounding errors scale with the addends, not with the sum */
+    /* entry of an addend, or -1; rounding errors scale with the addends, not with the sum */
     int addend;
     double most;
     double tolerance; /* the largest tolerance of its dtype and of all its inputs */

@@ -373,6 +373,8 @@ static size_t distance(const char *a, const char *b) {
     return rows[a_size % 3][b_size];
 }
 
+/* Distances are doubled, so that + 1 can rank a name of another section after an equal name of the same
+ * section. */
 const char *weft__config_nearest(const char *unknown) {
     const char *dot = strrchr(unknown, '.');
     const char *last = dot ? dot + 1 : unknown;
@@ -423,7 +425,7 @@ static weft_status fill_defaults(weft__config *config) {
     return WEFT_OK;
 }
 
-/* Tells whether the value of `key` comes from a weaker source than that of `other`: a file is weaker than
+/* Tells whether the source of the value of `key` is weaker than the source of `other`: a file is weaker than
  * --set. */
 static bool weaker(const weft__config *config, weft__config_key key, weft__config_key other) {
     return !weft__config_given(config, key) ||

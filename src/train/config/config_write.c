@@ -1,5 +1,5 @@
 /* Writes configurations: single values and their sources, the resolved config.yaml, the file of `weft init`,
- * and the hash. Must not know: where the text goes. Read next: run/run_dir.c. */
+ * and the hash. Must not know: where the text goes. Read next: train/run/run_dir.c. */
 #include <stdlib.h>
 #include <string.h>
 

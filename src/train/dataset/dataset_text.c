@@ -1,5 +1,5 @@
 /* Data of language models: text and bytes through a corpus, tokens from npy files or mapped 16-bit files.
- * Must not know: tables, models. Read next: model/model.c. */
+ * Must not know: tables, models. Read next: train/model/model.c. */
 #include <stdio.h>
 #include <string.h>
 

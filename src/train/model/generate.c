@@ -1,5 +1,5 @@
 /* Generates text with a key/value cache, one token at a time. Must not know: where the text goes. Read next:
- * run/loop.c. */
+ * train/run/loop.c. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Makes the model, the optimizer and the context that a configuration asks for, and keeps them in
  * checkpoints. Uses only the public headers for layers and optimizers. Must not know: networks
- * (model_kind.h), the loop. Read next: model_gpt.c, run/loop.c. */
+ * (model_kind.h), the loop. Read next: model_gpt.c, train/run/loop.c. */
 #include <stdio.h>
 #include <string.h>
 

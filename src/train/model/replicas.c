@@ -22,7 +22,7 @@ static weft_status open_one(weft__replicas *r, const weft__config *config, const
     return WEFT_OK;
 }
 
-/* Returns the length of the kind: that of "cuda" for "cuda:1". */
+/* Returns the length of the kind, such as 4 ("cuda") for "cuda:1". */
 static size_t kind_of(const char *device) { return strcspn(device, ":"); }
 
 weft_status weft__replicas_open(weft__replicas *r, const weft__config *config, const weft__dataset *dataset,

@@ -26,7 +26,8 @@ typedef struct weft__use_options {
 weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use);
 void weft__use_close(weft__use *use);
 
-/* Reads the configuration of a run folder. The device is that of `device`, else that of WEFT_DEVICE. */
+/* Reads the configuration of a run folder. The device becomes `device`, or WEFT_DEVICE if `device` is NULL.
+ */
 weft_status weft__use_config(const char *run, const char *device, weft__config *config);
 
 #endif

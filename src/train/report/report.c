@@ -1,6 +1,6 @@
 /* Writes report.html: what the run was, how training went, and the results. It is one file without scripts
  * and without network access. Must not know: the loop. It only reads the run folder, as anybody could. Read
- * next: run/progress.c. */
+ * next: train/run/progress.c. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

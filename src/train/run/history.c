@@ -1,5 +1,5 @@
 /* Reads metrics.jsonl, reads and writes summary.json. Must not know: how they are shown. Read next:
- * report/report.c. */
+ * train/report/report.c. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Reads what a run left behind, its metrics and its summary, for reports and comparisons. Must not know: the
- * loop. Read next: report/report.c. */
+ * loop. Read next: train/report/report.c. */
 #ifndef WEFT_SRC_TRAIN_RUN_HISTORY_H
 #define WEFT_SRC_TRAIN_RUN_HISTORY_H
 
@@ -49,7 +49,7 @@ weft_status weft__history_read(const char *dir, weft__history *history);
 void weft__history_free(weft__history *history);
 
 #define WEFT__DAMAGE_TEXT 128
-/* Returns "metrics.jsonl:7 is damaged: ..." for those who show a history with damaged lines, otherwise "".
+/* Returns "metrics.jsonl:7 is damaged: ..." for reports that show a history with damaged lines, otherwise "".
  * The text is in `out`. */
 const char *weft__history_damage(const weft__history *history, char out[WEFT__DAMAGE_TEXT]);
 

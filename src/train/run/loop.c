@@ -402,7 +402,7 @@ static void note_failure(weft__loop *loop, weft_status status, weft__train_resul
     if (status == WEFT_ERR_NUMERIC && loop->introduced) advise_rate(loop, result);
     uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : 0;
     bool noted = weft__run_log(&loop->run, step, "%s", result->error) == WEFT_OK;
-    if (loop->introduced && noted && /* otherwise the summary is that of an earlier process */
+    if (loop->introduced && noted && /* otherwise an earlier process wrote the summary */
         weft__loop_summary(loop, status == WEFT_ERR_NUMERIC ? "diverged" : "failed") == WEFT_OK)
         noted = weft__report_write(loop->run.dir) == WEFT_OK;
     (void)noted; /* the first failure is the one that counts */

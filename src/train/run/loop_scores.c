@@ -1,5 +1,5 @@
 /* What the loop measures, and what it prints about it. Must not know: steps, and checkpoints other than the
- * best. Read next: report/scores.c. */
+ * best. Read next: train/report/scores.c. */
 #include <math.h>
 #include <stdlib.h>
 

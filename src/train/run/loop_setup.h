@@ -41,7 +41,7 @@ typedef struct weft__loop {
     double reported; /* time of the last report */
     int signal;
     bool hinted;     /* the hint about a single predicted class was given */
-    bool introduced; /* training has begun: the summary in the folder is that of this process */
+    bool introduced; /* training has begun: this process wrote the summary in the folder */
 } weft__loop;
 
 /* The first half of weft__loop_open, which needs no run folder. Reads the data, builds the model, and makes

@@ -1,5 +1,5 @@
 /* Sealed files of a run folder, see sealed.h. Must not know: what the files hold. Read next:
- * dataset/dataset.c, history.c. */
+ * train/dataset/dataset.c, history.c. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "train/run/stopping.h"
 
+/* min_delta matters only for patience: a loss that is lower by less is still the best. */
 bool weft__stopping_look(weft__stopping *s, const weft__config *config, uint64_t step, double loss) {
     const bool first = s->best_step == 0;
     if (!isfinite(loss)) loss = (double)INFINITY;
