@@ -13,6 +13,22 @@ TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["de
 RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
 # Lower folders that are out of sight all the same: kernels and devices know nothing of nodes.
 UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "heavy": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
+# Rooms that may not see other rooms: passes are pure, and a GPU backend knows what all GPUs share, never the reverse.
+UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime", "compiler/profile"),
+                "device/cpu": ("device/gpu", "device/cuda", "device/opencl", "device/interp", "device/null"),
+                "device/gpu": ("device/cpu", "device/cuda", "device/opencl", "device/interp", "device/null"),
+                "device/cuda": ("device/cpu", "device/opencl", "device/interp", "device/null"),
+                "device/opencl": ("device/cpu", "device/cuda", "device/interp", "device/null"),
+                "device/interp": ("device/cpu", "device/gpu", "device/cuda", "device/opencl", "device/null")}
+# From nn/ upwards, code calls tensor functions. Of the folders that make them work it sees these headers alone.
+INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
+DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/draw.h", "device/device.h"},
+         "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
+         "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/device.h"},
+         "train": {"compiler/profile/profile.h", "device/device.h", "device/null/null.h"},
+         "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/pieces.h", "device/device.h",
+                 "device/gpu/backend/cache.h", "device/opencl/devices.h"},
+         "text": set(), "io": set()}
 # Headers of other projects belong to the command alone; libweft stands on these few.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
 # What jansson does silently wrong where memory is short; base/json.h says how instead.
@@ -40,6 +56,11 @@ def check_source(path, target, sideways):
             return f"{folder}/ may not know {other}/, which stands above it"
         if name in UNSEEN.get(folder, ()):
             return f"{folder}/ may not know {name}"
+        room = "/".join(path.parts[1:3])
+        if name.startswith(tuple(hidden + "/" for hidden in UNSEEN_ROOMS.get(room, ()))):
+            return f"{room}/ may not know {name}"
+        if folder in DOORS and other in INNER and name not in DOORS[folder] and not name.endswith(".def"):
+            return f"{folder}/ may not know {name}: see DOORS in tools/check_layers.py"
         if other != folder and RANK[other] == RANK[folder]:
             sideways.setdefault(folder, set()).add(other)
         return None

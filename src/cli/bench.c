@@ -9,7 +9,7 @@
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
-#include "compiler/program.h"
+#include "compiler/profile/profile.h"
 #include "device/device.h"
 #include "train/run/progress.h"
 

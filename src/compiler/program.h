@@ -174,8 +174,6 @@ weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_te
 /* The sinks and what is due, to be freed with weft__free. */
 weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                             ir_sink **all);
-/* weft_item with a status; NaN where there is none to read. */
-weft_status weft__item(weft_tensor *t, double *out);
 
 /* ---- share.c ---- */
 /* Variables of f32 or f64, of one size, each of another context: all become their sum, added in order. */

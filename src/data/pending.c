@@ -1,7 +1,9 @@
 /* Collects numbers that are read later, see pending.h. Must not know: what the numbers mean. Read next:
  * fit.c. */
-#include "compiler/program.h"
+#include "compiler/runtime/derive.h"
 #include "data/pending.h"
+#include "device/device.h"
+#include "graph/graph.h"
 
 weft_status weft__pending_add(weft__pending *p, weft_tensor *number) {
     const size_t i = p->count;

@@ -3,7 +3,6 @@
  * Must not know: formulas. Read next: update.c, compiler/runtime/derive.h. */
 #include "compiler/runtime/derive.h"
 #include "compiler/profile/profile.h"
-#include "compiler/program.h"
 #include "optim/optimizer.h"
 
 /* The arguments of build(), which weft__derive_run calls. */

@@ -28,7 +28,9 @@ weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivatio
 /* Compiles it and runs nothing: fills in the plan, but for what is of the optimizer alone. */
 weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan);
 
-/* ---- held programs: eval.c ---- */
+/* ---- eval.c ---- */
+/* weft_item with a status; NaN where there is none to read. */
+weft_status weft__item(weft_tensor *t, double *out);
 /* weft_run, `times` times on the same inputs and numbers, in one submission. */
 weft_status weft__run_times(weft_program *program, int times);
 /* Does it draw random numbers, which must differ from step to step? */
