@@ -1,4 +1,5 @@
 /* The table of classes, and what a class leaves out. Read next: matmul.c. */
+#include "graph/opcode.h"
 #include "heavy/heavy.h"
 
 static const weft_heavy_class *const classes[] = {
@@ -6,6 +7,18 @@ static const weft_heavy_class *const classes[] = {
 #include "heavy/heavy.def"
 #undef W_HEAVY
 };
+
+static const int ops[] = {
+#define W_HEAVY(KIND, member, OP) [WEFT_HEAVY_##KIND] = OP,
+#include "heavy/heavy.def"
+#undef W_HEAVY
+};
+
+weft_heavy_kind weft__heavy_of_op(int op) {
+    for (int kind = 0; kind < WEFT_HEAVY_KINDS; kind++)
+        if (ops[kind] == op) return (weft_heavy_kind)kind;
+    return WEFT_HEAVY_NONE;
+}
 
 const weft_heavy_class *weft__heavy_class(const weft_heavy *heavy) { return classes[heavy->kind]; }
 

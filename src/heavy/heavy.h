@@ -72,6 +72,9 @@ typedef struct weft_heavy_class {
 
 const weft_heavy_class *weft__heavy_class(const weft_heavy *heavy);
 
+/* The kind that nodes of an op become, or WEFT_HEAVY_NONE. */
+weft_heavy_kind weft__heavy_of_op(int op);
+
 int weft__heavy_results(const weft_heavy *heavy);
 int weft__heavy_base(const weft_heavy *heavy);
 const weft_kernel *weft__heavy_epilogue(const weft_heavy *heavy);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include "device/gpu/backend/hooks.h"
 #include "graph/graph.h"
+#include "heavy/heavy.h"
 #include "ops/matrix.h"
 
 enum {
@@ -235,13 +236,8 @@ bool ops_joins(const weft_tensor *got) {
     case WEFT_OP_PAD:
     case WEFT_OP_SLICE:
     case WEFT_OP_DETACH:
-    case WEFT_OP_MATMUL:
-    case WEFT_OP_SCATTER_ADD:
-    case WEFT_OP_SCAN:
-    case WEFT_OP_ORDER:
-    case WEFT_OP_UPDATE:
     case WEFT_OP_PACK: return false;
-    default: return !got->leaf;
+    default: return !got->leaf && weft__heavy_of_op(got->op) == WEFT_HEAVY_NONE;
     }
 }
 

@@ -580,11 +580,11 @@ static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     case WEFT_OP_GATHER: WEFT_TRY(build_gather(ir, t, in, &out)); break;
     case WEFT_OP_PACK: WEFT_TRY(build_pack(ir, t, in, &out)); break;
     case WEFT_OP_MATMUL: WEFT_TRY(build_matmul(ir, t, in, &out)); break;
-    case WEFT_OP_SCATTER_ADD:
-    case WEFT_OP_SCAN:
-    case WEFT_OP_ORDER:
-    case WEFT_OP_UPDATE: WEFT_TRY(weft__ir_heavy(ir, t, in, &out)); break;
-    default: WEFT_TRY(build_plain(ir, t, in, &out)); break;
+    default: {
+        const bool heavy = weft__heavy_of_op(t->op) != WEFT_HEAVY_NONE;
+        WEFT_TRY(heavy ? weft__ir_heavy(ir, t, in, &out) : build_plain(ir, t, in, &out));
+        break;
+    }
     }
     return remember(ir, t, out);
 }
