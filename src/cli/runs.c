@@ -79,7 +79,8 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_NOTHING;
     }
     weft_status status = WEFT_OK;
-    for (struct dirent *entry; (entry = readdir(dir));) {
+    int error = 0;
+    for (const struct dirent *entry; (entry = weft__next_entry(dir, &error));) {
         if (entry->d_name[0] == '.') continue;
         char *name = weft__strdup(NULL, entry->d_name);
         if (!name || !weft__grow(NULL, &names, &capacity, count, sizeof *names)) {
@@ -90,6 +91,7 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
         names[count++] = name;
     }
     closedir(dir);
+    if (status == WEFT_OK && error) status = weft__fail_io(NULL, "list", root, error);
     if (count > 0) qsort(names, count, sizeof *names, by_name);
     if (status == WEFT_OK)
         weft__print(stdout, "%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights",

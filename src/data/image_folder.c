@@ -62,7 +62,8 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
     weft_status status = WEFT_OK;
     struct stat what;
     if (!dir) return weft__fail_io(ctx, "open", folder, errno);
-    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));) {
+    int error = 0;
+    for (const struct dirent *e; status == WEFT_OK && (e = weft__next_entry(dir, &error));) {
         if (e->d_name[0] == '.') continue;
         char *path = join(ctx, folder, e->d_name);
         if (path && stat(path, &what) != 0) {
@@ -77,6 +78,7 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
         }
     }
     closedir(dir);
+    if (status == WEFT_OK && error) status = weft__fail_io(ctx, "list", folder, error);
     if (folders->count) qsort(folders->at, folders->count, sizeof *folders->at, by_bytes);
     if (files->count > before) qsort(files->at + before, files->count - before, sizeof *files->at, by_bytes);
     return status;

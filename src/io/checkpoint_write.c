@@ -166,10 +166,10 @@ weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *s
         if (errno != ENOENT) status = weft__fail_io(ctx, "list", path, errno);
         if (fd >= 0) (void)close(fd);
     } else {
-        errno = 0;
-        for (const struct dirent *e; (e = readdir(stream));)
+        int error = 0;
+        for (const struct dirent *e; (e = weft__next_entry(stream, &error));)
             if (weft__checkpoint_step(e->d_name, &step)) insert_step(steps, capacity, (*count)++, step);
-        if (errno) status = weft__fail_io(ctx, "list", path, errno);
+        if (error) status = weft__fail_io(ctx, "list", path, error);
         closedir(stream);
     }
     weft__free(ctx, path);

@@ -36,6 +36,8 @@ extern const weft__io weft__io_system; /* repeats calls that a signal interrupts
 /* ftruncate and opendir, also repeated after a signal. */
 int weft__truncate(int fd, off_t size);
 DIR *weft__opendir(const char *folder);
+/* Returns the next entry of an open folder. NULL: the end, or an error, whose number *error then is. */
+const struct dirent *weft__next_entry(DIR *folder, int *error);
 
 /* Writes all bytes to an open file, in as many calls as needed. `name` appears in the message. */
 weft_status weft__write_all(weft_context *ctx, int fd, const char *name, const void *data, size_t bytes);

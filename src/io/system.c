@@ -89,6 +89,13 @@ DIR *weft__opendir(const char *folder) {
     return dir;
 }
 
+const struct dirent *weft__next_entry(DIR *folder, int *error) {
+    errno = 0;
+    const struct dirent *entry = readdir(folder);
+    *error = entry ? 0 : errno;
+    return entry;
+}
+
 const weft__io weft__io_system = {NULL,        system_open,  system_mkdir,  system_write,
                                   system_sync, system_close, system_rename, system_unlink};
 

@@ -138,6 +138,13 @@ expect 8 'cannot look at new/config.yaml: Input/output error' \
     inject newfstatat:error=EIO -P new/config.yaml "$weft" train mlp.yaml --quiet --run new
 expect 8 'cannot look at flaky/samples: Input/output error' \
     inject newfstatat:error=EIO -P flaky/samples "$weft" resume flaky --set train.steps=14
+expect 8 'cannot list flaky/samples: Input/output error' \
+    inject getdents64:error=EIO -P flaky/samples "$weft" resume flaky --set train.steps=14
+expect 8 'cannot list .: Input/output error' inject getdents64:error=EIO:when=1 "$weft" runs .
+mkdir -p photos/square photos/round
+"$weft" init cnn --data photos --out cnn.yaml >/dev/null
+expect 8 'cannot list .*photos/round: Input/output error' \
+    inject getdents64:error=EIO -P photos/round "$weft" train cnn.yaml --quiet --run never
 expect 8 'cannot open flaky/metrics.jsonl: Input/output error' \
     inject newfstatat:error=EIO -P flaky/metrics.jsonl "$weft" resume flaky --set train.steps=14
 

@@ -76,6 +76,11 @@ close() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && a - b < 1e-5 && b - a 
 check "rows that are no token change nothing" close "$(val run-t)" "$(val wide)"
 expect 0 '' "$weft" export wide --out wide.safetensors
 check "and are not exported" grep -aq '"wte.weight":{"dtype":"F32","shape":\[256,16\]' wide.safetensors
+expect 0 '' train --run other --set data.path=t.bin --set model.norm_eps=0.001 --set model.mlp_width=24 --set train.steps=1 \
+    --set schedule.warmup=0
+expect 0 '' "$weft" export other --out other.safetensors
+check "the configuration has the model's own numbers" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
+    c["layer_norm_epsilon"] == 0.001 and c["n_inner"] == 24))'
 expect 2 'model.vocab: 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
 one_line
 
@@ -83,7 +88,7 @@ one_line
 expect 0 '' "$weft" export run-t --out weights.safetensors
 check "its configuration lies beside it" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
     c["model_type"] == "gpt2" and c["vocab_size"] == 256 and c["n_positions"] == 16 and c["n_embd"] == 16 and
-    c["n_layer"] == 1 and c["n_head"] == 2 and c["tie_word_embeddings"] and c["eos_token_id"] is None))'
+    c["n_layer"] == 1 and c["n_head"] == 2 and c["n_inner"] is None and c["tie_word_embeddings"] and c["eos_token_id"] is None))'
 expect 0 '' "$weft" export run-t --out weights.safetensors # replaced
 mkdir taken
 echo '{"model_type": "bert"}' >taken/config.json

@@ -229,7 +229,8 @@ static weft_status samples(FILE *out, const char *dir) {
     if (!weft__join(folder, sizeof folder, dir, "samples")) return WEFT_OK;
     DIR *listing = weft__opendir(folder);
     if (!listing) return errno == ENOENT ? WEFT_OK : missing(out, weft__fail_io(NULL, "list", folder, errno));
-    for (struct dirent *entry; (errno = 0, entry = readdir(listing));) {
+    int error = 0;
+    for (const struct dirent *entry; (entry = weft__next_entry(listing, &error));) {
         if (strncmp(entry->d_name, "step-", 5) != 0) continue;
         unsigned long long step = strtoull(entry->d_name + 5, NULL, 10);
         size_t at = count < SAMPLES_SHOWN ? count++ : SAMPLES_SHOWN - 1;
@@ -237,7 +238,6 @@ static weft_status samples(FILE *out, const char *dir) {
         for (; at > 0 && steps[at - 1] < step; at--) steps[at] = steps[at - 1];
         steps[at] = step;
     }
-    const int error = errno;
     closedir(listing);
     if (error) WEFT_TRY(missing(out, weft__fail_io(NULL, "list", folder, error)));
     for (size_t i = 0; i < count; i++) {

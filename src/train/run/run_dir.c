@@ -386,14 +386,15 @@ static weft_status cut_samples(const weft__run *run, uint64_t step) {
     if (!weft__join(folder, sizeof folder, run->dir, "samples")) return WEFT_ERR_ARGUMENT;
     DIR *dir = weft__opendir(folder);
     if (!dir) return weft__fail_io(NULL, "open", folder, errno);
-    for (struct dirent *entry; (entry = readdir(dir));) {
+    int error = 0;
+    for (const struct dirent *entry; (entry = weft__next_entry(dir, &error));) {
         uint64_t at = 0;
         bool later = strncmp(entry->d_name, "step-", 5) == 0 &&
                      number_after(entry->d_name, strlen(entry->d_name), "step-", &at) && at > step;
         if (later && weft__join(path, sizeof path, folder, entry->d_name)) unlink(path);
     }
     closedir(dir);
-    return WEFT_OK;
+    return error ? weft__fail_io(NULL, "list", folder, error) : WEFT_OK;
 }
 
 static weft_status cut_events(const weft__run *run, uint64_t step) {
