@@ -15,10 +15,18 @@ static const char *const expressions[WEFT_OP_COUNT] = {
 #include "ops/ops.def"
 };
 
-static const char *const starts[WEFT_OP_COUNT] = {
-#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = #init,
+/* Where a reduction begins: the names of the column `init`. */
+enum { START_0, START_1, START_LOWEST, START_HIGHEST };
+static const uint8_t starts[WEFT_OP_COUNT] = {
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = START_##init,
 #include "ops/ops.def"
 };
+
+/* Rows whose operator overflows: the renderer computes them of signed integers as unsigned ones, which wrap.
+ */
+static const bool overflows[WEFT_OP_COUNT] = {
+    [WEFT_OP_NEG] = true, [WEFT_OP_ADD] = true, [WEFT_OP_SUB] = true,
+    [WEFT_OP_MUL] = true, [WEFT_OP_SUM] = true, [WEFT_OP_PROD] = true};
 
 /* ---- types ---- */
 
@@ -126,14 +134,15 @@ static limits limits_of(weft_dtype dtype) {
 
 void weft__put_start(weft_text *out, int op, weft_dtype dtype) {
     const weft_render_type type = weft__render_type(dtype);
-    const bool lowest = !strcmp(starts[op], "LOWEST"), highest = !strcmp(starts[op], "HIGHEST");
+    const bool lowest = starts[op] == START_LOWEST, highest = starts[op] == START_HIGHEST;
+    const int number = starts[op] == START_1;
     if (weft_dtype_is_float(dtype))
-        weft__put_float(out, lowest ? -HUGE_VAL : highest ? HUGE_VAL : starts[op][0] - '0', type);
+        weft__put_float(out, lowest ? -HUGE_VAL : highest ? HUGE_VAL : number, type);
     else
         weft__put_integer(out,
                           lowest    ? limits_of(dtype).least
                           : highest ? limits_of(dtype).most
-                                    : starts[op][0] - '0',
+                                    : number,
                           type);
 }
 
@@ -143,17 +152,10 @@ static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Signed integers wrap: what an operator makes of them is made of their unsigned twins. */
-static bool needs_twin(const char *expression, weft_render_type type) {
-    if (type != WEFT_RENDER_I32 && type != WEFT_RENDER_I64) return false;
-    return !strcmp(expression, "-a") || !strcmp(expression, "a + b") || !strcmp(expression, "a - b") ||
-           !strcmp(expression, "a * b");
-}
-
 void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
                    const char *c) {
     const char *p = expressions[op];
-    const bool twin = needs_twin(p, type);
+    const bool twin = overflows[op] && (type == WEFT_RENDER_I32 || type == WEFT_RENDER_I64);
     const char *as = type == WEFT_RENDER_I64 ? "as_ulong" : "as_uint", *lanes = vector ? "16" : "";
     if (twin) weft__put(out, "as_%s(", weft__type_name(type, vector));
     while (*p) {
