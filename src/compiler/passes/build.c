@@ -1,5 +1,7 @@
-/* Tensors -> IR. Movement becomes views on edges; equal nodes become one; a composite is taken by the device
- * as a heavy operation or expanded; a reduction of much into little is split into two fixed stages. */
+/* Builds the IR from tensors. Movement ops become views on edges. Equal nodes become one. A composite is
+ * taken by the device as a heavy operation, or expanded. A long reduction to few values is split into two
+ * fixed stages. Must not know: which nodes share a kernel, how kernels run. Read next: layout.c,
+ * heavy/heavy.h, fuse.c. */
 #include <string.h>
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"
@@ -36,8 +38,6 @@ static weft_status remember(weft_ir *ir, const void *key, ir_edge edge) {
     ir->map[at] = (ir_map_entry){key, edge};
     return WEFT_OK;
 }
-
-/* ---- complex numbers are pairs of floats here: a last dimension of 2 more ---- */
 
 typedef struct pairs {
     weft_dtype dtype;
@@ -105,7 +105,7 @@ int weft__ir_unify(weft_ir *ir, int newest) {
     return newest;
 }
 
-/* The node computes t, or a step on the way to it. */
+/* Notes that the node computes t, or a step on the way to t. */
 static void comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
     node->op = (uint8_t)op;
     node->tensor = t;
@@ -154,7 +154,7 @@ static bool move(weft_view *view, const weft_tensor *t) {
         memcpy(first, ((const weft_attr_slice *)t->attr)->start, bytes);
         memcpy(second, ((const weft_attr_slice *)t->attr)->step, bytes);
         return weft__view_slice(view, first, to.shape, second);
-    default: { /* REAL, IMAG: every second element */
+    default: { /* REAL, IMAG: every second element of the pairs */
         const pairs from = pairs_of(t->in[0]);
         int64_t extent[WEFT_MAX_RANK + 1];
         for (int i = 0; i < from.rank; i++) extent[i] = i < t->rank ? t->shape[i] : 1, second[i] = 1;
@@ -164,8 +164,10 @@ static bool move(weft_view *view, const weft_tensor *t) {
     }
 }
 
-/* What a view sees of pairs that have been laid side by side, where it sees but one part of them, is seen of
- * that part. */
+/* A view may see only the real or only the imaginary parts of a PACK of pairs. Then *node and *view become
+ * the value that this part was copied from, and the reader does not need the PACK.
+ *
+ *     view of the pack   r i r i r i   offset 1, stride 2   ->   view of i   offset 0, stride 1 */
 static bool see_part(const weft_ir *ir, int *node, weft_view *view) {
     const ir_node *pack = &ir->nodes[*node];
     weft_map *last = &view->map[view->count - 1];
@@ -189,7 +191,8 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
     const pairs x = pairs_of(t->in[0]);
     weft_view view;
     if (!weft__ir_edge_view(ir, in, x.rank, x.shape, &view) || !move(&view, t)) {
-        int copy = weft__ir_copy(ir, in, x.rank, x.shape); /* the list of maps is full */
+        int copy = weft__ir_copy(ir, in, x.rank, x.shape); /* the list of maps is full: copy the operand
+                                                            * first */
         if (copy < 0) return weft__ir_failed(ir);
         in = (ir_edge){copy, -1};
         weft__view_identity(&view, x.rank, x.shape);
@@ -205,22 +208,24 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
 
 /* ---- reductions ---- */
 
-/* Into how many fixed blocks the reduced extent is cut, 1 for none: depends on the shape alone. Columns and
- * sums of everything of the same length have the same blocks, so that one kernel can fold both. */
+/* Returns the number of blocks into which a reduced extent is split, 1 for none. `rows` counts the results,
+ * `length` is the reduced extent, and `inner` says that the reduced dimension is the last. The number depends
+ * on the shape alone, so it never changes the bits. A column sum and the sum of a whole vector of the same
+ * length have equal blocks, so one kernel can fold both. */
 static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
     int64_t target = 1;
     if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
     if (inner ? rows == 1 && length >= 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
-    if (!inner && rows > 16384) target = 1; /* enough columns for every thread */
+    if (!inner && rows > 16384) target = 1; /* there are enough columns for all threads */
     for (int64_t blocks = target; 2 * blocks >= target && blocks > 1;
-         blocks--) /* an even cut leaves no rest */
+         blocks--) /* prefer equal blocks: they leave no remainder */
         if (length % blocks == 0) return blocks;
     for (int64_t blocks = target + 1; blocks <= 4 * target && target > 1 && length / blocks >= 32; blocks++)
         if (length % blocks == 0) return blocks;
     return target;
 }
 
-/* The single run of reduced dimensions first..last-1, if they are adjacent. */
+/* Finds the run first..last-1 of reduced dimensions. False if there are several runs. */
 static bool one_run(int rank, uint32_t mask, int *first, int *last) {
     *first = 0;
     while (*first < rank && !(mask >> *first & 1u)) ++*first;
@@ -229,7 +234,7 @@ static bool one_run(int rank, uint32_t mask, int *first, int *last) {
     return (mask >> *last) == 0;
 }
 
-/* The tensor is a reduction, or a product of which one is made. `rows`: see imm_i of ir_node. */
+/* Adds a REDUCE node of t, which is a reduction or a matmul that became one. `rows`: see imm_i of ir_node. */
 static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_in, const int64_t *shape_in,
                        int64_t rows, uint32_t mask, int rank, const int64_t *shape) {
     int n = weft__ir_node(ir, IR_REDUCE, (weft_dtype)t->dtype, rank, shape, 1, &in);
@@ -245,7 +250,7 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     return weft__ir_unify(ir, n);
 }
 
-/* Sees elements first..first+length-1 of the middle one of three dimensions. */
+/* Writes the view of elements first..first+length-1 of the middle dimension of three. */
 static bool part_of(const weft_ir *ir, ir_edge in, const int64_t flat[3], int64_t first, int64_t length,
                     weft_view *view) {
     const int64_t start[3] = {0, first, 0}, extent[3] = {flat[0], length, flat[2]}, step[3] = {1, 1, 1};
@@ -260,7 +265,7 @@ static int join_sums(weft_ir *ir, const weft_tensor *t, const int64_t *shape, in
     return weft__ir_unify(ir, n);
 }
 
-/* (rows, after) -> (blocks, block, after), the last block shorter -> sums of blocks -> sum of sums. */
+/* (rows, after) -> (blocks, block, after) -> sums of blocks -> sum of sums. The last block may be shorter. */
 static int fold_rows(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in, int64_t rows,
                      int64_t after, int64_t blocks) {
     const int64_t block = (rows + blocks - 1) / blocks, count = (rows + block - 1) / block;
@@ -270,9 +275,16 @@ static int fold_rows(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir
     return reduce_node(ir, t, (ir_edge){sum, -1}, 2, partial, 0, 1u << 0, t->rank, shape);
 }
 
-/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. What blocks do
- * not hold, less than one element a block, is added up apart, which only a sum may be: guards would cost
- * more. Not so where one pass shall do it with others of those rows. */
+/* Splits a reduction over the middle dimension into two stages:
+ *
+ *     (before, length, after) -> (before, blocks, block, after)   the elements in equal blocks
+ *                             -> (before, blocks, 1, after)       stage 1: the sum of each block
+ *                             -> (before, 1, after)               stage 2: the sum of the sums
+ *
+ * A remainder of fewer than `blocks` elements is summed on its own and added. Only a sum may do this. A
+ * shorter last block would need guards, which cost more. The exception is ir->ragged: then one pass computes
+ * this sum together with others over the same rows, and the last block is shorter (fold_rows). Returns -2 if
+ * a view is too long. */
 static int split_reduction(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in,
                            const int64_t flat[3], int64_t blocks) {
     const int64_t block = flat[1] / blocks, even = blocks * block;
@@ -323,12 +335,11 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
     return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
-/* ---- products of a long matrix and a vector ---- */
+enum { THIN_MOST = 64, THIN_LONG = 8192 }; /* at most so many columns; at least so many rows */
 
-enum { THIN_MOST = 64, THIN_LONG = 8192 }; /* columns; rows */
-
-/* Sees operand `in` of shape (rows, columns), or turned, as (rows, columns) in one map; with `repeat` it is a
- * vector of the rows, or of the columns, and repeated along the others. */
+/* Writes the view of operand `in` over (rows, columns) in one map. With `turned` the operand is transposed.
+ * With repeat 0 or 1 it is a vector that is repeated along the rows (0) or the columns (1). False if one map
+ * cannot express this. */
 static bool thin_view(const weft_ir *ir, ir_edge in, const weft_tensor *x, const int64_t *shape, bool turned,
                       int repeat, weft_view *view) {
     const int64_t vector[2] = {repeat == 0 ? 1 : shape[0], repeat == 1 ? 1 : shape[1]};
@@ -340,15 +351,16 @@ static bool thin_view(const weft_ir *ir, ir_edge in, const weft_tensor *x, const
     return view->count == 1 && !weft__view_guarded(view);
 }
 
-/* X w and X^T r for X of many rows and few columns: the elementwise product over X and its sums, so that one
- * kernel does both, and what lies between them, in one pass over X. -2: another product. */
+/* X w and X^T r, where X has many rows and few columns, become the elementwise product over X and its sums.
+ * So one kernel computes both, and what lies between them, in one pass over X
+ * (docs/design/009-column-reductions.md). Returns -2 for any other matmul. */
 static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     const weft_tensor *a = t->in[0], *b = t->in[1];
     if (!ir->fuse || t->rank != 2 || (a->dtype != WEFT_F32 && a->dtype != WEFT_F64)) return -2;
     const int64_t m = a->shape[0], k = a->shape[1], n = b->shape[1];
-    const bool right = m == 1; /* the vector is a */
+    const bool right = m == 1; /* a is the vector */
     if (m != 1 && n != 1) return -2;
-    const int64_t across = right ? n : m; /* of the matrix: the side that stays */
+    const int64_t across = right ? n : m; /* the dimension of the matrix that is not summed */
     const bool sum_rows = k >= THIN_LONG && across <= THIN_MOST && across > 1;
     const bool sum_columns = across >= THIN_LONG && k <= THIN_MOST && k > 1;
     if (!sum_rows && !sum_columns) return -2;
@@ -388,8 +400,8 @@ static bool is_one(const weft_ir *ir, ir_edge edge) {
     return weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f == 1.0 : node->imm_i == 1;
 }
 
-/* Padded parts of one value side by side are a view of it again: the gradient of slices that share out a
- * tensor. (x + 0 is x but for the sign of a zero.) */
+/* Adjacent padded parts of one value are a view of this value: their sum is the gradient of slices that split
+ * a tensor. (x + 0 is x except for the sign of a zero.) */
 static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     weft_view x, y, joined;
     if (in[0].node != in[1].node || in[0].view < 0 || in[1].view < 0) return false;
@@ -400,7 +412,8 @@ static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_
     return out->view != -2;
 }
 
-/* x * 1 is x, exactly; a cast of what is kept rounded has nothing to do. */
+/* x * 1 is exactly x. A cast with a second input has its result already: that input holds the rounded
+ * values. */
 static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     if (t->op == WEFT_OP_ADD) return join_parts(ir, t, in, out);
     if (t->op == WEFT_OP_CAST && t->n_in == 2) {
@@ -419,9 +432,10 @@ static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_ed
 static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
     uint8_t kind = ir->nodes[in[0].node].kind;
-    if (in[0].view >= 0 && weft__view_is_identity(&ir->views[in[0].view])) in[0].view = -1; /* a prefix */
+    if (in[0].view >= 0 && weft__view_is_identity(&ir->views[in[0].view]))
+        in[0].view = -1; /* sees a prefix */
     if (in[0].view >= 0 || kind == IR_CONST || kind == IR_IOTA ||
-        kind == IR_RANDOM) { /* the table is read by address */
+        kind == IR_RANDOM) { /* a device addresses the table, so it must be in memory */
         int copy = weft__ir_copy(ir, in[0], x->rank, x->shape);
         if (copy < 0) return weft__ir_failed(ir);
         in[0] = (ir_edge){copy, -1};
@@ -434,7 +448,8 @@ static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, 
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
-/* Each part becomes a stored node of its own that lies in the pack; operands come before their users. */
+/* Each part becomes a stored node of its own that lies in the pack. A part that has another place already, or
+ * that occurs twice, is copied. Operands come before their users. */
 static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     for (int i = 0; i < t->n_in; i++) {
         const ir_node *part = &ir->nodes[in[i].node];
@@ -456,7 +471,7 @@ static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir
     return WEFT_OK;
 }
 
-/* Real and imaginary parts side by side: two parts of a pack that lie in steps of 2. */
+/* Interleaves real and imaginary parts: two parts of a pack, each with a stride of 2. */
 static weft_status build_complex(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     for (int i = 0; i < 2; i++) {
         int copy = weft__ir_copy(ir, in[i], t->rank, t->shape);
@@ -517,19 +532,21 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
 
 static weft_status build_graph(weft_ir *ir, const weft_tensor *root);
 
-/* The outputs of a composite: as a heavy operation where the device takes it, else by its expansion. */
+/* Builds all outputs of the composite of t: as a heavy operation if the device takes it, else by its
+ * expansion. *out is the output that t stands for. */
 static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
     const weft_tensor *whole = t->in[0];
     const weft_composite *definition = weft__composite_of(whole);
     int index = (int)((const weft_attr_output *)t->attr)->index;
-    const char *keys = (const char *)whole->shape; /* addresses in the composite stand for its outputs */
+    const char *keys = (const char *)whole->shape; /* addresses inside the composite are the map's keys of
+                                                    * its outputs */
     if (find(ir, keys + index, out)) return WEFT_OK;
     ir_edge in[16], results[16];
     for (int i = 0; i < whole->n_in; i++)
         if (!find(ir, whole->in[i], &in[i]))
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite before its inputs");
     weft_status status = weft__ir_heavy(ir, whole, in, results);
-    if (status == WEFT_ERR_UNSUPPORTED) { /* declined */
+    if (status == WEFT_ERR_UNSUPPORTED) { /* the device declines it */
         weft_tensor *expanded[16];
         uint8_t stage = ir->ctx->stage;
         ir->ctx->stage = whole->stage;
@@ -596,7 +613,7 @@ typedef struct frame {
     int next;
 } frame;
 
-/* The one door of the IR: what could not be recorded does not come in. */
+/* All tensors enter the IR here, so a poisoned tensor fails here with its first cause. */
 static weft_status push(weft_ir *ir, frame **stack, size_t *depth, size_t *capacity, const weft_tensor *t) {
     WEFT_TRY(weft_tensor_status(t));
     if (!weft__grow(ir->ctx, stack, capacity, *depth, sizeof **stack)) return weft__ir_failed(ir);
@@ -625,7 +642,8 @@ static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
     return status;
 }
 
-/* A stored node with exactly these values that nobody else has a claim on; it may well be read by others. */
+/* Returns a stored node that holds exactly the values of t and that no other output or variable has claimed.
+ * Other nodes may read it. If there is none, adds a copy. -1 if memory is gone. */
 static int claim(weft_ir *ir, const weft_tensor *t) {
     ir_edge edge;
     if (!find(ir, t, &edge)) return -1;

@@ -1,14 +1,17 @@
-/* Epilogues of products: a map kernel that reads a product at its own index only, and is no part of anything
- * larger, is computed where the product's elements are made, if the device takes it so. Kernels are whole by
- * then, so no fusion is lost for it: what belongs to a kernel with reductions stays there. Where others read
- * the product too, the epilogue stores it as well. Must not know: what kernels compute. Read next: plan.c,
- * kernel/epilogue.c. */
+/* Epilogues of matmuls (docs/design/013-epilogues.md). A map kernel that reads the result of a matmul only at
+ * its own index, and has no reductions, is computed where the matmul computes the elements, if the device
+ * takes it. Kernels are complete by now, so this loses no fusion: elementwise work that belongs to a kernel
+ * with reductions stays there. If other kernels read the result too, the epilogue also stores it. Must not
+ * know: what kernels compute. Read next: epilogue_sum.c, kernel/epilogue.c.
+ *
+ *     before   c = a b        d = gelu(c + bias)      two units
+ *     after    d = gelu(a b + bias)                   one unit; also stores c if others read it */
 #include <string.h>
 #include "compiler/passes/plan.h"
 
 typedef struct search {
     plan *p;
-    int *readers; /* by node: units that read it, and whoever else wants it in memory */
+    int *readers; /* by node: how many units, outputs, assignments and packs need it in memory */
     bool *seen;   /* by unit */
     int *stack;
 } search;
@@ -30,7 +33,7 @@ static weft_status open_search(search *s) {
     return WEFT_OK;
 }
 
-/* Does unit k need a third one that runs after unit u? */
+/* Does unit k need a third unit that runs after unit u? */
 static bool around(const search *s, int u, int k) {
     const plan *p = s->p;
     int n = 0;
@@ -46,7 +49,7 @@ static bool around(const search *s, int u, int k) {
     return false;
 }
 
-/* Would a variable be copied that the kernel alone updates in place? */
+/* Would the merged unit have to copy a variable that kernel k alone updates in place? */
 static bool keeps_from_updating(const plan *p, int u, int k) {
     const weft_ir *ir = p->ir;
     for (size_t s = 0; s < ir->n_sinks; s++)
@@ -63,7 +66,7 @@ static int load_of(const weft_kernel *kernel, int arg) {
     return load;
 }
 
-/* A kernel that also stores a value where it reads argument `arg`; false when memory is gone. */
+/* Writes a kernel that also stores `value` where it reads argument `arg`. False if memory is gone. */
 static bool storing(weft_arena *keep, const weft_kernel *kernel, int arg, int value, weft_kernel *to) {
     const size_t n_code = (size_t)kernel->n_code, n_args = (size_t)kernel->n_args;
     const int load = load_of(kernel, arg);
@@ -80,8 +83,8 @@ static bool storing(weft_arena *keep, const weft_kernel *kernel, int arg, int va
     return true;
 }
 
-/* The kernel of unit k as an epilogue: it stores the product as well where others read it, or what they make
- * of it, *sum. */
+/* Writes the kernel of unit k as an epilogue. If others read the result of the matmul, it stores this result
+ * as well. If all of them read the same sum of it, it stores the sum instead (*sum, else -1). */
 static bool as_epilogue(const search *s, weft_arena *keep, int k, int arg, weft_kernel *to, int *sum) {
     const plan_unit *last = &s->p->units[k];
     const int readers = s->readers[last->args[arg]];
@@ -92,7 +95,7 @@ static bool as_epilogue(const search *s, weft_arena *keep, int k, int arg, weft_
     return storing(keep, last->kernel, arg, *sum < 0 ? load_of(last->kernel, arg) : *sum, to);
 }
 
-/* Can unit k be the epilogue of the product that makes its argument? */
+/* Can unit k be the epilogue of the matmul that computes its argument? */
 static bool fits(const search *s, int k, int arg) {
     const plan *p = s->p;
     const weft_ir *ir = p->ir;
@@ -109,10 +112,10 @@ static bool fits(const search *s, int k, int arg) {
     heavy.as.matmul.epilogue = &kernel;
     heavy.as.matmul.product = arg;
     return ir->device->ops->takes(ir->device, &heavy) && !keeps_from_updating(p, product->unit, k) &&
-           !around(s, product->unit, k); /* a search: last */
+           !around(s, product->unit, k); /* a search, so it comes last */
 }
 
-/* Unit k becomes part of the unit that makes its argument. */
+/* Merges unit k into the unit that computes its argument. */
 static weft_status merge(search *s, int k, int arg) {
     plan *p = s->p;
     weft_ir *ir = p->ir;
@@ -163,7 +166,7 @@ weft_status weft__plan_epilogues(plan *p) {
     WEFT_TRY(open_search(&s));
     for (int k = 0; k < p->n_units; k++) {
         const plan_unit *u = &p->units[k];
-        int best = -1; /* of several products the one that is made last */
+        int best = -1; /* of several matmuls, the one recorded last */
         for (int a = 0; u->kernel && u->heavy < 0 && a < u->kernel->n_args; a++)
             if (fits(&s, k, a) &&
                 (best < 0 || p->ir->nodes[u->args[a]].serial > p->ir->nodes[u->args[best]].serial))

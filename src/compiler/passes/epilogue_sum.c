@@ -1,19 +1,19 @@
-/* A product whose readers all add the same vector to it first, one number a column: y = x w + b, which the
- * activation reads, and its slope in the backward pass. Where the first of them becomes the product's
- * epilogue, the sum is stored in place of the product and the others load it: as much to move, less to
- * compute, and what a library calls the auxiliary output of its epilogue. Must not know: what kernels compute
- * besides. Read next: epilogue.c. */
+/* A matmul whose readers all first add the same vector to its result, one number for each column. An example
+ * is y = x w + b: the activation reads y, and so does its derivative in the backward pass. If the first
+ * reader becomes the epilogue of the matmul, it stores the sum instead of the result, and the others load the
+ * sum. This moves as much memory and computes less. Libraries call such a result the auxiliary output of an
+ * epilogue. Must not know: what else kernels compute. Read next: epilogue.c. */
 #include <string.h>
 
 #include "compiler/passes/plan.h"
 
-/* In a kernel: the load of the product, its sum with the vector, the load of that; the dtype that the vector
- * is cast to, or -1. */
+/* Instructions of a kernel: the load of the matmul's result, its sum with the vector, and the load of the
+ * vector. `cast` is the dtype to which the vector is cast, or -1. */
 typedef struct sum_in {
     int load, add, vector, cast;
 } sum_in;
 
-/* The only load of an argument, -1. */
+/* Returns the only load of an argument, -1: there is none, or other instructions use the argument. */
 static int only_load(const weft_kernel *k, int arg) {
     int load = -1;
     for (int i = 0; i < k->n_code; i++) {
@@ -24,7 +24,7 @@ static int only_load(const weft_kernel *k, int arg) {
     return load;
 }
 
-/* The only one that uses a value, -1. */
+/* Returns the only instruction that uses a value, -1: there is none, or several. */
 static int only_user(const weft_kernel *k, int value) {
     int user = -1;
     for (int i = 0; i < k->n_code; i++) {
@@ -36,11 +36,11 @@ static int only_user(const weft_kernel *k, int value) {
     return user;
 }
 
-/* Whether `vector` is loaded from the column, of n, that `load` is at. */
+/* Does instruction `vector` load the element of the column at which `load` is? The matrix has n columns. */
 static bool is_of_column(const weft_kernel *k, int load, int vector, int64_t n) {
     const weft_view *at = &k->views[k->code[load].view], *of = &k->views[k->code[vector].view];
     const weft_map *x = &at->map[0], *y = &of->map[0];
-    int64_t last = x->offset % n; /* largest column that is met before a new row begins */
+    int64_t last = x->offset % n; /* the largest column before a new row begins */
     if (at->count != 1 || of->count != 1 || x->guarded || y->guarded || x->rank != y->rank) return false;
     if (x->offset < 0 || y->offset != last) return false;
     for (int d = 0; d < x->rank; d++) {
@@ -93,12 +93,10 @@ int weft__plan_shared_sum(const plan *p, int k, int arg, int readers) {
             return -1;
         found++;
     }
-    return found == readers ? own.add : -1; /* else somebody wants the product itself */
+    return found == readers ? own.add : -1; /* else some reader needs the result itself */
 }
 
-/* ---- loading it ---- */
-
-/* The kernel without what nobody uses, its arguments too. */
+/* Removes the instructions and arguments of the kernel that nothing uses. */
 static void tidy(plan_unit *u, weft_instr *code, int *number) {
     weft_kernel *k = u->kernel;
     int n = 0, n_args = 0;

@@ -1,18 +1,25 @@
-/* Fusion: which nodes one kernel computes, and which values are stored. Greedy, in topological order: a node
- * joins the newest cluster of its operands whose index space fits and with which no cycle arises. A cluster
- * is a map (one index space) or a row cluster (reductions over some dimensions of it, with elementwise work
- * before, between and after). Then each value that another cluster reads is either stored or, when cheap,
- * recomputed there. */
+/* Fusion: which nodes one kernel computes, and which values are stored (docs/design/008-greedy-fusion.md).
+ * Fusion is greedy, in topological order. A node joins the newest cluster among those of its operands if
+ * their index spaces fit and no cycle arises. A cluster is a map (one index space) or a row cluster
+ * (reductions over some dimensions, with elementwise work before, between and after). Then each value that
+ * another cluster reads is stored or, if it is cheap, recomputed there. Must not know: how a kernel is
+ * lowered, what devices do with it. Read next: space.c, order.c, lower.c.
+ *
+ *     1 mark_live         which nodes the outputs and assignments need
+ *     2 weft__ir_parts    concatenations part by part; weft__ir_sums, weft__ir_base_scatters
+ *     3 assign_clusters   node -> cluster; then row values and siblings are merged
+ *     4 choose_stored     which values get memory */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/passes/ir.h"
 #include "kernel/rows.h"
 
-/* Passes compare the members of a kernel with one another, here and in devices: without a limit, compiling a
- * large graph would take time by the square of its nodes. No network of layers comes near this one. */
+/* Passes and devices compare the members of a kernel with one another. Without a limit, compile time would
+ * grow with the square of the number of nodes. No network of layers comes near this limit. */
 enum { CLUSTER_MOST = 1024 };
 
-/* Limits of recomputing a value in another kernel instead of storing it. */
+/* Limits up to which a value is recomputed in another kernel instead of stored. SINGLE: the value has one
+ * reader. SHARED: it has several. */
 enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12, SINGLE_NODES = 256 };
 
 /* ---- liveness ---- */
@@ -24,17 +31,18 @@ static void mark_live(weft_ir *ir) {
     }
     for (size_t i = 0; i < ir->n_outputs; i++) ir->nodes[ir->output_nodes[i]].live = true;
     for (size_t i = 0; i < ir->n_sinks; i++) ir->nodes[ir->sinks[i].node].live = true;
-    for (size_t i = ir->n_nodes; i-- > 0;) { /* operands come first */
+    for (size_t i = ir->n_nodes; i-- > 0;) { /* users before operands */
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
             ir->nodes[node->in[k].node].live = true;
             ir->nodes[node->in[k].node].users++;
         }
     }
-    for (size_t i = 0; i < ir->n_nodes; i++) /* a heavy operation writes all its results, read or not */
+    for (size_t i = 0; i < ir->n_nodes; i++) /* a heavy operation writes all its results, even those that
+                                              * nothing reads */
         if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live)
             ir->nodes[i].live = true;
-    for (size_t i = 0; i < ir->n_nodes; i++) { /* a block that nobody reads has no place for its parts */
+    for (size_t i = 0; i < ir->n_nodes; i++) { /* a part of a dead pack is stored on its own */
         const int pack = ir->nodes[i].pack;
         if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack = -1;
     }
@@ -74,7 +82,7 @@ static bool add_member(weft_ir *ir, int c, int n) {
     return true;
 }
 
-/* Would n in cluster c read something that has to run after c? */
+/* If the node joined cluster c, would c read a value that is computed after c? */
 static bool makes_cycle(weft_ir *ir, int c, const ir_node *node) {
     for (int k = 0; k < node->n_in; k++) {
         int other = ir->nodes[node->in[k].node].cluster;
@@ -83,9 +91,8 @@ static bool makes_cycle(weft_ir *ir, int c, const ir_node *node) {
     return false;
 }
 
-/* ---- what is not to be computed at once ---- */
-
-/* A value that is recomputed would be there from the forward pass on, and chunks all together. */
+/* Must a node stay out of the cluster? A recomputed value that shares a kernel with the forward pass would
+ * stay in memory from the forward pass on. Chunks that share a kernel would all be in memory at once. */
 static bool apart(bool again, bool early, uint32_t chunk, const ir_cluster *other) {
     return (again && other->early) || (early && other->again) ||
            (chunk && other->chunk && chunk != other->chunk);
@@ -93,7 +100,9 @@ static bool apart(bool again, bool early, uint32_t chunk, const ir_cluster *othe
 
 /* ---- do index spaces fit ---- */
 
-/* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
+/* Does the edge broadcast a row value over the reduced dimensions of the cluster's space?
+ *
+ *     row value (rows)  ->  (rows | columns) with strides (1, 0) */
 static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
     weft_view view;
     if (edge.view < 0 || !weft__space_view(ir, cluster, edge, cluster->shape, &view) || view.count != 1 ||
@@ -108,9 +117,9 @@ static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge e
     return true;
 }
 
-/* Can the elementwise node read operand `edge`, a member of the cluster, by the index that computes it? The
- * reduction of a whole vector (a gradient's norm) ends its kernel: what reads it then runs in parallel, and
- * updates variables in place. */
+/* Can the elementwise node read operand `edge`, a member of the cluster, at the index at which the cluster
+ * computes it? A reduction of a whole vector, such as the norm of a gradient, must end its kernel. Its
+ * readers then run in parallel in the next kernel, and can update variables in place. */
 static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node, ir_edge edge) {
     const ir_node *member = &ir->nodes[edge.node];
     if (member->kind == IR_REDUCE && weft__space_folds(cluster, member)) return false;
@@ -119,8 +128,8 @@ static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_
            member->numel == cluster->rows && repeats_rows(ir, cluster, edge);
 }
 
-/* Would a view of a member become a longer list over the space? An index is then divided for every element,
- * which costs more than to store the values and read them again. */
+/* Would the view of a member become a longer list of maps over the space? The kernel would then divide the
+ * index for each element. This costs more than storing the values and reading them again. */
 static bool lengthens(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
     for (int i = 0; i < cluster->n_members; i++) {
         const ir_node *node = &ir->nodes[cluster->members[i]];
@@ -135,7 +144,7 @@ static bool lengthens(const weft_ir *ir, const ir_cluster *cluster, const ir_clu
     return false;
 }
 
-/* Do the views of all members suit the space, if it is one of blocks? */
+/* Do the views of all members suit the space, if it is a space of blocks? */
 static bool all_suit(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
     for (int i = 0; space->folds && i < cluster->n_members; i++)
         if (!weft__space_suits(ir, space, &ir->nodes[cluster->members[i]])) return false;
@@ -169,7 +178,7 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     return true;
 }
 
-/* Gives the cluster a space in which its reductions have their places. */
+/* Gives the cluster an index space, and decides for each of its reductions whether it folds. */
 static void set_space(weft_ir *ir, ir_cluster *cluster, const ir_cluster *space) {
     cluster->row = space->row;
     cluster->rank = space->rank;
@@ -184,7 +193,7 @@ static void set_space(weft_ir *ir, ir_cluster *cluster, const ir_cluster *space)
     }
 }
 
-/* Before the reduction becomes a member. */
+/* Gives the cluster a space that includes the reduction. Call it before the reduction becomes a member. */
 static void become_row(weft_ir *ir, ir_cluster *cluster, ir_node *reduce) {
     ir_cluster own, joint;
     weft__space_of(reduce, &own);
@@ -204,7 +213,7 @@ static void become_map(ir_cluster *cluster, const ir_node *node) {
 
 /* ---- joining clusters ---- */
 
-/* Their joint space, if there is one. */
+/* Do the two clusters have a joint space? Then writes it. */
 static bool same_space(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b, ir_cluster *joint) {
     if (a->heavy >= 0 || b->heavy >= 0 || a->full == 0 || b->full == 0) return false;
     if (apart(a->again, a->early, a->chunk, b)) return false;
@@ -214,7 +223,7 @@ static bool same_space(const weft_ir *ir, const ir_cluster *a, const ir_cluster 
     return map->full == row->full || (row->row && map->full == row->rows);
 }
 
-/* Do the members of a read those of b only at the index that computes them, in the space of `row`? */
+/* Do the members of a read members of b only at the index at which b computes them, in the space of `row`? */
 static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_cluster *row) {
     for (int i = 0; i < a->n_members; i++) {
         const ir_node *node = &ir->nodes[a->members[i]];
@@ -240,14 +249,14 @@ static bool mergeable(weft_ir *ir, int a, int b) {
            all_suit(ir, y, &joint) && !weft__order_between(ir, a, b) && !weft__order_between(ir, b, a);
 }
 
-/* Moves all of cluster `from` into `to`. */
+/* Moves all members of cluster `from` into `to`. False if memory is gone. */
 static bool merge_clusters(weft_ir *ir, int to, int from) {
     ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from], joint;
     same_space(ir, x, y, &joint);
     int n = x->n_members + y->n_members,
         *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
     if (!members) return false;
-    for (int i = 0, j = 0, k = 0; k < n; k++) { /* both are in topological order */
+    for (int i = 0, j = 0, k = 0; k < n; k++) { /* both lists are in topological order */
         bool left = j == y->n_members || (i < x->n_members && x->members[i] < y->members[j]);
         members[k] = left ? x->members[i++] : y->members[j++];
         ir->nodes[members[k]].cluster = to;
@@ -263,8 +272,8 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     return weft__order_merge(ir, to, from);
 }
 
-/* A node joins the operands' clusters: those that fit with its own become one, so that all updates of an
- * optimizer, say, are one kernel. */
+/* Merges the clusters of node n's operands with its own where they fit. So, for example, all updates of an
+ * optimizer become one kernel. False if memory is gone. */
 static bool merge_operands(weft_ir *ir, int n) {
     const ir_node *node = &ir->nodes[n];
     for (int k = 0; k < node->n_in; k++) {
@@ -275,7 +284,8 @@ static bool merge_operands(weft_ir *ir, int n) {
     return true;
 }
 
-/* What is computed once a row and read by a row kernel only at that row becomes part of it. */
+/* Merges a map over the rows into the row kernel that reads it, if the kernel reads it only at its own row.
+ * False if memory is gone. */
 static bool absorb_rows(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) {
         const ir_node *node = &ir->nodes[i];
@@ -289,13 +299,15 @@ static bool absorb_rows(weft_ir *ir) {
     return true;
 }
 
-/* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel.
- */
+/* Siblings are row clusters that do not need each other. They become one kernel if they reduce the same rows
+ * and read the same value, or if they are small and have the same form. */
 enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
-/* In a large graph a kernel looks no further than so many others of its size. */
+/* Each cluster is compared with at most so many others of its size, so large graphs compile in linear
+ * time. */
 enum { SIBLINGS_MOST = 1024 };
 
-/* What a kernel of both would have for arguments, at most: OpenCL promises 1,024 bytes for all. */
+/* Upper bound of the number of arguments that the members need. OpenCL promises 1,024 bytes for all arguments
+ * of a kernel. */
 static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
     int count = 0;
     for (int i = 0; i < c->n_members; i++) {
@@ -321,7 +333,7 @@ static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster
     return false;
 }
 
-/* By cluster with reductions the next one over as many elements, -1: none. NULL: memory is gone. */
+/* Returns a list by cluster: the next row cluster with as many elements, -1: none. NULL if memory is gone. */
 static int *chain_siblings(weft_ir *ir) {
     const size_t most = (size_t)ir->n_clusters + 1;
     ir_keyed *list = weft__arena_alloc(&ir->arena, most * sizeof *list);
@@ -338,7 +350,8 @@ static int *chain_siblings(weft_ir *ir) {
     return next;
 }
 
-/* Parts of a block that are made of the same values; real and imaginary ones are mostly. */
+/* Merges the kernels of parts of a block that read the same values. Real and imaginary parts mostly do. False
+ * if memory is gone. */
 static bool merge_parts(weft_ir *ir, const ir_node *pack) {
     for (int i = 0; i < pack->n_in && pack->imm_i != IR_PACK_IN_TURN; i++)
         for (int j = 0; j < i; j++) {
@@ -397,14 +410,15 @@ static bool divides_integers(const ir_node *node) {
            !weft_dtype_is_float((weft_dtype)node->dtype);
 }
 
-/* Values that depend on nothing but constants and counters may float: they have no kernel of their own, but
- * are computed wherever they are used. */
+/* A value that depends only on constants and counters may float: it has no kernel of its own, and each kernel
+ * that uses it computes it. */
 typedef struct floating {
-    int *sizes;      /* nodes behind each value that floats */
-    int64_t *widest; /* elements of the largest value that would compute it anew */
+    int *sizes;      /* number of nodes that each floating value needs */
+    int64_t *widest; /* elements of the largest value whose kernel would recompute it */
 } floating;
 
-/* The largest reader of a value computes it anew, or what reads that, where the reader floats as well. */
+/* Finds `widest`. A value is recomputed for each element of its largest reader. If this reader floats as
+ * well, its own largest reader counts. False if memory is gone. */
 static bool find_widest(weft_ir *ir, floating *f) {
     const size_t n = ir->n_nodes;
     bool *free_of_leaves = weft__arena_alloc(&ir->arena, n + 1);
@@ -427,8 +441,8 @@ static bool find_widest(weft_ir *ir, floating *f) {
     return true;
 }
 
-/* Unless it is much: many nodes, or an expensive function that is repeated, as the sines of positions would
- * be in each head. */
+/* May node n float? Not if it needs many nodes, or if an expensive function would be repeated. For example,
+ * the sines of positions would be computed again in each head. */
 static bool floats(const weft_ir *ir, int n, const floating *f) {
     const ir_node *node = &ir->nodes[n];
     int *sizes = f->sizes;
@@ -472,9 +486,10 @@ static weft_status assign_clusters(weft_ir *ir) {
 
 typedef struct cone {
     int ops, loads;
-    int nodes;    /* casts as well, which are no ops: SINGLE_NODES ends a chain of them */
-    double bytes; /* of those loads */
-    bool divides; /* integers: where a guard fails the divisor is 0, and recomputing it there a fault */
+    int nodes;    /* ops and casts; SINGLE_NODES limits chains of casts */
+    double bytes; /* of the loads */
+    bool divides; /* divides integers: where a guard fails the divisor is 0, so recomputing behind a guard
+                   * would fault */
 } cone;
 
 static void store(weft_ir *ir, int n) {
@@ -482,7 +497,8 @@ static void store(weft_ir *ir, int n) {
     node->stored = true;
 }
 
-/* Reductions that a recomputed value reads must be stored. done: of these values they are already. */
+/* Stores the reductions that the recomputed value n needs, directly or through other recomputed values.
+ * `done` marks values that were visited before. */
 static void store_reductions(weft_ir *ir, int n, bool *done, int *stack) {
     int depth = 0;
     for (stack[depth++] = n; depth > 0;) {
@@ -527,11 +543,12 @@ static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
     return sum;
 }
 
-/* Two kernels beside its own that read a value, or what is computed from it element by element and not
- * stored; -1. */
+/* Up to two other kernels that read a value, or that read what its own kernel computes elementwise from it
+ * without storing. -1: none. */
 typedef struct readers {
     int kernel[2];
-    bool passed_on; /* what alone reads it, in its own kernel, is as small and would be stored in its place */
+    bool passed_on; /* only one node of its own kernel reads it, is not larger, and would be stored in its
+                     * place */
 } readers;
 
 static void add_reader(readers *r, int kernel) {
@@ -546,7 +563,7 @@ static readers *find_readers(weft_ir *ir) {
     readers *all = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *all);
     if (!all) return NULL;
     for (size_t i = 0; i < ir->n_nodes; i++) all[i] = (readers){.kernel = {-1, -1}};
-    for (size_t i = ir->n_nodes; i-- > 0;) { /* users come later */
+    for (size_t i = ir->n_nodes; i-- > 0;) { /* users before operands */
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
             const int from = node->in[k].node;
@@ -565,17 +582,19 @@ static readers *find_readers(weft_ir *ir) {
     return all;
 }
 
-/* Would two kernels read more to compute the value anew than they and its own would move for it? One would
- * read as much, but what it would have stored in place of a value of 16 bits is f32. */
+/* Should the value be stored to save memory traffic? Two kernels that recompute it may read more than storing
+ * and loading would move. One kernel reads as much, but a value of 16 bits is then replaced by stored f32
+ * values, which are larger. */
 static bool saves_traffic(const weft_ir *ir, const ir_node *node, cone cost, readers by) {
     const double size = (double)weft_dtype_size((weft_dtype)node->dtype), bytes = size * (double)node->numel;
-    if (by.passed_on || cost.ops == 0) return false; /* a conversion alone would be a kernel of its own */
+    if (by.passed_on || cost.ops == 0) return false; /* a conversion alone would become a kernel of its own */
     if (by.kernel[1] >= 0) return 2 * cost.bytes > 3 * bytes;
     return by.kernel[0] >= 0 && size == 2 && node->cluster >= 0 && ir->clusters[node->cluster].row &&
            cost.loads >= SHARED_LOADS && cost.bytes >= 2 * bytes;
 }
 
-/* Does some edge outside its cluster read the value in a way that must store it? */
+/* Must the value be stored for readers outside its cluster? `widest` is the size of the largest such
+ * reader. */
 static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_t widest, bool crosses) {
     if (!crosses) return false;
     if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy || cost.divides) return true;
@@ -586,8 +605,8 @@ static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_
            cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
 }
 
-/* What recomputation begins with is stored, not what it could be computed of in turn, which is more; and so
- * is what one chunk hands to the next, which would keep all that it is made of. */
+/* Stores the value at which recomputation begins. Its own inputs are larger together. Also stores a value
+ * that one chunk hands to the next: otherwise all its inputs would stay in memory. */
 static void keep(weft_ir *ir, int n) {
     const ir_node *node = &ir->nodes[n];
     if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) store(ir, n);
@@ -636,7 +655,8 @@ weft_status weft__ir_fuse(weft_ir *ir) {
     if (ir->fuse) WEFT_TRY(weft__ir_sums(ir, &taken));
     if (taken) mark_live(ir);
     WEFT_TRY(weft__ir_base_scatters(ir));
-    for (size_t i = 0; i < ir->n_nodes; i++) { /* known before clusters form, so that nothing of it floats */
+    for (size_t i = 0; i < ir->n_nodes; i++) { /* marked before clusters form, so that none of these values
+                                                * floats */
         ir_node *node = &ir->nodes[i];
         if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)
             ir->nodes[node->in[0].node].stored = true;

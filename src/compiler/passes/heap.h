@@ -1,17 +1,18 @@
-/* A heap of ranked numbers in an array of the caller's, the lowest on top. */
+/* A binary heap of ranked numbers (base/ranked.h) in an array of the caller, the lowest number on top. Must
+ * not know: what is ranked. Read next: order.c. */
 #ifndef WEFT_COMPILER_PASSES_HEAP_H
 #define WEFT_COMPILER_PASSES_HEAP_H
 
 #include "base/ranked.h"
 
-/* Onto `count` numbers; there is room for one more. */
+/* Adds a number to a heap of `count` numbers. The array must have room for one more. */
 static inline void weft__heap_push(int64_t *heap, int count, int64_t number) {
     int at = count;
     for (; at > 0 && number < heap[(at - 1) / 2]; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
     heap[at] = number;
 }
 
-/* The lowest of `count` numbers, of which one less is left. */
+/* Removes and returns the lowest of `count` numbers. The caller lowers its count. */
 static inline int64_t weft__heap_pop(int64_t *heap, int count) {
     const int64_t lowest = heap[0], last = heap[count - 1];
     int at = 0;

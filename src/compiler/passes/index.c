@@ -1,4 +1,5 @@
-/* Growing an index: see index.h. */
+/* Adds entries to a hash index with linear probing. Must not know: what the entries are. Read next:
+ * index.h. */
 #include "compiler/passes/index.h"
 
 static void put(ir_index_slot *slots, size_t capacity, ir_index_slot slot) {

@@ -1,4 +1,5 @@
-/* Nodes, views and edges of the IR: what every pass makes them with. */
+/* Nodes, views and edges of the IR, which every pass makes. Must not know: what ops mean, kernels. Read next:
+ * build.c. */
 #include <string.h>
 #include "compiler/passes/ir.h"
 
@@ -39,14 +40,14 @@ static int64_t numel_of(const weft_map *map) {
     return n;
 }
 
-/* Does it run over all elements of the node, and not just the first of them? */
+/* Does the view see all elements of the node, and not only a prefix? */
 static bool covers(const weft_ir *ir, int n, const weft_view *view) {
     return numel_of(&view->map[0]) == ir->nodes[n].numel;
 }
 
 int weft__ir_view(weft_ir *ir, int n, const weft_view *view) {
     if (weft__view_is_identity(view) && covers(ir, n, view)) return -1;
-    if (ir->nodes[n].kind == IR_CONST && !weft__view_guarded(view)) return -1; /* alike from everywhere */
+    if (ir->nodes[n].kind == IR_CONST && !weft__view_guarded(view)) return -1; /* all elements are equal */
     weft_hash h;
     weft__hash_init(&h);
     weft__view_hash(&h, view);
@@ -72,13 +73,14 @@ bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t
 int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
     weft_view view;
     if (weft__ir_edge_view(ir, edge, rank, shape, &view) && view.count == 2 && edge.view >= 0) {
-        const weft_map whole = view.map[1]; /* another shape of a moved tensor: its own shape does as well */
+        const weft_map whole = view.map[1]; /* A permuted view that was then reshaped: copying it in its own
+                                             * shape gives the same elements. */
         view.count = 1;
         if (weft__view_is_identity(&view) && whole.rank <= WEFT_MAX_RANK &&
             numel_of(&whole) == numel_of(&view.map[0])) {
             view.map[0] = whole;
             if (ir_is_compute(&ir->nodes[edge.node]))
-                ir->nodes[edge.node].stored = true; /* in its own order */
+                ir->nodes[edge.node].stored = true; /* the copy reads it in its own order */
             edge.view = weft__ir_view(ir, edge.node, &view);
             if (edge.view == -2) return -1;
             rank = whole.rank;

@@ -1,16 +1,26 @@
-/* The compiler's own form of a graph: movement is gone, each operand is an edge (node, view). The passes:
- *   ir.c     nodes and views, what the passes share
- *   index.c  finds entries of arrays by a hash
- *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
- *   layout.c in which order of dimensions values are stored
- *   parts.c  concatenations and gradients of slices, stored part by part
- *   sums.c   column sums that a product's device computes with it
- *   space.c  index spaces of kernels: which fit together
- *   order.c  which kernels run before which, while clusters form
- *   fuse.c   which nodes share a kernel, which values are stored
- *   lower.c  a fused cluster -> a kernel
- *   plan.c   order, lifetimes, one arena, commands
- * All memory of a compilation lies in one arena and goes with it. */
+/* The compiler's own form of a graph (IR). Movement ops do not occur in it: each operand is an edge, that is
+ * a node and a view of it. All memory of a compilation comes from one arena and is freed with it. Must not
+ * know: layers, files. Read next: ir.c, build.c.
+ *
+ * The passes, in the order in which they run:
+ *
+ *     tensors
+ *        |  build.c      tensors -> IR: views on edges, composites taken or expanded, long reductions split
+ *        |  heavy/       heavy tensors -> HEAVY nodes whose operands a device can address
+ *        |  layout.c     the order of dimensions in which values are stored
+ *        |  parts.c      concatenations and gradients of slices, stored part by part
+ *        |  sums.c       column sums that a matmul computes as a second result
+ *        |  fuse.c       which nodes share a kernel, which values are stored
+ *        |    space.c      index spaces of kernels: which ones fit together
+ *        |    order.c      which kernels run before which, while clusters form
+ *        |  plan.c       order, phases, slots, commands
+ *        |    lower.c         a fused cluster -> a kernel
+ *        |    epilogue.c      kernels that become part of a matmul
+ *        |    plan_memory.c   lifetimes, one arena
+ *        v
+ *     weft_program
+ *
+ * All passes share ir.c (nodes and views) and index.c (finds entries of arrays by a hash). */
 #ifndef WEFT_COMPILER_PASSES_IR_H
 #define WEFT_COMPILER_PASSES_IR_H
 
@@ -24,48 +34,53 @@ typedef enum ir_kind {
     IR_CONST,
     IR_IOTA,
     IR_RANDOM,    /* in: key */
-    IR_CALC,      /* row of the op table */
-    IR_CAST,      /* conversion; of the same dtype: a copy */
-    IR_REDUCE,    /* over axes of `shape_in`; extents of 1 stay */
+    IR_CALC,      /* a row of the op table */
+    IR_CAST,      /* a conversion; to the same dtype: a copy */
+    IR_REDUCE,    /* over `axes` of `shape_in`; `shape` keeps them as 1 or drops them */
     IR_GATHER,    /* in: table (identity view), index */
-    IR_HEAVY,     /* one heavy operation; its results are HEAVY_OUT */
-    IR_HEAVY_OUT, /* in: heavy; of a product: 0 the product, 1 sums */
-    IR_PACK       /* parts in one block, from `offsets` on; imm: how they lie there */
+    IR_HEAVY,     /* a heavy operation; its results are HEAVY_OUT nodes */
+    IR_HEAVY_OUT, /* in: the HEAVY node. imm_i is the index of the result. Of a matmul: 0 the matrix, 1 the
+                   * row sums */
+    IR_PACK       /* in: parts that share one block, each from its `offsets` on; imm_i: how they lie there */
 } ir_kind;
 
-/* How the parts of a PACK lie: one after the other, or side by side, each as its `lies` says; pairs are the
- * real and imaginary parts of complex numbers. */
+/* How the parts of a PACK lie in its block: one after the other, or apart. Apart means that each part has a
+ * view `lies`. Pairs are the real and imaginary parts of complex numbers.
+ *
+ *     IN_TURN   a a a a b b b      PAIRS   r i r i r i      APART   a a a b b
+ *                                                                   a a a b b */
 enum { IR_PACK_IN_TURN, IR_PACK_APART, IR_PACK_PAIRS };
 
-/* Operand: element i of the consumer's index space is element view(i) of node. view -1: row-major identity,
- * or all of a constant, whatever its shape. */
+/* An operand: element i of the consumer's index space is element view(i) of `node`. view -1 is the row-major
+ * identity. For a constant, view -1 fits any shape. */
 typedef struct ir_edge {
     int node, view;
 } ir_edge;
 
-/* Where a stored value lies. */
+/* Where a stored value lies in memory. */
 typedef struct ir_place {
-    int slot;       /* of the program; 0 is the arena, -1 not placed yet */
+    int slot;       /* slot of the program; 0: the arena, -1: not placed yet */
     int64_t offset; /* bytes */
 } ir_place;
 
 typedef struct ir_node {
     uint8_t kind, op, dtype;
-    bool stored;  /* has memory of its own, or lies in a pack */
-    bool claimed; /* that memory is an output's or a variable's */
+    bool stored;  /* has memory: its own, or a place in a pack */
+    bool claimed; /* its memory belongs to an output or a variable */
     bool live;
-    bool again;     /* recomputed for the backward pass: not the node it equals */
-    bool early;     /* of the forward pass: never in one kernel with what is recomputed */
-    uint32_t chunk; /* never in one kernel with what is of another one; 0: of none */
-    bool fold;      /* a REDUCE that adds up the rows of a block of its cluster's space */
-    bool copy;      /* a CAST that only moves data: must stay a node of its own */
+    bool again;     /* recomputed for the backward pass; never unified with the original */
+    bool early;     /* of the forward pass; never in one kernel with recomputed nodes */
+    uint32_t chunk; /* its chunk; nodes of two chunks never share a kernel; 0: no chunk */
+    bool fold;      /* a REDUCE over the rows of a block of its cluster's space */
+    bool copy;      /* a CAST that only moves data; must stay a node of its own */
     int rank, n_in;
-    int users;   /* edges that read it */
-    int cluster; /* fused kernel it belongs to; -1: none, recomputed where used */
-    int pack;    /* PACK that it lies in, -1 */
-    int lies;    /* how: view from its index to an element of the block from its offset on; -1: in one run */
-    int sink;    /* index of the assignment that it is the value of, -1 */
-    int unit;    /* scheduled unit that makes it, -1 */
+    int users;      /* number of edges that read it */
+    int cluster;    /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
+    int pack;       /* the PACK that it lies in, -1: none */
+    int lies;       /* its place in the pack: view from its index to an element of the block, counted from its
+                     * offset on; -1: contiguous */
+    int sink;       /* the assignment (ir_sink) whose value it is, -1: none */
+    int unit;       /* the scheduled unit that computes it, -1: none */
     uint32_t axes;  /* REDUCE: mask over shape_in */
     int rank_in;    /* REDUCE: the operand's index space */
     int64_t *shape; /* rank extents */
@@ -73,56 +88,63 @@ typedef struct ir_node {
     int64_t numel;
     ir_edge *in;
     double imm_f;
-    int64_t imm_i;    /* CONST value, HEAVY_OUT index, GATHER axis, PACK part offset, HEAVY axis; REDUCE: how
-                       * many rows there are where the last of the blocks in shape_in is shorter, else 0 */
-    int64_t *offsets; /* PACK: elements; HEAVY_OUT that holds several results: likewise */
-    int n_results;    /* HEAVY_OUT: results imm_i.. lie in it */
-    const weft_tensor *tensor; /* LEAF: what it is bound to; else where it comes from */
+    int64_t imm_i;    /* CONST: value; HEAVY_OUT: index of the result; GATHER: axis; PACK: IR_PACK_...;
+                       * REDUCE: the number of rows if the last block in shape_in is shorter than the others,
+                       * else 0 */
+    int64_t *offsets; /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
+    int n_results;    /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
+    const weft_tensor *tensor; /* LEAF: the tensor that is bound to it; else the tensor that it computes */
     const char *path;
-    uint64_t serial; /* of the tensor: units run in the order in which they were recorded */
+    uint64_t serial; /* serial number of the tensor; units run in the order of these numbers */
     weft_heavy *heavy;
     ir_place place;
 } ir_node;
 
-/* variable <- value */
+/* An assignment: variable <- value. */
 typedef struct ir_sink {
     weft_tensor *variable;
     weft_tensor *value;
-    int node;      /* stored node that holds the value */
-    bool in_place; /* the node is computed straight into the variable */
+    int node;      /* the stored node that holds the value */
+    bool in_place; /* the node writes its result into the variable's memory */
 } ir_sink;
 
-/* A number to be sorted by a key of its own: weft__by_key, for qsort, which takes equal keys by number. */
+/* A number and the key by which it is sorted. weft__by_key is a comparison for qsort; equal keys are sorted
+ * by number. */
 typedef struct ir_keyed {
     uint64_t key;
     int number;
 } ir_keyed;
 int weft__by_key(const void *x, const void *y);
 
-/* Numbers of clusters. */
+/* A list of cluster numbers. */
 typedef struct ir_links {
     int *at, count, capacity;
 } ir_links;
 
-/* A set of nodes computed by one kernel. */
+/* The nodes that one kernel computes. Its index space has all dimensions that its members need. Three forms:
+ *
+ *     map   (d0, d1, ...)          no reductions; every member has one value for each index
+ *     row   (d0, d1 | d2)          d2 is reduced (`axes`); members have full or row values
+ *     fold  (block, row | column)  the rows of a block are summed as well (`folds`) */
 typedef struct ir_cluster {
-    bool row; /* has reductions */
+    bool row; /* row or fold: has reductions */
     bool gone;
     bool again, early; /* some member is */
-    uint32_t chunk;    /* of the members that are of one */
-    int rank;          /* of its full index space */
+    uint32_t chunk;    /* chunk of its members, 0: none is of a chunk */
+    int rank;          /* rank of its full index space */
     int64_t shape[WEFT_VIEW_RANK];
-    uint32_t axes;      /* reduced dimensions of it */
-    uint32_t folds;     /* rows of a block: then it is (block, row, column), and columns are reduced, or
-                         * (block, row); the last block is shorter where shape[0] * shape[1] > rows */
-    int64_t full, rows; /* elements of the full space, and of the space without the reduced dimensions */
+    uint32_t axes;      /* mask of the reduced dimensions */
+    uint32_t folds;     /* mask of the dimension that counts the rows of a block, 0: none. Then the space is
+                         * (block, row, column) with reduced columns, or (block, row). The last block is
+                         * shorter if shape[0] * shape[1] > rows */
+    int64_t full, rows; /* elements of the full space; of it without the reduced dimensions */
     int *members, n_members, capacity;
-    ir_links earlier, later; /* clusters that must run before and after it: order.c */
-    int place;               /* in an order that they allow */
-    int into;                /* the cluster that it was merged into, itself */
-    int mark;                /* stamp of the last search that met it */
-    int ahead;               /* stamp of the last search ahead that met it */
-    int heavy;               /* the HEAVY node, -1 for a kernel */
+    ir_links earlier, later; /* clusters that must run before and after it; see order.c */
+    int place;               /* its place in a topological order */
+    int into;                /* the cluster that it was merged into, or itself */
+    int mark;                /* stamp of the last search that visited it */
+    int ahead;               /* the same for the search of weft__order_reaches */
+    int heavy;               /* the HEAVY or PACK node; -1: the cluster is a kernel */
 } ir_cluster;
 
 typedef struct ir_map_entry {
@@ -134,16 +156,16 @@ typedef struct weft_ir {
     weft_context *ctx;
     weft_device *device;
     weft_arena arena;
-    bool fuse;      /* false: every node is a kernel of its own */
-    int64_t ragged; /* sums of so many rows are folds, the last block shorter; 0: none are */
+    bool fuse;      /* false: each node is a kernel of its own */
+    int64_t ragged; /* a sum over this many rows becomes a fold with a shorter last block; 0: no sum does */
     ir_node *nodes;
     size_t n_nodes, node_capacity;
     weft_view *views;
     size_t n_views, view_capacity;
     ir_index view_index;
-    ir_map_entry *map; /* tensor -> edge */
+    ir_map_entry *map; /* hash table: tensor -> edge */
     size_t map_count, map_capacity;
-    int *cse; /* hash table of node numbers */
+    int *cse; /* hash table of node numbers, for weft__ir_unify */
     size_t cse_count, cse_capacity;
     weft_tensor *const *outputs;
     int *output_nodes;
@@ -152,92 +174,104 @@ typedef struct weft_ir {
     size_t n_sinks;
     ir_cluster *clusters;
     int n_clusters, cluster_capacity;
-    int *order_found, order_stamp; /* of searches in order.c */
+    int *order_found, order_stamp; /* scratch memory of order.c */
     int64_t *order_places;
-    int ahead_of, ahead_stamp, ahead_count, ahead_met; /* the search ahead of order.c; ahead_of is -1: none */
+    int ahead_of, ahead_stamp, ahead_count, ahead_met; /* the search of weft__order_reaches; ahead_of -1:
+                                                        * none is open */
     int64_t *ahead_places;
 } weft_ir;
 
 /* ---- ir.c ---- */
-/* A new node; in may be NULL and filled in later. -1 when memory is gone. */
+/* Adds a node and returns its number, or -1 if memory is gone. `in` may be NULL; the caller then fills in the
+ * operands later. */
 int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,
                   const ir_edge *in);
-/* Number of a view of node n, -1 for the identity over all of it, -2 when memory is gone. */
+/* Returns the number of a view of node n: -1 for the identity over the whole node, -2 if memory is gone.
+ * Equal views share a number. */
 int weft__ir_view(weft_ir *ir, int n, const weft_view *view);
-/* The view of an edge over an index space of that shape (as many elements as the edge's own). */
+/* Writes the view of an edge over an index space of this shape, which has as many elements as the edge's own.
+ * False if the list of maps would be too long. */
 bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, weft_view *out);
-/* A node that holds the values that edge sees over `shape`, row-major. */
+/* Adds a node that stores the values that the edge sees over `shape`, row-major. -1 if memory is gone. */
 int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape);
-weft_status weft__ir_failed(weft_ir *ir); /* out of memory */
+weft_status weft__ir_failed(weft_ir *ir);
 
-weft_status weft__ir_sort(weft_ir *ir); /* operands come before their users again */
+weft_status weft__ir_sort(weft_ir *ir); /* Renumbers the nodes so that operands come before their users. */
 
 /* ---- build.c ---- */
-/* The earlier node equal to the newest one, which is then dropped; or the newest. */
+/* Returns an earlier node that equals the newest one, and drops the newest; or returns the newest. -1 if
+ * memory is gone, or if `newest` is negative. */
 int weft__ir_unify(weft_ir *ir, int newest);
 weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
                            size_t n_sinks);
 
 /* ---- layout.c ---- */
-/* Where the largest operand is stored in another order of dimensions than the shape's: turns all operands
- * into that order, with stored[i] = shape[order[i]]. Else false. */
+/* If the largest operand is stored in another order of dimensions than `shape`: permutes the edges of all
+ * operands into that order, sets stored[i] = shape[order[i]] and returns true. Else returns false. */
 bool weft__ir_in_order(weft_ir *ir, int rank, const int64_t *shape, int n_in, ir_edge *in, int *order,
                        int64_t *stored);
-/* Node n, stored in that order, seen over the shape. View -2: memory is gone. */
+/* The edge that shows node n, stored in that order, in the order of the shape. Its view is -2 if memory is
+ * gone. */
 ir_edge weft__ir_shown(weft_ir *ir, int n, int rank, const int64_t *stored, const int *order);
 
-/* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
-/* Sums of a scatter-add and another value become scatter-adds to that base. Users are counted. */
+/* Turns the sum of a scatter-add and another value into a scatter-add onto that value, its base. Needs the
+ * counts of users. */
 weft_status weft__ir_base_scatters(weft_ir *ir);
 
 /* ---- parts.c ---- */
-/* Stored values that are assembled from parts become blocks of them. Users are counted before; where *taken,
- * they have to be counted again. */
+/* Turns stored values that are assembled from parts into PACKs of these parts. Needs the counts of users. If
+ * it sets *taken, the counts are out of date. */
 weft_status weft__ir_parts(weft_ir *ir, bool *taken);
 
 /* ---- sums.c ---- */
-/* Column sums of what a product reads as its left operand become a result of the product, where the device
- * takes that. Users are counted; *taken: anew. */
+/* Turns the column sums of a matmul's left operand into a second result of the matmul, if the device takes
+ * that. Needs the counts of users. If it sets *taken, the counts are out of date. */
 weft_status weft__ir_sums(weft_ir *ir, bool *taken);
 
 /* ---- space.c ---- */
-/* The space of a cluster that holds just this reduction. */
+/* Writes the index space of a cluster that holds only this reduction. */
 void weft__space_of(const ir_node *reduce, ir_cluster *out);
-/* The space in which the members of two clusters with reductions can be together, in a copy of x; y may also
- * be one reduction over row values of x. */
+/* Can two clusters with reductions share an index space? Writes a copy of x with that space. y may also be
+ * one reduction over row values of x. */
 bool weft__space_join(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, ir_cluster *out);
-/* Does the reduction add up the rows of blocks, in a cluster of that space? */
+/* Does the reduction sum the rows of blocks, in a cluster of that space? */
 bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce);
-/* The view of an edge over the cluster's space, whose shape that is (reduced extents may be 1). */
+/* Writes the view of an edge over the cluster's space. `shape` is the shape of the space; reduced extents may
+ * be 1. False if the list of maps would be too long. */
 bool weft__space_view(const weft_ir *ir, const ir_cluster *space, ir_edge edge, const int64_t *shape,
                       weft_view *out);
-/* Can the node's views be cut into a space of blocks without becoming longer lists? */
+/* Can the views of the node's operands be taken over a space of blocks without becoming longer lists of
+ * maps? */
 bool weft__space_suits(const weft_ir *ir, const ir_cluster *space, const ir_node *node);
 
 /* ---- order.c ---- */
-/* Before the first of `most` clusters. False when memory is gone, here and below. */
+/* Call it before the first of at most `most` clusters. This and the functions below return false if memory is
+ * gone. */
 bool weft__order_open(weft_ir *ir, int most);
-/* The newest cluster comes last. */
+/* Puts the newest cluster last in the order. */
 void weft__order_new(weft_ir *ir, int c);
-/* Cluster c runs after `first`. It must not precede it. */
+/* Records that cluster c runs after `first`. c must not precede `first`. */
 bool weft__order_after(weft_ir *ir, int c, int first);
-/* Does b need a, directly or not? In large graphs also where that is too far to say. */
+/* Does b need a, directly or indirectly? Also true if the search gives up, as it may in large graphs. */
 bool weft__order_precedes(weft_ir *ir, int a, int b);
-/* The same, for one a and many b in turn: each search goes on where the last one ended. */
+/* The same for one a and many b in turn: each search continues where the last one ended. */
 bool weft__order_reaches(weft_ir *ir, int a, int b);
-/* Is there a third cluster that needs a and that b needs? Likewise. */
+/* Is there a third cluster that needs a and that b needs? Also true if the search gives up. */
 bool weft__order_between(weft_ir *ir, int a, int b);
-/* All of cluster `from` is now in `to`. Nothing may be between the two. */
+/* Records that cluster `from` was merged into `to`. No third cluster may be between the two. */
 bool weft__order_merge(weft_ir *ir, int to, int from);
 
 /* ---- fuse.c ---- */
 weft_status weft__ir_fuse(weft_ir *ir);
 
 /* ---- lower.c ---- */
-/* The kernel of cluster c, in memory of `keep`. Its arguments are nodes: arg_nodes[i], a stored node or a
- * leaf. When a chain of views cannot be composed, *failed_node (-1 otherwise) is the value that must be
- * stored instead; when *failed_user is not -1, a copy of what that node reads of it. */
+/* Makes the kernel of cluster c, in memory of `keep`. arg_nodes[i] is the node of argument i: a stored node
+ * or a leaf.
+ *
+ * A chain of views may be too long to compose. Then there is no kernel: *failed_node is the value that must
+ * be stored instead. If *failed_user is not -1, a copy of what this user reads of the value is needed
+ * instead. Without a failure both are -1. */
 weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes,
                            int *failed_node, int *failed_user);
 
@@ -245,7 +279,7 @@ static inline bool ir_is_compute(const ir_node *node) {
     return node->kind == IR_CALC || node->kind == IR_CAST || node->kind == IR_REDUCE ||
            node->kind == IR_GATHER;
 }
-/* Has no operands that need memory: recomputed anywhere. */
+/* Has no operands that need memory, so each kernel can compute it again. */
 static inline bool ir_is_source(const ir_node *node) {
     return node->kind == IR_CONST || node->kind == IR_IOTA || node->kind == IR_RANDOM;
 }

@@ -1,14 +1,15 @@
-/* The order of dimensions in which values are stored. A convolution stores images with their channels last,
- * but shows them as (N, C, H, W). Attention stores heads as (B, T, H, D), but shows them as (B, H, T, D).
- * Kernels that compute from such a value element by element, or sum it, run over it in memory order and store
- * their result in the same order; so do the kernels that read that result. Must not know: kernels. Read next:
- * build.c.
- */
+/* The order of dimensions in which values are stored (docs/design/011-memory-order-of-images.md). A
+ * convolution stores images with their channels last, but shows them as (N, C, H, W). Attention stores heads
+ * as (B, T, H, D), but shows them as (B, H, T, D). Kernels that compute elementwise from such a value, or sum
+ * it, run over it in memory order and store their result in the same order. Kernels that read this result do
+ * the same. Must not know: kernels. Read next: build.c.
+ *
+ *     shown (N, C, H, W)  --permute by order (0, 2, 3, 1)-->  stored (N, H, W, C) */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/passes/ir.h"
 
-/* How many elements an operand touches over a shape. */
+/* Number of elements that an operand touches over a shape. Dimensions of stride 0 repeat elements. */
 static int64_t touched(const weft_map *map) {
     int64_t n = 1;
     for (int d = 0; d < map->rank; d++)
@@ -16,8 +17,8 @@ static int64_t touched(const weft_map *map) {
     return n;
 }
 
-/* Dimension 1 lies innermost, the others around it, and among them some that follow it. (The numbers of
- * tokens beside their logits, repeated along the last dimension, have none.) */
+/* Is dimension 1 the innermost in memory, with other dimensions around it, of which at least one follows it
+ * in the shape? (An index of tokens that is repeated along the logits has no dimension that follows.) */
 static bool channels_last(const weft_map *map, int *order) {
     bool follows = false;
     if (map->rank < 3 || map->stride[1] != 1 || map->extent[1] < 2) return false;
@@ -31,8 +32,8 @@ static bool channels_last(const weft_map *map, int *order) {
     return follows;
 }
 
-/* Sorts all dimensions but the last by their strides; false where they are sorted already. The last dimension
- * stays, so that a copy to the shown order, where one is needed, still moves whole runs. */
+/* Sorts all dimensions but the last by their strides. False if they are sorted already. The last dimension
+ * stays, so a copy to the shown order still moves whole runs. */
 static bool by_strides(const weft_map *map, int *order) {
     const int last = map->rank - 1;
     bool moved = false;
@@ -53,7 +54,7 @@ static bool by_strides(const weft_map *map, int *order) {
     return moved;
 }
 
-/* The order in which the largest operand is stored; false where that is the order of the shape. */
+/* Finds the order in which the largest operand is stored. False if that is the order of the shape. */
 static bool order_of(const weft_ir *ir, int rank, const int64_t *shape, int n_in, const ir_edge *in,
                      int *order) {
     int64_t most = 0;

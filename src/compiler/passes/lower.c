@@ -1,7 +1,13 @@
-/* A fused cluster -> a kernel. Values are emitted on demand from the stored members backwards; each is
- * remembered by (node, access), so that what two members share is computed once. An access says at which
- * index of the node the kernel's index reads it: the cluster's own full or row index, or any view. A chain of
- * ops may be as long as memory allows, so what is being emitted lies on a stack of our own, not on C's. */
+/* Lowers a fused cluster to a kernel. It starts at the stored members and emits the values that they need.
+ * Each value is remembered by (node, access), so members share what both need. An access says at which index
+ * of the node the kernel reads it: at the cluster's own full or row index, or through a view. A chain of ops
+ * can be as long as memory allows, so pending values lie on a stack of our own, not on C's. Must not know:
+ * devices. Read next: kernel/kernel.h.
+ *
+ *     index of the kernel        (parallel dimensions | reduction dimensions)
+ *     ACCESS_FULL                one value for each index
+ *     ACCESS_ROW                 one value for each parallel index
+ *     ACCESS_VIEW                the index goes through a view first, such as a slice or a pad */
 #include <stdio.h>
 #include <string.h>
 #include "compiler/passes/index.h"
@@ -11,7 +17,7 @@ typedef enum access_kind { ACCESS_FULL, ACCESS_ROW, ACCESS_VIEW } access_kind;
 
 typedef struct access {
     access_kind kind;
-    int view; /* index into the kernel's views; of ACCESS_VIEW */
+    int view; /* ACCESS_VIEW: index into the kernel's views */
 } access;
 
 typedef struct memo_entry {
@@ -19,7 +25,7 @@ typedef struct memo_entry {
     access at;
 } memo_entry;
 
-/* A value being emitted: some of its operands have one already. */
+/* A value that is being emitted. Its first n_in operands have their values in `in`. */
 typedef struct frame {
     int node, view;
     access at;
@@ -36,19 +42,19 @@ typedef struct lowering {
     int *arg_nodes;
     memo_entry *memo;
     frame *frames;
-    ir_index views, args, viewed, memos; /* of kernel.views, arg_nodes, kernel.code and memo */
+    ir_index views, args, viewed, memos; /* indices over kernel.views, arg_nodes, kernel.code and memo */
     int order[WEFT_VIEW_RANK];           /* kernel dimension -> dimension of the cluster's space */
     int64_t row_shape[WEFT_VIEW_RANK];   /* parallel extents */
-    int full_view, row_view;             /* of the identity at both levels */
-    int column_view, block_view;         /* of the identity of what is folded; -1 */
-    int failed_node;                     /* its view does not compose: it must be stored */
-    int failed_user; /* or what this node, whose shape the cluster cuts up, sees of it; -1 */
+    int full_view, row_view;             /* the identity over the full space, and over the rows */
+    int column_view, block_view;         /* the identity over (block, column), and over blocks */
+    int failed_node;                     /* the value must be stored, because its view does not compose; -1 */
+    int failed_user;                     /* or a copy of what this node reads of that value is needed; -1 */
 } lowering;
 
 enum {
     OUT_OF_MEMORY = -1,
     TOO_MANY_MAPS = -2,
-    PENDING = -3 /* what it needs lies on the stack and comes first */
+    PENDING = -3 /* what the value needs is on the stack and is emitted first */
 };
 
 /* ---- the kernel's parts ---- */
@@ -68,7 +74,7 @@ static int add_view(lowering *l, const weft_view *view) {
     return l->kernel.n_views++;
 }
 
-/* Elements from the node's first one on that it touches where it is stored. */
+/* Number of elements between the first and the last one that the node touches in memory, both included. */
 static int64_t reach_of(const weft_ir *ir, const ir_node *node) {
     if (node->lies < 0 || !node->numel) return node->numel;
     const weft_map *lies = &ir->views[node->lies].map[0];
@@ -114,7 +120,7 @@ static weft_instr instr_of(weft_instr_kind kind, weft_dtype dtype) {
         .kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .a = -1, .b = -1, .c = -1, .arg = -1, .view = -1};
 }
 
-/* A value of a view is FULL when the view moves, or is cut off, along a reduction dimension. */
+/* A value read through a view is FULL if the view moves, or has a guard, along a reduction dimension. */
 static uint8_t level_of(const lowering *l, int view) {
     const weft_map *map = &l->kernel.views[view].map[0];
     for (int d = l->kernel.n_parallel; d < map->rank; d++)
@@ -125,13 +131,13 @@ static uint8_t level_of(const lowering *l, int view) {
 
 /* ---- views in the kernel's index space ---- */
 
-/* An edge over the cluster's full space, its dimensions reordered: parallel first. */
+/* Writes the view of an edge over the cluster's full space, with the parallel dimensions first. */
 static bool full_view(const lowering *l, ir_edge edge, weft_view *out) {
     return weft__space_view(l->ir, l->cluster, edge, l->cluster->shape, out) &&
            weft__view_permute(out, l->order);
 }
 
-/* An edge over the rows, repeated along the reduction dimensions. */
+/* Writes the view of an edge over the rows, repeated along the reduction dimensions. */
 static bool row_view(const lowering *l, ir_edge edge, weft_view *out) {
     int p = l->kernel.n_parallel, r = l->kernel.n_reduce;
     int64_t ones[WEFT_VIEW_RANK];
@@ -156,7 +162,7 @@ static int view_at(lowering *l, ir_edge edge, const ir_node *user, access at) {
 
 static uint64_t memo_hash(int n, access at) { return weft__index_hash(n, (int)at.kind, at.view, 0); }
 
-/* The value that was remembered, -1: none. */
+/* Returns the remembered value, -1: none. */
 static int recall(const lowering *l, int n, access at) {
     const uint64_t hash = memo_hash(n, at);
     size_t probe = 0;
@@ -175,7 +181,7 @@ static int remember(lowering *l, int n, access at, int value) {
     return value;
 }
 
-/* The value is emitted before all else that is on the stack. */
+/* Puts a value on the stack. It is emitted before everything below it. */
 static int push(lowering *l, frame f) {
     if (!weft__grow(l->ir->ctx, &l->frames, &l->frame_capacity, l->depth, sizeof f)) return OUT_OF_MEMORY;
     l->frames[l->depth++] = f;
@@ -189,7 +195,7 @@ static int emit_const(lowering *l, const ir_node *node, double f, int64_t i) {
     return add_instr(l, &instr);
 }
 
-/* Loads, indices and masks: one of each, however many members need it. */
+/* Emits a load, an index or a mask, or returns the one that exists: all members share it. */
 static int emit_viewed(lowering *l, weft_instr_kind kind, weft_dtype dtype, int view, int arg) {
     const uint64_t hash = weft__index_hash((int)kind, view, arg, (int)dtype);
     size_t probe = 0;
@@ -216,7 +222,8 @@ static bool in_memory(const lowering *l, const ir_node *node) {
     return node->kind == IR_LEAF || (node->stored && node->cluster != l->c);
 }
 
-/* The value of node n; PENDING where it has to be emitted first. */
+/* Returns the value of node n, or PENDING if it must be emitted first. A REDUCE fails if it is read through a
+ * view, by another cluster or as a fold: then it must be stored. */
 static int value_of(lowering *l, int n, access at, int view) {
     const ir_node *node = &l->ir->nodes[n];
     const int known = recall(l, n, at);
@@ -242,17 +249,17 @@ static int value_of(lowering *l, int n, access at, int view) {
     }
 }
 
-/* Does no index get through the view's guards? */
+/* Do the guards of the view reject every index? */
 static bool lets_nothing_through(const weft_view *view) {
     for (int d = 0; d < view->map[0].rank; d++)
-        if (view->map[0].extent[d] == 0) return false; /* there is no index at all */
+        if (view->map[0].extent[d] == 0) return false; /* there is no index to reject */
     for (int i = 0; i < view->count; i++)
         for (int d = 0; d < view->map[i].rank; d++)
             if (view->map[i].lo[d] >= view->map[i].hi[d]) return true;
     return false;
 }
 
-/* Value of node n as a view sees it: 0 where a guard fails. */
+/* Returns the value of node n as a view sees it: 0 where a guard fails. */
 static int emit_seen(lowering *l, int n, int view) {
     const ir_node *node = &l->ir->nodes[n];
     if (lets_nothing_through(&l->kernel.views[view])) return emit_const(l, node, 0, 0);
@@ -277,19 +284,19 @@ static int emit_seen(lowering *l, int n, int view) {
     return add_instr(l, &choose);
 }
 
-/* Value of the operand that node `user`, itself read at `at`, sees through the edge. */
+/* Returns the value of the operand that node `user` sees through the edge. `user` itself is read at `at`. */
 static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access at) {
     const ir_node *node = &l->ir->nodes[edge.node];
     const ir_cluster *cluster = l->cluster;
-    if (!in_memory(l, node) && at.kind != ACCESS_VIEW) { /* may go on at the cluster's own index */
+    if (!in_memory(l, node) && at.kind != ACCESS_VIEW) { /* the operand may be at the cluster's own index */
         if (edge.view < 0)
             return value_of(l, edge.node, at, at.kind == ACCESS_FULL ? l->full_view : l->row_view);
         if (node->cluster == l->c && node->numel == cluster->rows && cluster->row)
             return value_of(l, edge.node, (access){ACCESS_ROW, 0}, l->row_view);
     }
     int view = view_at(l, edge, user, at);
-    if (view ==
-        TOO_MANY_MAPS) { /* what is read through a view must be stored, so that the chain ends there */
+    if (view == TOO_MANY_MAPS) { /* A node that is read through a view must be stored: this ends the chain of
+                                  * views. */
         int reader = (int)(user - l->ir->nodes);
         l->failed_node = at.kind == ACCESS_VIEW ? reader : edge.node;
         l->failed_user = at.kind == ACCESS_VIEW ? -1 : reader;
@@ -297,7 +304,7 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
     return view < 0 ? view : emit_seen(l, edge.node, view);
 }
 
-/* Of the frame on top of the stack, whose operands may come to lie above it. */
+/* Emits the frame on top of the stack. Its operands may be pushed above it, so it is found by its index. */
 static int emit_calc(lowering *l, const ir_node *node) {
     const size_t f = l->depth - 1;
     const access at = l->frames[f].at;
@@ -319,7 +326,7 @@ static int emit_calc(lowering *l, const ir_node *node) {
     return add_instr(l, &instr);
 }
 
-/* A row value for each reduction index. */
+/* Broadcasts a row value over the reduction dimensions. */
 static int lift(lowering *l, int value) {
     weft_instr instr = instr_of(WEFT_INSTR_CAST, (weft_dtype)l->kernel.code[value].dtype);
     instr.a = value;
@@ -329,7 +336,7 @@ static int lift(lowering *l, int value) {
 
 static int emit_reduce(lowering *l, const ir_node *node) {
     int a = emit_operand(l, node, node->in[0], (access){ACCESS_FULL, 0});
-    if (a >= 0 && l->kernel.code[a].level == WEFT_LEVEL_ROW) a = lift(l, a); /* is still summed along it */
+    if (a >= 0 && l->kernel.code[a].level == WEFT_LEVEL_ROW) a = lift(l, a); /* summed for each index */
     if (a < 0) return a;
     weft_instr instr = instr_of(WEFT_INSTR_REDUCE, (weft_dtype)node->dtype);
     instr.op = node->op;
@@ -337,7 +344,8 @@ static int emit_reduce(lowering *l, const ir_node *node) {
     return add_instr(l, &instr);
 }
 
-/* The rows of a block added up; what is constant along the row is so for each column of it. */
+/* Sums the rows of a block. A value that is constant along the row is broadcast first if the sum has
+ * columns. */
 static int emit_fold(lowering *l, const ir_node *node) {
     const bool column = l->kernel.n_reduce && l->ir->nodes[node->in[0].node].numel == l->cluster->full;
     int a = emit_operand(l, node, node->in[0], (access){column ? ACCESS_FULL : ACCESS_ROW, 0});
@@ -350,7 +358,7 @@ static int emit_fold(lowering *l, const ir_node *node) {
     return add_instr(l, &instr);
 }
 
-/* Maps the node's own shape onto its table or its index: a stride for each dimension. */
+/* Adds the view of a gather's table or index: a stride for each dimension of the node's shape. */
 static int strided_view(lowering *l, const ir_node *node, access at, const int64_t *stride,
                         const weft_view *inner) {
     weft_view view, all;
@@ -376,7 +384,8 @@ static int strided_view(lowering *l, const ir_node *node, access at, const int64
     return add_view(l, &all);
 }
 
-/* y (A, I, B) = x (A, n, B) at index (I). */
+/* y (A, I, B) = x (A, n, B) at index (I). The view of the table has stride 0 over I: the instruction adds the
+ * index times the stride of n. */
 static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
     const weft_tensor *index_tensor = node->tensor->in[1];
     int axis = (int)node->imm_i, index_rank = index_tensor->rank;
@@ -421,7 +430,7 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
     return add_instr(l, &instr);
 }
 
-/* Emits what is on top of the stack, or puts there what it needs. */
+/* Emits the value on top of the stack, or pushes an operand and returns PENDING. */
 static int emit_top(lowering *l) {
     const frame f = l->frames[l->depth - 1];
     const ir_node *node = &l->ir->nodes[f.node];
@@ -432,7 +441,7 @@ static int emit_top(lowering *l) {
     return remember(l, f.node, f.at, value);
 }
 
-/* The value of a stored node and of all that it needs. */
+/* Emits a stored node and everything that it needs, and returns its value. */
 static int emit(lowering *l, int n, access at, int view) {
     const bool fold = l->ir->nodes[n].fold;
     int value = fold ? push(l, (frame){.node = n, .fold = true}) : value_of(l, n, at, view);
@@ -443,9 +452,7 @@ static int emit(lowering *l, int n, access at, int view) {
     return value;
 }
 
-/* ---- stores, name, tidy form ---- */
-
-/* Where the node is stored, over the rows or the full space. */
+/* Returns the view of the place where the node is stored, over the rows or the full space. */
 static int place_view(lowering *l, int n, bool full) {
     const ir_edge place = {n, l->ir->nodes[n].lies};
     weft_view view;
@@ -495,7 +502,7 @@ static const char *kernel_name(lowering *l) {
     return weft__intern(l->ir->ctx, shown ? text : "copy");
 }
 
-/* Dimension d + 1 continues dimension d in every view. */
+/* Does dimension d + 1 continue dimension d in all views? Then the two are one dimension. */
 static bool mergeable(const weft_kernel *kernel, int d) {
     for (int v = 0; v < kernel->n_views; v++) {
         const weft_map *map = &kernel->views[v].map[0];
@@ -533,8 +540,8 @@ static void merge(weft_kernel *kernel, int d) {
         kernel->n_reduce--;
 }
 
-/* Merges dimensions where all views allow, so that devices see few and long ones; never across what tells
- * parallel, folded and reduced ones apart. */
+/* Merges dimensions where all views allow it, so devices see few long dimensions. Parallel, folded and
+ * reduced dimensions stay apart. */
 static void collapse(weft_kernel *kernel) {
     for (int d = 0; d + 1 < kernel->n_parallel + kernel->n_reduce;) {
         const bool apart = d + 1 == kernel->n_parallel || d + 1 == kernel->n_parallel - kernel->n_fold;
@@ -578,7 +585,7 @@ static bool open_space(lowering *l) {
     return fine;
 }
 
-/* Stores go last: a kernel that updates a variable in place has then read all it needs. */
+/* Moves all stores to the end. A kernel that updates a variable in place has then read all that it needs. */
 static bool stores_last(lowering *l) {
     weft_kernel *k = &l->kernel;
     weft_instr *code = weft__arena_alloc(&l->ir->arena, (size_t)(k->n_code + 1) * sizeof *code);
@@ -599,7 +606,7 @@ static bool stores_last(lowering *l) {
     return true;
 }
 
-/* Moves the kernel into memory that lives with the program, without views that nothing uses. */
+/* Removes unused views, and moves the kernel into memory that lives as long as the program. */
 static weft_status finish(lowering *l, weft_arena *keep, weft_kernel **out) {
     weft_kernel *kernel = weft__arena_alloc(keep, sizeof *kernel);
     weft_kernel *k = &l->kernel;

@@ -1,17 +1,17 @@
-/* Which clusters run before which, while clusters grow and merge. They have places in an order in which each
- * comes after all that it needs; a new edge or a merge moves only what lies between its ends (Pearce and
- * Kelly 2006, "A dynamic topological sort algorithm for directed acyclic graphs"), and a search looks no
- * further. Must not know: why clusters should join. Read next: fuse.c. */
+/* Keeps clusters in a topological order while they grow and merge. Each cluster has a place after all
+ * clusters that it needs. A new edge or a merge moves only clusters between its two ends (Pearce and Kelly
+ * 2006, "A dynamic topological sort algorithm for directed acyclic graphs"), and a search looks no further
+ * than these. Must not know: why clusters should join. Read next: fuse.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/passes/heap.h"
 #include "compiler/passes/ir.h"
 
-/* A search that has met so many clusters gives up, and takes the one to run before the other: then they do
- * not join. So a large graph compiles in time linear in its nodes. */
+/* A search that has visited so many clusters gives up and answers that the one runs before the other. The two
+ * clusters then do not join. So compile time is linear in the number of nodes. */
 enum { SEARCH_MOST = 4096 };
 
-/* Clusters that were merged are known by their old numbers in the lists of others. */
+/* The cluster that c belongs to now. The lists of other clusters keep the old numbers of merged clusters. */
 static int find(weft_ir *ir, int c) {
     ir_cluster *all = ir->clusters;
     while (all[c].into != c) c = all[c].into = all[all[c].into].into;
@@ -19,7 +19,7 @@ static int find(weft_ir *ir, int c) {
 }
 
 static bool push(weft_ir *ir, ir_links *list, int c) {
-    if (list->count && list->at[list->count - 1] == c) return true; /* the last member had that edge too */
+    if (list->count && list->at[list->count - 1] == c) return true; /* the last member had the same edge */
     if (list->count == list->capacity) {
         const int capacity = list->capacity ? 2 * list->capacity : 4;
         int *at = weft__arena_alloc(&ir->arena, (size_t)capacity * sizeof *at);
@@ -42,8 +42,9 @@ bool weft__order_open(weft_ir *ir, int most) {
 
 void weft__order_new(weft_ir *ir, int c) { ir->clusters[c].into = ir->clusters[c].place = c; }
 
-/* Is there a way from a to b, by way of a third one where `around`? Or is that too far to say? Backwards from
- * b, what lies closest to a first: where there is a way, little else is met. */
+/* Is there a path from a to b? With `around`, it must pass through a third cluster. Also true if the search
+ * gives up. It goes backwards from b and expands first the cluster whose place is lowest, so it finds a path
+ * quickly where there is one. */
 static bool leads(weft_ir *ir, int a, int b, bool around) {
     const int low = ir->clusters[a].place, stamp = ++ir->order_stamp;
     int count = 0, met = 0;
@@ -67,7 +68,7 @@ static bool leads(weft_ir *ir, int a, int b, bool around) {
 bool weft__order_precedes(weft_ir *ir, int a, int b) { return leads(ir, a, b, false); }
 bool weft__order_between(weft_ir *ir, int a, int b) { return leads(ir, a, b, true); }
 
-/* Forwards from a, from place to place, and no further than to b. */
+/* Searches forwards from a in the order of places, no further than b. */
 bool weft__order_reaches(weft_ir *ir, int a, int b) {
     const int last = ir->clusters[b].place;
     if (ir->ahead_of != a) {
@@ -92,8 +93,8 @@ bool weft__order_reaches(weft_ir *ir, int a, int b) {
     return ir->clusters[b].ahead == ir->ahead_stamp;
 }
 
-/* Cluster `from` and what comes before it (or after it) between two places, into found. Returns how many
- * there are. */
+/* Writes cluster `from`, and all clusters before it (or after it) between two places, into `found`. Returns
+ * their number. */
 static int reach(weft_ir *ir, int from, bool before, int low, int high, int *found) {
     const int stamp = ++ir->order_stamp;
     int count = 0;
@@ -112,17 +113,22 @@ static int reach(weft_ir *ir, int from, bool before, int low, int high, int *fou
     return count;
 }
 
-/* Moves `last` and all before it in front of `first` and all after it. No third one lies between the two. */
+/* Moves `last` and all clusters before it in front of `first` and all clusters after it. No third cluster may
+ * depend on `first` and be needed by `last`.
+ *
+ *     places     low ............ high
+ *     before     first  f1   l1   last       f1 needs first, last needs l1
+ *     after      l1     last first f1        the same places, dealt out again */
 static void move_before(weft_ir *ir, int last, int first) {
     const int low = ir->clusters[first].place, high = ir->clusters[last].place;
     int *found = ir->order_found;
     const int n_before = reach(ir, last, true, low, high, found);
     const int n = n_before + reach(ir, first, false, low, high, found + n_before);
-    int64_t *sorted = ir->order_places; /* place, cluster */
+    int64_t *sorted = ir->order_places; /* ranked: place, cluster */
     for (int i = 0; i < n; i++) sorted[i] = weft__ranked(ir->clusters[found[i]].place, found[i]);
     qsort(sorted, (size_t)n_before, sizeof *sorted, weft__by_rank);
     qsort(sorted + n_before, (size_t)(n - n_before), sizeof *sorted, weft__by_rank);
-    int *places = found; /* all of them, ascending: two sorted lists become one */
+    int *places = found; /* all places in ascending order: merges two sorted lists */
     int *clusters = found + n;
     for (int i = 0; i < n; i++) clusters[i] = weft__ranked_value(sorted[i]);
     for (int i = 0, j = n_before, k = 0; k < n; k++)

@@ -1,30 +1,34 @@
-/* Values assembled from parts that lie side by side: concatenations, stacks and the gradients of slices. They
- * are recorded as choices between padded values, or as sums of them, which compute every element once for
- * each part and throw all results but one away. Where such a value is stored, each part is computed
- * separately instead, directly into its place in one block. Must not know: which parts share a kernel. Read
- * next: fuse.c, plan.c. */
+/* Values that are assembled from adjacent parts: concatenations, stacks and the gradients of slices. They are
+ * recorded as choices between padded values, or as sums of padded values. Computed like that, each element
+ * would be computed once for each part, and all results but one thrown away. If such a value is stored, this
+ * pass computes each part separately instead, directly into its place in one block. Must not know: which
+ * parts share a kernel. Read next: fuse.c, plan.c.
+ *
+ *     recorded   [a a a 0 0] + [0 0 0 b b]
+ *     becomes    PACK [a a a | b b], with a and b as nodes of their own */
 #include <string.h>
 #include "compiler/passes/ir.h"
 
 enum {
-    SMALLEST = 1 << 14, /* elements; below that, one kernel costs less than several */
+    SMALLEST = 1 << 14, /* elements; for a smaller value, one kernel costs less than several */
     MOST = 16           /* parts of one value */
 };
 
-/* A box of a value's index space, and what is seen there. */
+/* A box of a value's index space, and the operand that supplies the elements there. */
 typedef struct piece {
     weft_map box; /* lo <= index < hi */
-    ir_edge edge; /* over the whole space */
+    ir_edge edge; /* over the value's whole space */
 } piece;
 
-/* The pieces of one value over a space that may be finer than its own shape. */
+/* The pieces of one value. Their space may have more dimensions than the value's shape. */
 typedef struct pieces {
     int rank, count;
     int64_t shape[WEFT_VIEW_RANK];
     piece list[MOST];
 } pieces;
 
-/* A part of a block, and how it lies there: `lies` takes the index of the part to an element of the block. */
+/* A part of a block and its place there: the view `lies` takes an index of the part to an element of the
+ * block. */
 typedef struct part {
     ir_edge edge;
     weft_view lies;
@@ -50,7 +54,7 @@ static bool add_piece(pieces *p, const weft_view *guard, ir_edge edge) {
     return true;
 }
 
-/* The choice between a piece and the rest: its condition is true in a box. */
+/* Adds the piece of a WHERE whose condition is true in exactly one box. False if the condition is no box. */
 static bool add_chosen(const weft_ir *ir, const ir_node *node, pieces *p) {
     const ir_node *mask = &ir->nodes[node->in[0].node];
     weft_view box;
@@ -59,8 +63,8 @@ static bool add_chosen(const weft_ir *ir, const ir_node *node, pieces *p) {
            add_piece(p, &box, node->in[1]);
 }
 
-/* The pieces of node n: those of operands that have its shape and are assembled themselves count as its own.
- */
+/* Finds the pieces of node n. An operand of the same shape that only n reads, and that is assembled itself,
+ * adds its own pieces. False if there are too many pieces or only one. */
 static bool find_pieces(const weft_ir *ir, int n, pieces *p) {
     int stack[MOST], depth = 0;
     for (stack[depth++] = n; depth > 0;) {
@@ -83,7 +87,7 @@ static bool find_pieces(const weft_ir *ir, int n, pieces *p) {
     return p->count > 1;
 }
 
-/* Do the pieces' boxes cover the space, each element once? */
+/* Do the pieces' boxes cover each element of the space exactly once? */
 static bool cover(const pieces *p) {
     int64_t all = 1, sum = 0;
     for (int d = 0; d < p->rank; d++) all *= p->shape[d];
@@ -102,7 +106,8 @@ static bool cover(const pieces *p) {
     return sum == all;
 }
 
-/* A finer space in which a padding before a reshape is a box; false where the value shows none. */
+/* A padding that is followed by a reshape is no box in the value's shape. Finds the space before the reshape,
+ * in which the padding is a box. False if no operand shows such a space. */
 static bool refine(const weft_ir *ir, int n, pieces *p) {
     const ir_node *node = &ir->nodes[n];
     for (int k = 0; k < node->n_in; k++) {
@@ -129,15 +134,15 @@ static bool take_apart(const weft_ir *ir, int n, pieces *p) {
 
 /* ---- parts ---- */
 
-/* Is the view all of a value, its dimensions in another order? Then *lies, over the view's dimensions,
- * becomes the same over the value's own order. */
+/* Does the view see a whole value with its dimensions permuted? Then *lies, over the dimensions of the view,
+ * is changed to the value's own order. */
 static bool turn(const weft_ir *ir, int n, const weft_map *view, weft_view *lies) {
     const ir_node *node = &ir->nodes[n];
     int order[WEFT_VIEW_RANK], rank = 0;
     int64_t expect = node->numel;
     if (view->guarded || view->offset) return false;
     for (int d = 0; d < view->rank; d++) order[rank++] = d;
-    for (int i = 1; i < rank; i++) /* the longest stride first; extents of 1 have none */
+    for (int i = 1; i < rank; i++) /* sorts by stride, longest first; extents of 1 have no stride */
         for (int j = i; j > 0 && view->stride[order[j]] > view->stride[order[j - 1]]; j--) {
             const int longer = order[j];
             order[j] = order[j - 1];
@@ -155,8 +160,8 @@ static bool turn(const weft_ir *ir, int n, const weft_map *view, weft_view *lies
     return true;
 }
 
-/* Where piece x lies, when `whole` says where the pieces' space lies. A piece that is all of another value
- * becomes that value, in its own order; any other one is copied through its view. */
+/* Finds the place of piece x, where `whole` is the place of the pieces' space. If the piece is all of another
+ * value, the part is this value in its own order. Any other piece is copied through its view. */
 static bool place(parts *to, const pieces *p, const piece *x, const weft_view *whole, part *out) {
     const weft_ir *ir = to->ir;
     int64_t extent[WEFT_VIEW_RANK], step[WEFT_VIEW_RANK];
@@ -174,7 +179,7 @@ static bool place(parts *to, const pieces *p, const piece *x, const weft_view *w
         weft__view_reshape(&out->lies, seen.map[1].rank, seen.map[1].extent) && out->lies.count == 1)
         first.map[0] = seen.map[1];
     else if (seen.count > 1)
-        first.map[0].guarded = true; /* in no one order */
+        first.map[0].guarded = true; /* it has no single order of dimensions, so turn must refuse it */
     out->edge = (ir_edge){x->edge.node, -1};
     if (turn(ir, x->edge.node, &first.map[0], &out->lies)) return true;
     out->lies = boxed;
@@ -183,7 +188,8 @@ static bool place(parts *to, const pieces *p, const piece *x, const weft_view *w
     return !to->failed;
 }
 
-/* Adds the parts of node n, which lies by `lies` over its shape. */
+/* Adds the parts of node n, whose place is `lies` over its shape. A part that is assembled itself is split
+ * further. False if there are too many parts, or if a place needs more than one map. */
 static bool add_parts(parts *to, int n, const weft_view *lies) {
     struct {
         int node;
@@ -221,8 +227,8 @@ static bool add_parts(parts *to, int n, const weft_view *lies) {
 
 /* ---- the block ---- */
 
-/* The node that stores a part. It has the shape of what it stores, where one map can place that, so that both
- * can share a kernel. */
+/* Adds the node that stores a part. It has the shape of the value that it stores, if one map can place that
+ * shape. Then both can share a kernel. */
 static int part_node(weft_ir *ir, part *one) {
     const ir_node *from = &ir->nodes[one->edge.node];
     int rank = one->lies.map[0].rank;
@@ -238,7 +244,7 @@ static int part_node(weft_ir *ir, part *one) {
     return n;
 }
 
-/* Node n becomes a block of these parts, which come after it: weft__ir_sort. */
+/* Turns node n into a PACK of these parts. The parts come after n, so the caller must call weft__ir_sort. */
 static bool make_block(weft_ir *ir, int n, parts *found) {
     int64_t *offsets = weft__arena_alloc(&ir->arena, (size_t)found->count * sizeof *offsets);
     ir_edge *in = weft__arena_alloc(&ir->arena, (size_t)found->count * sizeof *in);

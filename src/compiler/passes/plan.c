@@ -1,5 +1,11 @@
-/* The plan: units (kernels, heavy operations, copies) in an order, in phases, the stretches between two
- * barriers; what is computed straight into variables; slots; and the commands. Read next: plan_memory.c. */
+/* Makes the plan of a program. Units are kernels, heavy operations and copies. The plan orders them, divides
+ * the order into phases, decides which results are written straight into variables, and makes slots and
+ * commands. Must not know: how a device runs a command. Read next: epilogue.c, plan_memory.c.
+ *
+ * A phase is the stretch between two barriers. Units of one phase may run at the same time:
+ *
+ *     a --> c --> d        phase 0: a b     phase 1: c     phase 2: d
+ *     b -----' */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +21,7 @@ static weft_status add_unit(plan *p, plan_unit u) {
 
 /* ---- units ---- */
 
-/* A cluster of node n alone. */
+/* Makes a cluster of node n alone. */
 static weft_status alone(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
     if (ir->n_clusters == ir->cluster_capacity) {
@@ -37,7 +43,7 @@ static weft_status alone(weft_ir *ir, int n) {
     return WEFT_OK;
 }
 
-/* A value whose views did not compose is stored after all, in a kernel of its own if it has none. */
+/* Stores a value whose views did not compose, in a kernel of its own if it has none. */
 static weft_status store_late(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
     if ((node->stored && node->cluster >= 0) || !node->live)
@@ -47,8 +53,8 @@ static weft_status store_late(weft_ir *ir, int n) {
     return node->cluster >= 0 ? WEFT_OK : alone(ir, n);
 }
 
-/* What `user` sees of node n through its views is stored row-major: the shape of user's cluster cuts them up.
- */
+/* Stores what `user` sees of node n, row-major. Needed where the shape of the user's cluster cuts up the
+ * view. */
 static weft_status copy_late(weft_ir *ir, int user, int n) {
     for (int k = 0; k < ir->nodes[user].n_in; k++) {
         ir_edge edge = ir->nodes[user].in[k];
@@ -78,7 +84,7 @@ static uint64_t newest(const weft_ir *ir, const ir_cluster *cluster) {
     return serial;
 }
 
-/* The stage in which most of what the cluster calculates was recorded. */
+/* The stage that recorded most of the elements that the cluster computes. */
 static uint8_t main_stage(const weft_ir *ir, const ir_cluster *cluster) {
     int64_t elements[WEFT_STAGE_COUNT] = {0};
     for (int i = 0; i < cluster->n_members; i++) {
@@ -92,7 +98,7 @@ static uint8_t main_stage(const weft_ir *ir, const ir_cluster *cluster) {
     return (uint8_t)most;
 }
 
-/* Lowers every cluster; starts over when a value turns out to need memory. */
+/* Lowers every cluster. Starts again if lowering finds a value that needs memory. */
 static weft_status make_units(plan *p) {
     weft_ir *ir = p->ir;
     for (int c = 0; c < ir->n_clusters; c++) {
@@ -149,7 +155,7 @@ weft_status weft__plan_after(plan *p, int later, int earlier) {
     return WEFT_OK;
 }
 
-/* Unit `later` reads node n: a pack is made by all units that make its parts. */
+/* Records that unit `later` reads node n. A pack is computed by all units that compute its parts. */
 static weft_status reads(plan *p, int later, int n) {
     const ir_node *node = &p->ir->nodes[n];
     if (node->kind != IR_PACK) return weft__plan_after(p, later, node->unit);
@@ -182,7 +188,8 @@ static weft_status link_units(plan *p) {
 
 /* ---- assignments ---- */
 
-/* Bytes of a leaf's storage. A block of floats may hold variables of complex numbers. */
+/* The bytes of a leaf in its storage, from first_byte up to end_byte. Bytes, since a block of floats may hold
+ * complex variables. */
 static int64_t first_byte(const weft_tensor *t) {
     return t->offset * (int64_t)weft_dtype_size((weft_dtype)t->dtype);
 }
@@ -195,7 +202,7 @@ static bool overlaps(const weft_tensor *a, const weft_tensor *b) {
            first_byte(a) < end_byte(b) && first_byte(b) < end_byte(a);
 }
 
-/* Among the first `most` nodes that it reads. */
+/* Is the variable among the first `most` nodes that the unit reads? */
 static bool reads_among(const plan *p, const plan_unit *u, int most, const weft_tensor *variable) {
     for (int k = 0, n; k < most && (n = weft__plan_reads(p, u, k)) >= 0; k++)
         if (p->ir->nodes[n].kind == IR_LEAF && overlaps(p->ir->nodes[n].tensor, variable)) return true;
@@ -210,7 +217,7 @@ bool weft__plan_heavy_reads(const plan *p, const plan_unit *u, const weft_tensor
     return reads_among(p, u, p->ir->nodes[u->heavy].n_in, variable);
 }
 
-/* Which units run, directly or not, after unit w. */
+/* Finds the units that must run after unit w, directly or indirectly. */
 static weft_status reach(const plan *p, int w, bool **out) {
     bool *later = weft__arena_alloc(&p->ir->arena, (size_t)p->n_units + 1);
     if (!later) return weft__ir_failed(p->ir);
@@ -247,7 +254,7 @@ static int arg_of(const plan_unit *u, int node) {
     return -1;
 }
 
-/* The same for all that the unit's kernel reads of a variable, which `value` is to replace. */
+/* Does the kernel read the variable only at the index at which it stores `value`, which will replace it? */
 static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *variable, int value) {
     for (int a = 0; a < u->kernel->n_args; a++) {
         const ir_node *node = &p->ir->nodes[u->args[a]];
@@ -260,8 +267,8 @@ static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *
     return true;
 }
 
-/* Can the unit meet a bad index or divisor? Then no variable may have changed before it has run. (The slice
- * assignment of a cache checks its offset before it writes.) */
+/* Can the unit meet a bad index or divisor? Then it must run before any variable changes, so that a fault
+ * leaves all variables as they were. (The slice assignment of a cache checks its offset before it writes.) */
 static bool can_fault(const plan *p, const plan_unit *u) {
     if (u->heavy >= 0) return weft__heavy_class(p->ir->nodes[u->heavy].heavy)->faults;
     for (int i = 0; u->kernel && i < u->kernel->n_code; i++)
@@ -269,7 +276,9 @@ static bool can_fault(const plan *p, const plan_unit *u) {
     return false;
 }
 
-/* Can the unit that makes the value write it straight into the variable? */
+/* Decides whether the unit that computes the value writes it straight into the variable. It may, if all units
+ * that read the old value, and all that can fault, can run before it. Then it is ordered after them.
+ * Otherwise place_sinks adds a copy. */
 static weft_status try_in_place(plan *p, ir_sink *sink) {
     const ir_node *node = &p->ir->nodes[sink->node];
     int w = node->unit;
@@ -278,7 +287,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     plan_unit *u = &p->units[w];
     if (u->kernel && (can_fault(p, u) || !same_index_of(p, u, sink->variable, sink->node))) return WEFT_OK;
     weft_heavy *heavy = u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy : NULL;
-    bool updates = false; /* a cache, not a parameter: faults elsewhere do not matter to it */
+    bool updates = false; /* it updates its own base, a cache; faults of other units do not matter to it */
     if (heavy) {
         const int base = weft__heavy_class(heavy)->assigns ? weft__heavy_base(heavy) : -1;
         const ir_node *x = base < 0 ? NULL : &p->ir->nodes[p->ir->nodes[u->heavy].in[base].node];
@@ -305,7 +314,7 @@ static weft_status place_sinks(plan *p) {
     weft_ir *ir = p->ir;
     for (size_t s = 0; s < ir->n_sinks; s++) WEFT_TRY(try_in_place(p, &ir->sinks[s]));
     int values = p->n_units;
-    for (size_t s = 0; s < ir->n_sinks; s++) { /* the others: copies after everything else */
+    for (size_t s = 0; s < ir->n_sinks; s++) { /* the others are copied after everything else */
         if (ir->sinks[s].in_place) continue;
         WEFT_TRY(add_unit(p, (plan_unit){.heavy = -1,
                                          .from = ir->sinks[s].node,
@@ -320,8 +329,8 @@ static weft_status place_sinks(plan *p) {
 
 /* ---- order and phases ---- */
 
-/* By unit its rank among those that are ready at a time: the one recorded first runs first. NULL: memory is
- * gone. */
+/* Returns the rank of each unit: of several units that are ready, the one recorded first runs first. NULL if
+ * memory is gone. */
 static int *rank_units(const plan *p) {
     ir_keyed *list = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *list);
     int *rank = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *rank);
@@ -332,7 +341,7 @@ static int *rank_units(const plan *p) {
     return rank;
 }
 
-/* By unit the units that run after it: next[first[i]..first[i + 1]). */
+/* Lists by unit the units that run after it: next[first[i]..first[i + 1]). */
 static weft_status list_later(const plan *p, int **first, int **next) {
     weft_arena *arena = &p->ir->arena;
     size_t edges = 0;
@@ -340,7 +349,7 @@ static weft_status list_later(const plan *p, int **first, int **next) {
     *first = weft__arena_alloc(arena, (size_t)(p->n_units + 2) * sizeof **first);
     *next = weft__arena_alloc(arena, (edges + 1) * sizeof **next);
     if (!*first || !*next) return weft__ir_failed(p->ir);
-    int *end = *first + 1; /* of the list of each unit, once it is filled */
+    int *end = *first + 1; /* end of each unit's list, once it is filled */
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0; k < p->units[i].n_after; k++) end[p->units[i].after[k] + 1]++;
     for (int i = 0; i < p->n_units; i++) end[i + 1] += end[i];
@@ -376,15 +385,16 @@ static bool runs_after(const plan_unit *u, int earlier) {
     return false;
 }
 
-/* What the forward pass makes of a part of much runs just before what first needs it: the logits of a part of
- * the tokens, whose gradients need no other part, when those of the part before are gone. */
+/* Moves each forward unit of a chunk to just before its first reader. A chunk is, for example, the logits of
+ * some of the tokens. Its gradients need no other chunk, so the memory of the chunk before is free by
+ * then. */
 static void delay_chunks(plan *p) {
     for (int at = p->n_units - 1; at >= 0; at--) {
         const int i = p->order[at];
         int to = at + 1;
         if (!p->units[i].chunk || p->units[i].stage > WEFT_STAGE_LOSS) continue;
         while (to < p->n_units && !runs_after(&p->units[p->order[to]], i)) to++;
-        if (to == p->n_units) continue; /* nothing needs it */
+        if (to == p->n_units) continue; /* nothing reads it */
         for (int k = at; k + 1 < to; k++) p->order[k] = p->order[k + 1];
         p->order[to - 1] = i;
         p->units[i].alone = true;
@@ -406,7 +416,7 @@ static void find_phases(plan *p) {
 
 static size_t scalar_bytes(const weft_tensor *t) { return t->leaf == WEFT_LEAF_RANDOM ? 32 : 8; }
 
-/* The entry of an index over leaves whose tensor, or storage, `what` is; -1. */
+/* Returns the entry of a tensor, or a storage, in an index over leaves. -1: none. */
 static int entry_of(const ir_index *index, const void *what) {
     size_t probe = 0; /* equal hashes are equal pointers: mix64 is a bijection */
     return weft__index_next(index, weft__mix64((uint64_t)(uintptr_t)what), &probe);
@@ -422,7 +432,7 @@ static weft_status index_leaves(plan *p) {
     return WEFT_OK;
 }
 
-/* The leaf entry of a tensor: made at its first use. -1: memory is gone. */
+/* Returns the leaf entry of a tensor and makes it at the first use. -1 if memory is gone. */
 static int leaf_of(plan *p, const weft_tensor *t) {
     weft_program *program = p->program;
     const int walk = entry_of(&p->walked, t), known = entry_of(&p->leaves, t);
@@ -444,7 +454,7 @@ static int leaf_of(plan *p, const weft_tensor *t) {
     return program->n_leaves++;
 }
 
-/* Of one that has its entry. */
+/* The place of a leaf that has its entry. */
 static ir_place place_of_leaf(const plan *p, const weft_tensor *t) {
     const program_leaf *leaf = &p->program->leaves[entry_of(&p->leaves, t)];
     bool storage = t->leaf == WEFT_LEAF_STORAGE;
@@ -483,7 +493,7 @@ static weft_status place_leaves(plan *p) {
     return WEFT_OK;
 }
 
-/* What has an heir lies where that lies, parts of a pack where the pack lies. */
+/* Returns the place of node n: that of its alias, or its own place in a pack. */
 static ir_place place_of(const plan *p, int n) {
     while (p->heir[n] >= 0) n = p->heir[n];
     const ir_node *node = &p->ir->nodes[n];
@@ -537,11 +547,11 @@ static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *comm
     for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
     for (int a = 0; u->kernel && a < u->kernel->n_args; a++)
         to[heavy->n_in + a] = ir->nodes[u->args[a]].place.slot < 0
-                                  ? to[0] /* in no memory: any place will do */
+                                  ? to[0] /* stored nowhere, so any place will do */
                                   : operand_of(ir, u->args[a], -1);
     for (int n = p->first_out[u->heavy]; n >= 0; n = p->next_out[n]) {
         const ir_node *out = &ir->nodes[n];
-        if (u->kernel && out->imm_i == 0) continue; /* the product: one of the arguments */
+        if (u->kernel && out->imm_i == 0) continue; /* an argument of the epilogue */
         weft_operand first = operand_of(ir, n, -1), *results = to + heavy->n_in;
         results += sums && out->imm_i ? outputs - 1 : out->imm_i;
         results[0] = first;
@@ -578,10 +588,10 @@ static weft_status make_command(plan *p, const plan_unit *u, weft_command *comma
     return WEFT_OK;
 }
 
-/* Zeroes the gaps between the parts of a pack. */
+/* Adds commands that zero the gaps between the parts of a pack. */
 static weft_status zero_gaps(plan *p, const ir_node *pack, weft_command *list, int *count) {
     int64_t size = (int64_t)weft_dtype_size((weft_dtype)pack->dtype), end = 0;
-    if (pack->imm_i != IR_PACK_IN_TURN) return WEFT_OK; /* there are none */
+    if (pack->imm_i != IR_PACK_IN_TURN) return WEFT_OK; /* the parts leave no gaps */
     for (int i = 0; i <= pack->n_in; i++) {
         int64_t start = i < pack->n_in ? pack->offsets[i] : pack->numel;
         if (start > end) {
@@ -597,7 +607,7 @@ static weft_status zero_gaps(plan *p, const ir_node *pack, weft_command *list, i
     return WEFT_OK;
 }
 
-/* Packs whose memory is first used in this phase. */
+/* Zeroes the gaps of the packs whose memory is first used in this phase. */
 static weft_status begin_packs(plan *p, const int *packs, int phase, weft_command *list, int *count) {
     for (int i = 0; packs[i] >= 0; i++)
         if (p->first_phase[weft__plan_holder(p, packs[i])] == phase)
@@ -605,8 +615,8 @@ static weft_status begin_packs(plan *p, const int *packs, int phase, weft_comman
     return WEFT_OK;
 }
 
-/* Lists the packs, -1 after the last, and chains the outputs of heavy nodes: commands look for them. NULL:
- * out of memory. */
+/* Returns the list of packs, -1 after the last, and links the outputs of each heavy node. Commands use both.
+ * NULL if memory is gone. */
 static int *list_parts(plan *p) {
     weft_ir *ir = p->ir;
     int *packs = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *packs), count = 0;

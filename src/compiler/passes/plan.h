@@ -1,4 +1,6 @@
-/* Inside the plan: units, and what its two files share. Read next: plan.c, plan_memory.c. */
+/* What the files of the plan share: units, and the plan under construction. A unit is what becomes one
+ * command: a kernel, a heavy operation (perhaps with an epilogue), or a copy. Must not know: how a device
+ * runs a command. Read next: plan.c, plan_memory.c. */
 #ifndef WEFT_COMPILER_PASSES_PLAN_H
 #define WEFT_COMPILER_PASSES_PLAN_H
 
@@ -6,15 +8,16 @@
 
 typedef struct plan_unit {
     weft_kernel *kernel;
-    int *args;         /* KERNEL: nodes */
-    int heavy;         /* HEAVY node, -1; with a kernel: a product and its epilogue */
-    int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
-    uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
+    int *args;         /* of the kernel: nodes */
+    int heavy;         /* the HEAVY node, -1: none; together with `kernel`: a matmul and its epilogue */
+    int from, to_sink; /* a copy of node `from` into the variable of sink `to_sink`; both -1: no copy */
+    uint64_t key;      /* serial of the newest node that it computes; units run in this order where they
+                        * may */
     uint8_t stage;     /* weft_stage, for profiles */
-    bool chunk;        /* of a part of much: not before it is needed */
-    int *after, n_after, after_capacity; /* units that must run before */
-    int phase, command;                  /* its number in the program */
-    bool sink, alone;                    /* the first of its phase */
+    bool chunk;        /* of a chunk (WEFT_SEGMENT_CHUNK); runs as late as possible */
+    int *after, n_after, after_capacity; /* units that must run before it */
+    int phase, command;                  /* its phase, and its command number in the program */
+    bool sink, alone;                    /* sink: it writes a variable. alone: it begins a phase */
 } plan_unit;
 
 typedef struct plan {
@@ -24,48 +27,51 @@ typedef struct plan {
     plan_unit *units;
     int n_units;
     size_t unit_capacity;
-    int *order;                    /* units as they run */
+    int *order;                    /* the units in the order in which they run */
     int *first_phase, *last_phase; /* per node */
-    int *first_out, *next_out; /* per node: a heavy node's first output, and the one after an output, -1 */
-    int *part;                 /* per node in a pack: which part of it */
-    int *heir;                 /* per node: the value that takes over its memory, -1 */
-    int *region_nodes;         /* of the program's regions */
-    ir_index walked, leaves, storages; /* leaves of the walk and of the program by tensor, slots by storage */
+    int *first_out, *next_out; /* per node: the first output of a heavy node, and the output after an output;
+                                * -1: none */
+    int *part;                 /* per node in a pack: its number among the parts */
+    int *heir;                 /* buffer alias, per node: the value that takes over its memory, -1: none */
+    int *region_nodes;         /* the first node of each region of the arena */
+    ir_index walked, leaves, storages; /* leaves of the walk and of the program, by tensor; slots, by
+                                        * storage */
 } plan;
 
 /* ---- plan.c ---- */
-/* The i-th node that the unit reads, -1 after the last; of a product with an epilogue the product's first. */
+/* Returns the i-th node that the unit reads, -1 after the last. The operands of a matmul come before the
+ * arguments of its epilogue. */
 int weft__plan_reads(const plan *p, const plan_unit *u, int i);
-/* The argument of the unit's kernel that its own product makes, -1. */
+/* Returns the argument of an epilogue that its own matmul computes, -1: the unit has no epilogue. */
 int weft__plan_product(const plan *p, const plan_unit *u);
-/* Does the heavy operation itself read it? */
+/* Does the unit's heavy operation read the variable? Its epilogue does not count. */
 bool weft__plan_heavy_reads(const plan *p, const plan_unit *u, const weft_tensor *variable);
-/* Unit `later` runs after unit `earlier`. */
+/* Records that unit `later` runs after unit `earlier`. */
 weft_status weft__plan_after(plan *p, int later, int earlier);
-/* Does the kernel read argument `in` only at the index at which it stores `out`, and store nothing that it
- * merely read from there? Then both may lie in the same memory. */
+/* May arguments `in` and `out` share memory? Yes, if the kernel reads `in` only at the index at which it
+ * stores `out`, and stores no unchanged element of `in`. */
 bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
 
 /* ---- epilogue.c ---- */
-/* Makes one unit of a product and a kernel that is its epilogue, where the device takes it. */
+/* Merges a kernel into the unit of the matmul whose epilogue it can be, if the device takes it. */
 weft_status weft__plan_epilogues(plan *p);
 
 /* ---- epilogue_sum.c ---- */
-/* The value of unit k's kernel that all `readers` of the product, its argument `arg`, want in place of it:
- * its sum with a vector; -1. */
+/* Argument `arg` of unit k's kernel is the result of a matmul. If all `readers` of the result first add the
+ * same vector to it, returns the value of this sum in the kernel. Else returns -1. */
 int weft__plan_shared_sum(const plan *p, int k, int arg, int readers);
-/* The others load it where the product was. */
+/* Lets all other readers load the sum, which is stored in place of the matmul's result. */
 weft_status weft__plan_load_sum(plan *p, int k, int arg);
 
 /* ---- plan_memory.c ---- */
-/* Lifetimes, and with them places in the arena. Orders the units of a phase anew, and splits it, where that
- * saves memory. */
+/* Finds lifetimes and gives values their places in the arena. If that saves memory, it reorders the units of
+ * a phase and splits the phase. */
 weft_status weft__plan_memory(plan *p);
 
-/* Once commands are numbered: whose each region of the arena is. */
+/* Names the command and the kind of each region of the arena. Call it after commands are numbered. */
 weft_status weft__plan_name_regions(const plan *p);
 
-/* The node whose memory holds node n: its last heir, or the pack that it lies in, or itself. */
+/* Returns the node whose memory holds node n: its last alias, the pack that it lies in, or n itself. */
 int weft__plan_holder(const plan *p, int n);
 
 #endif

@@ -1,6 +1,14 @@
-/* Where the values of a plan lie. Lifetimes are counted in phases, so commands of one phase may run side by
- * side. The arena is packed greedily, largest value first, each at the lowest offset free over its lifetime.
- */
+/* Gives the values of a plan their places in memory. Lifetimes are counted in phases, since commands of one
+ * phase may run at the same time. The arena is packed greedily: the largest value first, each at the lowest
+ * offset that is free over its lifetime (docs/design/014-one-arena.md). Must not know: what commands compute.
+ * Read next: program.h.
+ *
+ *     offset
+ *       ^    +-----------+
+ *       |    |     b     +-----+      a region is a rectangle: bytes x phases
+ *       |  +-+---+-------+  d  |
+ *       |  |  a  |    c  +-----+
+ *       +--+-----+-------+--------> phase */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/passes/plan.h"
@@ -18,7 +26,7 @@ int weft__plan_holder(const plan *p, int n) {
     }
 }
 
-/* Once lifetimes are known. */
+/* Does node n have a region of the arena? Call it after lifetimes are known. */
 static bool in_arena(const plan *p, int n) {
     const ir_node *node = &p->ir->nodes[n];
     return node->live && node->stored && node->place.slot < 0 && node->pack < 0 && p->first_phase[n] >= 0;
@@ -47,17 +55,16 @@ static int64_t node_bytes(const ir_node *node) {
 
 /* ---- splitting phases ---- */
 
-/* Barriers are not worth less memory than this, nor less than 1/SPLIT_SHARE of all. */
+/* A barrier must save at least so many bytes, and at least 1/SPLIT_SHARE of the memory at the peak. */
 enum { SPLIT_BYTES = 4 << 20, SPLIT_SHARE = 64 };
 
 typedef struct pressure {
-    int64_t *live; /* bytes, by phase; its differences at first */
-    int64_t *born,
-        *dead;   /* bytes, by unit: that it makes in its phase, that nothing else reads from there on */
-    int *reader; /* by node: the unit that reads it in its last phase, -1: none, -2: several */
+    int64_t *live;        /* bytes in use, by phase; differences at first */
+    int64_t *born, *dead; /* bytes, by unit: that it begins to use, that are free after it */
+    int *reader;          /* by node: the unit that reads it in its last phase, -1: none, -2: several */
 } pressure;
 
-/* The phase in which most is alive. */
+/* Fills in the pressure and returns the phase that needs most memory. */
 static int measure(const plan *p, const pressure *m) {
     weft_ir *ir = p->ir;
     int phases = p->units[p->order[p->n_units - 1]].phase + 1, worst = 0;
@@ -89,7 +96,8 @@ static int measure(const plan *p, const pressure *m) {
     return worst;
 }
 
-/* Parts a phase: first the units that end more than they make. False where that saves too little. */
+/* Splits a phase in two. Units that free more memory than they begin to use come first. False if this saves
+ * too little. */
 static bool split(plan *p, const pressure *m, int phase, int *moved) {
     int from = 0, to, n = 0;
     int64_t ends = 0, begins = 0;
@@ -115,12 +123,13 @@ static bool split(plan *p, const pressure *m, int phase, int *moved) {
     return true;
 }
 
-/* A layer's two products in the backward pass are independent, but one of them reads the layer's input last:
- * the other one's result may lie there if it comes after. At the peak that is worth a barrier. */
+/* Splits phases at the peak. For example, the two matmuls of a layer's backward pass are independent, but one
+ * of them is the last reader of the layer's input. If the other comes after it, its result can use that
+ * memory. At the peak this is worth a barrier. */
 static weft_status relieve(plan *p) {
     weft_arena *arena = &p->ir->arena;
     size_t units = (size_t)p->n_units + 1;
-    pressure m = {.live = weft__arena_alloc(arena, 2 * units * sizeof *m.live), /* a split adds a phase */
+    pressure m = {.live = weft__arena_alloc(arena, 2 * units * sizeof *m.live), /* each split adds a phase */
                   .born = weft__arena_alloc(arena, units * sizeof *m.born),
                   .dead = weft__arena_alloc(arena, units * sizeof *m.dead),
                   .reader = weft__arena_alloc(arena, (p->ir->n_nodes + 1) * sizeof *m.reader)};
@@ -130,9 +139,7 @@ static weft_status relieve(plan *p) {
     return WEFT_OK;
 }
 
-/* ---- handing memory over ---- */
-
-/* Makes of two arguments of a kernel one that is read and written. */
+/* Merges two arguments of a kernel into one that is read and written. */
 static void merge_args(const plan *p, plan_unit *u, int in, int out) {
     weft_kernel *kernel = u->kernel;
     if (weft__plan_product(p, u) > in) p->ir->nodes[u->heavy].heavy->as.matmul.product--;
@@ -154,7 +161,8 @@ static bool dies_in(const plan *p, int n, const plan_unit *u, const int *last_re
     return in_arena(p, n) && p->last_phase[n] == u->phase && last_readers[n] == 1;
 }
 
-/* The argument whose memory `out` may take over, -1: nothing reads it after the unit. */
+/* Returns the argument whose memory `out` may take over, since nothing reads the argument after the unit. -1:
+ * none. */
 static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last_readers) {
     const weft_kernel *kernel = u->kernel;
     const ir_node *value = &p->ir->nodes[u->args[out]];
@@ -170,19 +178,19 @@ static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last
     return -1;
 }
 
-/* Value `to` lies where `from` lay. */
+/* Makes value `to` the alias of `from`: it lies in the same memory. */
 static void inherit(plan *p, int to, int from) {
     p->heir[from] = to;
     live_at(p, to, p->first_phase[from]);
     p->first_phase[from] = p->last_phase[from] = -1;
 }
 
-/* The result of a heavy operation lies where its base lay. */
+/* Lets the result of a heavy operation take over the memory of its base, if nothing reads the base later. */
 static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
     const ir_node *node = &p->ir->nodes[u->heavy];
     const int base = weft__heavy_base(node->heavy), from = base < 0 ? -1 : node->in[base].node;
     if (base < 0 || weft__heavy_class(node->heavy)->assigns) return;
-    int to = 0; /* it comes after its operands */
+    int to = 0; /* the result comes after the operands */
     while (p->ir->nodes[to].kind != IR_HEAVY_OUT || p->ir->nodes[to].in[0].node != u->heavy ||
            !p->ir->nodes[to].live)
         to++;
@@ -191,8 +199,9 @@ static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
     weft__heavy_class(node->heavy)->take_base(node->heavy);
 }
 
-/* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by
- * element: the gradient of an activation lies where that of its result lay. */
+/* If nothing reads a value after a kernel, a value that this kernel computes elementwise takes over its
+ * memory. For example, the gradient of an activation's input takes the memory of the gradient of its
+ * result. */
 static weft_status hand_over(plan *p) {
     weft_ir *ir = p->ir;
     int *last_readers = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *last_readers);
@@ -217,7 +226,8 @@ static weft_status hand_over(plan *p) {
 
 /* ---- places ---- */
 
-/* Lowest offset at which `bytes` are free during the region's phases; placed regions are sorted by offset. */
+/* Returns the lowest offset at which want->bytes are free during the region's phases. Placed regions are
+ * sorted by offset. */
 static int64_t fit(const program_region *placed, int n, const program_region *want) {
     int64_t at = 0;
     for (int i = 0; i < n; i++) {
@@ -273,11 +283,12 @@ static weft_status place_arena(plan *p) {
     return WEFT_OK;
 }
 
-/* What lies in a region first names it: the heirs of a value come later. */
+/* The first value in a region names it. Aliases of this value come later. */
 weft_status weft__plan_name_regions(const plan *p) {
     const weft_ir *ir = p->ir;
     program_region *regions = p->program->regions;
-    int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* 0: none */
+    int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* number of the region + 1,
+                                                                                 * 0: none */
     if (!of) return weft__ir_failed(p->ir);
     for (int i = 0; i < p->program->n_regions; i++) of[p->region_nodes[i]] = i + 1;
     for (int n = 0; n < (int)ir->n_nodes; n++) {
@@ -306,6 +317,6 @@ weft_status weft__plan_memory(plan *p) {
     find_lifetimes(p);
     WEFT_TRY(hand_over(p));
     WEFT_TRY(relieve(p));
-    WEFT_TRY(hand_over(p)); /* in smaller phases more values end */
+    WEFT_TRY(hand_over(p)); /* more values end in the smaller phases */
     return place_arena(p);
 }

@@ -1,13 +1,26 @@
-/* Index spaces of clusters: which fit together, and the joint one. A cluster that reduces rows and one that
- * reduces the columns of blocks of those rows become one over (block, row, column): what reduced columns then
- * folds them. Must not know: why clusters should join. Read next: fuse.c. */
+/* Index spaces of clusters: which ones fit together, and their joint space. A cluster that reduces rows and a
+ * cluster that reduces the columns of blocks of these rows join over (block, row, column). The column sums
+ * then become folds (docs/design/009-column-reductions.md). Must not know: why clusters should join. Read
+ * next: fuse.c.
+ *
+ *     x reduces rows       (rows | columns)
+ *     y reduces columns    (blocks, rows of a block, columns), summed over the rows of each block
+ *     joint space          (block, row | column): one task walks the rows of a block in order
+ *
+ *                    column 0 1 2 3
+ *          row 0          . . . .  -> row value       REDUCE
+ *          row 1          . . . .  -> row value
+ *                         v v v v
+ *                    sums of the block                FOLD */
 #include <string.h>
 #include "compiler/passes/ir.h"
 
-/* A fold gives up rows for blocks as what threads share, and keeps sums as long as a row. */
+/* A fold has a task for each block instead of each row, so it needs enough blocks for the threads. A task
+ * keeps a sum for each column, so rows must not be too long. */
 enum { FEWEST_BLOCKS = 8, LONGEST_ROW = 1 << 14 };
 
-/* Merges adjacent dimensions that are both reduced or both not; extents of 1 vanish. */
+/* Writes the space in its shortest form and returns its rank. Adjacent dimensions that are both reduced, or
+ * both not, are merged. Extents of 1 vanish. */
 static int canonical(const ir_cluster *c, int64_t *out, uint32_t *out_axes) {
     int n = 0;
     *out_axes = 0;
@@ -31,7 +44,7 @@ static bool same_partition(const ir_cluster *x, const ir_cluster *y) {
     return n == canonical(y, b, &axes_b) && axes_a == axes_b && memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
-/* A reduction over blocks of which the last is shorter can only be a fold. */
+/* The space of a reduction whose last block is shorter. Such a reduction is always a fold. */
 static void space_of_blocks(const ir_node *reduce, ir_cluster *out) {
     const int64_t *shape = reduce->shape_in; /* (1, block, row, column) */
     *out = (ir_cluster){.row = true, .folds = 2, .heavy = -1, .rows = reduce->imm_i};
@@ -59,7 +72,7 @@ void weft__space_of(const ir_node *reduce, ir_cluster *out) {
 
 typedef struct blocks {
     int64_t count, rows, length;
-    int64_t all; /* rows of all blocks: count * rows unless the last one is shorter */
+    int64_t all; /* rows of all blocks together: count * rows, or less if the last block is shorter */
 } blocks;
 
 static blocks blocks_in(const ir_cluster *c) {
@@ -72,7 +85,7 @@ static bool are_rows(const ir_cluster *c, int64_t rows, int64_t length) {
     return canonical(c, x, &axes) == 2 && axes == 2 && x[0] == rows && x[1] == length;
 }
 
-/* Does nothing in the cluster need what it reduces? */
+/* Do the members only reduce? Then no member reads a reduction of the cluster. */
 static bool only_reduces(const weft_ir *ir, const ir_cluster *c) {
     for (int i = 0; i < c->n_members; i++) {
         const ir_node *node = &ir->nodes[c->members[i]];
@@ -85,7 +98,7 @@ static bool only_reduces(const weft_ir *ir, const ir_cluster *c) {
     return true;
 }
 
-/* The blocks whose columns c reduces, or that it folds already. */
+/* Finds the blocks whose columns c reduces, or that it folds already. False if there are none. */
 static bool blocks_of(const weft_ir *ir, const ir_cluster *c, blocks *out) {
     int64_t x[WEFT_VIEW_RANK];
     uint32_t axes;
@@ -98,7 +111,7 @@ static bool blocks_of(const weft_ir *ir, const ir_cluster *c, blocks *out) {
     return only_reduces(ir, c);
 }
 
-/* Row values of x, which y reduces: both are of the same rows, of which y tells the blocks. */
+/* Finds the blocks where y reduces row values of x. Both have the same rows, and y gives the blocks. */
 static bool blocks_of_rows(const ir_cluster *x, const ir_cluster *y, blocks *out) {
     int64_t a[WEFT_VIEW_RANK], b[WEFT_VIEW_RANK];
     uint32_t axes;
@@ -150,8 +163,8 @@ bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce) {
 
 /* ---- views ---- */
 
-/* Rows become (block, row), although the last block has more of them than there are: no index beyond is ever
- * computed. */
+/* Splits dimension 0, the rows, into (block, row). The last block may be shorter than the extent says. That
+ * is safe, since no kernel computes an index beyond the rows. */
 static bool cut_rows(weft_view *view, const int64_t *shape, int rank) {
     weft_map *m = &view->map[0];
     if (m->lo[0] > 0 || m->hi[0] < m->extent[0]) return false;
@@ -185,7 +198,7 @@ bool weft__space_suits(const weft_ir *ir, const ir_cluster *space, const ir_node
     }
     for (int k = 0; k < node->n_in; k++) {
         weft_view view;
-        int64_t shape[3] = {space->shape[0], space->shape[1], 1}; /* without columns, a row value */
+        int64_t shape[3] = {space->shape[0], space->shape[1], 1}; /* a column extent of 1: a row value */
         if (node->in[k].view < 0) continue;
         if (space->rank == 3 && numel == space->full) shape[2] = space->shape[2];
         if (!weft__space_view(ir, space, node->in[k], shape, &view) ||

@@ -1,13 +1,18 @@
-/* Sums of the rows of a product's left operand: a bias has the column sums of dy for its gradient, the
- * weights have dy^T x, which reads all of dy as well, so that a device may do both in one pass. What is left
- * of a kernel that made dy and added it up is then elementwise, and may be the epilogue of the product before
- * it. Must not know: why devices decline. Read next: epilogue.c. */
+/* Row sums of a matmul's left operand. The bias gradient is the column sums of dy. The weight gradient is
+ * dy^T x, which reads all of dy as well, so a device may compute both in one pass
+ * (docs/design/012-bias-gradients-in-matmuls.md). The kernel that computed dy and summed it is then
+ * elementwise, so it can be the epilogue of the matmul before it. Must not know: why devices decline. Read
+ * next: epilogue.c.
+ *
+ *     before   dy = ...; db = sum of the rows of dy       after   dy = ...
+ *              dw = dy^T x                                        dw, db = dy^T x with row sums of dy^T */
 #include <string.h>
 #include "compiler/passes/ir.h"
 
 /* ---- column sums ---- */
 
-/* Does the reduction add up dimension `axis` alone, -1: leading ones, of all `numel` elements in order? */
+/* Does the reduction sum only dimension `axis`? With axis -1: only leading dimensions? It must read all
+ * `numel` elements in order. */
 static bool sums_axis(const ir_node *r, int axis, int64_t numel) {
     int64_t all = 1;
     bool kept = false;
@@ -22,7 +27,8 @@ static bool sums_axis(const ir_node *r, int axis, int64_t numel) {
     return all == numel;
 }
 
-/* The value whose columns node n adds up, at once or in two stages of blocks (build.c); -1: none. */
+/* Returns the value whose columns node n sums, directly or in the two stages of build.c (*staged). -1:
+ * none. */
 static int summed(const weft_ir *ir, int n, bool *staged) {
     const ir_node *r = &ir->nodes[n], *first = r;
     if (r->kind != IR_REDUCE || !r->live || r->numel < 2) return -1;
@@ -41,18 +47,19 @@ static int summed(const weft_ir *ir, int n, bool *staged) {
     return widened && ir->nodes[node->in[0].node].numel == node->numel ? node->in[0].node : d;
 }
 
-/* What the searches of this pass need, by node. */
+/* Scratch memory of the searches, by node. */
 typedef struct search {
-    int *seen; /* the stamp of the last level that met it */
+    int *seen; /* the stamp of the last level or search that visited it */
     int stamp;
-    int *now, *next;             /* a level, and what it reads */
-    int *first_with, *next_with; /* heavy operations whose left operand lies in the node; -1: no more */
+    int *now, *next;             /* the nodes of a level, and the nodes that these read */
+    int *first_with, *next_with; /* list of heavy operations whose left operand is the node; -1: end */
 } search;
 
 enum { ROWS_DEPTH = 32 };
 
-/* Is something reduced on the way to the value, or is that too far to say? Then a kernel of rows makes it,
- * which adds it up on the way. Level by level, each node once a level. */
+/* Does the value depend on a reduction, or is the answer more than ROWS_DEPTH levels away? Then a row kernel
+ * computes the value, and this kernel sums the columns at little extra cost. The search goes level by level
+ * and visits each node once a level. */
 static bool of_rows(const weft_ir *ir, int n, search *s) {
     int count = 1;
     s->now[0] = n;
@@ -78,9 +85,7 @@ static bool of_rows(const weft_ir *ir, int n, search *s) {
     return false;
 }
 
-/* ---- the product ---- */
-
-/* Its left operand is all of node d, columns of which are its rows. */
+/* Is the left operand of the matmul the transpose of all of node d? Then the columns of d are its rows. */
 static bool has_rows(const weft_ir *ir, const ir_node *heavy, int d, int64_t columns) {
     if (heavy->kind != IR_HEAVY || heavy->heavy->kind != WEFT_HEAVY_MATMUL || heavy->in[0].node != d)
         return false;
@@ -90,7 +95,7 @@ static bool has_rows(const weft_ir *ir, const ir_node *heavy, int d, int64_t col
            (heavy->in[0].view < 0 || ir->views[heavy->in[0].view].map[0].offset == 0);
 }
 
-/* Does node n need node `of`? */
+/* Does node n depend on node `of`? */
 static bool needs(const weft_ir *ir, int n, int of, search *s) {
     int depth = 0, *stack = s->now;
     s->stamp++;
@@ -120,7 +125,7 @@ static int product_for(const weft_ir *ir, int n, int d, search *s) {
     return -1;
 }
 
-/* Node n becomes a result of the product. */
+/* Turns node n into the second result of the matmul. */
 static void take(weft_ir *ir, int n, int h) {
     ir_node *sum = &ir->nodes[n];
     const ir_node *heavy = &ir->nodes[h];
@@ -138,7 +143,7 @@ static bool open_search(weft_ir *ir, search *s) {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!(*lists[i] = weft__arena_alloc(&ir->arena, bytes))) return false;
     for (size_t i = 0; i < ir->n_nodes; i++) s->first_with[i] = -1;
-    for (int h = (int)ir->n_nodes - 1; h >= 0; h--) { /* the lists ascend */
+    for (int h = (int)ir->n_nodes - 1; h >= 0; h--) { /* from the last one, so that the lists ascend */
         if (ir->nodes[h].kind != IR_HEAVY || !ir->nodes[h].n_in) continue;
         const int d = ir->nodes[h].in[0].node;
         s->next_with[h] = s->first_with[d];

@@ -1,4 +1,4 @@
-/* Argsort and top-k. Read next: heavy/argsort.h. */
+/* Builds the nodes of argsort and top-k. Must not know: how a device sorts. Read next: heavy/argsort.h. */
 #include "compiler/passes/heavy/heavy.h"
 
 weft_status weft__build_argsort(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {

@@ -1,18 +1,19 @@
-/* Attention: heads are stored (B, T, H, D) and shown as (B, H, T, D), so that they are never copied. Read
- * next: heavy/attention.h. */
+/* Builds the nodes of attention. Heads are stored as (B, T, H, D) and shown as (B, H, T, D), so they are
+ * never copied. Must not know: how a device computes attention. Read next: heavy/attention.h. */
 #include "compiler/passes/heavy/heavy.h"
 
 static void head_strides(const int64_t *stride, int64_t *out) {
     for (int i = 0; i < 3; i++) out[i] = stride[i];
 }
 
-/* Keys or values (B, heads of theirs, heads that share one, S, D) that are there once for all that share. */
+/* Grouped-query attention: keys or values have the shape (B, KV heads, query heads per KV head, S, D). Are
+ * they in memory once for all query heads of a KV head? */
 static bool is_shared(int rank, const int64_t *shape, const int64_t *stride) {
     return stride[2] == 0 && weft__ir_unit_last(rank, shape, stride);
 }
 
-/* Keys and values that heads share, as they lie; or, where one of them cannot be addressed so, copies of both
- * with one for each head. */
+/* Takes keys and values of grouped-query attention in place. If one of them cannot be addressed in place,
+ * copies both, with one KV head for each query head. */
 static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge *in, weft_heavy_attention *at,
                                heavy_operand *op) {
     bool lie = true;
@@ -32,7 +33,7 @@ static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge 
     return WEFT_OK;
 }
 
-/* All operands; rows of heads have their channels side by side. */
+/* Takes all operands. The channels of a head must be contiguous. */
 static weft_status take_operands(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
                                  weft_heavy_attention *at, heavy_operand *op) {
     const int out_at = weft__attention_operand(at, WEFT_ATTENTION_OUT);
@@ -51,16 +52,18 @@ static weft_status take_operands(weft_ir *ir, const weft_tensor *t, const ir_edg
     return WEFT_OK;
 }
 
-/* Strides of batch, head and position in a tensor stored (B, T, parts, H, D), one of its parts. */
+/* Strides of batch, head and position in one part of a tensor that is stored as (B, T, parts, H, D). */
 static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
     out[2] = parts * shape[1] * shape[3];
     out[1] = shape[3];
     out[0] = shape[2] * out[2];
 }
 
-/* Results index.. of a heavy node, `parts` of them side by side in one node, of logical shape (B, H, T, D);
- * that of keys and values which heads share (B, heads of theirs, heads that share one, T, D), each its own.
- */
+/* Adds the results index, index + 1, ... of a heavy node: `parts` of them are interleaved in one node. Each
+ * has the logical shape (B, H, T, D). With grouped-query attention, gradients of keys and values have the
+ * shape (B, KV heads, query heads per KV head, T, D) instead, with a gradient for each query head.
+ *
+ *     stored (B, T, parts, H, D):   for each position   q heads | k heads | v heads */
 static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, weft_dtype dtype,
                                 const int64_t *shape, int64_t sharing, ir_edge *out) {
     int64_t stored[5] = {shape[0], shape[2], parts, shape[1], shape[3]};
@@ -87,7 +90,8 @@ static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, we
     return WEFT_OK;
 }
 
-/* The results of the forward pass; with a mask, lse is in two parts. */
+/* Adds the results of the forward pass: the output, and lse, the logarithm of the sum of exponentials. With a
+ * mask, lse has two parts. */
 static weft_status attended(weft_ir *ir, int heavy, const weft_heavy_attention *at, const weft_tensor *q,
                             ir_edge *out) {
     const weft_dtype dtype = (weft_dtype)q->dtype;
@@ -122,8 +126,8 @@ weft_status weft__build_attention(weft_ir *ir, const weft_tensor *t, const ir_ed
                                  .masked = masked,
                                  .mask_dtype = masked ? t->in[4]->dtype : 0};
     if (!weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
-    /* The gradients of q, k and v lie as those three do in a packed projection, whose gradient they then are.
-     */
+    /* The gradients of q, k and v are stored in the layout of a packed projection of q, k and v. So together
+     * they are the gradient of this projection, without a copy. */
     const int parts = at->t_q == at->t_k ? 3 : 1;
     const int64_t given = at->sharing;
     heavy_operand op[8];

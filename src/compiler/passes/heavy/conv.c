@@ -1,14 +1,15 @@
-/* Convolutions: all three tensors are stored with their channels last. Read next: heavy/conv.h. */
+/* Builds the nodes of convolutions. All three tensors are stored with their channels last. Must not know: how
+ * a device computes a convolution. Read next: heavy/conv.h. */
 #include "compiler/passes/heavy/heavy.h"
 
-/* An operand (A, B, H, W) as one stored (A, H, W, B). */
+/* Writes the edge of an operand of shape (A, B, H, W) that is stored as (A, H, W, B). Copies it if needed. */
 static weft_status channels_last(weft_ir *ir, ir_edge edge, const int64_t *shape, ir_edge *out) {
     const int64_t stored[4] = {shape[0], shape[2], shape[3], shape[1]};
     weft_view view;
     heavy_operand op;
     if (weft__ir_edge_view(ir, edge, 4, shape, &view) && weft__view_permute(&view, (int[]){0, 2, 3, 1})) {
         edge.view = weft__ir_view(ir, edge.node, &view);
-    } else { /* the list of maps is full */
+    } else { /* the list of maps is full: copy the operand first */
         const int copy = weft__ir_copy(ir, edge, 4, shape);
         if (copy < 0) return weft__ir_failed(ir);
         weft__view_identity(&view, 4, shape);

@@ -1,4 +1,5 @@
-/* The table of passes, one a kind. Read next: operand.c. */
+/* The table of build functions, one for each kind of heavy operation. Must not know: kinds beyond this table.
+ * Read next: operand.c. */
 #include "compiler/passes/heavy/heavy.h"
 
 typedef weft_status build_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);

@@ -1,12 +1,13 @@
-/* Matmuls. Batch dimensions that both operands step through evenly are merged. Read next: heavy/matmul.h. */
+/* Builds the nodes of matmuls: strides of both matrices and merged batch dimensions. Must not know: how a
+ * device multiplies. Read next: heavy/matmul.h. */
 #include <string.h>
 #include "compiler/passes/heavy/heavy.h"
 
-/* Gives extents of 1 in the last two dimensions the stride that a matrix library expects. */
+/* If one of the last two dimensions has an extent of 1, gives it the stride that a matrix library expects. */
 static void matrix_strides(const int64_t *shape, int64_t *stride) {
     if (shape[1] == 1 && shape[0] == 1) {
         stride[0] = stride[1] = 1;
-    } else if (shape[1] == 1) { /* a column: unit along it, or a row-major matrix one wide */
+    } else if (shape[1] == 1) { /* a column: contiguous, or a row-major matrix with one column */
         stride[1] = stride[0] == 1 ? shape[0] : 1;
     } else if (shape[0] == 1) {
         stride[0] = stride[1] == 1 ? shape[1] : 1;
@@ -20,8 +21,8 @@ static bool is_matrix(int rank, const int64_t *shape, const int64_t *stride) {
     return s[0] == 1 && s[1] >= shape[rank - 2];
 }
 
-/* Merges batch dimensions that both operands step through evenly; false when more than the descriptor holds
- * remain. */
+/* Merges adjacent batch dimensions where both operands allow it: the outer stride is the inner stride times
+ * the inner extent. False if more dimensions remain than the descriptor holds. */
 static bool batch_of(weft_heavy_matmul *mm, int n, const int64_t *extent, const int64_t *a,
                      const int64_t *b) {
     mm->batch_rank = 0;
@@ -47,7 +48,7 @@ static bool batch_of(weft_heavy_matmul *mm, int n, const int64_t *extent, const 
     return true;
 }
 
-/* The same of a matrix of numbers, which are pairs of what the strides count. */
+/* Like is_matrix for complex matrices, whose strides count floats: two for each number. */
 static bool is_matrix_of_pairs(int rank, const int64_t *shape, const int64_t *stride) {
     int64_t half[WEFT_VIEW_RANK];
     bool even = stride[rank - 1] == 1;
@@ -58,7 +59,7 @@ static bool is_matrix_of_pairs(int rank, const int64_t *shape, const int64_t *st
     return even && is_matrix(rank - 1, shape, half);
 }
 
-/* The shape in memory, where a complex number is a pair. */
+/* Writes the shape in memory, where a complex number is a pair, and returns its rank. */
 static int stored_shape(const weft_tensor *x, int64_t *shape) {
     memcpy(shape, x->shape, (size_t)x->rank * sizeof *shape);
     if (!is_complex(x)) return x->rank;
@@ -66,7 +67,8 @@ static int stored_shape(const weft_tensor *x, int64_t *shape) {
     return x->rank + 1;
 }
 
-/* A matrix, or a batch of them, with strides in elements; flat: without gaps. */
+/* Takes a matrix, or a batch of matrices, as an operand. Its strides count elements; a complex number is one.
+ * With `flat` the operand has no gaps. */
 static weft_status take_matrix(weft_ir *ir, ir_edge edge, const weft_tensor *x, bool flat,
                                heavy_operand *out) {
     int64_t shape[WEFT_MAX_RANK + 1];
@@ -82,7 +84,7 @@ static weft_status take_matrix(weft_ir *ir, ir_edge edge, const weft_tensor *x, 
     return WEFT_OK;
 }
 
-/* t: a product, or the composite that one of complex matrices is. */
+/* t is a matmul, or the composite of a complex matmul. */
 weft_status weft__build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     const weft_tensor *a = t->in[0], *b = t->in[1];
     const int rank = a->rank;
@@ -99,7 +101,8 @@ weft_status weft__build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge 
     if (pairs && !weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     WEFT_TRY(take_matrix(ir, in[0], a, false, &left));
     WEFT_TRY(take_matrix(ir, in[1], b, false, &right));
-    if (!batch_of(mm, rank - 2, a->shape, left.stride, right.stride)) { /* contiguous copies merge into one */
+    if (!batch_of(mm, rank - 2, a->shape, left.stride, right.stride)) { /* the batch dimensions of contiguous
+                                                                         * copies merge into one */
         WEFT_TRY(take_matrix(ir, in[0], a, true, &left));
         WEFT_TRY(take_matrix(ir, in[1], b, true, &right));
         batch_of(mm, rank - 2, a->shape, left.stride, right.stride);

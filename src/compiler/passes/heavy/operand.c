@@ -1,10 +1,10 @@
-/* Operands of heavy operations, and the nodes that these become. An operand must be stored, and one affine
- * map with a unit stride must address it. Any other operand gets a copy node, which the plan shows. Must not
- * know: kinds. Read next: heavy.c. */
+/* Operands of heavy operations, and the IR nodes of heavy operations. An operand must be stored, and one
+ * affine map with a unit stride must address it. Any other operand gets a copy node, which the plan shows
+ * (docs/design/010-matmul-operands.md). Must not know: kinds. Read next: heavy.c. */
 #include <string.h>
 #include "compiler/passes/heavy/heavy.h"
 
-/* The strides of a map over the shape; false where a device cannot address it. */
+/* Writes the strides of a map over the shape. False if a device cannot address it. */
 static bool strides_of(const weft_map *map, const int64_t *shape, int64_t *stride) {
     for (int i = 0; i < map->rank; i++) {
         stride[i] = shape[i] == 1 ? 0 : map->stride[i];
@@ -26,7 +26,7 @@ void weft__ir_store(weft_ir *ir, int n) {
     if (ir->nodes[n].kind != IR_LEAF) ir->nodes[n].stored = true;
 }
 
-/* An operand that is a transposition of a reshaped value: copies the reshaped value, which other readers can
+/* If the operand is the transpose of a reshaped value: copies the reshaped value, which other readers can
  * share, and reads the copy by transposed strides. False for any other operand. */
 static bool copy_within(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, heavy_accepts *direct,
                         heavy_operand *out) {
@@ -44,14 +44,13 @@ static bool copy_within(weft_ir *ir, ir_edge edge, int rank, const int64_t *shap
     return out->edge.view != -2;
 }
 
-/* The operand itself, or a row-major copy of it where `direct` does not accept its strides. */
 weft_status weft__ir_take_operand(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape,
                                   heavy_accepts *direct, heavy_operand *out) {
     const bool fits =
         weft__ir_addressable(ir, edge, rank, shape, out) && (!direct || direct(rank, shape, out->stride));
     if (!fits && !copy_within(ir, edge, rank, shape, direct, out)) {
         const int copy =
-            weft__ir_unify(ir, weft__ir_copy(ir, edge, rank, shape)); /* one for all its readers */
+            weft__ir_unify(ir, weft__ir_copy(ir, edge, rank, shape)); /* all readers share one copy */
         if (copy < 0) return weft__ir_failed(ir);
         weft__ir_addressable(ir, (ir_edge){copy, -1}, rank, shape, out);
     }

@@ -1,8 +1,12 @@
-/* Recurrent layers. Read next: heavy/recurrent.h. */
+/* Builds the nodes of recurrent layers. Must not know: how a device computes them. Read next:
+ * heavy/recurrent.h. */
 #include "compiler/passes/heavy/heavy.h"
 
-/* Which inputs of the composite the device reads, in its order: inputs x, w, b, d, h, lengths, c; then
- * outputs states, gates, cells, and the gradient of states. */
+/* Lists the inputs of the composite that the device reads, in the device's order. Returns their number. The
+ * composite has these inputs:
+ *
+ * - forward: x, w, b, d, h, lengths; for an LSTM also c.
+ * - backward: these, then the outputs (states, gates, cells), then the gradient of the states. */
 static int recurrent_inputs(const weft_heavy_recurrent *r, int *which) {
     const bool lstm = r->kind == WEFT_LSTM, gated = lstm || r->kind == WEFT_GRU;
     const int lengths = 5, c = 6, states = lstm ? 7 : 6, cells = states + 2;

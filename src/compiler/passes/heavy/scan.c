@@ -1,4 +1,5 @@
-/* Cumulative sums and products. Read next: heavy/scan.h. */
+/* Builds the nodes of cumulative sums and products. Must not know: how a device computes them. Read next:
+ * heavy/scan.h. */
 #include "compiler/passes/heavy/heavy.h"
 
 weft_status weft__build_scan(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
@@ -7,7 +8,9 @@ weft_status weft__build_scan(weft_ir *ir, const weft_tensor *t, const ir_edge *i
     WEFT_TRY(weft__ir_take_operand(ir, in[0], t->rank, t->shape, weft__ir_contiguous, &x));
     const int axis = (int)attr->axis;
     weft_heavy heavy = {.kind = WEFT_HEAVY_SCAN};
-    const weft_dtype dtype = t->dtype == WEFT_U64 ? WEFT_I64 : (weft_dtype)t->dtype; /* the same bits */
+    const weft_dtype dtype = t->dtype == WEFT_U64 ? WEFT_I64 : (weft_dtype)t->dtype; /* sums and products
+                                                                                      * wrap, so both have
+                                                                                      * the same bits */
     heavy.as.scan = (weft_heavy_scan){.dtype = (uint8_t)dtype,
                                       .product = attr->product != 0,
                                       .reverse = attr->reverse != 0,

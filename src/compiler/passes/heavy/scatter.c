@@ -1,4 +1,6 @@
-/* Scatter-adds, and sums with them that become their base. Read next: heavy/scatter.h. */
+/* Builds the nodes of scatter-adds. A value that is added to a scatter-add becomes its base: the scatter-add
+ * then adds onto this value instead of zeros. Must not know: how a device scatters. Read next:
+ * heavy/scatter.h. */
 #include <string.h>
 #include "compiler/passes/heavy/heavy.h"
 
@@ -24,9 +26,9 @@ weft_status weft__build_scatter(weft_ir *ir, const weft_tensor *t, const ir_edge
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
-/* The scatter-add into zeros that edge k of the sum reads, and nothing else; -1: there is none, or it cannot
- * have the other operand for its base, which must be made before it and have memory. A base that others
- * read as well would be copied. */
+/* Returns the scatter-add into zeros that edge k of the sum reads, -1: none. Nothing else may read it. The
+ * other operand must be able to become its base: it is computed before the scatter-add and has memory. A base
+ * that others read as well would have to be copied, so it is refused. */
 static int scatter_of(const weft_ir *ir, const ir_node *sum, int k) {
     const ir_node *part = &ir->nodes[sum->in[k].node], *base = &ir->nodes[sum->in[1 - k].node];
     if (part->kind != IR_HEAVY_OUT || part->users != 1 || part->claimed) return -1;
@@ -39,7 +41,8 @@ static int scatter_of(const weft_ir *ir, const ir_node *sum, int k) {
     return sum->in[1 - k].node < h ? h : -1;
 }
 
-/* Turns the sum into the result of the scatter-add. */
+/* Turns sum s into the result of scatter-add h, which gets the other operand as its base. Does nothing if the
+ * device declines. */
 static weft_status base_scatter(weft_ir *ir, int s, int k, int h) {
     ir_node *sum = &ir->nodes[s], *node = &ir->nodes[h];
     const ir_edge base = sum->in[1 - k];
@@ -62,7 +65,7 @@ static weft_status base_scatter(weft_ir *ir, int s, int k, int h) {
     return WEFT_OK;
 }
 
-/* In unfused programs as well: sums keep their order. */
+/* Runs in unfused programs as well, so both kinds of programs add in the same order. */
 weft_status weft__ir_base_scatters(weft_ir *ir) {
     for (int i = 0; i < (int)ir->n_nodes; i++) {
         const ir_node *node = &ir->nodes[i];

@@ -1,4 +1,5 @@
-/* A program's own source. Read next: heavy/source.h. */
+/* Builds the nodes of ops that a user defined by kernel source. Must not know: what the source computes. Read
+ * next: heavy/source.h. */
 #include "compiler/passes/heavy/heavy.h"
 
 weft_status weft__build_source(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {

@@ -1,4 +1,4 @@
-/* Updates of a slice. Read next: heavy/update.h. */
+/* Builds the nodes of slice updates. Must not know: how a device updates. Read next: heavy/update.h. */
 #include "compiler/passes/heavy/heavy.h"
 
 weft_status weft__build_update(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
