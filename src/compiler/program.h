@@ -1,5 +1,6 @@
-/* A compiled program and the cache of them. Read next: program.c for how one is made and run, eval.c and
- * derive.c for who asks. */
+/* A compiled program, the program cache, and what the files of the compiler share. Must not know: layers,
+ * files, devices' insides. Read next: runtime/program.c (how a program is compiled and run), runtime/eval.c
+ * and runtime/derive.c (who asks for it). */
 #ifndef WEFT_COMPILER_PROGRAM_H
 #define WEFT_COMPILER_PROGRAM_H
 
@@ -7,52 +8,52 @@
 #include <weft/profile.h>
 #include "compiler/passes/ir.h"
 
-/* Slots of a program: where the buffers of one run are bound. */
+/* Slots of a program. Each run binds a buffer to each slot. Slots of leaves and outputs follow SLOT_FIRST. */
 enum { SLOT_ARENA, SLOT_SCALARS, SLOT_FIRST };
 
-/* One leaf of the graph. Leaves of a cached program's graph are found anew by the walk over the graph at
- * hand; fixed ones (of a held program, of a derivation) are the tensors themselves. */
+/* A leaf of the graph. A cached program runs on many equal graphs, so the walk over the graph at hand finds
+ * its leaves again. A fixed leaf (of a held program, or of a derivation) is the tensor itself. */
 typedef struct program_leaf {
-    weft_tensor *fixed; /* NULL: number `walk` of the walk */
+    weft_tensor *fixed; /* NULL: leaf number `walk` of the walk */
     int walk;
-    int slot;       /* storage: where it is bound; scalars: SLOT_SCALARS */
-    int64_t offset; /* scalars: byte in the scalars' buffer */
+    int slot;       /* storage: the slot of its buffer; scalars: SLOT_SCALARS */
+    int64_t offset; /* scalars: first byte in the buffer of scalars */
 } program_leaf;
 
-/* A value in the arena. */
+/* A region of the arena. A value and its aliases lie in it. */
 typedef struct program_region {
     int64_t bytes, offset;
-    int first, last; /* phases in which it is there, counted by the commands' `after` */
-    int command;     /* that wrote there first */
+    int first, last; /* first and last phase of its lifetime; a command with `after` begins a phase */
+    int command;     /* the command that writes it first */
     uint8_t kind;    /* weft_memory_kind */
 } program_region;
 
 struct weft_program {
     weft_context *ctx;
     weft_hash key;
-    weft_program *next, *prev; /* in the cache, most recently used first; or among those held by hand */
-    weft_program *chain;       /* in its bucket */
-    weft_arena keep;           /* kernels, commands and all else that lives as long */
+    weft_program *next, *prev; /* in the cache, most recently used first; or in the list of held programs */
+    weft_program *chain;       /* next program in its bucket of the hash table */
+    weft_arena keep;           /* kernels, commands and everything else that lives as long as the program */
     weft_commands commands;
     weft_executable *executable;
     program_leaf *leaves;
     int n_leaves;
     int *output_slots;
     size_t n_outputs;
-    ir_sink *sinks; /* variables: fixed, or found through sink_leaf */
+    ir_sink *sinks; /* assignments; a variable is fixed, or found through sink_leaf */
     int *sink_leaf; /* index into the walk's leaves, -1: fixed */
     size_t n_sinks;
     weft_buffer *scalars;
     size_t scalars_bytes;
-    char *scalars_host, *scalars_sent; /* of this run; as they lie on the device */
+    char *scalars_host, *scalars_sent; /* the scalars of this run; the scalars as they are on the device */
     bool sent;
     int64_t arena_bytes;
     program_region *regions; /* of the arena */
     int n_regions;
-    weft_buffer **slots; /* of the last run */
+    weft_buffer **slots; /* bound by the last run */
     size_t n_kernels, n_copies, n_nodes;
     uint8_t *stages;       /* weft_stage of each command */
-    uint64_t profile;      /* number of the profile that last booked a run, */
+    uint64_t profile;      /* number of the profile that last counted a run, */
     size_t profile_number; /* and the program's number in it */
     /* held programs only */
     weft_tensor **held; /* kept alive until weft_program_free */
@@ -60,11 +61,11 @@ struct weft_program {
     weft_tensor **outputs;
 };
 
-/* What a walk over a graph finds: its key and its leaves, in an order that equal graphs share. */
+/* The result of a walk over a graph: its key, and its leaves in an order that equal graphs share. */
 typedef struct weft_walk {
     weft_tensor **leaves;
     size_t n_leaves, capacity;
-    ir_sink *due; /* what forward passes in the graph assign */
+    ir_sink *due; /* assignments of the forward passes in the graph, which run now */
     size_t n_due, due_capacity;
     weft_hash key;
     weft_hash loose;      /* the key without the values of constants */
@@ -77,16 +78,16 @@ typedef struct weft_compiler {
     weft_profile *profile; /* the running one */
     uint64_t profiles;     /* started so far */
     weft_program *newest, *oldest;
-    weft_program *by_hand; /* held programs, which the context frees when their owner did not */
+    weft_program *by_hand; /* held programs; weft_close frees those that their owner did not free */
     weft_program **table;  /* hash table over the cache */
     size_t count;
-    weft_walk walk; /* reused */
+    weft_walk walk;
     struct {
         weft_tensor *t;
         int next;
     } * stack;
     size_t stack_capacity;
-    weft_buffer *arena; /* shared by all programs: they run one after the other */
+    weft_buffer *arena; /* all programs share it, since they run one after the other */
     weft_buffer **pool; /* free buffers */
     size_t pool_count, pool_capacity, pool_bytes;
     struct {
@@ -94,89 +95,96 @@ typedef struct weft_compiler {
         int compiles;
     } constants[64];
     bool fuse;
-    int debug; /* WEFT_DEBUG: sum of DEBUG_... */
+    int debug; /* from WEFT_DEBUG: sum of DEBUG_... */
     uint64_t compiles, runs, hits;
 } weft_compiler;
 
 enum { DEBUG_GRAPH = 1, DEBUG_KERNELS = 2, DEBUG_PLAN = 4, DEBUG_LAUNCH = 8 };
 
 /* ---- walk.c ---- */
-/* Walks the graph of the roots (and sink values): key, leaves, what forward passes in it assign besides the
- * sinks, and whether a variable has moved on since. */
+/* Walks the graph of the roots and of the sinks' values. *walk gets the key, the leaves, and the assignments
+ * of forward passes besides the sinks. It belongs to the compiler and is valid until the next walk. Fails
+ * with WEFT_ERR_STALE if a variable was written after a node that reads it was recorded. */
 weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks,
                        size_t n_sinks, const weft_hash *extra, weft_walk **walk);
 
 /* ---- program.c ---- */
-/* Compiles. walk tells which leaves are found anew at each run; NULL: all are fixed. sinks are copied. */
+/* Compiles a program, which the caller owns. `walk` tells which leaves are found again at each run; NULL: all
+ * leaves are fixed. The sinks are copied. */
 weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs,
                               const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                               weft_program **program);
 void weft__program_free(weft_program *program);
-/* Binds leaves and outputs (storages[i] for output i) and runs it `times` times. */
+/* Binds the leaves, and outputs[i] to output i. Then runs the program `times` times. */
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
                               int times);
-/* The bad value that runs since the last report met, as an error. */
+/* Returns, as an error, the bad value that a run has met since the last report. WEFT_OK if there is none. */
 weft_status weft__report_fault(weft_context *ctx);
 
 /* ---- cache.c ---- */
 weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key);
-/* False when memory is gone; the program is then not in the cache. */
+/* Adds a program, which the cache then owns. False if memory is gone; then the caller still owns it. */
 bool weft__cache_add(weft_compiler *compiler, weft_program *program);
 void weft__cache_free(weft_context *ctx, weft_compiler *compiler);
-/* Logs a hint when programs that differ in one constant keep being compiled. */
+/* Counts a compilation. Logs a hint if programs that differ only in constants are compiled again and
+ * again. */
 void weft__cache_note_compile(weft_context *ctx, const weft_walk *walk);
 
 /* ---- plan.c ---- */
-/* Fused IR -> commands with operands, leaves and slots filled into program. */
+/* Makes the plan of a fused IR: fills commands, operands, leaves and slots into the program. */
 weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk);
 
 /* ---- print.c ---- */
-/* The program's commands, kernels and memory as text; returns the whole length. */
+/* Writes the program's commands and kernels as text. `what` is a sum of DEBUG_... Returns the length of the
+ * whole text, even if it does not fit. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);
-/* Logs each command with its layer, shapes, work and time; timings may be NULL. */
+/* Logs each command with its layer, shape, work and time. `timings` may be NULL. */
 void weft__program_say(const weft_program *program, const weft_timing *timings);
-/* Runs a program whose slots are bound, waits for it, and says it. */
+/* Runs a program whose slots are bound, waits for it, and logs its commands. */
 weft_status weft__program_run_aloud(weft_program *program);
-/* What a command does and the layer that it belongs to; returns name. */
+/* The size of the text of a command. */
 #define WEFT_COMMAND_TEXT 128
-/* The kernel that a command is, or that is the epilogue of its product; NULL: none. */
+/* The kernel of a command, or the epilogue of its matmul. NULL: none. */
 const weft_kernel *weft__command_kernel(const weft_command *command);
+/* Writes what a command does into `name`, and the layer that it belongs to into *path. Returns `name`. */
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);
 
 /* ---- account.c ---- */
-/* What the program's values take where most of them are alive: classes and largest buffers of *plan; or
- * WEFT_ERR_OOM. */
+/* Fills in the memory that the program's values need at the peak: kinds and largest buffers of *plan. Fails
+ * with WEFT_ERR_OOM. */
 weft_status weft__account(const weft_program *program, weft_memory_plan *plan);
-/* The largest of those values, `most` at most; returns how many. */
+/* Lists the largest values at the peak, at most `most` of them. Returns their number. */
 int weft__account_largest(const weft_program *program, const program_region **largest, int most);
-/* What a value is, into name, and the layer that it belongs to. */
+/* Writes what a value is into `name`. Returns the layer that it belongs to. */
 const char *weft__account_name(const weft_program *program, const program_region *region, char *name,
                                size_t size);
 
 /* ---- memory.c ---- */
-/* From the pool, or new; the pool is given back to the device before giving up. */
+/* Takes a buffer from the pool, or allocates one. If the device is full, it first frees the pool and tries
+ * again. */
 weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffer);
 void weft__pool_give(weft_context *ctx, weft_buffer *buffer);
-/* Grows the one arena of the context to what the program needs. */
+/* Grows the arena of the context to the size that the program needs. */
 weft_status weft__arena_reserve(const weft_program *program);
-/* The device had no room for something: adds to the error what lies there, the program's largest results (it
- * may be NULL) and what to try. Returns WEFT_ERR_OOM. */
+/* Call it if the device had no memory. Adds to the error message what is in memory, the largest results of
+ * the program (NULL: none), and what to try. Returns WEFT_ERR_OOM. */
 weft_status weft__memory_gone(weft_context *ctx, const weft_program *program);
-/* The same status; of an error for want of memory the message begins with the tensor that it was wanted for.
- */
+/* Returns the same status. The message of an out-of-memory error then begins with the tensor that needed the
+ * memory. */
 weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_tensor *t);
 
 /* ---- eval.c ---- */
-/* Runs the program of the graph that was walked: roots become leaves with their values, the sinks' variables
- * have a new version. sinks: those of the graph at hand, as many as the program has. */
+/* Runs the program of the walked graph. The roots become leaves with their values; the sinks' variables get a
+ * new version. `sinks` are those of the graph at hand, as many as the program has. */
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
                            size_t n_roots, const ir_sink *sinks);
-/* The sinks and what is due, to be freed with weft__free. */
+/* Joins the sinks and the assignments that the walk found. Free *all with weft__free. */
 weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                             ir_sink **all);
 
 /* ---- share.c ---- */
-/* Variables of f32 or f64, of one size, each of another context: all become their sum, added in order. */
+/* Replaces variables by their sum, added in the order of the list. They are f32 or f64, of one size, and each
+ * belongs to another context. */
 weft_status weft__sum_shared(weft_tensor *const *list, size_t n);
 
 #endif

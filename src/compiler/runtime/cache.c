@@ -1,4 +1,5 @@
-/* The program cache: 256 programs, least recently used out. Found by a 128-bit key. */
+/* The program cache. It holds 256 programs, found by a 128-bit key, and drops the least recently used one.
+ * Must not know: what is in a program. Read next: program.h. */
 #include <string.h>
 #include "compiler/program.h"
 
@@ -21,7 +22,7 @@ static void link_first(weft_compiler *compiler, weft_program *program) {
 }
 
 weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key) {
-    weft_program *program = compiler->newest; /* a loop asks for the same one again */
+    weft_program *program = compiler->newest; /* a loop asks for the same program again */
     if (!program || !weft__hash_equal(program->key, key)) {
         if (!compiler->table) return NULL;
         program = *bucket(compiler, key);

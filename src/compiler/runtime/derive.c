@@ -1,4 +1,5 @@
-/* Derived programs: see derive.h. */
+/* Derived programs: looks up a step by its forward graph, or builds and compiles it. Must not know: what the
+ * derivation records. Read next: walk.c, program.c. */
 #include <string.h>
 #include "compiler/runtime/derive.h"
 #include "compiler/profile/profile.h"
@@ -24,7 +25,7 @@ weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, w
     return WEFT_OK;
 }
 
-/* A walk that stays as it is while recording walks other graphs. */
+/* Copies a walk, since recording the rest may walk other graphs. */
 static weft_status keep_walk(weft_context *ctx, const weft_walk *walk, weft_walk *kept) {
     *kept = *walk;
     kept->leaves = weft__array(ctx, walk->n_leaves + 1, sizeof *kept->leaves);
@@ -35,7 +36,8 @@ static weft_status keep_walk(weft_context *ctx, const weft_walk *walk, weft_walk
     return WEFT_OK;
 }
 
-/* Compiles what the derivation and the forward passes assign, and the roots. */
+/* Compiles the roots and the assignments of the derivation and of the forward passes. The cache owns the
+ * program. */
 static weft_status compile(weft_context *ctx, const weft_derived *derived, weft_tensor *const *roots,
                            size_t n_roots, const weft_walk *walk, weft_program **program) {
     ir_sink *all = NULL;
@@ -50,7 +52,7 @@ static weft_status compile(weft_context *ctx, const weft_derived *derived, weft_
     return weft__fail_oom(ctx, 0, "the program cache");
 }
 
-/* Builds and compiles what the derivation adds to the roots. */
+/* Records what the derivation adds to the roots, and compiles all of it. */
 static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
                          size_t n_roots, const weft_walk *walk, weft_program **program) {
     weft_derived derived = {.ctx = ctx};
@@ -67,7 +69,8 @@ static weft_status build(weft_context *ctx, const weft_derivation *derivation, w
     return status;
 }
 
-/* The roots, and what was kept in open scopes and would go stale. */
+/* Lists the roots, and the kept tensors of open scopes that the assignments would make stale. Free *out with
+ * weft__free. */
 static weft_status gather_roots(weft_context *ctx, const weft_derivation *derivation, weft_tensor ***out,
                                 size_t *count) {
     size_t n = derivation->n_roots, at = 0;
@@ -93,7 +96,7 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
     return WEFT_OK;
 }
 
-/* The program, and a walk that is valid for it. */
+/* Finds or compiles the program. *walk is a walk that is valid for it. */
 static weft_status find(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
                         size_t n_roots, weft_walk **walk, weft_program **program) {
     WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk));
@@ -106,7 +109,7 @@ static weft_status find(weft_context *ctx, const weft_derivation *derivation, we
     return weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk);
 }
 
-/* What a run of the program would take from the device, and what it reads there. */
+/* Adds the memory that a run would allocate (`pending`), and the storages that it reads. */
 static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_program *program,
                        weft_memory_plan *plan) {
     const weft_buffer *arena = ctx->compiler->arena;
@@ -118,7 +121,7 @@ static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_prog
         if (t->leaf != WEFT_LEAF_STORAGE || t->storage->mark == mark) continue;
         t->storage->mark = mark;
         if (!t->storage->buffer) plan->pending += t->storage->bytes;
-        plan->kinds[WEFT_MEMORY_DATA] += t->storage->bytes; /* and what else the caller knows */
+        plan->kinds[WEFT_MEMORY_DATA] += t->storage->bytes; /* the caller divides these into kinds */
     }
 }
 
@@ -132,7 +135,8 @@ static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const wef
     return WEFT_OK;
 }
 
-/* What forward passes assign comes last, and belongs to the graph at hand. */
+/* Runs the program. Its last sinks are the assignments of forward passes; the variables of these belong to
+ * the graph at hand. */
 static weft_status run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
                        size_t n_roots) {
     ir_sink *all = NULL;
@@ -143,7 +147,7 @@ static weft_status run(weft_program *program, const weft_walk *walk, weft_tensor
     return status;
 }
 
-/* Runs it, or where a plan is wanted only fills that in. */
+/* Finds the program, then fills in the plan or, if plan is NULL, runs the program. */
 static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
     for (size_t i = 0; i < derivation->n_roots; i++) {
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));

@@ -1,39 +1,41 @@
-/* Steps that derive a larger graph from a recorded one: a training step is looked up by its forward graph,
- * and only on a miss are gradients and updates built, fused, planned and compiled. */
+/* Derives a larger graph from a recorded one. A training step is found in the cache by its forward graph.
+ * Only if it is not there are gradients and updates recorded, fused, planned and compiled. Must not know:
+ * optimizers, gradient rules. Read next: derive.c, optim/step.c. */
 #ifndef WEFT_COMPILER_RUNTIME_DERIVE_H
 #define WEFT_COMPILER_RUNTIME_DERIVE_H
 
 #include <weft/memory.h>
 #include "base/base.h"
 
-/* What a derivation adds to the program: outputs of the forward graph stay outputs. */
+/* The assignments that a derivation adds to the program. The outputs of the forward graph stay outputs. */
 typedef struct weft_derived weft_derived;
 
-/* variable <- value when the program runs, after all its readers. */
+/* Records variable <- value. The program assigns after all readers of the old value. */
 weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, weft_tensor *value);
 
 typedef struct weft_derivation {
-    weft_tensor *const *roots; /* forward tensors: become outputs of the program, readable after it */
+    weft_tensor *const *roots; /* forward tensors: outputs of the program, readable after a run */
     size_t n_roots;
-    weft_hash key; /* everything that build depends on besides the graph: options, block identity */
-    /* Records the rest. Leaves that it uses besides the forward graph's must be persistent: variables, or
-     * scalars kept with weft_keep, which are read anew at each run. */
+    weft_hash key; /* hash of all that `build` depends on besides the graph, such as options */
+    /* Records the rest of the graph. Leaves that it adds must be persistent: variables, or scalars kept with
+     * weft_keep, which are read again at each run. */
     weft_status (*build)(void *user, weft_context *ctx, weft_derived *derived);
     void *user;
 } weft_derivation;
 
-/* Runs the derived program, compiled at the first call with this graph and key. Kept, unevaluated tensors of
- * the graph's open scopes become outputs too. */
+/* Runs the derived program, which the first call with this graph and key compiles. Kept tensors of open
+ * scopes that have no value yet become outputs too. */
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation);
-/* Compiles it and runs nothing: fills in the plan, but for what is of the optimizer alone. */
+/* Compiles the derived program without running it. Fills in the plan, except for the memory that only the
+ * optimizer knows. */
 weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan);
 
 /* ---- eval.c ---- */
-/* weft_item with a status; NaN where there is none to read. */
+/* weft_item with a status. *out is NaN on an error. */
 weft_status weft__item(weft_tensor *t, double *out);
-/* weft_run, `times` times on the same inputs and numbers, in one submission. */
+/* Like weft_run, but `times` runs on the same inputs and scalars, in one submission. */
 weft_status weft__run_times(weft_program *program, int times);
-/* Does it draw random numbers, which must differ from step to step? */
+/* Does the program draw random numbers, which must differ from step to step? */
 bool weft__program_random(const weft_program *program);
 
 #endif

@@ -1,5 +1,5 @@
-/* Asking for values: evaluation through the program cache, reading, writing, assigning, and programs held by
- * hand. */
+/* Evaluation through the program cache; reading, writing and assigning tensors; held programs. Must not know:
+ * how a program is compiled. Read next: walk.c, cache.c, program.c. */
 #include <math.h>
 #include <string.h>
 #include "compiler/runtime/derive.h"
@@ -12,7 +12,7 @@ static void release_all(weft_context *ctx, weft_storage **storages, size_t n) {
     weft__free(ctx, storages);
 }
 
-/* Storage for each root. */
+/* Allocates a storage and its buffer for each root. */
 static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, size_t n, weft_storage ***out) {
     weft_storage **storages = weft__array(ctx, n + 1, sizeof *storages);
     if (!storages) return weft__fail_oom(ctx, n * sizeof *storages, "the results of a program");
@@ -31,7 +31,7 @@ static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, si
     return WEFT_OK;
 }
 
-/* Roots carry their values, variables have a new version. */
+/* Gives the roots their values and the variables a new version. */
 static void settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
                    const ir_sink *sinks, size_t n_sinks) {
     if (n_sinks) ctx->epoch++;
@@ -60,7 +60,8 @@ weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_te
     return WEFT_OK;
 }
 
-/* The program of a graph that was walked; sinks: with those that are due. */
+/* Finds or compiles the program of the walked graph and runs it. `sinks` include the assignments of forward
+ * passes. */
 static weft_status run_program(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
                                size_t n_sinks, const weft_walk *walk) {
     weft_program *program = weft__cache_find(ctx->compiler, walk->key);
@@ -85,7 +86,8 @@ weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_si
     return WEFT_OK;
 }
 
-/* The roots, and what was kept in open scopes and would go stale: outputs of a program that assigns. */
+/* Lists the roots, and the kept tensors of open scopes that the assignments would make stale. Both are
+ * outputs of a program that assigns. Free *out with weft__free. */
 static weft_status gather_kept(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
                                weft_tensor ***out, size_t *count) {
     size_t n = 0, capacity = 0;
@@ -100,8 +102,7 @@ static weft_status gather_kept(weft_context *ctx, weft_tensor *const *roots, siz
         for (weft_tensor *t = scope->nodes; t; t = t->next) {
             bool listed = !(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error;
             for (size_t i = 0; i < n_roots && !listed; i++) listed = roots[i] == t;
-            if (listed || weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK)
-                continue; /* is stale already */
+            if (listed || weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK) continue;
             if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
                 return weft__fail_oom(ctx, (n + 1) * sizeof **out, "kept tensors");
             (*out)[n++] = t;
@@ -205,7 +206,7 @@ weft_status weft__item(weft_tensor *t, double *out) {
                           "weft_item: %s is no real number; take weft_real or weft_abs",
                           weft__tensor_text(t, text));
     }
-    _Alignas(16) char value[16]; /* of the largest dtype */
+    _Alignas(16) char value[16]; /* large enough for the largest dtype */
     WEFT_TRY(weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)));
     *out = weft__element((weft_dtype)t->dtype, value, 0);
     return WEFT_OK;
@@ -304,11 +305,12 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
     program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
     if (!program->held || !program->outputs)
         return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
-    for (int i = 0; i < program->n_leaves; i++) /* before the outputs let them go */
+    for (int i = 0; i < program->n_leaves; i++) /* before the outputs release them */
         weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
     for (size_t i = 0; i < program->n_sinks; i++) {
         weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
-        weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* the program's from now on */
+        weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* from now on, the program does
+                                                                             * these assignments */
     }
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
@@ -342,7 +344,8 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     if (status == WEFT_OK && n_assign && variables[0]->ctx != ctx)
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: the variables belong to another context");
     if (status == WEFT_OK)
-        status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
+        status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* fails if a node is
+                                                                                     * stale */
     if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_assign, walk, &all);
     if (status == WEFT_OK)
         status = weft__program_new(ctx, outputs, n_outputs, all, n_assign + walk->n_due, NULL, program);
@@ -378,7 +381,7 @@ weft_status weft__run_times(weft_program *program, int times) {
     weft_status status = weft__program_run(program, NULL, storages, times);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
-    ctx->epoch++; /* what was recorded before on outputs or variables is stale now */
+    ctx->epoch++; /* nodes recorded before that read outputs or variables are stale now */
     for (size_t i = 0; i < program->n_sinks; i++)
         program->sinks[i].variable->storage->write_epoch = ctx->epoch;
     for (size_t i = 0; i < program->n_outputs; i++) program->outputs[i]->storage->write_epoch = ctx->epoch;

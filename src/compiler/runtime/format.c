@@ -1,4 +1,5 @@
-/* The readable form of a tensor's values. */
+/* Formats the values of a tensor as readable text. Must not know: how values are computed. Read next:
+ * eval.c. */
 #include <math.h>
 #include <string.h>
 #include <weft/ops.h>
@@ -39,7 +40,7 @@ static void say_element(printer *p, int64_t i) {
     }
 }
 
-/* Elements first.. of dimension d and below, nested in brackets. */
+/* Writes dimension d and those below it, from element `first` on, nested in brackets. */
 static void say_dimension(printer *p, int d, int64_t first) {
     const weft_tensor *t = p->t;
     if (d == t->rank) {

@@ -1,6 +1,5 @@
-/* Memory of the device: the pool that results take their buffers from, the arena that all programs share, and
- * what there is to say when there is no more: who holds it, by layer. Must not know: devices. Read next:
- * program.c. */
+/* Memory of the device: the pool of buffers for results, the arena that all programs share, and the message
+ * for a full device, which tells what holds the memory. Must not know: devices. Read next: program.c. */
 #include <string.h>
 
 #include "base/text.h"
@@ -30,7 +29,7 @@ static void put_largest(weft_text *t, const weft_program *program) {
 
 enum { HOLDERS = 4 };
 
-/* Tensors that live, one after the other: those kept, then those of the open scopes. */
+/* Iterates over all living tensors: those kept by the graph, then those of the open scopes. */
 typedef struct tensor_walk {
     const weft_scope *scope;
     const weft_tensor *at;
@@ -85,7 +84,7 @@ static void put_storage(weft_text *text, const weft_context *ctx, const weft_sto
     for (tensor_walk w = walk_all(ctx); (t = next_stored(&w));) {
         if (t->storage != s || t == whole) continue;
         members++;
-        if (!largest || bytes_of(t) >= bytes_of(largest)) largest = t; /* the newest come first */
+        if (!largest || bytes_of(t) >= bytes_of(largest)) largest = t; /* the newest tensors come first */
     }
     put_bytes(text, (int64_t)s->bytes);
     weft__put(text, " of %s", name_of(whole));
@@ -137,8 +136,6 @@ weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_t
                       weft_last_error(ctx));
 }
 
-/* ---- pool: results of one step take the buffers of the last ---- */
-
 enum { POOL_LIMIT = 256, POOL_BYTES = 64 << 20 };
 
 static void empty_pool(weft_context *ctx) {
@@ -148,7 +145,7 @@ static void empty_pool(weft_context *ctx) {
     compiler->pool_bytes = 0;
 }
 
-/* A new buffer, if need be in place of those that are spare. */
+/* Allocates a buffer. If the device is full, frees the pool and tries again. */
 static weft_status new_buffer(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
     const weft_status status = ctx->device->ops->buffer_new(ctx->device, bytes, buffer);
     if (status != WEFT_ERR_OOM || !ctx->compiler->pool_count) return status;

@@ -1,5 +1,5 @@
-/* Opening and closing a context: it is put together here from graph, device and compiler, and lower folders
- * get their way up through the hooks. Also the pool of buffers. */
+/* Opens and closes a context, which consists of graph, device and compiler. Sets the hooks through which
+ * lower folders call upward. Must not know: how a device works. Read next: eval.c, memory.c. */
 #define _GNU_SOURCE /* secure_getenv */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 /* ---- hooks ---- */
 
-/* A buffer that holds zeros: memory fresh from the system does already, and is not touched. */
+/* Takes a buffer that holds zeros. Memory fresh from the system is zero already, so it is not written. */
 static weft_status hook_buffer_zeroed(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
     WEFT_TRY(weft__pool_take(ctx, bytes, buffer));
     if ((*buffer)->zero) return WEFT_OK;

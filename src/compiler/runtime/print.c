@@ -1,4 +1,5 @@
-/* The printed form of a program: what WEFT_DEBUG shows and plan tests read. */
+/* Prints a program as text, for WEFT_DEBUG and the tests of plans. Must not know: devices. Read next:
+ * program.h, kernel/print.c. */
 #include <stdio.h>
 #include "base/text.h"
 #include "compiler/program.h"

@@ -1,4 +1,5 @@
-/* A program: compiled once from a graph, then bound and run. */
+/* Compiles a program from a graph, binds its slots and runs it. Must not know: who asks for it. Read next:
+ * passes/ir.h, passes/plan.c. */
 #include <stdio.h>
 #include <string.h>
 #include "compiler/profile/profile.h"
@@ -33,7 +34,7 @@ static weft_status compile(weft_program *program, weft_tensor *const *outputs, s
     if (!program->sinks) return weft__fail_oom(ctx, n_sinks * sizeof *sinks, "a program");
     if (n_sinks) memcpy(program->sinks, sinks, n_sinks * sizeof *sinks);
     program->n_sinks = n_sinks;
-    weft_scope *scope = weft_scope_open(ctx); /* of expansions */
+    weft_scope *scope = weft_scope_open(ctx); /* for the nodes of expansions */
     weft_status status =
         scope ? weft__ir_build(&ir, outputs, n_outputs, program->sinks, n_sinks) : WEFT_ERR_OOM;
     if (status == WEFT_OK) status = weft__ir_fuse(&ir);
@@ -54,7 +55,7 @@ static weft_status check_epilogue(const weft_program *program, const weft_heavy_
     return WEFT_OK;
 }
 
-/* No device checks again what is checked here. */
+/* Checks a command. Devices rely on these checks and do not repeat them. */
 static weft_status check(const weft_program *program, const weft_command *command) {
     for (int k = 0; k < command->n_operands; k++)
         if (command->operands[k].slot < 0 || command->operands[k].slot >= program->commands.n_slots)
@@ -115,7 +116,7 @@ void weft__program_free(weft_program *program) {
 
 /* ---- running ---- */
 
-/* Key, step and first element of a random node, as kernel.h lays them out. */
+/* Writes the eight i32 of a random key: key (2), step (2), first element (2), zeros (2). */
 static void write_random(char *to, const weft_context *ctx, const weft_tensor *t) {
     uint32_t words[8] = {0};
     weft__philox_key(ctx->seed, t->value.random.stream, words);
@@ -161,19 +162,19 @@ weft_status weft__report_fault(weft_context *ctx) {
     if (!fault.set) return WEFT_OK;
     const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
     const long long value = fault.value, last = fault.bound - 1;
-    char element[48] = ""; /* where a card computed the value, there is no number */
+    char element[48] = "";
     if (fault.element >= 0) snprintf(element, sizeof element, " (element %lld)", (long long)fault.element);
     if (fault.kind == WEFT_FAULT_DIVIDE)
         return weft__fail(ctx, WEFT_ERR_NUMERIC,
                           "%s%s%s%s; nothing was updated; keep zeros out of the divisor, with weft_where say",
                           path, colon, text, element);
-    if (last < 0) /* an index into nothing */
+    if (last < 0) /* an index into an empty dimension */
         return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s%s; nothing was updated", path, colon, text, element);
     return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s: %lld is not in 0..%lld%s; nothing was updated", path,
                       colon, text, value, last, element);
 }
 
-/* Numbers go to the device in one piece, and only where one of them is another than at the last run. */
+/* Sends all scalars to the device in one upload, unless they are the same as at the last run. */
 static weft_status send_scalars(weft_program *program) {
     weft_context *ctx = program->ctx;
     const size_t bytes = program->scalars_bytes;
@@ -189,7 +190,7 @@ static weft_status send_scalars(weft_program *program) {
     return WEFT_OK;
 }
 
-/* On the device: at once, or one by one where each run is watched. */
+/* Runs the program: in one submission, or run by run if each run is profiled or logged. */
 static weft_status run(weft_program *program, int times) {
     weft_device *device = program->ctx->device;
     weft_compiler *compiler = program->ctx->compiler;

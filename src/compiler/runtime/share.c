@@ -1,11 +1,12 @@
-/* Sums over contexts: one variable in each of several becomes the sum of all of them, added in their order.
- * Must not know: what is summed. Read next: optim/step.c, which shares gradients. */
+/* Sums over contexts: one variable of each context becomes the sum of all, added in their order. Must not
+ * know: what is summed. Read next: optim/step.c, which shares gradients. */
 #include <string.h>
 
 #include "compiler/program.h"
 #include "device/device.h"
 
-/* By the devices themselves, where they are of a kind that can; *done: they did. */
+/* Lets the devices compute the sum, if all are of one kind and this kind can. *done tells whether they
+ * did. */
 static weft_status by_devices(weft_tensor *const *list, size_t n, bool *done) {
     weft_context *ctx = list[0]->ctx;
     const weft_device_ops *ops = ctx->device->ops;

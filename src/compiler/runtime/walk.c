@@ -1,7 +1,8 @@
-/* The walk that recognises a graph: in one pass over its nodes it computes the program's key and lists the
- * leaves. The key is a stream over (op, dtype, shape, inputs by number, attributes) in visiting order, so
- * equal keys mean equal structure; values of leaves are no part of it. It is the whole price of an ordinary
- * loop's step besides recording. */
+/* Recognises a graph. One walk over its nodes computes the program's key and lists the leaves. The key is a
+ * hash of op, dtype, shape, inputs by number, and attributes of all nodes in visiting order. So equal keys
+ * mean equal structure. The values of leaves are not part of the key. Besides recording, this walk is all
+ * that a step of an ordinary loop costs on the host. Must not know: how a program is compiled. Read next:
+ * cache.c, eval.c. */
 #include "compiler/program.h"
 
 static weft_status push(weft_context *ctx, weft_compiler *compiler, size_t *depth, weft_tensor *t) {
@@ -30,14 +31,15 @@ static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
                                              : "data");
 }
 
-/* Numbers a node whose inputs are numbered, and adds it to the key. */
+/* Numbers a node whose inputs have their numbers, and adds it to the key. Fails if an input was written after
+ * the node was recorded. */
 static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *t, uint64_t mark,
                                int *storages) {
     weft_hash *h = &walk->key;
     t->number = (int)walk->nodes++;
     weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 |
                           (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32 | (uint64_t)t->again << 48);
-    if (t->segment) { /* segments are told apart by their distance from the first one */
+    if (t->segment) { /* equal graphs of two steps differ in all segment numbers, but not in distances */
         if (!walk->first_segment) walk->first_segment = t->segment;
         weft__hash_u64(h, (uint64_t)t->together << 32 | (t->segment - walk->first_segment));
     }
@@ -103,7 +105,8 @@ static bool assigns(const ir_sink *sinks, size_t n_sinks, const weft_tensor *var
     return false;
 }
 
-/* The newest value of the variable of assignment i: all of one variable are made together. */
+/* The newest value that is queued for the variable of assignment i. Marks all queued values of this variable:
+ * the program does them together. */
 static weft_tensor *newest(weft_graph *graph, size_t i, uint64_t mark) {
     const weft_tensor *variable = graph->assignments[i].variable;
     weft_tensor *value = NULL;
@@ -123,7 +126,8 @@ static weft_status add_due(weft_context *ctx, weft_walk *walk, weft_tensor *vari
     return WEFT_OK;
 }
 
-/* What the forward passes assign whose results were met; their values may belong to further passes. */
+/* Adds the assignments of the forward passes whose results the walk has visited. Their values may belong to
+ * further passes, so the search starts again after each. */
 static weft_status walk_due(weft_context *ctx, weft_compiler *compiler, const ir_sink *sinks, size_t n_sinks,
                             uint64_t mark, int *storages) {
     weft_graph *graph = ctx->graph;
@@ -138,7 +142,7 @@ static weft_status walk_due(weft_context *ctx, weft_compiler *compiler, const ir
         WEFT_TRY(walk_from(ctx, compiler, variable, mark, storages));
         WEFT_TRY(add_due(ctx, walk, variable, value));
         weft__hash_u64(&walk->key, (uint64_t)value->number << 32 | (uint64_t)variable->number);
-        i = (size_t)-1; /* from the first one again */
+        i = (size_t)-1; /* start again at the first assignment */
     }
     return WEFT_OK;
 }
