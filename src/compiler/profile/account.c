@@ -1,6 +1,5 @@
-/* What a program's values take, by what they are for, at the time when they take most: what `weft plan`
- * prints and an error for want of memory tells. Must not know: how places are found (plan_memory.c). Read
- * next: memory.c. */
+/* Accounts for the memory of a program at its peak, by kind of value. `weft plan` and out-of-memory errors
+ * print it. Must not know: how places are found (passes/plan_memory.c). Read next: runtime/memory.c. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +25,7 @@ uint64_t weft_memory_total(const weft_memory_plan *plan) {
 
 static bool alive(const program_region *r, int phase) { return r->first <= phase && phase <= r->last; }
 
-/* The phase in which most is alive: it begins with some value. */
+/* Returns the phase that needs most memory. A lifetime begins in it, so only first phases are searched. */
 static int peak_of(const weft_program *program) {
     int64_t most = -1;
     int peak = 0;
@@ -43,7 +42,7 @@ static int peak_of(const weft_program *program) {
 
 /* ---- names ---- */
 
-/* A copy is told by what reads it first. */
+/* Returns the first command that reads the region. It names a copy, whose own name says nothing. */
 static const weft_command *reader_of(const weft_program *program, const program_region *r) {
     const weft_commands *commands = &program->commands;
     for (const weft_command *c = commands->list + r->command + 1; c < commands->list + commands->count; c++)
@@ -101,7 +100,7 @@ static void form_of(const char *path, char *form, size_t size) {
     form[used] = 0;
 }
 
-/* Adds it to those of its form. */
+/* Adds the region to the group of the same form, or begins a group. */
 static void gather(const weft_program *program, const program_region *r, weft_memory_buffer *groups,
                    int *count) {
     char what[sizeof groups->what], form[sizeof groups->layer], other[sizeof groups->layer];

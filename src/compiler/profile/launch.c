@@ -1,9 +1,9 @@
-/* WEFT_DEBUG=launch: each command of each run with its layer, shapes, bytes and the time that the device
- * took. Must not know: devices' insides. Read next: profile.c, which books the same. */
+/* WEFT_DEBUG=launch: logs each command of each run with its layer, shape, bytes and device time. Must not
+ * know: devices' insides. Read next: profile.c, which uses the same timings. */
 #include <stdio.h>
 #include "compiler/profile/profile.h"
 
-/* "[32 784 | 10]": parallel, then reduction extents. */
+/* Writes extents such as "[32 784 | 10]": parallel, then reduction extents. */
 static void say_extents(const weft_kernel *kernel, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, " [");
     const int rank = kernel->n_parallel + kernel->n_reduce;

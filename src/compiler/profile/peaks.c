@@ -1,17 +1,17 @@
-/* What a device reaches at best, in large products of each dtype and in moving much memory: a side of the
- * bound that a profile shows. It is measured once and kept with the compiled kernels. Must not know:
- * programs. Read next: probe.c, profile_text.c. */
+/* The peak rates of a device: large matmuls of each dtype, and moving much memory. The bound of a profile
+ * compares with them. They are measured once and kept with the compiled kernels. Must not know: programs.
+ * Read next: probe.c, profile_text.c. */
 #include <string.h>
 
 #include "compiler/profile/price.h"
 #include "device/gpu/backend/cache.h"
 
-/* A slow device, such as one for tests, is measured by something smaller: nothing larger follows what took so
- * long. */
+/* Samples grow until one takes so long. So a slow device, such as one for tests, is measured by smaller
+ * samples. */
 #define LONG_PRODUCT_NS 1e7
 #define LONG_UPDATE_NS  2e7
 
-/* Operations a second. */
+/* Measures operations per second of matmuls of the dtype. */
 static weft_status products(weft_context *ctx, uint64_t dtype, double *reached) {
     double ns = 0;
     for (int64_t n = 64; n <= 4096 && ns < LONG_PRODUCT_NS; n *= 2) {
@@ -21,7 +21,7 @@ static weft_status products(weft_context *ctx, uint64_t dtype, double *reached) 
         if (status == WEFT_OK) status = weft__probe_fill(&probe, (weft_dtype)dtype);
         if (status == WEFT_OK) status = weft__probe_product(&probe, (weft_dtype)dtype, n, 1, &ns);
         weft__probe_close(&probe);
-        if (status == WEFT_ERR_OOM && *reached > 0) return WEFT_OK; /* as far as memory goes */
+        if (status == WEFT_ERR_OOM && *reached > 0) return WEFT_OK; /* as large as memory allows */
         WEFT_TRY(status);
         const double rate = 2.0 * (double)n * (double)n * (double)n / (ns + 1) * 1e9;
         if (rate > *reached) *reached = rate;
@@ -29,7 +29,8 @@ static weft_status products(weft_context *ctx, uint64_t dtype, double *reached) 
     return WEFT_OK;
 }
 
-/* Bytes a second, read and written in place; what fits into a cache moves faster. */
+/* Measures bytes per second, read and written in place. Sizes that fit into a cache move faster, so the last
+ * and largest size counts. */
 static weft_status updates(weft_context *ctx, uint64_t wanted, double *reached) {
     const uint64_t least = UINT64_C(1) << 22;
     weft__probe probe;
@@ -47,7 +48,7 @@ static weft_status updates(weft_context *ctx, uint64_t wanted, double *reached) 
     return status;
 }
 
-/* From the disk where it was measured before. */
+/* Reads a rate from disk, or measures it. Keeps a new measurement unless the machine is busy. */
 static weft_status recall(weft_context *ctx, const char *what, uint64_t of,
                           weft_status (*measure)(weft_context *ctx, uint64_t of, double *reached),
                           double *reached) {
@@ -67,7 +68,7 @@ static weft_status recall(weft_context *ctx, const char *what, uint64_t of,
     return WEFT_OK;
 }
 
-/* As much memory as the context holds, in powers of two. */
+/* As much memory as the context uses, rounded up to a power of two: from 64 MiB to 1 GiB. */
 static uint64_t wanted_of(const weft_context *ctx) {
     uint64_t wanted = UINT64_C(1) << 26;
     while (wanted < ctx->device->bytes_in_use && wanted < UINT64_C(1) << 30) wanted *= 2;
@@ -86,7 +87,7 @@ static weft_status measure(weft_profile *p) {
     return WEFT_OK;
 }
 
-/* What went to and fro since `was`, and the time, are nobody's. */
+/* Leaves the measurement out of the running profile: its time, and its transfers since `was`. */
 static void leave_out(weft_profile *p, weft__traffic was, double spent) {
     const weft__traffic now = weft__profile_traffic(p);
     p->since_ns += spent;

@@ -1,5 +1,5 @@
-/* Prices what a profile holds on other devices, and chooses among them. Must not know: how rates are
- * measured. */
+/* Prices the work of a profile on devices and chooses the cheapest device
+ * (docs/design/031-choosing-a-device.md). Must not know: how rates are measured. Read next: rates.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 
 /* ---- the price ---- */
 
-/* A command of no work takes a launch; between samples and beyond the last time grows with the work. */
+/* The time of a command by its size. A command without work takes one launch. Between samples the time is
+ * interpolated linearly. Beyond the last sample it grows in proportion to the size. */
 static double along(const weft__point *points, double launch_ns, double size) {
     weft__point from = {0, launch_ns};
     int last = -1;
@@ -46,7 +47,7 @@ double weft__price(const weft_profile *p, const weft__rates *r) {
 
 weft_status (*weft__price_rates)(const char *, int, char[64], weft__rates *) = weft__rates_of;
 
-/* Prices one device, and takes it where it is the cheapest so far. */
+/* Prices one device, and chooses it if it is the cheapest so far. */
 static weft_status consider(const weft_profile *p, const char *spec, weft_device_choice *choice) {
     weft__rates rates;
     char name[64], text[100];
@@ -68,7 +69,7 @@ static void consider_cards(const weft_profile *p, weft_device_choice *choice) {
         if (d.card && !d.present)
             weft__log(p->ctx, WEFT_LOG_WARNING, "device auto: %s: %s", d.name, d.reason);
         if (!d.present || !d.card) continue;
-        if (consider(p, d.name, choice) != WEFT_OK) /* the others do */
+        if (consider(p, d.name, choice) != WEFT_OK) /* the others remain */
             weft__log(p->ctx, WEFT_LOG_WARNING, "device auto: %s", weft_last_error(NULL));
     }
 }

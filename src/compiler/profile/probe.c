@@ -1,5 +1,5 @@
-/* Times samples of work on a device: programs of one kind of command, made by hand. Must not know: what the
- * times are for. Read next: rates.c. */
+/* Times samples of work on a device: handmade programs of one kind of command. Must not know: what the times
+ * are for. Read next: rates.c. */
 #include <string.h>
 
 #include "compiler/profile/price.h"
@@ -13,7 +13,8 @@ weft_status weft__probe_open(weft_context *ctx, size_t bytes, weft__probe *probe
     return probe->buffer->zero ? WEFT_OK : ctx->device->ops->zero(ctx->device, probe->buffer, 0, bytes);
 }
 
-/* Signs and fractions are random, exponents that of 0.5: by the upper half of each word. */
+/* Signs and mantissas are random, and the exponent is that of 0.5. `halves` has the bits of 0.5, `free` masks
+ * the random bits. */
 weft_status weft__probe_fill(weft__probe *p, weft_dtype dtype) {
     static const uint32_t halves[WEFT_DTYPE_COUNT] = {
         [WEFT_F32] = 0x3f000000, [WEFT_F64] = 0x3fe00000, [WEFT_F16] = 0x38003800, [WEFT_BF16] = 0x3f003f00};
@@ -55,7 +56,9 @@ static weft_status time_copies(weft__probe *p, const weft_command *command, int 
     for (int i = 0; i < copies; i++) list[i] = *command;
     const weft_commands commands = {copies, 1, list};
     weft_status status = device->ops->build(device, &commands, &executable);
-    if (status == WEFT_OK) status = run(p, executable, submits); /* memory that was never touched, caches */
+    if (status == WEFT_OK)
+        status = run(p, executable, submits); /* untimed: touches the memory, fills
+                                               * caches */
     const double from = weft__price_clock();
     double now = from;
     for (int i = 0; i < p->runs && status == WEFT_OK && now - from <= p->enough_ns; i++) {
@@ -87,8 +90,8 @@ weft_status weft__probe_product(weft__probe *p, weft_dtype dtype, int64_t n, int
     return time_copies(p, &command, copies, 1, ns);
 }
 
-/* In place, which moves nothing besides: a store to elsewhere has to read first what it overwrites. Zeros
- * stay zeros. */
+/* Times a map kernel in place. In place it moves nothing else: a store to other memory first reads what it
+ * overwrites. Zeros stay zeros. */
 static weft_status time_kernel(weft__probe *p, const uint8_t *ops, int n_ops, int64_t n, int copies,
                                int submits, double *ns) {
     enum { MOST = 8 };
@@ -128,7 +131,7 @@ weft_status weft__probe_move(weft__probe *p, int64_t n, int copies, int submits,
     return time_kernel(p, &neg, 1, n, copies, submits, ns);
 }
 
-/* What kernels of a training step calculate. */
+/* A mix of operations as in the kernels of a training step. */
 static const uint8_t sample[WEFT__PROBE_OPS] = {WEFT_OP_EXP, WEFT_OP_ADD, WEFT_OP_SQRT, WEFT_OP_DIV,
                                                 WEFT_OP_MUL, WEFT_OP_ADD, WEFT_OP_SUB};
 

@@ -1,6 +1,9 @@
-/* The profile of a context: books what the host does by a clock that is switched, never nested, so that the
- * parts add up to the whole, and what the device does by the timings of its commands. Must not know: what
- * commands are (profile_work.c), how it is shown. Read next: profile_text.c. */
+/* The profile of a context. The host's time is counted by a clock that switches from activity to activity. It
+ * never nests, so the parts add up to the whole. The device's time is counted by the timings of commands.
+ * Must not know: what commands are (profile_work.c), how a profile is shown. Read next: profile_text.c.
+ *
+ *     time      ------------------------------------------------>
+ *     doing     HOST | COMPILE | HOST | RUN | UPLOAD | RUN | HOST */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,7 @@
 
 #include "compiler/profile/profile.h"
 
-enum { EVENTS_MOST = 1 << 20 }; /* of a trace: what comes later is left out */
+enum { EVENTS_MOST = 1 << 20 }; /* of a trace; later events are left out */
 
 double weft__profile_now(void) {
     struct timespec now;
@@ -123,7 +126,7 @@ static weft_status add_commands(weft_profile *p, const weft_program *program) {
     return WEFT_OK;
 }
 
-/* The number of a program, which is new to the profile at its first run. */
+/* Finds the program's number in this profile. Adds the program at its first run. */
 static weft_status number_of(weft_profile *p, weft_program *program, size_t *number) {
     *number = program->profile_number;
     if (program->profile == p->number) return WEFT_OK;
@@ -141,14 +144,14 @@ static weft_status number_of(weft_profile *p, weft_program *program, size_t *num
     return WEFT_OK;
 }
 
-/* The second run of so many: the first one of all meets memory that was never touched. It is timed as well,
- * but counts only as long as there is no other. */
+/* Is this run timed? Of every N runs, the second one is. The very first run is timed as well, but it touches
+ * new memory, so the next timed run replaces it. */
 static bool is_timed(const weft_profile *p, const profile_program *program) {
     return p->options.every <= 1 || program->runs == 0 || program->runs % (uint64_t)p->options.every == 1;
 }
 
-/* Books the device's timings. Its clock may be another than the host's: the run is taken to begin with its
- * first command. */
+/* Adds the device's timings of a run. The device may have a clock of its own, so the run is assumed to begin
+ * with its first command. */
 static void take_timings(weft_profile *p, profile_program *program, const weft_timing *timings,
                          double from_ns) {
     double shift = program->count ? from_ns - timings[0].start_ns : 0;
@@ -191,17 +194,16 @@ weft_status weft__profile_run(weft_profile *p, weft_program *program) {
     return status;
 }
 
-/* ---- what came out ---- */
-
-/* Seconds that the device was busy with a program, by its timed runs. */
+/* Seconds that the device was busy with a program, estimated from its timed runs. */
 static double busy_with(const weft_profile *p, const profile_program *program) {
     double timed = 0;
     for (int i = 0; i < program->count; i++) timed += p->commands[program->first + (size_t)i].seconds;
     return program->timed ? timed / (double)program->timed * (double)program->runs : 0;
 }
 
-/* A program's time divided as its timed runs were; untimed it is other work of the forward pass. `waited`:
- * its part of what the host waited for the device outside of runs. */
+/* Divides a program's time among kinds of work and stages, as in its timed runs. Without a timed run it
+ * counts as other work of the forward pass. `waited` is the program's part of the time in which the host
+ * waited for the device outside of runs. */
 static void add_program(const weft_profile *p, const profile_program *program, double waited,
                         weft_profile_times *times) {
     const double seconds = program->seconds + waited;
@@ -255,7 +257,7 @@ void weft_profile_total(const weft_profile *p, weft_profile_times *times) {
     times->bytes_peak = p->ctx->device->bytes_peak;
 }
 
-/* Equal, or equal but for their numbers. */
+/* Are two paths equal, or with `alike` equal except for their numbers? */
 static bool same_path(const char *a, const char *b, bool alike) {
     if (!alike) return strcmp(a, b) == 0;
     for (;;) {

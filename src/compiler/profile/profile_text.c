@@ -1,5 +1,5 @@
-/* A profile for readers: the table of its entries, and the trace for Perfetto.
- * Must not know: how it was collected. Read next: src/train/analysis/profile.c. */
+/* A profile as text: the table of its entries, and the trace for Perfetto. Must not know: how it was
+ * collected. Read next: src/train/analysis/profile.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ const char *weft_work_name(weft_work work) {
 
 /* ---- the table ---- */
 
-/* A path with its numbers as "*", when it stands for several. */
+/* Writes a path. If it stands for several paths, its numbers become "*". */
 static void say_path(weft_text *t, const char *path, bool several) {
     for (const char *c = path; *c; c++) {
         bool digit = several && *c >= '0' && *c <= '9';
@@ -31,7 +31,7 @@ static void say_path(weft_text *t, const char *path, bool several) {
     }
 }
 
-/* Of microseconds, in a table that comes to so many seconds. */
+/* Digits after the point of microseconds, in a table with this total of seconds. */
 static int decimals(double seconds) { return seconds < 1e-4 ? 3 : 1; }
 
 static void say_entry(weft_text *t, const weft_profile_entry *e, double steps, double total) {
@@ -49,7 +49,7 @@ static void say_entry(weft_text *t, const weft_profile_entry *e, double steps, d
     weft__put(t, "\n");
 }
 
-/* What the bound is made of. */
+/* Writes the peak rates that the bound uses. */
 static void say_peaks(weft_text *t, const weft_profile *p) {
     if (!(p->peak_bytes > 0)) return;
     weft__put(t, "bound: the longer of operations (");
@@ -98,8 +98,7 @@ static json_t *event_json(const weft_profile *p, const profile_event *event) {
                      "layer", e->path, "flops", e->flops, "bytes", e->bytes);
 }
 
-/* A line of the file: a value of `json`, which is closed. Failing to write sets errno and the file's error.
- */
+/* Writes a value as a line of the file, and closes `json`. A failed write sets errno and the file's error. */
 static weft_status write_json(FILE *file, weft__json *json, const json_t *object, const char *after) {
     char *text;
     weft_context *ctx = json->ctx;

@@ -1,5 +1,5 @@
-/* What a command must at least compute and move: a side of the bound that a profile shows. Must not know:
- * runs. Read next: peaks.c, the other side. */
+/* The least operations and bytes of a command. The bound of a profile divides them by the peak rates. Must
+ * not know: runs. Read next: peaks.c, which measures these rates. */
 #include "compiler/profile/profile.h"
 
 void weft__command_work(const weft_command *command, double *flops, double *bytes) {

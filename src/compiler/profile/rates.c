@@ -1,5 +1,5 @@
-/* What a device is like: samples of different sizes, timed once and kept on disk with the compiled kernels.
- * Must not know: programs. Read next: price.c. */
+/* Measures the rates of a device: samples of different sizes, timed once and kept on disk with the compiled
+ * kernels. Must not know: programs. Read next: price.c. */
 #define _DEFAULT_SOURCE /* getloadavg */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "compiler/profile/price.h"
 #include "device/gpu/backend/cache.h"
 
-#define ENOUGH_NS 1e6 /* of one sample in one round: all of them take a tenth of a second at most */
-#define BUSY      0.5 /* of the processors, in the mean of a minute */
-#define LONG_NS   2e6 /* nothing larger follows what took so long */
-#define ALL_NS    3e7 /* nor another round what all took, after the first, which compiles */
+#define ENOUGH_NS 1e6 /* limit of one sample in one round; all samples take at most a tenth of a second */
+#define BUSY      0.5 /* load for each processor, average of a minute */
+#define LONG_NS   2e6 /* no larger sample follows one that took so long */
+#define ALL_NS    3e7 /* no further round once all rounds but the first, which compiles, took so long */
 enum {
     ROUNDS = 3,
     BUFFER_BYTES = 32 << 20,
@@ -32,10 +32,10 @@ static const struct {
 /* ---- the samples ---- */
 
 enum {
-    RUN_ONE,     /* a program of one command of LEAST elements, and waiting for it */
-    RUN_MANY,    /* one of 1 + MANY */
-    RUN_OFTEN,   /* the first, 1 + MANY times before waiting */
-    READ_LITTLE, /* after all work is done */
+    RUN_ONE,     /* a program of one command on LEAST elements, and waiting for it */
+    RUN_MANY,    /* a program of 1 + MANY such commands */
+    RUN_OFTEN,   /* RUN_ONE, submitted 1 + MANY times before waiting */
+    READ_LITTLE, /* a download after all work is done */
     READ_MUCH,
     WRITE_LITTLE,
     WRITE_OFTEN,
@@ -48,7 +48,7 @@ enum {
 
 static weft_status time_read(weft__probe *p, void *to, size_t bytes, double *ns) {
     weft_device *device = p->ctx->device;
-    for (int i = 0; i < 2; i++) { /* the second time it is in a cache, as what was just computed */
+    for (int i = 0; i < 2; i++) { /* the second time, the data are in a cache, as after computing them */
         WEFT_TRY(device->ops->synchronize(device));
         const double from = weft__price_clock();
         WEFT_TRY(device->ops->download(device, p->buffer, 0, to, bytes));
@@ -85,10 +85,10 @@ static weft_status take(weft__probe *p, int which, void *memory, double *ns) {
     return weft__probe_move(p, moves[which - MOVE].n, moves[which - MOVE].copies, 1, ns);
 }
 
-/* Rounds, so that what disturbs for a moment does not spoil all of one sample; what is never disturbed
- * counts. */
+/* Takes all samples in rounds and keeps the shortest time of each. So a short disturbance does not spoil all
+ * times of one sample. */
 static weft_status take_all(weft__probe *p, void *memory, double least[SAMPLES]) {
-    double second = 0; /* when it began */
+    double second = 0; /* the start of the second round */
     for (int round = 0; round < ROUNDS; round++) {
         if (round == 1) second = weft__price_clock();
         if (round > 1 && weft__price_clock() - second > ALL_NS) break;
@@ -103,11 +103,10 @@ static weft_status take_all(weft__probe *p, void *memory, double least[SAMPLES])
     return WEFT_OK;
 }
 
-/* ---- what they say ---- */
-
 static double positive(double ns) { return ns > 0 ? ns : 0; }
 
-/* A command's own time: what a program of `copies` takes beyond submitting and waiting. */
+/* The time of one command: the time of a program of `copies` commands without submitting and waiting, divided
+ * by `copies`. At least the time of a launch. */
 static weft__point point_of(const weft__rates *r, double size, double ns, int copies) {
     const double own = (ns - r->submit_ns - r->wait_ns) / copies;
     return (weft__point){ns > 0 ? size : 0, own > r->launch_ns ? own : r->launch_ns};
@@ -134,7 +133,7 @@ static void derive(const double ns[SAMPLES], weft__rates *r) {
 weft_status weft__rates_measure(weft_context *ctx, weft__rates *rates) {
     weft__probe probe;
     double least[SAMPLES] = {0};
-    memset(rates, 0, sizeof *rates); /* it is kept as bytes */
+    memset(rates, 0, sizeof *rates); /* it is stored as bytes, padding included */
     char *memory = weft__zalloc(ctx, TRANSFER_BYTES);
     weft_status status =
         memory ? weft__probe_open(ctx, BUFFER_BYTES, &probe) : weft__fail_oom(ctx, TRANSFER_BYTES, "samples");
@@ -147,8 +146,6 @@ weft_status weft__rates_measure(weft_context *ctx, weft__rates *rates) {
     derive(least, rates);
     return status;
 }
-
-/* ---- kept ---- */
 
 static bool describe(const char *name, weft_device_description *found) {
     for (int i = 0; weft_device_info(i, found); i++)
@@ -183,7 +180,7 @@ static bool load(weft_hash key, weft__rates *rates) {
     return whole;
 }
 
-/* Does the machine do something else? What is measured then holds now, but is not kept. */
+/* Is the machine busy with other work? Then a measurement is used now, but not kept. */
 static bool is_busy(void) {
     double load = 0;
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -195,7 +192,7 @@ bool (*weft__price_busy)(void) = is_busy;
 weft_status weft__rates_of(const char *spec, int threads, char name[64], weft__rates *rates) {
     weft_device_description d;
     weft_context *ctx = NULL;
-    if (!describe(spec, &d)) { /* it opens by another name */
+    if (!describe(spec, &d)) { /* the device has another name, so open it to learn its own */
         WEFT_TRY(weft_open(&(weft_open_options){.device = spec, .threads = threads}, &ctx));
         weft_device_describe(ctx, &d);
     }
