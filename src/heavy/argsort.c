@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of an argsort. Read next: argsort.h. */
+/* What the compiler and the profile know of an argsort. Must not know: devices. Read next: argsort.h. */
 #include <math.h>
 #include <stdio.h>
 #include "heavy/heavy.h"
@@ -8,7 +8,7 @@ static int operands(const weft_heavy *heavy) {
     return WEFT_ARGSORT_OPERANDS;
 }
 
-/* A pass over keys and positions for each doubling of the length that is sorted. */
+/* Counts one pass over keys and positions for each doubling of the sorted length. */
 static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_argsort *o = &heavy->as.argsort;
     const double all = (double)o->rows * (double)o->extent, levels = log2(fmax(2, (double)o->count));

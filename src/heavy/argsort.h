@@ -1,5 +1,6 @@
 /* Argsort and top-k: the positions of the first `count` elements of each row in ascending or descending
- * order. Equal elements keep their order. NaN is larger than all else, and -0 is 0. Read next: heavy.h. */
+ * order. Equal elements keep their order. NaN is larger than all other numbers, and -0 equals 0. Must not
+ * know: devices. Read next: heavy.h. */
 #ifndef WEFT_HEAVY_ARGSORT_H
 #define WEFT_HEAVY_ARGSORT_H
 
@@ -7,7 +8,7 @@
 
 enum { WEFT_ARGSORT_INPUT, WEFT_ARGSORT_OUT, WEFT_ARGSORT_OPERANDS };
 
-/* input (rows, extent), out (rows, count) of i32. */
+/* Operands: input (rows, extent), and out (rows, count) of i32. */
 typedef struct weft_heavy_argsort {
     uint8_t dtype; /* f32, f64, i32, i64 */
     bool descending;

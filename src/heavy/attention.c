@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of attention. Read next: attention.h. */
+/* What the compiler and the profile know of attention. Must not know: devices. Read next: attention.h. */
 #include <math.h>
 #include <stdio.h>
 #include "heavy/heavy.h"
@@ -11,14 +11,14 @@ static int operands(const weft_heavy *heavy) {
 static int results(const weft_heavy *heavy) { return heavy->as.attention.backward ? 3 : 2; }
 static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.attention.dtype; }
 
-/* Two matmuls of each query with each key that it sees, and five in the backward pass. The host does not know
- * how full a cache is: half is assumed. */
+/* Counts two matmuls of each query with each key that it sees, and five in the backward pass. The host does
+ * not know how full a cache is, so it assumes half. */
 static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_attention *at = &heavy->as.attention;
     double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q;
     double k = at->cached ? ceil((double)at->t_k / 2) : (double)at->t_k;
     double seen = !at->causal ? q * k : q <= k ? q * (k - q) + q * (q + 1) / 2 : k * (k + 1) / 2;
-    double own = k / (double)weft__sharing(at); /* of the keys that query heads share */
+    double own = k / (double)weft__sharing(at); /* query heads share keys */
     double d = (double)at->d, rows = at->backward ? 4 * q + 2 * (k + own) : 2 * (q + own);
     *flops = heads * seen * d * 2 * (at->backward ? 5 : 2);
     *bytes = heads * rows * d * weft__heavy_size(at->dtype);

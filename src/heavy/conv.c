@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of a convolution. Read next: conv.h. */
+/* What the compiler and the profile know of a convolution. Must not know: devices. Read next: conv.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 
@@ -9,7 +9,7 @@ static int operands(const weft_heavy *heavy) {
 
 static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.conv.dtype; }
 
-/* Every multiplication of a tap with an element in its window, also with those outside the image. */
+/* Counts each multiplication of a tap with an element of its window, even outside the image. */
 static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_conv *c = &heavy->as.conv;
     const double n = (double)c->n, g = (double)c->groups, in = (double)c->in, out = (double)c->out;

@@ -1,7 +1,8 @@
-/* Heavy operations: ops that the fuser makes no code for, such as matmul, convolution and attention. A device
- * runs one by a template or a library, or declines it; the compiler then expands it if it is a composite. A
- * heavy operation is a descriptor (shapes, strides, flags) and operands in memory, in an order that the
- * descriptor's header names. Must not know: devices, the graph. Read next: heavy.def, then matmul.h. */
+/* Heavy operations: ops that the fuser generates no code for, such as matmul, convolution and attention. A
+ * device implements a heavy operation by a template or a library, or declines it. The compiler expands a
+ * declined composite. A heavy operation is a descriptor (shapes, strides, flags) and operands in memory, in
+ * an order that the descriptor's header names. Must not know: devices, the graph. Read next: heavy.def, then
+ * matmul.h. */
 #ifndef WEFT_HEAVY_HEAVY_H
 #define WEFT_HEAVY_HEAVY_H
 
@@ -28,7 +29,7 @@ typedef enum weft_heavy_kind {
 
 typedef struct weft_heavy {
     weft_heavy_kind kind;
-    const char *path; /* layer */
+    const char *path; /* path of the layer */
     union {
 #define W_HEAVY(KIND, member, OP) weft_heavy_##member member;
 #include "heavy/heavy.def"
@@ -36,33 +37,34 @@ typedef struct weft_heavy {
     } as;
 } weft_heavy;
 
-/* What the compiler, the profile and messages need to know of a kind. Functions that are NULL have the
- * default that stands beside them. */
+/* What the compiler, the profile and messages need to know of a kind. A function that is NULL has the default
+ * value that its comment names. */
 typedef struct weft_heavy_class {
     const char *name; /* in messages: "matmul" */
     weft_work work;   /* its row in a profile */
-    /* It may find a bad index while it writes its result. Variables then change only after it has run. */
+    /* The operation may find a bad index while it writes its result. Then variables change only after it has
+     * run. */
     bool faults;
-    /* How many operands there are, results included. */
+    /* Returns the number of operands, results included. */
     int (*operands)(const weft_heavy *heavy);
-    /* How many of them are results, without a matmul's sums. NULL: 1. */
+    /* Returns the number of results, without the row sums of a matmul. NULL: 1. */
     int (*results)(const weft_heavy *heavy);
-    /* The operand that the result is a changed copy of, or -1. NULL: -1. The result may take over its memory:
-     * where it is a variable that the result is assigned to (`assigns`), or else in the arena, when nothing
-     * reads the operand any more. */
+    /* Returns the base: the operand of which the result is a changed copy, or -1. NULL: -1. The result may
+     * take over the memory of its base in two cases. If `assigns` is set, the base may be a variable to which
+     * the result is assigned. If not, the base may lie in the arena, when nothing reads it later. */
     int (*base)(const weft_heavy *heavy);
     bool assigns;
     /* Notes that the result has taken over the memory of its base. */
     void (*take_base)(weft_heavy *heavy);
-    /* A map kernel that it computes as well, or NULL. NULL: none. */
+    /* Returns the epilogue that the operation computes as well, or NULL. NULL: none. */
     const weft_kernel *(*epilogue)(const weft_heavy *heavy);
-    /* The dtype whose rate bounds its time. NULL: f32. */
+    /* Returns the dtype whose rate bounds the time of the operation. NULL: f32. */
     weft_dtype (*dtype)(const weft_heavy *heavy);
-    /* Operations and bytes that it needs at least; both are 0 before. */
+    /* Adds the least number of operations and bytes. Both are 0 before. */
     void (*cost)(const weft_heavy *heavy, double *flops, double *bytes);
-    /* One line for plans and profiles, such as "matmul f32 1x 12x128x64 nn". */
+    /* Writes one line for plans and profiles, such as "matmul f32 1x 12x128x64 nn". */
     void (*describe)(const weft_heavy *heavy, char *text, size_t size);
-    /* What is wrong with a descriptor, or NULL. */
+    /* Returns what is wrong with a descriptor, or NULL. */
     const char *(*check)(const weft_heavy *heavy);
 } weft_heavy_class;
 
@@ -84,7 +86,7 @@ weft_dtype weft__heavy_dtype(const weft_heavy *heavy);
 
 static inline double weft__heavy_size(uint8_t dtype) { return (double)weft_dtype_size((weft_dtype)dtype); }
 
-/* Whether none of them is negative. */
+/* Are all extents 0 or larger? */
 bool weft__heavy_extents(int count, const int64_t *extents);
 
 #endif

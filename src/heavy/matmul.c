@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of a matmul. Read next: matmul.h. */
+/* What the compiler and the profile know of a matmul. Must not know: devices. Read next: matmul.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 
@@ -26,7 +26,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
         *bytes += 4 * m;
     }
     if (mm->epilogue) weft__kernel_cost(mm->epilogue, flops, bytes);
-    /* The elements that an epilogue reads are in no memory. */
+    /* The elements that an epilogue reads from the matmul are not in memory. */
     *bytes += (mm->epilogue ? -1 : 1) * c * m * n * weft__heavy_size(mm->out_dtype);
 }
 

@@ -1,4 +1,5 @@
-/* What the compiler and the profile know of a recurrent layer. Read next: recurrent.h. */
+/* What the compiler and the profile know of a recurrent layer. Must not know: devices. Read next:
+ * recurrent.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 
@@ -17,7 +18,7 @@ static int operands(const weft_heavy *heavy) {
 
 static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.recurrent.dtype; }
 
-/* One matmul a step of time, and all tensors once. The weights stay in a cache. */
+/* Counts one matmul for each time step, and each tensor once. The weights stay in a cache. */
 static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_recurrent *r = &heavy->as.recurrent;
     const double gates = r->kind == WEFT_LSTM ? 4 : r->kind == WEFT_GRU ? 3 : 1, width = (double)r->width;

@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of a scan. Read next: scan.h. */
+/* What the compiler and the profile know of a scan. Must not know: devices. Read next: scan.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 

@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of a scatter-add. Read next: scatter.h. */
+/* What the compiler and the profile know of a scatter-add. Must not know: devices. Read next: scatter.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 
@@ -11,7 +11,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const double inner = (double)s->outer * (double)s->inner;
     const double touched = (double)(s->count < s->rows ? s->count : s->rows);
     const bool touched_only = s->in_place || weft__scatter_is_direct(s);
-    const double swept = touched_only ? 0 : s->based ? 2 : 1; /* all rows: copied, or set to zero */
+    const double swept = touched_only ? 0 : s->based ? 2 : 1; /* all rows are copied, or set to zero */
     *flops = (double)s->count * inner;
     *bytes = weft__heavy_size(s->dtype) * inner * ((double)s->count + 2 * touched + swept * (double)s->rows) +
              (double)s->count * weft__heavy_size(s->index_dtype);

@@ -1,4 +1,5 @@
-/* What the compiler and the profile know of a program's own source. Read next: source.h. */
+/* What the compiler and the profile know of an op that a user defines by kernel source. Must not know:
+ * devices. Read next: source.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 

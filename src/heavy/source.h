@@ -1,5 +1,6 @@
-/* A function of a program's own source. Work-items, one an element at least, call it with the pointers of the
- * operands, of out, and n. Read next: heavy.h. */
+/* An op that a user defines by kernel source. At least one work-item for each element calls its function with
+ * the pointers of the operands and of out, and with n. Must not know: what the function computes. Read next:
+ * heavy.h. */
 #ifndef WEFT_HEAVY_SOURCE_H
 #define WEFT_HEAVY_SOURCE_H
 

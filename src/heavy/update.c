@@ -1,4 +1,4 @@
-/* What the compiler and the profile know of an update. Read next: update.h. */
+/* What the compiler and the profile know of a slice update. Must not know: devices. Read next: update.h. */
 #include <stdio.h>
 #include "heavy/heavy.h"
 
