@@ -1,7 +1,7 @@
-/* What a kernel must at least compute and move. Must not know: how fast a device is. Read next: kernel.h. */
+/* The least operations and bytes of a kernel. Must not know: how fast a device is. Read next: kernel.h. */
 #include "kernel/kernel.h"
 
-/* Elements of a buffer that an access over the index space touches: dimensions of stride 0 read one again. */
+/* Number of elements that an access touches. A dimension of stride 0 reads the same element again. */
 static double touched(const weft_view *view, double most) {
     double n = 1;
     for (int d = 0; d < view->map[0].rank; d++)
@@ -9,14 +9,15 @@ static double touched(const weft_view *view, double most) {
     return n < most ? n : most;
 }
 
-/* How often a value of the level exists. */
+/* How many values of this level exist. */
 static double at_level(const weft_kernel *kernel, int level) {
     double n = (double)weft__kernel_rows(kernel);
     if (weft__level_folded(level)) n /= (double)weft__kernel_block_rows(kernel);
     return weft__level_inner(level) ? n * (double)weft__kernel_row_length(kernel) : n;
 }
 
-/* One operation for each value calculated or reduced; each argument is read and written once. */
+/* Counts one operation for each value that is calculated or reduced. Each argument is read and written
+ * once. */
 void weft__kernel_cost(const weft_kernel *kernel, double *flops, double *bytes) {
     for (int a = 0; a < kernel->n_args; a++) {
         const weft_kernel_arg *arg = &kernel->args[a];

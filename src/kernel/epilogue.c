@@ -1,5 +1,5 @@
-/* Map kernels as epilogues: what reads each element of a result once, where it is made, and needs no pass of
- * its own. Must not know: what makes the result. Read next: render_epilogue.c. */
+/* Map kernels as epilogues. An epilogue reads each element of a result once, where the element is computed.
+ * Must not know: what computes the result. Read next: render_epilogue.c. */
 #include <string.h>
 
 #include "kernel/kernel.h"

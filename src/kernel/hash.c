@@ -1,12 +1,12 @@
-/* The hash of a kernel: everything that a device's compiled form depends on, so neither name nor path.
- * Must not know: what the fields mean. Read next: verify.c. */
+/* The hash of a kernel. It covers everything that the compiled form on a device depends on, so neither name
+ * nor path. Must not know: what the fields mean. Read next: verify.c. */
 #include <string.h>
 
 #include "kernel/kernel.h"
 
 static void add(weft_hash *h, int64_t v) { weft__hash_u64(h, (uint64_t)v); }
 
-/* By bits: -0 and 0 differ, and so do NaNs. */
+/* Hashes the bits, so -0 and 0 differ, and different NaNs differ. */
 static void add_double(weft_hash *h, double v) {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);

@@ -1,4 +1,4 @@
-/* Sizes of kernels and the table of rows. Must not know: graphs, devices. Read next: print.c. */
+/* Sizes of kernels, and the table of rows. Must not know: graphs, devices. Read next: print.c. */
 #include "kernel/kernel.h"
 #include "kernel/rows.h"
 

@@ -1,14 +1,15 @@
-/* Kernels as text: one line an instruction, views as index expressions. Golden files and messages hold it.
+/* Prints kernels as text: one line for each instruction, views as index expressions. Golden files and
+ * messages hold this text.
  *
- *   kernel row_softmax (rows 12, 64; reduce 128)  # gpt.h0.attn
- *     arg0 f32 in 98304
- *     arg1 f32 out 98304
- *     v0 f32 = load arg0[i0*8192 + i1*128 + r0]
- *     v1 f32 row = reduce max v0
- *     ...
- *     store arg1[i0*8192 + i1*128 + r0] = v5
+ *     kernel row_softmax (rows 12, 64; reduce 128)  # gpt.h0.attn
+ *       arg0 f32 in 98304
+ *       arg1 f32 out 98304
+ *       v0 f32 = load arg0[i0*8192 + i1*128 + r0]
+ *       v1 f32 row = reduce max v0
+ *       ...
+ *       store arg1[i0*8192 + i1*128 + r0] = v5
  *
- * i0, i1, .. are parallel indices, f0, .. those of the rows of a block, r0, .. reduction indices. A list of
+ * i0, i1, .. are parallel indices; f0, .. count the rows of a block; r0, .. are reduction indices. A list of
  * maps reads from the buffer outwards: `arg0[a0*4 + a1] with a = (i0*2 + i1) in (3, 4)` splits the number in
  * brackets over the extents (3, 4). Must not know: devices. Read next: verify.c. */
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 
 /* ---- views ---- */
 
-/* The space that a map takes its index from: that of the kernel, or the digits named by a letter. */
+/* The space of a map's index: the kernel's index space, or the digits that a letter names. */
 typedef struct space {
     const weft_kernel *kernel; /* NULL for a letter */
     char letter;
@@ -91,7 +92,7 @@ static void put_chain(weft_text *w, const weft_kernel *kernel, const weft_view *
     }
 }
 
-/* The view of an instruction if its number is good. */
+/* The view of an instruction, NULL if its number is invalid. */
 static const weft_view *view_of(const weft_kernel *kernel, const weft_instr *in) {
     const weft_view *v = in->view >= 0 && in->view < kernel->n_views ? &kernel->views[in->view] : NULL;
     return v && v->count >= 1 && v->count <= WEFT_VIEW_MAPS ? v : NULL;
@@ -122,8 +123,8 @@ static void put_rest(weft_text *w, const weft_kernel *kernel, const weft_instr *
 
 /* ---- instructions ---- */
 
-/* The shortest of the usual precisions that reads back as the same number; always with a point for the
- * decimal separator, whatever the locale. */
+/* Writes a number with the least of three precisions that reads back as the same number. The decimal
+ * separator is a point in every locale. */
 static void put_double(weft_text *w, double v) {
     static const int precisions[] = {6, 9, 17};
     char text[64];

@@ -1,7 +1,17 @@
-/* The renderer: a kernel form as a launch, whose text is C for groups of work-items (kernel/source.h) and
- * readable: one line an instruction, v0, v1, .. being values as kernel/print.c numbers them. The text is the
- * same for all shapes of a kind; sizes, strides and constants are arguments. What it looks like is chosen in
- * render_choose.c. Must not know: devices, their interfaces. Read next: render_choose.c. */
+/* The renderer: turns a kernel form into a launch. Its source is C for groups of work-items (kernel/source.h)
+ * and readable: one line for each instruction, with values named v0, v1, .. as in kernel/print.c. All shapes
+ * of a kind share one source; sizes, strides and constants are arguments. render_choose.c decides what the
+ * source looks like. Must not know: devices, their interfaces. Read next: render_choose.c.
+ *
+ *     file               writes
+ *     render.c           head, arguments, the loop over units
+ *     render_rows.c      stages, loops over reduced indices, reductions, folds
+ *     render_loops.c     which values a loop computes, keeps and fetches
+ *     render_span.c      several adjacent elements of a lane
+ *     render_value.c     the line of an instruction
+ *     render_place.c     views as index arithmetic
+ *     render_words.c     types, numbers, expressions
+ *     render_epilogue.c  the function of an epilogue */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,16 +123,18 @@ const char *weft__render_extent(weft_render *r, int d) {
 
 /* ---- groups ---- */
 
-/* How the work is cut. */
+/* How the work is divided among groups. */
 typedef struct cut {
-    int64_t strip, strips; /* indices of a strip of the lane dimension, where that is parallel; how many */
+    int64_t strip, strips; /* indices of a strip of the lane dimension, if that is parallel; number of
+                            * strips */
     int64_t units, per, groups;
     int items;
 } cut;
 
-/* Of the lane dimension, where each index takes `work` elements and there are `others` besides it: some
- * thousand elements. Where rows are read in turn, some KiB of each, so that a page of memory is left once it
- * is read, if that leaves enough for all units. */
+/* Length of a strip of the lane dimension. Each index takes `work` elements, and there are `others` indices
+ * besides the lane dimension. A strip has some thousand elements. If rows are read in turn, it reads some KiB
+ * of each, so a page of memory is not needed again, as long as this leaves enough strips for all compute
+ * units. */
 static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
     const int64_t lanes = r->lanes, n = r->kernel->extent[r->lane];
     if (r->along >= 0) return weft__smaller(4 * lanes, weft__ceil_div(n, lanes) * lanes);
@@ -146,7 +158,7 @@ static cut cut_of(const weft_render *r) {
         c.units = c.units / (n > 0 ? n : 1) * c.strips;
     }
     const int64_t a_unit = (length > 0 ? length : 1) * block * (c.strip > 0 ? c.strip : 1);
-    /* Elements that are worth a group; and below how many a vector group is not worth another one. */
+    /* most: elements of a group. least: a group of vectors with fewer elements is not worth its launch. */
     const int64_t most = r->target->vectors ? 16384 : lanes, least = r->target->vectors ? 4096 : 0;
     c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
     c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
@@ -162,12 +174,13 @@ void weft__put_digit(weft_render *r, int d) {
     weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
 }
 
-/* The indices of unit u: parallel ones, the last fastest, after the strip; or one of them before it. */
+/* Writes the indices of a unit: the strip varies fastest, then the parallel indices, the last one first. With
+ * r->along, that dimension varies fastest, before the strip. */
 static void put_indices(weft_render *r, const cut *c) {
     const weft_kernel *k = r->kernel;
     const bool strips = r->lane >= 0 && !r->reduced;
     char x[8];
-    int left = strips + (r->along >= 0); /* digits; the last of them needs no division */
+    int left = strips + (r->along >= 0); /* digits that are left; the last one needs no division */
     for (int d = 0; d < k->n_parallel - k->n_fold; d++)
         left += k->extent[d] != 1 && d != r->lane && d != r->along;
     const char *rest = left > 1 ? "rest" : "unit";
@@ -237,7 +250,7 @@ static bool is_column_fold(const weft_render *r, int v) {
     return r->kernel->code[v].kind == WEFT_INSTR_FOLD && r->kernel->code[v].level == WEFT_LEVEL_COLUMN;
 }
 
-/* The kinds of numbers, in the order in which they stand, and their types. */
+/* The kinds of numbers in the order of the struct, and their types. */
 static const struct {
     weft_argument_kind kind;
     const char *type;
@@ -247,7 +260,7 @@ static const struct {
                     {WEFT_ARGUMENT_F32, "float"}};
 enum { NUMBER_TYPES = sizeof number_types / sizeof *number_types };
 
-/* A line that declares the numbers of type t, as members or as constants that have their values. */
+/* Writes a line that declares the numbers of type t: as members, or as constants with their values. */
 static void put_numbers(weft_render *r, int t, bool members) {
     const char *before = members ? "" : "const ";
     bool any = false;
@@ -305,7 +318,7 @@ void weft__put_constants(weft_render *r) {
     for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, false);
 }
 
-/* What the group has in local memory; false: nothing. */
+/* Writes the struct of a group's local memory. False if it needs none. */
 static bool put_shared(weft_render *r, const char *name) {
     bool any = false;
     for (int t = 0; t < WEFT_RENDER_TYPES; t++) {
@@ -319,7 +332,7 @@ static bool put_shared(weft_render *r, const char *name) {
     return any;
 }
 
-/* The kernel's name as an identifier. */
+/* Returns the kernel's name as an identifier of C. */
 static const char *identifier(weft_render *r) {
     char name[128];
     snprintf(name, sizeof name, "%s", r->kernel->name && r->kernel->name[0] ? r->kernel->name : "kernel");
@@ -382,7 +395,7 @@ size_t weft__render_argument_bytes(const weft_render *r) {
     return bytes;
 }
 
-/* Where the columns of folds lie: of all that is added up in f32 or wider, until it is stored. */
+/* Places the columns of folds in the scratch memory. They are sums in f32 or wider, until they are stored. */
 static void place_folds(weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int64_t columns = weft__kernel_rows(k) / weft__kernel_block_rows(k) * weft__kernel_row_length(k);
@@ -395,7 +408,8 @@ static void place_folds(weft_render *r) {
     }
 }
 
-/* As alike as can be: texts with the same prelude are compiled at once. */
+/* Returns the parts of the prelude. They are the same for most kernels, since sources with the same prelude
+ * are compiled together. */
 unsigned weft__render_prelude(const weft_render *r) {
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
     if (r->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
@@ -406,7 +420,8 @@ unsigned weft__render_prelude(const weft_render *r) {
     return prelude;
 }
 
-/* Writes the body for its arguments, then all of it: to know its length, and into memory. */
+/* Writes the body once to find its arguments. Then writes all of the source twice: to learn its length, and
+ * into memory. NULL if memory is gone. */
 static const char *write_text(weft_render *r, const cut *c, const char *name) {
     char *memory = NULL;
     size_t size = 0;

@@ -1,11 +1,9 @@
-/* What the text of a kernel is like: stages, the lane dimension, which values vary between lanes, the width
- * of indices. All of it depends on shapes, views and dtypes alone. Must not know: text. Read next:
- * render_rows.c. */
+/* Chooses what the source of a kernel looks like: stages, the lane dimension, which values vary between
+ * lanes, the width of indices. All choices depend on shapes, views and dtypes alone. Must not know: text.
+ * Read next: render_rows.c. */
 #include <string.h>
 
 #include "kernel/render.h"
-
-/* ---- stages, as in device/interp/kernel.c ---- */
 
 static void find_stages(weft_render *r) {
     const weft_kernel *k = r->kernel;
@@ -34,14 +32,14 @@ bool weft__stage_is_full(const weft_render *r, int stage) {
 
 /* ---- the lane dimension ---- */
 
-#define ROWS_MANY 8  /* of a compute unit */
-#define EACH_MOST 32 /* elements of a row that a lane takes, rather than that there are more of them */
+#define ROWS_MANY 8  /* so many rows for each compute unit are many rows */
+#define EACH_MOST 32 /* elements of a row for each lane; longer rows get more lanes */
 
 bool weft__moves_along(const weft_map *m, int d) {
     return m->stride[d] != 0 || m->lo[d] > 0 || m->hi[d] < m->extent[d];
 }
 
-/* Roughly what an access costs a vector, or the items of a group, whose lanes run along d. */
+/* Rough cost of an access by a vector, or by the items of a group, if lanes run along d. */
 static double access_cost(const weft_render *r, const weft_view *view, int d) {
     const weft_map *m = &view->map[0];
     if (!weft__moves_along(m, d)) return 0.5;
@@ -49,19 +47,20 @@ static double access_cost(const weft_render *r, const weft_view *view, int d) {
     return m->stride[d] == 1 ? 1 : r->target->vectors ? 12 : 8;
 }
 
-/* How many, if they run along d. Rows that are reduced by as many work-items as run in step need not wait for
- * each other; a few rows are reduced by all that a group can have, and so are long ones. */
+/* Number of lanes if they run along d. Work-items that run in step reduce a row without waiting for each
+ * other, so many short rows get only as many lanes. Few rows, or long rows, get all lanes of a group. */
 static int lanes_along(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const int most = r->target->lanes;
-    int lanes = r->target->dialect == WEFT_DIALECT_CUDA ? 32 : 64; /* in step; OpenCL does not say */
+    int lanes = r->target->dialect == WEFT_DIALECT_CUDA ? 32 : 64; /* items that run in step; OpenCL does not tell
+                                                               * how many */
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
     if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
     while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;
     return lanes < most ? lanes : most;
 }
 
-/* Of one element of the index space, if lanes run along d. */
+/* Rough cost of one element of the index space if lanes run along d. */
 static double lane_cost(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const bool reduced = d >= k->n_parallel;
@@ -89,7 +88,9 @@ static void choose_lane(weft_render *r) {
     r->lane = -1;
     for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
         const bool folded = d >= k->n_parallel - k->n_fold && d < k->n_parallel;
-        const bool uneven = k->last_rows && d < k->n_parallel && r->target->vectors; /* blocks of vectors */
+        const bool uneven = k->last_rows && d < k->n_parallel && r->target->vectors; /* vectors would need
+                                                                                      * blocks of equal
+                                                                                      * length */
         if (folded || uneven || k->extent[d] <= 1) continue;
         const double cost = lane_cost(r, d);
         if (r->lane >= 0 && cost >= best) continue;
@@ -100,7 +101,8 @@ static void choose_lane(weft_render *r) {
     r->lanes = lanes_along(r, r->lane);
 }
 
-/* Of a map whose lanes read or write far apart: a dimension along which the same view is dense. */
+/* For a map whose lanes access elements that are far apart: chooses a dimension along which the same view is
+ * dense. */
 static void choose_along(weft_render *r) {
     const weft_kernel *k = r->kernel;
     r->along = -1;
@@ -143,9 +145,10 @@ bool weft__in_line(const weft_render *r, int v) {
 
 /* ---- the width of indices ---- */
 
-#define BEYOND 65536 /* how far a loop may look past an end */
+#define BEYOND 65536 /* how far a loop may fetch past an end */
 
-/* Do all numbers that computing an element meets fit in 32 bits? Lanes go beyond the end of theirs. */
+/* Do all numbers fit in 32 bits that the computation of an element needs? Lanes may go beyond the end of the
+ * lane dimension. */
 static bool map_is_narrow(const weft_map *m, int lane, int lanes) {
     int64_t most = m->offset < 0 ? -m->offset : m->offset, term;
     for (int d = 0; d < m->rank; d++) {

@@ -1,13 +1,13 @@
-/* Epilogues as text: a function of the place and the value of one element of a product, or of sixteen, for
- * the templates that make them (source.h). Sizes, strides and constants are arguments, as of all kernels.
+/* Renders epilogues: a function of the place and value of one element of a matmul, or of 16 elements.
+ * Templates of matmuls call it (source.h). Sizes, strides and constants are arguments, as in all kernels.
  * Must not know: templates. Read next: epilogue.c, render.c. */
 #include <stdio.h>
 
 #include "kernel/render.h"
 
-#define PRODUCT_BYTES 320 /* at most, of the product's own arguments */
+#define PRODUCT_BYTES 320 /* most bytes of the matmul's own arguments */
 
-/* The indices: the parallel ones but the last are of the row. */
+/* Writes the indices. All parallel indices but the last come from the row. */
 static void put_indices(weft_render *r) {
     const int column = r->kernel->n_parallel - 1;
     const char *type = weft__index_type(r);
@@ -53,7 +53,8 @@ static void put_all(weft_render *r) {
     put_function(r);
 }
 
-/* The function for its arguments; then all of it, to know its length, and into memory. */
+/* Writes the function once to find its arguments. Then writes all of the source twice: to learn its length,
+ * and into memory. */
 static const char *write_text(weft_render *r) {
     put_function(r);
     if (weft__render_argument_bytes(r) > WEFT_RENDER_BYTES - PRODUCT_BYTES) {

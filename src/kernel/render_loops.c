@@ -1,22 +1,22 @@
-/* The loops of a row, on CPUs: which values each of them computes, which values a row keeps from one to a
- * later one, and which lines of memory it asks for ahead of need. A row passes through the cache once if it
- * is short: what is cheap is computed anew at each stage, what is dear (an exponential) is kept; and while
- * the dearest loop computes, the next row comes in, so that the loop that only reads does not wait. Must not
- * know: values, the text of loops. Read next: render_rows.c. */
+/* The loops of a row, on CPUs: which values each loop computes, which values it keeps for a later loop, and
+ * which memory it fetches ahead. A short row passes through the cache once. Each stage computes cheap values
+ * again and keeps expensive ones, such as exponentials. The most expensive loop fetches the next row while it
+ * computes, so the loop that only reads does not wait. Must not know: the lines of values, the text of loops.
+ * Read next: render_rows.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "kernel/render.h"
 #include "kernel/rows.h"
 
-#define NEVER      255  /* no loop computes it */
-#define FEW        256  /* vectors that a row may have so that values of it are kept: 16 KiB of f32 */
-#define MANY       1024 /* the same, where it has more than those */
-#define DEAR       8    /* a dear value, in cheap ones */
-#define KEPT_MOST  4    /* values that a row keeps */
-#define FAR        1024 /* elements to look ahead: two to four kibibytes are best (PoCL, one to seven streams) */
-#define NEAR_ROW   16384 /* a row of so many elements is still in the cache when it is read again */
-#define WORTHWHILE 65536 /* elements of an operand that does not stay in a cache */
+#define NEVER      255   /* no loop computes it */
+#define FEW        256   /* values of a row with at most so many vectors are kept: 16 KiB of f32 */
+#define MANY       1024  /* size of the array for a row with more than FEW vectors */
+#define DEAR       8     /* cost of an expensive value, in cheap values */
+#define KEPT_MOST  4     /* number of values that a row keeps */
+#define FAR        1024  /* elements to fetch ahead: 2 to 4 KiB are best (PoCL, one to seven streams) */
+#define NEAR_ROW   16384 /* a row of at most so many elements is still in the cache when it is read again */
+#define WORTHWHILE 65536 /* an operand of at least so many elements does not stay in a cache */
 
 /* ---- which values a loop computes ---- */
 
@@ -47,7 +47,7 @@ bool weft__is_kept(const weft_render *r, int v, int stage) { return r->kept[v] &
 static bool is_dear(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind == WEFT_INSTR_RANDOM || in->kind == WEFT_INSTR_GATHER) return true;
-    if (in->kind == WEFT_INSTR_LOAD) { /* without lanes no access is a vector */
+    if (in->kind == WEFT_INSTR_LOAD) { /* without a lane dimension no access is a vector */
         const weft_view *view = &r->kernel->views[in->view];
         return r->lane < 0 || view->count > 1 || view->map[0].stride[r->lane] != 1;
     }
@@ -56,7 +56,7 @@ static bool is_dear(const weft_render *r, int v) {
            in->op == WEFT_OP_RSQRT || in->op == WEFT_OP_RECIP;
 }
 
-/* The one dimension that the loops over a row run along; -1: several, or none. */
+/* The only dimension of the loops over a row. -1: there are several, or none. */
 static int only_loop(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     int found = -1;
@@ -68,7 +68,7 @@ static int only_loop(const weft_render *r) {
     return found;
 }
 
-/* Vectors of a row; 0: too many. */
+/* Size of the array of vectors for a row. 0: the row has too many. */
 static int64_t vectors_of_row(const weft_render *r) {
     const int d = only_loop(r);
     if (d < 0 || !r->target->vectors) return 0;
@@ -89,7 +89,7 @@ void weft__kept_name(const weft_render *r, int v, char *name, size_t size) {
              weft__render_index(r, only_loop(r), x));
 }
 
-/* The last value that loop `stage` would compute again; -1: none. */
+/* The last expensive value that the loop of `stage` would compute again. -1: none. */
 static int dear_again(const weft_render *r, int stage) {
     for (int v = r->kernel->n_code - 1; v >= 0; v--)
         if (r->wanted[v] && r->first[v] < stage && !r->kept[v] && weft__render_vector(r, v) && is_dear(r, v))
@@ -122,7 +122,7 @@ void weft__choose_loops(weft_render *r) {
 
 /* ---- what is fetched ahead ---- */
 
-/* Lines of memory that lanes pass over one after the other. */
+/* Do the lanes of v pass over memory in sequence? */
 static bool is_stream(const weft_render *r, int v) {
     const weft_kernel *k = r->kernel;
     const weft_instr *in = weft__code_of(r, v);
@@ -131,24 +131,26 @@ static bool is_stream(const weft_render *r, int v) {
     return weft__in_line(r, v) && k->args[in->arg].elements >= WORTHWHILE;
 }
 
-/* The dimension that a unit differs in from the next one; -1: there is one unit, or lanes run along it. */
+/* The dimension in which a unit differs from the next unit. -1: there is only one unit, or lanes run along
+ * it. */
 static int next_dimension(const weft_render *r) {
     for (int d = r->kernel->n_parallel - 1; d >= 0; d--)
         if (d != r->lane && r->kernel->extent[d] != 1) return d;
     return -1;
 }
 
-/* A row comes in while the one before is computed. */
+/* Is the next row fetched while this one is computed? */
 static bool by_rows(const weft_render *r) {
     return r->reduced && next_dimension(r) >= 0 && weft__kernel_row_length(r->kernel) <= NEAR_ROW;
 }
 
-/* Lines of many rows are read in turn: the next of each is asked for while dear values are computed. Where
- * there is no such time, that would slow sums down; four of each, once in four vectors, do not. */
+/* by_columns: parts of many rows are read in turn. If the loop computes expensive values, the next part of
+ * each row is fetched meanwhile. A cheap loop has no time for this, and single fetches would slow its sums
+ * down. It fetches four lines of each row at once, in every fourth vector (by_fours). */
 static bool by_columns(const weft_render *r) { return r->kernel->n_reduce > 0 && !r->reduced; }
 static bool by_fours(const weft_render *r) { return by_columns(r) && !r->dear; }
 
-/* How many elements ahead; 0: what lies there is not needed next. */
+/* How many elements ahead to fetch. 0: what is there is not needed next. */
 static int64_t distance(const weft_render *r, const weft_map *map) {
     const weft_kernel *k = r->kernel;
     const int next = next_dimension(r);
@@ -165,7 +167,7 @@ static bool same_place(const weft_render *r, int v, int w) {
     return x->arg == y->arg && x->view == y->view;
 }
 
-/* What is written in the same place is asked for once, to be written. */
+/* Is the same place fetched by another instruction? A store has precedence over a load. */
 static bool is_repeated(const weft_render *r, int v) {
     const bool stored = weft__code_of(r, v)->kind == WEFT_INSTR_STORE;
     for (int w = 0; w < r->kernel->n_code; w++) {

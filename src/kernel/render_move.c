@@ -1,6 +1,6 @@
-/* Kernels that only move elements (copies, choices, gathered rows, constants) as kernels of words of the same
- * size: one text then serves f32, i32 and u32, nothing is converted on its way, and 64-bit numbers need no
- * device that computes in f64. Must not know: text. Read next: render_choose.c. */
+/* Kernels that only move elements (copies, choices, gathered rows, constants) become kernels of words of the
+ * same size. So one source serves f32, i32 and u32, nothing is converted, and 64-bit numbers need no device
+ * with f64. Must not know: text. Read next: render_choose.c. */
 #include <string.h>
 
 #include "kernel/render.h"
@@ -14,7 +14,7 @@ static weft_dtype word_of(weft_dtype dtype) {
     }
 }
 
-/* Does an instruction leave the bits of elements as they are? */
+/* Does an instruction leave the bits of elements unchanged? */
 static bool only_moves(const weft_instr *in) {
     switch ((weft_instr_kind)in->kind) {
     case WEFT_INSTR_CONST:
@@ -27,7 +27,7 @@ static bool only_moves(const weft_instr *in) {
     }
 }
 
-/* Is v a condition or an index that means as a word what it means as itself? */
+/* Is v a condition or an index that keeps its meaning as a word? */
 static bool leads(const weft_kernel *k, int v) {
     const weft_instr *in = &k->code[v];
     return in->kind == WEFT_INSTR_LOAD || in->kind == WEFT_INSTR_MASK;

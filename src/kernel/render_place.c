@@ -1,7 +1,7 @@
-/* Views as index arithmetic. An index is called as kernel/print.c calls it: i0, i1, .. the parallel ones, f0,
- * .. those of the rows of a block, r0, .. the reduced ones; the one that lanes run over counts for lane 0 of
- * a vector. Sizes, strides, offsets and guards are arguments; which of them are 0, 1 or absent is part of the
- * text. Must not know: what is done with elements. Read next: render_value.c. */
+/* Writes views as index arithmetic. Indices have the names of kernel/print.c: i0, i1, .. are parallel, f0, ..
+ * count the rows of a block, r0, .. are reduced. The index of the lane dimension is that of lane 0 of a
+ * vector. Sizes, strides, offsets and guards are arguments. Whether one of them is 0, 1 or absent changes the
+ * source. Must not know: what is done with elements. Read next: render_value.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,17 +20,17 @@ const char *weft__render_index(const weft_render *r, int d, char name[8]) {
     return name;
 }
 
-/* One view on its way into text. */
+/* A view that is being written. */
 typedef struct walk {
     weft_render *r;
     const weft_view *view;
-    int v, number; /* instruction; of the view */
+    int v, number; /* numbers of the instruction and of the view */
     int level;
-    bool vector; /* elements of lanes one by one */
+    bool vector; /* each lane gets an element number of its own */
     char digits[WEFT_VIEW_MAPS];
 } walk;
 
-/* Dimensions that the level leaves out count as index 0. */
+/* Is dimension d part of the level? Others count as index 0. */
 static bool in_level(const walk *w, int d) {
     const weft_kernel *k = w->r->kernel;
     if (k->extent[d] == 1) return false;
@@ -38,7 +38,7 @@ static bool in_level(const walk *w, int d) {
     return d < k->n_parallel - k->n_fold || !weft__level_folded(w->level);
 }
 
-/* Index d of map m: i0, or a digit of the number before. */
+/* Returns index d of map m: i0, or a digit of the number that the map before yields. */
 static const char *index_of(const walk *w, int m, int d, char name[32]) {
     char plain[8];
     if (m > 0)
@@ -62,7 +62,7 @@ static const char *stride_name(const walk *w, int m, int d) {
     return weft__render_size(w->r, stride, "s%d_%s", w->number, weft__render_index(w->r, d, plain));
 }
 
-/* i0*s0_i0 + r0 + o0 */
+/* Writes the element number of map m, such as i0*s0_i0 + r0 + o0. */
 static void put_element(const walk *w, int m, weft_text *out) {
     const weft_map *map = &w->view->map[m];
     const size_t before = out->length;
@@ -87,8 +87,8 @@ static const char *guard_name(const walk *w, int m, int d, bool high) {
     return weft__render_size(w->r, value, "%s%d_%s", which, w->number, weft__render_index(w->r, d, plain));
 }
 
-/* i0 >= lo && i0 < hi && ..; of vectors w_bool(..) & ... Leaves the lane dimension to the caller where `lane`
- * is true. */
+/* Writes the guards of map m: i0 >= lo && i0 < hi && ..; for vectors w_bool(..) & ... With `lane` it leaves
+ * out the lane dimension, which the caller guards. */
 static void put_guards(const walk *w, int m, bool lane, weft_text *out) {
     const weft_map *map = &w->view->map[m];
     char name[32];
@@ -111,7 +111,7 @@ static const char *index_type(const walk *w) {
     return weft__type_name(w->r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, w->vector);
 }
 
-/* Splits the number that map m - 1 yields over the extents of map m. */
+/* Writes the lines that split the number of map m - 1 over the extents of map m. */
 static void put_digits(walk *w, int m, const char *number) {
     const weft_map *map = &w->view->map[m];
     const char letter = (char)('a' + m - 1);
@@ -131,7 +131,7 @@ static void put_digits(walk *w, int m, const char *number) {
     }
 }
 
-/* Follows the list; leaves the last map's element and all guards. */
+/* Follows the list of maps. Leaves the element of the last map and all guards in *out. */
 static void follow(walk *w, bool lane, weft_place *out) {
     weft_text guard = weft__text(out->guard, sizeof out->guard);
     for (int m = 0; m < w->view->count; m++) {
@@ -147,7 +147,7 @@ static void follow(walk *w, bool lane, weft_place *out) {
     }
 }
 
-/* Lanes from..to-1 of a vector, where guards of the lane dimension, or of others, let them through. */
+/* Writes the range from..to-1 of lanes that pass the guards of the lane dimension and of others. */
 static void put_lanes(const walk *w, weft_place *out) {
     const weft_map *map = &w->view->map[0];
     const int d = w->r->lane;

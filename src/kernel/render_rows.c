@@ -1,25 +1,29 @@
-/* Stages, loops over reduced indices, reductions and folds. As in device/interp/kernel.c: a stage is all that
- * needs the reductions of the stage before; values of reduced indices are computed anew at each stage and
- * stored at the last. The order of sums is fixed: of a lane in strips, whose sums are added; then over the
- * lanes by halves. Must not know: groups. Read next: render.c. */
+/* Writes stages, loops over reduced indices, reductions and folds. A stage is everything that needs the
+ * reductions of the stage before. Each stage computes FULL values again, and the last one stores them. The
+ * order of sums is fixed: each lane sums in strips, the sums of strips are added, then the lanes are joined
+ * by halves. Must not know: groups. Read next: render.c.
+ *
+ *     softmax     stage 0: m = max of x         loop over the row
+ *                 stage 1: s = sum of exp(x-m)  loop over the row
+ *                 stage 2: store exp(x-m) / s   loop over the row */
 #include <stdio.h>
 #include <string.h>
 
 #include "kernel/render.h"
 #include "kernel/rows.h"
 
-#define STRIP 32 /* terms of a lane that are added before they join the sum of such strips */
+#define STRIP 32 /* terms of a strip: a lane adds so many before they join the sum of all strips */
 #define LINE  512
 
 /* ---- reductions ---- */
 
-/* Sums of floats are cut into strips. */
+/* Is the reduction summed in strips? Sums of floats are. */
 static bool in_strips(const weft_render *r, int v) {
     return weft__code_of(r, v)->op == WEFT_OP_SUM &&
            weft_dtype_is_float((weft_dtype)weft__code_of(r, v)->dtype);
 }
 
-/* The sum so far is a vector, of which each lane has its own. */
+/* Is the partial sum a vector, with one sum for each lane? */
 static bool sum_is_vector(const weft_render *r, int v) {
     return r->target->vectors && (r->reduced || r->varies[weft__code_of(r, v)->a]);
 }
@@ -31,7 +35,7 @@ static void put_variable(weft_render *r, int v, char letter, bool vector) {
     weft__put_line(r, "%s %c%d = %s;", weft__type_name(weft__type_of(r, v), vector), letter, v, start);
 }
 
-/* x = x joined with y */
+/* Writes x = x joined with y. */
 static void put_join(weft_render *r, int v, bool vector, const char *x, const char *y) {
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
@@ -46,7 +50,7 @@ static void put_term(weft_render *r, int v) {
     weft_text text = weft__text(term, sizeof term), first = weft__text(start, sizeof start);
     snprintf(sum, sizeof sum, "%c%d", in_strips(r, v) ? 'p' : 't', v);
     weft__put_operand(r, &text, in->a, vector);
-    if (vector && r->reduced) { /* lanes beyond the end do not count */
+    if (vector && r->reduced) { /* lanes beyond the end must not change the sum */
         weft__put_start(&first, in->op, (weft_dtype)in->dtype);
         snprintf(live, sizeof live, "w_sel_%s(w_live(m), %s, (%s)(%s))",
                  weft__type_suffix(weft__type_of(r, v)), term, weft__type_name(weft__type_of(r, v), true),
@@ -57,7 +61,8 @@ static void put_term(weft_render *r, int v) {
     }
 }
 
-/* The lanes of a vector by halves, each time on the left. */
+/* Joins the lanes of a vector by halves: lanes 8 apart, then 4, 2 and 1. Each lane is the left operand of its
+ * own sum. */
 static void put_halves_of_vector(weft_render *r, int v) {
     static const char *const turned[] = {".s89abcdef01234567", ".s4567012389abcdef", ".s23016745ab89efcd",
                                          ".s1032547698badcfe"};
@@ -69,7 +74,7 @@ static void put_halves_of_vector(weft_render *r, int v) {
     }
 }
 
-/* The lanes of a group by halves. */
+/* Joins the lanes of a group by halves, in local memory. */
 static void put_halves_of_group(weft_render *r, int v) {
     const weft_render_type type = weft__type_of(r, v);
     char line[LINE];
@@ -80,7 +85,8 @@ static void put_halves_of_group(weft_render *r, int v) {
                    weft__type_suffix(type), r->lanes, line);
 }
 
-/* Narrow integers leave their range on the way only. */
+/* Writes the result of a reduction. Narrow integers may leave their range on the way, so the result is
+ * wrapped. */
 static void put_result(weft_render *r, int v, char letter, const char *lane, bool vector) {
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
     const bool wrap = weft__row_wraps(weft__code_of(r, v)->op, dtype, 4);
@@ -99,7 +105,7 @@ static void put_reduced(weft_render *r, int v) {
 
 /* ---- loops over reduced indices ---- */
 
-/* The innermost of the loops; -1 where a row has one element. */
+/* The dimension of the innermost loop. -1: the row has one element. */
 static int inner_dimension(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     if (r->reduced) return r->lane;
@@ -108,8 +114,8 @@ static int inner_dimension(const weft_render *r) {
     return -1;
 }
 
-/* Opens them all; returns how many braces to close. With `strips` the innermost is cut, and partial sums
- * begin. */
+/* Opens all loops of a stage and returns the number of braces to close. With `strips` the innermost loop is
+ * split into strips, and partial sums begin. */
 static int open_loops(weft_render *r, int stage, bool strips) {
     const weft_kernel *k = r->kernel;
     const int inner = inner_dimension(r);
@@ -158,7 +164,8 @@ static int open_loops(weft_render *r, int stage, bool strips) {
 
 /* ---- folds ---- */
 
-/* Number of the element of a COLUMN fold's scratch: blocks and reduced indices, lanes side by side. */
+/* Writes the element number in the scratch memory of a COLUMN fold: over blocks and reduced indices, with
+ * lanes adjacent. */
 static void put_column_number(weft_render *r) {
     const weft_kernel *k = r->kernel;
     char line[LINE], x[8];
@@ -209,7 +216,7 @@ static bool has_columns(const weft_render *r, int stage) {
     return false;
 }
 
-/* Only one lane of a group writes what all of them share. */
+/* Does only one lane of a group write a value that all lanes share? */
 static bool one_lane_writes(const weft_render *r) { return r->reduced && !r->target->vectors; }
 
 static void put_result_store(weft_render *r, int v, char letter) {
@@ -224,7 +231,8 @@ static void put_result_store(weft_render *r, int v, char letter) {
     else
         weft__put(&text, "%c%d", letter, a);
     if (one_lane_writes(r) && !weft__level_inner(weft__code_of(r, v)->level)) {
-        if (r->kernel->args[weft__code_of(r, v)->arg].read) /* in place: all lanes have read the old value */
+        if (r->kernel->args[weft__code_of(r, v)->arg].read) /* in place: first all lanes must have read the
+                                                             * old value */
             weft__put_line(r, "w_barrier_all();");
         weft__put_open(r, "if (lane == 0)");
         weft__put_store(r, v, value, vector);
@@ -274,7 +282,8 @@ static void put_row_values(weft_render *r, int stage) {
     }
 }
 
-/* A value of a loop: computed, and kept where a later loop wants it; or as an earlier one kept it. */
+/* Writes a value of a loop. It is computed, and kept if a later loop needs it. Or it is read from where an
+ * earlier loop kept it. */
 static void put_inner_value(weft_render *r, int v, int stage) {
     char kept[WEFT_RENDER_NAME];
     if (r->kept[v]) weft__kept_name(r, v, kept, sizeof kept);
@@ -349,7 +358,7 @@ static void put_row(weft_render *r) {
     }
 }
 
-/* Opens the loop over one dimension of the rows of a block, of which the last may have fewer. */
+/* Opens the loop over one dimension of the rows of a block. The last block may have fewer rows. */
 static void put_rows_of_block(weft_render *r, int d, const char *x) {
     const weft_kernel *k = r->kernel;
     const char *rows = weft__render_extent(r, d);

@@ -1,7 +1,8 @@
-/* Spans: where lanes are work-items and elements lie side by side, an item takes several that follow each
- * other, so that it reads and writes 16 bytes at once, and finds its place once for all of them. What is
- * dense is read before the elements are computed one by one, and written after that. Must not know: values.
- * Read next: render_rows.c. */
+/* Spans, on GPUs. If elements are adjacent, a work-item takes several of them. It reads and writes 16 bytes
+ * at once and computes its place once for all. Dense elements are read before the elements are computed one
+ * by one, and written after that. Must not know: values. Read next: render_rows.c.
+ *
+ *     span of 4     item 0: e0 e1 e2 e3   item 1: e4 e5 e6 e7 */
 #include <stdio.h>
 
 #include "kernel/render.h"
@@ -9,8 +10,8 @@
 #define SPAN_BYTES 16
 #define SPAN_MOST  8 /* elements */
 
-/* Is the access of v one of memory that n elements of a lane share, at a multiple of n elements from its
- * begin? */
+/* Does v access n adjacent elements of a lane, from a multiple of n elements on? Then one wide access serves
+ * all. */
 static bool is_dense(const weft_render *r, int v, int n) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) return false;
@@ -28,7 +29,7 @@ static int64_t bytes_of(const weft_render *r, int v) {
     return (int64_t)weft_dtype_size((weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype);
 }
 
-/* Whether all stores along the lanes are dense, and no third of the lanes is left without work. */
+/* Are all stores along the lanes dense, and do idle lanes add at most a third to the work? */
 static bool suits(const weft_render *r, int n) {
     const int64_t extent = r->kernel->extent[r->lane], step = (int64_t)r->lanes * n;
     if (extent % n != 0 || 3 * weft__ceil_div(extent, step) * step > 4 * extent) return false;
@@ -57,7 +58,7 @@ void weft__choose_span(weft_render *r) {
 
 bool weft__in_span(const weft_render *r, int v) { return r->span > 1 && is_dense(r, v, r->span); }
 
-/* Where the elements of an access begin. */
+/* Writes a wide read or write of a span. */
 static void put_access(weft_render *r, int v, const char *what) {
     static const char *const words[] = {[2] = "ushort", [4] = "uint", [8] = "ulong", [16] = "uint4"};
     const weft_instr *in = weft__code_of(r, v);

@@ -1,4 +1,4 @@
-/* The line of each instruction. Must not know: loops and stages. Read next: render_rows.c. */
+/* Writes the line of each instruction. Must not know: loops and stages. Read next: render_rows.c. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "kernel/render.h"
 #include "kernel/rows.h"
 
-#define LINE 1600 /* bytes of an expression */
+#define LINE 1600 /* most bytes of an expression */
 
 static const char *dtype_of(const weft_render *r, int arg) {
     return weft_dtype_name((weft_dtype)r->kernel->args[arg].dtype);
@@ -15,8 +15,8 @@ static const char *dtype_of(const weft_render *r, int arg) {
 
 /* ---- operands ---- */
 
-/* Constants that a reader knows stand in the text; others are arguments, so that the text serves all of them.
- */
+/* Familiar constants are literals, which makes the source readable. Others are arguments, so one source
+ * serves all of their values. */
 static bool is_known(double f) {
     return isnan(f) || isinf(f) || f == 0.5 || f == -0.5 || (f == rint(f) && fabs(f) <= 16);
 }
@@ -64,7 +64,8 @@ static const char *operand(weft_render *r, int v, bool vector, char *buffer, siz
 
 /* ---- calculations ---- */
 
-/* The number that a bad value has in its tensor, in the lane that was found to be bad; -1: it is in none. */
+/* Writes the element number of a bad value in its tensor, for the bad lane. -1: the value was computed, not
+ * loaded. */
 static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
     while (weft__code_of(r, v)->kind == WEFT_INSTR_CAST) v = weft__code_of(r, v)->a;
     weft_place p;
@@ -80,7 +81,7 @@ static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
         weft__put(out, "%s", p.element);
 }
 
-/* A divisor of 0 in a lane that counts. */
+/* Writes the check for a divisor of 0 in a valid lane. */
 static void put_divide_check(weft_render *r, int b, const char *divisor, bool vector) {
     char origin[WEFT_RENDER_TERM + 32];
     weft_text text = weft__text(origin, sizeof origin);
@@ -100,7 +101,8 @@ static void put_calc(weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     const weft_row *row = weft__row(in->op);
     const bool vector = weft__render_vector(r, v);
-    const int first = row->arity == 3 ? in->b : in->a; /* of the dtype that is computed in */
+    const int first = row->arity == 3 ? in->b : in->a; /* an operand of the dtype in which the op is
+                                                        * computed */
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, first)->dtype;
     const weft_render_type type = weft__render_type(dtype);
     char a[128], b[160], c[128], line[LINE];
@@ -110,7 +112,8 @@ static void put_calc(weft_render *r, int v) {
     operand(r, in->c, vector, c, sizeof c);
     const bool is_float = weft_dtype_is_float(dtype);
     if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, in->b, b, vector);
-    if (in->op == WEFT_OP_SHL || in->op == WEFT_OP_SHR) { /* counts are taken modulo a narrower width */
+    if (in->op == WEFT_OP_SHL || in->op == WEFT_OP_SHR) { /* shift counts are taken modulo the width of a
+                                                           * narrow dtype */
         const size_t bits = dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size(dtype);
         if (bits < 32) snprintf(b + strlen(b), sizeof b - strlen(b), " & %d", (int)bits - 1);
     }
@@ -128,7 +131,7 @@ static void put_calc(weft_render *r, int v) {
 
 /* ---- casts ---- */
 
-/* Float to integer: saturates, NaN gives 0. */
+/* Writes a cast from float to integer. It saturates, and NaN gives 0. */
 static void put_saturated(weft_text *out, weft_dtype to, bool vector, const char *a) {
     const char *lanes = vector ? "16" : "";
     const char *type = weft__type_name(weft__render_type(to), false);
@@ -141,7 +144,7 @@ static void put_saturated(weft_text *out, weft_dtype to, bool vector, const char
             weft__put(out, "clamp(convert_int%s_sat(%s), %d, %d)", lanes, a, narrow[i].least, narrow[i].most);
             return;
         }
-    if (to == WEFT_U32 || to == WEFT_U64) /* of NaN a driver makes the largest number */
+    if (to == WEFT_U32 || to == WEFT_U64) /* a driver converts NaN to the largest number */
         weft__put(out, "w_sel_%s(w_bool(%s == %s), convert_%s%s_sat(%s), (%s%s)(0))", weft_dtype_name(to), a,
                   a, type, lanes, a, type, lanes);
     else
@@ -178,7 +181,7 @@ static void put_cast(weft_render *r, int v) {
 
 /* ---- reading ---- */
 
-/* Choice between a value and 0 by the guard of the place. */
+/* Writes a value, or 0 where the guard of the place fails. */
 static void put_guarded(weft_render *r, int v, const weft_place *p, bool vector, const char *value) {
     const weft_render_type type = weft__type_of(r, v);
     const char *name = weft__type_name(type, vector);
@@ -191,7 +194,7 @@ static void put_guarded(weft_render *r, int v, const weft_place *p, bool vector,
         weft__put_line(r, "const %s v%d = %s ? %s : 0;", name, v, p->guard, value);
 }
 
-/* An element of an argument, as an expression. */
+/* Writes an element of an argument as an expression. */
 static void put_one(const weft_render *r, weft_text *out, int arg, const char *element) {
     if (weft__stored_plainly((weft_dtype)r->kernel->args[arg].dtype))
         weft__put(out, "arg%d[%s]", arg, element);
@@ -224,7 +227,7 @@ static void put_read(weft_render *r, int v, int arg, const weft_place *p, const 
     }
 }
 
-/* The lanes that count and that guards let through. */
+/* Writes which lanes are valid: before the end, and with guards that pass. */
 static void live_lanes(const weft_place *p, char *live, size_t size) {
     snprintf(live, size, "w_live(m)%s%s", p->guard[0] ? " & " : "", p->guard);
 }
@@ -241,7 +244,7 @@ static void put_load(weft_render *r, int v) {
     put_read(r, v, weft__code_of(r, v)->arg, &p, live);
 }
 
-/* What a product hands over, as it would be stored. */
+/* Writes the value that the matmul passes to its epilogue, rounded as if it were stored. */
 static void put_product(weft_render *r, int v) {
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
     const bool vector = weft__render_vector(r, v);
@@ -249,14 +252,14 @@ static void put_product(weft_render *r, int v) {
     char rounded[32] = "";
     if (dtype == WEFT_F16 || dtype == WEFT_BF16)
         snprintf(rounded, sizeof rounded, "w_round_%s", weft_dtype_name(dtype));
-    else if (!weft_dtype_is_float(dtype)) /* sums of integers are unsigned */
+    else if (!weft_dtype_is_float(dtype)) /* the matmul sums integers as unsigned numbers */
         snprintf(rounded, sizeof rounded, "as_%s", type);
     weft__put_line(r, rounded[0] ? "const %s v%d = %s(value);" : "const %s v%d = %svalue;", type, v, rounded);
 }
 
 /* ---- gather ---- */
 
-/* Makes a string longer. */
+/* Appends to a string. */
 static void append(char *string, size_t size, const char *fmt, ...) WEFT_PRINTF(3, 4);
 static void append(char *string, size_t size, const char *fmt, ...) {
     const size_t length = strlen(string);
@@ -354,7 +357,7 @@ void weft__put_value(weft_render *r, int v) {
     case WEFT_INSTR_RANDOM: put_numbered(r, v); break;
     case WEFT_INSTR_CALC: put_calc(r, v); break;
     case WEFT_INSTR_CAST: put_cast(r, v); break;
-    default: break; /* constants stand where they are used */
+    default: break; /* constants are written where they are used */
     }
 }
 

@@ -1,4 +1,4 @@
-/* Names of types, numbers, and the expressions of ops.def as text. Must not know: kernels. Read next:
+/* Writes names of types, numbers, and the expressions of ops.def. Must not know: kernels. Read next:
  * render_value.c. */
 #include <inttypes.h>
 #include <math.h>
@@ -22,8 +22,8 @@ static const uint8_t starts[WEFT_OP_COUNT] = {
 #include "ops/ops.def"
 };
 
-/* Rows whose operator overflows: the renderer computes them of signed integers as unsigned ones, which wrap.
- */
+/* Rows whose operator may overflow. Signed integers wrap in Weft, but overflow is undefined in C. So these
+ * operators compute in the unsigned type. */
 static const bool overflows[WEFT_OP_COUNT] = {
     [WEFT_OP_NEG] = true, [WEFT_OP_ADD] = true, [WEFT_OP_SUB] = true,
     [WEFT_OP_MUL] = true, [WEFT_OP_SUM] = true, [WEFT_OP_PROD] = true};
@@ -91,7 +91,7 @@ void weft__put_float(weft_text *out, double value, weft_render_type type) {
     } else {
         snprintf(digits, sizeof digits, "%a", type == WEFT_RENDER_F32 ? (double)(float)value : value);
         for (char *p = digits; *p; p++)
-            if (!strchr("0123456789abcdefpx+-", *p)) *p = '.'; /* of other locales */
+            if (!strchr("0123456789abcdefpx+-", *p)) *p = '.'; /* the decimal separator of another locale */
         weft__put(out, "%s%s", digits, end);
     }
 }

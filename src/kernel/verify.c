@@ -1,6 +1,6 @@
-/* The verifier: is a kernel well formed, and can no index that a guard lets through leave its buffer? Devices
- * execute kernels without checks because of it. What it refuses is a bug of the compiler, reported with the
- * instruction's text. Must not know: devices. Read next: device/device.h. */
+/* The verifier. Checks that a kernel is well formed, and that no index that passes its guards leaves its
+ * buffer. Devices rely on it and execute kernels without checks. A kernel that it refuses is a bug of the
+ * compiler. The message shows the instruction. Must not know: devices. Read next: device/device.h. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "kernel/print.h"
 #include "kernel/rows.h"
 
-typedef __int128 wide; /* sums of products of 64-bit numbers cannot overflow it */
+typedef __int128 wide; /* holds sums of products of 64-bit numbers without overflow */
 
 static const char *name_of(const weft_kernel *kernel) { return kernel->name ? kernel->name : "?"; }
 static const char *path_of(const weft_kernel *kernel) { return kernel->path ? kernel->path : ""; }
@@ -26,7 +26,7 @@ static weft_status refuse(weft_context *ctx, const weft_kernel *kernel, const ch
                       path_of(kernel), text);
 }
 
-/* The same, about instruction i. */
+/* Like refuse, for instruction i. */
 static weft_status refuse_at(weft_context *ctx, const weft_kernel *kernel, int i, const char *fmt, ...)
     WEFT_PRINTF(4, 5);
 static weft_status refuse_at(weft_context *ctx, const weft_kernel *kernel, int i, const char *fmt, ...) {
@@ -85,8 +85,8 @@ static weft_status check_view(weft_context *ctx, const weft_kernel *k, int v) {
 
 /* ---- bounds ---- */
 
-/* Smallest and largest number that a map yields over what its guards let through of first[d]..last[d];
- * false when nothing is let through. */
+/* The smallest and largest number that a map yields for indices first[d]..last[d] that pass its guards. False
+ * if no index passes. */
 static bool map_range(const weft_map *m, const int64_t *first, const int64_t *last, wide *least, wide *most) {
     *least = *most = m->offset;
     for (int d = 0; d < m->rank; d++) {
@@ -100,7 +100,8 @@ static bool map_range(const weft_map *m, const int64_t *first, const int64_t *la
     return true;
 }
 
-/* The ranges of the digits of the numbers least..most over the extents of m. */
+/* A number is split into digits over the extents of m. Writes the range of each digit for the numbers
+ * least..most. */
 static void digit_ranges(const weft_map *m, wide least, wide most, int64_t *first, int64_t *last) {
     for (int d = m->rank - 1; d >= 0; d--) {
         const int64_t e = m->extent[d];
@@ -114,8 +115,8 @@ static void digit_ranges(const weft_map *m, wide least, wide most, int64_t *firs
 
 enum { RANGE_PROVED, RANGE_NEVER, RANGE_LEAVES };
 
-/* Smallest and largest index of the kernel's space. Where its last block is shorter, the space is that of all
- * others (part 0) and the last one (part 1). */
+/* The smallest and largest index of the kernel's space. If the last block is shorter, the space has two
+ * parts: all other blocks (part 0) and the last one (part 1). */
 static void part_of(const weft_kernel *k, int part, int64_t *first, int64_t *last) {
     for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
         first[d] = 0;
@@ -128,8 +129,9 @@ static void part_of(const weft_kernel *k, int part, int64_t *first, int64_t *las
         first[0] = last[0], last[1] = k->last_rows - 1;
 }
 
-/* The interval of a view's element numbers over the first `rank` dimensions. RANGE_LEAVES: a number leaves
- * the index space of a map inside the list, which is map *where. */
+/* The interval of the element numbers of a view over the first `rank` dimensions. RANGE_LEAVES: a number
+ * leaves the index space of a map inside the list; *where is that map. RANGE_NEVER: no index passes the
+ * guards. */
 static int view_range(const weft_kernel *k, int part, const weft_view *view, int rank, wide *least,
                       wide *most, int *where) {
     int64_t first[WEFT_VIEW_RANK], last[WEFT_VIEW_RANK];
@@ -170,7 +172,7 @@ static weft_status check_part(weft_context *ctx, const weft_kernel *k, int part,
                      clip(limit - 1));
 }
 
-/* Proves that the numbers of instruction i's view, plus 0..span, lie in 0..limit-1. */
+/* Proves that the element numbers of instruction i's view, plus span_low..span_high, lie in 0..limit-1. */
 static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, wide span_low, wide span_high,
                                wide limit) {
     const int rank = k->n_parallel + (weft__level_inner(k->code[i].level) ? k->n_reduce : 0);
@@ -183,9 +185,9 @@ static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, w
 
 /* ---- instructions ---- */
 
-/* Which fields an instruction of each kind has. */
+/* The fields that an instruction of each kind has. */
 typedef struct fields {
-    int operands; /* -1: by the row's arity */
+    int operands; /* -1: the arity of the row */
     bool arg, view, reads, writes;
 } fields;
 
@@ -225,7 +227,7 @@ static weft_status check_operands(weft_context *ctx, const weft_kernel *k, int i
     return WEFT_OK;
 }
 
-/* Strides and guards must leave dimensions first..last-1 alone. */
+/* Does the view ignore dimensions first..last-1, in strides and guards? */
 static bool still_along(const weft_view *view, int first, int last) {
     const weft_map *m = &view->map[0];
     for (int d = first; d < last; d++)
@@ -253,7 +255,7 @@ static weft_status check_calc(weft_context *ctx, const weft_kernel *k, int i) {
     const weft_instr *in = &k->code[i];
     const weft_row *row = weft__row(in->op);
     const int operands[3] = {in->a, in->b, in->c};
-    const int first = row->arity == 3 ? 1 : 0; /* the first of three is the condition */
+    const int first = row->arity == 3 ? 1 : 0; /* the first operand of three is the condition */
     const int dtype = k->code[operands[first]].dtype;
     if (first == 1 && k->code[in->a].dtype != WEFT_BOOL) return refuse_at(ctx, k, i, "v%d is no bool", in->a);
     for (int o = first; o < row->arity; o++)
@@ -335,8 +337,8 @@ static weft_status check_instr(weft_context *ctx, const weft_kernel *k, int i) {
 
 /* ---- arguments ---- */
 
-/* What is written is stored to; what is also read is read only where the same index writes it, which no row
- * of a block does for the block. */
+/* Checks a written argument. Some instruction must store to it. If it is also read, it is read only at the
+ * index that writes it. A row of a block may not read what the block writes. */
 static weft_status check_arg_use(weft_context *ctx, const weft_kernel *k, int arg) {
     int store = -1;
     if (!k->args[arg].written) return WEFT_OK;

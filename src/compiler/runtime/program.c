@@ -162,7 +162,7 @@ weft_status weft__report_fault(weft_context *ctx) {
     if (!fault.set) return WEFT_OK;
     const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
     const long long value = fault.value, last = fault.bound - 1;
-    char element[48] = "";
+    char element[48] = ""; /* stays empty for a value that a kernel computed */
     if (fault.element >= 0) snprintf(element, sizeof element, " (element %lld)", (long long)fault.element);
     if (fault.kind == WEFT_FAULT_DIVIDE)
         return weft__fail(ctx, WEFT_ERR_NUMERIC,
