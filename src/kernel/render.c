@@ -144,6 +144,7 @@ static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
     return weft__smaller(strip, weft__ceil_div(n, lanes) * lanes);
 }
 
+/* Divides the work into units, and the units among groups. */
 static cut cut_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int lanes = r->lanes;
@@ -227,6 +228,7 @@ static void put_indices(weft_render *r, const cut *c) {
     weft__put_live_lanes(r, "end_lane", x);
 }
 
+/* Writes the loop of a group over its units. */
 static void put_body(weft_render *r, const cut *c) {
     const bool alone = r->lane < 0 && !r->target->vectors;
     weft__put_line(r, "const %s first = w_group(0)*%s;", weft__index_type(r),

@@ -19,6 +19,7 @@ static void find_stages(weft_render *r) {
     }
 }
 
+/* Does the stage need a loop over the reduced indices? */
 bool weft__stage_is_full(const weft_render *r, int stage) {
     for (int i = 0; i < r->kernel->n_code; i++) {
         const weft_instr *in = &r->kernel->code[i];
@@ -119,6 +120,8 @@ static void choose_along(weft_render *r) {
 
 /* ---- what varies ---- */
 
+/* Finds the values that differ between lanes: their operands do, or their view moves along the lane
+ * dimension. */
 static void find_varying(weft_render *r) {
     const weft_kernel *k = r->kernel;
     for (int i = 0; i < k->n_code; i++) {

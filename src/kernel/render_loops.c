@@ -44,6 +44,7 @@ bool weft__is_kept(const weft_render *r, int v, int stage) { return r->kept[v] &
 
 /* ---- what is kept ---- */
 
+/* Is a value expensive to compute again? */
 static bool is_dear(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind == WEFT_INSTR_RANDOM || in->kind == WEFT_INSTR_GATHER) return true;

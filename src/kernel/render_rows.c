@@ -295,6 +295,7 @@ static void put_inner_value(weft_render *r, int v, int stage) {
     if (r->kept[v]) weft__put_line(r, "%s = v%d;", kept, v);
 }
 
+/* Writes the loop of a stage over the reduced indices: partial sums, values, stores, then the joined sums. */
 static void put_loop(weft_render *r, int stage) {
     const weft_kernel *k = r->kernel;
     bool strips = false;
@@ -335,6 +336,7 @@ static void put_loop(weft_render *r, int stage) {
         if (weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage) put_reduced(r, v);
 }
 
+/* Writes all stages of one row. */
 static void put_row(weft_render *r) {
     const weft_kernel *k = r->kernel;
     if (k->n_reduce == 0 && r->product < 0) weft__put_fetches(r, 0);

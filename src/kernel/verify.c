@@ -47,6 +47,7 @@ static bool known_dtype(int dtype) {
 
 /* ---- the frame ---- */
 
+/* Checks extents, blocks of rows, counts and arguments. */
 static weft_status check_frame(weft_context *ctx, const weft_kernel *k) {
     if (k->n_parallel < 0 || k->n_reduce < 0 || k->n_parallel + k->n_reduce > WEFT_VIEW_RANK)
         return refuse(ctx, k, "%d parallel and %d reduction dimensions", k->n_parallel, k->n_reduce);
@@ -205,6 +206,7 @@ static const fields fields_of[WEFT_INSTR_COUNT] = {
     [WEFT_INSTR_STORE] = {1, true, true, false, true},
 };
 
+/* Checks that operands come before the instruction and have levels that it may read. */
 static weft_status check_operands(weft_context *ctx, const weft_kernel *k, int i, int count) {
     const weft_instr *in = &k->code[i];
     const int operands[3] = {in->a, in->b, in->c};
@@ -235,6 +237,7 @@ static bool still_along(const weft_view *view, int first, int last) {
     return true;
 }
 
+/* Checks the argument and the view of instruction i against its kind and level. */
 static weft_status check_places(weft_context *ctx, const weft_kernel *k, int i, const fields *f) {
     const weft_instr *in = &k->code[i];
     if (f->arg ? in->arg < 0 || in->arg >= k->n_args : in->arg != -1)
