@@ -238,6 +238,7 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
 
 /* ---- assignments ---- */
 
+/* Checks the variables and values of weft_assign, and lists them as sinks. */
 static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const *values, size_t count,
                               ir_sink *sinks) {
     for (size_t i = 0; i < count; i++) {
@@ -294,6 +295,7 @@ weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
 
 /* ---- held programs ---- */
 
+/* Takes hold of a new program's leaves, variables and outputs, and gives the outputs their storages. */
 static weft_status hold(weft_program *program, weft_tensor *const *outputs, size_t n_outputs) {
     weft_context *ctx = program->ctx;
     program->prev = NULL;

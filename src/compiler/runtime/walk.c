@@ -20,6 +20,7 @@ static weft_status add_leaf(weft_context *ctx, weft_walk *walk, weft_tensor *t) 
     return WEFT_OK;
 }
 
+/* Fails: node t reads a variable that was written after t was recorded. */
 static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
     return weft__fail(
         t->ctx, WEFT_ERR_STALE,
@@ -75,6 +76,8 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
     return WEFT_OK;
 }
 
+/* Numbers all nodes that the root needs, inputs first. Uses the compiler's stack, since graphs can be
+ * deep. */
 static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_tensor *root, uint64_t mark,
                              int *storages) {
     size_t depth = 0;
