@@ -132,6 +132,7 @@ static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, c
 
 /* ---- movement ---- */
 
+/* Applies the movement op of t to the view of its input. False if the list of maps would be too long. */
 static bool move(weft_view *view, const weft_tensor *t) {
     const pairs to = pairs_of(t);
     const size_t bytes = (size_t)t->rank * sizeof *to.shape;
@@ -187,6 +188,7 @@ static bool see_part(const weft_ir *ir, int *node, weft_view *view) {
     return true;
 }
 
+/* A movement op adds no node: it only changes the view of the edge. */
 static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
     const pairs x = pairs_of(t->in[0]);
     weft_view view;
@@ -311,6 +313,8 @@ static uint32_t mask_in_order(uint32_t mask, int rank, const int *order) {
     return out;
 }
 
+/* Builds a reduction. It runs in the memory order of its operand, and in two stages if it reduces many
+ * elements to few. */
 static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
     uint32_t mask = ((const weft_attr_axes *)t->attr)->mask;
@@ -360,6 +364,8 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     const int64_t m = a->shape[0], k = a->shape[1], n = b->shape[1];
     const bool right = m == 1; /* a is the vector */
     if (m != 1 && n != 1) return -2;
+    /* sum_rows: X^T r, a sum over the long dimension for each column. sum_columns: X w, a short sum for each
+     * of the many rows. */
     const int64_t across = right ? n : m; /* the dimension of the matrix that is not summed */
     const bool sum_rows = k >= THIN_LONG && across <= THIN_MOST && across > 1;
     const bool sum_columns = across >= THIN_LONG && k <= THIN_MOST && k > 1;
@@ -381,6 +387,9 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     product = weft__ir_unify(ir, product);
     if (product < 0) return -1;
     const int64_t flat[3] = {1, shape[0], shape[1]};
+    /* Both matmuls of a linear model read the rows of X: X w, then X^T r. If the rows do not divide into
+     * equal blocks, the second one becomes a fold with a shorter last block. Then one kernel can still
+     * compute both. */
     if (shape[0] % blocks) ir->ragged = shape[0];
     if (sum_rows) return split_reduction(ir, t, t->shape, (ir_edge){product, -1}, flat, blocks);
     return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, 0, 1u << 1, t->rank, t->shape);
@@ -504,6 +513,8 @@ static weft_status build_leaf(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
+/* Builds a constant, a counter, random bits, a cast or an elementwise op. Casts and elementwise ops run in
+ * the memory order of their largest operand. */
 static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     ir_kind kind = t->op == WEFT_OP_CONST    ? IR_CONST
                    : t->op == WEFT_OP_IOTA   ? IR_IOTA
@@ -565,6 +576,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     return WEFT_OK;
 }
 
+/* Builds t, whose inputs are built already. */
 static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     ir_edge small[8], *in = small, out = {-1, -1};
     if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in)))
@@ -621,6 +633,7 @@ static weft_status push(weft_ir *ir, frame **stack, size_t *depth, size_t *capac
     return WEFT_OK;
 }
 
+/* Builds everything that the root needs, inputs first. Uses its own stack, since graphs can be deep. */
 static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
     frame *stack = NULL;
     size_t depth = 0, capacity = 0;
@@ -667,6 +680,8 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
     ir->n_sinks = n_sinks;
     ir->output_nodes = weft__arena_alloc(&ir->arena, (n_outputs + 1) * sizeof *ir->output_nodes);
     if (!ir->output_nodes) return weft__ir_failed(ir);
+    /* Assignments claim their values first: they can be written in place. An output of the same value gets a
+     * copy. */
     for (size_t i = 0; i < n_sinks; i++) {
         sinks[i].node = claim(ir, sinks[i].value);
         if (sinks[i].node < 0) return weft__ir_failed(ir);

@@ -24,6 +24,7 @@ enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12, SI
 
 /* ---- liveness ---- */
 
+/* Marks the nodes that outputs and assignments need, and counts the users of each node. */
 static void mark_live(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) {
         ir->nodes[i].live = false;
@@ -151,6 +152,8 @@ static bool all_suit(const weft_ir *ir, const ir_cluster *cluster, const ir_clus
     return true;
 }
 
+/* Can the reduction join the cluster? It must read its operand in place, over the whole space of the
+ * reduction. */
 static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node) {
     const ir_node *from = &ir->nodes[node->in[0].node];
     ir_cluster own, joint;
@@ -162,6 +165,7 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     return cluster->folds || all_suit(ir, cluster, &joint);
 }
 
+/* Can the node join cluster c? */
 static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
@@ -240,6 +244,7 @@ static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_c
     return true;
 }
 
+/* Can clusters a and b become one? */
 static bool mergeable(weft_ir *ir, int a, int b) {
     const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
     ir_cluster joint;
@@ -321,6 +326,7 @@ static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
     return count;
 }
 
+/* Do two clusters read the same large value? */
 static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b) {
     for (int i = 0; i < a->n_members; i++)
         for (int k = 0; k < ir->nodes[a->members[i]].n_in; k++) {
@@ -386,6 +392,7 @@ static bool merge_siblings(weft_ir *ir) {
 
 /* ---- assignment ---- */
 
+/* Puts node n into the newest cluster that it can join, or into a new one. */
 static weft_status assign(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
     int best = -1;
@@ -484,6 +491,13 @@ static weft_status assign_clusters(weft_ir *ir) {
 
 /* ---- what is stored ---- */
 
+/* The cost of recomputing a value: everything between the value and memory.
+ *
+ *     stored   stored
+ *        \      /
+ *         add         2 loads, 1 op
+ *          |
+ *         tanh        2 loads, 2 ops: the cone of this value */
 typedef struct cone {
     int ops, loads;
     int nodes;    /* ops and casts; SINGLE_NODES limits chains of casts */
@@ -612,6 +626,7 @@ static void keep(weft_ir *ir, int n) {
     if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) store(ir, n);
 }
 
+/* Decides which values of the clusters get memory. */
 static weft_status choose_stored(weft_ir *ir) {
     size_t n = ir->n_nodes;
     cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);

@@ -482,6 +482,7 @@ static int emit_store(lowering *l, int n) {
     return add_instr(l, &instr);
 }
 
+/* Names the kernel after its form and its first ops, such as "map_mul_add_gelu". */
 static const char *kernel_name(lowering *l) {
     char text[96];
     const char *form = l->kernel.n_fold ? "fold" : l->kernel.n_reduce ? "row" : "map";
@@ -552,6 +553,8 @@ static void collapse(weft_kernel *kernel) {
     }
 }
 
+/* Puts the parallel dimensions of the cluster's space first, the reduced ones last, and makes the identity
+ * views. */
 static bool open_space(lowering *l) {
     const ir_cluster *cluster = l->cluster;
     int rank = 0;

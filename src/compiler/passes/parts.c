@@ -43,6 +43,7 @@ typedef struct parts {
 
 /* ---- pieces of one value ---- */
 
+/* Can the node be assembled from parts? Only sums and choices can. */
 static bool assembled(const ir_node *node) {
     return node->kind == IR_CALC && (node->op == WEFT_OP_ADD || node->op == WEFT_OP_WHERE);
 }
@@ -123,6 +124,7 @@ static bool refine(const weft_ir *ir, int n, pieces *p) {
     return false;
 }
 
+/* Finds the pieces of node n, in its own shape or in a finer space. False if they do not cover it exactly. */
 static bool take_apart(const weft_ir *ir, int n, pieces *p) {
     const ir_node *node = &ir->nodes[n];
     if (!assembled(node)) return false;

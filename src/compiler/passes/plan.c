@@ -180,6 +180,7 @@ int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
     return i == 0 ? u->from : -1;
 }
 
+/* Each unit runs after the units that compute what it reads. */
 static weft_status link_units(plan *p) {
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) WEFT_TRY(reads(p, i, n));
@@ -310,6 +311,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     return WEFT_OK;
 }
 
+/* Decides for each assignment: written in place, or copied at the end. */
 static weft_status place_sinks(plan *p) {
     weft_ir *ir = p->ir;
     for (size_t s = 0; s < ir->n_sinks; s++) WEFT_TRY(try_in_place(p, &ir->sinks[s]));
@@ -358,6 +360,8 @@ static weft_status list_later(const plan *p, int **first, int **next) {
     return WEFT_OK;
 }
 
+/* Orders the units so that each runs after all that it needs. Of several that are ready, the one recorded
+ * first comes first. */
 static weft_status order_units(plan *p) {
     const size_t n = (size_t)p->n_units + 1;
     int64_t *ready = weft__arena_alloc(&p->ir->arena, n * sizeof *ready); /* a heap */
@@ -401,6 +405,7 @@ static void delay_chunks(plan *p) {
     }
 }
 
+/* Numbers the phases. A unit begins a new phase if it needs a unit of the current one. */
 static void find_phases(plan *p) {
     int phase = 0;
     for (int at = 0; at < p->n_units; at++) {
@@ -461,6 +466,7 @@ static ir_place place_of_leaf(const plan *p, const weft_tensor *t) {
     return (ir_place){leaf->slot, storage ? first_byte(t) : leaf->offset};
 }
 
+/* Gives leaves, variables and outputs their slots. */
 static weft_status place_leaves(plan *p) {
     weft_ir *ir = p->ir;
     weft_program *program = p->program;

@@ -38,6 +38,7 @@ static void live_at(plan *p, int n, int phase) {
     if (phase > p->last_phase[n]) p->last_phase[n] = phase;
 }
 
+/* The lifetime of a value reaches from the phase that computes it to the last phase that reads it. */
 static void find_lifetimes(plan *p) {
     weft_ir *ir = p->ir;
     for (size_t n = 0; n < ir->n_nodes; n++) p->first_phase[n] = p->last_phase[n] = -1;
@@ -249,6 +250,7 @@ static int largest_first(const void *x, const void *y) {
     return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : a->node - b->node;
 }
 
+/* Packs all regions into the arena, the largest first. */
 static weft_status place_arena(plan *p) {
     weft_ir *ir = p->ir;
     weft_program *program = p->program;

@@ -37,6 +37,7 @@ static int canonical(const ir_cluster *c, int64_t *out, uint32_t *out_axes) {
     return n;
 }
 
+/* Do two spaces have the same pattern of parallel and reduced dimensions? */
 static bool same_partition(const ir_cluster *x, const ir_cluster *y) {
     int64_t a[WEFT_VIEW_RANK], b[WEFT_VIEW_RANK];
     uint32_t axes_a, axes_b;
@@ -128,6 +129,7 @@ static bool blocks_of_rows(const ir_cluster *x, const ir_cluster *y, blocks *out
     return true;
 }
 
+/* Can x and y share a space of blocks, in which one of them folds? Then finds the blocks. */
 static bool folds(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, blocks *out) {
     blocks a, b;
     if (y->full == x->rows && x->full != x->rows) return blocks_of_rows(x, y, out);

@@ -112,6 +112,8 @@ static bool needs(const weft_ir *ir, int n, int of, search *s) {
     return false;
 }
 
+/* Returns a matmul that can compute the column sums n of value d, -1: none. The device must take it with row
+ * sums, and it must not depend on n. */
 static int product_for(const weft_ir *ir, int n, int d, search *s) {
     for (int h = s->first_with[d]; h >= 0; h = s->next_with[h]) {
         const ir_node *heavy = &ir->nodes[h];
