@@ -10,7 +10,7 @@
 typedef struct weft_heavy_source {
     const char *name, *text; /* live as long as the context */
     uint8_t dtype, dialect;  /* weft_dialect */
-    int arity, items;        /* items: of a group */
+    int arity, items;        /* items: work-items of a group */
     int64_t n;
 } weft_heavy_source;
 

@@ -1,6 +1,6 @@
 /* Chooses what the source of a kernel looks like: stages, the lane dimension, which values vary between
- * lanes, the width of indices. All choices depend on shapes, views and dtypes alone. Must not know: text.
- * Read next: render_rows.c. */
+ * lanes, the width of indices. All choices depend on shapes, views and dtypes alone. Must not know: how lines
+ * are written. Read next: render_rows.c. */
 #include <string.h>
 
 #include "kernel/render.h"
@@ -33,7 +33,7 @@ bool weft__stage_is_full(const weft_render *r, int stage) {
 
 /* ---- the lane dimension ---- */
 
-#define ROWS_MANY 8  /* so many rows for each compute unit are many rows */
+#define ROWS_MANY 8  /* with at least so many rows for each compute unit, rows are many */
 #define EACH_MOST 32 /* elements of a row for each lane; longer rows get more lanes */
 
 bool weft__moves_along(const weft_map *m, int d) {
@@ -53,8 +53,7 @@ static double access_cost(const weft_render *r, const weft_view *view, int d) {
 static int lanes_along(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const int most = r->target->lanes;
-    int lanes = r->target->dialect == WEFT_DIALECT_CUDA ? 32 : 64; /* items that run in step; OpenCL does not tell
-                                                               * how many */
+    int lanes = r->target->dialect == WEFT_DIALECT_CUDA ? 32 : 64; /* items in step; OpenCL does not tell */
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
     if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
     while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;
@@ -89,9 +88,8 @@ static void choose_lane(weft_render *r) {
     r->lane = -1;
     for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
         const bool folded = d >= k->n_parallel - k->n_fold && d < k->n_parallel;
-        const bool uneven = k->last_rows && d < k->n_parallel && r->target->vectors; /* vectors would need
-                                                                                      * blocks of equal
-                                                                                      * length */
+        /* Vectors of rows would need blocks of equal length. */
+        const bool uneven = k->last_rows && d < k->n_parallel && r->target->vectors;
         if (folded || uneven || k->extent[d] <= 1) continue;
         const double cost = lane_cost(r, d);
         if (r->lane >= 0 && cost >= best) continue;

@@ -1,8 +1,8 @@
 /* The loops of a row, on CPUs: which values each loop computes, which values it keeps for a later loop, and
  * which memory it fetches ahead. A short row passes through the cache once. Each stage computes cheap values
  * again and keeps expensive ones, such as exponentials. The most expensive loop fetches the next row while it
- * computes, so the loop that only reads does not wait. Must not know: the lines of values, the text of loops.
- * Read next: render_rows.c. */
+ * computes, so the loop that only reads does not wait. Must not know: how values and loops are written. Read
+ * next: render_rows.c. */
 #include <stdio.h>
 #include <string.h>
 

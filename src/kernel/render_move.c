@@ -1,6 +1,6 @@
 /* Kernels that only move elements (copies, choices, gathered rows, constants) become kernels of words of the
  * same size. So one source serves f32, i32 and u32, nothing is converted, and 64-bit numbers need no device
- * with f64. Must not know: text. Read next: render_choose.c. */
+ * with f64. Must not know: how lines are written. Read next: render_choose.c. */
 #include <string.h>
 
 #include "kernel/render.h"

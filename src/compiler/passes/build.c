@@ -193,8 +193,7 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
     const pairs x = pairs_of(t->in[0]);
     weft_view view;
     if (!weft__ir_edge_view(ir, in, x.rank, x.shape, &view) || !move(&view, t)) {
-        int copy = weft__ir_copy(ir, in, x.rank, x.shape); /* the list of maps is full: copy the operand
-                                                            * first */
+        int copy = weft__ir_copy(ir, in, x.rank, x.shape); /* the list of maps is full */
         if (copy < 0) return weft__ir_failed(ir);
         in = (ir_edge){copy, -1};
         weft__view_identity(&view, x.rank, x.shape);
@@ -342,8 +341,8 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
 enum { THIN_MOST = 64, THIN_LONG = 8192 }; /* at most so many columns; at least so many rows */
 
 /* Writes the view of operand `in` over (rows, columns) in one map. With `turned` the operand is transposed.
- * With repeat 0 or 1 it is a vector that is repeated along the rows (0) or the columns (1). False if one map
- * cannot express this. */
+ * With repeat 0 or 1 the operand is a vector, which is repeated along this dimension. False if one map cannot
+ * express the view. */
 static bool thin_view(const weft_ir *ir, ir_edge in, const weft_tensor *x, const int64_t *shape, bool turned,
                       int repeat, weft_view *view) {
     const int64_t vector[2] = {repeat == 0 ? 1 : shape[0], repeat == 1 ? 1 : shape[1]};
@@ -549,8 +548,8 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     const weft_tensor *whole = t->in[0];
     const weft_composite *definition = weft__composite_of(whole);
     int index = (int)((const weft_attr_output *)t->attr)->index;
-    const char *keys = (const char *)whole->shape; /* addresses inside the composite are the map's keys of
-                                                    * its outputs */
+    /* Addresses inside the composite are the map's keys of its outputs. */
+    const char *keys = (const char *)whole->shape;
     if (find(ir, keys + index, out)) return WEFT_OK;
     ir_edge in[16], results[16];
     for (int i = 0; i < whole->n_in; i++)

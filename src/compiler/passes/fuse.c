@@ -619,8 +619,9 @@ static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_
            cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
 }
 
-/* Stores the value at which recomputation begins. Its own inputs are larger together. Also stores a value
- * that one chunk hands to the next: otherwise all its inputs would stay in memory. */
+/* Stores the value at which recomputation begins: the values that it is computed from take more memory. Also
+ * stores a value that one chunk hands to the next. Otherwise all that it is computed from would stay in
+ * memory. */
 static void keep(weft_ir *ir, int n) {
     const ir_node *node = &ir->nodes[n];
     if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) store(ir, n);

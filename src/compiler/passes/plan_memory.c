@@ -4,11 +4,12 @@
  * Read next: program.h.
  *
  *     offset
- *       ^    +-----------+
- *       |    |     b     +-----+      a region is a rectangle: bytes x phases
- *       |  +-+---+-------+  d  |
- *       |  |  a  |    c  +-----+
- *       +--+-----+-------+--------> phase */
+ *       ^
+ *       |  +-----------+             a region of the arena is a rectangle: bytes x phases
+ *       |  |     c     |
+ *       |  +-----+-----+-----+
+ *       |  |  a  |     b     |
+ *       +--+-----+-----------+---> phase */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/passes/plan.h"
@@ -289,8 +290,7 @@ static weft_status place_arena(plan *p) {
 weft_status weft__plan_name_regions(const plan *p) {
     const weft_ir *ir = p->ir;
     program_region *regions = p->program->regions;
-    int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* number of the region + 1,
-                                                                                 * 0: none */
+    int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* region + 1; 0: none */
     if (!of) return weft__ir_failed(p->ir);
     for (int i = 0; i < p->program->n_regions; i++) of[p->region_nodes[i]] = i + 1;
     for (int n = 0; n < (int)ir->n_nodes; n++) {

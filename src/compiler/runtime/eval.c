@@ -311,8 +311,7 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
         weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
     for (size_t i = 0; i < program->n_sinks; i++) {
         weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
-        weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* from now on, the program does
-                                                                             * these assignments */
+        weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* now the program assigns */
     }
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
@@ -346,8 +345,7 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     if (status == WEFT_OK && n_assign && variables[0]->ctx != ctx)
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: the variables belong to another context");
     if (status == WEFT_OK)
-        status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* fails if a node is
-                                                                                     * stale */
+        status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* fails on stale nodes */
     if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_assign, walk, &all);
     if (status == WEFT_OK)
         status = weft__program_new(ctx, outputs, n_outputs, all, n_assign + walk->n_due, NULL, program);

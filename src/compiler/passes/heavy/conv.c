@@ -9,7 +9,7 @@ static weft_status channels_last(weft_ir *ir, ir_edge edge, const int64_t *shape
     heavy_operand op;
     if (weft__ir_edge_view(ir, edge, 4, shape, &view) && weft__view_permute(&view, (int[]){0, 2, 3, 1})) {
         edge.view = weft__ir_view(ir, edge.node, &view);
-    } else { /* the list of maps is full: copy the operand first */
+    } else { /* the list of maps is full */
         const int copy = weft__ir_copy(ir, edge, 4, shape);
         if (copy < 0) return weft__ir_failed(ir);
         weft__view_identity(&view, 4, shape);
