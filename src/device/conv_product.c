@@ -1,4 +1,5 @@
-/* Convolutions by kernels of 1 x 1 as the products of matrices that they are. Must not know: which device. */
+/* Convolutions with 1 x 1 kernels, as matmuls.
+ * Must not know: which device asks. Read next: heavy/conv.h. */
 #include "device/conv_product.h"
 
 bool weft__conv_is_product(const weft_heavy_conv *c) {

@@ -1,5 +1,6 @@
-/* The whole interface between Weft and a device. A device sees kernels, heavy operations and commands; it
- * never sees nodes. Adding a device is filling one weft_device_ops and one line in registry.c. */
+/* The whole interface between Weft and a device. A device sees kernels, heavy operations and commands. It
+ * never sees nodes. To add a device, fill one weft_device_ops and add one line to registry.c.
+ * Must not know: graphs, layers. Read next: registry.c, cpu/cpu.c. */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
@@ -14,34 +15,34 @@ typedef struct weft_device weft_device;
 /* Memory of a device. Devices embed this as their first member. */
 typedef struct weft_buffer {
     size_t bytes;
-    void *host; /* where the host may touch the memory directly, else NULL */
-    bool zero;  /* fresh from the system: all bytes are 0, and not in memory yet */
+    void *host; /* the address, if the host may access the memory directly; else NULL */
+    bool zero;  /* fresh from the system: all bytes are 0, and no page is in memory yet */
 } weft_buffer;
 
-/* What a bad value is; numbers as in gpu/prelude/opencl.cl. compiler/runtime/program.c has status and text.
- */
+/* What made a value bad. The numbers are the same as in gpu/prelude/opencl.cl. compiler/runtime/program.c has
+ * the status and the message of each kind. */
 typedef enum weft_fault_kind {
     WEFT_FAULT_NONE,
     WEFT_FAULT_GATHER,
-    WEFT_FAULT_DIVIDE, /* an integer by 0: value and bound are 0 */
+    WEFT_FAULT_DIVIDE, /* an integer divided by 0: value and bound are 0 */
     WEFT_FAULT_SCATTER,
     WEFT_FAULT_UPDATE,
     WEFT_FAULT_KINDS
 } weft_fault_kind;
 
-/* The first bad value that the work since the last report met. Updates that follow in the same run are not
- * applied. */
+/* The first bad value since the last report. Later updates of the same run are skipped. */
 typedef struct weft_fault {
-    int set; /* written last */
+    int set; /* written last, after all other fields */
     weft_fault_kind kind;
-    const char *path;     /* layer */
+    const char *path;     /* path of the layer */
     int64_t value, bound; /* the index and its limit */
-    int64_t element;      /* which element of the index tensor */
+    int64_t element;      /* position in the index tensor */
 } weft_fault;
 
 /* ---- programs ---- */
 
-/* Where an operand lies: byte `offset` in the buffer bound to `slot`. Slot 0 is the program's arena. */
+/* The place of an operand: byte `offset` in the buffer that is bound to `slot`. Slot 0 is the program's
+ * arena. */
 typedef struct weft_operand {
     int slot;
     int64_t offset;
@@ -57,7 +58,8 @@ typedef enum weft_command_kind {
 typedef struct weft_command {
     weft_command_kind kind;
     bool sink;  /* changes a variable: skipped once a fault is recorded */
-    bool after; /* must wait for all commands before it; false: independent of those since the last `after` */
+    bool after; /* must wait for all commands before it; false: independent of all commands since the last
+                   `after` */
     const weft_kernel *kernel; /* KERNEL */
     weft_heavy heavy;          /* HEAVY */
     int64_t bytes;             /* COPY (operands: from, to), ZERO (operand: to) */
@@ -70,61 +72,64 @@ typedef struct weft_commands {
     weft_command *list;
 } weft_commands;
 
-typedef struct weft_executable weft_executable; /* a device's form of a program */
+typedef struct weft_executable weft_executable; /* a program in the form that the device runs */
 
-/* Nanoseconds of one command in the last run, for the profile. */
+/* Start and end of one command in the last run, in nanoseconds, for the profile. */
 typedef struct weft_timing {
     double start_ns, end_ns;
 } weft_timing;
 
-/* What programs are made for on a device that need not be open, nor even be there: for plans, which the
- * device "null:as:opencl" and the like makes. */
+/* A description of a device for plans. The device need not be open, and it may even be absent. The device
+ * null makes such plans when it opens as "null:as:opencl" and the like. */
 typedef struct weft_device_outline {
     char name[32], detail[400];
-    bool absent;     /* it stands for devices of the kind: none is here */
-    uint64_t memory; /* bytes; 0: not known */
-    bool launches;   /* its commands are launches for `target` */
+    bool absent;     /* the outline stands for any device of this kind; the machine has none */
+    uint64_t memory; /* bytes; 0: unknown */
+    bool launches;   /* the commands become kernel launches for `target` */
     weft_target target;
     bool (*takes)(const weft_target *target, const weft_heavy *heavy);
 } weft_device_outline;
 
-/* What a device may offer besides. NULL has the default that stands here; ask by weft__device_NAME
- * (extras.c). */
+/* Functions that a device may leave out. Each comment gives the default for NULL. Call them by
+ * weft__device_NAME (extras.c). */
 typedef struct weft_device_extras {
-    /* How many devices of the kind there are; 1 where describe tells why there is none. NULL: there is one.
-     */
+    /* Returns the number of devices of this kind. It is 1 if there is none, and describe then says why. NULL:
+     * there is one. */
     int (*count)(void);
-    /* Describes a device for plans, opening nothing. NULL: not for this kind. */
+    /* Describes a device for plans without opening anything. NULL: this kind has no outline. */
     weft_status (*outline)(weft_context *ctx, const char *selector, weft_device_outline *outline);
-    /* Bytes that buffers may yet take. NULL: 0, not known. */
+    /* Returns how many bytes buffers may still take. NULL: 0, unknown. */
     uint64_t (*memory_free)(weft_device *device);
-    /* How many threads of the host run a program. NULL: 0. */
+    /* Returns the number of host threads that run a program. NULL: 0. */
     int (*threads_of)(const weft_executable *executable);
-    /* How many launches of kernels a run is. NULL: 0, the host computes. */
+    /* Returns the number of kernel launches of one run. NULL: 0, the host computes. */
     int (*launches_of)(const weft_executable *executable);
-    /* Switches timing of the commands on or off; their timings in the last run. NULL: there are none. */
+    /* set_timing switches the timing of commands on or off. timings returns the timings of the last run,
+     * which the executable owns. NULL: there are no timings. */
     void (*set_timing)(weft_device *device, bool on);
     const weft_timing *(*timings)(weft_device *device, const weft_executable *executable);
-    /* Makes the first `count` elements of buffers[i], of devices[i], the sum of all n; f32 or f64. *done:
-     * false where these devices cannot. NULL: none can. */
+    /* All-reduce: adds up the first `count` elements, f32 or f64, of all n buffers, and stores the sums in
+     * each of them. buffers[i] belongs to devices[i]. *done is false if these devices cannot do it. NULL:
+     * none can. */
     weft_status (*sum)(weft_device *const *devices, weft_buffer *const *buffers, size_t n, weft_dtype dtype,
                        size_t count, bool *done);
-    /* Fills in what the card says of itself, which is all NaN before; false: it cannot be asked. May be
-     * called by another thread than the device's. NULL: it cannot. */
+    /* Fills in what the card reports about itself. All fields are NaN before the call. Returns false if the
+     * card cannot be asked. A thread other than the device's may call it. NULL: the device reports
+     * nothing. */
     bool (*gauges)(const weft_device *device, weft_gauges *gauges);
 } weft_device_extras;
 
-/* What every device must have. */
+/* Functions that every device must have. */
 typedef struct weft_device_ops {
-    const char *name;                 /* of the kind: "opencl" */
-    const weft_device_extras *extras; /* NULL: none */
-    /* Fills in what device i is or why it is absent; never fails. */
+    const char *name;                 /* name of the kind, such as "opencl" */
+    const weft_device_extras *extras; /* NULL: all defaults */
+    /* Fills in what device i is, or why it is absent. Never fails. */
     void (*describe)(int i, weft_device_description *description);
-    /* selector: what stands behind "opencl:" in the specification, "" where nothing does. */
+    /* Opens a device. selector is the part of the specification after "opencl:", or "" if there is none. */
     weft_status (*open)(weft_context *ctx, const char *selector, const weft_open_options *options,
                         weft_device **device);
     void (*close)(weft_device *device);
-    /* Refuses, by name, a dtype that the device lacks. */
+    /* Returns an error that names the dtype if the device does not support it. */
     weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
     weft_status (*buffer_new)(weft_device *device, size_t bytes, weft_buffer **buffer);
     void (*buffer_free)(weft_device *device, weft_buffer *buffer);
@@ -132,29 +137,30 @@ typedef struct weft_device_ops {
                           size_t bytes);
     weft_status (*download)(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                             size_t bytes);
-    /* Makes bytes 0. */
+    /* Sets bytes to 0. */
     weft_status (*zero)(weft_device *device, weft_buffer *to, size_t offset, size_t bytes);
-    /* True when the device runs this heavy operation itself. */
+    /* Returns true if the device runs this heavy operation itself. */
     bool (*takes)(weft_device *device, const weft_heavy *heavy);
-    /* Compiles the commands, which stay alive with the executable. */
+    /* Compiles the commands. The commands must outlive the executable. */
     weft_status (*build)(weft_device *device, const weft_commands *commands, weft_executable **executable);
     void (*executable_free)(weft_device *device, weft_executable *executable);
-    /* Submits one run, and need not wait for it; buffers[i] is bound to slot i. Repeats it `times` times. */
+    /* Submits `times` repetitions of the program. buffers[i] is bound to slot i. It may return before the
+     * work is done. */
     weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                        int times);
     /* Waits until all submitted work is done. */
     weft_status (*synchronize)(weft_device *device);
-    /* Moves the recorded fault out; fault->set is 0 when there is none. Waits for the work. */
+    /* Waits for the work, then moves the recorded fault to *fault. fault->set is 0 if there is none. */
     weft_status (*take_fault)(weft_device *device, weft_fault *fault);
 } weft_device_ops;
 
-/* What a device found out by measuring, of ways that compute the same. */
+/* A choice that the device made by measuring variants which compute the same result. */
 enum { WEFT_CHOICE_BYTES = 96 };
 typedef struct weft_tile_choice {
     char what[64], chosen[32];
-    double gain;                           /* times as fast as what it would have taken otherwise */
-    weft_hash key;                         /* of the question, the device and its driver, */
-    unsigned char kept[WEFT_CHOICE_BYTES]; /* and the answer, as the tuner keeps it */
+    double gain;   /* speed relative to the variant that would have been used otherwise */
+    weft_hash key; /* hash of the question, the device and its driver */
+    unsigned char kept[WEFT_CHOICE_BYTES]; /* the answer, in the tuner's format */
     size_t bytes;
 } weft_tile_choice;
 
@@ -162,24 +168,28 @@ typedef struct weft_tile_choice {
 struct weft_device {
     const weft_device_ops *ops;
     weft_context *ctx;
-    const char *name; /* what opens it again: "opencl:1" */
-    bool
-        asynchronous; /* a run returns before its work is done: faults are taken when the host waits anyway */
-    int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
-    int forks;        /* of an asynchronous one: weft__forks() when it was opened */
+    /* the specification that opens it again, such as "opencl:1" */
+    const char *name;
+    /* a run returns before its work is done; the host takes faults when it waits anyway */
+    bool asynchronous;
+    /* host threads for the work that the host does for the device; 0 counts as 1 */
+    int threads;
+    /* asynchronous devices: the value of weft__forks() when the device was opened */
+    int forks;
     uint64_t bytes_in_use, bytes_peak;
-    bool tf32;          /* products of f32 may round what they multiply to TF32 */
-    uint64_t workspace; /* of these what kernels need besides their operands */
+    bool tf32;          /* matmuls of f32 may round their operands to TF32 */
+    uint64_t workspace; /* the part of bytes_in_use that kernels need in addition to their operands */
     weft_tile_choice *choices;
     int n_choices;
-    const weft_tile_choice *given; /* choices of an earlier process, which count more than what is on disk */
+    /* choices of an earlier process; they take precedence over those on disk */
+    const weft_tile_choice *given;
     int n_given;
-    /* counted by the compiler's calls, for profile and tests */
+    /* counters for profiles and tests; the compiler's calls increment them */
     uint64_t uploads, downloads, submissions;
     uint64_t bytes_up, bytes_down;
 };
 
-/* extras.c: what a device offers besides, or the default */
+/* extras.c: each function calls the device's own function, or returns the default. */
 int weft__device_count(const weft_device_ops *kind);
 uint64_t weft__device_memory_free(weft_device *device);
 int weft__device_threads_of(const weft_device *device, const weft_executable *executable);
@@ -193,23 +203,31 @@ bool weft__device_gauges(const weft_device *device, weft_gauges *gauges);
 /* registry.c */
 int weft__device_kinds(void);
 const weft_device_ops *weft__device_kind(int i);
-/* The next of a list, without spaces around it; false at its end. */
+/* Copies the next entry of a comma-separated list to `spec`, without spaces around it. Returns false at the
+ * end. */
 bool weft__device_next(const char **list, char *spec, size_t size);
-/* False where the machine shows no sign of a graphics card, so that no driver need be loaded to look for one.
- */
+/* Returns false if the machine shows no sign of a graphics card. Then no driver needs to be loaded to look
+ * for one. */
 bool weft__device_cards(void);
-/* Opens by specification: a kind ("cpu", "opencl"), one of several ("opencl:1", "opencl:NAME"), "gpu" (the
- * first card), "auto" (that, or the cpu; who knows the program asks weft_profile_choose before), or a list of
- * which the first that opens is taken ("cuda,opencl,cpu"), with a warning that says why the others are not. A
- * device named alone is that or an error, which names what there is. */
+/* Opens a device by its specification:
+ *     "cpu", "opencl"            the first device of a kind
+ *     "opencl:1", "opencl:NAME"  one of several devices of a kind
+ *     "gpu"                      the first graphics card
+ *     "auto"                     the first graphics card, else the cpu
+ *     "cuda,opencl,cpu"          the first of the list that opens
+ *
+ * For a list, a warning says why earlier entries did not open. A single device that does not open is an
+ * error. The message names the devices that exist. A caller that knows the program asks weft_profile_choose
+ * before it opens "auto". */
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device);
-/* An error in a child of fork, where the driver of a device that the parent opened does not work. The cpu
- * does. */
+/* Returns an error in a child of fork if the parent opened the device, since the driver does not work there.
+ * The cpu device works in a child. */
 weft_status weft__device_usable(const weft_device *device);
-/* Why a driver that was loaded when weft__forks() was `forks` cannot be used any more; NULL where it can. */
+/* Returns why a driver cannot be used any more, or NULL if it can. `forks` is the value of weft__forks() when
+ * the driver was loaded. */
 const char *weft__device_forked(int forks);
-/* Outlines by specification, as above. */
+/* Outlines a device by its specification, in the same syntax. */
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline);
 extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_opencl, weft__device_null,
     weft__device_interp;

@@ -1,4 +1,5 @@
-/* What a device may leave out, with the defaults. Read next: device.h. */
+/* The functions that a device may leave out, with their defaults.
+ * Must not know: any device. Read next: device.h. */
 #include "device/device.h"
 
 static const weft_device_extras none;

@@ -1,5 +1,5 @@
-/* The table of devices, and opening one by its name. A new device is one line here. Must not know: what any
- * device does. Read next: cpu/cpu.c, opencl/opencl.c. */
+/* The table of devices, and how a device is opened by its name. A new device needs one line here.
+ * Must not know: what a device does. Read next: cpu/cpu.c, opencl/opencl.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -19,7 +19,7 @@ static const weft_device_ops *const kinds[] = {
     &weft__device_cpu, &weft__device_cuda, &weft__device_opencl, &weft__device_interp, &weft__device_null,
 };
 
-/* Names that people try, and what there is instead. */
+/* Names that people try, and what to use instead. */
 static const struct {
     const char *name, *reason;
 } absent[] = {
@@ -90,8 +90,8 @@ static const char *known_names(char *text, size_t size) {
 
 /* ---- one specification ---- */
 
-/* What stands behind the kind's name: "" for "opencl", "1" for "opencl:1"; NULL where another kind is meant.
- */
+/* Returns the part of a specification after the kind's name: "" for "opencl", "1" for "opencl:1". Returns
+ * NULL if the specification means another kind. */
 static const char *selector_of(const char *spec, const char *kind) {
     const size_t n = strlen(kind);
     if (strncmp(spec, kind, n) != 0) return NULL;
@@ -100,7 +100,7 @@ static const char *selector_of(const char *spec, const char *kind) {
 
 static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector, bool named,
                              const weft_open_options *options, weft_device **device) {
-    const bool one = !kind->extras || !kind->extras->count; /* "cpu:0" is the cpu, "cpu:1" is nothing */
+    const bool one = !kind->extras || !kind->extras->count; /* "cpu:0" is the cpu; "cpu:1" is an error */
     if (named && !*selector)
         return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing behind the colon", kind->name,
                           one ? "0" : "a number or a part of a name");
@@ -127,8 +127,8 @@ static weft_status open_named(weft_context *ctx, const char *spec, const char *o
 
 /* ---- graphics cards ---- */
 
-/* The kinds that serve them, the best first. Who has no driver of CUDA need not be told that it is missing.
- */
+/* The kinds of device that serve graphics cards, the best first. Without a CUDA driver the list has no cuda,
+ * so that no message complains about it. */
 static const char *cards(void) { return weft__cuda_driver() ? "cuda,opencl:gpu" : "opencl:gpu"; }
 
 bool weft__device_cards(void) {
@@ -165,7 +165,7 @@ bool weft__device_next(const char **list, char *spec, size_t size) {
     return true;
 }
 
-/* The first of the list that opens. `warns`: when it is not the first of all. */
+/* Opens the first device of the list that works. With `warns`, a warning says why earlier entries failed. */
 static weft_status open_list(weft_context *ctx, const char *name, const char *list, bool warns,
                              const char *origin, const weft_open_options *options, weft_device **device) {
     char whys[700] = "", spec[100];
@@ -180,7 +180,8 @@ static weft_status open_list(weft_context *ctx, const char *name, const char *li
                           origin, spec, whys);
             return WEFT_OK;
         }
-        if (status != WEFT_ERR_DEVICE) return status; /* memory, say: no reason to go on elsewhere */
+        /* another error, such as out of memory, ends the search */
+        if (status != WEFT_ERR_DEVICE) return status;
         const int more =
             snprintf(whys + used, sizeof whys - used, "%s%s", used ? "; " : "", weft_last_error(ctx));
         used += more > 0 ? (size_t)more : 0;
@@ -196,7 +197,8 @@ static weft_status open_spec(weft_context *ctx, const char *spec, const char *or
     if (weft__device_cards()) {
         char list[32];
         snprintf(list, sizeof list, "%s,cpu", cards());
-        const bool warns = weft__cuda_driver(); /* a card of NVIDIA's that lacks something */
+        /* there is an NVIDIA card, and some piece of CUDA is missing */
+        const bool warns = weft__cuda_driver();
         return open_list(ctx, "auto", list, warns, origin, options, device);
     }
     weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
@@ -229,7 +231,8 @@ weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_de
     return status;
 }
 
-/* Where the specification came from, for messages. */
+/* Fills in an empty specification from WEFT_DEVICE or the default. Returns where it came from, for
+ * messages. */
 static const char *resolve(const char **spec) {
     if (*spec && **spec) return "";
     *spec = secure_getenv("WEFT_DEVICE");

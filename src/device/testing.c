@@ -1,5 +1,5 @@
-/* What the devices for tests share: opening, dtypes, and the accounts of buffers. Must not know: what they do
- * with a program. Read next: interp/interp.c, null/null.c. */
+/* What the devices for tests share: opening, dtypes, and counting the memory of buffers.
+ * Must not know: what a device does with a program. Read next: interp/interp.c, null/null.c. */
 #include "device/testing.h"
 
 void *weft__testing_open(weft_context *ctx, const weft_device_ops *ops, size_t size) {
