@@ -1,5 +1,6 @@
-/* The CPU device: what weft_device_ops asks for, but for programs (run.c) and what they run (kernel_plan.c,
- * heavy.c). Must not know: graphs. Read next: run.c. */
+/* The CPU device: the functions of weft_device_ops. Programs are in run.c. tile/kernel_plan.c and
+ * heavy/heavy.c prepare what they run.
+ * Must not know: graphs. Read next: run.c. */
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #endif
@@ -17,7 +18,7 @@
 
 typedef struct cpu_buffer {
     weft_buffer base;
-    void *mapped; /* start of the mapping, NULL where weft__alloc_aligned gave the memory */
+    void *mapped; /* start of the mapping; NULL if weft__alloc_aligned gave the memory */
     size_t mapped_bytes;
 } cpu_buffer;
 
@@ -97,8 +98,8 @@ static weft_status cpu_check_dtype(weft_device *device, weft_dtype dtype) {
 
 /* ---- memory ---- */
 
-/* Fresh huge pages, aligned to one: a page fault for each 4 KiB of a large result costs more than computing
- * it. */
+/* Maps fresh huge pages, aligned to the size of one. With 4 KiB pages, the page faults of a large result
+ * would cost more than computing it. */
 static bool map_huge(cpu_buffer *b, size_t bytes) {
     if (bytes > PTRDIFF_MAX - 2 * HUGE_PAGE) return false;
     size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + HUGE_PAGE;
@@ -119,7 +120,7 @@ static weft_status cpu_buffer_new(weft_device *device, size_t bytes, weft_buffer
     cpu_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (!b) return weft__fail_oom(device->ctx, sizeof *b, "a buffer");
     b->base.bytes = bytes;
-    bool ours = device->ctx && device->ctx->alloc; /* the user's allocator gets to see all */
+    bool ours = device->ctx && device->ctx->alloc; /* a user's allocator must see every allocation */
     if (!(bytes >= HUGE_PAGE && !ours && map_huge(b, bytes)))
         b->base.host = weft__alloc_aligned(device->ctx, bytes);
     if (!b->base.host) {
@@ -182,7 +183,7 @@ static bool cpu_takes(weft_device *device, const weft_heavy *heavy) {
     return weft__cpu_heavy_takes(heavy);
 }
 
-/* Runs are over when they return. */
+/* A run is complete when it returns, so there is nothing to wait for. */
 static weft_status cpu_synchronize(weft_device *device) {
     (void)device;
     return WEFT_OK;

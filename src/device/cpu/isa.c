@@ -1,5 +1,6 @@
-/* Which instruction set the CPU device uses: the best of the machine, capped by WEFT_CPU_ISA; and the tables
- * and types that hang on it. Must not know: kernels. Read next: tiles.h. */
+/* Chooses the instruction set of the CPU device: the best one of the machine, up to WEFT_CPU_ISA. It also
+ * returns the tables and types that depend on this choice.
+ * Must not know: kernels. Read next: tile/tiles.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,8 @@ static weft_cpu_isa best_isa(void) {
 static weft_cpu_isa best_isa(void) { return WEFT_ISA_BASELINE; }
 #endif
 
-/* Read again at each call, which is rare, so that a test may change the cap between two contexts. An unknown
- * name caps nothing. */
+/* The environment is read at each call, so that a test may change it between two contexts. Calls are rare. An
+ * unknown name sets no limit. */
 weft_cpu_isa weft__cpu_isa(void) {
     weft_cpu_isa best = best_isa();
     const char *cap = getenv("WEFT_CPU_ISA");

@@ -1,5 +1,6 @@
-/* Programs of the CPU device: commands made into items at build time, run one after the other by the caller,
- * or by a team (team.c) when they are worth it. Must not know: kernels' insides. Read next: kernel_run.c. */
+/* Programs of the CPU device. Commands become items when a program is built. The caller runs the items one
+ * after the other. If a program is long enough, the thread pool runs it (team.c).
+ * Must not know: the inside of kernels. Read next: team.c, tile/kernel_run.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #endif
@@ -13,7 +14,7 @@
 
 #define MOVE_BLOCK ((int64_t)1 << 16)
 
-/* ---- copies and zeros as works ---- */
+/* ---- copies and zeros as work ---- */
 
 static void copy_tasks(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
                        weft_fault *fault) {
@@ -83,8 +84,8 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
     }
     e->threads = d->base.threads;
     if (e->threads > 1) WEFT_TRY(weft__cpu_team_build(ctx, e));
-    e->scratch_bytes =
-        (e->scratch_bytes + 4095) / 4096 * 4096 + 64; /* threads do not share sets of the cache */
+    /* keeps the scratch of two threads out of the same sets of the cache */
+    e->scratch_bytes = (e->scratch_bytes + 4095) / 4096 * 4096 + 64;
     e->scratch = weft__alloc_aligned(ctx, e->scratch_bytes * (size_t)e->threads);
     if (!e->scratch)
         return weft__fail_oom(ctx, e->scratch_bytes * (size_t)e->threads, "scratch of a program");
@@ -124,7 +125,7 @@ void weft__cpu_executable_free(weft_device *device, weft_executable *e) {
 unsigned weft__cpu_standard_float_state(void) {
 #if defined(__SSE2__)
     unsigned state = _mm_getcsr();
-    if (state & 0xe040u) _mm_setcsr(state & ~0xe040u); /* FTZ, rounding, DAZ */
+    if (state & 0xe040u) _mm_setcsr(state & ~0xe040u); /* flush to zero, rounding, denormals are zero */
     return state;
 #else
     return 0;

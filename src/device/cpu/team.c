@@ -1,8 +1,12 @@
-/* A program run by a team of threads, those of the pool: one call of it a run, in which threads claim chunks.
- * A thread that the system takes off its core holds up the others only while it has a chunk, not at every
- * barrier; who does what never changes a bit, since tasks are fixed by shapes. A thread claims first in its
- * own part of a unit, which is the same part of every unit: the rows that it wrote lie in its own cache. Must
- * not know: kernels' insides. */
+/* Runs a program on the thread pool. Each run is one call of the pool, in which the threads claim chunks.
+ *
+ * - Tasks follow from shapes alone, so no bit depends on which thread runs which task.
+ * - If the system takes a thread off its core, the others wait only if it has claimed a chunk. With barriers
+ *   they would wait at each one.
+ * - Each unit is divided into the same parts. A thread first claims chunks of its own part, since the rows
+ *   that it wrote before are in its cache.
+ *
+ * Must not know: the inside of kernels. Read next: thread_pool.c. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,11 +16,11 @@
 
 #include "device/cpu/run.h"
 
-#define TEAM_COST_NS  25000.0 /* waking and joining a team, in the measure of estimates, which are high */
-#define UNIT_COST_NS  3000.0  /* all threads' coming to a shared unit */
-#define SHARED_GAIN   0.7     /* of what threads could save: they read what others wrote */
-#define SHARE_COST_NS 4000.0  /* an item below it is not worth sharing */
-#define CHUNK_COST_NS 2000.0  /* nor a chunk below it a claim */
+#define TEAM_COST_NS  25000.0 /* to wake and join the threads; cost estimates are high, too */
+#define UNIT_COST_NS  3000.0  /* for all threads to reach a shared unit */
+#define SHARED_GAIN   0.7     /* of the ideal gain: threads read what others wrote */
+#define SHARE_COST_NS 4000.0  /* a cheaper item is not worth sharing */
+#define CHUNK_COST_NS 2000.0  /* a cheaper chunk is not worth claiming */
 enum { CHUNKS_A_THREAD = 4, SPINS = 2000, MOST_PARTS = 16 };
 
 /* ---- units ---- */
@@ -30,7 +34,8 @@ static int64_t chunks_of(const weft_executable *e, double cost_ns, int64_t parts
     return share > 0 ? share : 1;
 }
 
-/* How many cheap items from i on are independent of each other, and what they cost. */
+/* Returns how many cheap items, from item i on, are independent of each other. *cost_ns is their total
+ * cost. */
 static int alike(const weft_executable *e, int i, double *cost_ns) {
     int n = 0;
     for (*cost_ns = 0; i + n < e->count; n++) {
@@ -41,8 +46,8 @@ static int alike(const weft_executable *e, int i, double *cost_ns) {
     return n;
 }
 
-/* Does sharing its units save more than it costs? With 2 threads on 2 cores this chose the faster way, or one
- * as fast to a tenth, for all nets of `weft bench crossover`. */
+/* Returns whether sharing the units saves more than it costs. With 2 threads on 2 cores, this chose the
+ * faster variant, or one within 10 % of it, for all networks of `weft bench crossover`. */
 static bool pays(const weft_executable *e) {
     double shared = 0, costs = TEAM_COST_NS;
     for (int u = 0; u < e->n_units; u++) {
@@ -53,8 +58,9 @@ static bool pays(const weft_executable *e) {
     return SHARED_GAIN * (1 - 1 / (double)e->threads) * shared > costs;
 }
 
-/* A sink waits for all before it, so that every thread knows of their faults. Cheap items are one unit: where
- * many follow that do not wait for each other, threads share them; else one thread does them in order. */
+/* Divides the program into units. A sink waits for all items before it, so that every thread knows their
+ * faults. Consecutive cheap items form one unit. If there are many of them and they are independent, threads
+ * share the unit. Otherwise one thread runs it in order. */
 weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
     size_t count = (size_t)e->count + 1;
     e->parts = e->threads < MOST_PARTS ? e->threads : MOST_PARTS;
@@ -64,8 +70,8 @@ weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
         return weft__fail_oom(ctx, count * (size_t)e->parts * sizeof *e->claims,
                               "a program of the cpu device");
     int64_t before = 0;
-    bool inside = false; /* does the last unit hold something that what waits in its middle had to wait for */
-    bool open = false;   /* may the last unit have more cheap items */
+    bool inside = false; /* whether a later item of the last unit had to wait for an earlier one */
+    bool open = false;   /* whether more cheap items may join the last unit */
     for (int i = 0, n = 1; i < e->count; i += n) {
         const weft_cpu_item *x = &e->items[i];
         double cost_ns;
@@ -99,14 +105,14 @@ typedef struct run_state {
     weft_executable *executable;
     int times;
     _Atomic int64_t done;   /* chunks finished in this repetition */
-    _Atomic int arrived;    /* threads at its end */
-    _Atomic int repetition; /* begun so far */
-    pthread_mutex_t lock;   /* of the device's fault and of what follows */
-    int fault_item;         /* of the fault recorded in this run; -1 for an older one */
+    _Atomic int arrived;    /* threads that reached the end of this repetition */
+    _Atomic int repetition; /* repetitions begun */
+    pthread_mutex_t lock;   /* protects the device's fault and the two fields below */
+    int fault_item;         /* item whose fault was recorded in this run; -1: the fault is older */
     int64_t fault_task;
 } run_state;
 
-/* The fault of one run is that which comes first in the program, then in the order of tasks, so that the
+/* Keeps the fault that comes first in the program, and within an item the one of the first task. So the
  * report does not depend on the number of threads. */
 static void merge_fault(run_state *r, const weft_fault *fault, int item, int64_t task) {
     pthread_mutex_lock(&r->lock);
@@ -119,8 +125,8 @@ static void merge_fault(run_state *r, const weft_fault *fault, int item, int64_t
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Has a command before sink `item` met a fault? All threads that share the sink answer alike: those commands
- * are finished, and what later ones meet does not count. */
+/* Returns whether an item before sink `item` met a fault. All threads that share the sink get the same
+ * answer: all earlier items are finished, and faults of later items do not count. */
 static bool fault_before(run_state *r, int item) {
     pthread_mutex_lock(&r->lock);
     const bool answer = r->device->fault.set && r->fault_item < item;
@@ -128,7 +134,7 @@ static bool fault_before(run_state *r, int item) {
     return answer;
 }
 
-/* `fault` is empty, and is again. */
+/* Runs tasks begin..end-1 of item i. `fault` is empty on entry and on return. */
 static void run_tasks(run_state *r, int i, int64_t begin, int64_t end, char *scratch, weft_fault *fault) {
     const weft_cpu_item *x = &r->executable->items[i];
     if (x->sink && fault_before(r, i)) return;
@@ -153,12 +159,12 @@ static void wait_for(run_state *r, int64_t chunks) {
     for (int spin = 0; atomic_load_explicit(&r->done, memory_order_acquire) < chunks; spin++) pause_at(spin);
 }
 
-/* Where chunk i of `chunks` begins. */
+/* Returns the first of `all` tasks that belongs to chunk i of `chunks`. */
 static int64_t chunk_begin(int64_t all, int64_t chunks, int64_t i) {
     return all / chunks * i + all % chunks * i / chunks;
 }
 
-/* Whole items one after the other. */
+/* Runs whole items in order on this thread. */
 static void run_items(run_state *r, int first, int last, char *scratch) {
     weft_executable *e = r->executable;
     const bool timing = r->device->timing;
@@ -188,18 +194,18 @@ static void run_chunk(run_state *r, const weft_cpu_unit *unit, int64_t chunk, in
         if (timing && chunk == 0) timing->start_ns = weft__cpu_now_ns();
         run_tasks(r, unit->first, chunk_begin(tasks, unit->chunks, chunk),
                   chunk_begin(tasks, unit->chunks, chunk + 1), scratch, &fault);
-        if (timing) now = weft__cpu_now_ns(); /* before others may go on */
+        if (timing) now = weft__cpu_now_ns(); /* taken before other threads may continue */
     }
     int64_t done = atomic_fetch_add_explicit(&r->done, 1, memory_order_acq_rel) + 1;
     if (timing && done == unit->before + unit->chunks) timing->end_ns = now;
 }
 
-/* Chunks of part p end where those of part p + 1 begin. */
+/* Returns the first chunk of part p of the unit. */
 static int64_t part_begin(const weft_executable *e, const weft_cpu_unit *unit, int p) {
     return unit->chunks * p / e->parts;
 }
 
-/* Claims chunks of unit u, those of the own part first. */
+/* Claims and runs chunks of unit u, those of the thread's own part first. */
 static void share_unit(run_state *r, int u, int thread) {
     weft_executable *e = r->executable;
     const weft_cpu_unit *unit = &e->units[u];
@@ -209,7 +215,8 @@ static void share_unit(run_state *r, int u, int thread) {
         const int p = own + i < e->parts ? own + i : own + i - e->parts;
         const int64_t end = part_begin(e, unit, p + 1);
         _Atomic int64_t *next = &e->claims[u * e->parts + p].next;
-        /* Whoever claimed a part's last chunk has waited, and what it waited for is seen here. */
+        /* The acquire load is enough for the parts that this thread finds empty. The thread that claimed the
+         * last chunk of such a part has waited, and its wait is visible here. */
         while (atomic_load_explicit(next, memory_order_acquire) < end) {
             if (!waited) wait_for(r, unit->before);
             waited = true;
@@ -229,7 +236,7 @@ static void begin(run_state *r) {
     r->fault_item = r->device->fault.set ? -1 : e->count;
 }
 
-/* The last thread to arrive begins the next repetition; the others wait for it. */
+/* The last thread to arrive starts the next repetition. The others wait for it. */
 static void begin_again(run_state *r, int threads) {
     const int seen = atomic_load_explicit(&r->repetition, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&r->arrived, 1, memory_order_acq_rel) + 1 == threads) {

@@ -1,5 +1,6 @@
-/* A pool of threads, see thread_pool.h. Between runs a thread spins for a while, since the next step of a
- * training loop mostly follows at once, and then sleeps. Read next: team.c. */
+/* A pool of threads, see thread_pool.h. Between runs a thread first spins for a while, then it sleeps. In a
+ * training loop the next step usually follows at once.
+ * Must not know: programs. Read next: team.c, docs/design/015-own-thread-pool.md. */
 #include <stdatomic.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -16,13 +17,13 @@ typedef struct worker {
     weft_thread_pool *pool;
     pthread_t thread;
     int index;      /* 1 to size - 1 */
-    uint64_t round; /* the last run that it knows of */
+    uint64_t round; /* the last run that the worker has seen */
 } worker;
 
 struct weft_thread_pool {
     weft_context *ctx;
-    int size;       /* threads of a run, the caller's among them */
-    int processors; /* of this process */
+    int size;       /* threads of a run, including the caller's */
+    int processors; /* available to this process */
     int forks;      /* weft__forks() when the threads were started */
     void (*task)(void *user, int thread, int threads);
     void *user;
@@ -35,8 +36,8 @@ struct weft_thread_pool {
     worker workers[];
 };
 
-/* Threads of all pools. Where they outnumber the processors, a thread that spins keeps another from working.
- */
+/* Threads of all pools. If there are more threads than processors, a thread that spins keeps another one from
+ * working. */
 static _Atomic int all_threads;
 
 /* ---- waiting ---- */
@@ -50,7 +51,7 @@ static bool is_over(weft_thread_pool *p, uint64_t round) {
     return atomic_load_explicit(&p->working, memory_order_acquire) == 0;
 }
 
-/* Spins until it is so, but not for long; whether it is. */
+/* Spins until is_so returns true, or until the time is up. Returns whether is_so became true. */
 static bool spin_until(bool (*is_so)(weft_thread_pool *p, uint64_t round), weft_thread_pool *p,
                        uint64_t round) {
     const bool crowded = atomic_load_explicit(&all_threads, memory_order_relaxed) > p->processors;
@@ -65,7 +66,7 @@ static bool spin_until(bool (*is_so)(weft_thread_pool *p, uint64_t round), weft_
     return true;
 }
 
-/* Waits for the next run; false when the pool closes instead. */
+/* Waits for the next run. Returns false if the pool closes instead. */
 static bool next_run(worker *w) {
     weft_thread_pool *p = w->pool;
     if (!spin_until(has_begun, p, w->round)) {
@@ -79,7 +80,7 @@ static bool next_run(worker *w) {
     return !p->closing;
 }
 
-/* Begins a run, or with `closing` set the end: all workers see what was written before. */
+/* Begins a run, or the end of the pool if `closing` is set. All workers see what was written before. */
 static void begin_run(weft_thread_pool *p) {
     pthread_mutex_lock(&p->lock);
     atomic_store_explicit(&p->working, p->size - 1, memory_order_relaxed);
@@ -103,7 +104,7 @@ static void *work(void *user) {
 
 /* ---- starting and ending ---- */
 
-/* Starts the workers of p->size threads, which becomes less where the system grants no more. */
+/* Starts the workers. p->size becomes smaller if the system grants fewer threads. */
 static void start(weft_thread_pool *p) {
     p->forks = weft__forks();
     p->processors = weft__processors();
