@@ -1,4 +1,5 @@
-/* Draws in parallel: pieces of fixed size, which threads share. Read next: draw_tile.c. */
+/* Draws random numbers in parallel. Threads claim pieces of fixed size.
+ * Must not know: what the numbers are for. Read next: draw_tile.c. */
 #include <stdatomic.h>
 
 #include "base/threads.h"
@@ -22,7 +23,7 @@ typedef struct drawing {
     double scale;
     int64_t n;
     float *out;
-    _Atomic int64_t next; /* piece */
+    _Atomic int64_t next; /* the next piece to claim */
 } drawing;
 
 static void *draw_pieces(void *user) {

@@ -1,11 +1,12 @@
-/* Random numbers by arrays: blocks of Philox side by side, then what is made of their words. Compiled once
- * for each instruction set, with the same bits. Must not know: threads. Read next: draw.c. */
+/* Random numbers in arrays: many Philox blocks side by side, then the numbers made from their words. It is
+ * compiled once for each instruction set. All of them give the same bits.
+ * Must not know: threads. Read next: draw.c. */
 #include <math.h>
 
 #include "base/normal.h"
 #include "device/cpu/tile/draw.h"
 
-#define BLOCKS 128 /* of four words, at a time */
+#define BLOCKS 128 /* blocks at a time, of four words each */
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
@@ -14,7 +15,7 @@ typedef struct words {
     uint32_t word[4][BLOCKS];
 } words;
 
-/* Philox 4x32-10 as in base/random.c; blocks first, first + 1, ... of step 0. */
+/* Philox 4x32-10 as in base/random.c, for blocks first, first + 1, ... of step 0. */
 static void draw_blocks(const uint32_t key[2], uint64_t first, words *out) {
     uint32_t *c0 = out->word[0], *c1 = out->word[1], *c2 = out->word[2], *c3 = out->word[3];
     for (int i = 0; i < BLOCKS; i++) {
@@ -56,7 +57,7 @@ static void uniforms(const words *w, double scale, float *out) {
 
 void JOIN(weft__draw_, WEFT_ISA)(weft_draw_kind kind, const uint32_t key[2], double scale, int64_t first,
                                  int64_t n, float *out) {
-    const int64_t each = kind == WEFT_DRAW_NORMAL ? 2 : 4; /* numbers of a block */
+    const int64_t each = kind == WEFT_DRAW_NORMAL ? 2 : 4; /* numbers that one block gives */
     for (int64_t at = 0; at < n; at += each * BLOCKS) {
         words w;
         float rest[4 * BLOCKS], *to = n - at < each * BLOCKS ? rest : out + at;

@@ -1,17 +1,18 @@
-/* How tiles read and write through views: a tile's box is cut into runs, element numbers in arithmetic
- * progression, which the primitives load, gather, count or store; guards become runs of zeros. Lists of maps
- * are followed run by run. Must not know: what the values are for. Read next: kernel_run.c. */
+/* How tiles read and write through views. The box of a tile is divided into runs. The elements of a run are
+ * numbered in arithmetic progression. The primitives load, gather, count or store one run. Elements that a
+ * guard excludes become runs of zeros. If a view is a list of maps, each run is followed through all of them.
+ * Must not know: what the values are for. Read next: kernel_run.c. */
 #include <string.h>
 
 #include "device/cpu/tile/kernel_plan.h"
 
 /* ---- making ---- */
 
-/* The box of a nest's dimensions in a tile, outermost first. */
+/* Adds the dimensions of a nest to the box of a tile, outermost first. */
 static void add_locals(const weft_geometry *g, const weft_nest *n, uint8_t bit, weft_access *x) {
     for (int d = n->split; d < n->first + n->count; d++) {
         bool varies = d == n->split && (n->chunks > 1 || (bit == 1 && g->plan->last_rows));
-        if (varies && n->chunk == 1) continue; /* one index a tile */
+        if (varies && n->chunk == 1) continue; /* a tile has one index of it */
         int64_t unit = varies ? 1 : g->plan->extent[d];
         x->local[x->n_local++] = (weft_local){unit, x->stride[d], d, varies ? bit : 0};
     }
@@ -26,8 +27,8 @@ static void add_terms(const weft_nest *n, weft_access *x) {
     }
 }
 
-/* Neighbours of which one step of the outer is a walk through the inner become one. An inner extent that is
- * smaller in the last tile allows it only where nothing moves at all. */
+/* Merges neighbouring dimensions if one step of the outer one is as long as all steps of the inner one. If
+ * the inner extent is smaller in the last tile, they are merged only if neither moves. */
 static void merge_locals(weft_access *x) {
     int n = 0;
     for (int i = 0; i < x->n_local; i++) {
@@ -71,7 +72,7 @@ void weft__access_make(const weft_geometry *g, const weft_view *view, int level,
     if (full && plan->columns) add_locals(g, &plan->reduction, 2, x);
     if (!weft__level_folded(level)) add_locals(g, &plan->parallel, 1, x);
     if (full && !plan->columns) add_locals(g, &plan->reduction, 2, x);
-    bool still = true, guarded = false; /* within the box */
+    bool still = true, guarded = false; /* both within the box */
     for (int i = 0; i < x->n_local; i++) {
         int d = x->local[i].dim;
         still = still && x->local[i].stride == 0;
@@ -93,16 +94,17 @@ typedef struct walk {
     char *out;     /* READ: the tile */
     const char *a; /* WRITE: the tile; GATHER: the indices */
     char *buffer;
-    size_t size, ct_size; /* bytes of an element in the buffer, in the tile */
+    size_t size, ct_size; /* bytes of an element: in the buffer, in the tile */
 } walk;
 
-/* The element of the tensor of indices that made index `at` of the tile. */
+/* Returns which element of the index tensor gave index `at` of the tile. */
 static int64_t index_element(const walk *w, int64_t at) {
     const weft_kernel_plan *plan = w->frame->plan;
     if (w->step->index_access < 0) return at;
     const weft_access *x = &plan->accesses[w->step->index_access];
     const weft_nest *nests[2] = {plan->columns ? &plan->parallel : &plan->reduction,
-                                 plan->columns ? &plan->reduction : &plan->parallel}; /* the faster first */
+                                 /* the faster one first */
+                                 plan->columns ? &plan->reduction : &plan->parallel};
     int64_t index[WEFT_DIMS], element = x->offset;
     memcpy(index, w->frame->start, sizeof index);
     for (int k = 0; k < 2; k++) {
@@ -125,7 +127,8 @@ static void report_index(const walk *w, int64_t at) {
                     index_element(w, at));
 }
 
-/* n elements of the tile from `at` on are those numbered offset, offset + stride, ... of the buffer. */
+/* Handles n elements of the tile from `at` on. They are elements offset, offset + stride, ... of the
+ * buffer. */
 static void run_of(const walk *w, int64_t at, int64_t n, int64_t offset, int64_t stride) {
     const weft_step *s = w->step;
     const weft_tiles *tiles = w->frame->plan->tiles;
@@ -154,16 +157,16 @@ static void run_of(const walk *w, int64_t at, int64_t n, int64_t offset, int64_t
     }
 }
 
-/* n elements that no guard lets through. */
+/* Sets n elements of the tile to 0, since a guard excludes them. For a WRITE it does nothing. */
 static void gap_of(const walk *w, int64_t at, int64_t n) {
     if (w->step->kind != WEFT_STEP_WRITE && n > 0)
         memset(w->out + at * (int64_t)w->ct_size, 0, (size_t)n * w->ct_size);
 }
 
-/* Where a linear index lies in a map: element of the map's buffer with the innermost index left out. */
+/* Where a linear index is in a map: the element of the map's buffer, without the innermost index. */
 typedef struct place {
-    int64_t offset, inner; /* inner: innermost index */
-    bool inside;           /* guards of the other dimensions hold */
+    int64_t offset, inner; /* inner: the innermost index */
+    bool inside;           /* the guards of the other dimensions let it pass */
 } place;
 
 static place place_of(const weft_map *map, int64_t linear) {
@@ -183,12 +186,12 @@ static place place_of(const weft_map *map, int64_t linear) {
 
 static int64_t clamp(int64_t i, int64_t n) { return i < 0 ? 0 : i > n ? n : i; }
 
-/* The smallest k >= 0 with start + k * stride >= bound (stride > 0). */
+/* Returns the smallest k >= 0 with start + k * stride >= bound. stride > 0. */
 static int64_t steps_to(int64_t start, int64_t stride, int64_t bound) {
     return bound <= start ? 0 : (bound - start + stride - 1) / stride;
 }
 
-/* Of n indices start, start + stride, ...: those in lo..hi-1 are *from .. *to - 1. */
+/* Of n indices start, start + stride, ..., those with numbers *from .. *to - 1 are in lo..hi-1. */
 static void passing(int64_t n, int64_t start, int64_t stride, int64_t lo, int64_t hi, int64_t *from,
                     int64_t *to) {
     if (stride == 0)
@@ -202,7 +205,7 @@ static void passing(int64_t n, int64_t start, int64_t stride, int64_t lo, int64_
     if (*to < *from) *to = *from;
 }
 
-/* The linear indices linear, linear + stride, ... enter map `m` of the list. */
+/* Follows the linear indices linear, linear + stride, ... through map `m` and the maps after it. */
 static void follow(const walk *w, int m, int64_t at, int64_t n, int64_t linear, int64_t stride) {
     const weft_view *v = w->access->view;
     if (m == v->count) {
@@ -213,7 +216,7 @@ static void follow(const walk *w, int m, int64_t at, int64_t n, int64_t linear, 
     const int last = map->rank - 1;
     while (n > 0) {
         place p = place_of(map, linear);
-        int64_t take = n, from = 0, to, step = 0; /* as far as the innermost dimension goes on */
+        int64_t take = n, from = 0, to, step = 0; /* up to the end of the innermost dimension */
         if (last >= 0 && stride > 0) take = steps_to(p.inner, stride, map->extent[last]);
         if (last >= 0 && stride < 0) take = steps_to(-p.inner, -stride, 1);
         if (take > n) take = n;
@@ -232,7 +235,7 @@ static void follow(const walk *w, int m, int64_t at, int64_t n, int64_t linear, 
     }
 }
 
-static bool outside(const walk *w) { /* guards of dimensions that the box does not move along */
+static bool outside(const walk *w) { /* whether a guard of a dimension outside the box excludes the tile */
     const weft_access *x = w->access;
     const weft_kernel_plan *plan = w->frame->plan;
     if (x->empty) return true;
@@ -245,7 +248,8 @@ static bool outside(const walk *w) { /* guards of dimensions that the box does n
     return false;
 }
 
-/* The box of one map without guards, from dimension `level` on: nothing to look at. Returns its elements. */
+/* Handles the box of a single map without guards, from dimension `level` on. Returns its number of
+ * elements. */
 static int64_t plain_box(const walk *w, int level, int64_t at, int64_t offset) {
     const weft_step *s = w->step;
     const weft_tiles *tiles = w->frame->plan->tiles;
@@ -276,7 +280,7 @@ static int64_t plain_box(const walk *w, int level, int64_t at, int64_t offset) {
     return box.n[0] * box.n[1] * box.n[2];
 }
 
-/* Nested loops over the box; the last dimension is a run, whose ends guards cut off. */
+/* Handles a box by nested loops. The last dimension is a run, and guards cut off its ends. */
 static int64_t box(const walk *w, int level, int64_t at, int64_t offset) {
     const weft_access *x = w->access;
     const weft_frame *f = w->frame;
@@ -322,7 +326,7 @@ void weft__access_run(const weft_frame *f, const weft_step *s) {
         plain_box(&w, 0, 0, weft__access_offset(f, x));
     else if (outside(&w))
         gap_of(&w, 0, f->count[s->count]);
-    else if (one) /* of a broadcast, one element is all there is room for */
+    else if (one) /* a broadcast has room for one element only */
         follow(&w, 1, 0, 1, weft__access_offset(f, x), 0);
     else
         box(&w, 0, 0, weft__access_offset(f, x));

@@ -1,18 +1,22 @@
-/* Folds: what the rows of a block add up to. A task is a block; each of its tiles joins an accumulator a
- * fold, which the first tile finds empty and of which the last one stores the result. Columns that are cut
- * into chunks have an accumulator a chunk. Must not know: how accumulators add (kernel_run.c). Read next:
- * kernel_steps.c. */
+/* Folds: the sums over the rows of a block. A task is one block of several tiles. Each tile adds its rows to
+ * one accumulator for each fold. The accumulator is empty before the first tile, and its result is stored
+ * after the last one. If columns are divided into chunks, each chunk has its own accumulator.
+ *
+ *     block (task):  empty -> tile 0 -> tile 1 -> ... -> store
+ *                             |  adds to accumulator  |
+ *
+ * Must not know: how accumulators add. Read next: kernel_steps.c, kernel_run.c. */
 #include "device/cpu/tile/kernel_steps.h"
 
 static bool is_column(const weft_instr *c) { return c->level == WEFT_LEVEL_COLUMN; }
 
-/* Elements that the fold makes of one chunk. */
+/* Returns how many elements the fold has in one chunk. */
 static int64_t line_of(const weft_builder *b, const weft_instr *c) {
     const weft_nest *r = &b->plan->reduction;
     return !is_column(c) ? 1 : b->phased ? r->max : r->total;
 }
 
-/* The accumulator of fold v, or of this chunk of it, for vectors of `bytes`. */
+/* Returns the accumulator of fold v, or the one of this chunk. Its vectors have `bytes` bytes. */
 static weft_ref state_of(weft_builder *b, int v, int64_t bytes) {
     weft_ref *state = &b->values[v].state;
     const bool cut = b->phased && is_column(&b->kernel->code[v]);
@@ -28,7 +32,8 @@ static weft_ref state_of(weft_builder *b, int v, int64_t bytes) {
     return (weft_ref){s->slot, 0};
 }
 
-/* Appends a step on the accumulator of fold v, its `out`, or its `a` where the result is taken. */
+/* Appends a step on the accumulator of fold v. The accumulator is operand `a` of a DONE step, and `out` of
+ * other steps. */
 static weft_step *fold_step(weft_builder *b, weft_step_kind kind, int v) {
     const weft_instr *c = &b->kernel->code[v];
     const weft_ct ct = weft__ct((weft_dtype)c->dtype);
@@ -45,7 +50,8 @@ static weft_step *fold_step(weft_builder *b, weft_step_kind kind, int v) {
     return s;
 }
 
-/* Rows times a row value each: neither the value spread out nor the products are made. */
+/* Appends a step that adds rows, each multiplied by its row value. Neither the spread value nor the products
+ * are stored. */
 static void fold_product(weft_builder *b, int v) {
     const weft_instr *product = &b->kernel->code[b->kernel->code[v].a];
     const bool turned = !b->values[product->a].full;
@@ -69,7 +75,7 @@ void weft__fold_add(weft_builder *b, int v) {
     b->cost_ns += is_column(c) ? 0.1 : 0;
 }
 
-/* The result, and its store. */
+/* Appends the steps that take the result of a fold and store it. */
 static void end_fold(weft_builder *b, int store) {
     const weft_instr *to = &b->kernel->code[store], *c = &b->kernel->code[to->a];
     const weft_ct ct = weft__ct((weft_dtype)c->dtype);
@@ -91,7 +97,8 @@ static void end_fold(weft_builder *b, int store) {
     s->a = result;
 }
 
-/* Columns once a chunk, where there are chunks; else all in the list that runs once. */
+/* Appends the first or the last steps of a block. If there are chunks, folds of columns go into the list that
+ * runs once for each chunk. All others go into the list that runs once. */
 static weft_phase edge(weft_builder *b, bool begin) {
     const weft_kernel *k = b->kernel;
     weft_phase phase = {{0, 0}, {0, 0}};

@@ -1,6 +1,7 @@
-/* Additions, subtractions and products of which one takes the other's result become one loop: a temporary of
- * a tile is neither written nor read. Each is still rounded, so the bits are those of two steps. Must not
- * know: what the values are for. Read next: kernel_steps.c. */
+/* Merges two additions, subtractions or multiplications into one loop if the second reads the first one's
+ * result. Then a temporary tile is neither written nor read. Each operation still rounds, so the bits are
+ * those of two steps.
+ * Must not know: what the values are for. Read next: kernel_steps.c. */
 #include <string.h>
 
 #include "device/cpu/tile/kernel_steps.h"
@@ -9,7 +10,7 @@ static int times(weft_ref value, const weft_step *s) {
     return weft__same_ref(s->a, value) + weft__same_ref(s->b, value) + weft__same_ref(s->c, value);
 }
 
-/* Is the value read by one step of the list, once, and stored nowhere? */
+/* Returns whether exactly one step of the list reads the value, once, and no instruction stores it. */
 static bool read_once(const weft_builder *b, const uint8_t *chosen, int begin, weft_ref value) {
     int reads = 0;
     for (int i = begin; i < b->plan->n_steps && reads < 2; i++) reads += times(value, &b->plan->steps[i]);
@@ -22,7 +23,7 @@ static bool read_once(const weft_builder *b, const uint8_t *chosen, int begin, w
     return reads == 1;
 }
 
-/* The step that makes operand `value` of step `second` and may be done there; -1 if there is none. */
+/* Returns the step that computes operand `value` of step `second` and can be merged into it, or -1. */
 static int first_of(const weft_builder *b, const uint8_t *chosen, int begin, int second, weft_ref value) {
     if (value.base != WEFT_BASE_REGISTER || b->registers[value.offset].pinned) return -1;
     for (int i = second - 1; i >= begin; i--) {

@@ -1,5 +1,6 @@
-/* From a fused kernel to a tile program: which dimensions merge, which layout, how tiles are cut. All of it
- * depends on shapes, views and dtypes alone. Must not know: threads. Read next: kernel_steps.c. */
+/* Turns a fused kernel into a tile program. It decides which dimensions merge, which layout the tiles have
+ * and how the index space is divided. All of this depends on shapes, views and dtypes alone.
+ * Must not know: threads. Read next: kernel_plan.h, kernel_steps.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 /* ---- merging dimensions ---- */
 
-/* Is dimension `inner` in every view a continuation of `outer`: one step of outer = all steps of inner? */
+/* Returns whether in every view one step of dimension `outer` is as long as all steps of `inner`. */
 static bool mergeable(const weft_kernel *k, int outer, int inner) {
     for (int i = 0; i < k->n_views; i++) {
         const weft_map *m = &k->views[i].map[0];
@@ -17,7 +18,7 @@ static bool mergeable(const weft_kernel *k, int outer, int inner) {
     return true;
 }
 
-/* Groups kernel dimensions begin..end-1; returns the new number of dimensions. */
+/* Merges kernel dimensions begin..end-1 into groups. Returns the new number of dimensions. */
 static int collapse(weft_geometry *g, int begin, int end, int n) {
     const weft_kernel *k = g->kernel;
     const int first = n;
@@ -35,10 +36,10 @@ static int collapse(weft_geometry *g, int begin, int end, int n) {
     return n;
 }
 
-/* ---- cutting ---- */
+/* ---- partition into tiles ---- */
 
-/* Fills in split, chunk and counts so that a tile has at most about `most` indices (at least one). Chunks are
- * even, and multiples of 16 where that is cheap. */
+/* Fills in split, chunk and the counts so that a tile has at most about `most` indices, and at least one.
+ * Chunks are even. They are multiples of 16 where that costs little. */
 static void cut(const int64_t *extent, weft_nest *n, int64_t most) {
     n->total = n->inner = n->tiles = 1;
     int d = n->first + n->count - 1;
@@ -65,12 +66,13 @@ static void cut(const int64_t *extent, weft_nest *n, int64_t most) {
     for (int i = n->first; i < d; i++) n->tiles *= extent[i];
 }
 
-/* Stride of dimension d of the plan in a view. */
+/* Returns the stride of dimension d of the plan in a view. */
 static int64_t stride_of(const weft_geometry *g, const weft_view *v, int d) {
     return v->map[0].stride[g->group[d].inner] * g->group[d].step;
 }
 
-/* Columns where more of what is read and written lies side by side along the last parallel dimension. */
+/* Returns whether columns are the better layout. They are if more views are contiguous along the last
+ * parallel dimension than along the last reduction dimension. */
 static bool prefers_columns(const weft_geometry *g) {
     const weft_kernel *k = g->kernel;
     const weft_nest *p = &g->plan->parallel, *r = &g->plan->reduction;
@@ -90,8 +92,8 @@ static bool prefers_columns(const weft_geometry *g) {
     return columns > rows;
 }
 
-/* The dimension along which some view of a map kernel lies side by side, while it jumps along the last one;
- * -1 where there is none. */
+/* For kernels without a reduction: returns the dimension along which some view is contiguous although that
+ * view jumps along the last dimension. Returns -1 if there is none. */
 static int turned_dimension(const weft_geometry *g) {
     const weft_kernel *k = g->kernel;
     const int last = g->plan->parallel.count - 1;
@@ -112,8 +114,11 @@ static bool guarded_along(const weft_kernel *k, int d) {
     return false;
 }
 
-/* A transposition, read row by row, would fetch a cache line for every element: tiles become squares. The
- * turned dimension moves next to the last one, of which a part is cut off that leaves room for both. */
+/* Makes tiles square for a transposition. Read row by row, it would fetch a cache line for every element. The
+ * turned dimension moves next to the last one. The last one is divided so that a tile has room for both.
+ *
+ *     before: (.., turned, .., last)
+ *     after:  (.., last / part, turned, part) */
 static void make_square(weft_geometry *g) {
     weft_nest *p = &g->plan->parallel;
     int64_t *extent = g->plan->extent;
@@ -144,8 +149,8 @@ static bool has_wide_values(const weft_kernel *k) {
     return false;
 }
 
-/* Is all that is made of the elements sums of their products, which are not made themselves
- * (weft__values_classify)? What is left are row values, of which small tiles would have few. */
+/* Returns whether elements are used only for sums of products. Such products are never stored
+ * (weft__values_classify). All other values are row values, and small tiles would have few of these. */
 static bool only_sums_products(const weft_kernel *k) {
     bool any = false;
     for (int v = 0; v < k->n_code; v++) {
@@ -163,8 +168,9 @@ static bool only_sums_products(const weft_kernel *k) {
     return any;
 }
 
-/* A tile holds WEFT_TILE elements of 4 bytes, half as many of 8; four times as many where only sums of them
- * are made. Columns are narrower where that gives the threads something to share. */
+/* Chooses the tile size: WEFT_TILE elements of 4 bytes, or half as many of 8 bytes. If only sums of products
+ * are computed, a tile has four times as many. Columns are narrower if this gives the threads enough tiles to
+ * share. */
 static void cut_space(weft_geometry *g) {
     weft_kernel_plan *plan = g->plan;
     int64_t most = has_wide_values(g->kernel) ? WEFT_TILE / 2 : WEFT_TILE;
@@ -180,7 +186,7 @@ static void cut_space(weft_geometry *g) {
         const int64_t last = plan->extent[plan->parallel.first + plan->parallel.count - 1];
         int64_t width = rows / 8 < 128 ? 128 : rows / 8;
         if ((last >= 128 || (last >= 16 && last * length >= most)) && last < width)
-            width = last; /* beyond it the next row begins, not the next column */
+            width = last; /* after it the next row begins, not the next column */
         width = (width < most ? width : most) / 16 * 16;
         cut(plan->extent, &plan->parallel, width);
         int64_t deep = plan->parallel.max ? most / plan->parallel.max : most;
@@ -191,7 +197,8 @@ static void cut_space(weft_geometry *g) {
     }
 }
 
-/* Groups all dimensions; those of the rows of a block are never one with others, nor none. */
+/* Groups all dimensions. The dimensions of the rows of a block are never merged with others, and there is
+ * always at least one. */
 static void set_space(weft_geometry *g) {
     const weft_kernel *k = g->kernel;
     const int outer = k->n_parallel - k->n_fold;
@@ -206,7 +213,7 @@ static void set_space(weft_geometry *g) {
     g->plan->reduction = (weft_nest){.first = n, .count = all - n};
 }
 
-/* How many tiles the rows of a block are. */
+/* Returns how many tiles one block of rows has. */
 static int64_t tiles_a_block(const weft_geometry *g) {
     const weft_nest *p = &g->plan->parallel;
     int64_t tiles = p->chunks;

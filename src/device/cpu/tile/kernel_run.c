@@ -1,16 +1,19 @@
-/* Runs a tile program over its tasks. Little happens here per step, so that a kernel over a handful of
- * elements costs tens of nanoseconds. Must not know: how programs are made. Read next: run.c. */
+/* Runs a tile program over its tasks. It does little work for each step, so that a kernel over a few elements
+ * costs tens of nanoseconds.
+ * Must not know: how programs are made. Read next: kernel_access.c, ../run.c. */
 #include <string.h>
 
 #include "device/cpu/tile/kernel_plan.h"
 
-/* ---- accumulators: partial results climb a binary counter, so that no sum is longer than its logarithm and
- * the order depends on the shape alone (pairwise summation; Higham, "Accuracy and Stability", section 4.2)
- * ---- */
+/* ---- accumulators ----
+ *
+ * Partial results climb a binary counter. So the depth of a sum is only logarithmic, and the order of
+ * additions depends on the shape alone. This is pairwise summation; Higham, "Accuracy and Stability", section
+ * 4.2. */
 
 typedef struct accumulator {
-    int64_t parts;  /* joined in `current` */
-    int64_t groups; /* finished: level k holds 2^k of them where bit k is set */
+    int64_t parts;  /* number of parts added up in `current` */
+    int64_t groups; /* number of finished groups; level k holds the sum of 2^k of them if bit k is set */
     char pad[48];
     char data[]; /* current, a spare, then the levels: one vector each */
 } accumulator;
@@ -41,7 +44,7 @@ static void add_part(accumulator *acc, const weft_step *s, int64_t n, const char
     if (++acc->parts == s->group) climb(acc, s, n);
 }
 
-/* FULL elements of one chunk, reduced by themselves first. */
+/* Reduces the FULL elements of one chunk, then adds the result to the accumulator. */
 static void add_chunk(const weft_frame *f, const weft_step *s) {
     accumulator *acc = (accumulator *)(void *)weft__ref(f, s->out);
     const char *a = weft__ref(f, s->a);
@@ -60,13 +63,13 @@ static void add_chunk(const weft_frame *f, const weft_step *s) {
     add_part(acc, s, n, a);
 }
 
-/* All rows of a tile. */
+/* Adds all rows of a tile to the accumulator. */
 static void add_rows(const weft_frame *f, const weft_step *s) {
     accumulator *acc = (accumulator *)(void *)weft__ref(f, s->out);
     const int64_t n = f->count[s->count], rows = f->count[WEFT_COUNT_ROW];
     const char *part = weft__ref(f, s->a);
     if (n == 0) return;
-    if (f->plan->parallel.max > 1) { /* else rows are added as they are */
+    if (f->plan->parallel.max > 1) { /* otherwise the tile is one row, which is added as it is */
         char *spare = acc->data + s->bytes;
         if (s->count == WEFT_COUNT_ONE)
             s->reduce(1, rows, spare, part);
@@ -113,7 +116,7 @@ static void keep(const weft_frame *f, const weft_step *s) {
     f->base[s->slot] = weft__ref(f, s->out) + f->ordinal * s->bytes;
 }
 
-/* Steps that are not just one call. */
+/* Runs the kinds of step that are more than one call. */
 static void rare_step(const weft_frame *f, const weft_step *s) {
     switch (s->kind) {
     case WEFT_STEP_READ:
@@ -140,8 +143,9 @@ static void look_ahead(weft_frame *f) {
     f->ahead.at = 0;
 }
 
-/* A line that another core has read would be fetched to be shared, and asked for again by the store. The
- * compiler has no word for it in code for all processors; those without the instruction ignore it. */
+/* Fetches lines for writing. A plain prefetch of a line that another core has read would share the line, and
+ * the store would request it again. In code for all x86-64 processors, gcc has no builtin for this
+ * instruction. Processors without it ignore it. */
 static inline void fetch_to_write(const char *from, int64_t lines) {
     for (int64_t i = 0; i < lines; i++) {
 #if defined(__x86_64__)
@@ -152,8 +156,8 @@ static inline void fetch_to_write(const char *from, int64_t lines) {
     }
 }
 
-/* A few lines of every stream in turn: the hardware's prefetcher, which runs on within each page that it sees
- * read, then does so in all of them at once. */
+/* Fetches a few lines of every stream in turn. The hardware prefetcher continues within each page that it
+ * sees read, so it then works in all these pages at once. */
 static void fetch_lines(weft_frame *f) {
     const weft_kernel_plan *plan = f->plan;
     const int64_t first = f->ahead.at, last = first + plan->ahead_lines;
@@ -183,7 +187,7 @@ static void run_slices(weft_frame *f, const weft_step *s) {
     }
 }
 
-/* A plain plan has nothing to fetch and one tile only. */
+/* Runs a list of steps. A plain plan has one tile and nothing to fetch ahead. */
 static inline __attribute__((always_inline)) void run_list(weft_frame *f, weft_range range,
                                                            const bool plain) {
     const weft_step *s = f->plan->steps + range.begin, *end = f->plan->steps + range.end;
@@ -232,7 +236,7 @@ static int64_t chunk_length(const weft_frame *f, const weft_nest *n) {
 }
 
 static void seek(weft_frame *f, const weft_nest *n, int64_t tile) {
-    if (n->chunks <= 1 && n->split == n->first) return; /* one tile: all starts stay 0 */
+    if (n->chunks <= 1 && n->split == n->first) return; /* there is one tile: all starts stay 0 */
     f->start[n->split] = tile % n->chunks * n->chunk;
     tile /= n->chunks;
     for (int d = n->split - 1; d >= n->first; d--) {
@@ -266,7 +270,7 @@ static void run_phase(weft_frame *f, const weft_phase *phase) {
     }
 }
 
-/* Parallel indices of a tile; 0 beyond the last row. */
+/* Returns the number of parallel indices of a tile. It is 0 after the last row. */
 static int64_t tile_length(const weft_frame *f, int64_t tile) {
     const weft_kernel_plan *plan = f->plan;
     const int64_t length = chunk_length(f, &plan->parallel);
@@ -279,13 +283,13 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
                     weft_fault *fault) {
     const weft_kernel_plan *plan = p;
     const weft_nest *r = &plan->reduction;
-    weft_frame f; /* as a whole 300 bytes, which take as long to clear as a small kernel takes */
+    weft_frame f; /* not cleared as a whole: clearing 300 bytes takes as long as a small kernel */
     f.plan = plan;
     f.args = args;
     f.base = scratch;
     f.fault = fault;
     f.ordinal = 0;
-    f.ahead.at = plan->ahead_end; /* nothing yet */
+    f.ahead.at = plan->ahead_end; /* nothing to fetch yet */
     memset(f.start, 0, sizeof f.start);
     f.base[WEFT_BASE_SCRATCH] = scratch;
     f.base[WEFT_BASE_CONST] = plan->consts;

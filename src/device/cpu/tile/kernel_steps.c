@@ -1,19 +1,20 @@
-/* The order of a tile program: one list, or phases separated by reductions, with what is kept between them or
- * made again; stores; and at the end registers laid over scratch by lifetime. Must not know: how a single
- * instruction is computed (kernel_values.c). Read next: kernel_run.c. */
+/* The order of a tile program: one list, or phases that reductions separate. Values are kept between phases
+ * or recomputed. Then come stores, and at the end registers get places in scratch memory by their lifetimes.
+ * Must not know: how a single instruction is computed. Read next: kernel_values.c, kernel_run.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/ranked.h"
 #include "device/cpu/tile/kernel_steps.h"
 
-#define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, a thread */
-#define AHEAD_LEAST ((int64_t)4 << 20) /* bytes of a kernel that it pays to fetch ahead */
+#define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, for each thread */
+#define AHEAD_LEAST ((int64_t)4 << 20) /* bytes that a kernel must touch before fetching ahead pays */
 #define FEW_SLOTS   8
 
 /* ---- stores ---- */
 
-/* Do two arguments share memory? A variable that is replaced in place is one that is read and one written. */
+/* Returns whether two arguments share memory. A variable that is replaced in place is one argument that is
+ * read and one that is written. */
 static bool share(const weft_builder *b, int x, int y) {
     const weft_kernel_arg *args = b->kernel->args;
     if (x == y || !b->g->places) return x == y;
@@ -23,11 +24,11 @@ static bool share(const weft_builder *b, int x, int y) {
            q->offset < p->offset + args[x].elements * (int64_t)weft_dtype_size((weft_dtype)args[x].dtype);
 }
 
-/* The last step since `begin` that reads memory of the argument, through a base that points there or by
- * itself; -1: none. */
+/* Returns the last step since `begin` that reads memory of the argument, by itself or through a base that
+ * points there. Returns -1 if there is none. */
 static int last_reader(weft_builder *b, int begin, int arg) {
     const weft_step *steps = b->plan->steps;
-    bool *points = weft__array(b->ctx, (size_t)b->plan->n_bases + 1, sizeof *points); /* by base */
+    bool *points = weft__array(b->ctx, (size_t)b->plan->n_bases + 1, sizeof *points); /* for each base */
     int last = -1;
     if (!points) {
         b->failed = true;
@@ -45,8 +46,8 @@ static int last_reader(weft_builder *b, int begin, int arg) {
     return last;
 }
 
-/* The step in the list since `begin` that makes the value and may as well write it where c stores it; -1 if
- * there is none. No later step may read memory that it overwrites, in place. */
+/* Returns the step since `begin` that makes the value and can write it directly to the place where c stores
+ * it. Returns -1 if there is none. A later step must not read memory that this would overwrite. */
 static int writer_of(weft_builder *b, const weft_instr *c, int begin, weft_ref value, int access) {
     const weft_kernel_arg *arg = &b->kernel->args[c->arg];
     const weft_dtype dtype = (weft_dtype)arg->dtype;
@@ -65,7 +66,8 @@ static int writer_of(weft_builder *b, const weft_instr *c, int begin, weft_ref v
     return -1;
 }
 
-/* Step `at` writes its result, so far `value`, into the buffer at once; who reads it reads it there. */
+/* Makes step `at` write its result directly into the buffer. Steps that read the result read it from
+ * there. */
 static void write_through(weft_builder *b, const weft_instr *c, int at, weft_ref value, int access) {
     weft_ref there = weft__point_add(b, c->arg, access);
     if (b->failed) return;
@@ -84,15 +86,15 @@ static void write_through(weft_builder *b, const weft_instr *c, int at, weft_ref
     }
 }
 
-/* Folds are stored at the end of a block. */
+/* Returns whether c is a store, other than a store of a fold. Folds are stored at the end of a block. */
 static bool is_store(const weft_instr *c) {
     return c->kind == WEFT_INSTR_STORE && !weft__level_folded(c->level);
 }
 
-/* The stores of `chosen` instructions, after all else in the list that begins at step `begin`. */
+/* Appends the stores of the `chosen` instructions to the list that begins at step `begin`. */
 static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
     const weft_kernel *k = b->kernel;
-    for (int v = 0; v < k->n_code; v++) { /* spreads and fills first */
+    for (int v = 0; v < k->n_code; v++) { /* first the spreads and fills that the stores need */
         const weft_instr *c = &k->code[v];
         if (!chosen[v] || !is_store(c)) continue;
         weft_tile_value *x = &b->values[v];
@@ -196,25 +198,26 @@ static void make_list(weft_builder *b, uint8_t *chosen) {
 
 /* ---- phases ---- */
 
-/* Is it better to keep such a value than to make it again? */
+/* Returns whether it is better to keep such a value than to recompute it. */
 static bool worth_keeping(const weft_instr *c, const weft_tile_value *x) {
     if (x->scalar || x->alias || !x->full) return false;
     return c->kind == WEFT_INSTR_CALC || c->kind == WEFT_INSTR_CAST || c->kind == WEFT_INSTR_GATHER ||
            c->kind == WEFT_INSTR_RANDOM;
 }
 
-/* The phase of a FULL store: that of its value, but the last one where earlier memory is read again. */
+/* Returns the phase in which a FULL store runs. It is the phase of its value, or the last phase if the
+ * argument's old memory is also read. */
 static int store_phase(const weft_builder *b, int v, int n_phases) {
     const weft_instr *c = &b->kernel->code[v];
     return b->kernel->args[c->arg].read ? n_phases - 1 : b->values[c->a].phase;
 }
 
-/* Does phase p, chunk by chunk, fold the value of c? */
+/* Returns whether phase p adds the value of c to a fold, chunk by chunk. */
 static bool folds_in(const weft_instr *c, const weft_tile_value *x, int p) {
     return c->kind == WEFT_INSTR_FOLD && c->level == WEFT_LEVEL_COLUMN && x->phase == p;
 }
 
-/* needed[phase * n_code + v]: phase makes v for each chunk (1), or finds it kept (2). */
+/* Fills in needed[phase * n_code + v]: 1 if the phase computes v for each chunk, 2 if it finds v kept. */
 static void choose_values(weft_builder *b, uint8_t *needed, int n_phases) {
     const weft_kernel *k = b->kernel;
     const size_t n = (size_t)k->n_code;
@@ -245,7 +248,7 @@ static void choose_values(weft_builder *b, uint8_t *needed, int n_phases) {
     }
 }
 
-/* Points a base at this chunk's part of a kept value. */
+/* Appends a step that points a base at this chunk's part of a kept value. */
 static weft_ref keep_base(weft_builder *b, weft_tile_value *x) {
     size_t bytes = weft__vector_bytes(b, (weft_ct)x->ct, true);
     if (x->state.base == WEFT_BASE_NONE)
@@ -257,7 +260,8 @@ static weft_ref keep_base(weft_builder *b, weft_tile_value *x) {
     return (weft_ref){s->slot, 0};
 }
 
-/* ROW values of phase p: results of the phase before, and what is made of them. */
+/* Appends the steps of the ROW values of phase p: results of the phase before, and values computed from
+ * them. */
 static void make_rows(weft_builder *b, int p) {
     const weft_kernel *k = b->kernel;
     for (int v = 0; v < k->n_code && !b->failed; v++) {
@@ -274,7 +278,7 @@ static void make_rows(weft_builder *b, int p) {
     }
 }
 
-/* Before the chunks: empty accumulators, and ROW vectors that chunks use spread out once. */
+/* Appends what runs before the chunks: empty accumulators, and spreads of the ROW vectors that chunks use. */
 static void prepare_chunks(weft_builder *b, int p, const uint8_t *now) {
     const weft_kernel *k = b->kernel;
     for (int v = 0; v < k->n_code && !b->failed; v++) {
@@ -307,7 +311,7 @@ static void make_chunk(weft_builder *b, int p, const uint8_t *now) {
         weft__value_make(b, v);
         if (!x->kept || b->failed) continue;
         weft_ref made = x->ref;
-        for (int i = begin; i < b->plan->n_steps; i++) { /* its step writes there instead */
+        for (int i = begin; i < b->plan->n_steps; i++) { /* its step writes to the kept place instead */
             weft_step *s = &b->plan->steps[i];
             if (s->out.base == made.base && s->out.offset == made.offset) s->out = kept;
         }
@@ -363,7 +367,7 @@ static void see(weft_builder *b, weft_ref r, int step) {
     q->last = step;
 }
 
-/* ROW values live across the chunks of phases, from where they are made to the end. */
+/* Pins ROW values. They live across the chunks of all phases, from the step that makes them to the end. */
 static void extend_lives(weft_builder *b) {
     for (int p = 0; b->phased && p < b->plan->n_phases; p++) {
         weft_range rows = b->plan->phases[p].before;
@@ -375,7 +379,7 @@ static void extend_lives(weft_builder *b) {
         if (b->registers[i].pinned) b->registers[i].first = 0, b->registers[i].last = b->plan->n_steps;
 }
 
-/* Forgets those of `live` that are dead at step `at`; returns how many are left. */
+/* Removes registers from `live` that are dead at step `at`. Returns how many are left. */
 static size_t drop_dead(const weft_builder *b, int64_t *live, size_t n, int at) {
     size_t left = 0;
     for (size_t j = 0; j < n; j++)
@@ -383,8 +387,9 @@ static size_t drop_dead(const weft_builder *b, int64_t *live, size_t n, int at) 
     return left;
 }
 
-/* In the order of their first use, each at the lowest offset that is free while it lives. `order` has room
- * for two numbers a register: those to place, by first use, and those alive, by offset. */
+/* Places registers in the order of their first use. Each gets the lowest offset that is free during its
+ * lifetime. `order` has room for two numbers for each register: the registers to place, by first use, and the
+ * live ones, by offset. */
 static size_t place_registers(weft_builder *b, size_t end, int64_t *order) {
     const size_t start = end, n = b->n_registers;
     int64_t *live = order + n;
@@ -394,7 +399,7 @@ static size_t place_registers(weft_builder *b, size_t end, int64_t *order) {
     for (size_t i = 0; i < n; i++) {
         const int number = weft__ranked_value(order[i]);
         weft_register *r = &b->registers[number];
-        r->bytes = r->first < 0 ? 0 : (r->bytes + 63) / 64 * 64; /* 0: its maker writes elsewhere */
+        r->bytes = r->first < 0 ? 0 : (r->bytes + 63) / 64 * 64; /* 0: its step writes elsewhere */
         r->offset = start;
         if (!r->bytes) continue;
         n_live = drop_dead(b, live, n_live, r->first);
@@ -438,7 +443,8 @@ static bool lay_out(weft_builder *b) {
 
 /* ---- what to fetch ahead ---- */
 
-/* Is that already fetched, perhaps as the argument that is read in place of the one written? */
+/* Returns whether this memory is already fetched. It may be the argument that is read while another one is
+ * written in place. */
 static bool known_ahead(const weft_builder *b, int arg, int64_t offset) {
     weft_kernel_plan *plan = b->plan;
     for (int i = 0; i < plan->n_ahead; i++) {
@@ -450,7 +456,7 @@ static bool known_ahead(const weft_builder *b, int arg, int64_t offset) {
     return false;
 }
 
-/* How often the steps give out fetches. */
+/* Returns how many times the steps of a range issue fetches. */
 static int64_t slots_in(const weft_builder *b, weft_range range) {
     int64_t slots = 0;
     for (int i = range.begin; i < range.end; i++) {
@@ -462,16 +468,16 @@ static int64_t slots_in(const weft_builder *b, weft_range range) {
     return slots;
 }
 
-/* With those of a phase: of all its chunks, or in columns, where each fetches the next one, those of the
- * phase that has fewest. */
+/* Adds the slots of a phase. For rows these are the slots of all its chunks. For columns each chunk fetches
+ * the next one, so the phase with the fewest slots counts. */
 static int64_t add_slots(const weft_builder *b, const weft_phase *phase, int64_t slots) {
     const int64_t chunk = slots_in(b, phase->chunk);
     if (b->plan->columns) return chunk && (!slots || chunk < slots) ? chunk : slots;
     return slots + slots_in(b, phase->before) + chunk * (b->phased ? b->plan->reduction.tiles : 1);
 }
 
-/* The same for what is fetched at a time. Where there would be few, which would ask for too much at once,
- * cheap steps are done in slices as well. */
+/* Returns the number of slots over which the fetches of one piece are spread. With few slots each would
+ * request too much at once, so cheap steps are then done in slices, too. */
 static int64_t slots_of(weft_builder *b) {
     const weft_kernel_plan *plan = b->plan;
     int64_t slots = 0;
@@ -483,8 +489,8 @@ static int64_t slots_of(weft_builder *b) {
     return slots > 0 ? slots : 1;
 }
 
-/* The piece of an argument that instruction c reads or writes at a time, where the next one follows; no lines
- * where it does not. */
+/* Returns the piece of an argument that instruction c reads or writes at a time. It has no lines if the next
+ * piece does not follow it in memory. */
 static weft_ahead piece_of(const weft_builder *b, int v, const weft_instr *c) {
     const weft_kernel_plan *plan = b->plan;
     const weft_nest *p = &plan->parallel, *r = &plan->reduction;
@@ -500,8 +506,8 @@ static weft_ahead piece_of(const weft_builder *b, int v, const weft_instr *c) {
     return a;
 }
 
-/* Arguments of which tile after tile, in columns chunk after chunk, takes the next piece, where there is too
- * much of them for a cache. */
+/* Chooses the arguments to fetch ahead. Each tile (with columns, each chunk) takes the next piece of such an
+ * argument, and together the pieces exceed a cache. */
 static void look_ahead(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
     const int64_t chunks = b->phased ? plan->reduction.tiles : 1;
@@ -517,7 +523,8 @@ static void look_ahead(weft_builder *b) {
         if (a.lines > plan->ahead_end) plan->ahead_end = a.lines;
         all += 64 * a.lines * plan->parallel.tiles * (plan->columns ? chunks : 1);
     }
-    const bool alone = plan->columns && plan->n_ahead == 1; /* down a matrix the hardware is faster then */
+    /* down a single matrix the hardware prefetcher is faster */
+    const bool alone = plan->columns && plan->n_ahead == 1;
     if (all < AHEAD_LEAST || alone) plan->n_ahead = 0, plan->ahead_end = 0;
     plan->ahead_lines = plan->ahead_end / slots_of(b) + 1;
 }

@@ -1,12 +1,13 @@
-/* The tile steps of one instruction of a kernel: what is read through which access, which primitive computes
- * it, in which register. Must not know: the order of phases. Read next: kernel_steps.c. */
+/* The tile steps of one kernel instruction: through which access it reads, which primitive computes it, and
+ * in which register the result is.
+ * Must not know: the order of phases. Read next: kernel_steps.c, tiles.c. */
 #include <math.h>
 #include <string.h>
 
 #include "device/cpu/tile/kernel_steps.h"
 #include "kernel/rows.h"
 
-/* ---- growing arrays; a failure is remembered and reported at the end ---- */
+/* ---- growing arrays; b->failed remembers a failure, which is reported at the end ---- */
 
 static bool grow(weft_builder *b, void *array, size_t *capacity, size_t count, size_t size) {
     if (!b->failed && !weft__grow(b->ctx, array, capacity, count, size)) b->failed = true;
@@ -14,7 +15,7 @@ static bool grow(weft_builder *b, void *array, size_t *capacity, size_t count, s
 }
 
 weft_step *weft__step_add(weft_builder *b, weft_step_kind kind, weft_count count) {
-    static _Thread_local weft_step nowhere; /* written to once memory is gone */
+    static _Thread_local weft_step nowhere; /* receives writes when memory is short */
     weft_step *s = &nowhere;
     if (grow(b, &b->plan->steps, &b->cap_steps, (size_t)b->plan->n_steps, sizeof *s))
         s = &b->plan->steps[b->plan->n_steps++];
@@ -68,7 +69,7 @@ weft_ref weft__point_add(weft_builder *b, int arg, int access) {
     return (weft_ref){s->slot, 0};
 }
 
-/* ---- what values are, before steps are made ---- */
+/* ---- classifying values, before steps are made ---- */
 
 static bool is_full(const weft_builder *b, const weft_instr *c) {
     return c->level == WEFT_LEVEL_FULL && b->kernel->n_reduce > 0;
@@ -78,7 +79,8 @@ static bool stored_as_computed(weft_dtype d) {
     return d == WEFT_F32 || d == WEFT_F64 || d == WEFT_I32 || d == WEFT_I64 || d == WEFT_U64;
 }
 
-/* Users come after what they use: the last one first. */
+/* Counts the users of each value. Users come after the values that they use, so the walk begins at the
+ * end. */
 static void find_uses(weft_builder *b) {
     const weft_kernel *k = b->kernel;
     for (int i = k->n_code - 1; i >= 0; i--) {
@@ -98,15 +100,16 @@ static void find_uses(weft_builder *b) {
     }
 }
 
-/* A cast between dtypes that compute alike and lose nothing, or lose it in the store. */
+/* Returns whether cast v changes nothing. Either both dtypes are computed in the same type and nothing is
+ * lost, or the store that follows loses the same. */
 static bool cast_is_alias(const weft_builder *b, int v) {
     const weft_kernel *k = b->kernel;
     weft_dtype to = (weft_dtype)k->code[v].dtype, from = (weft_dtype)k->code[k->code[v].a].dtype;
     if (to == from) return true;
-    if (to == WEFT_U64 || from == WEFT_U64) /* the same 64 bits */
+    if (to == WEFT_U64 || from == WEFT_U64) /* both are the same 64 bits */
         return weft__ct(to) >= WEFT_CT_I64 && weft__ct(from) >= WEFT_CT_I64 && to != WEFT_U32;
     if (weft__ct(to) != weft__ct(from)) return false;
-    if (to == WEFT_F32 || to == WEFT_I32 || to == WEFT_I64) return true; /* from what is narrower */
+    if (to == WEFT_F32 || to == WEFT_I32 || to == WEFT_I64) return true; /* the source dtype is not wider */
     if (from == WEFT_BOOL) return true;
     return (to == WEFT_F16 || to == WEFT_BF16) && !b->values[v].uses.computed;
 }
@@ -122,8 +125,8 @@ static void classify_operands(weft_builder *b, const weft_instr *c, weft_tile_va
     }
 }
 
-/* A product that is only summed, along rows or, of rows and a row value, over them. Tiles of one row would
- * not gain by it. */
+/* Returns whether product v is only summed: along its rows, or, if a row value scales the rows, over them.
+ * Tiles of one row gain nothing by this. */
 static bool is_product(const weft_builder *b, int v, int user) {
     const weft_instr *c = &b->kernel->code[v], *u = &b->kernel->code[user];
     if (c->kind != WEFT_INSTR_CALC || c->op != WEFT_OP_MUL || u->op != WEFT_OP_SUM || b->row_max <= 1)
@@ -149,7 +152,7 @@ void weft__values_classify(weft_builder *b) {
     find_uses(b);
     for (int v = 0; v < k->n_code && !b->failed; v++) {
         const weft_instr *c = &k->code[v];
-        weft_tile_value *x = &b->values[v]; /* zeros, but for its uses */
+        weft_tile_value *x = &b->values[v]; /* all zero, except for its uses */
         x->full = is_full(b, c);
         x->ct = (uint8_t)weft__ct((weft_dtype)c->dtype);
         x->access = -1;
@@ -225,13 +228,13 @@ weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op 
     return calc(b, b->plan->tiles->cast[ct][dtype], count, ct, ref, ref, ref);
 }
 
-/* Long enough to fetch something meanwhile. */
+/* Returns whether an op takes long enough to fetch memory meanwhile. */
 static bool is_long(weft_op op) {
     return weft__row_dear((int)op) || op == WEFT_OP_DIV || op == WEFT_OP_SQRT || op == WEFT_OP_RSQRT ||
            op == WEFT_OP_RECIP;
 }
 
-/* Nanoseconds an element, measured roughly: only the number of threads hangs on it. */
+/* Returns the nanoseconds for one element, measured roughly. Only the number of threads depends on it. */
 static double op_cost(weft_op op, weft_ct ct) {
     if (weft__row_dear((int)op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
     return weft__ct_size(ct) > 4 ? 0.15 : 0.06;
@@ -241,7 +244,7 @@ static bool is_division(const weft_instr *c, weft_ct ct) {
     return (c->op == WEFT_OP_DIV || c->op == WEFT_OP_MOD) && ct >= WEFT_CT_I32;
 }
 
-/* Shift counts are taken modulo the width of the stored type, which may be narrower than the computed one. */
+/* Reduces shift counts modulo the width of the stored type, which may be narrower than the compute type. */
 static weft_ref shift_count(weft_builder *b, const weft_instr *c, weft_ref count_ref, weft_count count) {
     size_t bits = c->dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size((weft_dtype)c->dtype);
     const weft_ct ct = weft__ct((weft_dtype)c->dtype);
@@ -263,7 +266,7 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
     }
     const weft_count count = count_of(x);
     const weft_ct ct =
-        (weft_ct)b->values[c->b >= 0 && c->c >= 0 ? c->b : c->a].ct; /* of where: b, the first choice */
+        (weft_ct)b->values[c->b >= 0 && c->c >= 0 ? c->b : c->a].ct; /* for where: b, its first choice */
     if (is_division(c, ct)) {
         weft_step *s = weft__step_add(b, WEFT_STEP_CHECK, scalar[1] ? WEFT_COUNT_ONE : count);
         s->ct = (uint8_t)ct;
@@ -272,7 +275,7 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
     if (c->op == WEFT_OP_SHL || c->op == WEFT_OP_SHR)
         ref[1] = shift_count(b, c, ref[1], scalar[1] ? WEFT_COUNT_ONE : count);
     weft_tile_calc fn = b->plan->tiles->calc[c->op][ct][variant];
-    if (c->op == WEFT_OP_NOT && c->dtype == WEFT_BOOL) { /* 0 and 1 are exchanged */
+    if (c->op == WEFT_OP_NOT && c->dtype == WEFT_BOOL) { /* exchanges 0 and 1 */
         ref[1] = weft__const_new(b, WEFT_CT_I32, 0, 1);
         fn = b->plan->tiles->calc[WEFT_OP_XOR][WEFT_CT_I32][x->scalar ? 0 : 2];
     }
@@ -309,7 +312,7 @@ static void make_cast(weft_builder *b, const weft_instr *c, weft_tile_value *x) 
 
 /* ---- steps that read ---- */
 
-/* A broadcast operand may be the same in every tile: then it is read once a run. */
+/* Returns whether a broadcast operand is the same in every tile. Then it is read once in a run. */
 static bool same_in_all_tiles(const weft_builder *b, const weft_instr *c, const weft_tile_value *x) {
     const weft_access *a = &b->plan->accesses[x->access];
     if (b->phased || a->guarded || a->n_terms || x->scalar) return false;
@@ -319,7 +322,7 @@ static bool same_in_all_tiles(const weft_builder *b, const weft_instr *c, const 
     return true;
 }
 
-/* The access that made an index, through casts; -1 where it was computed. */
+/* Returns the access that read an index, perhaps through casts, or -1 if the index was computed. */
 static int access_behind(const weft_builder *b, int v) {
     const weft_instr *code = b->kernel->code;
     while (code[v].kind == WEFT_INSTR_CAST) v = code[v].a;
@@ -374,7 +377,7 @@ weft_ref weft__identity(weft_builder *b, weft_op op, weft_dtype dtype) {
     case WEFT_U32: lo = 0, hi = UINT32_MAX; break;
     case WEFT_BOOL: lo = 0, hi = 1; break;
     case WEFT_I64: lo = INT64_MIN, hi = INT64_MAX; break;
-    case WEFT_U64: lo = 0, hi = -1; break; /* bits */
+    case WEFT_U64: lo = 0, hi = -1; break; /* as bits */
     default: break;
     }
     if (op == WEFT_OP_PROD) f = 1, i = 1;
@@ -404,7 +407,7 @@ static void make_rows(weft_builder *b, const weft_instr *c, weft_tile_value *x) 
     }
     weft_ref a = weft__value_vector(b, c->a, true);
     const weft_count count = count_of(x);
-    if (b->plan->reduction.total == 0) { /* nothing to reduce */
+    if (b->plan->reduction.total == 0) { /* the reduction is empty */
         weft_ref neutral = weft__identity(b, (weft_op)c->op, (weft_dtype)c->dtype);
         x->ref = calc(b, b->plan->tiles->fill[x->ct], count, (weft_ct)x->ct, neutral, neutral, neutral);
         return;

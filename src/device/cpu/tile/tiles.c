@@ -1,6 +1,6 @@
-/* The tile primitives, made from ops.def and the dtype list; compiled once per instruction set with
- * WEFT_ISA=baseline, avx2 or avx512 (see CMakeLists.txt). The order in which reductions add is written out as
- * fixed groups of lanes, so that instruction sets differ by fma alone. `out` never overlaps an operand.
+/* The tile primitives, made from ops.def and the list of dtypes. CMakeLists.txt compiles this file once for
+ * each WEFT_ISA (baseline, avx2, avx512). Reductions add in fixed groups of lanes, so instruction sets differ
+ * by fma alone. `out` never overlaps an operand.
  * Must not know: kernels, views, threads. Read next: kernel_plan.c. */
 #include "device/cpu/tile/tiles.h"
 #include "kernel/prelude.h"
@@ -9,7 +9,7 @@
 #define WEFT_ISA baseline
 #endif
 
-#define BLOCK 16 /* lanes of a function at a time; an unfinished block is padded */
+#define BLOCK 16 /* lanes of a function at a time; an incomplete block is padded */
 
 typedef float ct_f32;
 typedef double ct_f64;
@@ -19,7 +19,7 @@ typedef uint64_t ct_u64;
 
 /* ---- elementwise: one static function per op, compute type and operand form ---- */
 
-/* Angles too big for the vectorised reduction, one by one. */
+/* Recomputes angles that are too large for the vectorised reduction, one by one. */
 static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
     const float *a = a_;
     float *out = out_;
@@ -39,7 +39,7 @@ static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
 #define UNUSED_B  (void)pb, (void)pc
 #define UNUSED_C  (void)pc
 
-/* Cheap: one loop. */
+/* Cheap ops: one loop. */
 #define PLAIN1_(id, ct, R, expr)                                                                             \
     static void calc_##id##_##ct##_vv(CALC_ARGS) {                                                           \
         typedef ct_##ct T;                                                                                   \
@@ -52,11 +52,12 @@ static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
         }                                                                                                    \
     }
 
-/* Where no result of exp leaves the normal numbers, as in softmax, the same bits cost half as much. */
+/* Returns whether all results of exp are normal numbers, as in softmax. Then the same bits cost half as
+ * much. */
 static bool exp_is_normal(int64_t n, const float *restrict a) {
     int32_t most = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t size = w_bits(a[i]) & INT32_MAX; /* orders as the numbers do, NaN last */
+        const int32_t size = w_bits(a[i]) & INT32_MAX; /* orders as the absolute values do, NaN last */
         most = size > most ? size : most;
     }
     return most <= w_bits(87.0f);
@@ -67,7 +68,7 @@ static __attribute__((noinline)) void exp_normal(int64_t n, float *restrict o, c
     for (int64_t i = 0; i < n; i++) o[i] = w_exp_normal(a[i]);
 }
 
-/* Dear: whole blocks, the rest in a padded block. */
+/* Expensive ops: whole blocks, then the rest in a padded block. */
 #define BLOCK1_(id, ct, R, expr)                                                                             \
     static __attribute__((noinline)) void blocks_##id##_##ct(int64_t n, R *restrict o,                       \
                                                              const ct_##ct *restrict va) {                   \
@@ -203,7 +204,7 @@ DUOS_(MUL, a *b)
 
 /* ---- reductions: lanes first, then a tree over the lanes ---- */
 
-/* do_it for j below w = lanes / 2, lanes / 4, .. 1; not a loop, which would not be unrolled. */
+/* Runs do_it for j below w = lanes / 2, lanes / 4, .. 1. It is not a loop, since gcc would not unroll it. */
 #define HALF_(lanes, width, do_it)                                                                           \
     for (int j = 0, w = width; w < lanes && j < w; j++) do_it;
 #define HALVES_(lanes, do_it)                                                                                \
@@ -226,8 +227,8 @@ DUOS_(MUL, a *b)
         return s[0];                                                                                         \
     }
 
-/* Columns side by side, in groups of rows, of which even and odd ones are apart. value(p, j, r) is what is
- * added of row r, which lies at p. */
+/* Columns side by side, in groups of rows. Even and odd rows have separate sums. value(p, j, r) is the value
+ * to add from row r, which begins at p. */
 #define COLUMNS_OF_(name, join, value, ct, lanes)                                                            \
     static void name##lanes##_##ct(int64_t rows, int64_t n, ct_##ct *restrict o, const ct_##ct *restrict p,  \
                                    const ct_##ct *restrict by) {                                             \
@@ -266,8 +267,7 @@ DUOS_(MUL, a *b)
 #define TIMES_ROW_(p, j, r) ((p)[j] * by[r])
 #define PLUS_(a, b)         ((a) + (b))
 
-/* Within a row extremes are found as if there were no NaN, one instruction a step; then a NaN is looked for.
- */
+/* Max and min of a row first ignore NaN, at one instruction a step. Then they look for a NaN. */
 #define REDUCE_(id, ct, expr)                                                                                \
     static inline ct_##ct join1_##id##_##ct(ct_##ct a, ct_##ct b) {                                          \
         typedef ct_##ct T;                                                                                   \
@@ -315,12 +315,12 @@ DUOS_(MUL, a *b)
     REDUCE_(id, f64, expr) REDUCE_(id, i32, expr) REDUCE_(id, i64, expr) REDUCE_(id, u64, expr)
 #include "ops/ops.def"
 
-/* ---- sums of products: of rows, and of rows times a number each ---- */
+/* ---- sums of products: of two rows, and of rows times a row value ---- */
 
 COLUMNS_(scaled_, PLUS_, TIMES_ROW_, f32)
 COLUMNS_(scaled_, PLUS_, TIMES_ROW_, f64)
 
-/* Lane by lane, as in the reduction of a row. */
+/* Multiplies and adds lane by lane, as the reduction of a row does. */
 #define LANES_(ct, lanes)                                                                                    \
     static inline void multiply##lanes##_##ct(int64_t n, ct_##ct *restrict s, const ct_##ct *restrict p,     \
                                               const ct_##ct *restrict q) {                                   \
@@ -342,7 +342,7 @@ COLUMNS_(scaled_, PLUS_, TIMES_ROW_, f64)
         }                                                                                                    \
     }
 
-/* The sixteen lanes of each of eight rows halved at once: the same sums as HALVES_, twice as fast. */
+/* Halves the sixteen lanes of eight rows at once. The sums are those of HALVES_, at twice the speed. */
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 #define PAIR_(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define FOURS_(a, b)     (PAIR_(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + PAIR_(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
@@ -498,7 +498,7 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
     GATHER_(dtype, S, ct, get, i32)                                                                          \
     GATHER_(dtype, S, ct, get, i64)
 
-/* Neighbours with one index (the rows of an embedding) are loaded as a row. */
+/* Neighbours with the same index (the rows of an embedding) are loaded as one row. */
 #define GATHER_(dtype, S, ct, get, it)                                                                       \
     static int64_t gather_##dtype##_##it(int64_t n, void *out, const void *from, int64_t stride,             \
                                          const void *index, int64_t pitch, int64_t bound) {                  \
@@ -531,13 +531,13 @@ STORAGE_LIST(STORAGE_)
 W_FN int32_t clamp_i32(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
 W_FN int64_t clamp_i64(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
 
-/* To f32, rounded to odd: the last bit is set where something was cut off. Rounding once more, to 16 bits, is
- * then as if there had been only one rounding (Boldo and Melquiond, 2008). */
+/* Casts to f32, rounded to odd: the last bit is set if something was cut off. Rounding again, to 16 bits, is
+ * then as exact as a single rounding (Boldo and Melquiond, 2008). */
 W_FN float odd_f32(float x) { return x; }
 W_FN float odd_f64(double x) {
     float f = (float)x;
     double d = (double)f;
-    int32_t beyond = fabs(d) > fabs(x), inexact = d != x; /* of NaN the last bit does not matter */
+    int32_t beyond = fabs(d) > fabs(x), inexact = d != x; /* for NaN the last bit does not matter */
     return w_float((w_bits(f) - beyond) | inexact);
 }
 W_FN float odd_i32(int32_t x) { return odd_f64((double)x); }
@@ -590,7 +590,7 @@ CAST_INT_(i32)
 CAST_INT_(i64)
 CAST_INT_(u64)
 
-/* ---- repetition ---- */
+/* ---- spreading ---- */
 
 #define SPREAD_(ct)                                                                                          \
     static void fill_##ct(CALC_ARGS) {                                                                       \
@@ -618,7 +618,7 @@ SPREAD_(f64)
 SPREAD_(i32)
 SPREAD_(i64)
 
-/* ---- integers that come from positions ---- */
+/* ---- integers made from positions ---- */
 
 #define COUNT_(ct)                                                                                           \
     static void count_##ct(int64_t n, void *out, int64_t start, int64_t stride) {                            \
@@ -637,9 +637,9 @@ SPREAD_(i64)
 COUNT_(i32)
 COUNT_(i64)
 
-/* Philox 4x32-10 (Salmon et al. 2011) of LANES counters side by side: word w of the block of element e has
- * counter {e / 4 low, e / 4 high, key[2], key[3]}. */
-#define LANES 32 /* above 16, or gcc unrolls the loops before it can vectorise them */
+/* Philox 4x32-10 (Salmon et al. 2011) of LANES counters side by side. Element e has word e % 4 of the block
+ * with counter {e / 4 low, e / 4 high, key[2], key[3]}. */
+#define LANES 32 /* above 16; otherwise gcc unrolls the loops before it vectorises them */
 
 typedef struct philox_lanes {
     uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
@@ -667,7 +667,7 @@ static void philox_rounds(philox_lanes *restrict p, const int32_t *key) {
     }
 }
 
-/* Elements first .. first + n of consecutive counters: four words a block. */
+/* Writes elements first .. first + n - 1. A block has four words, and counters are consecutive. */
 static void random_row(int64_t n, int32_t *restrict out, uint64_t first, const int32_t *key) {
     uint64_t skip = first % 4;
     for (int64_t i = 0; i < n;) {
