@@ -1,7 +1,8 @@
-/* Own matrix products, compiled once for each instruction set (WEFT_ISA: baseline, avx2, avx512) and
- * exported as one table. Must not know which set the machine has: heavy.c chooses. Vectors are the
- * compilers' vector extension; only the fused multiply-add, broadcast and masked access are intrinsics,
- * because contraction is switched off for the whole library. Read next: gemm_float.inc, matmul.c. */
+/* Own matmuls, compiled once for each instruction set (WEFT_ISA: baseline, avx2, avx512) and exported as one
+ * table. Vectors use the vector extension of gcc and clang. Only fused multiply-add, broadcast and masked
+ * access are intrinsics, since contraction is switched off for the whole library.
+ * Must not know: which instruction set the machine has; ../heavy/heavy.c chooses. Read next: gemm_float.inc,
+ * matmul.c. */
 #include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -18,23 +19,24 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define DEPTH            384 /* products added in a row */
-#define COLUMNS          768 /* of b packed at once: with DEPTH, what stays in the second cache */
-#define BLOCK_ROWS       48  /* of a packed at once, likewise */
-#define IN_PLACE_COLUMNS 256 /* of b: rows of a are not packed up to here */
-#define IN_PLACE_ROWS    384 /* of a multiplied at once where they are not: what stays in the second cache */
+#define DEPTH            384 /* products added in sequence */
+#define COLUMNS          768 /* of b packed at once; with DEPTH they fill the second cache */
+#define BLOCK_ROWS       48  /* of a packed at once, for the same reason */
+#define IN_PLACE_COLUMNS 256 /* of b: up to here rows of a are not packed */
+#define IN_PLACE_ROWS    384 /* of a multiplied at once if not packed: they fit in the second cache */
 #define TILE_STEP        8   /* elements from column to column of a packed tile of a, a power of two */
 #define B_AHEAD          16  /* rows of a packed panel of b fetched before they are used */
-#define PACK_AHEAD       8   /* rows that are packed next, fetched before they are */
-#define C_AHEAD          24  /* products between the fetches of two rows of c, at the end of a tile's sum */
-#define DIRECT_BYTES     65536 /* of b: no packing below */
+#define PACK_AHEAD       8   /* rows to be packed next that are prefetched */
+#define C_AHEAD          24 /* products between the prefetches of two rows of c, at the end of a tile's sum */
+#define DIRECT_BYTES     65536 /* of b: smaller matmuls are not packed */
 
-/* How many products of k are added in a row, the last time fewer. */
+/* Returns how many products along k are added in sequence. The last block may have fewer. */
 static ALWAYS int64_t depth_of(int64_t k) { return weft__ceil_div(k, weft__ceil_div(k, DEPTH)); }
 
-/* An extent in parts of at most `most`, as few and as even as can be; none of 0. */
+/* A partition of an extent into parts of at most `most`, as few and as even as possible. An extent of 0 has
+ * no parts. */
 typedef struct weft_split {
-    int64_t count, larger, size; /* `larger` parts of size + 1, then parts of `size` */
+    int64_t count, larger, size; /* first `larger` parts of size + 1, then parts of `size` */
 } weft_split;
 
 static ALWAYS weft_split split_of(int64_t extent, int64_t most) {
@@ -47,7 +49,7 @@ static ALWAYS int64_t split_size(weft_split s, int64_t i) { return s.size + (i <
 
 static ALWAYS int64_t split_at(weft_split s, int64_t i) { return i * s.size + (i < s.larger ? i : s.larger); }
 
-/* Piece i of n of what is read next, into the second cache. */
+/* Prefetches piece i of n of the memory that is read next into the second cache. */
 static ALWAYS void ask_ahead(const char *at, int64_t bytes, int64_t i, int64_t n) {
     const int64_t size = weft__ceil_div(bytes, 64 * n) * 64,
                   end = (i + 1) * size < bytes ? (i + 1) * size : bytes;
@@ -66,7 +68,7 @@ static ALWAYS uint32_t bits_of(float f) {
     return bits;
 }
 
-/* ---- what an instruction set decides: registers and the shape of the kernels ---- */
+/* ---- constants of each instruction set: registers and the shape of the kernels ---- */
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
 #define ROWS_MAX     8
@@ -166,7 +168,7 @@ static ALWAYS double lanes_sum_f64(v_f64 v) { return _mm512_reduce_add_pd((__m51
 #elif defined(__AVX2__)
 typedef float v_f32 __attribute__((vector_size(32)));
 typedef double v_f64 __attribute__((vector_size(32)));
-/* Windows of this give the masks of 1 to 8 lanes. */
+/* Windows of these arrays are the masks of 1 to 8 lanes. */
 static const int32_t mask_32[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 static const int64_t mask_64[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
 static ALWAYS v_f32 set1_f32(float x) { return (v_f32)_mm256_set1_ps(x); }
@@ -191,7 +193,7 @@ static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
 static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
     _mm256_maskstore_pd(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_64 + 4 - n)), (__m256d)v);
 }
-/* The upper half is added to the lower one until one lane is left, as everywhere. */
+/* Adds the upper half to the lower half until one lane is left. All instruction sets add in this order. */
 static ALWAYS float lanes_sum_f32(v_f32 v) {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -287,12 +289,12 @@ static ALWAYS v_f32 wide_f16(const uint16_t *p) {
 WIDE_PART_OF(bf16)
 WIDE_PART_OF(f16)
 
-/* ---- what attention needs beside ---- */
+/* ---- functions for attention ---- */
 
 typedef int32_t v_i32 __attribute__((vector_size(VECTOR_BYTES)));
 
-/* exp(x) for x up to 88, as w_exp_f32 but 0 below -87: sums of weights beside a 1 do not miss what leaves the
- * normal numbers, and subnormal factors cost a hundred cycles on some processors. */
+/* exp(x) for x up to 88, as w_exp_f32, but 0 below -87. Softmax sums contain a 1, so they do not miss
+ * subnormal terms. Subnormal factors cost a hundred cycles on some processors. */
 static ALWAYS v_f32 exps_f32(v_f32 x) {
     const float terms[] = W_EXP_TERMS;
     const v_f32 magic = set1_f32(W_ROUND_MAGIC);
@@ -310,7 +312,7 @@ static v_f64 exps_f64(v_f64 x) {
     return x;
 }
 
-/* Vectors of 64-bit lanes whose low halves are multiplied: what Philox is made of. */
+/* Multiplies the low halves of 64-bit lanes, as Philox needs. */
 typedef uint64_t v_u64 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t v_u64_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 #if defined(__AVX512F__)
@@ -343,8 +345,8 @@ static ALWAYS v_u64 multiply_low(v_u64 a, uint32_t m) { return (a & 0xffffffffu)
 #define PHILOX_LANES (PHILOX_VECS * VECTOR_BYTES / 8)
 
 /* Neighbouring blocks of Philox 4x32-10 (Salmon et al., SC 2011): words 0..3 of block, of block + 1, ...
- * Counter words 2 and 3 are key[2] and key[3]. A word is the low half of a lane; what the upper half holds is
- * no matter. */
+ * Counter words 2 and 3 are key[2] and key[3]. A word is the low half of a lane. The upper half is
+ * ignored. */
 static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
     v_u64 c[4][PHILOX_VECS];
     uint32_t k0 = key[0], k1 = key[1];
@@ -486,7 +488,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define WIDE_PART load_part_f64
 #include "device/cpu/gemm/gemv_float.inc"
 
-/* ---- integers: wrapping, so any order gives the same bits ---- */
+/* ---- integers: they wrap, so any order gives the same bits ---- */
 
 #define INTEGER_VECS 2
 
@@ -545,7 +547,7 @@ static void from_bf16(int64_t n, const uint16_t *restrict from, float *restrict 
     for (int64_t i = 0; i < n; i++) to[i] = float_of((uint32_t)from[i] << 16);
 }
 
-/* To nearest even; a NaN keeps its sign and stays one. */
+/* Rounds to nearest even. A NaN stays a NaN and keeps its sign. */
 static void to_bf16(int64_t n, const float *restrict from, uint16_t *restrict to) {
     for (int64_t i = 0; i < n; i++) {
         uint32_t x = bits_of(from[i]);

@@ -1,25 +1,27 @@
-/* A matrix times a vector as tasks: ranges of rows of the matrix, whose bytes are what costs. Half-precision
- * matrices are widened in registers, never as a whole. The cut depends on shape and dtype alone; so does each
- * result, whatever the cut. Must not know threads. Read next: gemv_float.inc. */
+/* A matrix times a vector, as tasks. A task is a range of rows of the matrix; reading its bytes is the main
+ * cost. 16-bit matrices are widened in registers, never as a whole. Shape and dtype alone decide the
+ * partition. The partition changes no result.
+ * Must not know: threads. Read next: gemv_float.inc. */
 #include <string.h>
 
 #include "device/cpu/gemm/gemm.h"
 
 #define TASK_BYTES   65536 /* of the matrix */
 #define TASKS_MOST   64
-#define LEAST_ROWS   16  /* of a task, where rows are contiguous */
-#define LEAST_ACROSS 256 /* and where columns are */
+#define LEAST_ROWS   16  /* of a task, if rows are contiguous */
+#define LEAST_ACROSS 256 /* of a task, if columns are contiguous */
 
 typedef struct gemv_plan {
     weft_heavy_matmul mm;
     const weft_gemm_own *own;
-    weft_gemv g;           /* one item, whole */
-    bool left;             /* the vector is a, the matrix b; else the matrix is a */
+    weft_gemv g;           /* one whole matmul of the batch */
+    bool left;             /* the vector is a and the matrix is b; otherwise the matrix is a */
     int64_t v_k;           /* stride of the vector */
     size_t size, out_size; /* of an element */
-    int64_t items, group;  /* products, and how many of them a task does */
-    int64_t parts;         /* of the rows of one */
-    size_t v_bytes;        /* scratch: the vector as the kernels want it, then results to be rounded */
+    int64_t items, group;  /* number of matmuls, and how many of them one task computes */
+    int64_t parts;         /* into which the rows of one matmul are divided */
+    size_t v_bytes; /* scratch bytes for the vector in the kernels' type; after it come the results before
+                       rounding */
 } gemv_plan;
 
 static bool is_half(uint8_t dtype) { return dtype == WEFT_F16 || dtype == WEFT_BF16; }
@@ -31,7 +33,7 @@ bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* The vector in the computing type and of unit stride. */
+/* Returns the vector in the compute type with stride 1. It is in scratch memory if it had to be converted. */
 static const void *vector_of(const gemv_plan *plan, const void *v, void *scratch) {
     int64_t k = plan->g.k, step = plan->v_k;
     if (is_half(plan->mm.dtype)) {
@@ -98,7 +100,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     }
 }
 
-/* One task of one product of f32 whose vector lies in order. */
+/* Runs the only task of a single f32 matmul whose vector is contiguous. */
 static void run_one(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
                     weft_fault *fault) {
     const gemv_plan *plan = plan_;

@@ -1,36 +1,43 @@
-/* A matrix product as tasks: batch items, grouped where they are small, times blocks along M and N, never
- * along K. The choice between library and own kernels depends on shape, dtype and instruction set alone, and
- * so does the cut of a library's product, so that the bits do not depend on the number of threads (design
- * part 10); an own product's sums are the same in every cut, which therefore follows the threads. Read next:
- * gemv.c, which has what multiplies a vector; gemm_own.c and matmul_library.c, which do the products. */
+/* A matmul as tasks. A task is a group of small batch items, or a block of one item along M and N, never
+ * along K. Shape, dtype and instruction set alone decide between the library and own kernels.
+ *
+ * - Library: shape, dtype and instruction set also decide the partition, so that bits do not depend on the
+ *   number of threads.
+ * - Own kernels: every partition gives the same bits, so the partition may follow the number of threads.
+ *
+ * Must not know: other heavy operations. Read next: gemv.c (matrix times vector), gemm_own.c,
+ * matmul_library.c. */
 #include <math.h>
 #include <string.h>
 
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/heavy/heavy.h"
 
-#define HALF_DEPTH 512 /* f16 and bf16: products summed in f32 between conversions of blocks of a and b */
-#define HALF_ROWS  256 /* f16 and bf16: largest block, which bounds the scratch */
-#define HALF_COLS  256
+/* f16 and bf16: products added in f32 before the next blocks of a and b are converted */
+#define HALF_DEPTH 512
+/* f16 and bf16: the largest block, which limits the scratch memory */
+#define HALF_ROWS 256
+#define HALF_COLS 256
 
 #define OWN_COLUMNS 768 /* of b that the own kernels pack at once */
 
-#define M_LEAST 16 /* of a block */
+#define M_LEAST 16 /* rows of a block, at least */
 #define N_LEAST 64
 
 typedef struct matmul_plan {
-    weft_heavy_matmul mm; /* with leading batch dimensions folded into m where possible */
+    weft_heavy_matmul mm; /* leading batch dimensions are merged into m if possible */
     const weft_gemm_own *own;
-    bool library;          /* else the own kernels */
+    bool library;          /* false: own kernels */
     size_t size, out_size; /* of an element */
-    int64_t items, group;  /* products, and how many of them a task does */
+    int64_t items, group;  /* number of matmuls, and how many of them one task computes */
     int64_t m_blocks, n_blocks;
     int64_t half_depth;
-    size_t own_scratch; /* bytes at the start of the scratch that the own kernels may use */
+    size_t own_scratch; /* bytes of the scratch memory, at its start, for the own kernels */
 } matmul_plan;
 
 bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm) {
-    if (mm->epilogue || mm->sums) return false; /* ARCHITECTURE.md: a pass over what a cache has is cheap */
+    /* the next kernel reads from a cache: docs/design/013-epilogues.md */
+    if (mm->epilogue || mm->sums) return false;
     switch (mm->dtype) {
     case WEFT_F32:
     case WEFT_F64:
@@ -92,7 +99,7 @@ static void block_pairs(const matmul_plan *plan, const weft_gemm *g, const char 
         plan->own->c128(g, conj, (const void *)a, (const void *)b, (void *)c, scratch);
 }
 
-/* A (rows, cols) block in f32, its unit-stride dimension kept: returns the new strides. */
+/* Widens a (rows, cols) block to f32. Its dimension of stride 1 stays the same. Returns the new strides. */
 static void widen(const matmul_plan *plan, const uint16_t *from, int64_t rows, int64_t cols, int64_t *s_row,
                   int64_t *s_col, float *to) {
     void (*convert)(int64_t, const uint16_t *, float *) =
@@ -115,7 +122,7 @@ static void widen(const matmul_plan *plan, const uint16_t *from, int64_t rows, i
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* Converted in blocks of K, multiplied in f32, rounded once at the end. */
+/* Converts blocks along K, multiplies them in f32 and rounds once at the end. */
 static void block_half(const matmul_plan *plan, const weft_gemm *g, const uint16_t *a, const uint16_t *b,
                        void *c, char *scratch) {
     int64_t depth = plan->half_depth;
@@ -192,14 +199,14 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-/* ---- one task of a few calls: all is known before ---- */
+/* ---- one task of a few kernel calls, all prepared in advance ---- */
 
 #define CALLS_MOST 16
 
 typedef struct direct_plan {
-    weft_gemm g; /* as the kernels are called */
+    weft_gemm g; /* as the kernels get it */
     bool packs;
-    int64_t b_k, b_n; /* where b lies before it is packed */
+    int64_t b_k, b_n; /* strides of b before it is packed */
     void (*pack)(float *to, int64_t width, const float *from, int64_t s_i, int64_t s_k, int64_t rows,
                  int64_t k);
     int64_t n_calls;
@@ -221,7 +228,7 @@ static void run_direct(const void *plan_, void *const *args, int64_t begin, int6
         x->kernel(g->k, a + x->a, g->a_m, g->a_k, b + x->b, g->b_k, c + x->c, g->c_m, x->last, false);
 }
 
-/* Replaces the plan of a work of one task where it can. */
+/* Replaces the plan of a work with one task by prepared calls, if possible. */
 static weft_status make_direct(weft_context *ctx, weft_cpu_work *work) {
     const matmul_plan *plan = work->plan;
     const weft_heavy_matmul *mm = &plan->mm;
@@ -249,7 +256,7 @@ static weft_status make_direct(weft_context *ctx, weft_cpu_work *work) {
 
 /* ---- the plan ---- */
 
-/* (B, M, K) x (K, N) with rows that follow each other is one product of B * M rows. */
+/* Merges batch dimensions: (B, M, K) x (K, N) with contiguous rows is one matmul of B * M rows. */
 static void fold_batch(weft_heavy_matmul *mm) {
     while (mm->batch_rank > 0) {
         int d = mm->batch_rank - 1;
@@ -263,16 +270,17 @@ static void fold_batch(weft_heavy_matmul *mm) {
     }
 }
 
-/* Whether own kernels, packed, are at least as fast as oneDNN 2.6: with AVX-512 where a is turned, b narrow
- * or the product large (up to 15 %; at n = 256 and 512 they are 3 to 8 % behind). */
+/* Returns whether own packed kernels are at least as fast as oneDNN 2.6. With AVX-512 they are if a is stored
+ * by columns, b is narrow, or the matmul is large: up to 15 % faster. At n = 256 and 512 they are 3 to 8 %
+ * slower. */
 static bool own_is_faster(const weft_heavy_matmul *mm) {
     if (weft__cpu_isa() != WEFT_ISA_AVX512) return false;
     return mm->a_k != 1 || mm->n <= 128 || (double)mm->m * (double)mm->n * (double)mm->k >= 0x1p28;
 }
 
-/* Elsewhere own kernels win up to about n = 128; above, and with f64 and complex numbers only where a CBLAS
- * is there, the library. Of complex numbers own kernels are as fast as MKL's with AVX-512, 3 to 6 % behind
- * with AVX2. */
+/* Returns whether the library computes the matmul. Without AVX-512, own kernels are faster up to about n =
+ * 128, and the library is faster above. For f64 and complex numbers the library must be a CBLAS. For complex
+ * numbers, own kernels are as fast as MKL with AVX-512, and 3 to 6 % slower with AVX2. */
 static bool wants_library(const matmul_plan *plan) {
     const weft_heavy_matmul *mm = &plan->mm;
     if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return false;
@@ -284,8 +292,8 @@ static bool wants_library(const matmul_plan *plan) {
     return serves && (is_half(mm) || weft__library_fits(&g));
 }
 
-/* How many pieces a product of so many operations is cut into: enough to feed a few threads evenly, few
- * enough that repeated packing stays under about 5 %. */
+/* Returns into how many pieces a library matmul of so many operations is divided. There are enough pieces to
+ * load a few threads evenly. There are few enough that repeated packing costs less than about 5 %. */
 static int64_t pieces_for(double flops) {
     if (flops < 1e6) return 1;
     if (flops < 4e6) return 2;
@@ -294,21 +302,22 @@ static int64_t pieces_for(double flops) {
     return flops < 256e9 ? 16 : 32;
 }
 
-/* As many pieces as threads while each is worth a claim and short enough that a thread which comes late does
- * not hold up the others for long: about 40 ms. */
+/* Returns as many pieces as threads, if each piece is worth claiming. A piece takes at most about 40 ms, so
+ * that a thread that comes late does not delay the others for long. */
 static int64_t own_pieces_for(double flops, int threads) {
     double waves = ceil(flops / (8e9 * threads)), most = flops / 5e5;
     double pieces = waves * threads < most ? waves * threads : most;
     return clamp((int64_t)pieces, 1, 1 << 20);
 }
 
-/* What a cut repeats, in elements. Every block along M packs b again and every block along N packs a again;
- * the own kernels pack a for each OWN_COLUMNS. Blocks that are narrow in N or flat in M are slow besides.
- * Measured on AVX-512, two cores: of oneDNN 2.6 4 pieces cost 0 to 5 %, 8 up to 10 %. */
+/* Returns the elements that a partition packs repeatedly. Every block along M packs b again, and every block
+ * along N packs a again. Own kernels also pack a for each OWN_COLUMNS. Blocks that are narrow in N or flat in
+ * M are slow, too. Measured with AVX-512 on two cores: oneDNN 2.6 loses 0 to 5 % with 4 pieces, and up to 10
+ * % with 8. */
 static double repeated(const matmul_plan *plan, int64_t m_blocks, int64_t n_blocks) {
     const weft_heavy_matmul *mm = &plan->mm;
     bool own = !plan->library;
-    const int64_t parts = is_pairs(mm) ? 2 : 1, n = mm->n * parts; /* floats of a row */
+    const int64_t parts = is_pairs(mm) ? 2 : 1, n = mm->n * parts; /* floats in a row */
     int64_t spans = own ? n_blocks * weft__ceil_div(weft__ceil_div(n, n_blocks), OWN_COLUMNS) : n_blocks;
     double cost = (double)m_blocks * (double)n + (double)(spans * parts) * (double)mm->m;
     if (n / n_blocks < (own ? 96 : 128)) cost *= 1.3;
@@ -339,7 +348,7 @@ static void cut(matmul_plan *plan, int64_t pieces) {
     }
 }
 
-/* How much longer one operation of a dtype takes than one of f32. */
+/* Returns how many times longer an operation of a dtype takes than one of f32. */
 static double slowness(weft_dtype dtype) {
     switch (dtype) {
     case WEFT_F64: return 2;
@@ -357,7 +366,8 @@ static size_t scratch_for(matmul_plan *plan) {
     weft_gemm g = gemm_of(mm, m, n, mm->k);
     plan->half_depth = mm->k < HALF_DEPTH ? mm->k : HALF_DEPTH;
     if (is_half(mm)) {
-        /* the widened blocks keep their unit strides; ask for the larger of both layouts of b */
+        /* the widened blocks keep their dimension of stride 1; this asks for the larger of both layouts of
+         * b */
         g.k = plan->half_depth;
         g.b_n = 2;
     }
@@ -380,7 +390,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
                                      int threads, weft_cpu_work *work) {
     (void)path;
     weft_heavy_matmul folded = *given, *mm = &folded;
-    if (mm->dtype == WEFT_U32) mm->dtype = mm->out_dtype = WEFT_I32; /* which wraps to the same values */
+    if (mm->dtype == WEFT_U32) mm->dtype = mm->out_dtype = WEFT_I32; /* it wraps to the same values */
     if (mm->dtype == WEFT_U64) mm->dtype = mm->out_dtype = WEFT_I64;
     fold_batch(mm);
     if (weft__cpu_gemv_takes(mm)) return weft__cpu_gemv_prepare(ctx, mm, work);

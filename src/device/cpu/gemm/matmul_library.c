@@ -1,7 +1,7 @@
-/* The matmul library, opened at run time like a driver (design part 10): oneDNN, MKL or OpenBLAS, whichever
- * is there and knows this processor, else the own kernels. WEFT_MATMUL chooses. Every product runs on the
- * calling thread alone, so that the cut into tasks and with it the bits are Weft's. Must not know
- * operations or tasks. Read next: matmul.c. */
+/* The matmul library, opened at run time: oneDNN, MKL or OpenBLAS, the first one that is installed and knows
+ * this processor. Otherwise own kernels are used. WEFT_MATMUL chooses. Every matmul runs on the calling
+ * thread alone, so Weft decides the partition into tasks, and with it the bits.
+ * Must not know: operations, tasks. Read next: matmul_library.def, matmul.c. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,12 +18,12 @@
 
 typedef enum library_kind { LIBRARY_OWN, LIBRARY_DNNL, LIBRARY_MKL, LIBRARY_OPENBLAS } library_kind;
 
-/* Every function of every library; those of libraries that are not in use stay NULL. */
+/* The functions of all libraries. Functions of libraries that are not in use stay NULL. */
 static struct {
 #define LIBRARY_FUNCTION(library, result, name, arguments) result(*name) arguments;
 #include "device/cpu/gemm/matmul_library.def"
 #undef LIBRARY_FUNCTION
-    /* OpenMP as the library sees it. */
+    /* OpenMP's functions in the library's namespace. */
     int (*omp_get_max_threads)(void);
     void (*omp_set_num_threads)(int threads);
 } call;
@@ -32,7 +32,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static weft_matmul_library in_use;
 static library_kind kind;
 static char description[768];
-static char refused[384]; /* why the candidates before it were not taken */
+static char refused[384]; /* why earlier candidates were refused */
 
 static void refuse(const char *name, const char *why) {
     size_t used = strlen(refused);
@@ -47,7 +47,7 @@ static void refuse(const char *name, const char *why) {
 #define NEED_openblas 4u
 #define NEED_mkl      8u
 
-/* Resolves all functions of the groups in `need`; the name of the first missing one, or NULL. */
+/* Resolves all functions of the groups in `need`. Returns the name of the first missing one, or NULL. */
 static const char *resolve(void *handle, unsigned need) {
     memset(&call, 0, sizeof call);
     void *symbol;
@@ -66,7 +66,8 @@ static const char *resolve(void *handle, unsigned need) {
     return NULL;
 }
 
-/* Libraries linked with fast-math flags switch subnormals off for the thread that opens them. */
+/* Opens a library and restores the thread's floating-point state. Libraries linked with fast-math flags
+ * disable subnormals for the thread that opens them. */
 static void *open_keeping_float_state(const char *path) {
 #if defined(__x86_64__)
     unsigned state = _mm_getcsr();
@@ -78,7 +79,7 @@ static void *open_keeping_float_state(const char *path) {
 #endif
 }
 
-/* The file that a function came from. */
+/* Returns the file from which a function came. */
 static const char *origin(const void *function) {
     Dl_info info;
     return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "?";
@@ -104,7 +105,7 @@ static const char *try_dnnl(void *handle) {
     const char *missing = resolve(handle, NEED_dnnl);
     if (missing) return missing;
 #if defined(__x86_64__)
-    /* 3.x and 2.x agree on these numbers. sse41 is the least that oneDNN knows. */
+    /* Versions 2.x and 3.x use the same numbers. sse41 is the lowest that oneDNN has. */
     if (weft__cpu_isa() == WEFT_ISA_BASELINE) call.dnnl_set_max_cpu_isa(0x1);
     if (weft__cpu_isa() == WEFT_ISA_AVX2) call.dnnl_set_max_cpu_isa(0x7);
 #endif
@@ -125,7 +126,8 @@ static const char *try_mkl(void *handle) {
     call.MKL_Set_Interface_Layer(0); /* LP64 */
     call.MKL_Set_Threading_Layer(1); /* sequential */
 #if defined(__x86_64__)
-    /* Conditional numerical reproducibility: the branch is the cap, and bits do not depend on alignment. */
+    /* Conditional numerical reproducibility. The branch is the limit of WEFT_CPU_ISA, and bits do not depend
+     * on alignment. */
     static const int branch[] = {[WEFT_ISA_BASELINE] = 4, [WEFT_ISA_AVX2] = 10, [WEFT_ISA_AVX512] = 12};
     if (call.MKL_CBWR_Set(branch[weft__cpu_isa()] | 0x10000) != 0 &&
         call.MKL_CBWR_Set(branch[weft__cpu_isa()]) != 0)
@@ -140,7 +142,8 @@ static const char *try_mkl(void *handle) {
     return NULL;
 }
 
-/* The instruction set of OpenBLAS's kernels by the name of the processor they were made for. */
+/* Returns the instruction set of OpenBLAS's kernels, from the name of the processor that they were made
+ * for. */
 static weft_cpu_isa openblas_isa(const char *core) {
     static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
     static const char *const avx2[] = {"Haswell", "Zen", "Excavator"};
@@ -158,9 +161,9 @@ static const char *try_openblas(void *handle, bool by_name) {
     const char *core = call.openblas_get_corename();
     call.openblas_set_num_threads(1);
 #if defined(__x86_64__)
-    /* A release older than the processor falls back to kernels of twenty years ago, five times too slow; and
-     * its choice cannot be changed after it was opened, so one above the cap of WEFT_CPU_ISA is no use
-     * either. */
+    /* A release older than the processor falls back to kernels of twenty years ago, which are five times
+     * slower. Its choice cannot be changed after it is opened. So kernels above the limit of WEFT_CPU_ISA are
+     * refused, too. */
     if (openblas_isa(core) > weft__cpu_isa()) {
         snprintf(why, sizeof why, "its %s kernels are above WEFT_CPU_ISA", core);
         return why;
@@ -182,7 +185,8 @@ static const char *try_openblas(void *handle, bool by_name) {
     return NULL;
 }
 
-/* Opens one file and sees what it is. A refused library stays open: some start threads that use its code. */
+/* Opens one file and finds out which library it is. A refused library stays open, since some start threads
+ * that run its code. */
 static bool try_file(const char *path, bool by_name) {
     void *handle = open_keeping_float_state(path);
     if (!handle) {
@@ -213,7 +217,7 @@ static const struct {
                   {"mkl", "libmkl_rt.so.2"},
                   {"openblas", "libopenblas.so.0"}};
 
-/* WEFT_MATMUL, unless the process runs with more rights than its user. */
+/* Returns WEFT_MATMUL, unless the process has more rights than its user. */
 static const char *wish(void) {
 #if defined(__GLIBC__)
     const char *text = secure_getenv("WEFT_MATMUL");
@@ -255,8 +259,8 @@ const char *weft__cpu_matmul_description(void) {
 
 /* ---- calling ---- */
 
-/* oneDNN takes as many threads as OpenMP allows the calling one, so that number is set to one meanwhile. MKL
- * and OpenBLAS were made sequential when opened. */
+/* oneDNN uses as many threads as OpenMP allows for the calling thread, so the number is set to one meanwhile.
+ * MKL and OpenBLAS were made sequential when they were opened. */
 int weft__library_enter(void) {
     if (kind != LIBRARY_DNNL || !call.omp_get_max_threads || !call.omp_set_num_threads) return 0;
     int threads = call.omp_get_max_threads();
@@ -268,8 +272,8 @@ void weft__library_leave(int token) {
     if (token > 1) call.omp_set_num_threads(token);
 }
 
-/* Whether an operand (rows, cols) with these strides lies row by row ('N') or column by column ('T'), with
- * what leading dimension; false when neither. */
+/* Returns true if an operand (rows, cols) with these strides is stored by rows ('N') or by columns ('T').
+ * *leading is its leading dimension. */
 static bool layout(int64_t rows, int64_t cols, int64_t s_row, int64_t s_col, char *trans, int64_t *leading) {
     if (s_col == 1 || cols == 1) {
         *trans = 'N';
@@ -320,7 +324,8 @@ void weft__library_f64(const weft_gemm *g, const double *a, const double *b, dou
                      (int)ldb, g->add ? 1.0 : 0.0, c, (int)ldc);
 }
 
-/* What is conjugated but not turned has no letter in CBLAS. A matrix that is both ways counts as turned. */
+/* Returns the CBLAS letter of an operand, or 0 if there is none. CBLAS cannot conjugate without transposing.
+ * A matrix that has both layouts counts as transposed. */
 static char letter_of(int64_t rows, int64_t cols, int64_t s_row, int64_t s_col, bool conj, int64_t *leading) {
     char trans = 0;
     if (conj) return s_row == 1 && s_col >= rows && (*leading = s_col) ? 'C' : 0;
