@@ -1,21 +1,21 @@
-/* Positions that put rows in order, all or the first few. Elements become keys, unsigned integers that
- * compare as they do (-0 as 0, NaN last; turned round for descending order), and one thread orders a row.
- * Read next: argsort_rows.inc. */
+/* Positions that sort rows, all of them or the first few. Elements become keys, which are unsigned integers
+ * in the same order: -0 equals 0, NaN is last, and descending order inverts all bits. One thread sorts a row.
+ * Must not know: threads. Read next: argsort_rows.inc. */
 #include <string.h>
 
 #include "device/cpu/heavy/heavy.h"
 
 enum {
-    SMALL = 48,  /* elements that insertion is faster for */
-    LONG = 4096, /* elements that are worth larger tables of counts */
+    SMALL = 48,  /* up to so many elements insertion is faster */
+    LONG = 4096, /* from so many elements larger tables of counts pay */
     BITS = 8,
-    BITS_LONG = 11 /* of a digit */
+    BITS_LONG = 11 /* bits of a digit */
 };
 
 #define TASK_COUNT 4096 /* elements that are worth a task */
 
-/* What makes keys of elements: all bits of floats are set where they are floats, of turned where the order is
- * descending. */
+/* How elements become keys. All bits of `floats` are set for floating types. All bits of `turned` are set for
+ * descending order. */
 typedef struct key_form {
     uint64_t floats, turned;
 } key_form;
@@ -23,7 +23,7 @@ typedef struct key_form {
 typedef struct order_plan {
     weft_heavy_argsort order;
     key_form form;
-    bool few;      /* by a heap */
+    bool few;      /* found by a heap */
     int64_t group; /* rows of a task */
 } order_plan;
 

@@ -1,39 +1,39 @@
 /* Scaled dot-product attention, forward and backward, in blocks that stay in the first caches. A task is one
- * or more (batch, head) pairs, or, forward, a range of queries of one pair where pairs are few; the cut
- * depends on shapes alone. Must not know threads. Read next: attention_float.inc (the algorithm),
- * attention_rows.inc. */
+ * or more (batch, head) pairs. In the forward pass it is a range of queries of one pair if there are few
+ * pairs. Shapes alone decide the partition.
+ * Must not know: threads. Read next: attention_float.inc (the algorithm), attention_rows.inc. */
 #include <math.h>
 #include <string.h>
 
 #include "device/cpu/heavy/heavy.h"
 
-#define LANES   WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
-#define KEYS    128                  /* keys of one, below each other */
+#define LANES   WEFT_ATTENTION_LANES /* queries of a block of scores, across */
+#define KEYS    128                  /* keys of a block of scores, down */
 #define QUERIES 64                   /* backward, where a block has queries down and keys across */
-#define STEP    16 /* a block that a causal mask cuts is computed in steps of so many queries */
+#define STEP    16                   /* queries computed at a time in a block that a causal mask divides */
 
-#define CACHE_NS 0.4 /* to read an element of k and one of v from memory */
+#define CACHE_NS 0.4 /* to read an element of k and an element of v from memory */
 
 typedef struct attention_plan {
     weft_heavy_attention at;
     const weft_gemm_own *own;
     bool half; /* stored as f16 or bf16, computed in f32 */
     int64_t pairs, group, q_parts;
-    int64_t bk, bq; /* keys and queries of a block */
+    int64_t bk, bq; /* keys and queries in a block */
 } attention_plan;
 
 static int64_t clip(int64_t x, int64_t least, int64_t most) {
     return x < least ? least : x > most ? most : x;
 }
 
-/* Element (pair, t, 0) by the strides of batch, head and t. */
+/* Returns the offset of element (pair, t, 0) for strides of batch, head and t. */
 static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t pair, int64_t t) {
     const bool shared = strides == plan->at.k || strides == plan->at.v;
     const int64_t head = pair % plan->at.heads / (shared ? weft__sharing(&plan->at) : 1);
     return pair / plan->at.heads * strides[0] + head * strides[1] + t * strides[2];
 }
 
-/* Operands by the numbers of heavy/attention.h, into own. */
+/* Returns the operands in the numbering of heavy/attention.h. `own` is memory for them. */
 static void *const *ordered(const attention_plan *plan, void *const *args, void **own) {
     if (!plan->at.masked) return args;
     for (int i = 0; i <= (plan->at.backward ? WEFT_ATTENTION_DV : WEFT_ATTENTION_LSE); i++)
@@ -42,7 +42,7 @@ static void *const *ordered(const attention_plan *plan, void *const *args, void 
     return own;
 }
 
-/* Element (i, j) of the mask of a pair. */
+/* Returns the address of element (i, j) of a pair's mask. */
 static const void *mask_at(const attention_plan *plan, void *const *args, int64_t pair, int64_t i,
                            int64_t j) {
     const int64_t *s = plan->at.mask, heads = plan->at.heads;
@@ -51,7 +51,7 @@ static const void *mask_at(const attention_plan *plan, void *const *args, int64_
                (int64_t)weft_dtype_size((weft_dtype)plan->at.mask_dtype);
 }
 
-/* Whether the mask lets any of nq queries from i on see any of nk keys from j on. */
+/* Returns whether the mask lets any of nq queries from i on see any of nk keys from j on. */
 static bool any_seen(const attention_plan *plan, void *const *args, int64_t pair, int64_t i, int64_t nq,
                      int64_t j, int64_t nk) {
     const int64_t step = plan->at.mask[3];
@@ -77,18 +77,18 @@ static bool any_seen(const attention_plan *plan, void *const *args, int64_t pair
     return false;
 }
 
-/* The first query sees keys 0..shift where attention is causal. */
+/* Returns the shift of a causal mask: the first query sees keys 0..shift. */
 static int64_t shift_of(const attention_plan *plan, void *const *args) {
     return plan->at.cached ? *(const int32_t *)args[WEFT_ATTENTION_KEY] : plan->at.t_k - plan->at.t_q;
 }
 
-/* How many keys the queries before i see at most. */
+/* Returns the most keys that the queries before i see. */
 static int64_t visible(const attention_plan *plan, int64_t shift, int64_t i) {
     return clip(plan->at.causal ? i + shift : plan->at.t_k, 0, plan->at.t_k);
 }
 
-/* What the next pair reads and writes is asked for while this one is computed: its rows lie too far apart for
- * the processor to see them coming. */
+/* Lists the memory that the next pair reads and writes. It is prefetched while this pair is computed. Its
+ * rows are too far apart for the hardware prefetcher. */
 static void look_ahead(const attention_plan *plan, void *const *args, int64_t pair, weft_lookahead *ahead) {
     const weft_heavy_attention *at = &plan->at;
     const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
@@ -103,7 +103,7 @@ static void look_ahead(const attention_plan *plan, void *const *args, int64_t pa
     }
 }
 
-/* n rows from t on: in place, or converted into buffer. */
+/* Returns n rows from t on, in place or converted into buffer. *ld is the stride of the rows. */
 static const float *fetch_f32(const attention_plan *plan, const void *base, const int64_t *strides,
                               int64_t pair, int64_t t, int64_t n, float *buffer, int64_t *ld) {
     int64_t at = place(plan, strides, pair, t), d = plan->at.d;
@@ -148,7 +148,7 @@ static void put_f64(const attention_plan *plan, void *base, const int64_t *strid
         memcpy(to + r * strides[2], rows + r * ld, (size_t)plan->at.d * sizeof *rows);
 }
 
-/* The next n elements of T of the scratch, on a cache line of their own. */
+/* Returns the next n elements of T from the scratch memory. They begin at a cache line. */
 #define TAKE(n) (used = ((used + 63) & ~(size_t)63) + (n) * sizeof(T), take(base, used - (n) * sizeof(T)))
 
 static void *take(char *base, size_t at) { return base ? base + at : NULL; }
@@ -177,7 +177,8 @@ static void *take(char *base, size_t at) { return base ? base + at : NULL; }
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-/* Products at the own kernels' speed, the exponentials, and the random numbers of dropout. */
+/* Returns the estimated nanoseconds: matmuls at the own kernels' speed, exponentials, and the random numbers
+ * of dropout. */
 static double cost_of(const attention_plan *plan) {
     static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 100};
     const weft_heavy_attention *at = &plan->at;
@@ -187,7 +188,8 @@ static double cost_of(const attention_plan *plan) {
            others = (at->backward ? 60 : 50) / speed;
     if (at->dtype == WEFT_F64) others += 5;
     if (at->dropout > 0) others += 150 / speed;
-    double keys = at->t_q == 1 ? scores * (double)at->d * CACHE_NS : 0; /* each is read for one query alone */
+    /* each key is read for one query alone */
+    double keys = at->t_q == 1 ? scores * (double)at->d * CACHE_NS : 0;
     return (scores * (products + others) + keys) * wide + 50 * (double)plan->pairs;
 }
 

@@ -1,17 +1,20 @@
-/* Convolution on the CPU: its result and the gradient by its input, which are one thing: each pixel gathers
- * what the taps of its window give, over tables of where pixels and taps begin. With a stride the pixels of
- * an input fall into classes that meet the same taps. Tasks are images, or bands of rows of them, times
- * ranges of output channels; each packs the weight that it uses once. An element's sum is cut along taps and
- * channels alone, so that no cut changes a bit. Kernels of 1 x 1 are matmul.c's. Must not know threads. Read
- * next: conv_float.inc, conv_weight.c. */
+/* Convolution on the CPU: the result, and the gradient of the input. Both are the same computation: each
+ * pixel gathers the products of the taps of its window. Tables say where pixels and taps begin. With a
+ * stride, the pixels of an input form classes that meet the same taps.
+ *
+ * A task is an image or a band of its rows, times a range of output channels. Each task packs its part of the
+ * weight once. Taps and channels alone decide how the sum of an element is split, so the partition changes no
+ * bit. matmul.c computes 1 x 1 convolutions.
+ *
+ * Must not know: threads. Read next: conv_float.inc, conv_weight.c, docs/design/016-cpu-convolutions.md. */
 #include <string.h>
 
 #include "device/conv_product.h"
 #include "device/cpu/heavy/conv.h"
 
-#define BAND_BYTES 65536 /* of a band in scratch, whose edges are read twice */
+#define BAND_BYTES 65536 /* of a band in scratch memory; its edges are read twice */
 #define BAND_IN_PLACE                                                                                        \
-    32768 /* read once for every few vectors of output channels: what stays in the first cache */
+    32768 /* stays in the first cache; a band is read once for every few vectors of output channels */
 #define BAND_PIXELS 1024
 
 /* ---- bands ---- */
@@ -65,7 +68,8 @@ const void *weft__conv_band_fill(const weft_conv_band *band, const weft_gemm_own
 double weft__conv_operations(const weft_heavy_conv *c) {
     const double products = (double)c->n * (double)(c->y[0] * c->y[1]) * (double)(c->size[0] * c->size[1]) *
                             (double)c->groups * (double)c->in * (double)c->out;
-    const double slow = (c->dtype == WEFT_F64 ? 2 : 1) * (weft__conv_each(c) ? 6 : 1); /* than f32, summed */
+    /* relative to f32 matmuls */
+    const double slow = (c->dtype == WEFT_F64 ? 2 : 1) * (weft__conv_each(c) ? 6 : 1);
     return 2 * products * slow;
 }
 
@@ -76,15 +80,15 @@ double weft__conv_cost(const weft_heavy_conv *c) {
 
 /* ---- the plan ---- */
 
-/* Pixels origin + stride * q of the result, q < count, which meet the same taps. */
+/* Pixels origin + stride * q of the result, q < count. They meet the same taps. */
 typedef struct pixel_class {
     int64_t origin[2], count[2];
     int64_t first_tap, n_taps;     /* in the order of the packed weight */
-    int64_t first_part, n_parts;   /* of its sum */
+    int64_t first_part, n_parts;   /* parts of its sum */
     const weft_conv_place *places; /* of a whole band */
 } pixel_class;
 
-/* A part of a sum: runs, and where its rows of the packed weight begin. */
+/* A part of a sum: its runs, and where its rows of the packed weight begin. */
 typedef struct sum_part {
     int64_t first_run, n_runs, k;
 } sum_part;
@@ -93,15 +97,15 @@ typedef struct conv_plan {
     weft_heavy_conv c;
     const weft_gemm_own *own;
     const weft_conv_own *kernels;
-    bool turned; /* gradient by the input */
+    bool turned; /* the gradient of the input */
     size_t size, wide;
-    int64_t from[2], to[2], n_from, n_to; /* of the tensors read and written; channels of one group */
-    int64_t step[2], stride[2];           /* of windows, of pixels of a class */
+    int64_t from[2], to[2], n_from, n_to; /* sizes of the tensors read and written; channels of one group */
+    int64_t step[2], stride[2];           /* between windows; between pixels of a class */
     weft_conv_band band;
-    int64_t q_rows, q_band, bands; /* rows of the largest class, of a band; how many bands */
-    int64_t parts, panels;         /* of output channels: ranges, and how many vectors there are */
-    int64_t blocks;                /* of images and bands */
-    int64_t *tap;                  /* numbers of taps, class by class */
+    int64_t q_rows, q_band, bands; /* rows of the largest class, rows of a band, number of bands */
+    int64_t parts, panels;         /* ranges of output channels; vectors of output channels */
+    int64_t blocks;                /* groups of images and bands */
+    int64_t *tap;                  /* numbers of the taps, class by class */
     weft_conv_run *runs;
     sum_part *sums;
     pixel_class *classes;
@@ -110,8 +114,8 @@ typedef struct conv_plan {
     size_t packed_bytes, raw_bytes, band_bytes, result_bytes;
 } conv_plan;
 
-/* Where tap k of dimension d begins for pixel `origin`, in steps of the tensor that is read; false: nowhere.
- */
+/* Computes in *at where tap k of dimension d begins for pixel `origin`, in steps of the tensor that is read.
+ * Returns false if the tap does not meet the pixel. */
 static bool tap_at(const conv_plan *p, int d, int64_t origin, int64_t k, int64_t *at) {
     const weft_heavy_conv *c = &p->c;
     if (!p->turned) {
@@ -123,7 +127,7 @@ static bool tap_at(const conv_plan *p, int d, int64_t origin, int64_t k, int64_t
     return whole % c->stride[d] == 0;
 }
 
-/* The least and the largest tap of all classes. */
+/* Computes the smallest and the largest tap position of all classes. */
 static void reach(const conv_plan *p, int d, int64_t *low, int64_t *high) {
     int64_t at;
     bool any = false;
@@ -165,7 +169,8 @@ static void set_band(conv_plan *p) {
     b->most = (p->q_band - 1) * p->step[0] + tall;
 }
 
-/* The taps of a class in the order of where they begin, joined to runs, and these to parts of a sum. */
+/* Lists the taps of a class in the order of their positions. They are joined into runs, and runs into parts
+ * of a sum. */
 static void list_taps(conv_plan *p, pixel_class *k, int64_t row) {
     const weft_heavy_conv *c = &p->c;
     int64_t in_part = CONV_DEPTH, depth = 0;
@@ -195,7 +200,8 @@ static void list_taps(conv_plan *p, pixel_class *k, int64_t row) {
             }
         }
     if (k->n_parts) return;
-    p->sums[p->n_sums++] = (sum_part){.first_run = p->n_runs, .k = 0}; /* no tap: zeros */
+    /* no tap meets the pixels: the result is zeros */
+    p->sums[p->n_sums++] = (sum_part){.first_run = p->n_runs, .k = 0};
     k->n_parts = 1;
 }
 
@@ -251,19 +257,20 @@ static bool list_classes(weft_context *ctx, conv_plan *p) {
 
 /* ---- a task ---- */
 
-/* As many vectors as a call has are not divided. */
+/* Returns the number of calls. A call's group of vectors is never divided. */
 static int64_t calls_of(const conv_plan *p) { return weft__ceil_div(p->panels, p->kernels->vectors); }
 
-/* Vectors of range i of the output channels. */
+/* Returns the first vector of range i of the output channels. */
 static int64_t panel_at(const conv_plan *p, int64_t i) {
     return weft__smaller(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
 }
 
 typedef struct span {
-    int64_t first, vectors, channels, last; /* channel, vectors, channels, channels of the last vector */
+    /* first channel, vectors, channels, channels of the last vector */
+    int64_t first, vectors, channels, last;
 } span;
 
-/* The vectors of one call from vector v on, of those up to `end`. */
+/* Returns the vectors of one call: from vector v on, not beyond `end`. */
 static span span_at(const conv_plan *p, int64_t v, int64_t end) {
     const int64_t lanes = p->kernels->lanes, calls = weft__ceil_div(end - v, p->kernels->vectors);
     span s = {.first = v * lanes, .vectors = weft__ceil_div(end - v, calls)};
@@ -272,16 +279,16 @@ static span span_at(const conv_plan *p, int64_t v, int64_t end) {
     return s;
 }
 
-/* The weight for vectors v..end of all groups: for each call its rows (tap, channel read), a class after the
- * other. */
+/* Packs the weight for vectors begin..end of all groups. For each call it stores the rows (tap, channel
+ * read), class after class. */
 static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, char *packed) {
     const weft_heavy_conv *c = &p->c;
-    const int64_t taps = c->size[0] * c->size[1], depth = taps * c->in; /* of a row of the weight */
+    const int64_t taps = c->size[0] * c->size[1], depth = taps * c->in; /* elements of a row of the weight */
     for (int64_t g = 0; g < c->groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
             const int64_t width = s.vectors * p->kernels->lanes;
-            if (!p->turned) { /* all taps in their order */
+            if (!p->turned) { /* all taps in order */
                 p->kernels->pack(packed, width, w + (size_t)((g * c->out + s.first) * depth) * p->wide, depth,
                                  1, s.channels, depth);
                 packed += (size_t)(depth * width) * p->wide;
@@ -295,13 +302,13 @@ static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, 
         }
 }
 
-/* All pixels of a band for one call's vectors of one group. */
+/* Computes all pixels of a band for one call's vectors of one group. */
 static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, const char *w, char *y,
                    const span *s, const char *ahead, int64_t ahead_bytes) {
     const int64_t width = s->vectors * p->kernels->lanes;
     for (const pixel_class *k = p->classes, *end = k + p->n_classes; k < end; k++) {
-        const int64_t count =
-            weft__smaller(rows, k->count[0] - q) * k->count[1]; /* none in the last band, perhaps */
+        /* a class may have no pixels in the last band */
+        const int64_t count = weft__smaller(rows, k->count[0] - q) * k->count[1];
         for (int64_t i = 0; count > 0 && i < k->n_parts; i++) {
             const sum_part *sum = &p->sums[k->first_part + i];
             const int64_t row = k->first_tap * p->n_from + sum->k;
@@ -325,7 +332,7 @@ static void round_row(const conv_plan *p, const float *from, int64_t n, char *to
     (p->c.dtype == WEFT_F16 ? p->own->to_f16 : p->own->to_bf16)(n, from, (uint16_t *)(void *)to);
 }
 
-/* Band `unit` of all images' bands. */
+/* Computes band `unit`, counted over all images. */
 static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t begin, int64_t end,
                     const char *packed, char *scratch) {
     const int64_t q = unit % p->bands * p->q_band, image = unit / p->bands, in = p->c.groups * p->n_from,
@@ -338,7 +345,7 @@ static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t
     const char *x = weft__conv_band_fill(
         &p->band, p->own, from, q * p->step[0] + p->band.low[0],
         (q_rows - 1) * p->step[0] + p->band.most - (p->q_band - 1) * p->step[0], scratch);
-    /* The next band, and how much of it is not in this one. */
+    /* The next band, and how much of it is not part of this one. */
     const int64_t next = p->q_band * p->step[0] * p->from[1] * in * (int64_t)p->size;
     const int64_t left = (p->c.n - image) * p->from[0] * p->from[1] * in * (int64_t)p->size;
     const int64_t at = (q * p->step[0]) * p->from[1] * in * (int64_t)p->size + next;
@@ -377,7 +384,8 @@ static void run(const void *plan, void *const *args, int64_t begin, int64_t end,
 
 /* ---- preparing ---- */
 
-/* Ranges of channels repeat the copy of a band, blocks of images the packing of the weight. */
+/* Chooses the partition. Each range of channels copies the bands again, and each block of images packs the
+ * weight again. */
 static void cut(conv_plan *p, double cost_ns, int threads) {
     const double weight = (double)(p->c.size[0] * p->c.size[1]) * (double)(p->c.groups * p->c.in * p->c.out);
     const double image = p->band.in_place ? 0 : (double)(p->c.n * p->from[0] * p->from[1] * p->band.channels);

@@ -1,32 +1,33 @@
-/* Convolutions of groups that have one channel (depthwise ones), on the CPU: nothing is summed over channels,
- * so that memory decides. Images are read where they lie, without a copy that has zeros around it: pixels of
- * a row that meet the same taps are one call of a kernel, those near an edge calls of their own. Tasks are
- * bands of rows; no cut changes a bit. Must not know threads. Read next: conv_float.inc, conv_weight.c. */
+/* Convolutions of groups of one channel (depthwise convolutions) on the CPU. Nothing is summed over channels,
+ * so memory bandwidth decides the speed. Images are read in place, without a padded copy. Pixels of a row
+ * that meet the same taps are one call of a kernel. Pixels near an edge need calls of their own. A task is a
+ * band of rows, and the partition changes no bit.
+ * Must not know: threads. Read next: conv_float.inc, conv_weight.c. */
 #include <string.h>
 
 #include "device/cpu/heavy/conv.h"
 
-#define BAND_BYTES 65536 /* of a task's rows */
+#define BAND_BYTES 65536 /* of the rows of a task */
 
 /* The taps that pixels origin, origin + stride, ... of one dimension meet. */
 typedef struct side {
-    int64_t count;             /* of these pixels */
-    int64_t taps, first, step; /* how many; the first one's number, and from one to the next */
-    int64_t at, apart;         /* where the first begins for the first pixel, and from one to the next */
+    int64_t count;             /* number of these pixels */
+    int64_t taps, first, step; /* number of taps; number of the first tap; step from tap to tap */
+    int64_t at, apart;         /* position of the first tap for the first pixel; distance from tap to tap */
 } side;
 
-/* Pixels of a row that meet the same taps: those of a side from `tap` on. */
+/* Pixels of a row that meet the same `taps` taps of a side, from `tap` on. */
 typedef struct stretch {
     int64_t first, pixels, tap, taps;
 } stretch;
 
 struct weft_conv_rows {
-    int64_t from[2], to[2], step[2],
-        stride[2];                 /* of the tensors read and written; of windows, of pixels of a side */
-    int64_t channels, whole, taps; /* whole: in vectors; taps of a row of the kernel */
+    int64_t from[2], to[2], step[2], stride[2]; /* sizes of the tensors read and written; steps between
+                                                   windows and between pixels of a side */
+    int64_t channels, whole, taps; /* channels rounded up to whole vectors; taps in a row of the kernel */
     side *rows, *columns;
     stretch *stretches;
-    int64_t *first_stretch; /* of each side of columns; behind the last one: how many there are */
+    int64_t *first_stretch; /* for each side of the columns; the last entry is the number of stretches */
 };
 
 static side side_of(const weft_heavy_conv *c, bool turned, int d, int64_t origin) {
@@ -43,7 +44,7 @@ static side side_of(const weft_heavy_conv *c, bool turned, int d, int64_t origin
     return s;
 }
 
-/* How many taps of a side pixel q meets within `extent`, from *first on. */
+/* Returns how many taps of a side pixel q meets within `extent`. *first is the first of them. */
 static int64_t meets(const side *s, int64_t q, int64_t step, int64_t extent, int64_t *first) {
     const int64_t at = q * step + s->at;
     int64_t begin = at < 0 ? weft__ceil_div(-at, s->apart) : 0;
@@ -129,7 +130,7 @@ void weft__conv_rows_do(const weft_conv_rows *r, int64_t o, size_t size, const c
     int64_t tap;
     const int64_t taps = meets(down, q, r->step[0], r->from[0], &tap);
     const int64_t row = taps > 0 ? q * r->step[0] + down->at + tap * down->apart - x_first : 0;
-    const int64_t next = (taps - 1) * down->apart + r->step[0]; /* rows on from the first */
+    const int64_t next = (taps - 1) * down->apart + r->step[0]; /* distance in rows to the row read next */
     const int64_t x_ahead =
         taps > 0 && row + x_first + next < r->from[0] ? next * r->from[1] * r->channels : 0;
     for (int64_t i = 0; i < sides; i++) {
@@ -166,7 +167,7 @@ typedef struct each_plan {
     const weft_gemm_own *own;
     const weft_conv_own *kernels;
     weft_conv_rows *rows;
-    int64_t band, bands; /* rows of a task, tasks of an image */
+    int64_t band, bands; /* rows of a task; tasks of an image */
     size_t size, wide, packed_bytes, raw_bytes, x_bytes;
 } each_plan;
 

@@ -1,17 +1,18 @@
-/* The gradient of a convolution by its weight, on the CPU: for each tap and input channel a sum over all
- * pixels of x times y, output channels side by side. Images are cut into blocks, whose number the shape alone
- * decides, each with a sum of its own, which are added up two by two. Must not know threads. Read next:
- * conv_float.inc. */
+/* The gradient of a convolution's weight on the CPU. For each tap and input channel it is a sum over all
+ * pixels of x times y, with output channels side by side. Images are divided into blocks; the shape alone
+ * decides how many. Each block has its own sum, and the sums are added in pairs.
+ * Must not know: threads. Read next: conv_float.inc. */
 #include <string.h>
 
 #include "device/cpu/heavy/conv.h"
 
 #define BAND_BYTES      262144
-#define PARTIAL_BYTES   4194304 /* of all sums of blocks together */
+#define PARTIAL_BYTES   4194304 /* of the sums of all blocks together */
 #define MOST_BLOCKS     16
 #define TASK_OPERATIONS 3.3e6 /* of a block: 30 us with AVX-512 */
-#define LINE_PIXELS     112 /* added in a row: with what a tile reads of them, what stays in the first cache */
-#define TURN            64  /* rows */
+/* added in sequence; with the part of them that a tile reads, they fit in the first cache */
+#define LINE_PIXELS 112
+#define TURN        64 /* rows */
 
 typedef struct weight_plan {
     weft_heavy_conv c;
@@ -19,20 +20,20 @@ typedef struct weight_plan {
     const weft_conv_own *kernels;
     size_t size, wide;
     weft_conv_band band;
-    int64_t band_rows, bands; /* rows of y in a band, bands of an image */
-    bool each;                /* groups of one channel, which are one set */
-    weft_conv_rows *each_row; /* of these */
-    int64_t sets, out;        /* of output channels, each with its sum; how many it has */
-    int64_t depth, width;     /* rows (tap, input channel) of a sum; its columns, whole vectors */
-    int64_t parts, panels;    /* ranges of output channels; vectors */
+    int64_t band_rows, bands; /* rows of y in a band; bands of an image */
+    bool each;                /* groups of one channel, which form one set */
+    weft_conv_rows *each_row; /* rows of such groups */
+    int64_t sets, out;        /* sets of output channels with a sum each; channels of a set */
+    int64_t depth, width;     /* rows (tap, input channel) of a sum; its columns, in whole vectors */
+    int64_t parts, panels;    /* ranges of output channels; vectors of output channels */
     int64_t blocks;
-    int64_t *rows;         /* where each row begins in a window */
-    int64_t joined;        /* of which so many follow each other */
-    weft_conv_line *lines; /* of a whole band, in parts of at most LINE_PIXELS pixels */
-    int64_t *first_line;   /* of part i; the last one: how many there are */
+    int64_t *rows;         /* position of each row in a window */
+    int64_t joined;        /* number of rows that are contiguous */
+    weft_conv_line *lines; /* lines of a whole band, in pieces of at most LINE_PIXELS pixels */
+    int64_t *first_line;   /* first line of each piece; the last entry is the number of lines */
     int64_t n_parts;
     void *sums; /* (blocks, sets, panels of a call (depth, its vectors)) */
-    int *done;  /* (parts, blocks): of two sums that become one, how many are there */
+    int *done;  /* (parts, blocks): how many of the two sums of a pair are complete */
     size_t band_bytes, y_bytes;
 } weight_plan;
 
@@ -50,39 +51,39 @@ static void plan_free(weft_context *ctx, void *plan) {
 
 /* ---- a task ---- */
 
-/* As many vectors as a call has are not divided. */
+/* Returns the number of calls. A call's group of vectors is never divided. */
 static int64_t calls_of(const weight_plan *p) { return weft__ceil_div(p->panels, p->kernels->vectors); }
 
 static int64_t panel_at(const weight_plan *p, int64_t i) {
     return weft__smaller(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
 }
 
-/* How many vectors the call that begins with vector v has, of those up to `end`. */
+/* Returns the vectors of the call that begins with vector v, not beyond `end`. */
 static int64_t vectors_at(const weight_plan *p, int64_t v, int64_t end) {
     return p->each ? end - v : weft__ceil_div(end - v, weft__ceil_div(end - v, p->kernels->vectors));
 }
 
-/* The sum of a call that begins with vector v. */
+/* Returns the sum of the call that begins with vector v. */
 static char *sum_of(const weight_plan *p, int64_t block, int64_t set, int64_t v) {
     return (char *)p->sums +
            (size_t)(((block * p->sets + set) * p->width + v * p->kernels->lanes) * p->depth) * p->wide;
 }
 
-/* What a part of a band is followed by: of x and y, in memory. */
+/* Memory of x or y that follows a part of a band. */
 typedef struct following {
     const char *at;
     int64_t bytes;
 } following;
 
-/* Piece i of n, in whole lines of a cache. */
+/* Returns piece i of n, in whole cache lines. */
 static following piece_of(following f, int64_t i, int64_t n) {
     const int64_t size = weft__ceil_div(f.bytes, 64 * n) * 64, at = weft__smaller(i * size, f.bytes);
     return (following){f.at + at, weft__smaller(size, f.bytes - at)};
 }
 
-/* What a band adds to the sums of vectors begin..end; the first one begins them. A call's channels of y are
- * packed where others lie between them: pixels that are far apart share sets of the first cache. Meanwhile
- * memory is asked for `next`, of x and y, a part of which follows each part of the band. */
+/* Adds a band to the sums of vectors begin..end. The first band sets them. If other channels are between a
+ * call's channels of y, the call's channels are packed, since distant pixels would share sets of the first
+ * cache. Meanwhile each part of the band prefetches a part of `next`. */
 static void add_band(const weight_plan *p, const char *x, const char *y, int64_t rows, int64_t block,
                      int64_t begin, int64_t end, bool first, const following *next, char *packed) {
     const weft_heavy_conv *c = &p->c;
@@ -121,7 +122,7 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
     }
 }
 
-/* The same of groups that have one channel. */
+/* Adds rows to the sums, for groups of one channel. */
 static void add_rows(const weight_plan *p, const char *image, char *y, int64_t at, int64_t rows,
                      int64_t block, bool first, char *scratch) {
     const int64_t deep = p->c.x[1] * p->c.groups, wide = p->c.y[1] * p->c.groups;
@@ -138,7 +139,7 @@ static void add_rows(const weight_plan *p, const char *image, char *y, int64_t a
                            p->kernels->each_weight);
 }
 
-/* `bytes` of an operand of `all` bytes, from `from` on: what of them is there. */
+/* Returns the part of `bytes` bytes from `from` on that exists in an operand of `all` bytes. */
 static following follow(const void *operand, int64_t all, int64_t from, int64_t bytes) {
     from = weft__smaller(from, all);
     return (following){(const char *)operand + from, weft__smaller(bytes, all - from)};
@@ -179,7 +180,7 @@ static void store_row(const weight_plan *p, const void *from, int64_t n, char *t
         memcpy(to, from, (size_t)n * p->size);
 }
 
-/* Adds the sums of block `from` to those of block `to`, for vectors begin..end. */
+/* Adds the sums of block `from` to the sums of block `to`, for vectors begin..end. */
 static void add_block(const weight_plan *p, int64_t begin, int64_t end, int64_t to, int64_t from) {
     const int64_t n = (end - begin) * p->kernels->lanes * p->depth;
     for (int64_t g = 0; g < p->sets; g++) {
@@ -192,14 +193,15 @@ static void add_block(const weight_plan *p, int64_t begin, int64_t end, int64_t 
     }
 }
 
-/* Neighbours are added when both are there, then pairs, and so on: by whoever comes second, so that threads
- * share the work and the order is always the same. True for who has the sum of all. */
+/* Adds the sums of neighbouring blocks, then pairs of sums, and so on. The thread that completes the second
+ * sum of a pair adds them. So threads share the work, and the order is always the same. Returns true to the
+ * thread that has the total. */
 static bool add_up(const weight_plan *p, int64_t part, int64_t block, int64_t begin, int64_t end) {
     for (int64_t reach = 1; reach < p->blocks; reach *= 2) {
         const int64_t left = block & ~(2 * reach - 1), right = left + reach;
         block = left;
         if (right >= p->blocks) continue;
-        int *done = &p->done[part * p->blocks + right]; /* each block is the right one of one pair */
+        int *done = &p->done[part * p->blocks + right]; /* each block is the right one of exactly one pair */
         if (__atomic_add_fetch(done, 1, __ATOMIC_ACQ_REL) < 2) return false;
         __atomic_store_n(done, 0, __ATOMIC_RELAXED);
         add_block(p, begin, end, left, right);
@@ -207,7 +209,7 @@ static bool add_up(const weight_plan *p, int64_t part, int64_t block, int64_t be
     return true;
 }
 
-/* Turns the sums, TURN rows at a time: the weight has channels of x last. */
+/* Transposes the sums, TURN rows at a time, since the weight has channels of x last. */
 static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
     const int64_t lanes = p->kernels->lanes;
     for (int64_t g = 0; g < p->sets; g++)
@@ -302,8 +304,9 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
     return true;
 }
 
-/* By the shape alone, of whatever length vectors are: as many blocks as their sums have room for. Ranges of
- * channels, where that is too few, each read all of x, and change no bit. */
+/* Chooses the partition. The number of blocks depends on the shape alone, not on the length of vectors. There
+ * are as many as their sums have room for. If these are too few tasks, channels are divided into ranges. Each
+ * range reads all of x, and this changes no bit. */
 static void cut(weight_plan *p, int threads) {
     const int64_t one = p->sets * p->depth * weft__ceil_div(p->out, 16) * 16 * (int64_t)p->wide;
     int64_t tasks = (int64_t)(weft__conv_operations(&p->c) / TASK_OPERATIONS);

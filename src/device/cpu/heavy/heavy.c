@@ -1,4 +1,5 @@
-/* The table of the CPU device's heavy operations. Read next: gemm/matmul.c, attention.c, conv.c. */
+/* The table of the CPU device's heavy operations.
+ * Must not know: what an operation computes. Read next: ../gemm/matmul.c, attention.c, conv.c. */
 #include "device/cpu/heavy/heavy.h"
 
 #define W_HEAVY(KIND, member, OP)                                                                            \

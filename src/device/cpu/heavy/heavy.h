@@ -1,6 +1,7 @@
-/* The heavy operations of the CPU device: for each row of heavy.def, whether the device takes it, and the
- * work that it becomes. `path` is its layer, for faults. `threads` may choose a partition that changes no
- * bit. Read next: heavy.c. */
+/* The heavy operations of the CPU device. For each row of heavy/heavy.def there are two functions: whether
+ * the device takes the operation, and how it becomes work. `path` is the layer, for faults. `threads` may
+ * choose a partition only if that changes no bit.
+ * Must not know: graphs. Read next: heavy.c. */
 #ifndef WEFT_DEVICE_CPU_HEAVY_HEAVY_H
 #define WEFT_DEVICE_CPU_HEAVY_HEAVY_H
 

@@ -1,24 +1,24 @@
-/* A recurrent layer over all steps of time, forward and back. Must not know: what comes before the products
- * of its inputs and what follows. Read next: recurrent_float.inc (the loop), recurrent_rows.inc (a step's
- * elementwise work), gemm_packed.inc (its product). */
+/* A recurrent layer over all time steps, forward and backward.
+ * Must not know: the matmul of its inputs, or what follows the layer. Read next: recurrent_float.inc (the
+ * loop), recurrent_rows.inc (elementwise work of a step), docs/design/007-recurrent-layers-whole.md. */
 #include <string.h>
 
 #include "device/cpu/heavy/heavy.h"
 
-#define SAVED     4  /* parts that a gated kind saves for its gradient */
-#define ROWS_MOST 32 /* sequences of a task: with the packed matrix, what stays in the second cache */
-#define STEPS     4  /* fewer are not worth packing the matrix */
+#define SAVED     4  /* parts that a gated layer saves for its gradient */
+#define ROWS_MOST 32 /* sequences of a task; with the packed matrix they fit in the second cache */
+#define STEPS     4  /* with fewer steps it does not pay to pack the matrix */
 
 typedef struct recurrent_plan {
     weft_heavy_recurrent r;
     const weft_gemm_own *own;
-    void (*from)(int64_t n, const uint16_t *from, float *to); /* of 16 bits */
+    void (*from)(int64_t n, const uint16_t *from, float *to); /* for 16-bit dtypes */
     void (*to)(int64_t n, const float *from, uint16_t *to);
     size_t size; /* of an element */
     int64_t gates, rows;
 } recurrent_plan;
 
-/* Addresses of the operands, in device.h's order. */
+/* Addresses of the operands, in the order of heavy/recurrent.h. */
 typedef struct operands {
     const void *x, *w, *b, *d, *h, *c, *dstates;
     const int32_t *lengths;
@@ -86,7 +86,8 @@ weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recu
     plan->to = f16 ? own->to_f16 : own->to_bf16;
     plan->size = weft_dtype_size((weft_dtype)r->dtype);
     plan->gates = r->kind == WEFT_LSTM ? 4 : r->kind == WEFT_GRU ? 3 : 1;
-    plan->rows = weft__ceil_div(r->batch, threads > 1 ? threads : 1); /* a row's bits do not depend on it */
+    /* the bits of a row do not depend on it */
+    plan->rows = weft__ceil_div(r->batch, threads > 1 ? threads : 1);
     if (plan->rows > ROWS_MOST)
         plan->rows = weft__ceil_div(plan->rows, weft__ceil_div(plan->rows, ROWS_MOST));
     if (plan->rows < 1) plan->rows = 1;

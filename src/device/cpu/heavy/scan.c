@@ -1,22 +1,23 @@
-/* Sums and products up to each element. A task is a group of rows, or of columns of one block, each walked
- * from end to end; f32 accumulates in f64. Read next: heavy.c. */
+/* Cumulative sums and products. A task is a group of rows, or of columns of one block. Each row or column is
+ * walked from end to end. f32 accumulates in f64.
+ * Must not know: threads. Read next: heavy.c. */
 #include "device/cpu/heavy/heavy.h"
 
-#define COLUMNS    256 /* that a task walks side by side */
+#define COLUMNS    256 /* columns that a task walks side by side */
 #define LANES      16
 #define TASK_COUNT 16384 /* elements that are worth a task */
 
 typedef struct scan_plan {
     weft_heavy_scan scan;
-    int64_t blocks; /* of columns, in each outer one */
-    int64_t group;  /* outer ones of a task */
+    int64_t blocks; /* blocks of columns for each outer index */
+    int64_t group;  /* outer indices of a task */
 } scan_plan;
 
 #define ALWAYS    inline __attribute__((always_inline))
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
 
-/* One row of n elements of type T, `step` apart: a chain of operations in type S. */
+/* Scans one row of n elements of type T, `step` apart. It is a chain of operations in type S. */
 #define CHAIN(name, T, S, JOIN, START)                                                                       \
     static ALWAYS void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
         S all = START;                                                                                       \
@@ -26,8 +27,8 @@ typedef struct scan_plan {
         }                                                                                                    \
     }
 
-/* The same four at a time, which waits for one operation on what came before, not for four. S holds what four
- * elements come to whatever they are: products in the type of their factors may not be. */
+/* Same as CHAIN, but four elements at a time. It waits for one operation on the running value instead of
+ * four. S must hold the result of any four elements; for products, the element type may be too narrow. */
 #define FOURS(name, T, S, JOIN, START)                                                                       \
     static ALWAYS void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
         S all = START;                                                                                       \
@@ -46,7 +47,8 @@ typedef struct scan_plan {
         }                                                                                                    \
     }
 
-/* Columns side by side, what they came to in `all`; LANES at a time, which compilers make vectors of. */
+/* Scans columns side by side. `all` holds their running values. It takes LANES columns at a time, which
+ * compilers vectorise. */
 #define SIDES(name, T, S, JOIN, START)                                                                       \
     static void name(int64_t n, int64_t step, const T *restrict x, T *restrict y, int64_t columns,           \
                      S *restrict all) {                                                                      \

@@ -1,8 +1,12 @@
-/* Scatter-add without atomics: a task owns a tile of out (some leading blocks, rows and columns), sets it to
- * zero or to its base, which in place it is already, and walks through the whole index in order, adding what
- * falls into its rows. So every element is summed in the order of the index, whatever the threads. f16 and
- * bf16 are summed in an f32 tile of the scratch and rounded once. Where no index comes twice and nothing is
- * to be set before, a task is a part of the index. Read next: heavy.c. */
+/* Scatter-add without atomics. A task owns a tile of out: some leading blocks, rows and columns. It sets the
+ * tile to zero or to its base; an update in place has its base already. Then it walks through the whole index
+ * in order and adds the elements that fall into its rows. So every element is summed in the order of the
+ * index, whatever the threads.
+ *
+ * f16 and bf16 are summed in an f32 tile of scratch memory and rounded once. If no index repeats and nothing
+ * must be set before, a task is a part of the index.
+ *
+ * Must not know: threads. Read next: heavy.c. */
 #include <string.h>
 
 #include "device/cpu/heavy/heavy.h"
@@ -17,8 +21,8 @@ typedef struct scatter_plan {
     int64_t group; /* leading blocks of a task */
     int64_t row_tiles, col_tiles;
     int64_t tile_rows, tile_cols;
-    const struct ones *ones; /* rows of one element, or NULL */
-    int64_t part;            /* of the index that is a task; 0: tasks are tiles */
+    const struct ones *ones; /* functions for rows of one element, or NULL */
+    int64_t part;            /* length of the index that one task handles; 0: tasks are tiles */
 } scatter_plan;
 
 bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc) {
@@ -60,7 +64,7 @@ static void add_row(const scatter_plan *plan, int64_t n, const char *from, void 
     }
 }
 
-/* Rows of sums before the first is added: zeros, or those of base. */
+/* Sets rows of sums before the first addition: to zeros, or to the rows of base. */
 static void begin_rows(const scatter_plan *plan, int64_t rows, int64_t width, const char *base, char *sums,
                        size_t step) {
     const weft_heavy_scatter *sc = &plan->sc;
@@ -82,8 +86,8 @@ static void begin_rows(const scatter_plan *plan, int64_t rows, int64_t width, co
     }
 }
 
-/* Rows of one element: sums has n of them from r0 on, gets what falls into these. An index that is outside of
- * all rows is found: every task meets the same first one, so the report does not depend on who is first. */
+/* For rows of one element: adds what falls into rows r0 .. r0 + n - 1 to sums. An index outside all rows is a
+ * fault. Every task meets the same first one, so the report does not depend on which task is first. */
 #define ONE(name, I, T)                                                                                      \
     static void one_##name(const scatter_plan *plan, const void *index_, const void *source_, int64_t r0,    \
                            int64_t n, void *sums_, weft_fault *fault) {                                      \
@@ -131,7 +135,7 @@ typedef struct ones {
                  const void *base, void *out, weft_fault *fault);
 } ones;
 
-/* Those of one element a row; NULL: there are none. */
+/* Returns the functions for rows of one element, or NULL if there are none. */
 static const ones *ones_of(const weft_heavy_scatter *sc) {
     static const ones floats[2][2] = {{{one_f32, each_f32}, {one_f64, each_f64}},
                                       {{one_f32_long, each_f32_long}, {one_f64_long, each_f64_long}}};
@@ -143,7 +147,7 @@ static const ones *ones_of(const weft_heavy_scatter *sc) {
                                                         : integers)[sc->index_dtype == WEFT_I64][size == 8];
 }
 
-/* One tile: rows r0..r1, columns c0..c1 of leading block `outer`. */
+/* Computes one tile: rows r0..r1-1, columns c0..c1-1 of leading block `outer`. */
 static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int64_t r0, int64_t r1,
                  int64_t c0, int64_t c1, float *scratch, weft_fault *fault) {
     const weft_heavy_scatter *sc = &plan->sc;
@@ -165,7 +169,7 @@ static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int
         int64_t row = sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[WEFT_SCATTER_INDEX])[i]
                                                   : ((const int64_t *)args[WEFT_SCATTER_INDEX])[i];
         if (row < 0 || row >= sc->rows) {
-            /* every task meets the same first one, so the report does not depend on who is first */
+            /* every task meets the same first one, so the report does not depend on which task is first */
             weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, sc->rows, i);
         } else if (row >= r0 && row < r1) {
             add_row(plan, width, source + (size_t)(i * sc->inner) * plan->size,
@@ -194,7 +198,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     }
 }
 
-/* The same where no index comes twice: a task is a part of the index, of one leading block. */
+/* Same as run, if no index repeats. A task is a part of the index of one leading block. */
 static void run_parts(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
                       weft_fault *fault) {
     const scatter_plan *plan = plan_;
@@ -214,13 +218,14 @@ static void run_parts(const void *plan_, void *const *args, int64_t begin, int64
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-/* Rows that are touched whatever the index holds, as often as they are read or written. */
+/* Returns the number of rows that are read or written whatever the index holds. */
 static int64_t swept_rows(const weft_heavy_scatter *sc) {
     return sc->in_place && !is_half(sc) ? 0 : sc->based ? 2 * sc->rows : sc->rows;
 }
 
-/* Tiles of one leading block. Where what is swept is most of the work, ranges of rows, which are contiguous;
- * else ranges of columns, balanced whatever the index holds; with few columns, a few ranges of rows. */
+/* Divides a leading block into tiles. If setting rows is most of the work, tiles are ranges of rows, which
+ * are contiguous. Otherwise they are ranges of columns, which are balanced whatever the index holds. With few
+ * columns they are a few ranges of rows. */
 static void cut(scatter_plan *plan, int64_t pieces) {
     const weft_heavy_scatter *sc = &plan->sc;
     int64_t rows = sc->rows, cols = sc->inner;

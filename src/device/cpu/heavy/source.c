@@ -1,4 +1,5 @@
-/* A program's own source, which is OpenCL C or CUDA C++: never for the CPU device. */
+/* A program's own kernel source is OpenCL C or CUDA C++, so the CPU device declines it.
+ * Must not know: what the source computes. Read next: heavy.c. */
 #include "device/cpu/heavy/heavy.h"
 
 bool weft__cpu_source_takes(const weft_heavy_source *source) {

@@ -1,5 +1,6 @@
-/* Assignment into a slice at an offset that is known on the device only: the key/value cache. Tasks are
- * ranges of rows of out, so that a copy that is not in place is shared. Read next: heavy.c. */
+/* Assignment into a slice at an offset that only the device knows, as in the key/value cache. A task is a
+ * range of rows of out, so that threads share the copy if the update is not in place.
+ * Must not know: threads. Read next: heavy.c. */
 #include <string.h>
 
 #include "device/cpu/heavy/heavy.h"
@@ -9,8 +10,8 @@
 typedef struct update_plan {
     weft_heavy_update up;
     const char *path;
-    size_t row_bytes; /* inner elements */
-    int64_t rows;     /* of out: outer * total; a task does `block` of them */
+    size_t row_bytes; /* bytes of the inner elements */
+    int64_t rows;     /* rows of out: outer * total; a task handles `block` of them */
     int64_t block;
 } update_plan;
 
@@ -26,7 +27,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     int64_t extent = up->extent, bound = up->total - extent + 1;
     if (offset < 0 || offset >= bound) {
         weft__cpu_fault(fault, WEFT_FAULT_UPDATE, plan->path, offset, bound, 0);
-        extent = 0; /* out is input then */
+        extent = 0; /* out then equals input */
     }
     for (int64_t row = begin * plan->block; row < end * plan->block && row < plan->rows;) {
         int64_t outer = row / up->total, at = row % up->total, stop = up->total;
@@ -59,7 +60,7 @@ weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update 
     plan->path = path;
     plan->row_bytes = weft_dtype_size((weft_dtype)up->dtype) * (size_t)up->inner;
     plan->rows = up->outer * up->total;
-    /* In place only the rows of value are touched; elsewhere all are. */
+    /* An update in place touches only the rows of value; otherwise it touches all rows. */
     size_t touched = plan->row_bytes * (size_t)(up->outer * (up->in_place ? up->extent : up->total));
     int64_t tasks = (int64_t)(touched / TASK_BYTES);
     tasks = tasks < 1 ? 1 : tasks > 64 ? 64 : tasks;
