@@ -1,4 +1,5 @@
-/* What backends of GPUs do alike. Read next: opencl/opencl.c or cuda/cuda.c, who ask for it. */
+/* What the GPU backends have in common, see backend.h.
+ * Must not know: OpenCL, CUDA. Read next: executable.c, opencl/opencl.c, cuda/cuda.c. */
 #include "device/gpu/backend/backend.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ bool weft__gpu_no_memory(void) {
     return weft__gpu_hook.fail_allocation && --weft__gpu_hook.fail_allocation == 0;
 }
 
-/* ---- choosing ---- */
+/* ---- choosing a device ---- */
 
 static bool has(const char *whole, const char *part) {
     const size_t n = strlen(part);
@@ -38,7 +39,7 @@ static bool means(const weft_gpu_name *f, int i, const char *selector) {
     return has(f->name, selector) || has(f->maker, selector);
 }
 
-/* "opencl:0 (NAME), opencl:1 (NAME: why not)" */
+/* Writes "opencl:0 (NAME), opencl:1 (NAME: why not)" to `to`, and returns it. */
 static const char *all(const weft_gpu_name *names, int count, char *to, size_t size) {
     size_t used = 0;
     to[0] = 0;
@@ -171,7 +172,7 @@ void weft__gpu_ring_clear(weft_gpu_ring *r, weft_device *device) {
     while (r->count) forget_oldest(r, device);
 }
 
-/* ---- times ---- */
+/* ---- timings ---- */
 
 void weft__gpu_fold_times(const weft_gpu_time *launches, int n_launches, weft_timing *commands,
                           int n_commands) {

@@ -1,7 +1,8 @@
-/* The folder of compiled kernels: $WEFT_KERNEL_CACHE ("off": none), else $XDG_CACHE_HOME/weft/kernels, else
- * ~/.cache/weft/kernels. Only its owner may read or write it, since what lies there is run. A file is written
- * under a name of its own and renamed, so that no reader ever sees half of one; a checksum finds the rest.
- * Must not know: what the bytes mean. */
+/* The folder of compiled kernels on disk. It is $WEFT_KERNEL_CACHE ("off": none), otherwise
+ * $XDG_CACHE_HOME/weft/kernels, otherwise ~/.cache/weft/kernels. Only its owner may read or write it, since
+ * its contents are executed. A file is written under a temporary name and then renamed, so no reader sees an
+ * incomplete file. A checksum detects other damage.
+ * Must not know: what the bytes mean. Read next: compile.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -27,20 +28,21 @@ static const char magic[8] = "WEFTKC1";
 
 /* ---- the folder ---- */
 
-/* A folder that is there, or made, and nobody else's. */
+/* Returns whether the folder exists or was made, and belongs to this user alone. */
 static bool own_folder(const char *path) {
     struct stat s;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) return false;
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() && (s.st_mode & 022) == 0;
 }
 
-/* "BASE/NAME": false when it is too long. */
+/* Writes "BASE/NAME" to `to`. Returns false if it is too long. */
 static bool join(char to[PATH_SIZE], const char *base, const char *name) {
     const int n = snprintf(to, PATH_SIZE, "%s/%s", base, name);
     return n > 0 && n < PATH_SIZE;
 }
 
-/* The name alone. *above: how much of it is a folder that need not be the user's own. */
+/* Writes the folder's name to path, without making the folder. The first *above bytes name a folder that need
+ * not be the user's own. Returns false if there is no folder. */
 static bool name_folder(char path[PATH_SIZE], size_t *above) {
     const char *chosen = secure_getenv("WEFT_KERNEL_CACHE"), *cache = secure_getenv("XDG_CACHE_HOME");
     const char *home = secure_getenv("HOME");
@@ -125,7 +127,7 @@ bool weft__gpu_cache_load(weft_context *ctx, weft_hash key, void **bytes, size_t
     struct stat s;
     if (!file_of(key, path)) return false;
     const int file =
-        open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a pipe must not hold us up */
+        open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* opening a pipe must not block */
     if (file < 0) return false;
     void *read = NULL;
     bool whole = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&

@@ -1,17 +1,23 @@
-/* Chains: launches of one group each, one after the other, as one launch of one group that calls them,
- * waiting in between only for what its own work-items wrote. A launch costs microseconds, and so does all the
- * work of a small net's step, which becomes one launch. Which of the functions is called, with which slots
- * and numbers, comes from memory: a kernel takes too few arguments for that, and a compiler meets each
- * function once.
+/* Fused launches (docs/design/020-fused-launches.md), in the code "chains". Several launches become the
+ * entries of one launch, which calls the function of each entry. There are two kinds.
  *
- * Chains are made where they pay: in programs that ran often, since each chain is a text of its own that
- * takes seconds to compile (and not beside the runs: PoCL compiles most of it at the first launch, holding a
- * lock that every launch takes); that change variables, as steps do; and that have few groups for their
- * launches, so that launching is what takes time.
+ * 1. In sequence: launches of one work-group each. The fused launch has one work-group too, and waits only
+ * for its own work-items between entries. The step of a small network becomes one launch.
+ * 2. Concurrent, on CUDA, in larger steps: launches of one phase, which do not wait for each other and leave
+ * the card half empty. The fused launch divides its work-groups among them.
  *
- * Larger steps, on CUDA, have launches side by side in the same way: those of one phase, which do not wait
- * for each other and leave the card half empty, are one launch, whose groups are dealt out among them. Must
- * not know: what the kernels compute. Read next: prelude/links.cl. */
+ * The parameter buffer in memory says which function each entry calls, and with which slots and numbers.
+ * Kernels accept too few arguments for that. The compiler sees each function once.
+ *
+ * Launches are fused only where it pays:
+ * - in programs that ran often, since the kernel source of each fused launch takes seconds to compile;
+ * - in programs that change variables, as steps do;
+ * - in programs with few work-groups for their launches, so that launching takes most of the time.
+ *
+ * They are not compiled while other runs continue. PoCL compiles most of a kernel at its first launch, and
+ * holds a lock that every launch takes.
+ *
+ * Must not know: what the kernels compute. Read next: gpu/prelude/links.cl. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,21 +28,21 @@
 #include "device/gpu/backend/text.h"
 
 enum {
-    CHAIN_AFTER = 200, /* runs: what chains save pays for seconds of compiling them only later */
-    GROUPS_MEAN = 2,   /* of a launch in a program where launching is what takes time */
-    KINDS_MOST = 32,   /* compilers take long for long functions */
+    CHAIN_AFTER = 200, /* runs; compiling takes seconds, which fused launches save only over many runs */
+    GROUPS_MEAN = 2,   /* work-groups of a launch, in programs where launching takes most of the time */
+    KINDS_MOST = 32,   /* distinct functions; compilers take long for long functions */
     LINKS_MOST = 500,
-    SLOTS_MOST = 100,  /* OpenCL promises 1,024 bytes of arguments */
-    WORDS_MOST = 7000, /* and 64 KiB of constants */
+    SLOTS_MOST = 100,  /* OpenCL guarantees 1,024 bytes of arguments */
+    WORDS_MOST = 7000, /* OpenCL guarantees 64 KiB of constants */
     LINK_WORDS = 2
 };
 
 typedef struct chain {
     weft_gpu_program *program;
-    const weft_launch *first; /* of `count` */
-    bool beside;              /* each other, not one after the other */
+    const weft_launch *first; /* first of `count` launches */
+    bool beside;              /* the entries are concurrent, not in sequence */
     int count;
-    int kind[LINKS_MOST]; /* the first link with the same text */
+    int kind[LINKS_MOST]; /* the first entry with the same kernel source */
     int n_kinds;
     int slots[SLOTS_MOST];
     int n_slots;
@@ -45,13 +51,14 @@ typedef struct chain {
     unsigned prelude;
 } chain;
 
-/* ---- which launches ---- */
+/* ---- which launches to fuse ---- */
 
 static bool may_link(const weft_launch *l) {
     return l->links && l->groups[0] == 1 && l->groups[1] == 1 && l->groups[2] == 1;
 }
 
-/* Not with what others of the phase need for themselves. */
+/* Returns whether a launch may run concurrently with others. It must not use memory that others of its phase
+ * also need. */
 static bool may_stand(const weft_gpu_program *p, const weft_launch *l) {
     bool may = l->links && !l->call && l->shared_bytes == 0;
     for (int a = 0; a < l->n_arguments; a++)
@@ -69,7 +76,8 @@ static int slot_at(chain *c, int slot) {
     return i;
 }
 
-/* The words of a link: before its slots and numbers, which function it calls and how many words it has. */
+/* Returns the length of an entry's parameters. Before its slots and numbers come the function that it calls
+ * and the number of its words. */
 static size_t link_words(const weft_launch *l) {
     size_t words = LINK_WORDS;
     for (int a = 0; a < l->n_arguments; a++) {
@@ -80,7 +88,7 @@ static size_t link_words(const weft_launch *l) {
     return words;
 }
 
-/* Takes one more launch in, unless that is too much. */
+/* Adds one more launch, unless a limit is reached. */
 static bool extend(chain *c, const weft_launch *l) {
     const chain before = *c;
     if (!(c->beside ? may_stand(c->program, l) : may_link(l)) || c->count == LINKS_MOST ||
@@ -105,28 +113,28 @@ static bool extend(chain *c, const weft_launch *l) {
     return true;
 }
 
-/* The first link that calls the same function: a text may have several. */
+/* Returns the first entry that calls the same function. One kernel source may have several functions. */
 static int call_of(const chain *c, int link) {
     int same = c->kind[link];
     while (c->kind[same] != c->kind[link] || strcmp(c->first[same].name, c->first[link].name) != 0) same++;
     return same;
 }
 
-/* The longest chain from launch l on. */
+/* Returns the longest fused launch in sequence that begins with launch l. */
 static chain chain_from(weft_gpu_program *p, int l) {
     chain c = {.program = p, .first = &p->launches.list[l]};
     while (l < p->launches.count && extend(&c, &p->launches.list[l])) l++;
     return c;
 }
 
-/* Does launch l wait for nothing of the launch before it? */
+/* Returns whether launch l does not wait for the launch before it. */
 static bool is_beside(const weft_gpu_program *p, const weft_commands *commands, int l) {
     for (int c = p->commands[l - 1] + 1; c <= p->commands[l]; c++)
         if (commands->list[c].after) return false;
     return p->commands[l - 1] != p->commands[l];
 }
 
-/* As many from launch l on as the card can take at once. */
+/* Returns a concurrent fused launch of as many launches from l on as the card can run at once. */
 static chain beside_from(weft_gpu_program *p, const weft_commands *commands, int l) {
     chain c = {.program = p, .first = &p->launches.list[l], .beside = true};
     const int64_t most = (int64_t)GROUPS_MEAN * p->launches.target->units;
@@ -146,7 +154,7 @@ static bool is_letter(char c) {
 
 static bool begins(const char *line, const char *word) { return strncmp(line, word, strlen(word)) == 0; }
 
-/* The name that a line defines, up to *end; NULL: none. */
+/* Returns the name that a line defines, up to *end, or NULL if there is none. */
 static const char *defined(const char *line, bool macro, const char **end) {
     const char *name = line;
     if (macro && begins(line, "#define ")) {
@@ -161,7 +169,7 @@ static const char *defined(const char *line, bool macro, const char **end) {
     }
     if (macro || !(begins(line, "W_FN ") || begins(line, "INLINE ") || begins(line, "W_KERNEL ")))
         return NULL;
-    do { /* the last name before parameters: attributes have parentheses as well */
+    do { /* the last name before parameters; attributes have parentheses, too */
         const char *open = strchr(name, '(');
         if (!open) return NULL;
         *end = open;
@@ -174,7 +182,7 @@ static const char *defined(const char *line, bool macro, const char **end) {
     return NULL;
 }
 
-/* Lets functions of a link have names of their own for as long as its text lasts, macros no longer. */
+/* Gives the functions of an entry their own names while its source lasts. Macros are undefined after it. */
 static void put_names(weft_text *out, const char *text, bool macros, bool end, const char *tag, int link) {
     for (const char *line = text; line; line = strchr(line, '\n')) {
         const char *to;
@@ -189,11 +197,12 @@ static void put_names(weft_text *out, const char *text, bool macros, bool end, c
     }
 }
 
-/* ---- text ---- */
+/* ---- kernel source ---- */
 
 static bool has_memory(const chain *c, int link) { return strstr(c->first[link].text, "W_SHARED(") != NULL; }
 
-/* Of launches side by side: which of its groups this is, and how many there are. */
+/* For concurrent entries: w_group and w_groups give the group's index within its entry, and the entry's
+ * groups. */
 static const char place_of_groups[] = "__shared__ int w_place[6];\n"
                                       "#undef w_group\n#undef w_groups\n"
                                       "#define w_group(dim) w_place[dim]\n"
@@ -220,8 +229,8 @@ static void put_functions(const chain *c, weft_text *out, const char *tag) {
     weft__put(out, "%s", weft__text_prelude_kernels);
 }
 
-/* A call of a link's function, with what its words say: in the loop those that `l` points at, for whichever
- * link calls that function; else those at `word`. */
+/* Writes a call of an entry's function with its parameters. In the loop, `l` points at the parameters of the
+ * entry that is running. Otherwise the parameters begin at word `word`. */
 static void put_call(chain *c, weft_text *out, const char *tag, int link, bool loop, size_t word) {
     const weft_launch *l = &c->first[link];
     char name[128];
@@ -243,7 +252,7 @@ static void put_call(chain *c, weft_text *out, const char *tag, int link, bool l
     weft__put(out, ");");
 }
 
-/* Each function once, since compilers take long. */
+/* Writes a loop that calls each function in one place, since compilers take long. */
 static void put_loop(chain *c, weft_text *out, const char *tag) {
     weft__put(out, "        W_ANY b[] = {");
     for (int s = 0; s < c->n_slots; s++) weft__put(out, "%sb%d", s ? ", " : "", s);
@@ -258,7 +267,8 @@ static void put_loop(chain *c, weft_text *out, const char *tag) {
     weft__put(out, "            }\n            w_fence_all();\n        }\n");
 }
 
-/* All in turn: work-items that wait for each other would do so in a branch there, of which PoCL 3.1 dies. */
+/* Writes the calls one after the other. In branches, as in the loop, work-items would wait for each other,
+ * and that crashes PoCL 3.1. */
 static void put_calls(chain *c, weft_text *out, const char *tag) {
     size_t word = 0;
     for (int i = 0; i < c->count; i++) {
@@ -269,7 +279,7 @@ static void put_calls(chain *c, weft_text *out, const char *tag) {
     }
 }
 
-/* Each by its groups. */
+/* Writes one branch for each entry, which its work-groups take. */
 static void put_parts(chain *c, weft_text *out, const char *tag) {
     size_t word = 0;
     int64_t begin = 0;
@@ -316,7 +326,8 @@ static void put_text(chain *c, weft_text *out, const char *tag) {
     weft__put(out, "    }\n}\n");
 }
 
-/* Its names bear a hash of the text, so that chains can stand in one program. */
+/* Writes the kernel source. Its names contain a hash of the source, so that several fused launches fit in one
+ * program. */
 static char *write_text(chain *c) {
     char tag[20] = "0000000000000000", *memory = NULL;
     size_t size = 0;
@@ -396,7 +407,7 @@ bool weft__gpu_chain_now(int64_t *runs, int times) {
     return !late && *runs >= enough;
 }
 
-/* Launches then wait for each other, which must not be for little. */
+/* Returns whether concurrent launches save enough. A fused launch waits for the slowest of its entries. */
 static bool pays_beside(weft_gpu_program *p, const weft_commands *commands) {
     int kept = 0;
     if (p->launches.target->dialect != WEFT_DIALECT_CUDA || p->launches.target->vectors) return false;

@@ -1,5 +1,5 @@
-/* Commands as launches: kernels are rendered, heavy operations are templates. Must not know: how launches are
- * run. Read next: kernel/source.h, heavy.h. */
+/* Turns commands into launches. Kernels are rendered; heavy operations have templates.
+ * Must not know: how launches run. Read next: kernel/source.h, gpu/heavy/heavy.h. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"

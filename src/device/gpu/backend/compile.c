@@ -1,5 +1,5 @@
-/* Which texts are new, which share a module, and compiling those modules at once. Read next: cache.h, then a
- * backend's compile.c. */
+/* Finds the kernel sources that are new, divides them into modules and compiles the modules in parallel.
+ * Must not know: OpenCL, CUDA. Read next: cache.h, opencl/compile.c, cuda/driver/compile.c. */
 #include "device/gpu/backend/compile.h"
 
 #include <inttypes.h>
@@ -12,27 +12,27 @@
 
 enum { THREADS_MOST = 16 };
 
-/* A text that the device has not met. */
+/* A kernel source that the device has not compiled yet. */
 typedef struct fresh {
     const weft_launch *launch;
-    weft_gpu_text text; /* its module: number of the unit */
+    weft_gpu_text text; /* its field `module` is the number of the unit */
 } fresh;
 
 typedef struct work {
     weft_gpu_compiler *c;
     weft_context *ctx;
     weft_arena arena;
-    weft_hash *keys; /* of the launches */
+    weft_hash *keys; /* of the launches' sources */
     fresh *list;
     size_t count, capacity;
     weft_gpu_unit *units;
     int n_units;
     atomic_int next;
-    atomic_bool stopped; /* no further unit is begun */
+    atomic_bool stopped; /* no further unit is started */
     pthread_t caller;
 } work;
 
-/* ---- what is new ---- */
+/* ---- new kernel sources ---- */
 
 static weft_hash key_of(const weft_launch *launch) {
     weft_hash key;
@@ -43,7 +43,7 @@ static weft_hash key_of(const weft_launch *launch) {
     return key;
 }
 
-/* Where the text is, or belongs, among those of the device, which are in the order of their keys. */
+/* Returns where the source is, or belongs, in the device's list, which is sorted by key. */
 static size_t place_of(const weft_gpu_compiler *c, weft_hash key) {
     size_t from = 0, to = c->n_texts;
     while (from < to) {
@@ -62,7 +62,7 @@ static weft_gpu_text *find(const weft_gpu_compiler *c, weft_hash key) {
     return place < c->n_texts && weft__hash_equal(c->texts[place].key, key) ? &c->texts[place] : NULL;
 }
 
-/* A text that is new becomes one of the device's, without a module as yet. */
+/* Adds a new source to the device's list, without a module for now. */
 static weft_status meet(work *w, const weft_launch *launch, weft_hash key) {
     weft_gpu_compiler *c = w->c;
     const size_t place = place_of(c, key);
@@ -77,7 +77,7 @@ static weft_status meet(work *w, const weft_launch *launch, weft_hash key) {
     return WEFT_OK;
 }
 
-/* What was not compiled was not met. */
+/* Removes sources that were not compiled. */
 static void forget_failed(weft_gpu_compiler *c) {
     size_t kept = 0;
     for (size_t i = 0; i < c->n_texts; i++)
@@ -110,7 +110,7 @@ static bool goes_into(const work *w, const weft_gpu_unit *u, const fresh *f) {
            u->texts < w->c->together;
 }
 
-/* Which unit each new text is compiled in. */
+/* Assigns each new source to a unit. */
 static weft_status divide(work *w) {
     w->units = weft__arena_alloc(&w->arena, (w->count + 1) * sizeof *w->units);
     if (!w->units) return weft__fail_oom(w->ctx, w->count * sizeof *w->units, "kernels");
@@ -149,7 +149,7 @@ static void put_text(const work *w, int k, weft_text *out) {
     }
 }
 
-/* The text of a unit, and the hash of all that its binary depends on. */
+/* Writes the source of a unit, and the hash of all that its binary depends on. */
 static weft_status write_text(work *w, int k) {
     weft_gpu_unit *u = &w->units[k];
     weft_text length = weft__text(NULL, 0);
@@ -192,7 +192,8 @@ static void compile_all(work *w) {
     weft__parallel(threads, compile_next, w);
 }
 
-/* The compiler's own words go to the log, their beginning into the error. */
+/* Reports a compiler error. The message begins with the compiler's own text. The whole source goes to the
+ * log. */
 weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *words) {
     weft_device *device = c->device;
     weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->text);
@@ -200,7 +201,7 @@ weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, cons
                       device->name, u->launch->name, u->texts > 1 ? " or one of those beside it" : "", words);
 }
 
-/* Texts become known when all of them are compiled. */
+/* Makes the sources known to the device, after all of them are compiled. */
 static weft_status keep(work *w) {
     weft_gpu_compiler *c = w->c;
     const size_t first = c->n_modules;
@@ -209,7 +210,7 @@ static weft_status keep(work *w) {
         if (!weft__grow(w->ctx, &c->modules, &c->module_capacity, c->n_modules, sizeof *c->modules))
             return weft__fail_oom(w->ctx, sizeof *c->modules, "a kernel");
         c->modules[c->n_modules++] = (weft_gpu_module){u->module, u->key, u->fresh};
-        u->module = NULL; /* is the device's */
+        u->module = NULL; /* now the device owns it */
         if (u->fresh && u->binary) weft__gpu_cache_store(w->ctx, u->key, u->binary, u->binary_bytes);
     }
     for (size_t i = 0; i < w->count; i++) {
@@ -230,7 +231,7 @@ static weft_status compile_fresh(work *w) {
     weft_status status = WEFT_OK;
     if (w->n_units && weft__gpu_hook.fail_compile && --weft__gpu_hook.fail_compile == 0)
         w->units[0].error = WEFT_GPU_TEST_ERROR;
-    for (int k = 0; k < w->n_units; k++) { /* all, since each may hold something */
+    for (int k = 0; k < w->n_units; k++) { /* all of them, since each may hold resources */
         if (!w->units[k].met) continue;
         const weft_status finished = w->c->finish(w->c, &w->units[k]);
         if (status == WEFT_OK) status = finished;

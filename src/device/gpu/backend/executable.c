@@ -1,13 +1,13 @@
-/* Building programs, choosing their form, binding buffers. Must not know: OpenCL, CUDA. Read next: a
- * backend's run.c. */
+/* Builds programs, chooses their form and binds buffers.
+ * Must not know: OpenCL, CUDA. Read next: opencl/run.c, cuda/run.c. */
 #include "device/gpu/backend/executable.h"
 
 /* ---- building ---- */
 
-/* How many arguments of a kernel one of a program becomes. */
+/* Returns how many kernel arguments an argument of a launch becomes. */
 static int indices(const weft_argument *a) { return a->kind == WEFT_ARGUMENT_WORDS ? 2 : 1; }
 
-/* Counts places, and writes them where there is room. */
+/* Counts the places. Writes them if `places` is not NULL. */
 static int list_places(const weft_gpu_program *p, weft_gpu_place *places) {
     int n = 0;
     for (int l = 0; l < p->launches.count; l++) {

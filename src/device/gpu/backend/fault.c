@@ -1,8 +1,9 @@
-/* From the record on the device to what the compiler reports. Read next: prelude/opencl.cl. */
+/* Turns the fault record of a device into a weft_fault.
+ * Must not know: OpenCL, CUDA. Read next: gpu/prelude/opencl.cl. */
 #include "device/gpu/gpu.h"
 
 int weft__gpu_path_number(weft_context *ctx, weft_gpu_paths *paths, const char *path) {
-    path = weft__intern(ctx, path); /* programs come and go, the table stays as long as the layers are few */
+    path = weft__intern(ctx, path); /* programs come and go; the table stays, since there are few layers */
     if (!path) return -1;
     for (size_t i = 0; i < paths->count; i++)
         if (paths->list[i] == path) return (int)i;

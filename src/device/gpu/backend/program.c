@@ -1,14 +1,15 @@
-/* Launches of all commands of a program, in order, each with its slots and one struct of its numbers. Must
- * not know: how they are compiled and run. Read next: command.c, chain.c. */
+/* Turns all commands of a program into launches, in order. Each launch has its slots, and one struct with its
+ * numbers.
+ * Must not know: how launches are compiled and run. Read next: command.c, chain.c. */
 #include <string.h>
 
 #include "device/gpu/backend/executable.h"
 
 /* ---- the numbers of a launch ---- */
 
-enum { NUMBERS_MOST = 1024 }; /* what OpenCL promises of all arguments */
+enum { NUMBERS_MOST = 1024 }; /* what OpenCL guarantees for all arguments together */
 
-/* Bytes as C lays out the members of a struct. */
+/* Bytes laid out like the members of a C struct. */
 typedef struct packed {
     size_t length;
     union {
@@ -25,7 +26,7 @@ static bool pack(packed *to, const void *value, size_t bytes, size_t alignment) 
     return true;
 }
 
-/* Of an argument that has one. */
+/* Packs the number of an argument, if it has one. */
 static bool pack_number(packed *to, const weft_argument *a) {
     switch ((weft_argument_kind)a->kind) {
     case WEFT_ARGUMENT_OPERAND:
@@ -42,7 +43,7 @@ static bool pack_number(packed *to, const weft_argument *a) {
 
 /* ---- a launch of a program ---- */
 
-/* Operand and scratch as slots from byte i on, a fault's i the number of the command's layer. */
+/* Replaces operands and scratch memory by slots and byte offsets, and the path of a fault by its number. */
 static weft_status settle_argument(weft_gpu_program *p, const weft_command *command,
                                    const weft_gpu_wish *wish, weft_argument *a) {
     weft_context *ctx = p->launches.ctx;
@@ -94,7 +95,8 @@ static weft_status settle(weft_gpu_program *p, const weft_command *command, cons
     return WEFT_OK;
 }
 
-/* Of a call: the addresses of operands and scratch, in order. */
+/* Does the same for a call of a library: its arguments are the addresses of operands and scratch memory, in
+ * order. */
 static weft_status settle_call(weft_gpu_program *p, const weft_command *command, const weft_gpu_wish *wish,
                                weft_launch *launch) {
     for (int i = 0; i < launch->n_arguments; i++) {
@@ -104,8 +106,9 @@ static weft_status settle_call(weft_gpu_program *p, const weft_command *command,
     return WEFT_OK;
 }
 
-/* By a library of the device's where it has one for that, else by templates. What a fault must keep from
- * happening is a kernel's, which looks for one. */
+/* Adds the launch of a library if the device has one for the command, otherwise launches of templates.
+ * Commands that must be skipped after a fault always use Weft's kernels, since only these check the fault
+ * record. */
 static weft_status launch_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
                                   const weft_gpu_wish *wish) {
     const weft_command *command = &commands->list[number];

@@ -1,4 +1,5 @@
-/* Heads of the templates' texts. Read next: storage.cl. */
+/* Writes the definitions that stand before a template's source.
+ * Must not know: operations. Read next: template.h, gpu/heavy/storage.cl. */
 #include "device/gpu/backend/template.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "base/text.h"
 #include "device/gpu/backend/text.h"
 
-/* Integers wrap, so they are added as unsigned ones. */
+/* Integers wrap, so they are added as unsigned integers. */
 static const struct storage {
     const char *stored, *sum;
     int format;

@@ -1,5 +1,6 @@
-/* What the templates of heavy operations share: arguments of launches, and the head of a text that says which
- * dtype it is for. Must not know: operations. Read next: scatter.c (the simplest template). */
+/* What the templates of heavy operations share: arguments of launches, and the definitions that choose a
+ * dtype.
+ * Must not know: operations. Read next: gpu/heavy/scatter.c, the simplest template. */
 #ifndef WEFT_DEVICE_GPU_BACKEND_TEMPLATE_H
 #define WEFT_DEVICE_GPU_BACKEND_TEMPLATE_H
 
@@ -23,13 +24,13 @@
     { .kind = WEFT_ARGUMENT_FAULT }
 #define ARGUMENTS(list) .arguments = (list), .n_arguments = (int)(sizeof(list) / sizeof *(list))
 
-/* template.c: an arena's text: definitions of T, S, S16, FORMAT (storage.cl), VECTORS and ITEMS, `more`,
- * storage.cl and the text. NULL when out of memory. */
+/* template.c: returns a kernel source in the arena, or NULL when memory is short. It consists of definitions
+ * of T, S, S16, FORMAT (storage.cl), VECTORS and ITEMS, then `more`, storage.cl and `text`. */
 const char *weft__gpu_text(weft_launches *launches, weft_dtype dtype, const char *more, const char *text);
-/* The parts of the prelude that LOAD and STORE need. */
+/* Returns the parts of the prelude that LOAD and STORE need. */
 unsigned weft__gpu_prelude(weft_dtype dtype);
-/* Whether templates know the dtype and the device can have it. */
+/* Returns whether templates support the dtype and the device has it. */
 bool weft__gpu_knows(const weft_target *target, weft_dtype dtype);
-weft_dtype weft__gpu_sum_dtype(weft_dtype dtype); /* S */
+weft_dtype weft__gpu_sum_dtype(weft_dtype dtype); /* S of storage.cl */
 
 #endif

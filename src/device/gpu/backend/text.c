@@ -1,8 +1,10 @@
-/* Which parts of the prelude stand before a text. Read next: text.h. */
+/* Chooses the parts of the prelude that stand before a kernel source.
+ * Must not know: what kernels compute. Read next: text.h. */
 #include "device/gpu/backend/text.h"
 #include "device/gpu/gpu.h"
 
-/* What rendered kernels call, for numbers; after vectors.cl once more, for vectors. */
+/* Adds the functions that rendered kernels call, for scalars. After vectors.cl it adds them again, for
+ * vectors. */
 static int put_lanes(unsigned prelude, bool vectors, const char **parts) {
     int n = 0;
     parts[n++] = weft__text_prelude_words;

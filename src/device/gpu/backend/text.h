@@ -1,6 +1,10 @@
-/* Kernel sources for GPUs, which lie in files of their own and are built into the library. weft__text_NAME is
- * NAME.cl below src/device/gpu/heavy. weft__text_prelude_NAME is src/device/gpu/prelude/NAME.cl or
- * src/kernel/prelude_NAME.h. The build finds the files and writes their declarations. */
+/* Kernel sources for GPUs. They are in files of their own and are built into the library. The build finds the
+ * files and writes their declarations.
+ *
+ *     weft__text_NAME            src/device/gpu/heavy/.../NAME.cl
+ *     weft__text_prelude_NAME    src/device/gpu/prelude/NAME.cl or src/kernel/prelude_NAME.h
+ *
+ * Read next: text.c. */
 #ifndef WEFT_DEVICE_GPU_BACKEND_TEXT_H
 #define WEFT_DEVICE_GPU_BACKEND_TEXT_H
 

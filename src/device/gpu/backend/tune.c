@@ -1,6 +1,6 @@
-/* The tuner. It builds a program of the operation alone for each way and times it on memory of its own,
- * filled with random numbers: cards multiply zeros faster. Must not know: operations, OpenCL. Read next:
- * cache.h. */
+/* The tuner. For each variant it builds a program of the operation alone and times it. The operands are
+ * memory of its own, filled with random numbers, since cards multiply zeros faster.
+ * Must not know: operations, OpenCL. Read next: cache.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -14,15 +14,19 @@
 
 #include "device/gpu/backend/cache.h"
 
-#define CLASS_SECONDS   0.05 /* of timed runs, for all ways of a class */
-#define PROGRAM_SECONDS 2.0  /* of everything, compiling too; what is left over is tuned at the next start */
-#define WORTH           8e6  /* multiplications below which a choice is not worth its price */
-#define BETTER          0.97 /* of the usual way's time, or the usual way stays */
-#define FILL_BYTES      ((size_t)1 << 20)
-#define BYTES_MOST      ((int64_t)1 << 30)
+/* of timed runs, for all variants of a class */
+#define CLASS_SECONDS 0.05
+/* of all tuning for one program, including compilation; the rest is tuned in the next process */
+#define PROGRAM_SECONDS 2.0
+/* multiplications; for less work a choice is not worth its price */
+#define WORTH 8e6
+/* part of the default variant's time that another one must stay below */
+#define BETTER     0.97
+#define FILL_BYTES ((size_t)1 << 20)
+#define BYTES_MOST ((int64_t)1 << 30)
 enum { RUNS_MOST = 20 };
 
-/* What lies on disk. */
+/* The answer as stored on disk. */
 typedef struct kept {
     int32_t ways, way;
     double gain;
@@ -62,14 +66,14 @@ double weft__tuner_clock(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of one run, the least of several; negative when it failed. */
+/* Returns the seconds of one run, the minimum of several. Negative after an error. */
 static double time_runs(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                         double limit) {
     const weft_device_ops *ops = device->ops;
     double best = -1;
     const double end = weft__tuner_clock() + limit;
     for (int run = -1; run < RUNS_MOST && (run < 1 || weft__tuner_clock() < end);
-         run++) { /* the first warms up */
+         run++) { /* the first one warms up */
         const double from = weft__tuner_clock();
         if (ops->run(device, executable, buffers, 1) != WEFT_OK || ops->synchronize(device) != WEFT_OK)
             return -1;
@@ -96,7 +100,7 @@ static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buff
     return seconds;
 }
 
-/* Numbers between a half and two, whatever float they are read as. */
+/* Fills a buffer with numbers between 1/2 and 2, whichever float type reads them. */
 static bool fill(weft_device *device, weft_buffer *buffer, size_t bytes) {
     const size_t piece = bytes < FILL_BYTES ? bytes : FILL_BYTES;
     uint32_t *words = weft__alloc(device->ctx, FILL_BYTES);
@@ -121,10 +125,10 @@ static bool make_buffers(weft_device *device, const weft_tuner_question *q, weft
     return made;
 }
 
-/* Measures all ways; false when time or memory did not last. */
+/* Measures all variants. Returns false if time or memory was not enough. */
 static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
     weft_device *device = tuner->device;
-    const weft_error error = device->ctx->error; /* what fails here is nobody else's business */
+    const weft_error error = device->ctx->error; /* errors of tuning must not reach the caller */
     const uint64_t peak = device->bytes_peak;
     weft_buffer *buffers[3] = {NULL};
     double seconds[WEFT_TUNER_WAYS], from = weft__tuner_clock();
@@ -183,7 +187,7 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
     if (!weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
                     sizeof *device->choices))
         return;
-    if (!isfinite(choice->gain)) choice->gain = 1; /* a file's number */
+    if (!isfinite(choice->gain)) choice->gain = 1; /* a file may hold any number */
     choice->key = key;
     choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
     memcpy(choice->kept, answer, choice->bytes);
@@ -192,7 +196,7 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
               device->name, choice->what, choice->chosen, choice->gain);
 }
 
-/* For later questions too. */
+/* Stores an answer for later questions. */
 static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept *found) {
     weft_context *ctx = tuner->device->ctx;
     if (!weft__grow(ctx, &tuner->known, &tuner->known_capacity, tuner->n_known, sizeof *tuner->known)) return;
