@@ -1,15 +1,17 @@
-/* The positions that put rows in order for GPU backends: runs, merged until one is left; on CPUs as few runs
- * as feed them. Two halves of the scratch are read and written in turn, each with a row of keys and then of
- * places. Read next: argsort.cl. */
+/* Positions that sort rows, for the GPU backends. A row is divided into sorted runs, which are merged until
+ * one is left. On CPUs there are only as many runs as keep the device busy. The scratch memory has two
+ * halves, which are read and written in turn. Each half has a row of keys, then a row of positions.
+ * Must not know: how launches run. Read next: argsort.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/text.h"
 
 enum {
-    RUN = 16,   /* as in argsort.cl, of a card */
-    PIECE = 64, /* likewise */
-    FEW = 16,   /* times as few as there are: what is asked for is picked out, not put in order with all */
-    SPAN = 1024 /* elements that are worth a worker with vectors */
+    RUN = 16,   /* on cards, as in argsort.cl */
+    PIECE = 64, /* as in argsort.cl */
+    FEW = 16,   /* if so many times fewer positions are asked for than there are elements, they are selected
+                   instead of sorted */
+    SPAN = 1024 /* elements that are worth a work-item with vectors */
 };
 
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers) {
@@ -22,8 +24,8 @@ typedef struct ordering {
     const char *text;
     uint8_t key;
     bool few;
-    int64_t runs, span, room; /* of a row; elements of a run, and what is kept of them */
-    int64_t half, places;     /* bytes of a half of the scratch, and to the places in it */
+    int64_t runs, span, room; /* runs of a row; elements of a run; elements of a run that are kept */
+    int64_t half, places;     /* bytes of a half of the scratch memory; offset of the positions in it */
 } ordering;
 
 static weft_status launch(weft_launches *launches, const char *name, const char *text,
@@ -77,13 +79,13 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
                                  I32(sink),
                                  FAULT};
     const int count = (int)(sizeof arguments / sizeof *arguments);
-    if (launches->scratch_bytes == 0) /* of one run of a card, in registers */
+    if (launches->scratch_bytes == 0) /* on a card, with one run for a row: sorted in registers */
         arguments[1] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, s->key),
         arguments[2] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, WEFT_I32);
     return launch(launches, s->few ? "order_heads" : "order_runs", s->text, arguments, count, workers);
 }
 
-/* Merges runs by twos: half as many, of twice the span. */
+/* Merges pairs of runs: half as many, of twice the span. */
 static weft_status merge(weft_launches *launches, ordering *s, int level, bool sink) {
     const weft_heavy_argsort *o = s->order;
     const int64_t wide = weft__smaller(2 * s->span, o->count), pieces = weft__ceil_div(wide, PIECE);
@@ -111,7 +113,8 @@ static weft_status merge(weft_launches *launches, ordering *s, int level, bool s
     return launch(launches, "order_merge", s->text, arguments, count, o->rows * merged * pieces);
 }
 
-/* Elements of a row of runs at the level that needs most: the last run of each counts as full. */
+/* Returns the elements of a row of runs, at the level that needs most. The last run of each level counts as
+ * full. */
 static int64_t most_room(const ordering *s) {
     int64_t most = s->runs * s->room, span = s->span;
     for (int64_t runs = s->runs; runs > 1; span *= 2, runs = (runs + 1) / 2)
@@ -119,7 +122,7 @@ static int64_t most_room(const ordering *s) {
     return most;
 }
 
-/* How a row is cut. With vectors: into as many runs as feed the device, all rows together. */
+/* Chooses the partition of a row. With vectors it has as many runs as keep the device busy, over all rows. */
 static void cut(ordering *s, const weft_target *target) {
     const weft_heavy_argsort *o = s->order;
     s->span = RUN;

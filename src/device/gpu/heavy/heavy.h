@@ -1,6 +1,7 @@
-/* Heavy operations of GPU backends: templates as launches (kernel/source.h), one file an operation. `takes`
- * tells whether the template runs it; only then is the other called. `sink`: the launches do nothing once a
- * fault is recorded. Must not know: OpenCL, CUDA. Read next: gpu.h. */
+/* The heavy operations of the GPU backends: templates as launches (kernel/source.h), one file for each
+ * operation. `takes` returns whether the template runs it; the other function is called only then. `sink`:
+ * the launches do nothing after a fault is recorded.
+ * Must not know: OpenCL, CUDA. Read next: gpu/gpu.h. */
 #ifndef WEFT_DEVICE_GPU_HEAVY_HEAVY_H
 #define WEFT_DEVICE_GPU_HEAVY_HEAVY_H
 
@@ -13,11 +14,12 @@
 #include "heavy/heavy.def"
 #undef W_HEAVY
 
-/* conv_direct.c: of groups of so few channels that matmuls would be mostly empty. */
+/* conv_direct.c: convolutions of groups with so few channels that matmuls would be mostly empty. */
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *conv);
 weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
-/* argsort.c: groups for so many workers, each of which takes further work until all is done. */
+/* argsort.c: returns the number of work-groups for so many workers. Each worker takes further work until all
+ * is done. */
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers);
 
 #endif

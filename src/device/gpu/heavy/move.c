@@ -1,5 +1,6 @@
-/* COPY and ZERO as launches of move.cl: in words of 8 bytes where places and size allow it, else byte by
- * byte. Read next: move.cl. */
+/* COPY and ZERO as launches of move.cl. They move words of 8 bytes if offsets and size allow it, otherwise
+ * bytes.
+ * Must not know: how launches run. Read next: move.cl. */
 #include <stdio.h>
 
 #include "device/gpu/gpu.h"
@@ -7,17 +8,17 @@
 #include "device/gpu/backend/text.h"
 
 enum {
-    BYTES_OF_GROUP = 1 << 14, /* below it a group costs more than it moves */
-    STRETCHES = 8,            /* of zeros, in one launch, */
-    STRETCH_BYTES = 1024      /* of so many bytes at most */
+    BYTES_OF_GROUP = 1 << 14, /* for less, a work-group costs more than it moves */
+    STRETCHES = 8,            /* blocks of zeros in one launch, at most */
+    STRETCH_BYTES = 1024      /* of such a block, at most */
 };
 
-/* As w_stretches in move.cl: elements from the first stretch's begin on. */
+/* Same as w_stretches in move.cl: elements counted from the first block's start. */
 typedef struct stretches {
     int64_t at[STRETCHES], count[STRETCHES];
 } stretches;
 
-/* A launch of `bytes`, in words or not. */
+/* Adds a launch that moves `bytes` bytes, in words or in bytes. */
 static weft_status move(weft_launches *launches, const char *name, int64_t bytes, bool words,
                         weft_argument *arguments, int n) {
     const int items = weft__target_items(launches->target);
@@ -44,7 +45,7 @@ weft_status weft__gpu_copy(weft_launches *launches, const weft_command *command)
     return move(launches, "copy", bytes, words, arguments, 5);
 }
 
-/* Whether one launch does both. */
+/* Returns whether one launch can do both commands. */
 static bool go_together(const weft_command *a, const weft_command *b) {
     return b->kind == WEFT_COMMAND_ZERO && weft__larger(a->bytes, b->bytes) <= STRETCH_BYTES &&
            a->sink == b->sink && a->operands->slot == b->operands->slot;

@@ -1,6 +1,7 @@
-/* Recurrent layers for GPU backends: a product and a launch of recurrent.cl for each step of time, one behind
- * the other. The product's launches are made once and repeated with other places, so that neither texts nor
- * choices depend on how many steps there are. Read next: recurrent.cl, then matmul.c. */
+/* Recurrent layers for the GPU backends: for each time step a matmul and a launch of recurrent.cl, one after
+ * the other. The launches of the matmul are made once and repeated with other offsets. So kernel sources and
+ * choices do not depend on the number of steps.
+ * Must not know: how launches run. Read next: recurrent.cl, matmul/matmul.c. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +10,9 @@
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/text.h"
 
-#define WORK 4096 /* elements of a group of one item */
+#define WORK 4096 /* elements of a work-group of one work-item */
 
-/* Operands by what they are; -1: the layer has none. */
+/* The number of each operand; -1: the layer does not have it. */
 typedef struct operands {
     int x, w, b, d, h, c, states, gates, cells, more, lengths, dx, dh, dc, dz;
 } operands;
@@ -23,8 +24,8 @@ typedef struct plan {
     bool sink;
     int64_t gates;
     operands at;
-    int first, products;        /* the product's launches, in the list */
-    int64_t z, dc, pass, bytes; /* places in the scratch */
+    int first, products;        /* launches of the matmul, in the list */
+    int64_t z, dc, pass, bytes; /* offsets in the scratch memory */
     const char *text;
 } plan;
 
@@ -76,12 +77,12 @@ bool weft__gpu_recurrent_takes(const weft_target *target, const weft_heavy_recur
     return weft__gpu_matmul_takes(target, &mm);
 }
 
-/* ---- the product ---- */
+/* ---- the matmul ---- */
 
 static int64_t rounded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/* Makes the product's launches, and places behind what they keep in the scratch. They are taken off the list
- * again. */
+/* Makes the launches of the matmul and removes them from the list again. Offsets in scratch memory follow
+ * what the matmul keeps there. */
 static weft_status make_product(plan *p, weft_launch **made) {
     weft_launches *l = p->launches;
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .as.matmul = product_of(p)};
@@ -100,7 +101,7 @@ static weft_status make_product(plan *p, weft_launch **made) {
     return WEFT_OK;
 }
 
-/* Once more, of the rows at that byte of operand a, into z. */
+/* Adds the matmul again, for the rows at byte `from` of operand a. The result goes to z. */
 static weft_status add_product(const plan *p, const weft_launch *made, int a, int64_t from) {
     for (int i = 0; i < p->products; i++) {
         weft_launch launch = made[i];
@@ -125,11 +126,11 @@ static weft_status add_product(const plan *p, const weft_launch *made, int a, in
 
 /* ---- the rest of a step ---- */
 
-/* As the text's, without those of pointers. */
+/* Same as the struct in the kernel source, without the pointers' offsets. */
 typedef struct step {
     int64_t x_row, state, last, gate, cell, before, end, t;
     int start;
-    int x, dz; /* operands in place of the usual ones, 0: those */
+    int x, dz; /* operands that replace the usual ones; 0: the usual ones */
 } step;
 
 static const char *make_text(const plan *p) {
@@ -145,7 +146,8 @@ static const char *make_text(const plan *p) {
 static weft_status add_step(const plan *p, const step *s) {
     const weft_heavy_recurrent *r = p->r;
     const operands *o = &p->at;
-    const int items = weft__target_items(p->launches->target), none = o->w; /* of what is not read */
+    /* the operand for arguments that are not read */
+    const int items = weft__target_items(p->launches->target), none = o->w;
     const int64_t wide = p->launches->target->vectors ? 16 : 1,
                   count = r->batch * weft__ceil_div(r->width, wide);
     const int64_t each = p->launches->target->vectors ? weft__larger(1, WORK / 16) : 1;
@@ -196,7 +198,7 @@ static weft_status add_step(const plan *p, const step *s) {
     return weft__launch(p->launches, &launch);
 }
 
-/* ---- time ---- */
+/* ---- all time steps ---- */
 
 static step step_at(const plan *p, int64_t t) {
     const weft_heavy_recurrent *r = p->r;

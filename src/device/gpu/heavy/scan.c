@@ -1,5 +1,6 @@
-/* Sums and products up to each element for GPU backends: how many segments there are depends on shapes alone,
- * so bits do too. Read next: scan.cl. */
+/* Cumulative sums and products for the GPU backends. Shapes alone decide the number of segments, and with it
+ * the bits.
+ * Must not know: how launches run. Read next: scan.cl. */
 #include <stdio.h>
 
 #include "device/gpu/heavy/heavy.h"
@@ -8,13 +9,13 @@
 
 enum {
     SHORT = 64,       /* elements of a segment, at least */
-    SEGMENTS = 1024,  /* at most, since one worker joins them */
-    WIDE = 16,        /* columns of a worker with vectors: as in scan.cl */
-    ENOUGH_WIDE = 64, /* such workers, without cutting anything */
-    ENOUGH = 4096     /* others */
+    SEGMENTS = 1024,  /* of a row at most, since one work-item joins them */
+    WIDE = 16,        /* columns of a work-item with vectors, as in scan.cl */
+    ENOUGH_WIDE = 64, /* so many work-items with vectors are enough; then nothing is divided */
+    ENOUGH = 4096     /* so many other work-items are enough */
 };
 
-/* What is added up in. */
+/* Returns the dtype that sums are accumulated in. */
 static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) {
     return s->dtype == WEFT_F32 && target->f64 ? WEFT_F64 : (weft_dtype)s->dtype;
 }
@@ -46,7 +47,7 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, con
                                  I32(s->reverse),
                                  I32(sink),
                                  FAULT};
-    if (segments == 1) arguments[1] = (weft_argument)WRITES(WEFT_SCAN_OUT, s->dtype); /* not used */
+    if (segments == 1) arguments[1] = (weft_argument)WRITES(WEFT_SCAN_OUT, s->dtype); /* unused */
     return weft__launch(launches,
                         &(weft_launch){.name = name,
                                        .text = text,

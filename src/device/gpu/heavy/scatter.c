@@ -1,11 +1,12 @@
-/* Scatter-add for GPU backends: how the rows and columns of out are dealt to workers, each of which walks
- * through the whole index; or the index, where none comes twice. Read next: scatter.cl. */
+/* Scatter-add for the GPU backends. The rows and columns of out are divided among workers, and each worker
+ * walks through the whole index. If no index repeats, the index is divided instead.
+ * Must not know: how launches run. Read next: scatter.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/text.h"
 
 #define ROOM       (1 << 21) /* f16 and bf16: sums kept at a time */
-#define WORK       65536     /* elements that are worth a group */
+#define WORK       65536     /* elements that are worth a work-group */
 #define GROUPS_MAX 65535     /* of the second and third dimension */
 
 bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter *sc) {
@@ -15,16 +16,16 @@ bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter
 
 typedef struct cut {
     int64_t width, tile; /* columns and rows of a worker, which takes further rows until all are done */
-    int64_t columns, rows, outer; /* groups */
-    int64_t workers;              /* of a group */
+    int64_t columns, rows, outer; /* work-groups */
+    int64_t workers;              /* of a work-group */
 } cut;
 
-/* Columns are balanced whatever the index holds; rows are cut too where columns are few or most of the work
- * is to begin them. */
+/* Chooses the partition. Columns are balanced whatever the index holds. Rows are divided, too, if there are
+ * few columns or if setting rows is most of the work. */
 static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     const weft_target *target = launches->target;
     const int items = weft__target_items(target);
-    const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set first */
+    const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set before the additions */
     const double elements = (double)sc->outer * (double)sc->inner * (begun + 2 * (double)sc->count);
     const int64_t pieces =
         (int64_t)weft__larger(1, weft__smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
@@ -76,10 +77,11 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc,
                                                  .items = {weft__target_items(launches->target), 1, 1}});
 }
 
-/* Of one element a row, no index twice. */
+/* Adds launches for rows of one element, if no index repeats. */
 static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, bool sink) {
     const int out = weft__scatter_out(sc);
-    const bool begun = sc->in_place || !weft__scatter_is_direct(sc); /* what is added to is in out */
+    /* out already holds what the source is added to */
+    const bool begun = sc->in_place || !weft__scatter_is_direct(sc);
     weft_argument begin[] = {READS(WEFT_SCATTER_BASE, sc->dtype),
                              WRITES(out, sc->dtype),
                              I32(sc->based),
@@ -116,7 +118,8 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     if (room)
         launches->scratch_bytes =
             c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
-    /* Without a base its argument, and without a room that of the room, is out, where nothing reads them. */
+    /* Unused pointer arguments are out: the base if there is none, and the room if there is none. Nothing
+     * reads them. */
     weft_argument arguments[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
                                  READS(WEFT_SCATTER_SOURCE, sc->dtype),
                                  READS(WEFT_SCATTER_BASE, sc->dtype),

@@ -1,5 +1,5 @@
-/* A program's own source as a launch: a kernel that calls its function. Must not know: what it computes. Read
- * next: heavy.h; include/weft/op.h. */
+/* A program's own kernel source as a launch: a kernel that calls its function.
+ * Must not know: what it computes. Read next: heavy.h, include/weft/op.h. */
 #include <string.h>
 
 #include "base/text.h"
@@ -18,7 +18,7 @@ bool weft__gpu_source_takes(const weft_target *target, const weft_heavy_source *
            types[s->dtype] && (s->dtype != WEFT_F64 || target->f64);
 }
 
-/* The source and behind it the kernel w_own_NAME. */
+/* Returns the source, followed by the kernel w_own_NAME. */
 static const char *text_of(weft_launches *launches, const weft_heavy_source *s) {
     const size_t size = strlen(s->text) + 8 * strlen(s->name) + 1200;
     char *whole = weft__arena_alloc(launches->arena, size);

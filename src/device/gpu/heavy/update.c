@@ -1,11 +1,12 @@
-/* Assignment into a slice for GPU backends: rows are dealt to groups. Read next: update.cl. */
+/* Assignment into a slice for the GPU backends. Rows are divided among work-groups.
+ * Must not know: how launches run. Read next: update.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/text.h"
 
-#define WORK 32768 /* elements of a group */
+#define WORK 32768 /* elements of a work-group */
 
-/* Bits are copied: an unsigned integer of the element's size stands for every dtype. */
+/* Returns the unsigned integer of the dtype's size. Bits are copied, so it can stand for every dtype. */
 static weft_dtype bits_of(uint8_t dtype) {
     switch (weft_dtype_size((weft_dtype)dtype)) {
     case 1: return WEFT_U8;

@@ -1,6 +1,8 @@
-/* Attention for GPU backends: which kernels, how they are cut, what they get. Forward a launch; backward two,
- * of which the second needs sums of the first. Must not know: how launches are run. Read next:
- * attention_vectors.cl (CPUs), attention_items.cl (GPUs), attention_tensor.cl (tensor cores). */
+/* Attention for the GPU backends: which kernels run, how the work is divided, and their arguments. Forward is
+ * one launch, or two if work-groups share the keys of few queries. Backward is two launches; the second one
+ * needs sums of the first.
+ * Must not know: how launches run. Read next: attention_vectors.cl (CPUs), attention_items.cl (GPUs),
+ * attention_tensor.cl (tensor cores). */
 #include <limits.h>
 #include <stdio.h>
 
@@ -10,40 +12,42 @@
 #include "device/gpu/backend/text.h"
 
 #define CHANNELS_MAX      256
-#define REGISTER_CHANNELS 64    /* of heads whose items have four rows */
-#define ROWS_FEW          8     /* below, each query is a group of its own */
+#define REGISTER_CHANNELS 64    /* of a head whose work-items have four rows each */
+#define ROWS_FEW          8     /* with fewer rows, each query has a work-group of its own */
 #define GROUPS_MAX        65535 /* of the second dimension */
 
-/* Of single queries on cards: groups there should be, and keys that one has at least. */
+/* For single queries on cards: number of work-groups wanted, and the fewest keys of a work-group. */
 enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
 
-/* Queries and keys of a block with vectors, as in attention_vectors.cl. */
+/* Queries and keys of a block, with vectors, as in attention_vectors.cl. */
 enum { LANES = 32, KEYS = 64 };
 
-/* Rows of a group and of a block that it walks over, with work-items, and rows of an item: four take fewer
- * reads of local memory, as long as there are registers. */
+/* With work-items: rows of a work-group, rows of the blocks that it walks over, and rows of a work-item. Four
+ * rows for each work-item need fewer reads of local memory, if there are enough registers. */
 typedef struct tile {
     int rows, others, high;
 } tile;
 static const tile tiles[] = {{64, 32, 4}, {32, 32, 4}, {32, 32, 2}, {16, 16, 2},
                              {16, 8, 2},  {8, 8, 2},   {8, 4, 2}};
 
-/* What a group does on tensor cores: rows of 16 that a warp has and others of a step, as registers allow, for
- * heads of up to 32, 64, 96 and 128 channels; steps in local memory at once, and bytes of that. */
+/* With tensor cores, for heads of up to 32, 64, 96 and 128 channels, as registers allow: 16-row blocks of a
+ * warp, and rows of the other operand in one step. `steps` is the number of steps in local memory at once,
+ * `bytes` their size. */
 typedef struct core {
     int rows, others, steps, bytes;
 } core;
 static const struct {
     int rows, others;
-} cores[2][4] = {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}}; /* backward */
+    /* the second row is for backward */
+} cores[2][4] = {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}};
 enum {
     CORE_CHANNELS = 128,
     CORE_ITEMS = 128,
     CORE_LOCAL = 48 << 10,
-    LOCAL_OF_GROUP = 1 << 10 /* the driver's */
+    LOCAL_OF_GROUP = 1 << 10 /* local memory that the driver takes for each work-group */
 };
 
-/* Whether tensor cores do it: of single queries they would do sixteen. */
+/* Returns whether tensor cores are used. For a single query they would compute sixteen. */
 static bool on_cores(const weft_target *target, const weft_heavy_attention *at) {
     const int least = at->dtype == WEFT_F16 ? 75 : at->dtype == WEFT_BF16 ? 80 : INT_MAX;
     return target->capability >= least && target->local_bytes >= CORE_LOCAL && at->d <= CORE_CHANNELS &&
@@ -57,9 +61,10 @@ static int core_bytes(const core *c, const weft_heavy_attention *at, int steps) 
     return row * (at->backward ? 2 * core_rows(c) + 2 * steps * c->others : core_rows(c) + 2 * c->others);
 }
 
-/* Twice as many rows a warp are faster where all units have work all the same, and registers remain: random
- * numbers take many. Backward, the next step is on its way during one where two groups have room for it, as
- * many as registers allow. The bits are always the same. */
+/* Chooses the tile. Two blocks of rows for each warp are faster if all units still have work, and if
+ * registers are left; random numbers take many. Backward, the next step is loaded during the current one if
+ * two work-groups then still fit in local memory. Registers allow no more work-groups. The bits are the same
+ * for every tile. */
 static core core_of(const weft_target *target, const weft_heavy_attention *at) {
     const int64_t room = (at->d - 1) / 32;
     core c = {.rows = cores[at->backward][room].rows, .others = cores[at->backward][room].others};
@@ -71,14 +76,14 @@ static core core_of(const weft_target *target, const weft_heavy_attention *at) {
     return c;
 }
 
-/* Room for channels. */
+/* Returns the number of channels in memory: a power of two, at least 32. */
 static int room_of(const weft_heavy_attention *at) {
     int room = 32;
     while (room < at->d) room *= 2;
     return room;
 }
 
-/* At most eight share a row. */
+/* Returns the work-items of a work-group. At most eight share a row. */
 static int items_of(const weft_target *target, const tile *t) {
     return (int)weft__smaller(target->lanes, t->rows / t->high * weft__smaller(8, t->others));
 }
@@ -91,8 +96,9 @@ static bool fits(const weft_target *target, const weft_heavy_attention *at, cons
     return (rows * row + t->rows * (t->others + 8) + t->high * items) * size <= target->local_bytes;
 }
 
-/* The first tile that local memory and registers hold and that leaves no unit without work, or else the one
- * of as many others with the most groups and items; NULL: none is held. */
+/* Returns the first tile that local memory and registers can hold and that leaves no unit without work. If
+ * there is none, returns the tile with the same `others` that has the most work-groups and work-items.
+ * Returns NULL if no tile fits. */
 static const tile *tile_of(const weft_target *target, const weft_heavy_attention *at) {
     const tile *first = NULL;
     const int64_t length = weft__smaller(at->t_q, at->t_k);
@@ -115,20 +121,20 @@ bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_atten
     return target->vectors || tile_of(target, at);
 }
 
-/* ---- texts ---- */
+/* ---- kernel sources ---- */
 
 typedef struct plan {
     weft_launches *launches;
     const weft_heavy_attention *at;
     weft_dtype dtype, sum;
     bool sink, cores;
-    int room, items, rows; /* rows of a group */
+    int room, items, rows; /* rows of a work-group */
     int shared_bytes;
     int64_t pairs, scratch; /* bytes */
     const char *text;
 } plan;
 
-/* Definitions that stand before the text, behind those of all texts. */
+/* Writes the definitions of this template; they follow those of all templates. */
 static void head_vectors(plan *p, weft_text *to) {
     const char *sum = p->sum == WEFT_F64 ? "double" : "float";
     p->items = 1;
@@ -159,9 +165,9 @@ static void head_cores(plan *p, weft_text *to) {
               weft__text_attention_common);
 }
 
-/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers
- * are added to scores. Kernels have it behind the key, where it begins among the operands' places, and its
- * strides behind those. */
+/* Writes the definitions for a mask. MASK is the type of its elements. With MASK_BOOL, true marks visible
+ * keys. Otherwise the mask is added to the scores. In a kernel's arguments the mask follows the key. Its
+ * start is among the operands' places, and its strides follow these. */
 static void head_mask(const weft_heavy_attention *at, weft_text *to) {
     const bool added = at->mask_dtype != WEFT_BOOL;
     if (!at->masked) {
@@ -200,7 +206,7 @@ static weft_status make_text(plan *p) {
 
 /* ---- launches ---- */
 
-/* Operands, from device.h. */
+/* The operands are those of heavy/attention.h. */
 
 enum { ARGUMENTS_MAX = 64 };
 typedef struct arguments {
@@ -208,7 +214,7 @@ typedef struct arguments {
     int n;
 } arguments;
 
-/* The operands by short names, and lists of them. */
+/* Short names of the operands, for lists of them. */
 enum {
     Q = WEFT_ATTENTION_Q,
     K = WEFT_ATTENTION_K,
@@ -226,7 +232,7 @@ enum {
 
 static void add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
 
-/* Operands by their names, in an order. A mask is there, behind the key. */
+/* Adds operands in the order of a list. A mask follows the key. */
 static void operands(arguments *to, const plan *p, const int *which, bool written) {
     const int mask = p->at->masked;
     for (; *which != END; which++) {
@@ -255,7 +261,7 @@ static void number(arguments *to, const plan *p, double v) {
 
 static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRATCH(0, (uint8_t)p->sum)); }
 
-/* What all but the last kernel of CPUs end with. */
+/* Adds the last arguments of all kernels, except the last kernel on CPUs. */
 static void others(arguments *to, const plan *p) {
     const weft_heavy_attention *at = p->at;
     for (int i = 0; at->masked && i < 4; i++) add(to, (weft_argument)I64(at->mask[i]));
@@ -290,8 +296,8 @@ static weft_status launch(const plan *p, const char *name, int64_t groups, argum
     return weft__launch(p->launches, &one);
 }
 
-/* Few queries, a group each; or several, which share the keys, where that would leave units without work. By
- * shape alone, since it decides in which order is added. */
+/* Forward for few queries. Each query has a work-group. If that leaves units without work, several
+ * work-groups share the keys. The shape alone decides, since this determines the order of additions. */
 static weft_status forward_rows(const plan *p) {
     const weft_heavy_attention *at = p->at;
     const int64_t rows = p->pairs * at->t_q, wanted = weft__ceil_div(GROUPS_WANTED, weft__larger(1, rows));
@@ -329,7 +335,8 @@ static weft_status forward(const plan *p) {
     return launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
 }
 
-/* Key blocks of a pair are dealt to as many groups as it takes to feed the device; each sums its own dq. */
+/* Backward on CPUs. The key blocks of a pair are divided among as many work-groups as keep the device busy.
+ * Each one sums its own dq. */
 static weft_status backward_vectors(const plan *p) {
     const weft_heavy_attention *at = p->at;
     const int64_t blocks = weft__ceil_div(at->t_q, LANES), key_blocks = weft__ceil_div(at->t_k, KEYS);

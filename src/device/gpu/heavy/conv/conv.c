@@ -1,8 +1,10 @@
-/* Convolutions for GPU backends, as products one operand of which is windows of images (implicit GEMM): the
- * product's texts read that where it lies, no matrix of windows is made. The gradient by the input is such a
- * convolution of the gradient with the taps backwards; with a stride, one for each residue of pixels, which
- * few of the taps meet. Kernels of 1 x 1 are plain products. Must not know: how launches are run. Read next:
- * image.cl, matmul.c. */
+/* Convolutions for the GPU backends, as matmuls whose one operand is the windows of images (implicit GEMM).
+ * The matmul templates read the windows in place, and there is no matrix of windows. The gradient of the
+ * input is such a convolution of the gradient, with the taps in reverse order. With a stride it is one matmul
+ * for each remainder of the pixel positions, since each remainder meets few of the taps. 1 x 1 convolutions
+ * are plain matmuls.
+ * Must not know: how launches run. Read next: image.cl, gpu/heavy/matmul/matmul.c,
+ * docs/design/022-gpu-convolutions.md. */
 #include <limits.h>
 
 #include "device/conv_product.h"
@@ -79,11 +81,11 @@ static weft_status by_weight(weft_launches *launches, const weft_heavy *heavy, b
     return weft__gpu_product(launches, heavy, &mm, 1, 0, &view, sink);
 }
 
-/* ---- by the input ---- */
+/* ---- gradient of the input ---- */
 
-/* The taps of one dimension that pixels first, first + stride, ... meet: `count`, the last one at `last`,
- * each `step` before; the last one meets window `window` at the first of these pixels, and the others windows
- * after that. */
+/* The taps of one dimension that pixels first, first + stride, ... meet. There are `count` of them. The last
+ * one is `last`, and they are `step` apart. At the first of these pixels, the last tap meets window `window`.
+ * The other taps meet windows after it. */
 typedef struct phase {
     int64_t first, pixels, count, last, step, window, dilation;
 } phase;

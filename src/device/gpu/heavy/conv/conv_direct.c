@@ -1,5 +1,7 @@
-/* Convolutions whose groups have few channels, for GPU backends: which they are, and in how many parts
- * windows are added up for the weight, by shape alone. Read next: conv_direct.cl. */
+/* Convolutions whose groups have few channels, for the GPU backends. This file decides which convolutions
+ * these are. For the gradient of the weight it decides into how many parts the windows are divided, by shape
+ * alone.
+ * Must not know: how launches run. Read next: conv_direct.cl. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -7,10 +9,10 @@
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/text.h"
 
-#define FEW        4     /* channels of a group, on cards */
-#define TAPS_MOST  64    /* that vectors keep in local memory */
-#define WORK       16384 /* pixels of sixteen channels that are worth a group of vectors */
-#define PART       4096  /* windows that are added up by one */
+#define FEW        4     /* channels of a group, at most, on cards */
+#define TAPS_MOST  64    /* taps that vectors keep in local memory */
+#define WORK       16384 /* pixels of sixteen channels that are worth a work-group with vectors */
+#define PART       4096  /* windows that one work-group adds up */
 #define PARTS_MOST 64
 
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *c) {
@@ -23,7 +25,7 @@ bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *
                : c->in <= FEW && c->out <= FEW;
 }
 
-/* As w_direct in conv_direct.cl. */
+/* Same as w_direct in conv_direct.cl. */
 typedef struct numbers {
     int32_t n, groups, in, out, x[2], size[2], y[2], stride[2], padding[2], dilation[2], part;
 } numbers;
@@ -79,7 +81,8 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
     if (elements == 0) return WEFT_OK;
     int64_t groups = vectors ? weft__ceil_div(c->groups, 16) : weft__ceil_div(elements, items), parts = 1;
     if (weight) {
-        const int64_t most = vectors ? lines : pixels; /* that are dealt out: lines of windows, or windows */
+        /* lines of windows, or windows, to divide among work-groups */
+        const int64_t most = vectors ? lines : pixels;
         parts = weft__larger(1, weft__smaller(PARTS_MOST, weft__ceil_div(pixels, PART)));
         of.part = (int32_t)weft__larger(1, weft__ceil_div(most, weft__smaller(parts, weft__larger(1, most))));
         parts = weft__larger(1, weft__ceil_div(most, of.part));

@@ -1,6 +1,6 @@
-/* Matrix products for GPU backends: which text, which tile, how many groups. Must not know: how launches are
- * run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl (GPUs), matmul_tensor.cl (tensor
- * cores), matmul_rows.cl (few rows, all). */
+/* Matmuls for the GPU backends: which template, which tile, how many work-groups.
+ * Must not know: how launches run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl
+ * (GPUs), matmul_tensor.cl (tensor cores), matmul_rows.cl (few rows, all devices). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,35 +12,35 @@
 #include "device/gpu/backend/text.h"
 #include "device/gpu/backend/tune.h"
 
-#define FEW_ROWS 4   /* up to so many, b is read where it lies */
-#define CHUNK    128 /* as in matmul.cl; lengths of parts of k are multiples of it */
-#define BEYOND   512 /* lines beyond the last that a text may ask for the place of */
+#define FEW_ROWS 4   /* with at most so many rows, b is read in place */
+#define CHUNK    128 /* as in matmul.cl; parts of k are multiples of it */
+#define BEYOND   512 /* lines after the last one whose address a template may compute */
 
-/* A product as it is launched. */
+/* A matmul as it is launched. */
 typedef struct product {
     const weft_target *target;
     weft_dtype dtype, out, sum;
     bool sink;
-    int a, b; /* operands: swapped where c has one column */
+    int a, b; /* operands; swapped if c has one column */
     weft_heavy_matmul mm;
-    const weft_gpu_view *view; /* NULL: no operand is windows of images */
-    int64_t items;             /* of the batch */
-    int64_t splits, part;      /* k is cut into `splits` parts */
-    int64_t block_m, block_n;  /* of c, a group */
-    weft_epilogue epilogue;    /* where mm has one */
-    int sums;                  /* operand; 0: none */
+    const weft_gpu_view *view; /* NULL: no operand is the windows of images */
+    int64_t items;             /* matmuls in the batch */
+    int64_t splits, part;      /* k is divided into `splits` parts of length `part` */
+    int64_t block_m, block_n;  /* block of c that one work-group computes */
+    weft_epilogue epilogue;    /* if mm has one */
+    int sums;                  /* operand for the row sums of a; 0: none */
     int group_items;
-    int way, ways; /* which of the tiles, all of which add in the same order */
+    int way, ways; /* which of the tiles; all of them add in the same order */
     unsigned prelude;
-    int more_bytes; /* of local memory that the launch asks for */
-    char name[32];  /* of the tile */
-    char head[640]; /* definitions of the text */
+    int more_bytes; /* local memory that the launch requests in addition */
+    char name[32];  /* name of the tile */
+    char head[640]; /* definitions before the source */
 } product;
 
-/* A column becomes one row of the transposed product. */
+/* Returns whether c is a column. It is computed as one row of the transposed matmul. */
 static bool is_column(const weft_heavy_matmul *mm) { return mm->n == 1 && mm->c_m == 1 && mm->m > 1; }
 
-#define EPILOGUE_ARGUMENTS 32 /* of a launch, which has no place for more */
+#define EPILOGUE_ARGUMENTS 32 /* the most that a launch has room for */
 
 static bool takes_epilogue(const weft_target *target, const weft_heavy_matmul *mm) {
     const weft_kernel *k = mm->epilogue;
@@ -49,7 +49,8 @@ static bool takes_epilogue(const weft_target *target, const weft_heavy_matmul *m
     return k->n_args <= EPILOGUE_ARGUMENTS && weft__kernel_has_rows(k, is_column(mm) ? mm->m : mm->n);
 }
 
-/* Sums of a are for tiles of work-items: those beside the first column of c have parts of a at hand. */
+/* Returns whether the template can also return the row sums of a. Only tiles of work-items can: those at the
+ * first column of c have the parts of a at hand. */
 static bool takes_sums(const weft_target *target, const weft_heavy_matmul *mm) {
     return !target->vectors && mm->batch_rank == 0 && mm->m > FEW_ROWS && mm->n > 0 && !is_column(mm);
 }
@@ -106,12 +107,13 @@ static product product_of(const weft_launches *launches, const weft_heavy_matmul
     return p;
 }
 
-/* A stride of a dimension of extent 1 is whatever suits. */
+/* A dimension of extent 1 may have any stride. */
 static bool unit(int64_t stride, int64_t extent) { return stride == 1 || extent <= 1; }
 static bool a_lines(const product *p) { return unit(p->mm.a_k, p->mm.k); }
 static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
 
-/* Cuts k for products of few tiles, by shape alone, since it decides in which order is added. */
+/* Divides k for matmuls of few tiles. The shape alone decides, since this determines the order of
+ * additions. */
 static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
     if (tiles >= wanted || p->mm.k < 2 * least || (p->view && p->view->spread)) return;
     const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
@@ -121,8 +123,8 @@ static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
 
 /* ---- CPUs ---- */
 
-/* Tiles that registers hold with what is multiplied: 24 vectors of 64 bytes, or 12 where there are 16
- * narrower registers. */
+/* Tiles that fit in registers together with their operands. There are 24 vectors of 64 bytes, or 12 on
+ * processors with 16 narrower registers. */
 typedef struct tile {
     int rows, vectors;
     double rate; /* relative */
@@ -139,13 +141,14 @@ static const tile *tiles_of(const product *p, int *count) {
     return narrow ? wide ? narrow8 : narrow4 : wide ? tiles8 : tiles4;
 }
 
-/* The largest block that local memory holds. */
+/* The largest block that local memory can hold. */
 typedef struct room {
     int m, n;
 } room;
 
 static int64_t bytes_of(const product *p, int64_t m, int64_t n) {
-    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16; /* of windows */
+    /* for windows of images */
+    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16;
     return (a + CHUNK * n + slack + m * n) * (int64_t)weft_dtype_size(p->sum);
 }
 
@@ -157,8 +160,8 @@ static room room_of(const product *p, const tile *t) {
     return (room){.m = (int)(m / t->rows * t->rows), .n = (int)n};
 }
 
-/* Element-steps of one core: products at `rate` 32 a step, copies into local memory at far fewer; what is
- * outside of c is computed as well. */
+/* Returns the estimated steps of one core. It does 32 products a step, times `rate`. Copies into local memory
+ * are far slower. Elements outside c are computed, too. */
 static double cost_of(const product *p, const tile *t, int64_t m, int64_t n) {
     const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
     const double copies = (double)m * k * 0.15 + (double)n * k * (b_lines(p) ? 0.15 : 0.35);
@@ -183,7 +186,7 @@ static void choose_block(product *p, const tile *t, const room *r, double *best,
     }
 }
 
-/* `way`: the tile, or -1 for what costs least. */
+/* Plans a matmul on a CPU. `way` is the tile, or -1 for the cheapest one. */
 static const char *plan_vectors(product *p, int way) {
     const tile *list = tiles_of(p, &p->ways), *t = list;
     split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
@@ -206,14 +209,14 @@ static const char *plan_vectors(product *p, int way) {
 
 /* ---- GPUs ---- */
 
-/* Patches of 4 x 4 sums of an item, and the part of the largest group that works together. What costs least
- * is found among the first ones; the others are for tuning. */
+/* Tiles: m x n patches of 4 x 4 sums for each work-item, and `share`, by which the largest work-group is
+ * divided. The default is one of the first three. The tuner also tries the others. */
 static const struct patches {
     int m, n, share;
 } patches[] = {{2, 2, 1}, {2, 1, 1}, {1, 1, 1}, {2, 2, 4}, {1, 2, 2}};
 enum { PATCHES = sizeof patches / sizeof *patches, PATCHES_USUAL = 3 };
 
-/* Items of a group beside each other: as many as below each other, or half. */
+/* Returns the work-items of a work-group across: as many as down, or half as many. */
 static int wide_of(int items) {
     int wide = 1;
     while (2 * wide * 2 * wide <= items && wide < 16) wide *= 2;
@@ -224,7 +227,7 @@ static const char *plan_tiles(product *p, int way) {
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
     int depth = 16, i = way < 0 ? 0 : way, wide = 1, high = 1;
     split(p, weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items, 64, 512);
-    for (; i < PATCHES; i++) { /* the largest that leaves all units busy */
+    for (; i < PATCHES; i++) { /* the largest tile that keeps all units busy */
         p->group_items = (int)weft__larger(1, p->target->lanes / patches[i].share);
         wide = wide_of(p->group_items), high = p->group_items / wide;
         p->block_m = high * 4 * patches[i].m;
@@ -248,10 +251,10 @@ static const char *plan_tiles(product *p, int way) {
 
 /* ---- tensor cores ---- */
 
-/* Tiles of warps_m x warps_n warps, with `stages` parts in local memory, each so many pieces of 16 bytes
- * deep: 48 KiB in all, what every card has, but for the first. A warp's sums are registers, of which the
- * first two have too few for sums in two levels. The rate is a guess, relative, by what a tile reads for a
- * product. */
+/* Tiles of warps_m x warps_n warps. Local memory holds `stages` parts, each `pieces` times 16 bytes deep.
+ * This is at most 48 KiB, which every card has, except for the first tile. The sums of a warp are in
+ * registers. The first two tiles have too few registers for sums in two levels. The rate is a relative guess,
+ * from what a tile reads for each product. */
 static const struct tensor_tile {
     int m, n, pieces, warps_m, warps_n, stages;
     double rate;
@@ -265,8 +268,8 @@ static int64_t tensor_bytes(const struct tensor_tile *t) {
     return (int64_t)(t->m + t->n) * t->pieces * t->stages * 16;
 }
 
-/* Which products they compute, of more than FEW_ROWS rows: by device, dtype and what was asked for, since
- * their bits are not those of the other texts. */
+/* Returns whether tensor cores compute a matmul of more than FEW_ROWS rows. Device, dtype and options decide,
+ * since the bits differ from those of the other templates. */
 static bool uses_tensor(const product *p) {
     const weft_target *t = p->target;
     if (t->local_bytes < 48 << 10) return false;
@@ -278,7 +281,7 @@ static bool uses_tensor(const product *p) {
     }
 }
 
-/* How many elements may be copied at once where lines are `stride` apart, at most 16 bytes of them. */
+/* Returns how many elements can be copied at once if lines are `stride` apart, at most 16 bytes. */
 static int width_of(const product *p, int64_t stride, const int64_t *batch) {
     int width = 16 / (int)weft_dtype_size(p->dtype);
     for (; width > 1; width /= 2) {
@@ -289,8 +292,8 @@ static int width_of(const product *p, int64_t stride, const int64_t *batch) {
     return width;
 }
 
-/* What c costs by a tile: rounds of as many groups as there are units, and a little for each group, since it
- * takes what others could have. */
+/* Returns the estimated cost of c with a tile. It counts rounds of as many work-groups as there are units.
+ * Each work-group costs a little more, since it takes bandwidth from others. */
 static double tensor_cost(const product *p, const struct tensor_tile *t) {
     const int64_t groups =
         weft__ceil_div(p->mm.m, t->m) * weft__ceil_div(p->mm.n, t->n) * p->items * p->splits;
@@ -302,7 +305,7 @@ static double tensor_cost(const product *p, const struct tensor_tile *t) {
 static const char *plan_tensor(product *p, int way) {
     const weft_heavy_matmul *mm = &p->mm;
     split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
-    if (p->splits == 1) /* gradients of weights: a long k and tiles for half of a large card */
+    if (p->splits == 1) /* gradients of weights: k is long, and there are tiles for half of a large card */
         split(p, weft__ceil_div(mm->m, 128) * weft__ceil_div(mm->n, 64) * p->items, 200, 4096);
     const bool two_levels = p->splits > 1 || p->out == p->sum;
     const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
@@ -330,8 +333,8 @@ static const char *plan_tensor(product *p, int way) {
 
 /* ---- few rows ---- */
 
-/* Columns of a group on CPUs: as many lines of memory as the prefetcher likes, of as many groups as feed the
- * device; `most` at most. */
+/* Returns the columns of a work-group on CPUs, at most `most`. They span as many lines of memory as suits the
+ * prefetcher, in as many work-groups as keep the device busy. */
 static int64_t columns_of(const product *p, int64_t most) {
     const int64_t groups = weft__larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
     return weft__larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
@@ -340,7 +343,7 @@ static int64_t columns_of(const product *p, int64_t most) {
 static const char *plan_rows(product *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
     const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
-    /* of a group of items: 32 neighbours read what lies together, columns of b or their k */
+    /* For work-items: 32 neighbours read contiguous memory, which is columns of b or elements along k. */
     int columns =
         (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
     int at_once = 1;
@@ -348,7 +351,8 @@ static const char *plan_rows(product *p) {
     if (vectors) {
         const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
         at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
-        const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192; /* not worth several */
+        /* too little work for several work-groups */
+        const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192;
         if (b_lines(p))
             columns = (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64));
         else
@@ -366,8 +370,7 @@ static const char *plan_rows(product *p) {
 
 /* ---- launches ---- */
 
-/* Of the text that stores c, or of the one before it. */
-/* Whether all places of a and b in one product, and those a tile beyond, fit in 32 bits. */
+/* Returns whether all offsets in a and b of one matmul, and offsets up to one tile beyond, fit in 32 bits. */
 static bool is_narrow(const product *p) {
     const int64_t extents[] = {p->mm.m, p->mm.k, p->mm.k, p->mm.n};
     const int64_t strides[] = {p->mm.a_m, p->mm.a_k, p->mm.b_k, p->mm.b_n};
@@ -380,10 +383,10 @@ static bool is_narrow(const product *p) {
     return true;
 }
 
-/* How many blocks c has, one below the other. */
+/* Returns the number of blocks of c along m. */
 static int64_t blocks_high(const product *p) { return weft__ceil_div(p->mm.m, p->block_m); }
 
-/* Whether groups are more than a launch may have along its second or third dimension. */
+/* Returns whether there are more work-groups than a launch may have along its second or third dimension. */
 static bool is_flat(const product *p) {
     const int64_t most = p->target->groups_most;
     return most && (blocks_high(p) > most || p->items * p->splits > most);
@@ -409,7 +412,7 @@ static const char *text_of(weft_launches *launches, const product *p, bool last,
     return weft__gpu_text(launches, p->dtype, head, whole);
 }
 
-/* As w_product in matmul.cl. */
+/* Same as w_product in matmul.cl. */
 typedef struct numbers {
     int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
     int32_t m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
@@ -438,8 +441,7 @@ static numbers numbers_of(const product *p) {
     return to;
 }
 
-/* Adds a launch with those arguments; those of the epilogue stand for its argument number `c` where the
- * launch is the last. */
+/* Adds a launch. If it is the last one, the epilogue's arguments replace its argument number `c`. */
 static weft_status launch_with(weft_launches *launches, const product *p, bool last, weft_launch launch,
                                int c) {
     const weft_epilogue *e = &p->epilogue;
@@ -450,7 +452,7 @@ static weft_status launch_with(weft_launches *launches, const product *p, bool l
     for (int i = 0; i < count; i++) {
         const bool behind = i >= c + e->n_arguments, own = i < c || behind;
         all[i] = own ? launch.arguments[behind ? i - e->n_arguments + 1 : i] : e->arguments[i - c];
-        if (!own && all[i].kind == WEFT_ARGUMENT_OPERAND) all[i].index += 2; /* behind a and b */
+        if (!own && all[i].kind == WEFT_ARGUMENT_OPERAND) all[i].index += 2; /* after a and b */
     }
     launch.arguments = all;
     launch.n_arguments = count;
@@ -458,7 +460,7 @@ static weft_status launch_with(weft_launches *launches, const product *p, bool l
     return weft__launch(launches, &launch);
 }
 
-/* Bytes of the parts of c where k is cut; parts of the sums lie behind. */
+/* Returns the bytes of the partial results of c when k is divided. Partial row sums follow them. */
 static int64_t parts_bytes(const product *p) {
     return p->items * p->splits * p->mm.m * p->mm.n * (int64_t)weft_dtype_size(p->sum);
 }
@@ -492,7 +494,7 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
     return launch_with(launches, p, p->splits == 1, launch, 2);
 }
 
-#define SUM_EACH 1024 /* elements of a group */
+#define SUM_EACH 1024 /* elements of a work-group */
 
 static weft_status launch_sum(weft_launches *launches, product *p) {
     const weft_heavy_matmul *mm = &p->mm;
@@ -523,7 +525,7 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
     return launch_with(launches, p, true, launch, 1);
 }
 
-/* ---- which tile ---- */
+/* ---- choosing the tile ---- */
 
 static const char *plan(product *p, int way) {
     p->group_items = weft__target_items(p->target);
@@ -538,7 +540,7 @@ static int bucket(int64_t n) {
     return at;
 }
 
-/* What products that share a choice have in common. */
+/* Returns the hash of the class of matmuls that share a choice. */
 static weft_hash class_of(const product *p) {
     const uint64_t facts[] = {(uint64_t)p->dtype,         (uint64_t)p->out,
                               (uint64_t)a_lines(p),       (uint64_t)b_lines(p),
@@ -552,7 +554,7 @@ static weft_hash class_of(const product *p) {
     return key;
 }
 
-/* Elements from the first to the last. */
+/* Returns the number of elements from the first to the last. */
 static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int64_t rows, int64_t row,
                     int64_t columns, int64_t column) {
     int64_t last = (rows - 1) * row + (columns - 1) * column;
@@ -560,7 +562,7 @@ static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int6
     return last + 1;
 }
 
-/* Asks the tuner where the work is worth it: the usual tile of `p` is known. */
+/* Returns the tile to use. It asks the tuner if the work is worth it. p->way is the default. */
 static int tuned(weft_launches *launches, const weft_heavy *heavy, const product *p) {
     if (heavy->kind != WEFT_HEAVY_MATMUL) return p->way;
     const weft_heavy_matmul *mm = &heavy->as.matmul;
