@@ -1,5 +1,5 @@
-/* The CUDA device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
- * Read next: run.c. */
+/* The CUDA device: opening, memory, and the table of its functions.
+ * Must not know: what kernels compute. Read next: run.c, driver/transfer.c. */
 #include "base/threads.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/nccl/nccl.h"
@@ -10,7 +10,7 @@
 
 /* ---- errors ---- */
 
-/* After these a context answers every call with an error. */
+/* Returns whether a context answers every later call with an error. */
 static bool ends_context(CUresult error) {
     return error == CUDA_ERROR_DEVICE_UNAVAILABLE || error == CUDA_ERROR_ECC_UNCORRECTABLE ||
            error == CUDA_ERROR_ILLEGAL_ADDRESS || error == CUDA_ERROR_LAUNCH_TIMEOUT ||
@@ -46,7 +46,7 @@ void weft__cuda_leave(weft__cuda *d) {
 static int count(void) {
     const weft__cuda_found *list;
     const int n = weft__cuda_devices(&list, NULL);
-    return n ? n : 1; /* its absence */
+    return n ? n : 1; /* one entry, which says why there is none */
 }
 
 static void describe(int i, weft_device_description *d) {
@@ -79,8 +79,8 @@ static weft_status open_streams(weft__cuda *d) {
     return error ? weft__cuda_fail(d, error, "the fault record") : WEFT_OK;
 }
 
-/* Groups are as large as OpenCL's, whose kernels these are; local memory is what a block has without asking.
- */
+/* Describes a card to the code that makes kernels. Work-groups are as large as for OpenCL, which shares the
+ * kernels. local_bytes is the memory that a block gets without asking for more. */
 static weft_target target_of(const weft__cuda_found *f) {
     weft_target t = {.dialect = WEFT_DIALECT_CUDA,
                      .lanes = 256,
@@ -94,7 +94,7 @@ static weft_target target_of(const weft__cuda_found *f) {
     return t;
 }
 
-/* Where there is no card, plans are made for one as they were sold in numbers: an H100. */
+/* If there is no card, plans are made for a common one: an H100. */
 static const weft__cuda_found usual = {.spec = "cuda",
                                        .name = "sm_90",
                                        .capability = 90,
@@ -226,7 +226,7 @@ static int read(weft_device *device, weft_buffer *buffer, size_t at, size_t byte
     return (int)error;
 }
 
-/* Freeing waits for what was submitted. */
+/* Frees a buffer. It waits for the work that was submitted. */
 static void buffer_free(weft_device *device, weft_buffer *buffer) {
     weft__cuda *d = weft__cuda_of(device);
     weft__cuda_buffer *b = (weft__cuda_buffer *)buffer;
@@ -268,7 +268,7 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
     return WEFT_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- table of functions ---- */
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
     weft__cuda *d = weft__cuda_of(device);

@@ -1,5 +1,6 @@
-/* An open CUDA card, as its files share it. Read next: cuda.c (device and memory), transfer.c, compile.c
- * (texts), run.c (programs). */
+/* An open CUDA card, shared by the files of this folder.
+ * Must not know: graphs, layers. Read next: cuda.c (device and memory), driver/transfer.c, driver/compile.c,
+ * run.c (programs). */
 #ifndef WEFT_DEVICE_CUDA_CUDA_H
 #define WEFT_DEVICE_CUDA_CUDA_H
 
@@ -12,13 +13,14 @@
 typedef struct weft__cuda_buffer {
     weft_buffer base;
     CUdeviceptr memory;
-    /* Of a buffer that large uploads go to, over the stream of copies; NULL before the first: */
-    CUevent filled; /* they are there */
-    CUevent used;   /* the last run that had the buffer is done */
-    bool filling;   /* the stream of launches has not waited for `filled` yet */
+    /* For a buffer that receives large uploads over the stream of copies. Both are NULL before the first
+     * one. */
+    CUevent filled; /* the upload is complete */
+    CUevent used;   /* the last run that used the buffer is complete */
+    bool filling;   /* the main stream has not waited for `filled` yet */
 } weft__cuda_buffer;
 
-/* Where uploads wait, and where downloads arrive: memory that the card reads and writes by itself. */
+/* Pinned memory that the card reads and writes by itself: for uploads that wait, and for downloads. */
 typedef struct weft__cuda_staging {
     bool opened;
     char *room; /* NULL: there is none */
@@ -27,42 +29,42 @@ typedef struct weft__cuda_staging {
     void *landing;
 } weft__cuda_staging;
 
-/* Of a launch, along its second and third dimension. */
+/* The most work-groups of a launch along its second and third dimension. */
 enum { WEFT_CUDA_GROUPS = 65535 };
 
 typedef struct weft__cuda {
     weft_gpu_device gpu;
     const weft__cuda_found *found;
     CUcontext context;
-    CUstream stream; /* of everything but large uploads, in order; */
-    CUstream copies; /* theirs */
+    CUstream stream; /* the main stream: everything except large uploads, in order */
+    CUstream copies; /* the stream of large uploads */
     weft__cuda_staging staging;
-    CUdeviceptr faults; /* the record on the device */
+    CUdeviceptr faults; /* the fault record on the device */
     bool lost;
     CUdeviceptr scratch;
     weft__blas_state blas;
-    bool fast; /* sums may be made in any order */
+    bool fast; /* sums may be added in any order */
     weft_dnn dnn;
-    char said[200]; /* by the library whose call failed last, instead of the driver's words; "": nothing */
+    char said[200]; /* message of the library whose call failed last; it replaces the driver's. "": none */
 } weft__cuda;
 
 static inline weft__cuda *weft__cuda_of(weft_device *device) { return (weft__cuda *)device; }
 
 /* ---- cuda.c ---- */
 
-/* Makes the card's context the thread's; every call of the driver is between these two, so that whoever else
- * uses CUDA in the thread finds what was there. */
+/* Make the card's context current in this thread, and restore the previous one. Every driver call is between
+ * the two. So other users of CUDA in the thread find their own context. */
 CUresult weft__cuda_enter(weft__cuda *d);
 void weft__cuda_leave(weft__cuda *d);
 
-/* A driver's error as one of Weft's: WEFT_ERR_OOM where memory is gone, else WEFT_ERR_DEVICE. */
+/* Converts a driver's error: WEFT_ERR_OOM if memory is short, otherwise WEFT_ERR_DEVICE. */
 weft_status weft__cuda_fail(weft__cuda *d, CUresult error, const char *what);
-/* What a submission must ask first: 0, or the error of a card that a test took away. */
+/* Call it before each submission. Returns 0, or the error of a card that a test took away. */
 CUresult weft__cuda_gone(void);
-/* Memory of at least one byte; counts it. */
+/* Allocates and counts memory of at least one byte. */
 weft_status weft__cuda_memory(weft__cuda *d, size_t bytes, const char *what, CUdeviceptr *memory);
 
-/* ---- transfer.c ---- */
+/* ---- driver/transfer.c ---- */
 
 weft_status weft__cuda_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
                               size_t bytes);
@@ -71,16 +73,16 @@ weft_status weft__cuda_download(weft_device *device, const weft_buffer *from, si
 weft_status weft__cuda_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes);
 weft_status weft__cuda_synchronize(weft_device *device);
 weft_status weft__cuda_take_fault(weft_device *device, weft_fault *fault);
-/* Before and after what uses a buffer in the stream of launches: it waits for uploads of another stream, and
- * they wait for it. */
+/* Call these before and after a use of a buffer in the main stream. The use waits for uploads of the other
+ * stream, and later uploads wait for the use. */
 CUresult weft__cuda_before_use(weft__cuda *d, weft__cuda_buffer *buffer);
 CUresult weft__cuda_after_use(weft__cuda *d, weft__cuda_buffer *buffer);
-/* Copies, waiting: for what happens once. */
+/* Copy and wait; for copies that happen once. */
 CUresult weft__cuda_put(weft__cuda *d, CUdeviceptr to, const void *from, size_t bytes);
 CUresult weft__cuda_get(weft__cuda *d, void *to, CUdeviceptr from, size_t bytes);
 void weft__cuda_staging_free(weft__cuda *d);
 
-/* ---- compile.c ---- */
+/* ---- driver/compile.c ---- */
 
 void weft__cuda_compiler_open(weft__cuda *d);
 

@@ -1,17 +1,19 @@
-/* What tests change of the CUDA device, besides gpu/backend/hooks.h. Read next: cuda.h. */
+/* What tests change of the CUDA device, in addition to gpu/backend/hooks.h.
+ * Must not know: the driver. Read next: cuda.h. */
 #ifndef WEFT_DEVICE_CUDA_HOOKS_H
 #define WEFT_DEVICE_CUDA_HOOKS_H
 
 typedef struct weft__cuda_hooks {
-    const char *library; /* opened instead of the system's; NULL: that */
-    const char *missing; /* this function is not found in it */
-    int plain;           /* runs of a program before it becomes a graph, + 1; 0: as usual */
-    double call_worth;   /* multiplications from which on a product is cuBLASLt's; 0: as usual */
-    int64_t dnn_memory;  /* bytes that cuDNN's backward pass may take; 0: as usual */
+    const char *library; /* opened instead of the system's driver; NULL: the system's */
+    const char *missing; /* this function is reported as missing */
+    int plain;           /* runs of a program before it becomes a graph, + 1; 0: default */
+    double call_worth;   /* multiplications from which on cuBLASLt computes a matmul; 0: default */
+    int64_t dnn_memory;  /* bytes that cuDNN's backward pass may use; 0: default */
 } weft__cuda_hooks;
 extern weft__cuda_hooks weft__cuda_hook;
 
-/* Closes nothing, but forgets library and devices: the next look finds them anew. For one thread. */
+/* Forgets the library and the devices without closing them. The next look finds them again. Only one thread
+ * may use CUDA meanwhile. */
 void weft__cuda_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* What CUDA consists of, piece by piece: each is looked for, and none is needed to say so. Must not know:
- * what a piece does. Read next: devices.c. */
+/* The pieces of CUDA, and whether each is installed. No piece is needed to answer.
+ * Must not know: what a piece does. Read next: driver/devices.c, docs/devices.md. */
 #include "device/cuda/pieces.h"
 
 #include <stdio.h>

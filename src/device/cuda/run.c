@@ -1,7 +1,7 @@
-/* Programs of the CUDA device: the launches of all commands with their arguments laid out once. A program
- * that runs for the third time becomes a graph, which is one submission a step; launches that the plan says
- * are independent are so in it. A run waits for nothing. Must not know: kernel forms, heavy operations. Read
- * next: gpu/backend/executable.c, graph.c. */
+/* Programs of the CUDA device: the launches of all commands, with their arguments laid out once. When a
+ * program runs for the third time it becomes a graph, which is one submission for each step. Launches that
+ * are independent in the plan are independent in the graph. A run waits for nothing.
+ * Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c, driver/graph.c. */
 #include "device/cuda/run.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum { PLAIN_RUNS = 2 };
 
 /* ---- arguments ---- */
 
-/* Where arguments are laid out: NULL to count. */
+/* Memory in which arguments are laid out; NULL to count only. */
 typedef struct layout {
     cuda_executable *e;
     char *values;
@@ -39,7 +39,7 @@ static void put_argument(layout *to, const weft__cuda *d, const weft_argument *a
         put(to, &a->i, 8);
         break;
     case WEFT_ARGUMENT_TIMES: e->times = put(to, &(int32_t){1}, 4); break;
-    default: break; /* a program has no others */
+    default: break; /* a program has no other kinds */
     }
 }
 
@@ -69,12 +69,12 @@ static weft_status scratch(weft_gpu_device *device, size_t bytes) {
     weft__cuda *d = weft__cuda_of(&device->base);
     CUdeviceptr memory;
     WEFT_TRY(weft__cuda_memory(d, bytes + 2 * d->gpu.guard, "scratch memory", &memory));
-    if (d->scratch) weft__cu.cuMemFree_v2(d->scratch); /* which waits */
+    if (d->scratch) weft__cu.cuMemFree_v2(d->scratch); /* which waits for the work */
     d->scratch = memory;
     return WEFT_OK;
 }
 
-/* What chains read. */
+/* Uploads the parameter buffer of fused launches. */
 static weft_status make_words(weft__cuda *d, cuda_executable *e, const weft_gpu_program *p) {
     const size_t bytes = p->n_words * sizeof *p->words;
     if (!bytes) return WEFT_OK;
@@ -83,7 +83,8 @@ static weft_status make_words(weft__cuda *d, cuda_executable *e, const weft_gpu_
     return error ? weft__cuda_fail(d, error, "the words of a program") : WEFT_OK;
 }
 
-/* Whether a launch waits for all before it: a command between this and the last one does. */
+/* Returns whether a launch waits for all launches before it. It does if a command after the previous launch
+ * does. */
 static bool waits(const weft_commands *commands, const int *of, int l) {
     for (int c = l ? of[l - 1] + 1 : 0; c <= of[l]; c++)
         if (commands->list[c].after) return true;
@@ -159,7 +160,8 @@ static void empty(weft_gpu_device *device, weft_gpu_executable *executable) {
     weft__free(device->base.ctx, e->events);
 }
 
-/* Addresses are never the same while both live; where one comes again, what names it is right again. */
+/* Returns a buffer's address. Two live buffers never have the same address. If an address is reused,
+ * arguments with it are valid again. */
 static uint64_t identity(weft_gpu_device *device, const weft_buffer *buffer) {
     return buffer ? ((const weft__cuda_buffer *)buffer)->memory : weft__cuda_of(&device->base)->scratch;
 }
@@ -172,7 +174,7 @@ static weft_status bind(weft_gpu_device *device, weft_gpu_executable *executable
     return WEFT_OK;
 }
 
-/* Each library sees to its own kind of operation. */
+/* Asks the libraries in turn. Each handles its own kinds of operation. */
 static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
     WEFT_TRY(weft__blas_offer((weft__cuda *)device, launches, command));
     return weft__dnn_offer((weft__cuda *)device, launches, command);
@@ -219,7 +221,8 @@ static CUresult mark(weft__cuda *d, CUevent *event) {
     return error ? error : weft__cu.cuEventRecord(*event, d->stream);
 }
 
-/* One after the other, with the time before each and after the last where they are timed. */
+/* Submits all launches in order. In a timed run it also records the time before each launch and after the
+ * last one. */
 static CUresult launch_all(weft__cuda *d, cuda_executable *e) {
     CUresult error = d->gpu.timing ? mark(d, &e->events[0]) : 0;
     for (int l = 0; l < e->gpu.n_launches && !error; l++) {
@@ -229,7 +232,7 @@ static CUresult launch_all(weft__cuda *d, cuda_executable *e) {
     return error;
 }
 
-/* The one launch for as many runs as it may do at once; counts them off. */
+/* Submits the only launch for as many runs as it may do at once, and subtracts them from *times. */
 static CUresult launch_repeated(weft__cuda *d, cuda_executable *e, int *times) {
     const int32_t now = weft__gpu_repeat(times);
     memcpy(e->times, &now, sizeof now);
@@ -253,7 +256,7 @@ static CUresult run(weft__cuda *d, cuda_executable *e, int times) {
     return error;
 }
 
-/* Between what large uploads bring, and what they must wait for. */
+/* Runs after large uploads to its buffers, and before later ones. */
 static CUresult run_with(weft__cuda *d, cuda_executable *e, weft_buffer *const *buffers, int times) {
     CUresult error = 0;
     for (int s = 0; s < e->gpu.n_slots && !error; s++)

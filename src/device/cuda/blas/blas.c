@@ -1,5 +1,5 @@
-/* cuBLASLt, opened at run time, so that a machine without it runs the same program. Must not know: products.
- * Read next: search.c. */
+/* cuBLASLt, opened at run time, so that the same program also runs on a machine without it.
+ * Must not know: matmuls. Read next: search.c, blas_problem.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif

@@ -1,6 +1,6 @@
-/* cuBLASLt, NVIDIA's matrix products as a library: the way products run on the CUDA device where it is
- * installed. Read next: blas.c (the library), blas_problem.c (which products, as it wants them), blas_plan.c
- * (how each is done, and the call). */
+/* cuBLASLt, NVIDIA's library of matmuls. The CUDA device uses it where it is installed and worth a call.
+ * Must not know: graphs, layers. Read next: blas.c (the library), blas_problem.c (which matmuls, in its
+ * terms), blas_plan.c (the algorithm and the call), docs/design/023-cublaslt.md. */
 #ifndef WEFT_DEVICE_CUDA_BLAS_BLAS_H
 #define WEFT_DEVICE_CUDA_BLAS_BLAS_H
 
@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "kernel/source.h"
 
-#ifndef CUBLAS_VERSION /* the vendor's header, beside which a test includes this one */
+#ifndef CUBLAS_VERSION /* defined by the vendor's header; a test includes both */
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct weft__blas_desc *cublasLtMatmulDesc_t;
 typedef struct weft__blas_layout *cublasLtMatrixLayout_t;
@@ -39,35 +39,36 @@ typedef struct weft__blas_functions {
 } weft__blas_functions;
 extern weft__blas_functions weft__blas;
 
-/* Opens the library, once a process; NULL, or why that cannot be and what helps. Thread-safe. All else wants
- * it to have been opened. */
+/* Opens the library once in the process. Returns NULL, or why this fails and what helps. Thread-safe. Call it
+ * before all other functions here. */
 const char *weft__blas_open(void);
-/* "cuBLASLt 13.1" */
+/* Writes the version, such as "cuBLASLt 13.1". */
 void weft__blas_version(char text[32]);
 
 /* For tests. */
-extern const char *weft__blas_file; /* instead of the usual names; NULL: those */
+extern const char *weft__blas_file; /* opened instead of the usual names; NULL: the usual ones */
 void weft__blas_forget(void);
 
-/* Of an opened device. */
+/* The part of an opened device. */
 typedef struct weft__blas_state {
-    bool opened;             /* the library was looked for */
-    cublasLtHandle_t handle; /* NULL: products are templates' */
+    bool opened;             /* the library was already looked for */
+    cublasLtHandle_t handle; /* NULL: templates compute all matmuls */
     struct weft__blas_plan *plans;
-    uint64_t workspace_most; /* bytes */
-    double seconds;          /* spent on timing */
+    uint64_t workspace_most; /* in bytes, at most */
+    double seconds;          /* spent on timing algorithms */
 } weft__blas_state;
 
-/* ---- blas_problem.c: no function of the library is called ---- */
+/* ---- blas_problem.c: calls no function of the library ---- */
 
-/* A matrix in columns, as cuBLASLt sees it: element (row, column) at column * ld + row, `step` elements to
- * the same of the next product of a batch. */
+/* A matrix stored by columns, as cuBLASLt wants it. Element (row, column) is at column * ld + row. The same
+ * element of the next matmul of a batch is `step` elements further. */
 typedef struct weft__blas_matrix {
     int64_t rows, columns, ld, step;
     int32_t type, transposed;
 } weft__blas_matrix;
 
-/* D = epilogue(alpha op(A) op(B) + C + bias), C as D is stored. All bytes count in comparisons. */
+/* D = epilogue(alpha op(A) op(B) + C + bias). C has the layout of D. Problems are compared by all their
+ * bytes. */
 typedef struct weft__blas_problem {
     weft__blas_matrix a, b, d;
     double alpha;
@@ -75,14 +76,14 @@ typedef struct weft__blas_problem {
     int32_t compute, scale, epilogue, based; /* based: there is a C */
 } weft__blas_problem;
 
-/* Operands of the command: numbers of those that there are, else -1. */
+/* The numbers of the command's operands; -1: there is none. */
 typedef struct weft__blas_operands {
     int a, b, d, c, bias, aux;
-    bool narrow; /* the bias is f32, and must be as D is */
+    bool narrow; /* the bias is f32, and must get the dtype of D */
 } weft__blas_operands;
 
-/* Whether it is a product that is worth a call and that cuBLASLt can be asked for, its epilogue, where it has
- * one, included; fills in both. tf32: f32 may be rounded to TF32. */
+/* Returns whether cuBLASLt can compute the matmul, with its epilogue, and whether it is worth a call. Fills
+ * in both structs. tf32: f32 may be rounded to TF32. */
 bool weft__blas_problem_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_problem *problem,
                            weft__blas_operands *operands);
 
@@ -90,10 +91,10 @@ bool weft__blas_problem_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_pr
 
 struct weft__cuda;
 
-/* Whether an operation may be one command with its epilogue: not where cuBLASLt does the product and not what
- * follows. */
+/* Returns whether the operation and its epilogue may be one command. They may not if cuBLASLt can compute the
+ * matmul but not its epilogue. */
 bool weft__blas_suits(struct weft__cuda *d, const weft_heavy *heavy);
-/* Adds the launches of a product that cuBLASLt does; else nothing. */
+/* Adds the launches of a matmul that cuBLASLt computes. Otherwise adds nothing. */
 weft_status weft__blas_offer(struct weft__cuda *d, weft_launches *launches, const weft_command *command);
 
 /* ---- blas_plan.c ---- */

@@ -1,5 +1,5 @@
-/* Products of programs as calls of cuBLASLt: which it takes, the launches of one, the call itself. Must not
- * know: descriptors, algorithms. Read next: blas_problem.c, blas_plan.c. */
+/* Matmuls of a program as calls of cuBLASLt: which ones it computes, their launches, and the call itself.
+ * Must not know: descriptors, algorithms. Read next: blas_problem.c, blas_plan.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 
 enum { ALIGNED = 16 };
 
-/* ---- which ---- */
+/* ---- which matmuls ---- */
 
-/* Largest power of two, up to 16, that divides where an operand lies. */
+/* Returns the largest power of two, up to 16, that divides an operand's address. */
 static uint32_t alignment(const weft__cuda *d, const weft_command *command, int operand) {
     if (!command || operand < 0) return ALIGNED;
     const int64_t at = (int64_t)d->gpu.guard + command->operands[operand].offset;
@@ -19,8 +19,8 @@ static uint32_t alignment(const weft__cuda *d, const weft_command *command, int 
     return bytes;
 }
 
-/* The plan of a product, NULL where templates do it. Without the command: where its operands lie as they
- * should. */
+/* Returns the plan of a matmul, or NULL if templates compute it. Without a command, operands are taken to be
+ * aligned. */
 static weft__blas_plan *plan_of(weft__cuda *d, const weft_heavy_matmul *mm, const weft_command *command,
                                 weft__blas_operands *operands) {
     weft__blas_key key = {.a = 0};
@@ -34,8 +34,8 @@ static weft__blas_plan *plan_of(weft__cuda *d, const weft_heavy_matmul *mm, cons
     return weft__blas_plan_of(d, &key);
 }
 
-/* Whether a product with its epilogue takes less than without and a kernel after it, which reads and writes
- * at least the result. Where nothing was measured it does. */
+/* Returns whether the matmul with its epilogue is faster than the matmul and a separate kernel. The kernel
+ * reads and writes at least the result. Without measurements the answer is true. */
 static bool pays(const weft__blas_plan *fused, const weft__blas_plan *alone) {
     const int sweeps = 2 + (fused->key.problem.based || weft__blas_has_aux(&fused->key.problem));
     return fused->timing.ms <= 0 || alone->timing.ms <= 0 ||
@@ -50,7 +50,8 @@ bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
     plain.epilogue = NULL;
     plain.sums = false;
     if (with.sums && !with.epilogue && weft__matmul_sums_dtype(&with) == WEFT_F32)
-        with.out_dtype = WEFT_F32; /* a gradient's, which an epilogue makes of it */
+        /* the row sums are a gradient in f32, and an epilogue makes the result f32 */
+        with.out_dtype = WEFT_F32;
     if (weft__cuda_enter(d) != 0) return true;
     const weft__blas_plan *alone = plan_of(d, &plain, NULL, &operands);
     const weft__blas_plan *fused = alone ? plan_of(d, &with, NULL, &operands) : NULL;
@@ -66,7 +67,7 @@ static CUdeviceptr take(void *const **at) {
     return p;
 }
 
-/* Addresses are in the order of weft__blas_offer's arguments. */
+/* Runs one call. Addresses are in the order of weft__blas_offer's arguments. */
 static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft__blas_plan *plan = (const weft__blas_plan *)call;
     const weft__blas_problem *p = &plan->key.problem;
@@ -88,7 +89,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
 
 /* ---- launches ---- */
 
-/* Bias in f32 as `type` in the scratch, by a kernel. */
+/* Adds a kernel that converts an f32 bias to `dtype`, in scratch memory. */
 static weft_status narrow(weft_launches *launches, int bias, weft_dtype dtype, int64_t n) {
     weft_kernel_arg args[] = {{.dtype = WEFT_F32, .read = true, .elements = n},
                               {.dtype = (uint8_t)dtype, .written = true, .elements = n}};
@@ -129,7 +130,7 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
     weft_argument arguments[7];
     int n = 0;
     if (command->kind != WEFT_COMMAND_HEAVY || command->heavy.kind != WEFT_HEAVY_MATMUL) return WEFT_OK;
-    if (launches->tuner && launches->tuner->forced) return WEFT_OK; /* a template is being timed */
+    if (launches->tuner && launches->tuner->forced) return WEFT_OK; /* the tuner is timing a template */
     weft__blas_plan *plan = plan_of(d, &command->heavy.as.matmul, command, &of);
     if (!plan) return WEFT_OK;
     plan->call.run = run;

@@ -1,8 +1,8 @@
-/* How each product is done by cuBLASLt: descriptors made once, the algorithm chosen once, the call of it. Its
- * heuristics propose some, which are timed, and the choice lies on disk from then on: equal bits are promised
- * on one machine, and algorithms add in different orders. Where nothing can be kept, the heuristics' first is
- * taken, for the same reason. Must not know: kernels, commands. Read next: blas_problem.c,
- * gpu/backend/cache.h. */
+/* How cuBLASLt computes each matmul: descriptors made once, an algorithm chosen once, and the call. The
+ * library's heuristics propose some algorithms. Weft times them and stores the choice on disk, because
+ * algorithms add in different orders, and a machine must always give equal bits. For the same reason, Weft
+ * takes the first proposal if nothing can be stored.
+ * Must not know: kernels, commands. Read next: blas_problem.c, gpu/backend/cache.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -13,10 +13,10 @@
 #include "device/cuda/blas/blas_plan.h"
 #include "device/gpu/backend/cache.h"
 
-#define SECONDS_MOST 3.0 /* of an opened device, for timing; what comes later takes the first */
+#define SECONDS_MOST 3.0 /* of timing for an opened device; later matmuls get the first proposal */
 enum { PROPOSED = 16, ALIGNMENT = 16, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 4 << 20 };
 
-/* What lies on disk. */
+/* The choice as stored on disk. */
 typedef struct kept {
     weft__blas_algorithm way;
     weft__blas_timing timing;
@@ -74,7 +74,8 @@ void weft__blas_undescribe(weft__blas_plan *plan) {
     if (plan->desc) weft__blas.cublasLtMatmulDescDestroy(plan->desc);
 }
 
-/* Bias and aux are part of the descriptor, and the heuristics look at where they lie. */
+/* Sets the pointers of bias and aux, which are part of the descriptor. The heuristics look at their
+ * alignment. */
 static unsigned set_pointers(const weft__blas_plan *plan, CUdeviceptr bias, CUdeviceptr aux) {
     const weft__blas_problem *p = &plan->key.problem;
     unsigned error = 0;
@@ -119,19 +120,19 @@ static unsigned prefer(const weft__blas_plan *plan, uint64_t workspace,
     for (int i = 0; i < 4 && !error; i++)
         error = weft__blas.cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignments[i],
                                                                 sizeof alignments[i]);
-    if (!error && (out == CUDA_R_16F || out == CUDA_R_16BF)) /* parts of sums are not rounded to it */
+    if (!error && (out == CUDA_R_16F || out == CUDA_R_16BF)) /* partial sums are not rounded to 16 bits */
         error = weft__blas.cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_f32, sizeof in_f32);
     return error;
 }
 
-/* How many there are, the best first as far as the library can tell. */
+/* Returns the number of proposals. The first is the best one in the library's judgement. */
 static int propose(const weft__blas_state *state, const weft__blas_plan *plan,
                    weft__blas_algorithm ways[PROPOSED]) {
     cublasLtMatmulHeuristicResult_t results[PROPOSED];
     cublasLtMatmulPreference_t preference = NULL;
     int count = 0, n = 0;
-    unsigned error = set_pointers(plan, plan->key.bias, plan->key.aux); /* which are not read here */
+    unsigned error = set_pointers(plan, plan->key.bias, plan->key.aux); /* not read here */
     if (!error) error = weft__blas.cublasLtMatmulPreferenceCreate(&preference);
     if (!error) error = prefer(plan, state->workspace_most, preference);
     if (!error)
@@ -153,13 +154,13 @@ static weft_hash key_on_disk(const weft__cuda *d, const weft__blas_plan *plan) {
     weft__blas_version(version);
     weft__hash_init(&key);
     weft__hash_str(&key, version);
-    weft__hash_str(&key, d->found->detail); /* the card and its driver */
+    weft__hash_str(&key, d->found->detail); /* names the card and its driver */
     weft__hash_bytes(&key, &plan->key, sizeof plan->key);
     return key;
 }
 
-/* Whether the operands are aligned as the algorithm needs it, which cublasLtMatmulAlgoCheck does not look at.
- */
+/* Returns whether the operands have the alignment that the algorithm needs. cublasLtMatmulAlgoCheck does not
+ * check this. */
 static bool aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo) {
     static const unsigned sides[] = {
         CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES,
@@ -176,8 +177,8 @@ static bool aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo)
     return true;
 }
 
-/* Whether the library may be given an algorithm that was read from a file. To Weft it is 64 opaque bytes, and
- * a run folder may come from anybody. */
+/* Returns whether the library accepts an algorithm from a file. To Weft it is 64 opaque bytes, and a run
+ * folder may come from anybody. */
 static bool may_run(const weft__blas_state *state, const weft__blas_plan *plan,
                     const weft__blas_algorithm *way) {
     cublasLtMatmulHeuristicResult_t result = {.workspaceSize = SIZE_MAX};
@@ -220,7 +221,7 @@ static const char *name_of(const weft__blas_problem *p) {
                                                         : "f32";
 }
 
-/* As Weft's matrices are, in rows. */
+/* Records a choice. The text shows the matrices as Weft stores them, by rows. */
 static void remember(weft__cuda *d, const weft__blas_plan *plan, const kept *found) {
     const weft__blas_problem *p = &plan->key.problem;
     weft_tile_choice choice = {.gain = found->timing.gain};

@@ -1,14 +1,17 @@
-/* Products as cuBLASLt wants them. Its matrices lie in columns, Weft's in rows: it is asked for the
- * transposed product, C^T = B^T A^T, whose result then lies as it should, and whose bias, one number a row of
- * C^T, is one a column of C. Epilogues are recognised in the form of kernels (kernel/kernel.h). Must not
- * know: the library's functions, devices. Read next: blas_plan.c. */
+/* Matmuls in the terms of cuBLASLt. It stores matrices by columns, Weft by rows:
+ *
+ *     Weft:      C   = A B          stored by rows
+ *     cuBLASLt:  C^T = B^T A^T      stored by columns, in the same memory
+ *
+ * So the transposed matmul needs no copy. Its bias has one number for each row of C^T, which is one for each
+ * column of C. Epilogues are recognised in the form of kernels (kernel/kernel.h).
+ * Must not know: the library's functions, devices. Read next: blas_plan.c. */
 #include <string.h>
 
 #include "device/cuda/blas/blas.h"
 #include "device/cuda/hooks.h"
 
-/* Multiplications below which a product is not worth a call: a launch of a template costs less, and chains
- * take it. */
+/* Fewer multiplications are not worth a call: the launch of a template costs less, and can be fused. */
 #define WORTH 1e6
 
 /* ---- matrices ---- */
@@ -23,7 +26,8 @@ static int32_t type_of(int dtype) {
     }
 }
 
-/* op(matrix) is (rows, columns), with these strides. */
+/* Describes op(matrix), which is (rows, columns), with these strides. Returns false if the library cannot
+ * address it. */
 static bool matrix_of(int64_t rows, int64_t columns, int64_t row, int64_t column, weft__blas_matrix *to) {
     const bool in_columns = row == 1 || rows == 1;
     if (!in_columns && column != 1 && columns != 1) return false;
@@ -35,7 +39,7 @@ static bool matrix_of(int64_t rows, int64_t columns, int64_t row, int64_t column
     return to->ld >= to->rows && to->rows <= INT32_MAX && to->columns <= INT32_MAX;
 }
 
-/* Batch dimensions as one, where one step leads from each to the next. */
+/* Merges the batch dimensions. Returns false if there is no single step from each matmul to the next. */
 static bool batch_of(const weft_heavy_matmul *mm, weft__blas_problem *p) {
     int64_t steps[3] = {0, 0, 0};
     p->batch = 1;
@@ -56,22 +60,22 @@ static bool batch_of(const weft_heavy_matmul *mm, weft__blas_problem *p) {
 
 /* ---- epilogues ---- */
 
-/* What a value of the kernel is, of the element at hand. */
+/* What a value of the kernel is, for the current element. */
 typedef enum value_kind {
     OTHER,
     NUMBER,
-    VECTOR, /* of argument `arg`, the element of the column */
-    MATRIX, /* the element */
-    SLOPE,  /* that of GELU at the element of argument `arg` */
-    SUM,    /* alpha * product + bias + base */
-    GELU,   /* of the sum */
-    DGELU   /* the product times the slope at argument `arg` */
+    VECTOR, /* the element of argument `arg` for the current column */
+    MATRIX, /* the current element of argument `arg` */
+    SLOPE,  /* the slope of GELU at the current element of argument `arg` */
+    SUM,    /* alpha * matmul + bias + base */
+    GELU,   /* GELU of the sum */
+    DGELU   /* the matmul times the slope at argument `arg` */
 } value_kind;
 
 typedef struct value {
     value_kind kind;
-    int arg, bias, base; /* of the kernel; -1: none */
-    double number;       /* or alpha */
+    int arg, bias, base; /* arguments of the kernel; -1: none */
+    double number;       /* the number, or alpha */
 } value;
 
 enum { VALUES_MOST = 12, STORES_MOST = 2 };
@@ -81,13 +85,13 @@ typedef struct match {
     int product;
     int64_t n; /* columns */
     value values[VALUES_MOST];
-    int stored[STORES_MOST], into[STORES_MOST], n_stores; /* values, arguments */
+    int stored[STORES_MOST], into[STORES_MOST], n_stores; /* values and arguments */
 } match;
 
-/* Whether the view yields the column of the element, of rows of n. */
+/* Returns whether the view reads the element of the current column, in rows of n. */
 static bool is_column(const match *m, const weft_view *view) {
     const weft_map *map = &view->map[0];
-    int64_t place = 1; /* elements from one index of the dimension to the next */
+    int64_t place = 1; /* elements for each index of the dimension */
     if (view->count != 1 || map->guarded || map->offset != 0) return false;
     for (int d = map->rank - 1; d >= 0; d--) {
         const int64_t next = place * map->extent[d];
@@ -113,7 +117,7 @@ static value load(const match *m, const weft_instr *in) {
 
 static bool is_plain(const value *v) { return v->kind == SUM && v->bias < 0 && v->base < 0; }
 
-/* x + y, x a sum. */
+/* Adds y to x. x must be a sum. */
 static bool add(value *x, const value *y) {
     if (x->kind != SUM) return false;
     int *to = y->kind == VECTOR ? &x->bias : y->kind == MATRIX ? &x->base : NULL;
@@ -152,7 +156,7 @@ static value calc(const match *m, const weft_instr *in) {
     }
 }
 
-/* Roundings between are left out: what cuBLASLt keeps is wider. */
+/* Treats a cast as its operand. Roundings in between are dropped, since cuBLASLt keeps more bits. */
 static value cast(const match *m, const weft_instr *in) {
     return type_of(in->dtype) >= 0 ? m->values[in->a] : (value){.kind = OTHER};
 }
@@ -188,7 +192,8 @@ static int32_t type_of_arg(const match *m, int arg) {
     return arg < 0 ? -1 : type_of(m->kernel->args[arg].dtype);
 }
 
-/* Which of the values that are stored is the result: the other one may be the sum that it is the GELU of. */
+/* Returns which of the stored values is the result. The other one may be the sum before GELU. Returns -1 if
+ * neither fits. */
 static int result_of(const match *m) {
     if (m->n_stores == 1) return 0;
     const int at = m->values[m->stored[0]].kind == GELU ? 0 : 1;
@@ -227,8 +232,8 @@ static bool epilogue_of(match *m, weft__blas_problem *p, weft__blas_operands *op
     return true;
 }
 
-/* The sums of our a, which is its b, as the gradient of a bias, with nothing else that makes something of the
- * product. */
+/* Uses the epilogue that sums the rows of our a, which is its b, as the gradient of a bias. The matmul must
+ * have no other epilogue. */
 static bool sums_of(const weft_heavy_matmul *mm, weft__blas_problem *p, weft__blas_operands *operands) {
     if (p->epilogue != CUBLASLT_EPILOGUE_DEFAULT || p->based || p->alpha != 1 || p->d.type != CUDA_R_32F)
         return false;
@@ -239,7 +244,8 @@ static bool sums_of(const weft_heavy_matmul *mm, weft__blas_problem *p, weft__bl
 
 /* ---- problems ---- */
 
-/* Types that go together: sums are at least f32, and nothing is rounded to less than it is stored in. */
+/* Chooses the types. Returns false for combinations that round sums below f32 or below the dtype that is
+ * stored. */
 static bool types_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_problem *p) {
     const int32_t in = type_of(mm->dtype), out = p->d.type;
     p->a.type = p->b.type = in;
@@ -252,8 +258,8 @@ static bool types_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_problem 
     return out == in || out == CUDA_R_32F;
 }
 
-/* How exact the tanh of the library is it does not say: what is stored in 16 bits hides that, f32 does not.
- * It wants lines of aux that are multiples of 8. */
+/* Returns whether the library's GELU is good enough. It does not document how exact its tanh is. Results in
+ * 16 bits hide the difference, f32 results do not. Its lines of aux must be multiples of 8. */
 static bool suits_gelu(const weft__blas_problem *p) {
     if (!(p->epilogue & (CUBLASLT_EPILOGUE_GELU | CUBLASLT_EPILOGUE_DGELU))) return true;
     return (p->d.type == CUDA_R_16F || p->d.type == CUDA_R_16BF) && p->d.rows % 8 == 0;
@@ -266,7 +272,7 @@ bool weft__blas_problem_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_pr
     p->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p->d.type = type_of(mm->out_dtype);
     *operands = (weft__blas_operands){.a = 1, .b = 0, .d = 2, .c = -1, .bias = -1, .aux = -1};
-    if (mm->k == 0 || mm->m < 2 || mm->n < 2) return false; /* vectors have a text of their own */
+    if (mm->k == 0 || mm->m < 2 || mm->n < 2) return false; /* a template handles vectors */
     if (!batch_of(mm, p) || (double)mm->m * (double)mm->n * (double)mm->k * (double)p->batch <
                                 (weft__cuda_hook.call_worth > 0 ? weft__cuda_hook.call_worth : WORTH))
         return false;
@@ -276,7 +282,7 @@ bool weft__blas_problem_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_pr
     match m = {.kernel = mm->epilogue, .product = mm->product, .n = mm->n};
     if (mm->epilogue) {
         if (!epilogue_of(&m, p, operands)) return false;
-        p->d.ld = mm->n; /* c is contiguous */
+        p->d.ld = mm->n; /* with an epilogue, c is contiguous */
         p->d.step = p->batch > 1 ? mm->m * mm->n : 0;
     }
     if (mm->sums && !sums_of(mm, p, operands)) return false;

@@ -1,9 +1,9 @@
-/* Which of the algorithms that cuBLASLt proposes is the fastest, on memory of its own. Must not know: where
- * the choice is kept. Read next: blas_plan.c. */
+/* Finds the fastest of the algorithms that cuBLASLt proposes, on memory of its own.
+ * Must not know: where the choice is stored. Read next: blas_plan.c. */
 #include "device/cuda/blas/blas_plan.h"
 
-#define BETTER 0.97F /* of the time of the library's first, or that stays */
-#define FAR    1.25F /* times the best's: it will not become better than that */
+#define BETTER 0.97F /* of the time of the first proposal; otherwise the first one stays */
+#define FAR    1.25F /* times the best time: such an algorithm will not become the best */
 enum { RUNS = 3, RANDOM_BYTES = 4 << 20 };
 
 static size_t bytes_of(const weft__blas_problem *p, const weft__blas_matrix *m) {
@@ -19,8 +19,8 @@ static bool fits(const size_t bytes[BUFFERS]) {
     return weft__cu.cuMemGetInfo_v2(&unused, &total) == 0 && all <= unused / 2;
 }
 
-/* Numbers between a half and two, of random bits as far as RANDOM_BYTES go: how fast a card multiplies
- * depends on what it multiplies. */
+/* Fills memory with numbers between 1/2 and 2. Up to RANDOM_BYTES their bits are random, since the speed of a
+ * card depends on the values. */
 static CUresult fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) {
     const size_t step = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
     const size_t some = bytes < RANDOM_BYTES ? bytes : RANDOM_BYTES;
@@ -39,8 +39,9 @@ static CUresult fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) 
     return error;
 }
 
-/* Milliseconds of a run, the least of some after a first one, which may load a kernel; of one alone where
- * that is far from the best so far, if there is one. Negative where it fails. */
+/* Returns the milliseconds of a run, the minimum of several after a first one, which may load a kernel. If
+ * the first measured run is far slower than the best so far, it is the only one. Returns a negative number
+ * after an error. */
 static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *way,
                       const weft__blas_places *at, const CUevent events[2], float best) {
     float least = -1;
@@ -58,7 +59,7 @@ static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__bl
     return least;
 }
 
-/* Milliseconds of writing D once. */
+/* Returns the milliseconds of writing D once. */
 static float time_sweep(weft__cuda *d, CUdeviceptr to, size_t bytes, const CUevent events[2]) {
     float ms = 0;
     CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
@@ -99,7 +100,7 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
     const weft__blas_problem *p = &plan->key.problem;
     size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
     CUdeviceptr memory[BUFFERS] = {0};
-    const weft_error error = d->gpu.base.ctx->error; /* what fails here is nobody else's business */
+    const weft_error error = d->gpu.base.ctx->error; /* errors of timing must not reach the caller */
     weft__blas_timing timing = {.gain = 1, .proposed = count};
     bytes[C] = p->based ? bytes[D] : 0;
     bytes[BIAS] = weft__blas_has_bias(p) ? (size_t)(p->d.rows + p->d.columns) * 8 : 0;

@@ -1,7 +1,7 @@
-/* Finding libraries of CUDA: in $WEFT_CUDA_PATH; where the loader looks; where `make cuda` puts them,
- * beside the program; in the toolkit's folder; and in Python's packages, since `pip install` brings NVIDIA's
- * libraries where no toolkit is. A folder that the user names counts before all others, and a virtual
- * environment before the system. Must not know: what the libraries do. */
+/* Finds the libraries of CUDA. It searches, in this order: $WEFT_CUDA_PATH, the loader's folders, the folder
+ * beside the program where `make cuda` puts them, virtual environments, the toolkit's folder, and Python's
+ * packages. `pip install` brings NVIDIA's libraries to machines without a toolkit.
+ * Must not know: what the libraries do. Read next: search.h, docs/devices.md. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 typedef struct place {
-    const char *variable; /* of the environment, with the folder; NULL: the pattern is the whole */
-    const char *pattern;  /* behind it */
+    const char *variable; /* an environment variable with the folder; NULL: the pattern is the whole path */
+    const char *pattern;  /* appended to the folder */
 } place;
 
-/* A folder of Python's packages: each has one of its own, or "cu13" for all. */
+/* A folder of Python packages. Each package has a folder of its own, or all share "cu13". */
 #define PACKAGES(variable, folder)                                                                           \
     { variable, folder "/nvidia/*/lib" }
 
@@ -43,7 +43,7 @@ static const place others[] = {
     PACKAGES(NULL, "/usr/lib/python3*/[sd]i[ts][et]-packages"),
 };
 
-/* The last of the pattern's files that opens: the newest version, as far as names tell. */
+/* Opens the last file that matches the pattern and can be opened. By name this is the newest version. */
 static void *open_pattern(const char *pattern, char path[WEFT_CUDA_PATH_SIZE]) {
     glob_t found;
     void *library = NULL;
@@ -73,7 +73,7 @@ static void *open_places(const place *places, size_t n_places, const char *name,
     return library;
 }
 
-/* In build/cuda, where the program that runs is build/weft, or one of its tests. */
+/* Searches build/cuda, if the running program is build/weft or one of its tests. */
 static void *open_beside(const char *name, char path[WEFT_CUDA_PATH_SIZE]) {
     char program[WEFT_CUDA_PATH_SIZE];
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -105,7 +105,7 @@ static void *search(const weft__cuda_library *l, char path[WEFT_CUDA_PATH_SIZE])
     return library;
 }
 
-/* The first function that is missing, or NULL. */
+/* Resolves all functions. Returns the name of the first missing one, or NULL. */
 static const char *resolve(const weft__cuda_library *l, void *library) {
     for (int i = 0; i < l->n_wanted; i++) {
         void *symbol = dlsym(library, l->wanted[i].name);

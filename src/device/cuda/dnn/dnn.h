@@ -1,14 +1,15 @@
-/* cuDNN, NVIDIA's library of attention and convolutions, opened at run time: operations are described as
- * graphs of descriptors (dnn_graph.c), for which it has plans, kernels compiled for one card and one problem
- * (dnn_plan.c). Plans can be made without a card, for one that is described. Must not know: devices of Weft,
- * commands. Read next: dnn_library.c, dnn_attention.h. */
+/* cuDNN, NVIDIA's library of attention and convolutions, opened at run time. Operations are described as
+ * graphs of descriptors (dnn_graph.c). A plan is the compiled form of a graph, for one card and one problem
+ * (dnn_plan.c). Plans can also be made without a card, from a description of a card.
+ * Must not know: Weft's devices, commands. Read next: dnn_library.c, dnn_attention.h,
+ * docs/design/027-cudnn-graphs.md. */
 #ifndef WEFT_DEVICE_CUDA_DNN_DNN_H
 #define WEFT_DEVICE_CUDA_DNN_DNN_H
 
 #include "base/base.h"
 #include "device/cuda/driver/api.h"
 
-#ifndef CUDNN_GRAPH_H_ /* the vendor's header, beside which a test includes this one */
+#ifndef CUDNN_GRAPH_H_ /* defined by the vendor's header; a test includes both */
 typedef struct cudnnContext *cudnnHandle_t;
 typedef void *cudnnBackendDescriptor_t;
 enum {
@@ -18,7 +19,7 @@ enum {
 };
 #endif
 
-/* The functions; all there once weft__dnn_open has returned NULL. */
+/* The functions. All are set after weft__dnn_open has returned NULL. */
 typedef struct weft__dnn_functions {
 #define DNN_FUNCTION(result, name, arguments) result(*name) arguments;
 #include "device/cuda/dnn/dnn.def"
@@ -28,29 +29,30 @@ extern weft__dnn_functions weft__dnn;
 
 /* ---- dnn_library.c ---- */
 
-/* Opens the library, once a process; NULL, or why that cannot be and what helps: a version that is known to
- * compute wrong values is none. Thread-safe. */
+/* Opens the library once in the process. Returns NULL, or why this fails and what helps. Versions that are
+ * known to compute wrong values count as missing. Thread-safe. */
 const char *weft__dnn_open(void);
-/* 91002 for 9.10.2 */
+/* Returns the version, such as 91002 for 9.10.2. */
 int weft__dnn_version(void);
-/* "cuDNN 9.10.2", or that there is none and what helps, in short. */
+/* Writes the version, such as "cuDNN 9.10.2". If there is none, writes so in short, and what helps. */
 void weft__dnn_describe(char text[96]);
-/* Why a version is not used, "" where it is. */
+/* Writes why a version is not used, or "" if it is used. */
 void weft__dnn_judge(int version, char why[240]);
 
-/* "WHAT: CUDNN_STATUS_...: words" */
+/* Writes "WHAT: CUDNN_STATUS_...: message". */
 enum { WEFT_DNN_WORDS = 320 };
 void weft__dnn_words(unsigned status, const char *what, char words[WEFT_DNN_WORDS]);
 
 /* For tests. */
-extern const char *weft__dnn_file; /* instead of the usual names; NULL: those */
+extern const char *weft__dnn_file; /* opened instead of the usual names; NULL: the usual ones */
 void weft__dnn_forget(void);
 
-/* ---- dnn_graph.c: operations in the making ---- */
+/* ---- dnn_graph.c: building a graph of operations ---- */
 
 enum { WEFT_DNN_DESCRIPTORS = 128, WEFT_DNN_OPERATIONS = 24 };
 
-/* After an error all calls do nothing, and those that make a descriptor return NULL. Begins as zeros. */
+/* A graph. Set it to zeros first. After an error, all calls do nothing, and calls that make a descriptor
+ * return NULL. */
 typedef struct weft_dnn_graph {
     cudnnBackendDescriptor_t made[WEFT_DNN_DESCRIPTORS]; /* all of them */
     cudnnBackendDescriptor_t operations[WEFT_DNN_OPERATIONS];
@@ -60,69 +62,70 @@ typedef struct weft_dnn_graph {
 } weft_dnn_graph;
 
 typedef struct weft_dnn_tensor {
-    int64_t id; /* by which an execution gives it memory; 0: it has none, and the number is a new one */
+    int64_t id; /* its name when memory is bound; 0: it has no memory, and gets a new id */
     unsigned type;
     int64_t dims[4], strides[4];
-    bool by_value; /* one number on the host */
+    bool by_value; /* a single number on the host */
 } weft_dnn_tensor;
 
 cudnnBackendDescriptor_t weft__dnn_make(weft_dnn_graph *graph, unsigned type);
 void weft__dnn_set(weft_dnn_graph *graph, cudnnBackendDescriptor_t to, unsigned attribute, unsigned type,
                    int64_t count, const void *values);
-/* Fills in one attribute with a descriptor, or a number of `type`. */
+/* Sets one attribute to a descriptor. */
 void weft__dnn_link(weft_dnn_graph *graph, cudnnBackendDescriptor_t to, unsigned attribute,
                     cudnnBackendDescriptor_t value);
 void weft__dnn_finish(weft_dnn_graph *graph, cudnnBackendDescriptor_t made);
-/* The same of an operation, which becomes the graph's next. */
+/* Finishes an operation and appends it to the graph. */
 void weft__dnn_add(weft_dnn_graph *graph, cudnnBackendDescriptor_t operation);
 void weft__dnn_graph_free(weft_dnn_graph *graph);
 
 cudnnBackendDescriptor_t weft__dnn_tensor(weft_dnn_graph *graph, const weft_dnn_tensor *tensor);
 void weft__dnn_matmul(weft_dnn_graph *graph, cudnnBackendDescriptor_t a, cudnnBackendDescriptor_t b,
                       cudnnBackendDescriptor_t c);
-/* b and t may be NULL. */
+/* Appends an elementwise operation. b and t may be NULL. */
 void weft__dnn_map(weft_dnn_graph *graph, unsigned mode, cudnnBackendDescriptor_t x,
                    cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t t, cudnnBackendDescriptor_t y);
 void weft__dnn_compare(weft_dnn_graph *graph, unsigned mode, cudnnBackendDescriptor_t x,
                        cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y);
-/* y: where each element of x is along an axis. */
+/* Appends an operation that sets y to the index of each element of x along an axis. */
 void weft__dnn_index(weft_dnn_graph *graph, int64_t axis, cudnnBackendDescriptor_t x,
                      cudnnBackendDescriptor_t y);
 void weft__dnn_reduce(weft_dnn_graph *graph, unsigned mode, cudnnBackendDescriptor_t x,
                       cudnnBackendDescriptor_t y);
 void weft__dnn_reshape(weft_dnn_graph *graph, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y);
 
-/* ---- dnn_plan.c: what cuDNN makes of them ---- */
+/* ---- dnn_plan.c: compiled graphs ---- */
 
-/* What plans are made for. */
+/* The card that plans are made for. */
 typedef struct weft_dnn_card {
-    cudnnHandle_t handle;                /* of an open card, or NULL and */
-    cudnnBackendDescriptor_t properties; /* of one that is described */
+    cudnnHandle_t handle;                /* of an open card; otherwise NULL */
+    cudnnBackendDescriptor_t properties; /* of a described card, if handle is NULL */
 } weft_dnn_card;
 
 typedef struct weft_dnn_wish {
-    int64_t workspace; /* bytes at most */
-    unsigned notes;    /* 1 << CUDNN_NUMERICAL_NOTE_...: engines with one of these are not taken */
+    int64_t workspace; /* bytes, at most */
+    unsigned notes;    /* bits 1 << CUDNN_NUMERICAL_NOTE_...: engines with one of these are refused */
 } weft_dnn_wish;
 
 typedef struct weft_dnn_plan {
     cudnnBackendDescriptor_t descriptor;
-    int64_t workspace; /* bytes, at an address that is a multiple of 256 */
+    int64_t workspace; /* bytes; the address must be a multiple of 256 */
 } weft_dnn_plan;
 
-/* A card described by what cuDNN calls its properties, in JSON. */
+/* Returns a card that is described by cuDNN's properties in JSON. */
 cudnnBackendDescriptor_t weft__dnn_properties(weft_dnn_graph *graph, const char *json);
-/* The first of cuDNN's engines that builds and is as wished; false: none, in words. */
+/* Makes a plan with the first of cuDNN's engines that builds and meets the request. Returns false and a
+ * message if there is none. */
 bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *graph, const weft_dnn_wish *wish,
                     weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]);
-/* A plan as bytes, to be freed with weft__free, and again as a plan, which takes a thousandth of the time;
- * NULL, false: no matter. */
+/* Save a plan as bytes, and load it again, which takes a thousandth of the time. The caller frees the bytes
+ * with weft__free. NULL or false: the plan must be made anew. */
 char *weft__dnn_plan_save(weft_context *ctx, const weft_dnn_plan *plan, size_t *bytes);
 bool weft__dnn_plan_load(const weft_dnn_card *card, const char *saved, size_t bytes, weft_dnn_plan *plan);
 void weft__dnn_plan_free(weft_dnn_plan *plan);
 
-/* Submits it to the stream of the handle: values[i] is what ids[i] names, memory of the card, or of the host
- * for numbers. 0, or a status. */
+/* Submits a plan to the stream of the handle. values[i] is the memory for ids[i]: on the card, or on the host
+ * for numbers. Returns 0 or a status. */
 unsigned weft__dnn_execute(cudnnHandle_t handle, const weft_dnn_plan *plan, int count, const int64_t *ids,
                            void *const *values, void *workspace, char words[WEFT_DNN_WORDS]);
 

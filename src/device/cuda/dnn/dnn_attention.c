@@ -1,6 +1,7 @@
 /* Attention (Vaswani et al. 2017, eq. 1) and its gradients (Dao et al. 2022, algorithm 4) as operations on
- * whole matrices of scores, which cuDNN recognises and computes block by block; and what it can do. Must not
- * know: plans, memory. Read next: dnn_graph.c; dnn_heavy.c, who asks. */
+ * whole matrices of scores. cuDNN recognises these and computes them block by block. This file also knows
+ * which cases cuDNN can compute.
+ * Must not know: plans, memory. Read next: dnn_graph.c; dnn_heavy.c, which calls it. */
 #include "device/cuda/dnn/dnn_attention.h"
 
 #include <limits.h>
@@ -9,9 +10,9 @@
 
 enum { ROW_ALIGNMENT = 8 /* elements: 16 bytes */ };
 
-/* ---- what it can do ---- */
+/* ---- what cuDNN can compute ---- */
 
-/* Strides of a dimension that is there are such that rows begin at multiples of 16 bytes. */
+/* Returns whether rows begin at multiples of 16 bytes. Strides of dimensions of extent 1 do not matter. */
 static bool aligned(const weft_heavy_attention *at, const int64_t strides[3], int64_t t) {
     const int64_t extents[3] = {at->batch, at->heads, t};
     for (int i = 0; i < 3; i++)
@@ -28,7 +29,7 @@ static bool all_aligned(const weft_heavy_attention *at) {
     return yes;
 }
 
-/* NULL: it may try. */
+/* Returns why cuDNN cannot compute this attention, or NULL if it may try. */
 static const char *refuse(const weft_heavy_attention *at, int capability, int version) {
     if (at->dtype != WEFT_F16 && at->dtype != WEFT_BF16) return "it computes in f16 and bf16 alone";
     if (capability < 80) return "its attention wants compute capability 8.0";
@@ -45,7 +46,7 @@ static const char *refuse(const weft_heavy_attention *at, int capability, int ve
     return NULL;
 }
 
-/* The largest divisor of n that is at most `most`, at least 1. */
+/* Returns the largest divisor of n that is at most `most`, at least 1. */
 static int64_t divisor(int64_t n, int64_t most) {
     int64_t best = most < n ? most : n;
     while (best > 1 && n % best != 0) best--;
@@ -63,7 +64,7 @@ bool weft__dnn_attention_part(const weft_heavy_attention *whole, int capability,
     if (!whole->backward) return true;
     weft_heavy_attention *at = &part->at;
     const int64_t row = 4 * at->t_q, sums = row * at->d, scores = 2 * at->t_q * at->t_k;
-    const int64_t pair = row + (part->fast ? sums : scores); /* bytes of a head of one batch */
+    const int64_t pair = row + (part->fast ? sums : scores); /* bytes for one head of one batch item */
     if (pair > memory) {
         snprintf(words, WEFT_DNN_WORDS, "one head's gradient of scores takes %lld bytes", (long long)pair);
         return false;
@@ -82,7 +83,7 @@ void weft__dnn_attention_hash(const weft_dnn_attention *part, weft_hash *hash) {
     const int64_t *strides[] = {at->q, at->k, at->v, at->out, at->dout, at->dq, at->dk, at->dv};
     const int64_t numbers[] = {at->dtype, at->causal, at->backward, part->fast, at->batch,
                                at->heads, at->t_q,    at->t_k,      at->d};
-    weft__hash_str(hash, "cuDNN attention 1"); /* the graphs below */
+    weft__hash_str(hash, "cuDNN attention 1"); /* version of the graphs below */
     weft__hash_bytes(hash, numbers, sizeof numbers);
     for (int i = 0; i < (at->backward ? 8 : 4); i++) weft__hash_bytes(hash, strides[i], 3 * sizeof **strides);
 }
@@ -98,7 +99,7 @@ typedef struct maker {
     int64_t t_q, t_k, d;
 } maker;
 
-/* (batch, heads, rows, columns) that lie as one: with memory where there is an id. */
+/* Returns a contiguous tensor (batch, heads, rows, columns). It has memory if id is not 0. */
 static tensor whole(const maker *m, int64_t id, unsigned type, int64_t rows, int64_t columns) {
     const int64_t heads = m->at->heads;
     const weft_dnn_tensor t = {.id = id,
@@ -110,7 +111,7 @@ static tensor whole(const maker *m, int64_t id, unsigned type, int64_t rows, int
 
 static tensor scores(const maker *m, unsigned type) { return whole(m, 0, type, m->t_q, m->t_k); }
 
-/* Scores as columns of the transposed matrix. */
+/* Returns scores stored as the transposed matrix. */
 static tensor turned(const maker *m) {
     const int64_t n = m->t_q * m->t_k;
     const weft_dnn_tensor t = {.type = m->type,
@@ -119,8 +120,8 @@ static tensor turned(const maker *m) {
     return weft__dnn_tensor(m->graph, &t);
 }
 
-/* An operand (batch, heads, t, d) with its strides; turned: (batch, heads, d, t). Where there is one of a
- * kind, cuDNN wants to see the stride that it would have. */
+/* Returns an operand (batch, heads, t, d) with its strides, or (batch, heads, d, t) if `turn` is set. For a
+ * dimension of extent 1, cuDNN requires the stride that a larger extent would have. */
 static tensor operand(const maker *m, int64_t id, const int64_t given[3], int64_t t, bool turn) {
     int64_t strides[3] = {given[0], given[1], given[2]};
     if (t == 1) strides[2] = m->d;
@@ -140,7 +141,7 @@ static tensor number(const maker *m, int64_t id) {
     return weft__dnn_tensor(m->graph, &t);
 }
 
-/* ---- operations, each with a new tensor for what it computes ---- */
+/* ---- operations, each with a new tensor for its result ---- */
 
 static tensor map(const maker *m, unsigned mode, tensor x, tensor b) {
     tensor y = scores(m, CUDNN_DATA_FLOAT);
@@ -166,7 +167,7 @@ static tensor product(const maker *m, tensor a, tensor b) {
     return c;
 }
 
-/* A query sees the keys up to its own place. */
+/* Returns the scores with a causal mask: a query sees the keys up to its own position. */
 static tensor masked(const maker *m, tensor x) {
     if (!m->at->causal) return x;
     tensor hidden = number(m, WEFT_DNN_HIDDEN), row = scores(m, CUDNN_DATA_INT32),
@@ -197,7 +198,7 @@ static void forward(const maker *m) {
     weft__dnn_matmul(m->graph, weights, v, out);
 }
 
-/* dq from the gradient ds of scores. */
+/* Adds the operations for dq, from the gradient ds of the scores. */
 static void backward_dq(const maker *m, bool fast, tensor ds, tensor k_turned) {
     const weft_heavy_attention *at = m->at;
     tensor k = operand(m, 0, at->k, m->t_k, false), dq = operand(m, WEFT_DNN_DQ, at->dq, m->t_q, false);

@@ -1,8 +1,8 @@
-/* Convolutions, one operation a graph. Channels lie together (NHWC). Must not know: plans. Read next:
- * dnn_graph.c. */
+/* Convolutions, as graphs of one operation. Images are stored with channels last (NHWC).
+ * Must not know: plans. Read next: dnn_graph.c. */
 #include "device/cuda/dnn/dnn_convolution.h"
 
-/* (a, height, width, channels) in memory; cuDNN counts channels second. */
+/* Returns a tensor stored as (a, height, width, channels). cuDNN counts channels as the second dimension. */
 static cudnnBackendDescriptor_t image(weft_dnn_graph *g, int64_t id, unsigned type, int64_t a,
                                       int64_t channels, int64_t height, int64_t width) {
     const weft_dnn_tensor t = {
@@ -33,7 +33,7 @@ static cudnnBackendDescriptor_t law(weft_dnn_graph *g, const weft_dnn_convolutio
     return to;
 }
 
-/* How the operation of a pass names its parts. */
+/* cuDNN's names for the attributes of each pass. */
 typedef struct pass_names {
     unsigned operation, x, w, y, law, alpha, beta;
 } pass_names;

@@ -1,10 +1,10 @@
-/* Descriptors of cuDNN's operations. Sums are in f32 throughout. Must not know: plans, what is computed. Read
- * next: dnn_attention.c, which builds the largest. */
+/* Descriptors of cuDNN's operations. All sums are in f32.
+ * Must not know: plans, what is computed. Read next: dnn_attention.c, which builds the largest graph. */
 #include <stdio.h>
 
 #include "device/cuda/dnn/dnn.h"
 
-enum { ALIGNMENT = 16 /* bytes, of every tensor */ };
+enum { ALIGNMENT = 16 /* in bytes, of every tensor */ };
 
 static void fail(weft_dnn_graph *g, unsigned status, const char *what) {
     if (g->error || !status) return;
@@ -84,7 +84,7 @@ void weft__dnn_matmul(weft_dnn_graph *g, cudnnBackendDescriptor_t a, cudnnBacken
     weft__dnn_add(g, to);
 }
 
-/* One of a pointwise operation; axis < 0: it has none. */
+/* Returns the descriptor of a pointwise operation. axis < 0: it has no axis. */
 static cudnnBackendDescriptor_t pointwise(weft_dnn_graph *g, unsigned mode, unsigned precision,
                                           int64_t axis) {
     cudnnBackendDescriptor_t what = weft__dnn_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);

@@ -1,6 +1,7 @@
-/* cuDNN for an open device, and attention by it, where it can: a plan for each problem, kept in memory and on
- * disk, and its execution as a call in place of launches. All else is left to Weft's own template, with a
- * line in the log that says why. Must not know: graphs of operations. Read next: dnn_attention.c, run.c. */
+/* cuDNN for an open device, and its attention. Each problem has a plan, which is stored in memory and on
+ * disk. A call executes the plan instead of launches. All else is left to Weft's own template, and a line in
+ * the log says why.
+ * Must not know: graphs of operations. Read next: dnn_attention.c, dnn_image.c, cuda/run.c. */
 #include "device/cuda/dnn/dnn_heavy.h"
 
 #include <math.h>
@@ -10,8 +11,9 @@
 #include "device/cuda/run.h"
 #include "device/gpu/backend/cache.h"
 
-/* Bytes for the gradient of scores, which a backward pass in one order keeps, and this part of a card's
- * memory at most: beyond, it is done in parts of the batch, one after the other in the same memory. */
+/* Limits in bytes, and as a part of the card's memory, for the gradient of the scores. A backward pass that
+ * adds in one order needs it. A larger problem is computed in parts of the batch, one after the other in the
+ * same memory. */
 #define MEMORY_MOST ((int64_t)512 << 20)
 enum { MEMORY_PART = 16 };
 
@@ -20,13 +22,13 @@ int64_t weft__dnn_memory(const weft__cuda *d) {
     return weft__smaller(MEMORY_MOST, (int64_t)(d->found->memory / MEMORY_PART));
 }
 
-/* A problem, and what is done about it. */
+/* A problem and its plan. */
 typedef struct weft_dnn_work {
     weft_call call;
     weft_hash key;
     weft_heavy_attention whole;
     weft_dnn_attention part;
-    weft_dnn_plan plan; /* without one the template does it */
+    weft_dnn_plan plan; /* without one, the template computes it */
     float scale;
 } weft_dnn_work;
 
@@ -44,10 +46,10 @@ static void put(pack *to, int64_t id, void *value) {
     to->values[to->count++] = value;
 }
 
-/* Operands of the call, in order; their strides in the whole. */
+/* Operands of the call, in order, with their strides in the whole problem. */
 enum { OPERANDS_MOST = 9 };
 typedef struct operand {
-    int index; /* of the command */
+    int index; /* in the command */
     int64_t id;
     const int64_t *strides; /* NULL: lse, f32 */
 } operand;
@@ -70,7 +72,7 @@ static char *address(void *const *addresses, int i) {
     return (char *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
 }
 
-/* Part (b, h) of the problem. */
+/* Executes part (b, h) of the problem. */
 static unsigned execute(weft_dnn *dnn, const weft_dnn_work *w, void *const *addresses, int64_t b, int64_t h,
                         char words[WEFT_DNN_WORDS]) {
     const weft_heavy_attention *whole = &w->whole, *part = &w->part.at;
@@ -103,7 +105,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
     const weft_dnn_work *w = (const weft_dnn_work *)call;
     char words[WEFT_DNN_WORDS];
     unsigned error = 0;
-    (void)stream; /* the handle's */
+    (void)stream; /* it is the stream of the handle */
     for (int64_t b = 0; b < w->part.batches && !error; b++)
         for (int64_t h = 0; h < w->part.heads && !error; h++)
             error = execute(&d->dnn, w, addresses, b, h, words);
@@ -117,7 +119,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
 weft_hash weft__dnn_key(const weft__cuda *d) {
     weft_hash key;
     weft__hash_init(&key);
-    weft__hash_str(&key, d->found->detail); /* card and driver */
+    weft__hash_str(&key, d->found->detail); /* names card and driver */
     weft__hash_u64(&key, (uint64_t)weft__dnn_version());
     return key;
 }
@@ -145,7 +147,8 @@ bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const 
 }
 
 static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEFT_DNN_WORDS]) {
-    const weft_dnn_wish wish = {.workspace = 2 * weft__dnn_memory(d), /* there is more to keep */
+    /* cuDNN needs more than the gradient of the scores */
+    const weft_dnn_wish wish = {.workspace = 2 * weft__dnn_memory(d),
                                 .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
     weft_dnn_graph graph = {.error = 0};
     weft__dnn_attention_graph(&graph, &w->part);
@@ -202,7 +205,7 @@ static weft_hash work_key(const weft__cuda *d, const weft_heavy_attention *at) {
     return key;
 }
 
-/* NULL: memory is gone. */
+/* Returns the problem of an operation, or NULL when memory is short. */
 static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
     const weft_heavy_attention *at = &heavy->as.attention;
     weft_context *ctx = d->gpu.base.ctx;
@@ -227,7 +230,7 @@ static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
     return w;
 }
 
-/* Every operand begins at a multiple of 16 bytes. */
+/* Returns whether every operand begins at a multiple of 16 bytes. */
 static bool begins_aligned(const weft_command *command) {
     for (int i = 0; i < command->n_operands; i++)
         if (command->operands[i].offset % 16 != 0) return false;

@@ -1,4 +1,5 @@
-/* What cuDNN does for an open device. Read next: dnn_heavy.c. */
+/* What cuDNN does for an open device.
+ * Must not know: graphs of operations. Read next: dnn_heavy.c. */
 #ifndef WEFT_DEVICE_CUDA_DNN_DNN_HEAVY_H
 #define WEFT_DEVICE_CUDA_DNN_DNN_HEAVY_H
 
@@ -8,34 +9,34 @@
 
 struct weft__cuda;
 
-/* Begins as zeros. */
+/* The part of an opened device. Set it to zeros first. */
 typedef struct weft_dnn {
-    bool opened;        /* or it was tried */
-    weft_dnn_card card; /* without a handle: there is no cuDNN */
+    bool opened;        /* the library was already looked for */
+    weft_dnn_card card; /* handle is NULL: there is no cuDNN */
     struct weft_dnn_work **works;
     size_t n_works, capacity;
     struct weft_dnn_image **images; /* convolutions */
     size_t n_images, images_capacity;
-    int64_t built, loaded; /* plans, here and from disk: for tests */
+    int64_t built, loaded; /* plans made now, and plans from disk; for tests */
 } weft_dnn;
 
-/* Adds the launch of an attention or a convolution that cuDNN computes, or nothing. */
+/* Adds the launch of an attention or a convolution that cuDNN computes. Otherwise adds nothing. */
 weft_status weft__dnn_offer(struct weft__cuda *device, weft_launches *launches, const weft_command *command);
 void weft__dnn_close(struct weft__cuda *device);
 
-/* ---- what its kinds of operations share ---- */
+/* ---- shared by all kinds of operations ---- */
 
-/* Bytes that one operation may use beside its operands. */
+/* Returns the bytes that one operation may use besides its operands. */
 int64_t weft__dnn_memory(const struct weft__cuda *device);
-/* Of card, driver and library, to be added to. */
+/* Returns a hash of card, driver and library. The caller adds the problem. */
 weft_hash weft__dnn_key(const struct weft__cuda *device);
-/* From disk, where a file that cuDNN does not know again is none. */
+/* Loads a plan from disk. Returns false if there is none, or if cuDNN does not accept it. */
 bool weft__dnn_load(struct weft__cuda *device, weft_hash key, weft_dnn_plan *plan);
-/* A new one, which is stored; false: none, in words. */
+/* Makes a new plan and stores it. Returns false and a message if that fails. */
 bool weft__dnn_build(struct weft__cuda *device, weft_hash key, weft_dnn_graph *graph,
                      const weft_dnn_wish *wish, weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]);
 
-/* ---- dnn_image.c: convolutions, of an open library ---- */
+/* ---- dnn_image.c: convolutions; the library must be open ---- */
 
 weft_status weft__dnn_offer_convolution(struct weft__cuda *device, weft_launches *launches,
                                         const weft_heavy *heavy);

@@ -1,22 +1,22 @@
-/* Convolutions by cuDNN, where it can: a plan for each problem, kept in memory and on disk, and its execution
- * as a call in place of launches. All else is left to Weft's own templates, with a line in the log that says
- * why. f32 stays f32: engines that round before they multiply are for devices that allow TF32. Must not know:
- * graphs of operations. Read next: dnn_convolution.c, dnn_heavy.c. */
+/* Convolutions by cuDNN. Each problem has a plan, which is stored in memory and on disk. A call executes the
+ * plan instead of launches. All else is left to Weft's own templates, and a line in the log says why. f32
+ * stays f32: engines that round before they multiply are used only if the context allows TF32.
+ * Must not know: graphs of operations. Read next: dnn_convolution.c, dnn_heavy.c. */
 #include <stdio.h>
 
 #include "device/cuda/dnn/dnn_convolution.h"
 #include "device/cuda/dnn/dnn_heavy.h"
 #include "device/cuda/run.h"
 
-/* A problem, and what is done about it. */
+/* A problem and its plan. */
 typedef struct weft_dnn_image {
     weft_call call;
     weft_hash key;
     weft_dnn_convolution what;
-    weft_dnn_plan plan; /* without one the template does it */
+    weft_dnn_plan plan; /* without one, the template computes it */
 } weft_dnn_image;
 
-/* Which of x, w and y, 1 to 3, the operands are: the last one is written. */
+/* For each direction, the ids (1 x, 2 w, 3 y) of the operands. The last one is written. */
 static const int ids[3][3] = {
     [WEFT_CONV_FORWARD] = {1, 2, 3}, [WEFT_CONV_INPUT] = {3, 2, 1}, [WEFT_CONV_WEIGHT] = {1, 3, 2}};
 
@@ -37,7 +37,8 @@ static weft_dnn_convolution convolution_of(const weft_heavy_conv *c, bool tf32) 
     return to;
 }
 
-/* Of a gradient by the input, rows that no window has are not what cuDNN takes the extents of y for. */
+/* Returns whether y has the extents that cuDNN computes from x. They differ for the gradient of an input
+ * whose last rows are in no window. */
 static bool extents_fit(const weft_heavy_conv *c) {
     for (int d = 0; d < 2; d++) {
         const int64_t span = c->dilation[d] * (c->size[d] - 1) + 1;
@@ -51,7 +52,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
     char words[WEFT_DNN_WORDS];
     int64_t names[3];
     void *values[4];
-    (void)stream; /* the handle's */
+    (void)stream; /* it is the stream of the handle */
     for (int i = 0; i < 3; i++) names[i] = ids[w->what.pass][i];
     for (int i = 0; i < 4; i++) values[i] = (void *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
     if (!weft__dnn_execute(d->dnn.card.handle, &w->plan, 3, names, values, values[3], words)) return 0;
@@ -97,7 +98,7 @@ static void plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
                   path && path[0] ? ", " : "", path ? path : "", words);
 }
 
-/* NULL: memory is gone. */
+/* Returns the problem of a convolution, or NULL when memory is short. */
 static weft_dnn_image *image_of(weft__cuda *d, const weft_dnn_convolution *what, const char *path) {
     weft_context *ctx = d->gpu.base.ctx;
     weft_dnn *dnn = &d->dnn;

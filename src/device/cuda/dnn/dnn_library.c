@@ -1,5 +1,5 @@
-/* cuDNN's library, and which versions of it are used. Must not know: what it computes. Read next:
- * dnn_graph.c. */
+/* Opens cuDNN, and knows which versions are used.
+ * Must not know: what it computes. Read next: cuda/blas/search.c, dnn_graph.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,8 +25,8 @@ static weft__cuda_library library = {.title = "cuDNN",
                                      .n_wanted = sizeof wanted / sizeof *wanted,
                                      .table = &weft__dnn};
 
-/* Before 9.10 a mask cannot be -inf, and before 9.6 the accumulator of dq is not cleared; the first two of
- * 9.10 give wrong gradients. */
+/* Refuses versions with known errors. Before 9.10 a mask cannot be -inf. Before 9.6 the accumulator of dq is
+ * not cleared. The first two releases of 9.10 give wrong gradients. */
 void weft__dnn_judge(int version, char why[240]) {
     const int major = version / 10000, minor = version / 100 % 100, patch = version % 100;
     why[0] = 0;

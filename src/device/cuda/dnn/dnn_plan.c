@@ -1,11 +1,12 @@
-/* Plans: cuDNN's heuristics name engines for a graph, the best first; the first that builds and is as wished
- * is taken. Must not know: what graphs compute, where plans are kept. Read next: dnn_keep.c. */
+/* Plans. cuDNN's heuristics name engines for a graph, the best first. Weft takes the first one that builds
+ * and meets the request.
+ * Must not know: what graphs compute, where plans are stored. Read next: dnn_heavy.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/cuda/dnn/dnn.h"
 
-enum { CONFIGURATIONS = 64 /* looked at, of a mode */, NOTES = 16 };
+enum { CONFIGURATIONS = 64 /* examined for each mode */, NOTES = 16 };
 
 cudnnBackendDescriptor_t weft__dnn_properties(weft_dnn_graph *g, const char *json) {
     cudnnBackendDescriptor_t to = weft__dnn_make(g, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
@@ -15,7 +16,7 @@ cudnnBackendDescriptor_t weft__dnn_properties(weft_dnn_graph *g, const char *jso
     return to;
 }
 
-/* Whether an engine has one of the notes. */
+/* Returns whether an engine has one of the notes. */
 static bool noted(weft_dnn_graph *g, cudnnBackendDescriptor_t configuration, unsigned notes) {
     cudnnBackendDescriptor_t engine = weft__dnn_make(g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     unsigned list[NOTES];
@@ -25,13 +26,13 @@ static bool noted(weft_dnn_graph *g, cudnnBackendDescriptor_t configuration, uns
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine) != 0 ||
         weft__dnn.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                            CUDNN_TYPE_NUMERICAL_NOTE, NOTES, &count, list) != 0)
-        return true; /* who knows */
+        return true; /* unknown, so it is refused */
     for (int64_t i = 0; i < count && i < NOTES; i++)
         if (list[i] < 32 && notes >> list[i] & 1) return true;
     return false;
 }
 
-/* A new plan for a card, from a configuration or a text: 0, or a status. */
+/* Makes a plan for a card, from a configuration or from saved bytes. Returns 0 or a status. */
 static unsigned make(const weft_dnn_card *card, unsigned from, unsigned type, int64_t bytes, const void *what,
                      weft_dnn_plan *plan) {
     int64_t count = 0;
@@ -67,7 +68,7 @@ static bool build(const weft_dnn_card *card, cudnnBackendDescriptor_t configurat
     return false;
 }
 
-/* What cuDNN proposes in a mode; descriptors of the graph's. */
+/* Lists the engines that cuDNN proposes in a mode. The graph owns the descriptors. Returns their number. */
 static int propose(const weft_dnn_card *card, weft_dnn_graph *g, cudnnBackendDescriptor_t operations,
                    unsigned mode, cudnnBackendDescriptor_t list[CONFIGURATIONS]) {
     cudnnBackendDescriptor_t from = weft__dnn_make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);

@@ -1,5 +1,6 @@
-/* The CUDA driver as Weft sees it: types and constants by hand, functions found in the library that is opened
- * at run time. Must not know: devices of Weft. Read next: library.c. */
+/* The CUDA driver as Weft sees it: types and constants written by hand, and functions found in the library
+ * that is opened at run time.
+ * Must not know: Weft's devices. Read next: library.c. */
 #ifndef WEFT_DEVICE_CUDA_DRIVER_API_H
 #define WEFT_DEVICE_CUDA_DRIVER_API_H
 
@@ -19,7 +20,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 
-#ifndef __cuda_cuda_h__ /* the vendor's header, beside which a test includes this one */
+#ifndef __cuda_cuda_h__ /* defined by the vendor's header; a test includes both */
 typedef unsigned CUresult;
 typedef unsigned CUdevice_attribute;
 typedef unsigned CUfunction_attribute;
@@ -36,7 +37,7 @@ enum {
 };
 #endif
 
-/* The functions; all there once weft__cuda_open_library has returned NULL. */
+/* The functions. All are set after weft__cuda_open_library has returned NULL. */
 typedef struct weft__cuda_functions {
 #define CUDA_FUNCTION(name, arguments) CUresult(*name) arguments;
 #include "device/cuda/driver/cuda.def"
@@ -44,11 +45,11 @@ typedef struct weft__cuda_functions {
 } weft__cuda_functions;
 extern weft__cuda_functions weft__cu;
 
-/* Opens the driver, once a process; NULL, or why that cannot be and what helps. Thread-safe. */
+/* Opens the driver once in the process. Returns NULL, or why this fails and what helps. Thread-safe. */
 const char *weft__cuda_open_library(void);
 void weft__cuda_forget_library(void);
 
-/* "CUDA_ERROR_NOT_FOUND: named symbol not found" */
+/* Writes an error such as "CUDA_ERROR_NOT_FOUND: named symbol not found" to text, and returns it. */
 const char *weft__cuda_error_name(CUresult error, char text[160]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Modules of texts as cubins, by NVRTC or from the disk, loaded by the driver. Must not know: what they
- * compute. Read next: gpu/backend/compile.c, nvrtc.c. */
+/* Modules as cubins, compiled by NVRTC or read from disk. The driver loads them.
+ * Must not know: what kernels compute. Read next: gpu/backend/compile.c, nvrtc.c. */
 #include "device/cuda/cuda.h"
 #include "device/cuda/driver/nvrtc.h"
 
@@ -19,7 +19,7 @@ static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     if (!u->binary) compile_text(of(compiler), u);
 }
 
-/* The cubin of what was compiled here. */
+/* Takes the cubin of a module that was just compiled. */
 static weft_status take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft_context *ctx = compiler->device->ctx;
     weft_nvrtc_job job = {
@@ -44,7 +44,7 @@ static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft__cuda *d = of(compiler);
     if (!u->fresh && load(u) == 0)
         return u->error ? weft__gpu_refused(compiler, u, "a test's wish") : WEFT_OK;
-    if (!u->fresh) { /* another card's, say */
+    if (!u->fresh) { /* for example, the file was made for another card */
         weft__free(d->gpu.base.ctx, u->binary);
         u->binary = NULL;
         compile_text(d, u);

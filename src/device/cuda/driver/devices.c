@@ -1,5 +1,5 @@
-/* Finding the CUDA cards and choosing one by its number or name; the context of each. Must not know: buffers.
- * Read next: cuda.c. */
+/* Finds the CUDA cards, chooses one by its number or name, and owns the context of each.
+ * Must not know: buffers. Read next: cuda/cuda.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,19 +19,20 @@ enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked, driver;
-static int looked_at; /* weft__forks() then */
+static int looked_at; /* weft__forks() at that time */
 static int count;
 static weft__cuda_found found[CARDS_MOST];
 static char why_none[600];
 
-/* ---- looking ---- */
+/* ---- finding cards ---- */
 
 static int number(CUdevice id, CUdevice_attribute what) {
     int value = 0;
     return weft__cu.cuDeviceGetAttribute(&value, what, id) == 0 ? value : 0;
 }
 
-/* "580.65.06", which the driver's own interface does not tell; "" where the system does not either. */
+/* Writes the driver's release, such as "580.65.06". The driver's own interface does not have it. Writes "" if
+ * the system does not tell. */
 static void driver_release(char to[32]) {
     FILE *file = fopen("/sys/module/nvidia/version", "r");
     to[0] = 0;
@@ -49,14 +50,15 @@ void weft__cuda_driver_version(char text[80]) {
              version % 1000 / 10, release[0] ? ")" : "");
 }
 
-/* What NVRTC is to compile for: code for 8.6 runs on 8.9, not on 9.0. 0: it knows nothing that runs there. */
+/* Returns the architecture that NVRTC compiles for. Code for 8.6 runs on 8.9, but not on 9.0. Returns 0 if it
+ * knows none that runs on the card. */
 static int target_of(int capability) {
     for (int c = capability; c >= capability / 10 * 10; c--)
         if (weft__nvrtc_knows(c)) return c;
     return 0;
 }
 
-/* What Weft needs that is missing. */
+/* Writes what is missing for Weft to use the card. */
 static void check(weft__cuda_found *f, int version, const char *no_compiler) {
     int major = 0, minor = 0;
     if (no_compiler) {

@@ -1,6 +1,7 @@
-/* Programs as graphs: a node a launch, with edges where the plan wants an order. A program has a graph for
- * each of the last few sets of buffers that it ran with: another set is new values of arguments in the one
- * that was not used for the longest time. Must not know: what launches do. Read next: run.c. */
+/* Programs as CUDA graphs. Each launch is a node, and edges give the order that the plan requires. A program
+ * has one graph for each of the last few sets of buffers that it ran with. For another set, the least
+ * recently used graph gets new arguments.
+ * Must not know: what launches compute. Read next: cuda/run.c. */
 #include <string.h>
 
 #include "device/cuda/run.h"
@@ -17,7 +18,7 @@ static CUDA_KERNEL_NODE_PARAMS_v2 parameters(const cuda_launch *l) {
                                         .kernelParams = l->arguments};
 }
 
-/* What a call submits, as a graph that the caller destroys. */
+/* Captures the submissions of a library call as a graph. The caller destroys it. */
 static CUresult capture(weft__cuda *d, const cuda_launch *l, CUgraph *graph) {
     CUgraph captured = NULL;
     CUresult error = weft__cu.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
@@ -44,7 +45,7 @@ static CUresult make_node(weft__cuda *d, CUgraph graph, const cuda_launch *l, co
     return error;
 }
 
-/* Gives a node of a graph the arguments that the launch has now. */
+/* Gives a node of a graph the launch's current arguments. */
 static CUresult change_node(weft__cuda *d, CUgraphExec graph, CUgraphNode node, const cuda_launch *l) {
     CUgraph child;
     if (!l->call) {
@@ -60,11 +61,18 @@ static CUresult change_node(weft__cuda *d, CUgraphExec graph, CUgraphNode node, 
 
 /* ---- order ---- */
 
-/* A command is a line of nodes; commands between two that wait are side by side. */
+/* The order of nodes. A command is a line of nodes. Commands between two that wait are concurrent.
+ *
+ *     before              now
+ *     --- A ---+----> B --- B' ---
+ *              +----> C ----------
+ *              +----> D --- D' --- */
 typedef struct order {
-    CUgraphNode *before, *now; /* ends of lines: what all of this part wait for, and this part's */
+    /* last nodes of the lines: those that all of this part wait for, and those of this part */
+    CUgraphNode *before, *now;
     size_t n_before, n_now;
-    CUgraphNode scratch; /* who had the device's scratch last in this part */
+    /* the last node of this part that used the device's scratch memory */
+    CUgraphNode scratch;
 } order;
 
 static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const cuda_launch *l, CUgraphNode *node) {
@@ -81,7 +89,7 @@ static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const cuda_laun
     if (l->follows) {
         after = &o->now[o->n_now - 1];
         n_after = 1;
-    } else if (l->scratch && o->scratch) { /* which has waited for the others */
+    } else if (l->scratch && o->scratch) { /* that node has waited for the others already */
         after = &o->scratch;
         n_after = 1;
     }
@@ -135,7 +143,7 @@ static CUresult rebind(weft__cuda *d, const cuda_executable *e, cuda_graph *g) {
         last = place->launch;
     }
     for (int s = 0; s <= e->gpu.n_slots; s++)
-        g->bound[s] = error ? 0 : e->gpu.bound[s]; /* half of them is none */
+        g->bound[s] = error ? 0 : e->gpu.bound[s]; /* a partly changed graph is bound to nothing */
     return error;
 }
 

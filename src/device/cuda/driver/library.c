@@ -1,5 +1,5 @@
-/* The CUDA driver's library, opened at run time, so that a machine without it runs the same program. Must not
- * know: devices. Read next: devices.c. */
+/* The CUDA driver's library, opened at run time, so that the same program also runs on a machine without it.
+ * Must not know: devices. Read next: devices.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -19,19 +19,19 @@ static bool looked;
 static char reason[320];
 
 static const char *const files[] = {
-    "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", /* which WSL does not list among the libraries */
+    "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", /* WSL does not list it among the libraries */
 };
 
 static const struct function {
     const char *name;
-    size_t at; /* in weft__cu */
+    size_t at; /* offset in weft__cu */
 } functions[] = {
 #define CUDA_FUNCTION(name, arguments) {#name, offsetof(weft__cuda_functions, name)},
 #include "device/cuda/driver/cuda.def"
 #undef CUDA_FUNCTION
 };
 
-/* The first function that is missing, or NULL. */
+/* Resolves all functions. Returns the name of the first missing one, or NULL. */
 static const char *resolve(void *library) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         const char *name = functions[i].name;

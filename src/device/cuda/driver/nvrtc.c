@@ -1,7 +1,7 @@
-/* NVRTC, opened at run time, so that a machine without it runs the same program. No header is there to be
- * included by texts, and no option changes what floats are: neither is a * b + c contracted, so that fused
- * kernels agree with single ones, nor do division, roots or subnormals lose bits. Must not know: devices.
- * Read next: gpu/backend/text.c. */
+/* NVRTC, opened at run time, so that the same program also runs on a machine without it. Kernel sources can
+ * include no headers. No option changes floating-point results. a * b + c is not contracted, so fused kernels
+ * agree with single ones. Division, roots and subnormals lose no bits.
+ * Must not know: devices. Read next: gpu/backend/text.c. */
 #include <stdio.h>
 
 #include "device/cuda/driver/nvrtc.h"

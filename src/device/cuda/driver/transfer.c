@@ -1,14 +1,14 @@
-/* Between host and card: uploads that do not wait, downloads that do, and what is learned by waiting. Small
- * uploads go in the stream of launches. Large ones have a stream of their own, so that a batch can be on its
- * way while a step runs that reads another buffer: they wait only for the last run that had theirs. Must not
- * know: programs. Read next: cuda.h. */
+/* Copies between host and card. Uploads do not wait. Downloads wait, and also bring the fault record. Small
+ * uploads use the main stream. Large uploads have a stream of their own, so that a batch can be copied while
+ * a step runs that reads another buffer. They wait only for the last run that used their buffer.
+ * Must not know: programs. Read next: cuda/cuda.h. */
 #include <string.h>
 
 #include "device/cuda/cuda.h"
 
 enum { LARGE = 64 << 10, LANDING_BYTES = 64 << 10 };
 
-/* ---- memory that the card reads and writes by itself ---- */
+/* ---- pinned memory ---- */
 
 static bool is_read(weft_device *device, int i) {
     return weft__cu.cuEventQuery(weft__cuda_of(device)->staging.events[i]) != CUDA_ERROR_NOT_READY;
@@ -18,12 +18,12 @@ static int wait_for(weft_device *device, int i) {
     return (int)weft__cu.cuEventSynchronize(weft__cuda_of(device)->staging.events[i]);
 }
 
-static void forget(weft_device *device, int i) { /* events are used again */
+static void forget(weft_device *device, int i) { /* events are reused */
     (void)device;
     (void)i;
 }
 
-/* Without it every upload and download is waited for by the driver. */
+/* Allocates pinned memory. Without it the driver waits for every upload and download. */
 static void open_staging(weft__cuda *d) {
     weft__cuda_staging *s = &d->staging;
     void *room = NULL;
@@ -65,7 +65,7 @@ CUresult weft__cuda_after_use(weft__cuda *d, weft__cuda_buffer *b) {
     return b->used ? weft__cu.cuEventRecord(b->used, d->stream) : 0;
 }
 
-/* Who writes to the buffer in the stream of copies waits for those who have it in the other. */
+/* Makes the stream of copies wait for earlier uses of the buffer in the main stream. */
 static CUresult begin_large(weft__cuda *d, weft__cuda_buffer *b) {
     CUresult error = 0;
     if (!b->filled) error = weft__cu.cuEventCreate(&b->filled, CU_EVENT_DISABLE_TIMING);
@@ -96,8 +96,8 @@ static CUresult write_staged(weft__cuda *d, CUdeviceptr to, const void *from, si
     return error ? error : weft__cu.cuEventRecord(*event, stream);
 }
 
-/* What fits into half the ring is copied aside and sent when the card comes to it; what is larger is waited
- * for. */
+/* Uploads bytes. If they fit in half the ring, they are copied there and the card fetches them later. A
+ * larger upload waits. */
 static CUresult upload(weft__cuda *d, weft__cuda_buffer *b, size_t offset, const void *from, size_t bytes) {
     const CUdeviceptr to = b->memory + d->gpu.guard + offset;
     if (!d->staging.opened) open_staging(d);
@@ -152,8 +152,8 @@ weft_status weft__cuda_zero(weft_device *device, weft_buffer *to, size_t offset,
 
 /* ---- to the host ---- */
 
-/* Waits for everything, and takes the record along, and `bytes` from `from`. What is small lands where the
- * card writes by itself. */
+/* Waits for all work, and downloads the fault record and `bytes` bytes from `from`. Small downloads arrive in
+ * pinned memory. */
 static CUresult fetch(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes) {
     weft__cuda_staging *s = &d->staging;
     CUresult error = weft__cuda_gone();

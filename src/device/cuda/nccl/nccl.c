@@ -1,5 +1,6 @@
-/* NCCL, opened at run time: without it sums over cards go by way of the host. Communicators are made once for
- * a set of cards, as contexts are once for a card. Must not know: what is summed. Read next: search.c. */
+/* NCCL, opened at run time. Without it, the host adds up sums over cards. Communicators are made once for a
+ * set of cards.
+ * Must not know: what is summed. Read next: cuda/blas/search.c. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -38,7 +39,7 @@ enum { CARDS_MOST = 64, CLIQUES_MOST = 8 };
 /* Cards that sum together, in this order. */
 typedef struct clique {
     int n, cards[CARDS_MOST];
-    CUcontext contexts[CARDS_MOST]; /* of which the communicators are: another one is another clique */
+    CUcontext contexts[CARDS_MOST]; /* the contexts of the communicators; other contexts are another clique */
     ncclComm_t comms[CARDS_MOST];
 } clique;
 
@@ -77,9 +78,9 @@ static ncclResult_t take(clique *wanted_one, clique **out) {
     return 0;
 }
 
-/* ---- a sum ---- */
+/* ---- all-reduce ---- */
 
-/* Whether these are different cards, and which. */
+/* Fills in the cards of a clique. Returns false if they are not different cards. */
 static bool describe(weft_device *const *devices, size_t n, clique *c) {
     if (n > CARDS_MOST) return false;
     for (size_t i = 0; i < n; i++) {
@@ -108,7 +109,7 @@ static ncclResult_t submit(const clique *c, weft_device *const *devices, weft_bu
     return error ? error : ended;
 }
 
-/* Before the sum (or after it) buffers of large uploads: see transfer.c. */
+/* Orders the sum with large uploads to a buffer, before or after it: see driver/transfer.c. */
 static CUresult order(weft_device *device, weft_buffer *buffer, bool before) {
     weft__cuda *d = weft__cuda_of(device);
     CUresult error = weft__cuda_enter(d);
@@ -135,7 +136,7 @@ static weft_status sum(clique *like, weft_device *const *devices, weft_buffer *c
     ncclResult_t error = take(like, &c);
     if (!error) {
         error = submit(c, devices, buffers, dtype, count);
-        if (error) drop(c); /* which answers with errors from now on */
+        if (error) drop(c); /* the communicators answer with errors from now on */
     }
     if (!error) return WEFT_OK;
     return weft__fail(devices[0]->ctx, WEFT_ERR_DEVICE,

@@ -1,4 +1,4 @@
-/* NVML, opened at run time: it comes with the driver, and nothing needs it but what is shown of a card.
+/* NVML, opened at run time. It comes with the driver. Only the display of a card's telemetry needs it.
  * Must not know: devices. Read next: src/train/run/gauging.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -18,10 +18,10 @@ static bool looked;
 static char reason[200];
 
 static const char *const files[] = {
-    "libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1", /* which WSL does not list */
+    "libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1", /* WSL does not list it among the libraries */
 };
 
-/* The first function that is missing, or NULL. */
+/* Resolves all functions. Returns the name of the first missing one, or NULL. */
 static const char *resolve(void *library) {
     void *symbol;
 #define NVML_FUNCTION(name, arguments)                                                                       \

@@ -1,10 +1,11 @@
-/* NVIDIA's management library: what a card says of itself. Read next: nvml.c. */
+/* NVML, NVIDIA's management library: what a card reports about itself.
+ * Must not know: devices. Read next: nvml.c. */
 #ifndef WEFT_DEVICE_CUDA_NVML_NVML_H
 #define WEFT_DEVICE_CUDA_NVML_NVML_H
 
 #include <weft/tensor.h>
 
-#ifndef __nvml_nvml_h__ /* the vendor's header, beside which a test includes this one */
+#ifndef __nvml_nvml_h__ /* defined by the vendor's header; a test includes both */
 typedef unsigned nvmlReturn_t, nvmlClockType_t, nvmlTemperatureSensors_t;
 typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlUtilization_st {
@@ -30,16 +31,17 @@ typedef struct weft__nvml_functions {
 #undef NVML_FUNCTION
 } weft__nvml_functions;
 
-/* Opens it, once a process; NULL, or why that cannot be and what helps. Thread-safe, as are the others. */
+/* Opens the library once in the process. Returns NULL, or why this fails and what helps. All functions here
+ * are thread-safe. */
 const char *weft__nvml_open(void);
-/* "13.580.65.06"; "" where it cannot be opened. */
+/* Writes the version, such as "13.580.65.06", and returns it. It is "" if the library cannot be opened. */
 const char *weft__nvml_version(char version[80]);
-/* Reads the card at a place on the PCI bus ("0000:3B:00.0"); false where it cannot be asked. What it does not
- * tell stays NaN. */
+/* Reads the card at a place on the PCI bus, such as "0000:3B:00.0". Returns false if the card cannot be
+ * asked. Values that it does not report stay NaN. */
 bool weft__nvml_read(const char *bus, weft_gauges *gauges);
-/* Closes nothing, but looks for it anew at the next call. */
+/* Forgets the library without closing it. The next call looks for it again. */
 void weft__nvml_forget(void);
-/* Opened instead of the system's, by tests; NULL: that. */
+/* Opened by tests instead of the system's library; NULL: the system's. */
 extern const char *weft__nvml_file;
 
 #endif
