@@ -1,5 +1,6 @@
-/* OpenCL as Weft sees it: types and constants by hand, functions found in the library that is opened at run
- * time. Must not know: devices of Weft. Read next: library.c. */
+/* OpenCL as Weft sees it: types and constants written by hand, and functions found in the library that is
+ * opened at run time.
+ * Must not know: Weft's devices. Read next: library.c. */
 #ifndef WEFT_DEVICE_OPENCL_API_H
 #define WEFT_DEVICE_OPENCL_API_H
 
@@ -21,14 +22,14 @@ typedef struct _cl_program *cl_program;
 typedef struct _cl_kernel *cl_kernel;
 typedef struct _cl_event *cl_event;
 
-/* OPENCL_DEVICE_NAME is CL_DEVICE_NAME. */
+/* OPENCL_DEVICE_NAME stands for CL_DEVICE_NAME, and so on. */
 enum {
 #define OPENCL_CONSTANT(name, value) OPENCL_##name = (int)(value),
 #include "device/opencl/opencl.def"
 #undef OPENCL_CONSTANT
 };
 
-/* The functions; all there once weft__opencl_open_library has returned NULL. */
+/* The functions. All are set after weft__opencl_open_library has returned NULL. */
 typedef struct weft__opencl_functions {
 #define OPENCL_FUNCTION(result, name, arguments) result(*name) arguments;
 #include "device/opencl/opencl.def"
@@ -36,12 +37,12 @@ typedef struct weft__opencl_functions {
 } weft__opencl_functions;
 extern weft__opencl_functions weft__cl;
 
-/* Opens the library, once a process; NULL, or why that cannot be and what helps. Thread-safe. */
+/* Opens the library once in the process. Returns NULL, or why this fails and what helps. Thread-safe. */
 const char *weft__opencl_open_library(void);
 void weft__opencl_forget_library(void);
 
-/* Drivers start threads and LLVM inside them takes over signals (SIGUSR1 among them). Between these two calls
- * threads are born with all signals blocked, and afterwards the handlers are what they were. */
+/* Drivers start threads, and LLVM inside them replaces signal handlers (of SIGUSR1 and others). Threads
+ * started between these two calls have all signals blocked. The second call restores the handlers. */
 enum { OPENCL_SIGNALS = 32 };
 typedef struct weft__opencl_signals {
     sigset_t mask;
@@ -50,7 +51,8 @@ typedef struct weft__opencl_signals {
 void weft__opencl_keep_signals(weft__opencl_signals *kept);
 void weft__opencl_restore_signals(const weft__opencl_signals *kept);
 
-/* "out of resources" for CL_OUT_OF_RESOURCES; "error -77" for what has no row in opencl.def. */
+/* Writes a name to text and returns it: "out of resources" for CL_OUT_OF_RESOURCES, or "error -77" for an
+ * error that opencl.def does not list. */
 const char *weft__opencl_error_name(cl_int error, char text[64]);
 
 #endif

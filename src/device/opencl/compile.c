@@ -1,17 +1,17 @@
-/* Modules of texts as programs of OpenCL, made of their sources or of what was found on disk. Must not know:
- * what they compute. Read next: gpu/backend/compile.c. */
+/* Modules as OpenCL programs, made from their sources or from binaries on disk.
+ * Must not know: what kernels compute. Read next: gpu/backend/compile.c. */
 #include <string.h>
 
 #include "device/gpu/backend/cache.h"
 #include "device/opencl/opencl.h"
 
-/* Denormals, NaN and infinity as IEEE 754 has them, which is what there is without further options. */
+/* Without further options, denormals, NaN and infinity follow IEEE 754. */
 static const char options[] = "-cl-std=CL1.2";
 enum { TOGETHER_ON_CARDS = 8 };
 
 static weft__opencl *of(weft_gpu_compiler *compiler) { return weft__opencl_of(compiler->device); }
 
-/* From the bytes on disk; false when the driver does not take them. */
+/* Makes the module from the bytes on disk. Returns false if the driver refuses them. */
 static bool from_binary(const weft__opencl *d, weft_gpu_unit *u) {
     const unsigned char *bytes = u->binary;
     cl_int status = 0, error = 0;
@@ -38,7 +38,7 @@ static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft__opencl *d = of(compiler);
     char log[4000] = "";
     size_t bytes = 0;
-    if (u->fresh) { /* what was found is not what is kept: store() asks for that at the end */
+    if (u->fresh) { /* the binary on disk is outdated; store() gets a new one at the end */
         weft__free(d->gpu.base.ctx, u->binary);
         u->binary = NULL;
     }
@@ -67,8 +67,7 @@ void weft__opencl_compiler_open(weft__opencl *d) {
                             .release = release};
 }
 
-/* ---- the end: what was compiled goes to disk, now that drivers have also made what first launches ask for
- * ---- */
+/* ---- closing: stores modules on disk, now that drivers have also made the code of first launches ---- */
 
 static void store(weft__opencl *d, const weft_gpu_module *m) {
     size_t bytes = 0;

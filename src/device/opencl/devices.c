@@ -1,5 +1,5 @@
-/* Finding the OpenCL devices and choosing one by its number, kind or name; the context of each. Must not
- * know: buffers. Read next: opencl.c. */
+/* Finds the OpenCL devices, chooses one by its number, kind or name, and owns the context of each.
+ * Must not know: buffers. Read next: opencl.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@ enum { PLATFORMS_MOST = 16, DEVICES_MOST = 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked;
-static int looked_at; /* weft__forks() then */
+static int looked_at; /* weft__forks() at that time */
 static int count;
 static weft__opencl_found found[DEVICES_MOST];
 static const char *why_none;
 
-/* ---- looking ---- */
+/* ---- finding devices ---- */
 
 static cl_ulong number(cl_device_id id, cl_uint what) {
     cl_ulong value = 0;
@@ -30,7 +30,7 @@ static cl_ulong number(cl_device_id id, cl_uint what) {
     return bytes == sizeof word ? word : value;
 }
 
-/* Without spaces at its ends, which drivers leave there. */
+/* Reads a text without the spaces that drivers leave at its ends. */
 static void text(cl_device_id id, cl_uint what, char *to, size_t size) {
     char whole[1024] = "";
     if (weft__cl.clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL) != 0) whole[0] = 0;
@@ -40,7 +40,7 @@ static void text(cl_device_id id, cl_uint what, char *to, size_t size) {
     snprintf(to, size, "%.*s", (int)length, from);
 }
 
-/* 12 for "OpenCL 1.2 and what the vendor adds". */
+/* Returns 12 for "OpenCL 1.2 and what the vendor adds". */
 static long version_of(const char *version) {
     static const char start[] = "OpenCL ";
     if (strncmp(version, start, sizeof start - 1) != 0) return 0;
@@ -49,7 +49,7 @@ static long version_of(const char *version) {
     return major * 10 + (*end == '.' ? strtol(end + 1, NULL, 10) : 0);
 }
 
-/* What Weft needs that this device lacks. */
+/* Writes what is missing for Weft to use the device. */
 static void check(weft__opencl_found *f) {
     char version[96], profile[32];
     text(f->id, OPENCL_DEVICE_VERSION, version, sizeof version);
@@ -92,7 +92,8 @@ static void describe(weft__opencl_found *f, cl_platform_id platform, cl_device_i
              version, f->driver);
 }
 
-/* GPUs come first: "opencl" alone should not mean the processor where there is a card. */
+/* Adds the GPUs, or all other devices, to the list. GPUs are added first: "opencl" alone must not mean the
+ * processor if there is a card. */
 static void collect(bool gpus) {
     cl_platform_id platforms[PLATFORMS_MOST];
     cl_uint n_platforms = 0;

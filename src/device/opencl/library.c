@@ -1,4 +1,4 @@
-/* The OpenCL library, opened at run time like a driver, so that a machine without it runs the same program.
+/* The OpenCL library, opened at run time, so that the same program also runs on a machine without it.
  * Must not know: devices. Read next: devices.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@ static const char *const files[] = {
 #endif
 };
 
-/* The first function that is missing, or NULL. */
+/* Resolves all functions. Returns the name of the first missing one, or NULL. */
 static const char *resolve(void *library) {
     void *symbol;
 #define OPENCL_FUNCTION(result, name, arguments)                                                             \
@@ -99,7 +99,7 @@ const char *weft__opencl_error_name(cl_int error, char text[64]) {
     for (size_t i = 0; error < 0 && i < sizeof names / sizeof *names; i++) {
         if (names[i].error != error || strcmp(names[i].name, "DEVICE_TYPE_ALL") == 0) continue;
         size_t k = 0;
-        for (; names[i].name[k] && k < 63; k++) /* lower case, words apart */
+        for (; names[i].name[k] && k < 63; k++) /* in lower case, with spaces between words */
             text[k] = names[i].name[k] == '_' ? ' ' : (char)(names[i].name[k] | 0x20);
         text[k] = 0;
         return text;

@@ -1,5 +1,5 @@
-/* The OpenCL device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
- * Read next: run.c. */
+/* The OpenCL device: opening, memory, and the table of its functions.
+ * Must not know: what kernels compute. Read next: run.c, transfer.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ cl_int weft__opencl_gone(void) { return weft__gpu_gone() ? OPENCL_DEVICE_NOT_AVA
 static int count(void) {
     const weft__opencl_found *list;
     const int n = weft__opencl_devices(&list, NULL);
-    return n ? n : 1; /* its absence */
+    return n ? n : 1; /* one entry, which says why there is none */
 }
 
 static void describe(int i, weft_device_description *d) {
@@ -66,8 +66,8 @@ static weft_status open_queue(weft__opencl *d) {
     return error ? weft__opencl_fail(d, error, "the fault record") : WEFT_OK;
 }
 
-/* CPUs want vectors of the widest floats (16 on AVX-512, two halves elsewhere), cards groups of work-items.
- */
+/* Describes a device to the code that makes kernels. CPUs get vectors of 16 floats, which are one register
+ * with AVX-512 and several elsewhere. Cards get work-groups of work-items. */
 static weft_target target_of(const weft__opencl_found *f) {
     const bool items = weft__opencl_hook.items > 0;
     weft_target t = {.dialect = WEFT_DIALECT_OPENCL,
@@ -95,7 +95,8 @@ static weft_status outline(weft_context *ctx, const char *selector, weft_device_
     return WEFT_OK;
 }
 
-/* OpenCL does not tell: of a card nothing else is known to take any. */
+/* Returns the free memory as far as it is known. OpenCL does not report it, so on a card only this device's
+ * buffers count. */
 static uint64_t memory_free(weft_device *device) {
     const weft__opencl_found *f = weft__opencl_of(device)->found;
     const uint64_t left = f->memory > device->bytes_in_use ? f->memory - device->bytes_in_use : 1;
@@ -197,7 +198,7 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
     if (!b || weft__device_forked(device->forks)) return;
     weft__gpu_guards_look(device, buffer, d->gpu.guard, read);
     weft__gpu_count_memory(device, 0, buffer->bytes);
-    weft__cl.clReleaseMemObject(b->memory); /* which waits for what was submitted */
+    weft__cl.clReleaseMemObject(b->memory); /* which waits for the work that was submitted */
     weft__free(device->ctx, b);
 }
 
@@ -223,7 +224,7 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
     return WEFT_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- table of functions ---- */
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
     return weft__gpu_takes(&weft__opencl_of(device)->gpu.target, heavy);
@@ -237,7 +238,7 @@ static void set_timing(weft_device *device, bool on) {
             weft__cl.clCreateCommandQueue(d->context, d->found->id, OPENCL_QUEUE_PROFILING_ENABLE, &error);
     if (error) d->timed = NULL; /* then there are no timings */
     if (d->gpu.timing == on) return;
-    weft__cl.clFinish(d->queue); /* two queues know no order between them */
+    weft__cl.clFinish(d->queue); /* there is no order between two queues */
     d->gpu.timing = on && d->timed;
     d->queue = d->gpu.timing ? d->timed : d->plain;
 }

@@ -1,5 +1,6 @@
-/* An open OpenCL device, as its files share it. Read next: opencl.c (device and memory), transfer.c,
- * compile.c (texts), run.c (programs). */
+/* An open OpenCL device, shared by the files of this folder.
+ * Must not know: graphs, layers. Read next: opencl.c (device and memory), transfer.c, compile.c, run.c
+ * (programs). */
 #ifndef WEFT_DEVICE_OPENCL_OPENCL_H
 #define WEFT_DEVICE_OPENCL_OPENCL_H
 
@@ -10,14 +11,14 @@
 typedef struct weft__opencl_buffer {
     weft_buffer base;
     cl_mem memory;
-    uint64_t serial; /* of all buffers of the device; where memory lies may come again */
+    uint64_t serial; /* unique among all buffers of the device; an address may be reused */
 } weft__opencl_buffer;
 
-/* Where uploads wait. */
+/* Memory where uploads wait for the device. */
 typedef struct weft__opencl_staging {
     bool opened;
     cl_mem memory;
-    char *room; /* where it is mapped, NULL: there is none */
+    char *room; /* where it is mapped; NULL: there is none */
     weft_gpu_ring ring;
     cl_event events[WEFT_GPU_RING_PIECES];
 } weft__opencl_staging;
@@ -26,14 +27,14 @@ typedef struct weft__opencl {
     weft_gpu_device gpu;
     const weft__opencl_found *found;
     cl_context context;
-    cl_command_queue queue;        /* the one in use: */
-    cl_command_queue plain, timed; /* in order, without and with the times of commands */
+    cl_command_queue queue;        /* the queue in use, which is one of the next two */
+    cl_command_queue plain, timed; /* both in order; `timed` records the times of commands */
     uint64_t serial;               /* of the newest buffer */
     weft__opencl_staging staging;
-    cl_mem faults; /* the record on the device */
+    cl_mem faults; /* the fault record on the device */
     cl_mem scratch;
     uint64_t scratch_serial;
-    cl_event mark; /* some launches ago: the host does not run ahead of the device without end */
+    cl_event mark; /* event of an earlier launch; the host waits for it, so as not to run too far ahead */
     int since_mark;
 } weft__opencl;
 
@@ -41,11 +42,11 @@ static inline weft__opencl *weft__opencl_of(weft_device *device) { return (weft_
 
 /* ---- opencl.c ---- */
 
-/* An OpenCL error as one of Weft's: WEFT_ERR_OOM where memory is gone, else WEFT_ERR_DEVICE. */
+/* Converts an OpenCL error: WEFT_ERR_OOM if memory is short, otherwise WEFT_ERR_DEVICE. */
 weft_status weft__opencl_fail(weft__opencl *d, cl_int error, const char *what);
-/* What a submission must ask first: 0, or the error of a device that a test took away. */
+/* Call it before each submission. Returns 0, or the error of a device that a test took away. */
 cl_int weft__opencl_gone(void);
-/* Memory of at least one byte; counts it. */
+/* Allocates and counts memory of at least one byte. */
 weft_status weft__opencl_memory(weft__opencl *d, size_t bytes, const char *what, cl_mem *memory);
 
 /* ---- transfer.c ---- */

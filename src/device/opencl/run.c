@@ -1,7 +1,7 @@
-/* Programs of the OpenCL device: the launches of all commands, each a kernel object whose arguments are set
- * once and whose buffers are bound again only when a slot holds another one. A run enqueues them, in order,
- * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c.
- */
+/* Programs of the OpenCL device: the launches of all commands. Each launch is a kernel object. Its arguments
+ * are set once, and a buffer is bound again only if its slot holds another one. A run enqueues the launches
+ * in order and waits for nothing.
+ * Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c. */
 #include "device/opencl/opencl.h"
 
 enum { RUN_AHEAD = 1024 }; /* launches between two marks */
@@ -15,12 +15,12 @@ typedef struct opencl_launch {
 typedef struct opencl_executable {
     weft_gpu_executable gpu;
     opencl_launch *launches;
-    int n_launches;      /* that have their kernel */
-    cl_mem words;        /* that chains read */
-    cl_uint times_index; /* of the argument that tells how many runs the one launch does, */
-    int times;           /* and what it says */
-    cl_event *events;    /* of the launches of a timed run */
-    bool warm;           /* has run: drivers make the code of a kernel when it is first launched */
+    int n_launches;      /* launches that have their kernel */
+    cl_mem words;        /* parameter buffer of fused launches */
+    cl_uint times_index; /* the argument that says how many runs the one launch does */
+    int times;           /* its value */
+    cl_event *events;    /* one for each launch of a timed run */
+    bool warm;           /* it has run before: drivers make the code of a kernel at its first launch */
 } opencl_executable;
 
 static opencl_executable *executable_of(weft_gpu_executable *e) { return (opencl_executable *)e; }
@@ -43,7 +43,7 @@ static weft_status set(weft__opencl *d, const opencl_launch *launch, cl_uint ind
     return error ? weft__opencl_fail(d, error, "an argument of a kernel") : WEFT_OK;
 }
 
-/* Buffers are bound by the first run. */
+/* Sets an argument. The first run binds the buffers. */
 static weft_status set_argument(weft__opencl *d, opencl_executable *e, const opencl_launch *l,
                                 const weft_argument *a, cl_uint *index) {
     const cl_uint at = (*index)++;
@@ -58,7 +58,7 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, const ope
         e->times_index = at;
         e->times = 1;
         return set(d, l, at, 4, &(int32_t){1});
-    default: break; /* a program has no others */
+    default: break; /* a program has no other kinds */
     }
     return weft__fail(d->gpu.base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
 }
@@ -141,7 +141,7 @@ weft_status weft__opencl_build(weft_device *device, const weft_commands *command
 
 /* ---- running ---- */
 
-/* Where memory lies may come again, serials do not. */
+/* Returns a buffer's serial number. Addresses may be reused, serial numbers never are. */
 static uint64_t identity(weft_gpu_device *device, const weft_buffer *buffer) {
     return buffer ? ((const weft__opencl_buffer *)buffer)->serial
                   : weft__opencl_of(&device->base)->scratch_serial;
@@ -165,7 +165,7 @@ const weft_gpu_backend weft__opencl_backend = {
     .build = build,
 };
 
-/* Lets the device catch up with the mark before the last. */
+/* Waits until the device has reached the mark before the last one. */
 static cl_int keep_step(weft__opencl *d, cl_event newest) {
     cl_int error = 0;
     if (d->mark) {
@@ -192,7 +192,7 @@ static cl_int enqueue(weft__opencl *d, opencl_executable *e, int l) {
     return error || !marks ? error : keep_step(d, event);
 }
 
-/* Enqueues the one launch for as many runs as it may do at once, and counts them off. */
+/* Enqueues the only launch for as many runs as it may do at once, and subtracts them from *times. */
 static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times) {
     const int now = weft__gpu_repeat(times);
     cl_int error = 0;
@@ -201,15 +201,15 @@ static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times
     return error ? error : enqueue(d, e, 0);
 }
 
-/* A program that changes no variable may end anywhere. */
+/* Returns whether a program changes variables. If it does not, a stop may end it between any two launches. */
 static bool changes_variables(const weft_gpu_executable *e) {
     for (int i = 0; i < e->commands->count; i++)
         if (e->commands->list[i].sink) return true;
     return false;
 }
 
-/* Drivers make the code of a kernel when it is first run, seconds each: then each is waited for, so that a
- * stop need not wait for all of them. */
+/* Returns whether to wait for each launch of this run. Drivers take seconds to make the code of a kernel at
+ * its first launch. With a wait after each one, a stop takes effect between two kernels. */
 static bool is_cold(const weft__opencl *d, const opencl_executable *e) {
     return !e->warm && d->gpu.base.ctx->interrupted && !changes_variables(&e->gpu);
 }

@@ -1,5 +1,5 @@
-/* Between host and device: uploads that do not wait, downloads that do, and what is learned by waiting. Must
- * not know: programs. Read next: opencl.h. */
+/* Copies between host and device. Uploads do not wait. Downloads wait, and also bring the fault record.
+ * Must not know: programs. Read next: opencl.h, docs/design/021-copied-uploads.md. */
 #include <string.h>
 
 #include "device/opencl/opencl.h"
@@ -23,8 +23,8 @@ static void forget(weft_device *device, int i) {
     weft__cl.clReleaseEvent(weft__opencl_of(device)->staging.events[i]);
 }
 
-/* Memory of the driver's own, mapped once and for all: what a card reads from without another copy. Without
- * it every upload is waited for. */
+/* Allocates memory of the driver and maps it once. A card reads from it without another copy. Without it,
+ * every upload waits. */
 static void open_staging(weft__opencl *d) {
     weft__opencl_staging *s = &d->staging;
     cl_int error = 0;
@@ -61,7 +61,8 @@ void weft__opencl_staging_free(weft__opencl *d) {
 
 /* ---- to the device ---- */
 
-/* What is small is copied aside and sent when the device comes to it; what is large is waited for. */
+/* Uploads bytes. A small upload is copied into the ring, and the device fetches it later. A large one
+ * waits. */
 weft_status weft__opencl_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
                                 size_t bytes) {
     weft__opencl *d = weft__opencl_of(device);
@@ -91,7 +92,7 @@ weft_status weft__opencl_zero(weft_device *device, weft_buffer *to, size_t offse
 
 /* ---- to the host ---- */
 
-/* The record comes along with whatever is waited for. */
+/* Also reads the fault record, since the host waits anyway. */
 static cl_int read_record(weft__opencl *d, bool wait) {
     const cl_int error = weft__opencl_gone();
     if (error || !d->gpu.unseen) return error;
