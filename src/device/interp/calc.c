@@ -1,6 +1,7 @@
-/* Numbers as the interpreter sees them: loads, stores, casts, and every row of ops.def written a second time,
- * from its definition, with libm (design parts 7 and 10). Must not include kernel/prelude.h nor use ops.def's
- * expressions. Read next: kernel.c. */
+/* Numbers in the interpreter: loads, stores, casts, and every row of ops.def written a second time from its
+ * definition, with libm. As a reference it must not include kernel/prelude.h or use the expressions of
+ * ops.def.
+ * Must not know: kernels. Read next: kernel.c, docs/design/001-f64-functions-from-libm.md. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static bool is_unsigned(weft_dtype dtype) {
 static weft_value number(double f) { return (weft_value){.f = f}; }
 static weft_value integer(int64_t i) { return (weft_value){.i = i}; }
 
-/* An integer modulo 2^width, sign extended where signed; a bool is 0 or 1. */
+/* Returns an integer modulo 2^width, sign-extended if the dtype is signed. A bool becomes 0 or 1. */
 static int64_t wrap(weft_dtype dtype, uint64_t bits) {
     switch (dtype) {
     case WEFT_BOOL: return bits != 0;
@@ -29,8 +30,8 @@ static int64_t wrap(weft_dtype dtype, uint64_t bits) {
     }
 }
 
-/* Rounds once from f64 to f32, to odd: the last bit is set where something was cut off. A second rounding, to
- * a shorter format, is then as if there had been only one (Boldo and Melquiond, 2008). */
+/* Rounds f64 to f32, to odd: the last bit is set if something was cut off. Rounding again, to a shorter
+ * format, is then as exact as a single rounding (Boldo and Melquiond, 2008). */
 static float to_odd(double v) {
     float f = (float)v;
     uint32_t bits;
@@ -82,7 +83,7 @@ void weft__interp_store(weft_dtype dtype, void *base, int64_t element, weft_valu
     default: break;
     }
     const uint64_t bits = (uint64_t)wrap(dtype, (uint64_t)v.i);
-    for (size_t i = 0; i < weft_dtype_size(dtype); i++) { /* by bytes, in the machine's order */
+    for (size_t i = 0; i < weft_dtype_size(dtype); i++) { /* byte by byte, in the machine's order */
         const uint64_t one = 1;
         const bool little = *(const unsigned char *)&one == 1;
         at[little ? i : weft_dtype_size(dtype) - 1 - i] = (char)(bits >> (8 * i));
@@ -116,18 +117,19 @@ static limits limits_of(weft_dtype dtype) {
     }
 }
 
-/* Truncates and saturates; NaN gives 0. */
+/* Truncates and saturates. NaN gives 0. */
 static int64_t saturate(weft_dtype dtype, double v) {
     const limits l = limits_of(dtype);
     const double whole = trunc(v);
     if (isnan(v)) return 0;
     if (whole <= (double)l.least) return l.least;
-    if (whole >= (double)l.most) return (int64_t)l.most; /* (double)INT64_MAX is 2^63: still right */
+    /* (double)INT64_MAX is 2^63, which is still right here */
+    if (whole >= (double)l.most) return (int64_t)l.most;
     return whole < 0 ? (int64_t)whole : (int64_t)(uint64_t)whole;
 }
 
-/* A large integer, rounded to odd: the store rounds it to the shorter float that is asked for as if at once.
- */
+/* Converts a large integer, rounded to odd. The store rounds it to the shorter float; together this equals a
+ * single rounding. */
 static double integer_to_odd(bool negative, uint64_t magnitude) {
     if (magnitude >> 53 == 0) return negative ? -(double)magnitude : (double)magnitude;
     const double v = ldexp((double)((magnitude >> 11) | ((magnitude & 0x7ff) != 0)), 11);
@@ -154,7 +156,7 @@ weft_value weft__interp_cast(weft_dtype from, weft_dtype to, weft_value v) {
 static double larger(double a, double b) { return isnan(a) || isnan(b) ? NAN : a >= b ? a : b; }
 static double smaller(double a, double b) { return isnan(a) || isnan(b) ? NAN : a <= b ? a : b; }
 
-/* As Python's %: the remainder of fmod, moved by b where their signs differ. */
+/* The remainder as Python's %: fmod, plus b if their signs differ. */
 static double float_mod(double a, double b) {
     const double r = fmod(a, b);
     if (r == 0) return copysign(0.0, b);
@@ -163,8 +165,8 @@ static double float_mod(double a, double b) {
 
 static const double sqrt_2_pi = 0.79788456080286535588;
 
-/* The slope of the tanh form: 1 and 0 where powers of a would overflow, NaN at the infinities, whose product
- * with the slope of tanh is none. */
+/* The derivative of the tanh form of GELU. It is 0 or 1 where powers of a would overflow. It is NaN at the
+ * infinities, where the slope of tanh is 0 and its factor is infinite. */
 static double gelu_tanh_slope(double a) {
     if (isinf(a)) return NAN;
     if (fabs(a) > 100) return a > 0;
@@ -224,7 +226,7 @@ static double float_binary(int op, double a, double b) {
     }
 }
 
-/* ---- rows: integers, exactly, modulo 2^64 before the dtype wraps them ---- */
+/* ---- rows: integers, exact modulo 2^64, before the dtype wraps them ---- */
 
 static int64_t int_div(bool is_u, int64_t a, int64_t b) {
     if (is_u) return (int64_t)((uint64_t)a / (uint64_t)b);
@@ -240,7 +242,7 @@ static int64_t int_mod(bool is_u, int64_t a, int64_t b) {
 
 static bool int_less(bool is_u, int64_t a, int64_t b) { return is_u ? (uint64_t)a < (uint64_t)b : a < b; }
 
-/* Right shifts of the value as held: sign extended where signed, zeros in front where not. */
+/* Shifts right: sign-extends a signed value, and fills an unsigned one with zeros. */
 static int64_t shift_right(bool is_u, int64_t a, unsigned by) {
     if (is_u || a >= 0) return (int64_t)((uint64_t)a >> by);
     return (int64_t) ~(~(uint64_t)a >> by);
@@ -285,7 +287,7 @@ static int64_t int_calc(int op, weft_dtype dtype, int64_t a, int64_t b, bool *by
 
 enum { COMPARED_FALSE, COMPARED_TRUE, NOT_A_COMPARISON };
 
-/* less, equal and greater are all false where a NaN is met. */
+/* Compares. less, equal and greater are all false if an operand is NaN. */
 static int compare(int op, bool less, bool equal, bool greater) {
     switch (op) {
     case WEFT_OP_EQ: return equal;
@@ -323,7 +325,8 @@ weft_value weft__interp_start(int op, weft_dtype dtype) {
     }
 }
 
-/* Words 0 to 3 are the Philox key and the step, words 4 and 5 the number of the first element. */
+/* Returns a random word. Words 0 to 3 of the key are the Philox key and the step. Words 4 and 5 are the
+ * number of the first element. */
 int32_t weft__interp_random(const int32_t key[8], int64_t element) {
     const uint64_t first = (uint64_t)(uint32_t)key[4] | (uint64_t)(uint32_t)key[5] << 32;
     const uint64_t n = first + (uint64_t)element;

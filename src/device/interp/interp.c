@@ -1,6 +1,6 @@
-/* The interpreter as a device: buffers between guard bytes, fresh memory full of NaNs, and programs whose
- * independent commands run in shuffled order. It is the oracle of the tests and is never fast. Must not know:
- * other devices. Read next: kernel.c. */
+/* The interpreter as a device. Buffers are between guard bytes, fresh memory is full of NaNs, and independent
+ * commands run in shuffled order. It is the reference of the tests and need not be fast.
+ * Must not know: other devices. Read next: kernel.c. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -9,12 +9,12 @@
 
 #define GUARD_BYTES 256 /* before and after each buffer */
 #define GUARD_BYTE  0xA5
-#define FRESH_BYTE  0xFF /* NaN in every float format, -1 in every integer */
+#define FRESH_BYTE  0xFF /* NaN in every float format, -1 in every signed integer */
 
 typedef struct interp_executable {
     const weft_commands *commands;
-    int *order;           /* of the commands in the current run */
-    weft_timing *timings; /* one a command */
+    int *order;           /* of the commands, in the current run */
+    weft_timing *timings; /* one for each command */
 } interp_executable;
 
 static weft_interp *of(weft_device *device) { return (weft_interp *)device; }
@@ -156,14 +156,14 @@ static weft_status build(weft_device *device, const weft_commands *commands, wef
 
 /* ---- running ---- */
 
-/* Bytes that the command may touch of an operand; -1 where its own checks tell. */
+/* Returns the bytes that a command may touch of an operand, or -1 if the operation checks them itself. */
 static int64_t span_of(const weft_command *c, int o) {
     if (c->kind == WEFT_COMMAND_HEAVY) return -1;
     if (c->kind != WEFT_COMMAND_KERNEL) return c->bytes;
     return c->kernel->args[o].elements * (int64_t)weft_dtype_size((weft_dtype)c->kernel->args[o].dtype);
 }
 
-/* Where the operands lie, and how much of their buffer lies behind. */
+/* Fills in the operands' addresses, and the bytes of their buffers that follow. */
 static weft_status bind(weft_device *device, const weft_command *c, int i, weft_buffer *const *buffers,
                         void **args, int64_t *bytes) {
     for (int o = 0; o < c->n_operands; o++) {
@@ -206,9 +206,9 @@ static weft_status run_command(weft_interp *d, const interp_executable *e, int i
     return status;
 }
 
-/* The order of one run: between two commands that wait for all before them any order is right, and a random
- * one is taken; sinks come last there, so that a fault of their neighbours stops them on every device alike.
- */
+/* Chooses the order of one run. Commands between two that wait for all before them may run in any order, so a
+ * random one is taken. Sinks come last among them. So a fault of their neighbours prevents them, as on every
+ * device. */
 static void shuffle(weft_interp *d, interp_executable *e) {
     const weft_command *list = e->commands->list;
     for (int first = 0, last; first < e->commands->count; first = last) {
@@ -220,7 +220,7 @@ static void shuffle(weft_interp *d, interp_executable *e) {
         for (int i = first; i < last; i++)
             if (list[i].sink) e->order[n++] = i;
         for (int i = last - 1; i > first; i--) {
-            const int from = i >= plain ? plain : first; /* stays among its kind */
+            const int from = i >= plain ? plain : first; /* sinks stay among sinks */
             const uint64_t draw = weft__mix64(d->random += UINT64_C(0x9e3779b97f4a7c15));
             const int j = from + (int)(draw % (uint64_t)(i - from + 1));
             const int swapped = e->order[i];

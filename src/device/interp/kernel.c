@@ -1,10 +1,14 @@
 /* Runs a kernel by walking it: for each parallel index, in shuffled order, instruction after instruction.
- * A row with reductions goes over its reduction indices once a stage: stage 0 is all that needs no reduction,
- * stage s + 1 what needs one of stage s. Values of the reduction indices are computed anew at each stage and
- * stored at the last one, so that memory stays small and a row may be updated in place. Folds have a sum a
- * block and reduction index, which the rows join in the order in which they come, and which are stored after
- * all rows. Every index is checked here, without trust in the verifier or in weft__view_at. Read next:
- * heavy.c. */
+ *
+ * A row with reductions goes over its reduction indices once for each stage. Stage 0 is all that needs no
+ * reduction. Stage s + 1 is what needs a reduction of stage s. Values at the reduction indices are recomputed
+ * in each stage and stored in the last one. So memory stays small, and a row may be updated in place.
+ *
+ * Folds have a sum for each block and reduction index. Rows are added in the order in which they run. The
+ * sums are stored after all rows. Every index is checked here, without trust in the verifier or in
+ * weft__view_at.
+ *
+ * Must not know: other devices. Read next: shadow.c, heavy/heavy.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +17,7 @@
 #include "device/interp/interp.h"
 #include "kernel/print.h"
 
-/* A sum so far: what rounding cut off lies beside it. */
+/* A partial sum, with the part that rounding cut off. */
 typedef struct sum {
     weft_value value;
     double lost;
@@ -24,14 +28,14 @@ typedef struct walk {
     const weft_kernel *kernel;
     void *const *args;
     weft_shadow shadow;
-    weft_value *values; /* one an instruction: of the row, or of the current reduction index */
-    double *lost;       /* of a sum so far: what rounding cut off */
-    sum **folds;        /* of a fold: one an element that it makes */
-    int *stage;         /* of the value; for a reduction the stage in which it sums */
-    int stages;         /* the last one */
+    weft_value *values; /* one for each instruction: of the row, or of the current reduction index */
+    double *lost;       /* for partial sums: the part that rounding cut off */
+    sum **folds;        /* for folds: one for each element of the result */
+    int *stage;         /* of each value; for a reduction, the stage in which it sums */
+    int stages;         /* number of the last stage */
     int64_t rows, length, block_rows;
     int64_t index[WEFT_VIEW_RANK];
-    int64_t row, inner; /* linear; inner is -1 outside the reduction dimensions */
+    int64_t row, inner; /* linear indices; inner is -1 outside the reduction dimensions */
 } walk;
 
 static weft_status complain(walk *w, int i, const char *what, int64_t element) {
@@ -50,8 +54,8 @@ static weft_status complain(walk *w, int i, const char *what, int64_t element) {
 
 enum { ELEMENT_VALID, ELEMENT_GUARDED, ELEMENT_LOST };
 
-/* The element of a view at the current index; outside the reduction dimensions only parallel indices count.
- * LOST: a number left the index space of a map of a list. */
+/* Computes the element of a view at the current index. Outside the reduction dimensions only parallel indices
+ * count. Returns ELEMENT_LOST if a number leaves the index space of a map in a list. */
 static int element_of(const walk *w, const weft_view *view, int64_t *element) {
     int64_t split[WEFT_VIEW_RANK];
     const int64_t *index = w->index;
@@ -78,7 +82,7 @@ static int element_of(const walk *w, const weft_view *view, int64_t *element) {
     return ELEMENT_VALID;
 }
 
-/* The element that instruction i addresses; *valid tells whether guards let it through. */
+/* Computes the element that instruction i addresses. *valid is false if a guard excludes it. */
 static weft_status locate(walk *w, int i, int64_t *element, bool *valid) {
     const int found = element_of(w, &w->kernel->views[w->kernel->code[i].view], element);
     *valid = found == ELEMENT_VALID;
@@ -101,7 +105,7 @@ static weft_status read_element(walk *w, int i, int64_t element) {
     return WEFT_OK;
 }
 
-/* Which element of the index tensor gave the index: that of the load it came from, if it did. */
+/* Returns which element of the index tensor gave the index, if a load did. */
 static int64_t origin_of(const walk *w, int i) {
     int64_t element = w->row * w->length + (w->inner < 0 ? 0 : w->inner);
     while (w->kernel->code[i].kind == WEFT_INSTR_CAST) i = w->kernel->code[i].a;
@@ -150,7 +154,7 @@ static void run_calc(walk *w, int i) {
                            w->row * w->length + (w->inner < 0 ? 0 : w->inner));
 }
 
-/* Runs an instruction that addresses something. */
+/* Runs an instruction that addresses an element. */
 static weft_status run_place(walk *w, int i) {
     const weft_instr *in = &w->kernel->code[i];
     int64_t element = 0;
@@ -198,7 +202,7 @@ static weft_status run_instr(walk *w, int i) {
 
 /* ---- rows ---- */
 
-/* Each value's stage; tells the last one. */
+/* Computes the stage of each value, and the last stage. */
 static void find_stages(walk *w) {
     w->stages = 0;
     for (int i = 0; i < w->kernel->n_code; i++) {
@@ -215,7 +219,7 @@ static void find_stages(walk *w) {
     }
 }
 
-/* Does stage s go over the reduction indices? */
+/* Returns whether stage s goes over the reduction indices. */
 static bool stage_is_full(const walk *w, int s) {
     for (int i = 0; i < w->kernel->n_code; i++) {
         const weft_instr *in = &w->kernel->code[i];
@@ -226,8 +230,8 @@ static bool stage_is_full(const walk *w, int s) {
     return false;
 }
 
-/* One more term of reduction or fold i. Sums of floats keep what rounding cuts off (Neumaier, 1974): an
- * oracle's sum must not depend on the order either. */
+/* Adds one term to reduction or fold i. Sums of floats keep what rounding cuts off (Neumaier, 1974), since a
+ * reference must not depend on the order of additions. */
 static void join_term(const walk *w, int i, weft_value *value, double *lost) {
     const weft_instr *in = &w->kernel->code[i];
     const weft_value so_far = *value, term = w->values[in->a];
@@ -245,7 +249,7 @@ static void run_fold(walk *w, int i) {
     join_term(w, i, &s->value, &s->lost);
 }
 
-/* The current reduction index of stage s. */
+/* Runs stage s at the current reduction index. */
 static weft_status run_inner(walk *w, int s) {
     for (int i = 0; i < w->kernel->n_code; i++) {
         const weft_instr *in = &w->kernel->code[i];
@@ -268,8 +272,8 @@ static void unravel(int64_t linear, const int64_t *extent, int rank, int64_t *in
     }
 }
 
-/* Row values of one stage. Stores come in their order among them, but after all else where there are
- * reductions, which may still read what they replace. */
+/* Computes the row values of one stage. Without reductions, stores run in their place in the order. With
+ * reductions, they run after all else, since reductions may still read what they replace. */
 static weft_status run_row_values(walk *w, int s) {
     for (int i = 0; i < w->kernel->n_code; i++) {
         const weft_instr *in = &w->kernel->code[i];
@@ -332,7 +336,7 @@ static weft_status begin_folds(walk *w) {
     return WEFT_OK;
 }
 
-/* Stores what was folded. For the shadow each block is a row of its own after the others. */
+/* Stores the results of folds. For the shadow, each block is a row of its own, after all other rows. */
 static weft_status store_folds(walk *w) {
     const weft_kernel *k = w->kernel;
     for (int i = 0; i < k->n_code; i++) {
@@ -365,7 +369,7 @@ static int64_t divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* All rows, in an order that steps through them by a number without common divisor with their count. */
+/* Runs all rows. The order steps through them by a number that has no common divisor with their count. */
 static weft_status run_rows(walk *w) {
     if (w->rows == 0) return WEFT_OK;
     weft_interp *d = w->device;

@@ -1,12 +1,13 @@
-/* Race detection: for each element that a kernel may write, who read it and who wrote it. An access is made
- * by a row (one parallel index), either once for the whole row or at one of its reduction indices. Rows run
- * in any order and at the same time, and so do the reduction indices of a row: an element that one writes may
- * not be touched by another, and is written once. Arguments may share memory: reads are looked up by address.
+/* Race detection. For each element that a kernel may write, it records who read it and who wrote it. An
+ * access belongs to a row (one parallel index). The row makes it either once, or at one of its reduction
+ * indices. Rows run in any order and at the same time, and so do the reduction indices of a row. So if one
+ * writes an element, no other may touch it, and it is written once. Arguments may share memory, so reads are
+ * looked up by address.
  * Must not know: what is computed. Read next: kernel.c. */
 #include "device/interp/interp.h"
 
-/* An access as a number: 1 + row * (row_length + 1) + (inner + 1); 0 is nobody. Several readers of one row
- * are -1 - row, readers of different rows MANY. */
+/* An access as a number: 1 + row * (row_length + 1) + (inner + 1). 0 is nobody. Several readers of one row
+ * are -1 - row. Readers of different rows are MANY. */
 #define MANY INT64_MIN
 
 static int64_t access_of(const weft_shadow *s, int64_t row, int64_t inner) {
@@ -20,8 +21,8 @@ static int64_t inner_of(const weft_shadow *s, int64_t access) {
     return (access - 1) % (s->row_length + 1) - 1;
 }
 
-/* May both be done without a rule of order between them? Only by the same row, and there by the same
- * reduction index or where one of the two is done once for the row. */
+/* Returns whether a read and a write of the same element are allowed. Both must belong to the same row. There
+ * they must have the same reduction index, or one of them is done once for the whole row. */
 static bool ordered(const weft_shadow *s, int64_t reader, int64_t writer) {
     if (reader == MANY || row_of(s, reader) != row_of(s, writer)) return false;
     if (inner_of(s, writer) < 0) return true;
@@ -54,7 +55,7 @@ void weft__shadow_close(weft_shadow *shadow) {
     shadow->of = NULL;
 }
 
-/* The entries of written argument `of` that an element of argument `arg` overlaps: first..last-1. */
+/* Computes the entries of written argument `of` that an element of argument `arg` overlaps: first..last-1. */
 static void overlap(const weft_shadow *s, int of, int arg, int64_t element, int64_t *first, int64_t *last) {
     const int64_t size = (int64_t)weft_dtype_size((weft_dtype)s->kernel->args[arg].dtype);
     const int64_t shadow_size = (int64_t)weft_dtype_size((weft_dtype)s->kernel->args[of].dtype);

@@ -1,4 +1,5 @@
-/* Argsort by its definition. Read next: heavy/argsort.h. */
+/* Argsort by its definition.
+ * Must not know: other devices. Read next: heavy/argsort.h. */
 #include <math.h>
 #include "device/interp/heavy/heavy.h"
 
@@ -7,14 +8,14 @@ bool weft__interp_argsort_takes(const weft_heavy_argsort *heavy) {
     return true;
 }
 
-/* May a, at the smaller position, stand before b? */
+/* Returns whether a, at the smaller position, may precede b. */
 static bool in_order(weft_dtype dtype, bool descending, weft_value a, weft_value b) {
     if (!weft_dtype_is_float(dtype)) return descending ? a.i >= b.i : a.i <= b.i;
     if (isnan(a.f) || isnan(b.f)) return descending ? isnan(a.f) : isnan(b.f);
     return descending ? a.f >= b.f : a.f <= b.f;
 }
 
-/* Each element's place is how many come before it. */
+/* The place of an element is the number of elements that precede it. */
 weft_status weft__interp_argsort(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                  const int64_t *bytes) {
     const weft_heavy_argsort *o = &heavy->as.argsort;

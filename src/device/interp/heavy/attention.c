@@ -1,5 +1,6 @@
-/* Attention by its definition. It forms the whole row of weights, and its backward pass uses neither the
- * saved output nor the saved log-sum-exp. Read next: heavy/attention.h. */
+/* Attention by its definition. It computes whole rows of weights. Its backward pass uses neither the saved
+ * output nor the saved log-sum-exp.
+ * Must not know: other devices. Read next: heavy/attention.h. */
 #include <math.h>
 #include <string.h>
 #include "device/interp/heavy/heavy.h"
@@ -15,8 +16,8 @@ typedef struct attention {
     int32_t key[8];
     int64_t shift;   /* the first query sees keys 0..shift */
     int64_t b, h;    /* the current head */
-    double *weights; /* (t_q, t_k) of it: softmax */
-    double *kept;    /* (t_q, t_k): 0 where dropped, else 1 / (1 - dropout) */
+    double *weights; /* (t_q, t_k) of this head: the softmax */
+    double *kept;    /* (t_q, t_k): 0 if dropped, otherwise 1 / (1 - dropout) */
     double *dweights;
 } attention;
 
@@ -26,7 +27,7 @@ static const int64_t *strides_of(const weft_heavy_attention *a, int which) {
     return all[which];
 }
 
-/* Element (t, c) of the current head of a tensor. */
+/* Returns the offset of element (t, c) of the current head. */
 static int64_t place(const attention *s, int which, int64_t t, int64_t c) {
     const int64_t *stride = strides_of(s->a, which);
     const int64_t head =
@@ -42,7 +43,7 @@ static void write_at(const attention *s, int which, int64_t t, int64_t c, double
 
 static bool sees(const attention *s, int64_t i, int64_t j) { return !s->a->causal || j <= i + s->shift; }
 
-/* A score as the mask lets it through. */
+/* Returns a score with the mask added, or -inf if the mask hides it. */
 static double masked(const attention *s, int64_t i, int64_t j, double score) {
     const weft_heavy_attention *a = s->a;
     if (!a->masked) return score;
@@ -52,8 +53,8 @@ static double masked(const attention *s, int64_t i, int64_t j, double score) {
     return value.f == -HUGE_VAL ? value.f : score + value.f;
 }
 
-/* Row i of the softmax; in parts its largest score, 0 where the row sees no key, and the logarithm of the sum
- * less that, minus infinity there. */
+/* Computes row i of the softmax. parts[0] is the largest score, parts[1] the logarithm of the sum relative to
+ * it. For a row that sees no key they are 0 and -inf. */
 static void weigh(attention *s, int64_t i, double parts[2]) {
     const weft_heavy_attention *a = s->a;
     double *row = s->weights + i * a->t_k, most = -HUGE_VAL, sum = 0;
@@ -74,7 +75,8 @@ static void weigh(attention *s, int64_t i, double parts[2]) {
     parts[0] = most, parts[1] = log(sum);
 }
 
-/* A weight is dropped where its uniform number, 24 bits of the stream, is below the probability. */
+/* Draws the dropout of row i. A weight is dropped if its uniform number, 24 bits of the stream, is below the
+ * probability. */
 static void drop(attention *s, int64_t i) {
     const weft_heavy_attention *a = s->a;
     const int64_t head = s->b * a->heads + s->h;
@@ -108,8 +110,12 @@ static void attend(attention *s) {
     }
 }
 
-/* With weights p and y = (p kept) v:  dp = kept (dy v^T);  ds = p (dp - sum_j p dp);  dv = (p kept)^T dy;
- * dq = scale ds k;  dk = scale ds^T q. */
+/* The backward pass. With weights p and y = (p kept) v:
+ *     dp = kept (dy v^T)
+ *     ds = p (dp - sum_j p dp)
+ *     dv = (p kept)^T dy
+ *     dq = scale ds k
+ *     dk = scale ds^T q */
 static void attend_backward(attention *s) {
     const weft_heavy_attention *a = s->a;
     for (int64_t i = 0; i < a->t_q; i++) {

@@ -1,4 +1,5 @@
-/* Convolution and its gradients by their definition. Read next: heavy/conv.h. */
+/* Convolution and its gradients by their definition.
+ * Must not know: other devices. Read next: heavy/conv.h. */
 #include "device/interp/heavy/heavy.h"
 
 bool weft__interp_conv_takes(const weft_heavy_conv *heavy) {
@@ -6,14 +7,15 @@ bool weft__interp_conv_takes(const weft_heavy_conv *heavy) {
     return true;
 }
 
-/* Number of the pixel of an image that tap t of the window at pixel p of y is; -1: it is outside. */
+/* Returns the number of the pixel that tap t meets for pixel p of y, or -1 if it is outside the image. */
 static int64_t pixel(const weft_heavy_conv *c, int64_t p, int64_t t) {
     const int64_t i = p / c->y[1] * c->stride[0] + t / c->size[1] * c->dilation[0] - c->padding[0];
     const int64_t j = p % c->y[1] * c->stride[1] + t % c->size[1] * c->dilation[1] - c->padding[1];
     return i < 0 || i >= c->x[0] || j < 0 || j >= c->x[1] ? -1 : i * c->x[1] + j;
 }
 
-/* Adds up in f64 what each pair of elements of two of x, w and y gives to one of the third. */
+/* Multiplies each pair of elements of two of x, w and y. Adds the products to the elements of the third one,
+ * in f64. */
 weft_status weft__interp_conv(weft_interp *device, const weft_heavy *heavy, void *const *args,
                               const int64_t *bytes) {
     const weft_heavy_conv *c = &heavy->as.conv;

@@ -1,4 +1,5 @@
-/* The table of the interpreter's heavy operations, and the check of their operands. Read next: matmul.c. */
+/* The table of the interpreter's heavy operations, and the check of their operands.
+ * Must not know: what an operation computes. Read next: matmul.c. */
 #include <inttypes.h>
 #include "device/interp/heavy/heavy.h"
 

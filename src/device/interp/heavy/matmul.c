@@ -1,4 +1,5 @@
-/* A matmul by its definition: the whole of it, then its epilogue. Read next: heavy/matmul.h. */
+/* A matmul by its definition: first the whole matmul, then its epilogue.
+ * Must not know: other devices. Read next: heavy/matmul.h. */
 #include <string.h>
 #include "device/interp/heavy/heavy.h"
 
@@ -57,15 +58,15 @@ static weft_status product(weft_interp *device, const weft_heavy *heavy, void *c
     return WEFT_OK;
 }
 
-/* Bytes of operand o, a or b, from its first to its last element. */
+/* Returns the bytes of operand o (0: a, 1: b) from its first to its last element. */
 static int64_t span(const weft_heavy_matmul *m, int o) {
     int64_t last = o ? (m->k - 1) * m->b_k + (m->n - 1) * m->b_n : (m->m - 1) * m->a_m + (m->k - 1) * m->a_k;
     for (int d = 0; d < m->batch_rank; d++) last += (m->batch[d] - 1) * (o ? m->b_batch : m->a_batch)[d];
     return (last + 1) * (int64_t)weft_dtype_size((weft_dtype)m->dtype);
 }
 
-/* An epilogue's arguments lie in their buffers, and what it writes apart from what the product still reads.
- */
+/* Returns an error unless an epilogue's arguments are inside their buffers, and what it writes does not
+ * overlap what the matmul still reads. */
 static weft_status check_epilogue(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                   const int64_t *bytes) {
     const weft_heavy_matmul *m = &heavy->as.matmul;
@@ -101,7 +102,7 @@ static weft_status sum_rows(weft_interp *device, const weft_heavy *heavy, void *
     return WEFT_OK;
 }
 
-/* The product as a whole, then its epilogue. */
+/* Computes the whole matmul, then its epilogue. */
 weft_status weft__interp_matmul(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                 const int64_t *bytes) {
     const weft_heavy_matmul *m = &heavy->as.matmul;

@@ -1,4 +1,5 @@
-/* Recurrent layers: the compiler expands them, so that their steps are checked as well. */
+/* Recurrent layers are declined, so the compiler expands them. This checks their steps, too.
+ * Must not know: other devices. Read next: heavy/recurrent.h. */
 #include "device/interp/heavy/heavy.h"
 
 bool weft__interp_recurrent_takes(const weft_heavy_recurrent *heavy) {

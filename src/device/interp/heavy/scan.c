@@ -1,4 +1,5 @@
-/* Scans by their definition. Read next: heavy/scan.h. */
+/* Scans by their definition.
+ * Must not know: other devices. Read next: heavy/scan.h. */
 #include "device/interp/heavy/heavy.h"
 
 bool weft__interp_scan_takes(const weft_heavy_scan *heavy) {

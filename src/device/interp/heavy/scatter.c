@@ -1,4 +1,5 @@
-/* Scatter-add by its definition. Read next: heavy/scatter.h. */
+/* Scatter-add by its definition.
+ * Must not know: other devices. Read next: heavy/scatter.h. */
 #include <string.h>
 #include "device/interp/heavy/heavy.h"
 
@@ -13,7 +14,7 @@ static void scatter_block(weft_interp *device, const weft_heavy *heavy, interp_o
     const weft_heavy_scatter *s = &heavy->as.scatter;
     const bool is_float = weft_dtype_is_float(source.dtype);
     const int64_t size = s->rows * s->inner;
-    if (!s->based) memset(sums, 0, (size_t)size * sizeof *sums); /* 0.0 and 0 alike */
+    if (!s->based) memset(sums, 0, (size_t)size * sizeof *sums); /* sets 0.0 and 0 alike */
     for (int64_t i = 0; s->based && i < size; i++) sums[i] = interp_get(base, block * size + i);
     for (int64_t i = 0; i < s->count; i++) {
         const int64_t row = interp_get(index, i).i;

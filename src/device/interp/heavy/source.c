@@ -1,4 +1,5 @@
-/* A program's own source: only a GPU has a compiler for it. */
+/* A program's own kernel source is declined: only a GPU has a compiler for it.
+ * Must not know: other devices. Read next: heavy/source.h. */
 #include "device/interp/heavy/heavy.h"
 
 bool weft__interp_source_takes(const weft_heavy_source *heavy) {

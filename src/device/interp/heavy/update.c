@@ -1,4 +1,5 @@
-/* The update of a slice by its definition. Read next: heavy/update.h. */
+/* The update of a slice by its definition.
+ * Must not know: other devices. Read next: heavy/update.h. */
 #include <string.h>
 #include "device/interp/heavy/heavy.h"
 
