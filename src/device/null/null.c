@@ -1,7 +1,8 @@
-/* The null device: takes every program, logs each command of it at debug level and counts what is run, but
- * computes nothing; downloads give zeros. Plans of large models are tested with it on any machine, since its
- * buffers have no memory. For another device (null.h) it takes what that takes and makes a card's launches,
- * which no one compiles. Must not know: drivers of cards. */
+/* The null device. It accepts every program, logs each command at debug level and counts what is run, but
+ * computes nothing. Downloads give zeros. Its buffers have no memory, so plans of large models can be tested
+ * on any machine. For another device (null.h) it takes what that device takes, and makes a card's launches
+ * without compiling them.
+ * Must not know: drivers of cards. Read next: null.h, docs/design/031-choosing-a-device.md. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,15 +12,15 @@
 
 typedef struct null_device {
     weft_device base;
-    const weft_target *target;   /* of the card; NULL: for none */
-    weft_device_outline outline; /* of the device that plans are made for; without `takes`: for none */
+    const weft_target *target;   /* of the card; NULL: no card */
+    weft_device_outline outline; /* of the device that plans are made for; without `takes`: no device */
     weft_null_counts counts;
     bool timing;
 } null_device;
 
 typedef struct null_executable {
     const weft_commands *commands;
-    weft_null_counts once; /* of one run */
+    weft_null_counts once; /* counts of one run */
     weft_timing *timings;  /* all 0 */
     int launches;
 } null_executable;
@@ -34,7 +35,7 @@ static void describe(int i, weft_device_description *d) {
 
 static int count_null(void) { return 1; }
 
-/* Large cards: how many groups a launch has depends on their units. */
+/* Large cards. The number of work-groups in a launch depends on the card's units. */
 static const struct card {
     const char *name;
     weft_target target;
@@ -99,8 +100,8 @@ static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, siz
     return weft__testing_inside(device, to, offset, bytes, "zeros");
 }
 
-/* No epilogue: what `auto` prices is planned here, with a price for each kernel (compiler/profile/price.c).
- */
+/* Without a card it takes no epilogues: `auto` plans here and prices each kernel by itself
+ * (compiler/profile/price.c). */
 static bool takes(weft_device *device, const weft_heavy *heavy) {
     const null_device *d = (const null_device *)device;
     const weft_target *target = d->target;
@@ -171,7 +172,8 @@ static void executable_free(weft_device *device, weft_executable *executable) {
     weft__free(device->ctx, e);
 }
 
-/* The launches that the card would be given; `chain`: once it has run the program often. */
+/* Makes the launches that the card would get. `chain`: the form with fused launches, for a program that ran
+ * often. */
 static weft_status make_launches(null_device *d, const weft_commands *commands, bool chain, int *count,
                                  bool *repeats) {
     weft_context *ctx = d->base.ctx;

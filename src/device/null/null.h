@@ -1,27 +1,31 @@
-/* The null device: plans and logs, computes nothing. "null:cuda" and "null:opencl" plan for a large card of
- * that kind: they take the heavy operations that it would take, and tell the launches that it would be given.
- * "null:as:DEVICE" does so for a device of this machine, as anything else names it; where there is no card of
- * CUDA's, for a usual one. What was counted, for tests. */
+/* The null device: plans and logs, computes nothing.
+ *
+ *     null:cuda, null:opencl   plan for a large card of that kind
+ *     null:as:DEVICE           plans for a device of this machine, or for a common card if CUDA has none
+ *
+ * It takes the heavy operations that the other device would take, and counts the launches that a card would
+ * get. Tests read the counts.
+ * Must not know: drivers of cards. Read next: null.c. */
 #ifndef WEFT_DEVICE_NULL_NULL_H
 #define WEFT_DEVICE_NULL_NULL_H
 
 #include "device/device.h"
 
-/* What was submitted since the device was opened; runs repeated n times count n times. */
+/* Counts of what was submitted since the device was opened. A run that is repeated n times counts n times. */
 typedef struct weft_null_counts {
     uint64_t builds, runs;
     uint64_t commands; /* kernels + heavy + copies + zeros */
     uint64_t kernels, heavy, copies, zeros;
-    uint64_t bytes; /* that kernels, copies and zeros would have read and written */
-    /* of the program that was built last, for a card: */
-    int launches, chained; /* at first, and once they are chained (gpu/backend/chain.c) */
-    bool repeats;          /* then one launch does several runs */
+    uint64_t bytes; /* that kernels, copies and zeros would read and write */
+    /* For the program that was built last, for a card: */
+    int launches, chained; /* launches at first, and after they are fused (gpu/backend/chain.c) */
+    bool repeats;          /* in that form, one launch does several runs */
 } weft_null_counts;
 
-/* NULL for another device. */
+/* Returns the counts, or NULL for another device. */
 const weft_null_counts *weft__null_counts(const weft_device *device);
 
-/* What "null:as:DEVICE" makes plans for; NULL: none. */
+/* Returns the device that "null:as:DEVICE" plans for, or NULL if there is none. */
 const weft_device_outline *weft__null_outline(const weft_device *device);
 
 #endif
