@@ -54,8 +54,9 @@ typedef struct weft_gemv {
     bool add;
 } weft_gemv;
 
-/* What attention needs besides matmuls, see attention_rows.inc. In the forward pass, scores have keys down
- * and queries across. A vector holds the same key of neighbouring queries, so no sum goes across a vector. */
+/* What attention needs besides matmuls, see heavy/attention_rows.inc. In the forward pass, scores have keys
+ * down and queries across. A vector holds the same key of neighbouring queries, so no sum goes across a
+ * vector. */
 #define WEFT_ATTENTION_LANES 32
 #define WEFT_ATTENTION_ROWS(T)                                                                               \
     struct {                                                                                                 \
@@ -73,7 +74,7 @@ typedef struct weft_gemv {
         void (*scale)(int64_t n, const T *x, T by, T *to);                                                   \
     }
 
-/* Convolutions, see conv.h. Offsets count elements.
+/* Convolutions, see heavy/conv.h. Offsets count elements.
  *
  * - A place: where the window of a pixel begins in x, and the pixel of y.
  * - A run: contiguous elements of a window.
@@ -142,7 +143,7 @@ typedef struct weft_conv_own {
 } weft_conv_own;
 
 /* A recurrent layer multiplies by the same matrix at each time step. The matrix is packed once. The other
- * functions do the work between the matmuls, see recurrent_rows.inc. */
+ * functions do the work between the matmuls, see heavy/recurrent_rows.inc. */
 #define WEFT_RECURRENT_ROWS(T)                                                                               \
     struct {                                                                                                 \
         int64_t (*elements)(int64_t k, int64_t n);                                                           \

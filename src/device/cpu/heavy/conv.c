@@ -4,7 +4,7 @@
  *
  * A task is an image or a band of its rows, times a range of output channels. Each task packs its part of the
  * weight once. Taps and channels alone decide how the sum of an element is split, so the partition changes no
- * bit. matmul.c computes 1 x 1 convolutions.
+ * bit. gemm/matmul.c computes 1 x 1 convolutions.
  *
  * Must not know: threads. Read next: conv_float.inc, conv_weight.c, docs/design/016-cpu-convolutions.md. */
 #include <string.h>
