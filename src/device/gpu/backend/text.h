@@ -4,7 +4,7 @@
  *     weft__text_NAME            src/device/gpu/heavy/.../NAME.cl
  *     weft__text_prelude_NAME    src/device/gpu/prelude/NAME.cl or src/kernel/prelude_NAME.h
  *
- * Read next: text.c. */
+ * Must not know: what kernels compute. Read next: text.c. */
 #ifndef WEFT_DEVICE_GPU_BACKEND_TEXT_H
 #define WEFT_DEVICE_GPU_BACKEND_TEXT_H
 

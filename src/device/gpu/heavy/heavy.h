@@ -14,7 +14,7 @@
 #include "heavy/heavy.def"
 #undef W_HEAVY
 
-/* conv_direct.c: convolutions of groups with so few channels that matmuls would be mostly empty. */
+/* conv/conv_direct.c: convolutions of groups with so few channels that matmuls would be mostly empty. */
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *conv);
 weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink);
 

@@ -118,8 +118,7 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     if (room)
         launches->scratch_bytes =
             c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
-    /* Unused pointer arguments are out: the base if there is none, and the room if there is none. Nothing
-     * reads them. */
+    /* If there is no base, or no room, that argument is out. Nothing reads it. */
     weft_argument arguments[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
                                  READS(WEFT_SCATTER_SOURCE, sc->dtype),
                                  READS(WEFT_SCATTER_BASE, sc->dtype),
