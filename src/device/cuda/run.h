@@ -53,7 +53,7 @@ typedef struct cuda_executable {
 
 CUresult weft__cuda_call(weft__cuda *d, const cuda_launch *l, CUstream stream);
 
-/* ---- graph.c ---- */
+/* ---- driver/graph.c ---- */
 
 /* Returns in *graph the graph for the buffers that are bound now. */
 CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph);

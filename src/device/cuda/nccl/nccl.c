@@ -109,7 +109,7 @@ static ncclResult_t submit(const clique *c, weft_device *const *devices, weft_bu
     return error ? error : ended;
 }
 
-/* Orders the sum with large uploads to a buffer, before or after it: see driver/transfer.c. */
+/* Orders the sum with large uploads to a buffer, before or after it: see cuda/driver/transfer.c. */
 static CUresult order(weft_device *device, weft_buffer *buffer, bool before) {
     weft__cuda *d = weft__cuda_of(device);
     CUresult error = weft__cuda_enter(d);
