@@ -335,11 +335,11 @@ if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ AND NOT WEFT_PORTABLE)
   endif()
 endif()
 
-# `make test` leaves out what runs once more on another device, since a driver compiles each of its kernels; and planted
-# faults. `make test-all` runs everything.
+# A driver compiles each kernel of a GPU's tests. So `make test` leaves out what runs once more on another device and the
+# three longest tests of the GPU code; and planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(texts|op_matrix|mutants)$")
+  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(texts|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
     set_tests_properties(${name} PROPERTIES LABELS repeated)
   endif()
 endforeach()
