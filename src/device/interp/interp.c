@@ -7,9 +7,8 @@
 
 #include "device/interp/interp.h"
 
-#define GUARD_BYTES 256 /* before and after each buffer */
-#define GUARD_BYTE  0xA5
-#define FRESH_BYTE  0xFF /* NaN in every float format, -1 in every signed integer */
+#define GUARD_BYTE 0xA5
+#define FRESH_BYTE 0xFF /* NaN in every float format, -1 in every signed integer */
 
 typedef struct interp_executable {
     const weft_commands *commands;
@@ -51,21 +50,22 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
 /* ---- memory ---- */
 
 static unsigned char *bytes_of(const weft_buffer *buffer) {
-    return ((const weft_interp_buffer *)buffer)->memory + GUARD_BYTES;
+    return ((const weft_interp_buffer *)buffer)->memory + WEFT_INTERP_GUARD;
 }
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
-    if (bytes > PTRDIFF_MAX - 2 * GUARD_BYTES) return weft__fail_oom(device->ctx, bytes, "interp: buffer");
+    if (bytes > PTRDIFF_MAX - 2 * WEFT_INTERP_GUARD)
+        return weft__fail_oom(device->ctx, bytes, "interp: buffer");
     weft_interp_buffer *b = weft__testing_buffer_new(device, sizeof *b, bytes);
     if (!b) return WEFT_ERR_OOM;
-    b->memory = weft__alloc_aligned(device->ctx, bytes + (size_t)2 * GUARD_BYTES);
+    b->memory = weft__alloc_aligned(device->ctx, bytes + (size_t)2 * WEFT_INTERP_GUARD);
     if (!b->memory) {
         weft__testing_buffer_free(device, &b->base);
         return weft__fail_oom(device->ctx, bytes, "interp: buffer");
     }
-    memset(b->memory, GUARD_BYTE, GUARD_BYTES);
+    memset(b->memory, GUARD_BYTE, WEFT_INTERP_GUARD);
     memset(bytes_of(&b->base), FRESH_BYTE, bytes);
-    memset(bytes_of(&b->base) + bytes, GUARD_BYTE, GUARD_BYTES);
+    memset(bytes_of(&b->base) + bytes, GUARD_BYTE, WEFT_INTERP_GUARD);
     *buffer = &b->base;
     return WEFT_OK;
 }
@@ -78,7 +78,7 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
 static bool guards_intact(const weft_buffer *buffer) {
     const unsigned char *before = ((const weft_interp_buffer *)buffer)->memory,
                         *after = bytes_of(buffer) + buffer->bytes;
-    for (int i = 0; i < GUARD_BYTES; i++)
+    for (int i = 0; i < WEFT_INTERP_GUARD; i++)
         if (before[i] != GUARD_BYTE || after[i] != GUARD_BYTE) return false;
     return true;
 }

@@ -8,7 +8,7 @@
  * - forward: x, w, b, d, h, lengths; for an LSTM also c.
  * - backward: these, then the outputs (states, gates, cells), then the gradient of the states. */
 static int recurrent_inputs(const weft_heavy_recurrent *r, int *which) {
-    const bool lstm = r->kind == WEFT_LSTM, gated = lstm || r->kind == WEFT_GRU;
+    const bool lstm = r->kind == WEFT_LSTM, gated = weft__recurrent_gated(r);
     const int lengths = 5, c = 6, states = lstm ? 7 : 6, cells = states + 2;
     int n = 0;
     if (!r->backward) {

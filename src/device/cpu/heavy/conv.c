@@ -165,7 +165,6 @@ static void set_band(conv_plan *p) {
     p->bands = weft__ceil_div(count[0], most < 1 ? 1 : most);
     p->q_band = weft__ceil_div(count[0], p->bands);
     p->bands = weft__ceil_div(count[0], p->q_band);
-    b->step = p->step[0];
     b->most = (p->q_band - 1) * p->step[0] + tall;
 }
 

@@ -12,7 +12,6 @@
 typedef struct weft_conv_band {
     int64_t rows, columns, channels; /* of the image */
     int64_t low[2];                  /* first row of band 0, and first column of all bands */
-    int64_t step;                    /* rows of the image from band to band, for each row of the result */
     int64_t wide;                    /* columns of the band */
     int64_t most;                    /* rows of the band, at most */
     uint8_t dtype;
