@@ -27,7 +27,7 @@ endfunction()
 
 # A test that reads headers of train/ or cli/ is linked with those as well.
 function(weft_link_test target source)
-  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/texts.c)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/kernel_sources.c)
   weft_own(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   if(WEFT_SANITIZE)
@@ -55,13 +55,13 @@ if(WEFT_SANITIZE)
     list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0" "WEFT_MATMUL=own")
   endif()
 endif()
-# Where each test notes the texts of kernels that it compiles. Those of the CPU's tests that run on OpenCL are counted.
-set(text_records ${PROJECT_BINARY_DIR}/compiled-texts)
+# Where each test notes the sources of kernels that it compiles. Those of the CPU's tests that run on OpenCL are counted.
+set(text_records ${PROJECT_BINARY_DIR}/compiled-sources)
 file(MAKE_DIRECTORY ${text_records})
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
-    ENVIRONMENT "${test_environment};WEFT_TEST_TEXTS=${text_records}/${name}")
+    ENVIRONMENT "${test_environment};WEFT_TEST_SOURCES=${text_records}/${name}")
   if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_text_tests ${name})
   endif()
@@ -133,7 +133,7 @@ function(weft_add_device_tests name)
     weft_add_test(${name}_${device} ${name})
     set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 50
       ENVIRONMENT
-      "${test_environment};WEFT_TEST_DEVICE=${device};WEFT_TEST_TEXTS=${text_records}/${name}_${device}")
+      "${test_environment};WEFT_TEST_DEVICE=${device};WEFT_TEST_SOURCES=${text_records}/${name}_${device}")
   endforeach()
 endfunction()
 
@@ -240,7 +240,7 @@ if(TARGET test_ops)
     set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)
   endif()
   weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # by cuBLASLt
-  weft_add_cuda_test(grad_cuda test_grad cuda --op # what has texts or launches of its own, and one of each other sort
+  weft_add_cuda_test(grad_cuda test_grad cuda --op # what has sources or launches of its own, and one of each other sort
     matmul,conv2d,recurrent,cumprod,topk,max_pool2d,batch_norm,interpolate2d,complex,defined,gather,cross_entropy,gelu)
   weft_add_cuda_test(grad_cuda_attention test_grad cuda --op attention)
   weft_add_cuda_test(grad_cuda_sort test_grad cuda --op sort) # alone: programs without scratch
@@ -295,11 +295,11 @@ if(TARGET weft AND TARGET test_cuda_device)
   weft_add_cuda_test(test_on_a_card_cuda bash tools/test_cuda.sh ${PROJECT_BINARY_DIR} test_cuda_device)
 endif()
 
-# How many distinct texts of kernels those tests compile, after them: each costs a first run time.
+# How many distinct sources of kernels those tests compile, after them: each costs a first run time.
 get_property(text_tests GLOBAL PROPERTY weft_text_tests)
 if(PYTHON_PROGRAM AND text_tests)
-  weft_add_test(texts ${PYTHON_PROGRAM} tools/count_texts.py ${text_records} 12 docs/op-matrix.md ${text_tests})
-  set_tests_properties(texts PROPERTIES SKIP_RETURN_CODE 77 DEPENDS "${text_tests}")
+  weft_add_test(sources ${PYTHON_PROGRAM} tools/count_sources.py ${text_records} 12 docs/op-matrix.md ${text_tests})
+  set_tests_properties(sources PROPERTIES SKIP_RETURN_CODE 77 DEPENDS "${text_tests}")
 endif()
 
 # The examples: built against the public headers alone, and run.
@@ -339,7 +339,7 @@ endif()
 # three longest tests of the GPU code; and planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(texts|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
     set_tests_properties(${name} PROPERTIES LABELS repeated)
   endif()
 endforeach()

@@ -94,23 +94,25 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt,
  *
  * Copies of a model share the work of a step. They are equal at first; each has its own context, device and
  * optimizer. Each copy does this:
- * - for each of its micro-batches: weft_optimizer_part, the forward pass, weft_optimizer_add
- * - then one weft_optimizer_share for all copies together (an all-reduce)
- * - then weft_optimizer_apply, the same update in each copy
+ * - for each of its micro-batches: weft_optimizer_micro_batch, the forward pass,
+ *   weft_optimizer_add_gradients
+ * - then one weft_optimizer_all_reduce for all copies together (an all-reduce)
+ * - then weft_optimizer_update, the same update in each copy
  *
  * weft_fit does all this for you. */
 
 /* Declares that the following nodes belong to micro-batch k of a step, counted over all copies. Dropout
  * then uses the masks that micro-batch k has in weft_optimizer_accumulate. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_part(weft_optimizer *opt, int k);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_micro_batch(weft_optimizer *opt, int k);
 /* Adds the gradients of the loss to the sum, which starts at 0 after each step. Changes no parameter. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss);
 /* All-reduce: adds the sums of the n optimizers, in their order, and gives each the total. Different CUDA
  * devices do this with NCCL if it is installed. Otherwise the host adds and waits for the devices.
  * WEFT_ERR_STATE if an optimizer has no sum yet, WEFT_ERR_SHAPE if parameters differ. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_share(weft_optimizer *const *optimizers, size_t n);
-/* Divides the sum by `parts`, the number of micro-batches of all copies, and changes the parameters. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_apply(weft_optimizer *opt, int parts);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t n);
+/* Divides the sum by `micro_batches`, the number of micro-batches of all copies, and changes the
+ * parameters. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int micro_batches);
 
 /* Compiles a step without running it, and returns its memory plan. of > 1: the step is the first
  * micro-batch of an accumulated one. The step may follow. */

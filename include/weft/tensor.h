@@ -93,17 +93,17 @@ WEFT_API const char *weft_device_of(const weft_context *ctx);
 WEFT_API void weft_device_describe(const weft_context *ctx, weft_device_description *info);
 
 /* What a graphics card reports about itself now, for all processes that use it. NaN: not reported. */
-typedef struct weft_gauges {
+typedef struct weft_telemetry {
     double utilisation;         /* 0 to 1: the fraction of the last moments in which anything ran on it */
     double memory_used;         /* bytes, of all processes */
     double power;               /* watts */
     double clock, memory_clock; /* MHz: of its processors, of its memory */
     double temperature;         /* degrees Celsius */
-} weft_gauges;
+} weft_telemetry;
 
 /* Reads these values, which takes milliseconds. False, with all values NaN, if the context's device has
  * none. Another thread may call it while one thread uses the context. */
-WEFT_API bool weft_device_gauges(const weft_context *ctx, weft_gauges *gauges);
+WEFT_API bool weft_device_telemetry(const weft_context *ctx, weft_telemetry *telemetry);
 
 /* Waits until all submitted work is done, and reports errors in it. */
 WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);

@@ -1,5 +1,5 @@
 /* The driver of reverse mode. It sorts the graph between outputs and variables, walks it backwards, and adds
- * up the gradients that flow into each node. Nodes of checkpoint regions are recorded again when their
+ * up the gradients that flow into each node. Nodes of checkpoint regions are recorded recompute when their
  * gradients need them. Broadcasts become sums, so no two gradients are ever added to one element
  * concurrently.
  * Must not know: gradients of single ops. Read next: rules.c. */
@@ -87,7 +87,7 @@ static weft_tensor *sum_flow(const char *where, weft_tensor *so_far, weft_tensor
     return so_far ? add(so_far, more) : more;
 }
 
-/* Numbers the nodes again. A rule that differentiated an expansion has walked over some of them. */
+/* Numbers the nodes recompute. A rule that differentiated an expansion has walked over some of them. */
 static void renumber(walk *w) {
     w->mark = ++w->ctx->visit;
     for (size_t i = 0; i < w->count; i++) {
@@ -134,56 +134,57 @@ static bool is_kept(const weft_tensor *t) {
 }
 
 /* Whether t, seen through movement, is a node that is recomputed. */
-static bool moves_again(const weft_tensor *t) {
+static bool moves_recomputed(const weft_tensor *t) {
     while (is_movement(t) && !t->segment) t = t->in[0];
-    return !t->leaf && !t->again && weft__segment_again(t) &&
-           (t->together == WEFT_SEGMENT_BLOCK || !is_kept(t));
+    return !t->leaf && !t->recomputed && weft__segment_recomputed(t) &&
+           (t->segment_kind == WEFT_SEGMENT_BLOCK || !is_kept(t));
 }
 
 /* Whether a rule reads a recomputed copy of the node. */
 static bool is_recomputed(const weft_tensor *t) {
-    if (t->leaf || t->again) return false;
-    if (weft__segment_again(t)) return t->together != WEFT_SEGMENT_CHEAP || !is_kept(t);
-    return is_movement(t) && moves_again(t);
+    if (t->leaf || t->recomputed) return false;
+    if (weft__segment_recomputed(t)) return t->segment_kind != WEFT_SEGMENT_CHEAP || !is_kept(t);
+    return is_movement(t) && moves_recomputed(t);
 }
 
 /* Whether input i of a recomputed node is recomputed too: if it belongs to the same segment, or is only
  * movement. */
 static bool is_input_recomputed(const weft_tensor *t, int i) {
-    return (!weft__segment_again(t) || t->in[i]->segment == t->segment) && is_recomputed(t->in[i]);
+    return (!weft__segment_recomputed(t) || t->in[i]->segment == t->segment) && is_recomputed(t->in[i]);
 }
 
 /* Records the copy of t. Its inputs have their copies already. Poisoned if memory runs out. */
-static weft_tensor *record_again(const walk *w, weft_tensor *t) {
+static weft_tensor *record_copy(const walk *w, weft_tensor *t) {
     weft_context *ctx = w->ctx;
     weft_tensor **in = weft__array(ctx, (size_t)t->n_in + 1, sizeof *in);
     if (!in) return &ctx->graph->oom;
     for (int i = 0; i < t->n_in; i++)
-        in[i] = t->in[i]->twin_mark == w->stamp && is_input_recomputed(t, i) ? t->in[i]->twin : t->in[i];
-    weft_tensor *twin = weft__node(ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape,
+        in[i] = t->in[i]->recomputed_mark == w->stamp && is_input_recomputed(t, i) ? t->in[i]->recomputed_copy
+                                                                                   : t->in[i];
+    weft_tensor *copy = weft__node(ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape,
                                    t->n_in, in, t->attr_bytes, t->attr);
     weft__free(ctx, in);
-    if (twin->error) return twin;
-    twin->path = t->path;
-    twin->again = true;
-    t->twin = twin;
-    t->twin_mark = w->stamp;
-    return twin;
+    if (copy->error) return copy;
+    copy->path = t->path;
+    copy->recomputed = true;
+    t->recomputed_copy = copy;
+    t->recomputed_mark = w->stamp;
+    return copy;
 }
 
 /* Returns the recomputed copy of a node of a segment: the same op on recomputed inputs. Other nodes are
  * returned as they are. Copies are recorded when the backward pass first needs the segment, so they are also
  * computed then. Inputs come first, without recursion. */
-static weft_tensor *again(const walk *w, weft_tensor *t) {
+static weft_tensor *recompute(const walk *w, weft_tensor *t) {
     if (!is_recomputed(t)) return t;
-    if (t->twin_mark == w->stamp) return t->twin;
+    if (t->recomputed_mark == w->stamp) return t->recomputed_copy;
     frame *stack = NULL;
     size_t depth = 0, capacity = 0;
-    weft_tensor *twin = NULL, *next = t;
+    weft_tensor *copy = NULL, *next = t;
     while (next || depth) {
         if (next) {
             if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack)) {
-                twin = &w->ctx->graph->oom;
+                copy = &w->ctx->graph->oom;
                 break;
             }
             stack[depth++] = (frame){next, 0};
@@ -193,15 +194,15 @@ static weft_tensor *again(const walk *w, weft_tensor *t) {
         if (top->next < top->node->n_in) {
             const int i = top->next++;
             weft_tensor *in = top->node->in[i];
-            if (in->twin_mark != w->stamp && is_input_recomputed(top->node, i)) next = in;
+            if (in->recomputed_mark != w->stamp && is_input_recomputed(top->node, i)) next = in;
             continue;
         }
-        twin = record_again(w, top->node);
-        if (twin->error) break;
+        copy = record_copy(w, top->node);
+        if (copy->error) break;
         depth--;
     }
     weft__free(w->ctx, stack);
-    return twin;
+    return copy;
 }
 
 /* Applies the rule of a node, whose inputs from CHEAP segments are replaced by recomputed copies meanwhile.
@@ -209,16 +210,16 @@ static weft_tensor *again(const walk *w, weft_tensor *t) {
  * gradient. That gradient needs all chunks, so each chunk would have to wait. */
 static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flow, weft_tensor **grads) {
     weft_tensor *reads = node->op == WEFT_OP_OUTPUT ? node->in[0] : node, *kept[64];
-    const int n = reads->together == WEFT_SEGMENT_CHUNK ? 0 : reads->n_in < 64 ? reads->n_in : 64;
+    const int n = reads->segment_kind == WEFT_SEGMENT_CHUNK ? 0 : reads->n_in < 64 ? reads->n_in : 64;
     weft_status status = WEFT_OK;
     for (int i = 0; i < n; i++) kept[i] = reads->in[i];
     for (int i = 0; i < n && status == WEFT_OK; i++) {
         const weft_tensor *from = kept[i];
         while (is_movement(from) && !from->segment) from = from->in[0];
-        if (from->together != WEFT_SEGMENT_CHEAP || from->segment == reads->segment) continue;
-        weft_tensor *twin = again(w, kept[i]);
-        status = weft_tensor_status(twin);
-        if (status == WEFT_OK) reads->in[i] = twin;
+        if (from->segment_kind != WEFT_SEGMENT_CHEAP || from->segment == reads->segment) continue;
+        weft_tensor *copy = recompute(w, kept[i]);
+        status = weft_tensor_status(copy);
+        if (status == WEFT_OK) reads->in[i] = copy;
     }
     if (status == WEFT_OK) status = weft__gradient_rule(node, flow, grads);
     for (int i = 0; i < n; i++) reads->in[i] = kept[i];
@@ -240,10 +241,10 @@ static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     weft_tensor *const *in;
     int n = flow_inputs(node, &in);
     w->ctx->path = node->path;
-    const bool chunk = node->together == WEFT_SEGMENT_CHUNK;
+    const bool chunk = node->segment_kind == WEFT_SEGMENT_CHUNK;
     w->ctx->graph->segment = chunk ? node->segment : 0;
-    w->ctx->graph->together = chunk ? WEFT_SEGMENT_CHUNK : WEFT_SEGMENT_NONE;
-    weft_tensor *values = weft__segment_again(node) ? again(w, node) : node;
+    w->ctx->graph->segment_kind = chunk ? WEFT_SEGMENT_CHUNK : WEFT_SEGMENT_NONE;
+    weft_tensor *values = weft__segment_recomputed(node) ? recompute(w, node) : node;
     WEFT_TRY(weft_tensor_status(values));
     w->ctx->graph->wanted = 0;
     for (int k = 0; k < n && k < 32; k++)
@@ -304,14 +305,14 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
     (void)where;
     walk w = {.ctx = out[0]->ctx};
     const char *path = w.ctx->path;
-    uint8_t stage = w.ctx->stage, together = w.ctx->graph->together;
+    uint8_t stage = w.ctx->stage, segment_kind = w.ctx->graph->segment_kind;
     uint32_t segment = w.ctx->graph->segment;
     w.ctx->stage = WEFT_STAGE_BACKWARD;
     weft_status status = run(&w, out, g, n_out, wrt, n_wrt, grads);
     w.ctx->path = path;
     w.ctx->stage = stage;
     w.ctx->graph->segment = segment;
-    w.ctx->graph->together = together;
+    w.ctx->graph->segment_kind = segment_kind;
     weft__free(w.ctx, w.order);
     weft__free(w.ctx, w.flow);
     weft__free(w.ctx, w.needed);

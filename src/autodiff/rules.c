@@ -18,7 +18,7 @@ static void grad_reshape(const char *where, weft_tensor *node, weft_tensor *g, w
 }
 
 static void grad_permute(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
-    const weft_attr_order *attr = node->attr;
+    const weft_attr_permutation *attr = node->attr;
     int inverse[WEFT_MAX_RANK];
     for (int i = 0; i < node->rank; i++) inverse[attr->order[i]] = i;
     grads[0] = weft_permute_at(where, g, inverse);

@@ -85,20 +85,20 @@ int weft__bench_gemm(const char *device, const char *precision, int threads, con
 /* ---- matmuls: bench_ops.c ---- */
 
 /* A matmul (m, k) x (k, n), or a batch of matmuls. With a_t, a is (k, m) in memory; with b_t, b is (n, k). */
-typedef struct weft__product {
+typedef struct weft__bench_matmul {
     const char *name;
     int64_t m, n, k;
     bool a_t, b_t;
     int64_t batch; /* 0: a single matmul of matrices */
-} weft__product;
+} weft__bench_matmul;
 
-enum { WEFT__BENCH_PRODUCTS = 1000 };
+enum { WEFT__BENCH_MATMULS = 1000 };
 /* Returns how many matmuls one program has. They take about 20 ms at 300 GFLOPS, and their results, which all
- * differ, fit into the caches. At most WEFT__BENCH_PRODUCTS. */
-int64_t weft__bench_parts(const weft__product *product);
+ * differ, fit into the caches. At most WEFT__BENCH_MATMULS. */
+int64_t weft__bench_parts(const weft__bench_matmul *product);
 /* Compiles a program of `parts` matmuls. abc becomes the two operands and the first result; a has additional
  * rows. */
-weft_status weft__bench_compile(weft_context *ctx, const weft__product *product, weft_dtype dtype,
+weft_status weft__bench_compile(weft_context *ctx, const weft__bench_matmul *product, weft_dtype dtype,
                                 int64_t parts, weft_tensor *abc[3], weft_program **program);
 
 /* Returns a variable of random numbers between -1 and 1. */
@@ -133,9 +133,9 @@ weft_status weft__bench_gpt2(weft__bench *bench);
 weft_status weft__bench_lstm(weft__bench *bench);
 weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
-weft_status weft__bench_products(weft__bench *bench);
+weft_status weft__bench_matmuls(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
-weft_status weft__bench_order(weft__bench *bench);
+weft_status weft__bench_argsort(weft__bench *bench);
 weft_status weft__bench_convolutions(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);
 weft_status weft__bench_generate_gpt2(weft__bench *bench);

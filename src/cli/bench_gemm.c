@@ -1,7 +1,7 @@
-/* weft bench gemm: times square matmuls in every available way: three loops, the CPU's library, own kernels,
- * and the card's library. Compares each result with f64. Each variant runs in a process of its own, because a
- * process chooses its library only once. Must not know: how matmuls are computed. Read next: bench_ops.c,
- * which makes the programs. */
+/* weft bench gemm: times square matmuls in every available variant: three loops, the CPU's library, own
+ * kernels, and the card's library. Compares each result with f64. Each variant runs in a process of its own,
+ * because a process chooses its library only once. Must not know: how matmuls are computed. Read next:
+ * bench_ops.c, which makes the programs. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ typedef struct row {
     double error;        /* largest error in the sampled rows, relative to their largest magnitude */
 } row;
 
-/* A variant: one way to compute a matmul. */
-typedef struct way {
+/* A variant: one variant to compute a matmul. */
+typedef struct variant {
     const char *name;
     const char *device; /* NULL: the device of the command line */
     const char *matmul; /* value of WEFT_MATMUL; NULL: unchanged */
@@ -38,7 +38,7 @@ typedef struct way {
     bool card;          /* runs only if the device has a library of its vendor */
     head head;
     row rows[SIZES];
-} way;
+} variant;
 
 typedef struct asked {
     const char *device;
@@ -124,7 +124,7 @@ static weft_status time_runs(weft_context *ctx, weft_program *program, double fl
 }
 
 static weft_status measure(weft_context *ctx, weft_dtype dtype, int64_t n, row *out) {
-    const weft__product product = {"", n, n, n, false, false, 0};
+    const weft__bench_matmul product = {"", n, n, n, false, false, 0};
     const int64_t parts = weft__bench_parts(&product);
     weft_tensor *abc[3];
     weft_program *program = NULL;
@@ -201,7 +201,7 @@ static bool wanted(const asked *a, int i) {
 }
 
 /* Does all the work of the process of a variant, and sends head and rows to `to`. */
-static weft_status work(way *w, const asked *a, int to) {
+static weft_status work(variant *w, const asked *a, int to) {
     weft_context *ctx = NULL;
     const weft_open_options options = {.device = w->device ? w->device : a->device,
                                        .threads = a->threads,
@@ -230,7 +230,7 @@ static weft_status work(way *w, const asked *a, int to) {
     return WEFT_OK;
 }
 
-static weft_status run_way(way *w, const asked *a) {
+static weft_status run_variant(variant *w, const asked *a) {
     int ends[2], state;
     fflush(stdout);
     if (pipe(ends) != 0) return weft__fail(NULL, WEFT_ERR_IO, "pipe: %s", strerror(errno));
@@ -257,27 +257,27 @@ static weft_status run_way(way *w, const asked *a) {
 
 /* ---- output ---- */
 
-static void print_json(const way *w, const char *precision) {
+static void print_json(const variant *w, const char *precision) {
     for (int i = 0; i < SIZES; i++)
         if (w->rows[i].median > 0)
             weft__print(
                 stdout,
-                "{\"workload\": \"gemm\", \"way\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", \"n\": "
+                "{\"workload\": \"gemm\", \"variant\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", \"n\": "
                 "%lld, "
                 "\"gflops\": %.6g, \"gflops_best\": %.6g, \"error\": %.3g}\n",
                 w->name, w->head.device, precision, (long long)size_of(i), w->rows[i].median, w->rows[i].best,
                 w->rows[i].error);
 }
 
-static void print_table(const way *ways, size_t count, const asked *a) {
+static void print_table(const variant *variants, size_t count, const asked *a) {
     weft__print(stdout, "%6s", "n");
-    for (size_t k = 0; k < count; k++) weft__print(stdout, "  %9s %8s", ways[k].name, "error");
+    for (size_t k = 0; k < count; k++) weft__print(stdout, "  %9s %8s", variants[k].name, "error");
     weft__print(stdout, "   GFLOPS, and the largest error by the largest result\n");
     for (int i = 0; i < SIZES; i++) {
         if (!wanted(a, i)) continue;
         weft__print(stdout, "%6lld", (long long)size_of(i));
         for (size_t k = 0; k < count; k++) {
-            const row *r = &ways[k].rows[i];
+            const row *r = &variants[k].rows[i];
             if (r->median > 0)
                 weft__print(stdout, "  %9.1f %8.1e", r->median, r->error);
             else
@@ -286,8 +286,8 @@ static void print_table(const way *ways, size_t count, const asked *a) {
         weft__print(stdout, "\n");
     }
     for (size_t k = 0; k < count; k++)
-        weft__print(stdout, "%-8s %s: %s\n", ways[k].name, ways[k].head.works ? ways[k].head.device : "none",
-                    ways[k].head.detail);
+        weft__print(stdout, "%-8s %s: %s\n", variants[k].name,
+                    variants[k].head.works ? variants[k].head.device : "none", variants[k].head.detail);
 }
 
 static bool dtype_of(const char *name, weft_dtype *dtype) {
@@ -300,11 +300,11 @@ static bool dtype_of(const char *name, weft_dtype *dtype) {
 }
 
 int weft__bench_gemm(const char *device, const char *precision, int threads, const char *only, bool json) {
-    way ways[] = {{.name = "naive", .loops = true},
-                  {.name = "library", .device = "cpu"},
-                  {.name = "own", .matmul = "own"},
-                  {.name = "vendor", .card = true}};
-    enum { WAYS = sizeof ways / sizeof *ways };
+    variant variants[] = {{.name = "naive", .loops = true},
+                          {.name = "library", .device = "cpu"},
+                          {.name = "own", .matmul = "own"},
+                          {.name = "vendor", .card = true}};
+    enum { VARIANTS = sizeof variants / sizeof *variants };
     asked a = {.device = device, .threads = threads, .only = only};
     a.tf32 = strcmp(precision, "tf32") == 0;
     if (!dtype_of(a.tf32 ? "f32" : precision, &a.dtype)) {
@@ -312,11 +312,11 @@ int weft__bench_gemm(const char *device, const char *precision, int threads, con
         return WEFT__EXIT_USAGE;
     }
     weft_status status = WEFT_OK;
-    for (size_t k = 0; k < WAYS && status == WEFT_OK; k++) {
-        status = run_way(&ways[k], &a);
-        if (status == WEFT_OK && json) print_json(&ways[k], precision);
+    for (size_t k = 0; k < VARIANTS && status == WEFT_OK; k++) {
+        status = run_variant(&variants[k], &a);
+        if (status == WEFT_OK && json) print_json(&variants[k], precision);
     }
-    if (status == WEFT_OK && !json) print_table(ways, WAYS, &a);
+    if (status == WEFT_OK && !json) print_table(variants, VARIANTS, &a);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
-    return ways[2].head.works ? WEFT__EXIT_DONE : WEFT__EXIT_DEVICE;
+    return variants[2].head.works ? WEFT__EXIT_DONE : WEFT__EXIT_DEVICE;
 }

@@ -25,7 +25,7 @@ weft_tensor *weft__bench_some(weft_context *ctx, int rank, const int64_t *shape)
 
 /* ---- matmuls ---- */
 
-static const weft__product products[] = {
+static const weft__bench_matmul products[] = {
     {"n8", 8, 8, 8, false, false, 0},
     {"n16", 16, 16, 16, false, false, 0},
     {"n32", 32, 32, 32, false, false, 0},
@@ -49,11 +49,11 @@ static const weft__product products[] = {
     {"batch96_nt_64x64x64", 64, 64, 64, false, true, 96},
 };
 
-static int64_t items_of(const weft__product *p) { return p->batch ? p->batch : 1; }
+static int64_t items_of(const weft__bench_matmul *p) { return p->batch ? p->batch : 1; }
 
 /* Returns matmul i, whose operand begins at row i of a. All matmuls of a program differ, so none is computed
  * only once. */
-static weft_tensor *one_product(const weft__product *p, weft_tensor *a, weft_tensor *b, int64_t i) {
+static weft_tensor *one_product(const weft__bench_matmul *p, weft_tensor *a, weft_tensor *b, int64_t i) {
     int64_t rows = items_of(p) * (p->a_t ? p->k : p->m), width = weft_dim(a, 1);
     weft_tensor *window = weft_slice(a, (int64_t[]){i, 0}, (int64_t[]){i + rows, width}, NULL);
     if (p->batch) window = weft_reshape(window, 3, (int64_t[]){p->batch, rows / p->batch, width});
@@ -61,15 +61,15 @@ static weft_tensor *one_product(const weft__product *p, weft_tensor *a, weft_ten
                        p->b_t ? weft_transpose(b, -2, -1) : b);
 }
 
-int64_t weft__bench_parts(const weft__product *p) {
+int64_t weft__bench_parts(const weft__bench_matmul *p) {
     const double results = (double)(items_of(p) * p->m * p->n), flops = 2.0 * results * (double)p->k;
     const double fit = fmin(0.02 * 300e9 / flops, 4194304.0 / (4.0 * results));
-    return (int64_t)fmax(1.0, fmin(fit, WEFT__BENCH_PRODUCTS));
+    return (int64_t)fmax(1.0, fmin(fit, WEFT__BENCH_MATMULS));
 }
 
-weft_status weft__bench_compile(weft_context *ctx, const weft__product *p, weft_dtype dtype, int64_t parts,
-                                weft_tensor *abc[3], weft_program **program) {
-    weft_tensor *out[WEFT__BENCH_PRODUCTS];
+weft_status weft__bench_compile(weft_context *ctx, const weft__bench_matmul *p, weft_dtype dtype,
+                                int64_t parts, weft_tensor *abc[3], weft_program **program) {
+    weft_tensor *out[WEFT__BENCH_MATMULS];
     const int64_t a_shape[] = {items_of(p) * (p->a_t ? p->k : p->m) + parts - 1, p->a_t ? p->m : p->k};
     const int64_t b_shape[] = {p->batch, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n};
     abc[0] = some_of(ctx, dtype, 2, a_shape);
@@ -80,9 +80,9 @@ weft_status weft__bench_compile(weft_context *ctx, const weft__product *p, weft_
 }
 
 /* Sets up a matmul. The reported time is that of one matmul. */
-weft_status weft__bench_products(weft__bench *b) {
+weft_status weft__bench_matmuls(weft__bench *b) {
     if (b->variant >= (int)(sizeof products / sizeof *products)) return WEFT_ERR_STATE;
-    const weft__product *p = &products[b->variant];
+    const weft__bench_matmul *p = &products[b->variant];
     snprintf(b->line_name, sizeof b->line_name, "gemm_f32_%s", p->name);
     if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
     b->flops = 2.0 * (double)items_of(p) * (double)p->m * (double)p->n * (double)p->k;

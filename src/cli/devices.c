@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/devices.h"
-#include "cli/pieces.h"
+#include "cli/components.h"
 #include "train/run/progress.h"
 
 /* Computes (1 2 3) + (10 20 30). */
@@ -77,6 +77,6 @@ int weft__command_devices(const weft__command *command, int argc, char **argv) {
         if (weft_device_info(i, &device)) (void)weft__device_print(&device);
         cards = cards || (device.card && strncmp(device.name, "cuda", 4) == 0);
     }
-    if (cards) weft__pieces_print("cuda");
+    if (cards) weft__components_print("cuda");
     return WEFT__EXIT_DONE;
 }

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/devices.h"
-#include "cli/pieces.h"
+#include "cli/components.h"
 #include "device/gpu/backend/cache.h"
 #include "train/run/run_dir.h"
 
@@ -64,7 +64,7 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
         {"--table", WEFT__OPTION_FLAG, &table, "only print the table of components, as in docs/devices.md"}};
     if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
     if (table) {
-        weft__pieces_table();
+        weft__components_table();
         return WEFT__EXIT_DONE;
     }
     const char *wish = getenv("WEFT_DEVICE");
@@ -80,7 +80,7 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
     }
     const int drivers = print_drivers();
     weft__print(stdout, "what devices need (docs/devices.md):\n");
-    weft__pieces_print(NULL);
+    weft__components_print(NULL);
     print_cache();
     if (broken)
         weft__print(stdout,

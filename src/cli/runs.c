@@ -17,7 +17,7 @@
 typedef struct facts {
     weft__summary summary;
     double best, rate, last, epoch_seconds;
-    weft_gauges gauges;
+    weft_telemetry telemetry;
 } facts;
 
 static weft_status gather(const char *dir, facts *f) {
@@ -31,7 +31,7 @@ static weft_status gather(const char *dir, facts *f) {
     if (history.damaged) weft__complain("%s/%s", dir, weft__history_damage(&history, damage));
     f->best = weft__history_best(&history);
     f->rate = history.rate;
-    f->gauges = weft__history_gauges(&history);
+    f->telemetry = weft__history_telemetry(&history);
     f->last = f->epoch_seconds = (double)NAN;
     double sum = 0;
     size_t epochs = 0;
@@ -130,9 +130,9 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
     row("seconds", left.summary.seconds, right.summary.seconds, true);
     row("seconds an epoch", left.epoch_seconds, right.epoch_seconds, true);
     row(left.summary.tokens ? "tokens/s" : "samples/s", left.rate, right.rate, true);
-    if (isfinite(left.gauges.power) || isfinite(right.gauges.power)) {
-        row("card in use", left.gauges.utilisation, right.gauges.utilisation, true);
-        row("card's watts", left.gauges.power, right.gauges.power, true);
+    if (isfinite(left.telemetry.power) || isfinite(right.telemetry.power)) {
+        row("card in use", left.telemetry.utilisation, right.telemetry.utilisation, true);
+        row("card's watts", left.telemetry.power, right.telemetry.power, true);
     }
     row("last loss", left.last, right.last, false);
     row("best loss", left.best, right.best, false);

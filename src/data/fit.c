@@ -43,7 +43,7 @@ typedef struct weft__fit {
     weft_optimizer **optimizers; /* the optimizers of all workers */
     size_t n_workers;
     uint64_t accumulate; /* batches of one step */
-    uint64_t share;      /* batches of one step that one worker computes, in a row */
+    uint64_t per_worker; /* batches of one step that one worker computes, in a row */
     bool assigns;        /* forward passes change buffers such as running statistics */
     bool planned;
     uint64_t seen;       /* steps whose losses were read */
@@ -112,19 +112,19 @@ static weft_status look(fit *f) {
     for (size_t i = 0; i < f->n_workers; i++) {
         worker *w = &f->workers[i];
         WEFT_TRY(read_losses(w));
-        if (w->n_losses / f->share < steps) steps = w->n_losses / f->share;
+        if (w->n_losses / f->per_worker < steps) steps = w->n_losses / f->per_worker;
     }
     for (uint64_t s = 0; s < steps; s++, f->seen++) {
         f->loss = 0;
         for (size_t i = 0; i < f->n_workers; i++)
-            for (uint64_t k = 0; k < f->share; k++)
-                f->loss += f->workers[i].losses[s * f->share + k] / (double)f->accumulate;
+            for (uint64_t k = 0; k < f->per_worker; k++)
+                f->loss += f->workers[i].losses[s * f->per_worker + k] / (double)f->accumulate;
         WEFT_TRY(take_loss(f, f->seen));
     }
     for (size_t i = 0; i < f->n_workers && steps; i++) {
         worker *w = &f->workers[i];
-        w->n_losses -= steps * f->share;
-        memmove(w->losses, w->losses + steps * f->share, w->n_losses * sizeof *w->losses);
+        w->n_losses -= steps * f->per_worker;
+        memmove(w->losses, w->losses + steps * f->per_worker, w->n_losses * sizeof *w->losses);
     }
     return WEFT_OK;
 }
@@ -163,12 +163,12 @@ static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *predicti
 /* Adds the gradients of micro-batch k of a step. With a single worker, the last micro-batch also updates the
  * parameters. */
 static weft_status learn(const fit *f, const worker *w, weft_tensor *loss, uint64_t k) {
-    return f->n_workers > 1 ? weft_optimizer_add(w->opt, loss)
+    return f->n_workers > 1 ? weft_optimizer_add_gradients(w->opt, loss)
                             : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->accumulate);
 }
 
 /* Runs micro-batch k of a step, forward and backward. */
-static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_state *state) {
+static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_state *state) {
     weft_batch batch;
     double started = now();
     weft_scope *scope = weft_scope_open(w->ctx);
@@ -176,7 +176,7 @@ static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_s
     weft_status status = weft_loader_get(w->loader, step * f->accumulate + k, &batch);
     double loaded = now();
     state->seconds_data += loaded - started;
-    if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_part(w->opt, (int)k);
+    if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_micro_batch(w->opt, (int)k);
     if (status == WEFT_OK) {
         weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
         if (f->options->on_plan && !f->planned) status = plan(f, value);
@@ -199,17 +199,17 @@ static weft_status may_leave(const fit *f, uint64_t k) {
 }
 
 /* Runs all micro-batches of a step. Every worker starts its micro-batch before any worker is waited for. */
-static weft_status parts(fit *f, uint64_t step, weft_fit_state *state) {
-    for (uint64_t k = 0; k < f->share; k++)
+static weft_status micro_batches(fit *f, uint64_t step, weft_fit_state *state) {
+    for (uint64_t k = 0; k < f->per_worker; k++)
         for (size_t i = 0; i < f->n_workers; i++) {
             WEFT_TRY(may_leave(f, k + i));
-            WEFT_TRY(part(f, &f->workers[i], step, i * f->share + k, state));
+            WEFT_TRY(micro_batch(f, &f->workers[i], step, i * f->per_worker + k, state));
         }
     if (f->n_workers == 1) return WEFT_OK;
     const double started = now();
-    WEFT_TRY(weft_optimizer_share(f->optimizers, f->n_workers));
+    WEFT_TRY(weft_optimizer_all_reduce(f->optimizers, f->n_workers));
     for (size_t i = 0; i < f->n_workers; i++)
-        WEFT_TRY(weft_optimizer_apply(f->optimizers[i], (int)f->accumulate));
+        WEFT_TRY(weft_optimizer_update(f->optimizers[i], (int)f->accumulate));
     state->seconds_step += now() - started;
     return WEFT_OK;
 }
@@ -241,7 +241,7 @@ static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
                             .val_loss = (double)NAN,
                             .val_accuracy = (double)NAN,
                             .fit = f};
-    const weft_status status = parts(f, step, &state);
+    const weft_status status = micro_batches(f, step, &state);
     for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = false;
     WEFT_TRY(status);
     if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
@@ -312,7 +312,7 @@ static weft_status add_workers(fit *f) {
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
                           "fit: the %llu batches of a step cannot be shared among %zu devices alike",
                           (unsigned long long)f->accumulate, n);
-    f->share = f->accumulate / n;
+    f->per_worker = f->accumulate / n;
     f->workers = weft__array(f->ctx, n, sizeof *f->workers);
     f->optimizers = weft__array(f->ctx, n, sizeof *f->optimizers);
     if (!f->workers || !f->optimizers) return weft__fail_oom(f->ctx, n * sizeof *f->workers, "replicas");

@@ -116,7 +116,7 @@ typedef struct weft_device_extras {
     /* Fills in what the card reports about itself. All fields are NaN before the call. Returns false if the
      * card cannot be asked. A thread other than the device's may call it. NULL: the device reports
      * nothing. */
-    bool (*gauges)(const weft_device *device, weft_gauges *gauges);
+    bool (*telemetry)(const weft_device *device, weft_telemetry *telemetry);
 } weft_device_extras;
 
 /* Functions that every device must have. */
@@ -198,7 +198,7 @@ void weft__device_set_timing(weft_device *device, bool on);
 const weft_timing *weft__device_timings(weft_device *device, const weft_executable *executable);
 weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
                              weft_dtype dtype, size_t count, bool *done);
-bool weft__device_gauges(const weft_device *device, weft_gauges *gauges);
+bool weft__device_telemetry(const weft_device *device, weft_telemetry *telemetry);
 
 /* registry.c */
 int weft__device_kinds(void);

@@ -45,7 +45,7 @@ weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *bu
     return e->sum ? e->sum(devices, buffers, n, dtype, count, done) : WEFT_OK;
 }
 
-bool weft__device_gauges(const weft_device *device, weft_gauges *gauges) {
+bool weft__device_telemetry(const weft_device *device, weft_telemetry *telemetry) {
     const weft_device_extras *e = extras_of(device->ops);
-    return e->gauges && e->gauges(device, gauges);
+    return e->telemetry && e->telemetry(device, telemetry);
 }

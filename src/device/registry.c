@@ -69,12 +69,12 @@ void weft_device_describe(const weft_context *ctx, weft_device_description *info
     }
 }
 
-bool weft_device_gauges(const weft_context *ctx, weft_gauges *gauges) {
+bool weft_device_telemetry(const weft_context *ctx, weft_telemetry *telemetry) {
     const double none = (double)NAN;
-    if (!gauges) return false;
-    *gauges = (weft_gauges){none, none, none, none, none, none};
+    if (!telemetry) return false;
+    *telemetry = (weft_telemetry){none, none, none, none, none, none};
     const weft_device *device = ctx ? ctx->device : NULL;
-    return device && weft__device_gauges(device, gauges);
+    return device && weft__device_telemetry(device, telemetry);
 }
 
 /* "cpu, opencl, interp, null, gpu, auto" */

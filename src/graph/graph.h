@@ -29,9 +29,9 @@ typedef struct weft_attr_random {
 typedef struct weft_attr_axes {
     uint32_t mask;
 } weft_attr_axes; /* reductions, kept as extent 1 */
-typedef struct weft_attr_order {
+typedef struct weft_attr_permutation {
     int32_t order[WEFT_MAX_RANK];
-} weft_attr_order; /* PERMUTE */
+} weft_attr_permutation; /* PERMUTE */
 typedef struct weft_attr_pad {
     int64_t lo[WEFT_MAX_RANK], hi[WEFT_MAX_RANK];
 } weft_attr_pad;
@@ -75,13 +75,14 @@ struct weft_tensor {
                         * order */
     uint64_t mark;     /* stamp of the last walk over the graph, and the number that this walk gave */
     int number;
-    uint32_t segment;  /* nodes that were recorded in one segment have the same number; 0: none */
-    uint8_t together;  /* the segment's kind, a weft_segment; 0 where segment is 0 */
-    uint32_t parts;    /* a matmul that makes logits: its readers compute it in so many parts; 0 and 1:
-                        * whole */
-    bool again;        /* recomputed copy: never merged with the node that it copies */
-    weft_tensor *twin; /* the recomputed copy of this node, made for the gradient with stamp twin_mark */
-    uint64_t twin_mark;
+    uint32_t segment;     /* nodes that were recorded in one segment have the same number; 0: none */
+    uint8_t segment_kind; /* the segment's kind, a weft_segment; 0 where segment is 0 */
+    uint32_t parts;       /* a matmul that makes logits: its readers compute it in so many parts; 0 and 1:
+                           * whole */
+    bool recomputed;      /* recomputed copy: never merged with the node that it copies */
+    weft_tensor *recomputed_copy; /* the recomputed copy of this node, made for the gradient with stamp
+                                     recomputed_mark */
+    uint64_t recomputed_mark;
     uint32_t holds; /* count of the programs that need this node, and of the nodes if it is in no scope. The
                      * node stays while the count is not 0, whoever else frees it */
     uint16_t n_in, attr_bytes;
@@ -130,13 +131,13 @@ enum { WEFT_LOCATION_BITS = 6 };
 typedef struct weft_graph {
     weft_tensor *free_nodes; /* structs to reuse */
     weft_scope *free_scopes;
-    weft_tensor *kept; /* list of kept tensors and variables, which belong to no scope */
-    weft_arena nodes;  /* memory of the structs */
-    uint64_t serial;   /* number of nodes recorded so far */
-    uint32_t segment;  /* segment that is being recorded; 0: none */
-    uint32_t segments; /* number of segments so far */
-    uint8_t together;  /* kind of the segment that is being recorded */
-    uint32_t wanted;   /* bit i: the gradient rule that runs now must return a gradient for input i */
+    weft_tensor *kept;    /* list of kept tensors and variables, which belong to no scope */
+    weft_arena nodes;     /* memory of the structs */
+    uint64_t serial;      /* number of nodes recorded so far */
+    uint32_t segment;     /* segment that is being recorded; 0: none */
+    uint32_t segments;    /* number of segments so far */
+    uint8_t segment_kind; /* kind of the segment that is being recorded */
+    uint32_t wanted;      /* bit i: the gradient rule that runs now must return a gradient for input i */
     weft_location locations[1 << WEFT_LOCATION_BITS]; /* hash table by the address of the given string */
     weft_layer_draws *draws; /* one entry for each layer that records random nodes, in the order of the
                               * forward pass */
@@ -196,8 +197,8 @@ typedef enum weft_segment {
 } weft_segment;
 uint32_t weft__segment_begin(weft_context *ctx, weft_segment kind);
 void weft__segment_end(weft_context *ctx, uint32_t outer);
-static inline bool weft__segment_again(const weft_tensor *t) {
-    return t->together == WEFT_SEGMENT_BLOCK || t->together == WEFT_SEGMENT_CHEAP;
+static inline bool weft__segment_recomputed(const weft_tensor *t) {
+    return t->segment_kind == WEFT_SEGMENT_BLOCK || t->segment_kind == WEFT_SEGMENT_CHEAP;
 }
 
 /* ---- assignments of a forward pass: assignment.c ---- */

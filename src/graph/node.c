@@ -108,7 +108,7 @@ static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     t->epoch = ctx->epoch;
     t->serial = ++graph->serial;
     t->segment = graph->segment;
-    t->together = graph->together;
+    t->segment_kind = graph->segment_kind;
     return t;
 }
 
@@ -205,13 +205,13 @@ uint32_t weft__segment_begin(weft_context *ctx, weft_segment kind) {
     uint32_t outer = graph->segment;
     if (outer) return outer;
     graph->segment = ++graph->segments;
-    graph->together = (uint8_t)kind;
+    graph->segment_kind = (uint8_t)kind;
     return outer;
 }
 
 void weft__segment_end(weft_context *ctx, uint32_t outer) {
     ctx->graph->segment = outer;
-    if (!outer) ctx->graph->together = WEFT_SEGMENT_NONE;
+    if (!outer) ctx->graph->segment_kind = WEFT_SEGMENT_NONE;
 }
 
 weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count) {

@@ -18,7 +18,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
 
 static void describe(const weft_heavy *heavy, char *text, size_t size) {
     const weft_heavy_argsort *o = &heavy->as.argsort;
-    snprintf(text, size, "order %s %lldx%lld to %lld", weft_dtype_name((weft_dtype)o->dtype),
+    snprintf(text, size, "argsort %s %lldx%lld to %lld", weft_dtype_name((weft_dtype)o->dtype),
              (long long)o->rows, (long long)o->extent, (long long)o->count);
 }
 
@@ -28,7 +28,7 @@ static const char *check(const weft_heavy *heavy) {
     return o->count > o->extent ? "more positions than elements" : NULL;
 }
 
-const weft_heavy_class weft__heavy_argsort = {.name = "order",
+const weft_heavy_class weft__heavy_argsort = {.name = "argsort",
                                               .work = WEFT_WORK_OTHER,
                                               .operands = operands,
                                               .cost = cost,

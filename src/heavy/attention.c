@@ -18,7 +18,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q;
     double k = at->cached ? ceil((double)at->t_k / 2) : (double)at->t_k;
     double seen = !at->causal ? q * k : q <= k ? q * (k - q) + q * (q + 1) / 2 : k * (k + 1) / 2;
-    double own = k / (double)weft__sharing(at); /* query heads share keys */
+    double own = k / (double)weft__query_group(at); /* query heads share keys */
     double d = (double)at->d, rows = at->backward ? 4 * q + 2 * (k + own) : 2 * (q + own);
     *flops = heads * seen * d * 2 * (at->backward ? 5 : 2);
     *bytes = heads * rows * d * weft__heavy_size(at->dtype);
@@ -41,9 +41,9 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
 static const char *check(const weft_heavy *heavy) {
     const weft_heavy_attention *at = &heavy->as.attention;
     if (!weft_dtype_is_float((weft_dtype)at->dtype)) return "no floats";
-    if (!weft__heavy_extents(6, (int64_t[]){at->batch, at->heads, at->t_q, at->t_k, at->d, at->sharing}))
+    if (!weft__heavy_extents(6, (int64_t[]){at->batch, at->heads, at->t_q, at->t_k, at->d, at->query_group}))
         return "a negative extent";
-    if (at->heads % weft__sharing(at) != 0) return "query heads do not share heads of keys evenly";
+    if (at->heads % weft__query_group(at) != 0) return "query heads do not share heads of keys evenly";
     return at->cached && at->backward ? "a gradient through a cache" : NULL;
 }
 

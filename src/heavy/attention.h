@@ -29,8 +29,8 @@ enum {
  * - causal: query i sees key j if j <= i + (t_k - t_q). The output of a query that sees no key is 0.
  * - cached: k and v are caches for t_k positions. Query i sees key j if j <= i + position.
  * - dropout: drops weights by element ((b * heads + h) * t_q + i) * t_k + j of the random key.
- * - sharing: grouped-query attention, with so many adjacent query heads for each KV head. dk and dv have one
- *   head for each query head all the same.
+ * - query_group: grouped-query attention, with so many adjacent query heads for each KV head. dk and dv have
+ * one head for each query head all the same.
  * - masked: the mask has any strides. A bool is true if the query sees the key. A number is added to the
  *   score; -inf hides the key, whatever the score.
  *
@@ -43,7 +43,7 @@ typedef struct weft_heavy_attention {
     bool causal, backward, cached;
     double scale, dropout;
     int64_t batch, heads, t_q, t_k, d;
-    int64_t sharing; /* query heads for each KV head; 0 counts as 1 */
+    int64_t query_group; /* query heads for each KV head; 0 counts as 1 */
     bool masked;
     uint8_t mask_dtype;                   /* bool, or f64 for f64, else f32 */
     int64_t mask[4];                      /* strides of batch, head, query and key; 0: repeated */
@@ -52,7 +52,9 @@ typedef struct weft_heavy_attention {
 } weft_heavy_attention;
 
 /* Number of query heads for each KV head. */
-static inline int64_t weft__sharing(const weft_heavy_attention *at) { return at->sharing ? at->sharing : 1; }
+static inline int64_t weft__query_group(const weft_heavy_attention *at) {
+    return at->query_group ? at->query_group : 1;
+}
 
 /* Returns the place of an operand, numbered as above, in the list of operands. */
 static inline int weft__attention_operand(const weft_heavy_attention *at, int which) {

@@ -17,7 +17,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
 
 static const char *check(const weft_heavy *heavy) {
     const weft_heavy_source *s = &heavy->as.source;
-    if (!s->name || !s->text) return "no source";
+    if (!s->name || !s->code) return "no source";
     return s->arity < 0 || s->n < 0 ? "a negative extent" : NULL;
 }
 

@@ -8,7 +8,7 @@
 
 /* Operands: `arity` inputs, then out, all of dtype and with n elements. */
 typedef struct weft_heavy_source {
-    const char *name, *text; /* live as long as the context */
+    const char *name, *code; /* live as long as the context */
     uint8_t dtype, dialect;  /* weft_dialect */
     int arity, items;        /* items: work-items of a group */
     int64_t n;

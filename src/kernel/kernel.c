@@ -71,7 +71,7 @@ bool weft__row_wraps(int op, weft_dtype dtype, size_t bytes) {
     }
 }
 
-bool weft__row_dear(int op) {
+bool weft__row_expensive(int op) {
     switch (op) {
     case WEFT_OP_EXP:
     case WEFT_OP_EXP2:

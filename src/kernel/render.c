@@ -10,7 +10,7 @@
  *     render_span.c      several adjacent elements of a lane
  *     render_value.c     the line of an instruction
  *     render_place.c     views as index arithmetic
- *     render_words.c     types, numbers, expressions
+ *     render_expression.c     types, numbers, expressions
  *     render_epilogue.c  the function of an epilogue */
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,41 +124,40 @@ const char *weft__render_extent(weft_render *r, int d) {
 /* ---- groups ---- */
 
 /* How the work is divided among groups. */
-typedef struct cut {
-    int64_t strip, strips; /* indices of a strip of the lane dimension, if that is parallel; number of
-                            * strips */
+typedef struct partition {
+    int64_t tile, tiles; /* indices of a tile of the lane dimension, if that is parallel; number of
+                          * tiles */
     int64_t units, per, groups;
     int items;
-} cut;
+} partition;
 
-/* Length of a strip of the lane dimension. Each index takes `work` elements, and there are `others` indices
- * besides the lane dimension. A strip has some thousand elements. If rows are read in turn, it reads some KiB
- * of each, so a page of memory is not needed again, as long as this leaves enough strips for all compute
+/* Length of a tile of the lane dimension. Each index takes `work` elements, and there are `others` indices
+ * besides the lane dimension. A tile has some thousand elements. If rows are read in turn, it reads some KiB
+ * of each, so a page of memory is not needed again, as long as this leaves enough tiles for all compute
  * units. */
-static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
+static int64_t tile_of(const weft_render *r, int64_t others, int64_t work) {
     const int64_t lanes = r->lanes, n = r->kernel->extent[r->lane];
-    if (r->along >= 0) return weft__smaller(4 * lanes, weft__ceil_div(n, lanes) * lanes);
-    int64_t strip = weft__larger(lanes, 4096 / weft__larger(work, 1) / lanes * lanes);
-    while (strip < 1024 && others * weft__ceil_div(n, 2 * strip) >= 16 * (int64_t)r->target->units)
-        strip *= 2;
-    return weft__smaller(strip, weft__ceil_div(n, lanes) * lanes);
+    if (r->outer >= 0) return weft__smaller(4 * lanes, weft__ceil_div(n, lanes) * lanes);
+    int64_t tile = weft__larger(lanes, 4096 / weft__larger(work, 1) / lanes * lanes);
+    while (tile < 1024 && others * weft__ceil_div(n, 2 * tile) >= 16 * (int64_t)r->target->units) tile *= 2;
+    return weft__smaller(tile, weft__ceil_div(n, lanes) * lanes);
 }
 
 /* Divides the work into units, and the units among groups. */
-static cut cut_of(const weft_render *r) {
+static partition partition_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int lanes = r->lanes;
     const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
-    cut c = {.strip = 1, .strips = 1, .items = r->target->vectors ? 1 : lanes};
+    partition c = {.tile = 1, .tiles = 1, .items = r->target->vectors ? 1 : lanes};
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
         const int64_t n = k->extent[r->lane];
-        c.strip = lanes * r->span;
-        if (r->target->vectors) c.strip = strip_of(r, c.units / weft__larger(n, 1), length * block);
-        c.strips = (n + c.strip - 1) / c.strip;
-        c.units = c.units / (n > 0 ? n : 1) * c.strips;
+        c.tile = lanes * r->span;
+        if (r->target->vectors) c.tile = tile_of(r, c.units / weft__larger(n, 1), length * block);
+        c.tiles = (n + c.tile - 1) / c.tile;
+        c.units = c.units / (n > 0 ? n : 1) * c.tiles;
     }
-    const int64_t a_unit = (length > 0 ? length : 1) * block * (c.strip > 0 ? c.strip : 1);
+    const int64_t a_unit = (length > 0 ? length : 1) * block * (c.tile > 0 ? c.tile : 1);
     /* most: elements of a group. least: a group of vectors with fewer elements is not worth its launch. */
     const int64_t most = r->target->vectors ? 16384 : lanes, least = r->target->vectors ? 4096 : 0;
     c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
@@ -175,39 +174,39 @@ void weft__put_digit(weft_render *r, int d) {
     weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
 }
 
-/* Writes the indices of a unit: the strip varies fastest, then the parallel indices, the last one first. With
- * r->along, that dimension varies fastest, before the strip. */
-static void put_indices(weft_render *r, const cut *c) {
+/* Writes the indices of a unit: the tile varies fastest, then the parallel indices, the last one first. With
+ * r->outer, that dimension varies fastest, before the tile. */
+static void put_indices(weft_render *r, const partition *c) {
     const weft_kernel *k = r->kernel;
-    const bool strips = r->lane >= 0 && !r->reduced;
+    const bool tiles = r->lane >= 0 && !r->reduced;
     char x[8];
-    int left = strips + (r->along >= 0); /* digits that are left; the last one needs no division */
+    int left = tiles + (r->outer >= 0); /* digits that are left; the last one needs no division */
     for (int d = 0; d < k->n_parallel - k->n_fold; d++)
-        left += k->extent[d] != 1 && d != r->lane && d != r->along;
+        left += k->extent[d] != 1 && d != r->lane && d != r->outer;
     const char *rest = left > 1 ? "rest" : "unit";
     if (left > 1) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
-    if (r->along >= 0) {
-        weft__put_digit(r, r->along);
+    if (r->outer >= 0) {
+        weft__put_digit(r, r->outer);
         left--;
     }
-    if (strips) {
-        const char *size = weft__render_size(r, c->strip, "strip_size");
+    if (tiles) {
+        const char *size = weft__render_size(r, c->tile, "tile_size");
         if (--left == 0) {
             weft__put_line(r, "const %s first_lane = %s * %s;", weft__index_type(r), rest, size);
         } else {
-            const char *count = weft__render_size(r, c->strips, "strips");
+            const char *count = weft__render_size(r, c->tiles, "tiles");
             weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r), count, size);
             weft__put_line(r, "rest /= %s;", count);
         }
     }
     for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
-        if (k->extent[d] == 1 || d == r->lane || d == r->along) continue;
+        if (k->extent[d] == 1 || d == r->lane || d == r->outer) continue;
         if (--left > 0)
             weft__put_digit(r, d);
         else
             weft__put_line(r, "const %s %s = %s;", weft__index_type(r), weft__render_index(r, d, x), rest);
     }
-    if (!strips) return;
+    if (!tiles) return;
     weft__render_index(r, r->lane, x);
     if (!r->target->vectors) {
         const char *extent = weft__render_extent(r, r->lane);
@@ -222,14 +221,14 @@ static void put_indices(weft_render *r, const cut *c) {
         return;
     }
     weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", weft__index_type(r),
-                   weft__render_size(r, c->strip, "strip_size"), weft__render_extent(r, r->lane));
+                   weft__render_size(r, c->tile, "tile_size"), weft__render_extent(r, r->lane));
     weft__put_open(r, "for (%s %s = first_lane; %s < end_lane; %s += %d)", weft__index_type(r), x, x, x,
                    r->lanes);
     weft__put_live_lanes(r, "end_lane", x);
 }
 
 /* Writes the loop of a group over its units. */
-static void put_body(weft_render *r, const cut *c) {
+static void put_body(weft_render *r, const partition *c) {
     const bool alone = r->lane < 0 && !r->target->vectors;
     weft__put_line(r, "const %s first = w_group(0)*%s;", weft__index_type(r),
                    weft__render_size(r, c->per, "per"));
@@ -345,7 +344,7 @@ static const char *identifier(weft_render *r) {
     return interned(r, name);
 }
 
-static void put_all(weft_render *r, const cut *c, const char *name) {
+static void put_all(weft_render *r, const partition *c, const char *name) {
     const bool shared = put_shared(r, name);
     weft__put(&r->text, "W_NUMBERS(%s) {\n", name);
     weft__put_members(r);
@@ -424,7 +423,7 @@ unsigned weft__render_prelude(const weft_render *r) {
 
 /* Writes the body once to find its arguments. Then writes all of the source twice: to learn its length, and
  * into memory. NULL if memory is gone. */
-static const char *write_text(weft_render *r, const cut *c, const char *name) {
+static const char *write_source(weft_render *r, const partition *c, const char *name) {
     char *memory = NULL;
     size_t size = 0;
     for (int pass = 0; pass < 2 && !r->failed; pass++) {
@@ -448,19 +447,19 @@ static const char *write_text(weft_render *r, const cut *c, const char *name) {
 static weft_status render(weft_render *r) {
     WEFT_TRY(weft__render_choose(r));
     const weft_kernel *k = r->kernel;
-    const cut c = cut_of(r);
+    const partition c = partition_of(r);
     const char *name = identifier(r);
     place_folds(r);
     r->faults = r->sink;
-    const char *text = write_text(r, &c, name);
-    if (!text) return weft__fail_oom(r->launches->ctx, 4096, "the text of a kernel");
+    const char *text = write_source(r, &c, name);
+    if (!text) return weft__fail_oom(r->launches->ctx, 4096, "the kernel source of a kernel");
     const size_t most = (size_t)(k->n_args + k->n_code) + r->n_numbers + 1;
     weft_argument *arguments = weft__arena_alloc(r->launches->arena, most * sizeof *arguments);
     if (!arguments)
         return weft__fail_oom(r->launches->ctx, most * sizeof *arguments, "the arguments of a kernel");
     const weft_argument *end = weft__render_arguments(r, arguments);
     return weft__launch(r->launches, &(weft_launch){.name = name,
-                                                    .text = text,
+                                                    .source = text,
                                                     .prelude = weft__render_prelude(r),
                                                     .n_arguments = (int)(end - arguments),
                                                     .arguments = arguments,

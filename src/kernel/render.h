@@ -1,7 +1,7 @@
 /* What the files of the renderer share. Must not know: devices, their interfaces. Read next: render.c.
  *
  * A kernel runs as groups. A group takes `per` units in sequence. A unit is a row (a block, if rows are
- * folded), or a strip of the lane dimension. Lanes lie next to each other along the lane dimension:
+ * folded), or a tile of the lane dimension. Lanes lie next to each other outer the lane dimension:
  *
  * - If this dimension is reduced, all lanes share a row, and a tree over the lanes ends its sums.
  * - If it is parallel, each lane computes an element of its own.
@@ -52,7 +52,7 @@ typedef struct weft_render {
     int span;     /* adjacent elements that a lane takes at once; see render_span.c */
     bool outside; /* write the index of the span's first element */
     int lanes;    /* as many as the target has, or fewer if many short rows are reduced */
-    int along;    /* outer order: the dimension along which units follow each other; -1: strips of the lane
+    int outer;    /* outer order: the dimension outer which units follow each other; -1: tiles of the lane
                    * dimension do. Set if the elements of lanes are far apart in memory, but those of units
                    * are adjacent. Then a cache line fetched for a lane serves several units */
     bool wide;    /* indices have 64 bits */
@@ -62,10 +62,10 @@ typedef struct weft_render {
     bool *varies;
     bool *wanted; /* needed by the loop that is being written */
     /* loops over a row: render_loops.c */
-    uint8_t *first; /* by value: the first stage whose loop computes it */
-    bool *kept;     /* by value: later loops reuse it */
-    int dearest;    /* the stage whose loop computes longest */
-    bool dear;      /* that loop takes as long as an exponential, or longer */
+    uint8_t *first;     /* by value: the first stage whose loop computes it */
+    bool *kept;         /* by value: later loops reuse it */
+    int most_expensive; /* the stage whose loop computes longest */
+    bool expensive;     /* that loop takes as long as an exponential, or longer */
     /* what is being written */
     weft_text text;
     int indent;
@@ -141,7 +141,7 @@ bool weft__in_span(const weft_render *r, int v); /* is v accessed as a span? */
 void weft__put_span(weft_render *r);
 void weft__put_span_end(weft_render *r);
 
-/* ---- render_words.c ---- */
+/* ---- render_expression.c ---- */
 weft_render_type weft__render_type(weft_dtype dtype);
 weft_render_type weft__type_of(const weft_render *r, int v); /* type of value v */
 const char *weft__type_name(weft_render_type type, bool vector);

@@ -40,7 +40,7 @@ bool weft__moves_along(const weft_map *m, int d) {
     return m->stride[d] != 0 || m->lo[d] > 0 || m->hi[d] < m->extent[d];
 }
 
-/* Rough cost of an access by a vector, or by the items of a group, if lanes run along d. */
+/* Rough cost of an access by a vector, or by the items of a group, if lanes run outer d. */
 static double access_cost(const weft_render *r, const weft_view *view, int d) {
     const weft_map *m = &view->map[0];
     if (!weft__moves_along(m, d)) return 0.5;
@@ -48,7 +48,7 @@ static double access_cost(const weft_render *r, const weft_view *view, int d) {
     return m->stride[d] == 1 ? 1 : r->target->vectors ? 12 : 8;
 }
 
-/* Number of lanes if they run along d. Work-items that run in step reduce a row without waiting for each
+/* Number of lanes if they run outer d. Work-items that run in step reduce a row without waiting for each
  * other, so many short rows get only as many lanes. Few rows, or long rows, get all lanes of a group. */
 static int lanes_along(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
@@ -60,7 +60,7 @@ static int lanes_along(const weft_render *r, int d) {
     return lanes < most ? lanes : most;
 }
 
-/* Rough cost of one element of the index space if lanes run along d. */
+/* Rough cost of one element of the index space if lanes run outer d. */
 static double lane_cost(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const bool reduced = d >= k->n_parallel;
@@ -100,25 +100,25 @@ static void choose_lane(weft_render *r) {
     r->lanes = lanes_along(r, r->lane);
 }
 
-/* For a map whose lanes access elements that are far apart: chooses a dimension along which the same view is
+/* For a map whose lanes access elements that are far apart: chooses a dimension outer which the same view is
  * dense. */
 static void choose_along(weft_render *r) {
     const weft_kernel *k = r->kernel;
-    r->along = -1;
+    r->outer = -1;
     if (!r->target->vectors || r->lane < 0 || k->n_reduce > 0) return;
-    for (int i = 0; i < k->n_code && r->along < 0; i++) {
+    for (int i = 0; i < k->n_code && r->outer < 0; i++) {
         const weft_instr *in = &k->code[i];
         if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) continue;
         const weft_map *m = &k->views[in->view].map[0];
         if (k->views[in->view].count > 1 || m->stride[r->lane] == 0 || m->stride[r->lane] == 1) continue;
         for (int d = 0; d < k->n_parallel; d++)
-            if (d != r->lane && m->stride[d] == 1 && k->extent[d] >= 8) r->along = d;
+            if (d != r->lane && m->stride[d] == 1 && k->extent[d] >= 8) r->outer = d;
     }
 }
 
 /* ---- what varies ---- */
 
-/* Finds the values that differ between lanes: their operands do, or their view moves along the lane
+/* Finds the values that differ between lanes: their operands do, or their view moves outer the lane
  * dimension. */
 static void find_varying(weft_render *r) {
     const weft_kernel *k = r->kernel;
@@ -193,7 +193,7 @@ weft_status weft__render_choose(weft_render *r) {
     find_stages(r);
     choose_lane(r);
     choose_along(r);
-    if (r->product >= 0) r->lane = k->n_parallel - 1, r->along = -1;
+    if (r->product >= 0) r->lane = k->n_parallel - 1, r->outer = -1;
     find_varying(r);
     r->wide = !is_narrow(r);
     weft__choose_span(r);

@@ -55,7 +55,7 @@ static void put_all(weft_render *r) {
 
 /* Writes the function once to find its arguments. Then writes all of the source twice: to learn its length,
  * and into memory. */
-static const char *write_text(weft_render *r) {
+static const char *write_source(weft_render *r) {
     put_function(r);
     if (weft__render_argument_bytes(r) > WEFT_RENDER_BYTES - PRODUCT_BYTES) {
         r->literal = true;
@@ -74,12 +74,13 @@ static const char *write_text(weft_render *r) {
 
 static weft_status render(weft_render *r, weft_epilogue *out) {
     WEFT_TRY(weft__render_choose(r));
-    out->text = write_text(r);
+    out->source = write_source(r);
     out->prelude = weft__render_prelude(r);
     const size_t most = (size_t)r->kernel->n_args + r->n_numbers + 1;
     out->arguments = weft__arena_alloc(r->launches->arena, most * sizeof *out->arguments);
-    if (!out->text || !out->arguments)
-        return weft__fail_oom(r->launches->ctx, most * sizeof *out->arguments, "the text of an epilogue");
+    if (!out->source || !out->arguments)
+        return weft__fail_oom(r->launches->ctx, most * sizeof *out->arguments,
+                              "the kernel source of an epilogue");
     out->n_arguments = (int)(weft__render_arguments(r, out->arguments) - out->arguments);
     return WEFT_OK;
 }

@@ -12,7 +12,7 @@
 #define NEVER      255   /* no loop computes it */
 #define FEW        256   /* values of a row with at most so many vectors are kept: 16 KiB of f32 */
 #define MANY       1024  /* size of the array for a row with more than FEW vectors */
-#define DEAR       8     /* cost of an expensive value, in cheap values */
+#define EXPENSIVE  8     /* cost of an expensive value, in cheap values */
 #define KEPT_MOST  4     /* number of values that a row keeps */
 #define FAR        1024  /* elements to fetch ahead: 2 to 4 KiB are best (PoCL, one to seven streams) */
 #define NEAR_ROW   16384 /* a row of at most so many elements is still in the cache when it is read again */
@@ -45,7 +45,7 @@ bool weft__is_kept(const weft_render *r, int v, int stage) { return r->kept[v] &
 /* ---- what is kept ---- */
 
 /* Is a value expensive to compute again? */
-static bool is_dear(const weft_render *r, int v) {
+static bool is_expensive(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind == WEFT_INSTR_RANDOM || in->kind == WEFT_INSTR_GATHER) return true;
     if (in->kind == WEFT_INSTR_LOAD) { /* without a lane dimension no access is a vector */
@@ -53,7 +53,7 @@ static bool is_dear(const weft_render *r, int v) {
         return r->lane < 0 || view->count > 1 || view->map[0].stride[r->lane] != 1;
     }
     if (in->kind != WEFT_INSTR_CALC) return false;
-    return weft__row_dear(in->op) || in->op == WEFT_OP_DIV || in->op == WEFT_OP_SQRT ||
+    return weft__row_expensive(in->op) || in->op == WEFT_OP_DIV || in->op == WEFT_OP_SQRT ||
            in->op == WEFT_OP_RSQRT || in->op == WEFT_OP_RECIP;
 }
 
@@ -91,9 +91,10 @@ void weft__kept_name(const weft_render *r, int v, char *name, size_t size) {
 }
 
 /* The last expensive value that the loop of `stage` would compute again. -1: none. */
-static int dear_again(const weft_render *r, int stage) {
+static int expensive_again(const weft_render *r, int stage) {
     for (int v = r->kernel->n_code - 1; v >= 0; v--)
-        if (r->wanted[v] && r->first[v] < stage && !r->kept[v] && weft__render_vector(r, v) && is_dear(r, v))
+        if (r->wanted[v] && r->first[v] < stage && !r->kept[v] && weft__render_vector(r, v) &&
+            is_expensive(r, v))
             return v;
     return -1;
 }
@@ -105,20 +106,20 @@ void weft__choose_loops(weft_render *r) {
     for (int s = 0; s <= r->stages; s++) {
         if (!weft__stage_is_full(r, s)) continue;
         weft__find_wanted(r, s);
-        for (int v; room > 0 && (v = dear_again(r, s)) >= 0; room--) {
+        for (int v; room > 0 && (v = expensive_again(r, s)) >= 0; room--) {
             r->kept[v] = true;
             weft__find_wanted(r, s);
         }
         int64_t cost = 1;
         for (int v = 0; v < r->kernel->n_code; v++) {
             if (!r->wanted[v] || weft__is_kept(r, v, s)) continue;
-            cost += is_dear(r, v) ? DEAR : 1;
+            cost += is_expensive(r, v) ? EXPENSIVE : 1;
             if (r->first[v] == NEVER) r->first[v] = (uint8_t)s;
         }
-        if (cost > most) r->dearest = s;
+        if (cost > most) r->most_expensive = s;
         most = weft__larger(most, cost);
     }
-    r->dear = most > DEAR;
+    r->expensive = most > EXPENSIVE;
 }
 
 /* ---- what is fetched ahead ---- */
@@ -132,7 +133,7 @@ static bool is_stream(const weft_render *r, int v) {
     return weft__in_line(r, v) && k->args[in->arg].elements >= WORTHWHILE;
 }
 
-/* The dimension in which a unit differs from the next unit. -1: there is only one unit, or lanes run along
+/* The dimension in which a unit differs from the next unit. -1: there is only one unit, or lanes run outer
  * it. */
 static int next_dimension(const weft_render *r) {
     for (int d = r->kernel->n_parallel - 1; d >= 0; d--)
@@ -149,13 +150,13 @@ static bool by_rows(const weft_render *r) {
  * each row is fetched meanwhile. A cheap loop has no time for this, and single fetches would slow its sums
  * down. It fetches four lines of each row at once, in every fourth vector (by_fours). */
 static bool by_columns(const weft_render *r) { return r->kernel->n_reduce > 0 && !r->reduced; }
-static bool by_fours(const weft_render *r) { return by_columns(r) && !r->dear; }
+static bool by_fours(const weft_render *r) { return by_columns(r) && !r->expensive; }
 
 /* How many elements ahead to fetch. 0: what is there is not needed next. */
 static int64_t distance(const weft_render *r, const weft_map *map) {
     const weft_kernel *k = r->kernel;
     const int next = next_dimension(r);
-    if (r->along >= 0) return map->stride[r->along];
+    if (r->outer >= 0) return map->stride[r->outer];
     if (by_columns(r)) return (by_fours(r) ? 4 : 1) * r->target->lanes;
     if (by_rows(r))
         return map->stride[next] * weft__larger(1, FAR / weft__larger(1, weft__kernel_row_length(k)));
@@ -185,7 +186,7 @@ void weft__put_fetches(weft_render *r, int stage) {
         const weft_instr *in = weft__code_of(r, v);
         const bool stored = in->kind == WEFT_INSTR_STORE;
         const int loop = r->kernel->n_reduce == 0 ? 0
-                         : by_rows(r)             ? r->dearest
+                         : by_rows(r)             ? r->most_expensive
                          : stored                 ? r->stages
                                                   : r->first[v];
         const int64_t ahead = distance(r, &r->kernel->views[in->view].map[0]);

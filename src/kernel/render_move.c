@@ -67,7 +67,7 @@ weft_status weft__render_as_words(weft_launches *launches, weft_kernel *k) {
     const size_t code_bytes = (size_t)k->n_code * sizeof *k->code;
     weft_kernel_arg *args = weft__arena_alloc(launches->arena, arg_bytes + 1);
     weft_instr *code = weft__arena_alloc(launches->arena, code_bytes + 1);
-    if (!args || !code) return weft__fail_oom(launches->ctx, arg_bytes + code_bytes, "the words of a kernel");
+    if (!args || !code) return weft__fail_oom(launches->ctx, arg_bytes + code_bytes, "the code of a kernel");
     memcpy(args, k->args, arg_bytes);
     memcpy(code, k->code, code_bytes);
     for (int a = 0; a < k->n_args; a++) args[a].dtype = (uint8_t)word_of((weft_dtype)args[a].dtype);

@@ -1,6 +1,6 @@
 /* Writes stages, loops over reduced indices, reductions and folds. A stage is everything that needs the
  * reductions of the stage before. Each stage computes FULL values again, and the last one stores them. The
- * order of sums is fixed: each lane sums in strips, the sums of strips are added, then the lanes are joined
+ * order of sums is fixed: each lane sums in tiles, the sums of tiles are added, then the lanes are joined
  * by halves. Must not know: groups. Read next: render.c.
  *
  *     softmax     stage 0: m = max of x         loop over the row
@@ -12,13 +12,13 @@
 #include "kernel/render.h"
 #include "kernel/rows.h"
 
-#define STRIP 32 /* terms of a strip: a lane adds so many before they join the sum of all strips */
-#define LINE  512
+#define TILE 32 /* terms of a tile: a lane adds so many before they join the sum of all tiles */
+#define LINE 512
 
 /* ---- reductions ---- */
 
-/* Is the reduction summed in strips? Sums of floats are. */
-static bool in_strips(const weft_render *r, int v) {
+/* Is the reduction summed in tiles? Sums of floats are. */
+static bool in_tiles(const weft_render *r, int v) {
     return weft__code_of(r, v)->op == WEFT_OP_SUM &&
            weft_dtype_is_float((weft_dtype)weft__code_of(r, v)->dtype);
 }
@@ -48,7 +48,7 @@ static void put_term(weft_render *r, int v) {
     const bool vector = sum_is_vector(r, v);
     char sum[WEFT_RENDER_NAME], term[128], start[64], live[256];
     weft_text text = weft__text(term, sizeof term), first = weft__text(start, sizeof start);
-    snprintf(sum, sizeof sum, "%c%d", in_strips(r, v) ? 'p' : 't', v);
+    snprintf(sum, sizeof sum, "%c%d", in_tiles(r, v) ? 'p' : 't', v);
     weft__put_operand(r, &text, in->a, vector);
     if (vector && r->reduced) { /* lanes beyond the end must not change the sum */
         weft__put_start(&first, in->op, (weft_dtype)in->dtype);
@@ -114,9 +114,9 @@ static int inner_dimension(const weft_render *r) {
     return -1;
 }
 
-/* Opens all loops of a stage and returns the number of braces to close. With `strips` the innermost loop is
- * split into strips, and partial sums begin. */
-static int open_loops(weft_render *r, int stage, bool strips) {
+/* Opens all loops of a stage and returns the number of braces to close. With `tiles` the innermost loop is
+ * split into tiles, and partial sums begin. */
+static int open_loops(weft_render *r, int stage, bool tiles) {
     const weft_kernel *k = r->kernel;
     const int inner = inner_dimension(r);
     const bool lanes = r->reduced, items = lanes && !r->target->vectors;
@@ -135,28 +135,28 @@ static int open_loops(weft_render *r, int stage, bool strips) {
         braces++;
     }
     weft__render_index(r, inner < 0 ? 0 : inner, x);
-    if (strips && inner >= 0) {
-        weft__put_open(r, "for (%s strip = 0; strip < %s; strip += %d)", weft__index_type(r),
-                       weft__render_extent(r, inner), STRIP * step);
+    if (tiles && inner >= 0) {
+        weft__put_open(r, "for (%s tile = 0; tile < %s; tile += %d)", weft__index_type(r),
+                       weft__render_extent(r, inner), TILE * step);
         braces++;
     }
-    for (int v = 0; strips && v < k->n_code; v++)
-        if (weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage && in_strips(r, v))
+    for (int v = 0; tiles && v < k->n_code; v++)
+        if (weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage && in_tiles(r, v))
             put_variable(r, v, 'p', sum_is_vector(r, v));
     if (inner < 0) return braces;
-    if (strips)
-        weft__put_line(r, "const %s end = min(strip + %d, %s);", weft__index_type(r), STRIP * step,
+    if (tiles)
+        weft__put_line(r, "const %s end = min(tile + %d, %s);", weft__index_type(r), TILE * step,
                        weft__render_extent(r, inner));
-    const char *end = strips ? "end" : weft__render_extent(r, inner);
+    const char *end = tiles ? "end" : weft__render_extent(r, inner);
     char of_lane[16] = "";
     r->outside = items && r->span > 1;
     weft__render_index(r, inner, x);
     if (items) snprintf(of_lane, sizeof of_lane, r->outside ? "lane*%d" : "lane", r->span);
     weft__put_open(r, "for (%s %s = %s%s%s; %s < %s; %s += %d)", weft__index_type(r), x,
-                   strips  ? "strip"
+                   tiles   ? "tile"
                    : items ? ""
                            : "0",
-                   strips && items ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
+                   tiles && items ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
     r->outside = false;
     if (lanes && r->target->vectors) weft__put_live_lanes(r, weft__render_extent(r, inner), x);
     return braces + 1;
@@ -298,14 +298,14 @@ static void put_inner_value(weft_render *r, int v, int stage) {
 /* Writes the loop of a stage over the reduced indices: partial sums, values, stores, then the joined sums. */
 static void put_loop(weft_render *r, int stage) {
     const weft_kernel *k = r->kernel;
-    bool strips = false;
+    bool tiles = false;
     weft__find_wanted(r, stage);
     for (int v = 0; v < k->n_code; v++) {
         if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage) continue;
         put_variable(r, v, 't', sum_is_vector(r, v));
-        strips = strips || in_strips(r, v);
+        tiles = tiles || in_tiles(r, v);
     }
-    const int braces = open_loops(r, stage, strips);
+    const int braces = open_loops(r, stage, tiles);
     weft__put_fetches(r, stage);
     weft__put_span(r);
     if (has_columns(r, stage)) put_column_number(r);
@@ -323,9 +323,9 @@ static void put_loop(weft_render *r, int stage) {
     }
     weft__put_span_end(r);
     if (inner_dimension(r) >= 0) weft__put_close(r);
-    for (int v = 0; strips && v < k->n_code; v++) {
+    for (int v = 0; tiles && v < k->n_code; v++) {
         char sum[WEFT_RENDER_NAME], part[WEFT_RENDER_NAME];
-        if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage || !in_strips(r, v))
+        if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage || !in_tiles(r, v))
             continue;
         snprintf(sum, sizeof sum, "t%d", v);
         snprintf(part, sizeof part, "p%d", v);

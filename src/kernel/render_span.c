@@ -29,7 +29,7 @@ static int64_t bytes_of(const weft_render *r, int v) {
     return (int64_t)weft_dtype_size((weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype);
 }
 
-/* Are all stores along the lanes dense, and do idle lanes add at most a third to the work? */
+/* Are all stores outer the lanes dense, and do idle lanes add at most a third to the work? */
 static bool suits(const weft_render *r, int n) {
     const int64_t extent = r->kernel->extent[r->lane], step = (int64_t)r->lanes * n;
     if (extent % n != 0 || 3 * weft__ceil_div(extent, step) * step > 4 * extent) return false;

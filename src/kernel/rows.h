@@ -31,6 +31,6 @@ bool weft__row_takes(const weft_row *row, weft_dtype dtype);
  * leave the range of a narrower dtype. */
 bool weft__row_wraps(int op, weft_dtype dtype, size_t bytes);
 /* Is the op expensive, such as exp or pow? A cheap op is a few machine instructions. */
-bool weft__row_dear(int op);
+bool weft__row_expensive(int op);
 
 #endif

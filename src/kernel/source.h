@@ -58,12 +58,12 @@ typedef enum weft_argument_kind {
     WEFT_ARGUMENT_STRUCT, /* a struct of `i` bytes, aligned to 8, declared alike in C and in the source */
     WEFT_ARGUMENT_FAULT,  /* `W_GLOBAL w_faults *` and the number of the command, an int */
     /* only of programs (device/gpu/backend/program.h), which use no other kinds: */
-    WEFT_ARGUMENT_BUFFER,  /* slot `index`, a pointer */
-    WEFT_ARGUMENT_FAULTS,  /* the fault record */
-    WEFT_ARGUMENT_NUMBERS, /* the struct of `i` bytes */
-    WEFT_ARGUMENT_WORDS,   /* the program's parameter buffer from word `i` on: a pointer and a 64-bit
-                            * offset */
-    WEFT_ARGUMENT_TIMES    /* how often a fused launch repeats its work, an int */
+    WEFT_ARGUMENT_BUFFER,     /* slot `index`, a pointer */
+    WEFT_ARGUMENT_FAULTS,     /* the fault record */
+    WEFT_ARGUMENT_NUMBERS,    /* the struct of `i` bytes */
+    WEFT_ARGUMENT_PARAMETERS, /* the program's parameter buffer from word `i` on: a pointer and a 64-bit
+                               * offset */
+    WEFT_ARGUMENT_TIMES       /* how often a fused launch repeats its work, an int */
 } weft_argument_kind;
 
 typedef struct weft_argument {
@@ -78,20 +78,20 @@ typedef struct weft_argument {
 /* One launch. Sizes, strides and offsets are arguments, so many launches have equal source, which is compiled
  * once. */
 typedef struct weft_launch {
-    const char *name; /* name of the function in `text` */
-    const char *text; /* source of the kernel, without the prelude */
+    const char *name;   /* name of the function in `source` */
+    const char *source; /* source of the kernel, without the prelude */
     unsigned prelude;
-    bool shares; /* the source defines only this function, so it can share an OpenCL program with others */
-    bool links;  /* a fused launch may call the function. Then local memory is W_SHARED, and the source
-                  * defines nothing else but macros, functions and typedefs of structs of this name, each at
-                  * the start of a line */
+    bool shares;   /* the source defines only this function, so it can share an OpenCL program with others */
+    bool may_fuse; /* a fused launch may call the function. Then local memory is W_SHARED, and the source
+                    * defines nothing else but macros, functions and typedefs of structs of this name, each at
+                    * the start of a line */
     int n_arguments;
     weft_argument *arguments;
     int64_t groups[3];
     int items[3];     /* of a group */
     int shared_bytes; /* of a group, in addition to what the source declares; CUDA only, as W_MORE_SHARED */
     /* A library call of the backend, in place of a kernel. The backend owns it, and it lives as long as the
-     * device. Such a launch has no text, its groups are 1, and its arguments are OPERAND and SCRATCH. */
+     * device. Such a launch has no source, its groups are 1, and its arguments are OPERAND and SCRATCH. */
     const struct weft_call *call;
 } weft_launch;
 
@@ -123,7 +123,7 @@ weft_status weft__launch(weft_launches *launches, const weft_launch *launch);
  *
  * Rows are counted over the whole batch. */
 typedef struct weft_epilogue {
-    const char *text;
+    const char *source;
     unsigned prelude;
     int n_arguments; /* pointers and numbers; operands are the kernel's arguments */
     weft_argument *arguments;

@@ -2,9 +2,9 @@
  * place, when they are first needed. They are the same on every device. Formulas: Glorot and Bengio,
  * "Understanding the difficulty of training deep feedforward neural networks", 2010, eq. 16; He et al.,
  * "Delving deep into rectifiers", 2015, eq. 10 and 14.
- * Must not know: layers. Read next: base/random.c, device/cpu/tile/draw.c. */
+ * Must not know: layers. Read next: base/random.c, device/cpu/tile/random_fill.c. */
 #include <math.h>
-#include "device/cpu/tile/draw.h"
+#include "device/cpu/tile/random_fill.h"
 #include "device/device.h"
 #include "nn/module.h"
 
@@ -97,8 +97,8 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
     int64_t numel = draws_of_a_number(&dtype, &scale, draw);
     for (int i = 0; i < d->parameter.rank; i++) numel *= d->parameter.shape[i];
     if (dtype == WEFT_F32 && draw != FILL) {
-        weft__draw(draw == NORMAL ? WEFT_DRAW_NORMAL : WEFT_DRAW_UNIFORM, d->seed, d->stream, scale, numel,
-                   values, ctx->device->threads);
+        weft__random_fill(draw == NORMAL ? WEFT_RANDOM_NORMAL : WEFT_RANDOM_UNIFORM, d->seed, d->stream,
+                          scale, numel, values, ctx->device->threads);
         return;
     }
     for (int64_t i = 0; i < numel; i++) {

@@ -19,7 +19,7 @@ static void shape(const void *params, weft_tensor *const *in, int output, weft_d
  *
  * This takes as many multiplications as a complex product and copies only b. */
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
-    const int64_t conj = ((const weft_product_params *)params)->conj;
+    const int64_t conj = ((const weft_prod_params *)params)->conj;
     weft_tensor *a = in[0], *b = in[1];
     const int r = a->rank;
     const int64_t k = a->shape[r - 1], n = b->shape[r - 1];
@@ -51,7 +51,7 @@ static weft_tensor *turned(const char *where, weft_tensor *x) { return weft_tran
  * is that or its conjugate. An operand that is recorded as a transpose gets its gradient transposed, as in
  * autodiff/rules.c. */
 static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
-    const int64_t conj = ((const weft_product_params *)weft__params_of(whole))->conj;
+    const int64_t conj = ((const weft_prod_params *)weft__params_of(whole))->conj;
     const bool ca = conj & 1, cb = conj & 2;
     weft_tensor *a = whole->in[0], *b = whole->in[1], *g_conj = weft_conj_at(where, g);
     weft_tensor *left = ca ? g_conj : g, *by = ca == cb ? weft_conj_at(where, b) : b;
@@ -67,7 +67,7 @@ static const weft_composite complex_product = {
     .kind = WEFT_HEAVY_MATMUL,
     .n_inputs = 2,
     .n_outputs = 1,
-    .params_bytes = sizeof(weft_product_params),
+    .params_bytes = sizeof(weft_prod_params),
     .shape = shape,
     .expand = expand,
     .backward = backward,
@@ -91,9 +91,9 @@ static weft_tensor *unconjugated(const char *where, weft_tensor *x) {
                  : NULL;
 }
 
-weft_tensor *weft__complex_product(const char *where, weft_tensor *a, weft_tensor *b) {
+weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor *b) {
     weft_tensor *in[2] = {a, b}, *out;
-    weft_product_params params = {0};
+    weft_prod_params params = {0};
     char text[WEFT_SHAPE_TEXT];
     if (a->rank == WEFT_MAX_RANK)
         return weft__poison(a->ctx, where, WEFT_ERR_SHAPE,

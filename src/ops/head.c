@@ -88,9 +88,9 @@ static weft_tensor *narrowed_anew(const char *where, weft_tensor *t, int depth) 
     if (t->leaf || depth == FOLLOW_MOST) return t;
     if (t->op == WEFT_OP_CAST) return weft__rounded_at(where, t->in[0], weft_dtype_of(t));
     if (t->op != WEFT_OP_PERMUTE) return t;
-    return weft_permute_at(
-        where, narrowed_anew(where, t->in[0], depth + 1),
-        (int[]){((const weft_attr_order *)t->attr)->order[0], ((const weft_attr_order *)t->attr)->order[1]});
+    return weft_permute_at(where, narrowed_anew(where, t->in[0], depth + 1),
+                           (int[]){((const weft_attr_permutation *)t->attr)->order[0],
+                                   ((const weft_attr_permutation *)t->attr)->order[1]});
 }
 
 weft_tensor *weft__logit_part(const char *where, weft_tensor *logits, int64_t part, int64_t parts,

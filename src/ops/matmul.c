@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 static weft_tensor *node(const char *where, weft_tensor *a, weft_tensor *b) {
-    if (is_complex(a)) return weft__complex_product(where, a, b);
+    if (is_complex(a)) return weft__complex_matmul(where, a, b);
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < a->rank; i++) shape[i] = i == a->rank - 1 ? b->shape[b->rank - 1] : a->shape[i];
     return weft__node(a->ctx, where, WEFT_OP_MATMUL, (weft_dtype)a->dtype, a->rank, shape, 2,

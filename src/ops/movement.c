@@ -39,7 +39,7 @@ weft_tensor *weft_permute_at(const char *where, weft_tensor *x, const int *order
     if (bad || !x) return bad;
     if (x->rank && !order)
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "permute: the order is NULL");
-    weft_attr_order attr = {{0}};
+    weft_attr_permutation attr = {{0}};
     int64_t shape[WEFT_MAX_RANK];
     unsigned seen = 0;
     bool moved = false;
@@ -72,7 +72,7 @@ weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int 
 
 bool weft__is_transpose(const weft_tensor *x) {
     if (x->op != WEFT_OP_PERMUTE) return false;
-    const weft_attr_order *attr = x->attr;
+    const weft_attr_permutation *attr = x->attr;
     for (int i = 0; i < x->rank; i++)
         if (attr->order[i] != (i == x->rank - 1 ? x->rank - 2 : i == x->rank - 2 ? x->rank - 1 : i))
             return false;

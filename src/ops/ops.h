@@ -80,12 +80,12 @@ weft_tensor *weft__complex_scan(const char *where, weft_tensor *z, int axis, boo
 weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype); /* to or from complex */
 
 /* ---- complex_matmul.c ---- */
-typedef struct weft_product_params {
+typedef struct weft_prod_params {
     int64_t conj; /* bit 0: the left operand is conjugated; bit 1: the right one */
-} weft_product_params;
+} weft_prod_params;
 /* The matmul of complex matrices with the same batch. Operands that are recorded as a conjugate are read from
  * the original, without a copy. */
-weft_tensor *weft__complex_product(const char *where, weft_tensor *a, weft_tensor *b);
+weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor *b);
 
 /* ---- composites that a device may compute as a whole: composite.c ---- */
 

@@ -22,7 +22,7 @@ static weft_tensor *order(const char *where, weft_tensor *x, int d, int64_t coun
     const weft_attr_sorted attr = {count, descending};
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) shape[i] = i == x->rank - 1 ? count : x->shape[i];
-    x = weft__node(x->ctx, where, WEFT_OP_ORDER, WEFT_I32, x->rank, shape, 1, &x, sizeof attr, &attr);
+    x = weft__node(x->ctx, where, WEFT_OP_ARGSORT, WEFT_I32, x->rank, shape, 1, &x, sizeof attr, &attr);
     return x->error ? x : weft_transpose_at(where, x, d, -1);
 }
 

@@ -119,7 +119,7 @@ typedef struct weft__sinks {
 
 /* WHOLE: one step. FIRST, MIDDLE, LAST: micro-batches of an accumulated step. APPLY: the update from a
  * complete sum, without a loss. */
-typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST, WEFT__APPLY } weft__phase;
+typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST, WEFT__UPDATE } weft__phase;
 
 /* Records the gradients of loss and the updates of a phase. parts: number of micro-batches of the step. */
 weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,

@@ -96,7 +96,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
 
 /* ---- steps that several optimizers share ---- */
 
-weft_status weft_optimizer_part(weft_optimizer *opt, int k) {
+weft_status weft_optimizer_micro_batch(weft_optimizer *opt, int k) {
     WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     if (k < 0)
@@ -105,7 +105,7 @@ weft_status weft_optimizer_part(weft_optimizer *opt, int k) {
     return WEFT_OK;
 }
 
-weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss) {
+weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
@@ -133,11 +133,11 @@ static weft_status comparable(weft_optimizer *const *list, size_t n) {
     return WEFT_OK;
 }
 
-weft_status weft_optimizer_share(weft_optimizer *const *optimizers, size_t n) {
+weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t n) {
     WEFT_NEED(NULL, optimizers);
     if (n == 0)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "weft_optimizer_share: n is 0; at least one optimizer shares");
+                          "weft_optimizer_all_reduce: n is 0; at least one optimizer shares");
     WEFT_NEED_ARRAY(NULL, optimizers, n);
     for (size_t i = 0; i < n; i++) WEFT_TRY(weft_optimizer_status(optimizers[i]));
     weft_context *ctx = optimizers[0]->ctx;
@@ -153,7 +153,7 @@ weft_status weft_optimizer_share(weft_optimizer *const *optimizers, size_t n) {
     return status;
 }
 
-weft_status weft_optimizer_apply(weft_optimizer *opt, int parts) {
+weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
     WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     if (parts < 1 || !opt->next_part)
@@ -163,7 +163,7 @@ weft_status weft_optimizer_apply(weft_optimizer *opt, int parts) {
     WEFT_TRY(weft__optimizer_numbers(opt));
     weft_scope *scope = weft_scope_open(opt->ctx);
     if (!scope) return weft__fail_oom(opt->ctx, 0, "a scope");
-    weft_status status = weft__optimizer_record(opt, NULL, WEFT__APPLY, parts, &sinks);
+    weft_status status = weft__optimizer_record(opt, NULL, WEFT__UPDATE, parts, &sinks);
     if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
     weft_scope_close(scope);
     if (status == WEFT_OK) steps_done(opt, 1);

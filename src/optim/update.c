@@ -241,17 +241,17 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase ph
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
-    if (phase != WEFT__APPLY) WEFT_TRY(gradients(opt, loss, g));
+    if (phase != WEFT__UPDATE) WEFT_TRY(gradients(opt, loss, g));
     for (size_t b = 0; b < opt->n_blocks && phase != WEFT__WHOLE; b++) {
         weft__block *block = &opt->blocks[b];
         WEFT_TRY(ensure_sum(opt->ctx, block));
-        if (phase != WEFT__FIRST) g[b] = phase == WEFT__APPLY ? block->sum : add(block->sum, g[b]);
-        if (phase == WEFT__LAST || phase == WEFT__APPLY)
+        if (phase != WEFT__FIRST) g[b] = phase == WEFT__UPDATE ? block->sum : add(block->sum, g[b]);
+        if (phase == WEFT__LAST || phase == WEFT__UPDATE)
             g[b] = mulc(g[b], 1.0 / parts);
         else
             weft__optimizer_sink(sinks, block->sum, g[b]);
     }
-    if (phase == WEFT__WHOLE || phase == WEFT__LAST || phase == WEFT__APPLY) {
+    if (phase == WEFT__WHOLE || phase == WEFT__LAST || phase == WEFT__UPDATE) {
         weft_tensor *finite = weft__unscale(opt, g);
         norm_and_clip(opt, g, sinks);
         for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);

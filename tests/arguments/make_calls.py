@@ -137,7 +137,7 @@ BY_PARAMETER = {
     "weft_module_user.m": "good_fresh_module()", "weft_parameter.name": '"weight"',
     "weft_parameter_find.name": '"weight"',
     "weft_module_copy.to": "good_other_module()", "weft_optimizer_copy.to": "good_other_optimizer()",
-    "weft_optimizer_apply.opt": "good_optimizers()[0]", "weft_optimizer_run.program": "good_held()",
+    "weft_optimizer_update.opt": "good_optimizers()[0]", "weft_optimizer_run.program": "good_held()",
     "weft_optimizer_run_many.program": "good_held()", "weft_forward_from.m": "good_lstm()",
     "weft_forward_from.x": "good_tensor_of(3, 2, 2, 4, 0)", "weft_states_shape.m": "good_lstm()",
     "weft_states_have_c.m": "good_lstm()", "weft_streams_restart.m": "good_recurrent_lm()",

@@ -247,7 +247,7 @@ weft_optimizer *good_other_optimizer(void) {
 }
 
 weft_optimizer **good_optimizers(void) {
-    MUST(weft_optimizer_add(good_optimizer(), good_loss()));
+    MUST(weft_optimizer_add_gradients(good_optimizer(), good_loss()));
     return COPIES(weft_optimizer *, {good_optimizer()});
 }
 

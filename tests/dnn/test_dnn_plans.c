@@ -72,7 +72,7 @@ static int open_cards(void **state) {
     (void)state;
     for (card *c = cards; c < cards + CARDS; c++) {
         c->card.properties = weft__dnn_properties(&c->descriptors, c->json);
-        if (c->descriptors.error) return print_error("%s\n", c->descriptors.words), 1;
+        if (c->descriptors.error) return print_error("%s\n", c->descriptors.message), 1;
     }
     return weft_open(&(weft_open_options){.device = "cpu"}, &ctx) == WEFT_OK ? 0 : 1;
 }
@@ -119,25 +119,25 @@ static void check_kept(const card *c, weft_dnn_plan *plan) {
 }
 
 static weft_dnn_plan plan_attention(const card *c, const weft_dnn_attention *part, const char *what) {
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     weft_dnn_graph graph = {.error = 0};
     weft_dnn_plan plan;
-    const weft_dnn_wish wish = {.workspace = MEMORY,
-                                .notes = part->fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+    const weft_dnn_request request = {.workspace = MEMORY,
+                                      .notes = part->fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
     weft__dnn_attention_graph(&graph, part);
-    if (graph.error) fail_msg("%s: %s", what, graph.words);
+    if (graph.error) fail_msg("%s: %s", what, graph.message);
     assert_int_equal(graph.n_operations, (part->at.backward ? 17 + part->fast : 10) + 4 * part->at.causal);
-    if (!weft__dnn_plan(&c->card, &graph, &wish, &plan, words)) fail_msg("%s: %s", what, words);
+    if (!weft__dnn_plan(&c->card, &graph, &request, &plan, message)) fail_msg("%s: %s", what, message);
     weft__dnn_graph_free(&graph);
     print_message("%d, %s: %lld bytes of memory\n", c->capability, what, (long long)plan.workspace);
     return plan;
 }
 
 static weft_dnn_attention part_of(const card *c, const weft_heavy_attention *at, bool fast, int64_t memory) {
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     weft_dnn_attention part;
-    if (!weft__dnn_attention_part(at, c->capability, weft__dnn_version(), fast, memory, &part, words))
-        fail_msg("%s", words);
+    if (!weft__dnn_attention_part(at, c->capability, weft__dnn_version(), fast, memory, &part, message))
+        fail_msg("%s", message);
     return part;
 }
 
@@ -178,7 +178,7 @@ static void test_backward(void **state) {
 /* Within less memory the gradients are made part by part: of batches, then of heads; then not at all. */
 static void test_parts(void **state) {
     (void)state;
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     weft_heavy_attention at = packed(WEFT_BF16, 12, 6, 256, 64);
     const int64_t pair = 2 * 256 * 256 + 4 * 256;
     weft_dnn_attention part;
@@ -196,13 +196,13 @@ static void test_parts(void **state) {
     weft_dnn_plan plan = plan_attention(&cards[0], &part, "backward of three heads");
     assert_in_range(plan.workspace, 3 * 2 * 256 * 256, 3 * 2 * 256 * 256 + 4096);
     weft__dnn_plan_free(&plan);
-    assert_false(weft__dnn_attention_part(&at, 90, 91900, false, pair - 1, &part, words));
-    assert_non_null(strstr(words, "bytes"));
+    assert_false(weft__dnn_attention_part(&at, 90, 91900, false, pair - 1, &part, message));
+    assert_non_null(strstr(message, "bytes"));
 }
 
 static void test_refused(void **state) {
     (void)state;
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     weft_dnn_attention part;
     weft_heavy_attention cases[9];
     for (int i = 0; i < 9; i++) cases[i] = packed(WEFT_BF16, 2, 2, 128, 64);
@@ -218,15 +218,15 @@ static void test_refused(void **state) {
     cases[7].k[2] = 3 * 128 + 4;
     cases[8].batch = 0;
     for (int i = 0; i < 9; i++) {
-        assert_false(weft__dnn_attention_part(&cases[i], 90, 91002, false, MEMORY, &part, words));
-        if (!strstr(words, why[i])) fail_msg("%d: %s", i, words);
+        assert_false(weft__dnn_attention_part(&cases[i], 90, 91002, false, MEMORY, &part, message));
+        if (!strstr(message, why[i])) fail_msg("%d: %s", i, message);
     }
-    assert_true(weft__dnn_attention_part(&cases[6], 90, 91501, false, MEMORY, &part, words));
+    assert_true(weft__dnn_attention_part(&cases[6], 90, 91501, false, MEMORY, &part, message));
     weft_heavy_attention wide = packed(WEFT_BF16, 2, 2, 128, 256);
-    assert_true(weft__dnn_attention_part(&wide, 90, 91900, false, MEMORY, &part, words));
-    assert_false(weft__dnn_attention_part(&wide, 80, 91900, false, MEMORY, &part, words));
+    assert_true(weft__dnn_attention_part(&wide, 90, 91900, false, MEMORY, &part, message));
+    assert_false(weft__dnn_attention_part(&wide, 80, 91900, false, MEMORY, &part, message));
     wide.d = 64;
-    assert_false(weft__dnn_attention_part(&wide, 75, 91900, false, MEMORY, &part, words));
+    assert_false(weft__dnn_attention_part(&wide, 75, 91900, false, MEMORY, &part, message));
 }
 
 static void test_versions(void **state) {
@@ -259,14 +259,14 @@ static void test_convolution(void **state) {
                                                  .stride = {2, 2},
                                                  .padding = {1, 1},
                                                  .dilation = {1, 1}};
-                char words[WEFT_DNN_WORDS];
+                char message[WEFT_DNN_MESSAGE];
                 weft_dnn_graph graph = {.error = 0};
                 weft_dnn_plan plan;
-                weft_dnn_wish wish = {.workspace = MEMORY, .notes = weft__dnn_convolution_notes(&at)};
+                weft_dnn_request request = {.workspace = MEMORY, .notes = weft__dnn_convolution_notes(&at)};
                 weft__dnn_convolution_graph(&graph, &at);
-                if (graph.error) fail_msg("%s", graph.words);
-                if (!weft__dnn_plan(&c->card, &graph, &wish, &plan, words))
-                    fail_msg("%d, pass %d, %s: %s", c->capability, pass, wide ? "f32" : "bf16", words);
+                if (graph.error) fail_msg("%s", graph.message);
+                if (!weft__dnn_plan(&c->card, &graph, &request, &plan, message))
+                    fail_msg("%d, pass %d, %s: %s", c->capability, pass, wide ? "f32" : "bf16", message);
                 weft__dnn_graph_free(&graph);
                 check_kept(c, &plan);
             }

@@ -185,7 +185,7 @@ static const char *const as_items[] = {"add",
 static weft_status render_epilogue(weft_launches *launches, const weft_heavy_matmul *mm) {
     weft_epilogue epilogue;
     WEFT_TRY(weft__render_epilogue(launches, mm->epilogue, mm->product, mm->n, &epilogue));
-    return weft__launch(launches, &(weft_launch){.text = epilogue.text});
+    return weft__launch(launches, &(weft_launch){.source = epilogue.source});
 }
 
 /* The text of a program's kernels and of products' epilogues, each after its form as a comment. */
@@ -213,7 +213,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
         if (!command->kernel) weft__put(&out, "#define S float\n#define S16 float16\n"); /* of the product */
-        for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].text);
+        for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].source);
         weft__free(ctx, launches.list);
         weft__arena_free(&arena);
     }

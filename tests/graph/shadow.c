@@ -163,7 +163,7 @@ static int64_t source(const weft_tensor *t, int64_t k) {
     split(k, t->rank, t->shape, at);
     for (int d = 0; d < t->rank; d++) {
         if (t->op == WEFT_OP_PERMUTE) {
-            from[((const weft_attr_order *)t->attr)->order[d]] = at[d];
+            from[((const weft_attr_permutation *)t->attr)->order[d]] = at[d];
         } else if (t->op == WEFT_OP_EXPAND) {
             from[d] = x->shape[d] == 1 ? 0 : at[d];
         } else if (t->op == WEFT_OP_PAD) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <weft/weft.h>
 
-#include "cuda_texts.h"
+#include "cuda_sources.h"
 #include "nvrtc/models.h"
 
 #define SHAPE(...)                                                                                           \
@@ -125,7 +125,7 @@ static bool write_operation_texts(const char *folder, const char *name,
     const weft_status status = compute(ctx);
     if (status != WEFT_OK) fprintf(stderr, "%s: %s\n", name, weft_last_error(ctx));
     weft_close(ctx);
-    return status == WEFT_OK && !cuda_texts.failed;
+    return status == WEFT_OK && !cuda_sources.failed;
 }
 
 bool write_model_texts(const char *folder) {
@@ -140,7 +140,7 @@ bool write_model_texts(const char *folder) {
         weft_status status = step(ctx, &models[i], module);
         if (status == WEFT_OK && models[i].gpt.vocab) status = decode(&models[i], module);
         if (status != WEFT_OK) fprintf(stderr, "%s: %s\n", models[i].name, weft_last_error(ctx));
-        all = all && status == WEFT_OK && !cuda_texts.failed;
+        all = all && status == WEFT_OK && !cuda_sources.failed;
         weft_scope_close(scope);
         weft_close(ctx);
     }

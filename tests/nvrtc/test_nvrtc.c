@@ -19,7 +19,7 @@
 #endif
 
 #include "base/text.h"
-#include "cuda_texts.h"
+#include "cuda_sources.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/gpu/gpu.h"
 #include "nvrtc/models.h"
@@ -55,7 +55,7 @@ typedef struct total {
 } total;
 
 static text texts[TEXTS_MOST];
-static int n_texts;
+static int n_sources;
 static atomic_int next;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static total totals[ARCHS];
@@ -89,8 +89,8 @@ static char *read_golden(const char *path) {
     static const unsigned prelude =
         WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_F64 | WEFT_PRELUDE_RANDOM | WEFT_PRELUDE_TENSOR;
     static const char form[] = "/*\nkernel ";
-    const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(WEFT_DIALECT_CUDA, prelude, parts);
+    const char *parts[WEFT_GPU_PRELUDE_MOST];
+    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, prelude, parts);
     char *golden = read_file(path, 0), name[128], *whole;
     size_t size = 1;
     if (!golden) return NULL;
@@ -115,20 +115,20 @@ static char *read_golden(const char *path) {
 /* All .cu of a folder; how many. */
 static int add_folder(const char *folder, bool golden, int n_archs) {
     char path[PATH_BYTES];
-    const int before = n_texts;
+    const int before = n_sources;
     DIR *dir = opendir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         const size_t length = strlen(e->d_name);
-        if (length < 4 || strcmp(e->d_name + length - 3, ".cu") != 0 || n_texts == TEXTS_MOST) continue;
-        text *t = &texts[n_texts];
+        if (length < 4 || strcmp(e->d_name + length - 3, ".cu") != 0 || n_sources == TEXTS_MOST) continue;
+        text *t = &texts[n_sources];
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         snprintf(t->name, sizeof t->name, "%s", e->d_name);
         t->archs = n_archs;
         t->whole = golden ? read_golden(path) : read_file(path, 0);
-        if (t->whole) n_texts++;
+        if (t->whole) n_sources++;
     }
     if (dir) closedir(dir);
-    return n_texts - before;
+    return n_sources - before;
 }
 
 /* ---- what the assembler says ---- */
@@ -177,7 +177,7 @@ static void tell(const text *t, int arch, const char *log) {
 /* ---- compiling ---- */
 
 static void compile(weft_context *ctx, const text *t, int arch) {
-    weft_nvrtc_job job = {.text = t->whole, .arch = archs[arch], .verbose = true};
+    weft_nvrtc_job job = {.source = t->whole, .arch = archs[arch], .verbose = true};
     void *cubin = NULL;
     size_t bytes = 0;
     const double begin = seconds();
@@ -201,13 +201,13 @@ static void compile(weft_context *ctx, const text *t, int arch) {
 
 static bool is_for(const text *t, int arch) {
     const bool new = strstr(t->name, CUDA_TEXTS_MARK) != NULL;
-    return arch < t->archs && !(new &&strtol(archs[arch] + strlen("sm_"), NULL, 10) < CUDA_TEXTS_NEW);
+    return arch < t->archs && !(new &&strtol(archs[arch] + strlen("sm_"), NULL, 10) < CUDA_SOURCES_NEW);
 }
 
 static void *work(void *user) {
     weft_context ctx = {0};
     (void)user;
-    for (int i = next++; i < n_texts * ARCHS; i = next++)
+    for (int i = next++; i < n_sources * ARCHS; i = next++)
         if (is_for(&texts[i / ARCHS], i % ARCHS)) compile(&ctx, &texts[i / ARCHS], i % ARCHS);
     weft__strings_free(&ctx);
     return NULL;
@@ -228,7 +228,7 @@ static bool compile_all(void) {
                    archs[a], t->texts, t->kernels, t->refused, t->spilled, t->most_registers, t->greediest,
                    t->seconds);
     }
-    printf("nvrtc: texts=%d fail=%d in %.1f s\n", n_texts, bad, seconds() - begin);
+    printf("nvrtc: texts=%d fail=%d in %.1f s\n", n_sources, bad, seconds() - begin);
     return started > 0 && bad == 0;
 }
 
@@ -252,7 +252,7 @@ static bool says_what_is_missing(void) {
 /* A text that is none is an error with the compiler's words. */
 static bool says_what_is_wrong(void) {
     weft_context ctx = {0};
-    weft_nvrtc_job job = {.text = "W_NOTHING", .arch = archs[0]};
+    weft_nvrtc_job job = {.source = "W_NOTHING", .arch = archs[0]};
     void *cubin;
     size_t bytes;
     weft__nvrtc_compile(&job);
@@ -299,6 +299,6 @@ int main(int argc, char **argv) {
     }
     good = compile_all() && good;
     if (report) fclose(report);
-    for (int i = 0; i < n_texts; i++) free(texts[i].whole);
+    for (int i = 0; i < n_sources; i++) free(texts[i].whole);
     return good ? 0 : 1;
 }

@@ -7,11 +7,11 @@ typedef struct sample {
     const char *name;
     int64_t b, h, t, s, d;
     weft_attention_options options;
-    int64_t sharing; /* heads that share keys; 0: one */
+    int64_t query_group; /* heads that share keys; 0: one */
     enum { NO_MASK, PADDING, ADDED, TURNED, LENGTHS, SCATTERED, WINDOW, QUERIES } mask;
 } sample;
 
-static int64_t key_heads(const sample *o) { return o->sharing ? o->h / o->sharing : o->h; }
+static int64_t key_heads(const sample *o) { return o->query_group ? o->h / o->query_group : o->h; }
 
 /* What a mask does to key j of query i in a head: hides it, or adds a number. */
 static real masked(const sample *o, int64_t head, int64_t i, int64_t j) {
@@ -42,18 +42,18 @@ static const sample samples[] = {
     {"long", 1, 1, 129, 127, 64, .options = {.causal = true}},
     {"dropped", 2, 2, 9, 9, 8, .options = {.causal = true, .dropout = 0.3}},
     {"no query", 1, 2, 0, 4, 8, .options = {0}},
-    {"shared keys", 2, 6, 5, 5, 8, .options = {.causal = true}, .sharing = 3},
-    {"one head of keys", 1, 4, 17, 33, 16, .options = {.causal = true}, .sharing = 4},
-    {"one query of shared", 2, 4, 1, 70, 32, .options = {.causal = true}, .sharing = 2},
+    {"shared keys", 2, 6, 5, 5, 8, .options = {.causal = true}, .query_group = 3},
+    {"one head of keys", 1, 4, 17, 33, 16, .options = {.causal = true}, .query_group = 4},
+    {"one query of shared", 2, 4, 1, 70, 32, .options = {.causal = true}, .query_group = 2},
     {"padded", 3, 2, 5, 6, 8, .options = {0}, .mask = PADDING},
     {"added", 2, 2, 7, 7, 8, .options = {.causal = true}, .mask = ADDED},
-    {"padded, shared", 2, 4, 5, 4, 8, .options = {0}, .sharing = 2, .mask = PADDING},
+    {"padded, shared", 2, 4, 5, 4, 8, .options = {0}, .query_group = 2, .mask = PADDING},
     {"of lengths", 3, 2, 5, 5, 7, .options = {.causal = true}, .mask = LENGTHS},
     {"some seen", 2, 2, 9, 70, 8, .options = {.dropout = 0.3}, .mask = SCATTERED},
     {"a window", 1, 2, 70, 300, 16, .options = {0}, .mask = WINDOW},
     {"turned", 1, 2, 40, 33, 16, .options = {0}, .mask = TURNED},
     {"of queries", 1, 2, 6, 7, 31, .options = {.scale = 0.5}, .mask = QUERIES},
-    {"one query, padded", 2, 4, 1, 300, 16, .options = {0}, .sharing = 2, .mask = LENGTHS},
+    {"one query, padded", 2, 4, 1, 300, 16, .options = {0}, .query_group = 2, .mask = LENGTHS},
 };
 
 static bool sees(const sample *o, int64_t i, int64_t j) { return !o->options.causal || j <= i + o->s - o->t; }
@@ -250,9 +250,9 @@ void ops_grad_attention(matrix *m) {
         {"scaled", 1, 1, 3, 4, 2, .options = {.scale = 0.3}},
         {"dropped", 1, 1, 3, 4, 2, .options = {.dropout = 0.4}},
         {"large", 1, 2, 17, 17, 8, .options = {.causal = true}},
-        {"shared keys", 2, 4, 3, 3, 2, .options = {.causal = true}, .sharing = 2},
+        {"shared keys", 2, 4, 3, 3, 2, .options = {.causal = true}, .query_group = 2},
         {"padded", 2, 2, 3, 4, 2, .options = {0}, .mask = PADDING},
-        {"added, shared", 1, 2, 3, 3, 2, .options = {0}, .sharing = 2, .mask = ADDED},
+        {"added, shared", 1, 2, 3, 3, 2, .options = {0}, .query_group = 2, .mask = ADDED},
         {"some seen", 1, 2, 6, 5, 2, .options = {.causal = true, .dropout = 0.3}, .mask = SCATTERED},
         {"of lengths", 2, 1, 3, 3, 2, .options = {0}, .mask = LENGTHS},
         {"a window", 1, 1, 7, 150, 2, .options = {0}, .mask = WINDOW},

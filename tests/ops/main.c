@@ -4,7 +4,7 @@
  * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
  * device is absent. */
 #include <time.h>
-#include "cuda_texts.h"
+#include "cuda_sources.h"
 #include "device.h"
 #include "device/cuda/hooks.h"
 #include "ops/matrix.h"
@@ -49,7 +49,7 @@ static matrix arguments(int argc, char **argv) {
         else if (!strcmp(argv[i], "--calls")) /* products from so many multiplications on are a library's */
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--texts"))
-            cuda_texts.folder = argv[i + 1];
+            cuda_sources.folder = argv[i + 1];
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
         else if (!(m.record = fopen(argv[i + 1], "w")))
@@ -88,10 +88,10 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
         return 77;
     }
     m.slow = !strcmp(m.device, "interp");
-    m.texts = cuda_texts.folder != NULL;
+    m.texts = cuda_sources.folder != NULL;
     m.gpu =
         m.texts || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
-    if (m.texts) cuda_texts_write(m.ctx, cuda_texts.folder);
+    if (m.texts) cuda_texts_write(m.ctx, cuda_sources.folder);
     double begin = seconds();
     ops_settle(&m);
     for (int i = 0; i < count; i++)
@@ -101,7 +101,7 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     ops_settle(&m);
     if (m.gpu)
         printf("%s: %ld cells left out, %d texts in %d programs\n", title, m.left_out,
-               (int)weft__gpu_hook.texts, (int)weft__gpu_hook.compiles);
+               (int)weft__gpu_hook.sources, (int)weft__gpu_hook.compiles);
     printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures,
            m.skipped, (unsigned long long)m.seed, m.device, seconds() - begin);
     if (m.record) fclose(m.record);
@@ -109,6 +109,6 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     free(m.grads);
     weft_scope_close(m.scope);
     weft_close(m.ctx);
-    if (m.texts) printf("%s: %d texts in %s\n", title, cuda_texts.count, cuda_texts.folder);
-    return m.failures != 0 || m.cells == 0 || cuda_texts.failed;
+    if (m.texts) printf("%s: %d texts in %s\n", title, cuda_sources.count, cuda_sources.folder);
+    return m.failures != 0 || m.cells == 0 || cuda_sources.failed;
 }

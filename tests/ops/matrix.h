@@ -60,7 +60,7 @@ struct matrix {
     FILE *record; /* one line a cell, or NULL */
     bool slow;    /* a device that computes element by element: fewer and smaller samples */
     bool unfused; /* every op a kernel of its own */
-    bool texts;   /* the device computes nothing: what it would compile is written down (cuda_texts.h) */
+    bool texts;   /* the device computes nothing: what it would compile is written down (cuda_sources.h) */
     bool gpu;     /* the looser column of the tolerances; samples of cells: each may cost a compilation */
     uint32_t met; /* dtypes in which the op being run has been computed, a bit each */
     const char *group; /* cells of several ops that one kernel shall compute; NULL: those of one sample do */

@@ -68,12 +68,12 @@ for model in $models; do
     { [ -s eval-cpu ] && cmp -s eval-cpu "eval-$gpu"; } || fail "$model: eval differs: $(cat eval-cpu eval-$gpu)"
     "$weft" verify $model.yaml --devices "cpu,$gpu" | grep -q 'every node agrees' || fail "$model: verify"
 done
-grep -q '"gpu_' gpt-cpu/metrics.jsonl && fail "a CPU has no gauges"
+grep -q '"gpu_' gpt-cpu/metrics.jsonl && fail "a CPU has no telemetry"
 if [ "$gpu" = cuda ]; then # NVML's, or that of the tests
     { grep -q '"gpu_power": ' gpt-cuda/summary.json && grep -q 'watts of the card' gpt-cuda/report.html &&
-        "$weft" compare gpt-cpu gpt-cuda | grep -Eq "^card's watts +- +[0-9.]+"; } || fail "no gauges in what is shown: $("$weft" compare gpt-cpu gpt-cuda)"
+        "$weft" compare gpt-cpu gpt-cuda | grep -Eq "^card's watts +- +[0-9.]+"; } || fail "no telemetry in what is shown: $("$weft" compare gpt-cpu gpt-cuda)"
     { grep -q '"gpu_utilisation": .*"gpu_power": ' gpt-cuda/metrics.jsonl && grep -q 'Card: watts' gpt-cuda/report.html; } ||
-        fail "no gauges: $(tail -1 gpt-cuda/metrics.jsonl)"
+        fail "no telemetry: $(tail -1 gpt-cuda/metrics.jsonl)"
 fi
 "$weft" generate gpt-cpu --device cpu --tokens 20 >text-cpu && "$weft" generate gpt-cpu --device "$gpu" --tokens 20 >"text-$gpu"
 cmp -s text-cpu "text-$gpu" || fail "other text: $(cat text-cpu text-$gpu)"

@@ -60,7 +60,7 @@ static uint64_t node_hash(const ir_node *node) {
     weft_hash h;
     weft__hash_init(&h);
     weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 |
-                           (uint64_t)node->axes << 24 | (uint64_t)node->again << 63);
+                           (uint64_t)node->axes << 24 | (uint64_t)node->recomputed << 63);
     weft__hash_bytes(&h, node->shape, (size_t)node->rank * sizeof *node->shape);
     weft__hash_bytes(&h, node->in, (size_t)node->n_in * sizeof *node->in);
     weft__hash_bytes(&h, &node->imm_f, sizeof node->imm_f);
@@ -72,7 +72,8 @@ static uint64_t node_hash(const ir_node *node) {
 static bool node_same(const ir_node *x, const ir_node *y) {
     return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes &&
            x->rank == y->rank && x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i &&
-           x->copy == y->copy && x->again == y->again && memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
+           x->copy == y->copy && x->recomputed == y->recomputed &&
+           memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
            memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0 &&
            memcmp(x->in, y->in, (size_t)x->n_in * sizeof *x->in) == 0 &&
            (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
@@ -110,9 +111,9 @@ static void comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
     node->op = (uint8_t)op;
     node->tensor = t;
     node->path = t->path;
-    node->again = t->again;
-    node->early = !t->again && t->stage != WEFT_STAGE_BACKWARD && t->stage != WEFT_STAGE_OPTIMIZER;
-    node->chunk = t->together == WEFT_SEGMENT_CHUNK ? t->segment : 0;
+    node->recomputed = t->recomputed;
+    node->early = !t->recomputed && t->stage != WEFT_STAGE_BACKWARD && t->stage != WEFT_STAGE_OPTIMIZER;
+    node->chunk = t->segment_kind == WEFT_SEGMENT_CHUNK ? t->segment : 0;
     node->serial = t->serial;
 }
 
@@ -142,7 +143,7 @@ static bool move(weft_view *view, const weft_tensor *t) {
     case WEFT_OP_PERMUTE: {
         int order[WEFT_MAX_RANK + 1];
         for (int i = 0; i < to.rank; i++)
-            order[i] = i < t->rank ? ((const weft_attr_order *)t->attr)->order[i] : i;
+            order[i] = i < t->rank ? ((const weft_attr_permutation *)t->attr)->order[i] : i;
         return weft__view_permute(view, order);
     }
     case WEFT_OP_EXPAND: return weft__view_expand(view, to.shape);

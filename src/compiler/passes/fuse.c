@@ -73,7 +73,7 @@ static bool add_member(weft_ir *ir, int c, int n) {
     cluster->members[cluster->n_members++] = n;
     ir_node *node = &ir->nodes[n];
     node->cluster = c;
-    cluster->again = cluster->again || node->again;
+    cluster->recomputed = cluster->recomputed || node->recomputed;
     cluster->early = cluster->early || node->early;
     if (node->chunk) cluster->chunk = node->chunk;
     for (int k = 0; k < node->n_in; k++) {
@@ -94,8 +94,8 @@ static bool makes_cycle(weft_ir *ir, int c, const ir_node *node) {
 
 /* Must a node stay out of the cluster? A recomputed value that shares a kernel with the forward pass would
  * stay in memory from the forward pass on. Chunks that share a kernel would all be in memory at once. */
-static bool apart(bool again, bool early, uint32_t chunk, const ir_cluster *other) {
-    return (again && other->early) || (early && other->again) ||
+static bool apart(bool recomputed, bool early, uint32_t chunk, const ir_cluster *other) {
+    return (recomputed && other->early) || (early && other->recomputed) ||
            (chunk && other->chunk && chunk != other->chunk);
 }
 
@@ -170,7 +170,7 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
     if (makes_cycle(ir, c, node)) return false;
-    if (apart(node->again, node->early, node->chunk, cluster)) return false;
+    if (apart(node->recomputed, node->early, node->chunk, cluster)) return false;
     if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
     if (cluster->folds && !weft__space_suits(ir, cluster, node)) return false;
@@ -220,7 +220,7 @@ static void become_map(ir_cluster *cluster, const ir_node *node) {
 /* Do the two clusters have a joint space? Then writes it. */
 static bool same_space(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b, ir_cluster *joint) {
     if (a->heavy >= 0 || b->heavy >= 0 || a->full == 0 || b->full == 0) return false;
-    if (apart(a->again, a->early, a->chunk, b)) return false;
+    if (apart(a->recomputed, a->early, a->chunk, b)) return false;
     if (a->row && b->row) return a->full == b->full && weft__space_join(ir, a, b, joint);
     const ir_cluster *row = a->row ? a : b, *map = a->row ? b : a;
     *joint = row->row || row->rank > map->rank ? *row : *map; /* the finest shape describes the space */
@@ -268,7 +268,7 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     }
     x->members = members;
     x->n_members = x->capacity = n;
-    x->again = x->again || y->again;
+    x->recomputed = x->recomputed || y->recomputed;
     x->early = x->early || y->early;
     if (y->chunk) x->chunk = y->chunk;
     set_space(ir, x, &joint);
@@ -456,7 +456,7 @@ static bool floats(const weft_ir *ir, int n, const floating *f) {
     if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
     if (node->stored || node->copy || divides_integers(node)) return false;
     const bool repeated = node->numel > 1 && f->widest[n] > 2 * node->numel;
-    if (repeated && node->kind == IR_CALC && weft__row_dear(node->op)) return false;
+    if (repeated && node->kind == IR_CALC && weft__row_expensive(node->op)) return false;
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
@@ -641,7 +641,7 @@ static weft_status choose_stored(weft_ir *ir) {
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
             int from = node->in[k].node;
-            if (node->again && ir->nodes[from].early) keep(ir, from);
+            if (node->recomputed && ir->nodes[from].early) keep(ir, from);
             if (node->chunk && ir->nodes[from].chunk && node->chunk != ir->nodes[from].chunk) keep(ir, from);
             if (node->cluster >= 0 && node->cluster == ir->nodes[from].cluster) continue;
             crosses[from] = true;

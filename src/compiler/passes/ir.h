@@ -68,11 +68,11 @@ typedef struct ir_node {
     bool stored;  /* has memory: its own, or a place in a pack */
     bool claimed; /* its memory belongs to an output or a variable */
     bool live;
-    bool again;     /* recomputed for the backward pass; never unified with the original */
-    bool early;     /* of the forward pass; never in one kernel with recomputed nodes */
-    uint32_t chunk; /* its chunk; nodes of two chunks never share a kernel; 0: no chunk */
-    bool fold;      /* a REDUCE over the rows of a block of its cluster's space */
-    bool copy;      /* a CAST that only moves data; must stay a node of its own */
+    bool recomputed; /* recomputed for the backward pass; never unified with the original */
+    bool early;      /* of the forward pass; never in one kernel with recomputed nodes */
+    uint32_t chunk;  /* its chunk; nodes of two chunks never share a kernel; 0: no chunk */
+    bool fold;       /* a REDUCE over the rows of a block of its cluster's space */
+    bool copy;       /* a CAST that only moves data; must stay a node of its own */
     int rank, n_in;
     int users;      /* number of edges that read it */
     int cluster;    /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
@@ -129,9 +129,9 @@ typedef struct ir_links {
 typedef struct ir_cluster {
     bool row; /* row or fold: has reductions */
     bool gone;
-    bool again, early; /* some member is */
-    uint32_t chunk;    /* chunk of its members, 0: none is of a chunk */
-    int rank;          /* rank of its full index space */
+    bool recomputed, early; /* some member is */
+    uint32_t chunk;         /* chunk of its members, 0: none is of a chunk */
+    int rank;               /* rank of its full index space */
     int64_t shape[WEFT_VIEW_RANK];
     uint32_t axes;      /* mask of the reduced dimensions */
     uint32_t folds;     /* mask of the dimension that counts the rows of a block, 0: none. Then the space is

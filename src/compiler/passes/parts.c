@@ -265,7 +265,7 @@ static bool make_block(weft_ir *ir, int n, parts *found) {
         node->tensor = whole->tensor;
         node->path = whole->path;
         node->serial = whole->serial;
-        node->again = whole->again;
+        node->recomputed = whole->recomputed;
         node->early = whole->early;
         node->chunk = whole->chunk;
         if (node->lies == -2) return false;

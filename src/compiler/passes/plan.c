@@ -164,7 +164,7 @@ static weft_status reads(plan *p, int later, int n) {
     return WEFT_OK;
 }
 
-int weft__plan_product(const plan *p, const plan_unit *u) {
+int weft__plan_matmul(const plan *p, const plan_unit *u) {
     return u->kernel && u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy->as.matmul.product : -1;
 }
 
@@ -174,7 +174,7 @@ int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
         if (i < heavy->n_in) return heavy->in[i].node;
         i -= heavy->n_in;
     }
-    const int product = weft__plan_product(p, u);
+    const int product = weft__plan_matmul(p, u);
     for (int a = 0; u->kernel && a < u->kernel->n_args; a++)
         if (u->kernel->args[a].read && a != product && i-- == 0) return u->args[a];
     return i == 0 ? u->from : -1;
@@ -501,7 +501,7 @@ static weft_status place_leaves(plan *p) {
 
 /* Returns the place of node n: that of its alias, or its own place in a pack. */
 static ir_place place_of(const plan *p, int n) {
-    while (p->heir[n] >= 0) n = p->heir[n];
+    while (p->alias[n] >= 0) n = p->alias[n];
     const ir_node *node = &p->ir->nodes[n];
     if (node->pack < 0) return node->place;
     const ir_node *pack = &p->ir->nodes[node->pack];

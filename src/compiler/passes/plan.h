@@ -32,7 +32,7 @@ typedef struct plan {
     int *first_out, *next_out; /* per node: the first output of a heavy node, and the output after an output;
                                 * -1: none */
     int *part;                 /* per node in a pack: its number among the parts */
-    int *heir;                 /* buffer alias, per node: the value that takes over its memory, -1: none */
+    int *alias;                /* buffer alias, per node: the value that takes over its memory, -1: none */
     int *region_nodes;         /* the first node of each region of the arena */
     ir_index walked, leaves, storages; /* leaves of the walk and of the program, by tensor; slots, by
                                         * storage */
@@ -43,7 +43,7 @@ typedef struct plan {
  * arguments of its epilogue. */
 int weft__plan_reads(const plan *p, const plan_unit *u, int i);
 /* Returns the argument of an epilogue that its own matmul computes, -1: the unit has no epilogue. */
-int weft__plan_product(const plan *p, const plan_unit *u);
+int weft__plan_matmul(const plan *p, const plan_unit *u);
 /* Does the unit's heavy operation read the variable? Its epilogue does not count. */
 bool weft__plan_heavy_reads(const plan *p, const plan_unit *u, const weft_tensor *variable);
 /* Records that unit `later` runs after unit `earlier`. */

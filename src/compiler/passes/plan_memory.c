@@ -18,8 +18,8 @@
 
 int weft__plan_holder(const plan *p, int n) {
     for (;;) {
-        if (p->heir[n] >= 0)
-            n = p->heir[n];
+        if (p->alias[n] >= 0)
+            n = p->alias[n];
         else if (p->ir->nodes[n].pack >= 0)
             n = p->ir->nodes[n].pack;
         else
@@ -144,7 +144,7 @@ static weft_status relieve(plan *p) {
 /* Merges two arguments of a kernel into one that is read and written. */
 static void merge_args(const plan *p, plan_unit *u, int in, int out) {
     weft_kernel *kernel = u->kernel;
-    if (weft__plan_product(p, u) > in) p->ir->nodes[u->heavy].heavy->as.matmul.product--;
+    if (weft__plan_matmul(p, u) > in) p->ir->nodes[u->heavy].heavy->as.matmul.product--;
     kernel->args[out].read = true;
     kernel->n_args--;
     for (int a = in; a < kernel->n_args; a++) {
@@ -182,7 +182,7 @@ static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last
 
 /* Makes value `to` the alias of `from`: it lies in the same memory. */
 static void inherit(plan *p, int to, int from) {
-    p->heir[from] = to;
+    p->alias[from] = to;
     live_at(p, to, p->first_phase[from]);
     p->first_phase[from] = p->last_phase[from] = -1;
 }
@@ -313,9 +313,9 @@ weft_status weft__plan_memory(plan *p) {
     weft_ir *ir = p->ir;
     p->first_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->first_phase);
     p->last_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->last_phase);
-    p->heir = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->heir);
-    if (!p->first_phase || !p->last_phase || !p->heir) return weft__ir_failed(ir);
-    for (size_t n = 0; n < ir->n_nodes; n++) p->heir[n] = -1;
+    p->alias = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->alias);
+    if (!p->first_phase || !p->last_phase || !p->alias) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++) p->alias[n] = -1;
     find_lifetimes(p);
     WEFT_TRY(hand_over(p));
     WEFT_TRY(relieve(p));

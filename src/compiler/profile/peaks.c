@@ -19,7 +19,7 @@ static weft_status products(weft_context *ctx, uint64_t dtype, double *reached) 
         weft_status status =
             weft__probe_open(ctx, 3 * (size_t)(n * n) * weft_dtype_size((weft_dtype)dtype), &probe);
         if (status == WEFT_OK) status = weft__probe_fill(&probe, (weft_dtype)dtype);
-        if (status == WEFT_OK) status = weft__probe_product(&probe, (weft_dtype)dtype, n, 1, &ns);
+        if (status == WEFT_OK) status = weft__probe_matmul(&probe, (weft_dtype)dtype, n, 1, &ns);
         weft__probe_close(&probe);
         if (status == WEFT_ERR_OOM && *reached > 0) return WEFT_OK; /* as large as memory allows */
         WEFT_TRY(status);

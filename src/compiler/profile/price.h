@@ -29,7 +29,7 @@ void weft__probe_close(weft__probe *probe);
 weft_status weft__probe_fill(weft__probe *probe, weft_dtype dtype);
 /* Times one run of `copies` commands in sequence, and waiting for it. _product: matmuls of n x n matrices.
  * _move: x = -x over n floats; the program is submitted `submits` times before waiting. */
-weft_status weft__probe_product(weft__probe *probe, weft_dtype dtype, int64_t n, int copies, double *ns);
+weft_status weft__probe_matmul(weft__probe *probe, weft_dtype dtype, int64_t n, int copies, double *ns);
 weft_status weft__probe_move(weft__probe *probe, int64_t n, int copies, int submits, double *ns);
 /* The same for WEFT__PROBE_OPS operations on each of n floats. */
 enum { WEFT__PROBE_OPS = 7 };

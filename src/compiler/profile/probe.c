@@ -72,7 +72,7 @@ static weft_status time_copies(weft__probe *p, const weft_command *command, int 
     return status;
 }
 
-weft_status weft__probe_product(weft__probe *p, weft_dtype dtype, int64_t n, int copies, double *ns) {
+weft_status weft__probe_matmul(weft__probe *p, weft_dtype dtype, int64_t n, int copies, double *ns) {
     const int64_t bytes = n * n * (int64_t)weft_dtype_size(dtype);
     weft_operand operands[] = {{0, 0}, {0, bytes}, {0, 2 * bytes}};
     weft_command command = {.kind = WEFT_COMMAND_HEAVY, .after = true, .n_operands = 3, .operands = operands};

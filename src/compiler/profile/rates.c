@@ -80,8 +80,8 @@ static weft_status take(weft__probe *p, int which, void *memory, double *ns) {
     default: break;
     }
     if (which < MOVE)
-        return weft__probe_product(p, WEFT_F32, products[which - PRODUCT].n, products[which - PRODUCT].copies,
-                                   ns);
+        return weft__probe_matmul(p, WEFT_F32, products[which - PRODUCT].n, products[which - PRODUCT].copies,
+                                  ns);
     return weft__probe_move(p, moves[which - MOVE].n, moves[which - MOVE].copies, 1, ns);
 }
 

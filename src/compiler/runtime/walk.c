@@ -39,10 +39,10 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
     weft_hash *h = &walk->key;
     t->number = (int)walk->nodes++;
     weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 |
-                          (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32 | (uint64_t)t->again << 48);
+                          (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32 | (uint64_t)t->recomputed << 48);
     if (t->segment) { /* equal graphs of two steps differ in all segment numbers, but not in distances */
         if (!walk->first_segment) walk->first_segment = t->segment;
-        weft__hash_u64(h, (uint64_t)t->together << 32 | (t->segment - walk->first_segment));
+        weft__hash_u64(h, (uint64_t)t->segment_kind << 32 | (t->segment - walk->first_segment));
     }
     for (int i = 0; i < t->rank; i++) weft__hash_u64(h, (uint64_t)t->shape[i]);
     if (t->leaf) {

@@ -1,6 +1,6 @@
 /* Programs of the CPU device. Commands become items when a program is built. The caller runs the items one
- * after the other. If a program is long enough, the thread pool runs it (team.c).
- * Must not know: the inside of kernels. Read next: team.c, tile/kernel_run.c. */
+ * after the other. If a program is long enough, the thread pool runs it (chunks.c).
+ * Must not know: the inside of kernels. Read next: chunks.c, tile/kernel_run.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #endif
@@ -83,7 +83,7 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
         e->cost_ns += x->work.cost_ns;
     }
     e->threads = d->base.threads;
-    if (e->threads > 1) WEFT_TRY(weft__cpu_team_build(ctx, e));
+    if (e->threads > 1) WEFT_TRY(weft__cpu_chunks_build(ctx, e));
     /* keeps the scratch of two threads out of the same sets of the cache */
     e->scratch_bytes = (e->scratch_bytes + 4095) / 4096 * 4096 + 64;
     e->scratch = weft__alloc_aligned(ctx, e->scratch_bytes * (size_t)e->threads);
@@ -115,7 +115,7 @@ void weft__cpu_executable_free(weft_device *device, weft_executable *e) {
     weft__free(ctx, e->bound);
     weft__free(ctx, e->timings);
     weft__free(ctx, e->units);
-    weft__free_aligned(ctx, e->claims);
+    weft__free_aligned(ctx, e->chunks);
     weft__free_aligned(ctx, e->scratch);
     weft__free(ctx, e);
 }
@@ -176,7 +176,7 @@ weft_status weft__cpu_run(weft_device *device, weft_executable *e, weft_buffer *
     unsigned state = weft__cpu_standard_float_state();
     bind(e, buffers);
     if (e->threads > 1)
-        weft__cpu_team_run(d, e, times);
+        weft__cpu_chunks_run(d, e, times);
     else
         run_alone(d, e, times);
     weft__cpu_restore_float_state(state);

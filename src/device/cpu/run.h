@@ -1,5 +1,5 @@
-/* The CPU device and its programs, shared by cpu.c, run.c and team.c.
- * Must not know: kernels. Read next: run.c, team.c. */
+/* The CPU device and its programs, shared by cpu.c, run.c and chunks.c.
+ * Must not know: kernels. Read next: run.c, chunks.c. */
 #ifndef WEFT_DEVICE_CPU_RUN_H
 #define WEFT_DEVICE_CPU_RUN_H
 
@@ -31,10 +31,10 @@ typedef struct weft_cpu_unit {
 } weft_cpu_unit;
 
 /* The next chunk to claim in one part of a unit. It has a cache line of its own. */
-typedef struct weft_cpu_claim {
+typedef struct weft_cpu_chunk {
     _Atomic int64_t next;
     char padding[56];
-} weft_cpu_claim;
+} weft_cpu_chunk;
 
 struct weft_executable {
     int count, n_slots, n_args;
@@ -51,7 +51,7 @@ struct weft_executable {
     int parts; /* parts of a unit; with few threads, one for each thread, which claims chunks of its own part
                   first */
     weft_cpu_unit *units;
-    weft_cpu_claim *claims; /* [n_units][parts] */
+    weft_cpu_chunk *chunks; /* [n_units][parts] */
 };
 
 weft_status weft__cpu_build(weft_device *device, const weft_commands *commands, weft_executable **out);
@@ -61,14 +61,14 @@ weft_status weft__cpu_run(weft_device *device, weft_executable *executable, weft
 
 double weft__cpu_now_ns(void);
 
-/* ---- team.c ---- */
+/* ---- chunks.c ---- */
 
 /* Divides the program into units. If several threads would not be faster, the program is left to one
  * thread. */
-weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *executable);
+weft_status weft__cpu_chunks_build(weft_context *ctx, weft_executable *executable);
 
 /* Runs the program `times` times with all threads of the executable. */
-void weft__cpu_team_run(weft_cpu_device *device, weft_executable *executable, int times);
+void weft__cpu_chunks_run(weft_cpu_device *device, weft_executable *executable, int times);
 
 /* Sets the floating-point state that Weft needs: round to nearest, subnormals kept. A foreign library may
  * have changed it. Returns the state to restore. */

@@ -1,6 +1,6 @@
 /* A pool of threads, see thread_pool.h. Between runs a thread first spins for a while, then it sleeps. In a
  * training loop the next step usually follows at once.
- * Must not know: programs. Read next: team.c, docs/design/015-own-thread-pool.md. */
+ * Must not know: programs. Read next: chunks.c, docs/design/015-own-thread-pool.md. */
 #include <stdatomic.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>

@@ -1,6 +1,6 @@
 /* The threads of one CPU device. They live between runs, because starting or waking a thread costs more than
  * many a run.
- * Must not know: programs. Read next: team.c. */
+ * Must not know: programs. Read next: chunks.c. */
 #ifndef WEFT_DEVICE_CPU_THREAD_POOL_H
 #define WEFT_DEVICE_CPU_THREAD_POOL_H
 

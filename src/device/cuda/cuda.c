@@ -277,7 +277,7 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
 
 static void set_timing(weft_device *device, bool on) { weft__gpu_of(device)->timing = on; }
 
-static bool gauges(const weft_device *device, weft_gauges *to) {
+static bool telemetry(const weft_device *device, weft_telemetry *to) {
     const weft__cuda_found *found = ((const weft__cuda *)device)->found;
     return found->bus[0] && weft__nvml_read(found->bus, to);
 }
@@ -290,7 +290,7 @@ static const weft_device_extras extras = {
     .set_timing = set_timing,
     .timings = weft__cuda_timings,
     .sum = weft__nccl_sum,
-    .gauges = gauges,
+    .telemetry = telemetry,
 };
 
 const weft_device_ops weft__device_cuda = {

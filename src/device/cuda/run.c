@@ -34,8 +34,8 @@ static void put_argument(layout *to, const weft__cuda *d, const weft_argument *a
     case WEFT_ARGUMENT_BUFFER: put(to, &(CUdeviceptr){0}, sizeof(CUdeviceptr)); break; /* bound later */
     case WEFT_ARGUMENT_FAULTS: put(to, &d->faults, sizeof d->faults); break;
     case WEFT_ARGUMENT_NUMBERS: put(to, a->numbers, (size_t)a->i); break;
-    case WEFT_ARGUMENT_WORDS:
-        put(to, &e->words, sizeof e->words);
+    case WEFT_ARGUMENT_PARAMETERS:
+        put(to, &e->parameters, sizeof e->parameters);
         put(to, &a->i, 8);
         break;
     case WEFT_ARGUMENT_TIMES: e->times = put(to, &(int32_t){1}, 4); break;
@@ -75,12 +75,12 @@ static weft_status scratch(weft_gpu_device *device, size_t bytes) {
 }
 
 /* Uploads the parameter buffer of fused launches. */
-static weft_status make_words(weft__cuda *d, cuda_executable *e, const weft_gpu_program *p) {
-    const size_t bytes = p->n_words * sizeof *p->words;
+static weft_status make_parameters(weft__cuda *d, cuda_executable *e, const weft_gpu_program *p) {
+    const size_t bytes = p->n_parameters * sizeof *p->parameters;
     if (!bytes) return WEFT_OK;
-    WEFT_TRY(weft__cuda_memory(d, bytes, "the words of a program", &e->words));
-    const CUresult error = weft__cuda_put(d, e->words, p->words, bytes);
-    return error ? weft__cuda_fail(d, error, "the words of a program") : WEFT_OK;
+    WEFT_TRY(weft__cuda_memory(d, bytes, "the parameters of a program", &e->parameters));
+    const CUresult error = weft__cuda_put(d, e->parameters, p->parameters, bytes);
+    return error ? weft__cuda_fail(d, error, "the parameters of a program") : WEFT_OK;
 }
 
 /* Returns whether a launch waits for all launches before it. It does if a command after the previous launch
@@ -92,11 +92,11 @@ static bool waits(const weft_commands *commands, const int *of, int l) {
 }
 
 static weft_status find_function(weft__cuda *d, cuda_launch *to, const weft_launch *from,
-                                 const weft_gpu_text *text) {
+                                 const weft_gpu_source *source) {
     char name[WEFT_GPU_NAME];
-    weft__gpu_kernel_name(text, from->name, name);
+    weft__gpu_kernel_name(source, from->name, name);
     CUresult error =
-        weft__cu.cuModuleGetFunction(&to->function, d->gpu.compiler.modules[text->module].module, name);
+        weft__cu.cuModuleGetFunction(&to->function, d->gpu.compiler.modules[source->module].module, name);
     if (!error && from->shared_bytes > 0)
         error = weft__cu.cuFuncSetAttribute(to->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                             from->shared_bytes);
@@ -110,11 +110,11 @@ static weft_status find_function(weft__cuda *d, cuda_launch *to, const weft_laun
 }
 
 static weft_status make_launch(weft__cuda *d, cuda_executable *e, const weft_gpu_program *p, int l,
-                               const weft_gpu_text *text) {
+                               const weft_gpu_source *source) {
     const weft_launch *from = &p->launches.list[l];
     cuda_launch *to = &e->launches[l];
     to->call = from->call;
-    if (!from->call) WEFT_TRY(find_function(d, to, from, text));
+    if (!from->call) WEFT_TRY(find_function(d, to, from, source));
     for (int i = 0; i < 3; i++) {
         to->groups[i] = (unsigned)from->groups[i];
         to->items[i] = (unsigned)from->items[i];
@@ -122,7 +122,7 @@ static weft_status make_launch(weft__cuda *d, cuda_executable *e, const weft_gpu
     to->shared_bytes = (unsigned)from->shared_bytes;
     to->command = p->commands[l];
     to->follows = l > 0 && p->commands[l - 1] == to->command;
-    to->after = !to->follows && (e->gpu.chain || waits(e->gpu.commands, p->commands, l));
+    to->after = !to->follows && (e->gpu.fused || waits(e->gpu.commands, p->commands, l));
     for (int a = 0; a < from->n_arguments; a++)
         to->scratch = to->scratch || (from->arguments[a].kind == WEFT_ARGUMENT_BUFFER &&
                                       from->arguments[a].index == p->scratch_slot);
@@ -130,7 +130,7 @@ static weft_status make_launch(weft__cuda *d, cuda_executable *e, const weft_gpu
 }
 
 static weft_status fill(weft_gpu_device *device, weft_gpu_executable *executable, const weft_gpu_program *p,
-                        const weft_gpu_text *const *texts) {
+                        const weft_gpu_source *const *sources) {
     weft__cuda *d = weft__cuda_of(&device->base);
     cuda_executable *e = (cuda_executable *)executable;
     const size_t count = (size_t)p->launches.count;
@@ -138,9 +138,9 @@ static weft_status fill(weft_gpu_device *device, weft_gpu_executable *executable
     e->events = weft__array(device->base.ctx, count + 1, sizeof *e->events);
     if (!e->launches || !e->events)
         return weft__fail_oom(device->base.ctx, (count + 1) * sizeof *e->launches, "cuda: a program");
-    WEFT_TRY(make_words(d, e, p));
+    WEFT_TRY(make_parameters(d, e, p));
     WEFT_TRY(make_arguments(d, e, p));
-    for (int l = 0; l < p->launches.count; l++) WEFT_TRY(make_launch(d, e, p, l, texts[l]));
+    for (int l = 0; l < p->launches.count; l++) WEFT_TRY(make_launch(d, e, p, l, sources[l]));
     return WEFT_OK;
 }
 
@@ -151,7 +151,7 @@ static void empty(weft_gpu_device *device, weft_gpu_executable *executable) {
         weft__cuda_graphs_free(d, e);
         for (int l = 0; e->events && l <= e->gpu.n_launches; l++)
             if (e->events[l]) weft__cu.cuEventDestroy_v2(e->events[l]);
-        if (e->words) weft__cu.cuMemFree_v2(e->words);
+        if (e->parameters) weft__cu.cuMemFree_v2(e->parameters);
         weft__cuda_leave(d);
     }
     weft__free_aligned(device->base.ctx, e->values);

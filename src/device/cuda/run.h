@@ -38,11 +38,11 @@ typedef struct cuda_executable {
     cuda_launch *launches;
     char *values; /* of all arguments */
     void **arguments;
-    CUdeviceptr words;  /* parameter buffer of fused launches */
-    void *times;        /* the argument that says how many runs the one launch does */
-    int64_t done;       /* runs so far */
-    CUgraph graph;      /* all graphs are instances of it; NULL before the first one */
-    CUgraphNode *nodes; /* one for each launch */
+    CUdeviceptr parameters; /* parameter buffer of fused launches */
+    void *times;            /* the argument that says how many runs the one launch does */
+    int64_t done;           /* runs so far */
+    CUgraph graph;          /* all graphs are instances of it; NULL before the first one */
+    CUgraphNode *nodes;     /* one for each launch */
     uint64_t *graph_bound;
     cuda_graph graphs[CUDA_GRAPHS];
     int n_graphs;

@@ -7,12 +7,12 @@
 #include "device/device.h"
 #include "kernel/source.h"
 
-/* ---- backend/text.c ---- */
+/* ---- backend/kernel_source.c ---- */
 
 /* Lists the parts that stand before a kernel source, in order. Returns their number, at most
- * WEFT_GPU_PARTS. */
-enum { WEFT_GPU_PARTS = 27 };
-int weft__gpu_parts(weft_dialect dialect, unsigned prelude, const char *parts[WEFT_GPU_PARTS]);
+ * WEFT_GPU_PRELUDE_MOST. */
+enum { WEFT_GPU_PRELUDE_MOST = 27 };
+int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude, const char *parts[WEFT_GPU_PRELUDE_MOST]);
 
 /* ---- backend/command.c ---- */
 

@@ -172,20 +172,20 @@ static void executable_free(weft_device *device, weft_executable *executable) {
     weft__free(device->ctx, e);
 }
 
-/* Makes the launches that the card would get. `chain`: the form with fused launches, for a program that ran
+/* Makes the launches that the card would get. `fused`: the form with fused launches, for a program that ran
  * often. */
-static weft_status make_launches(null_device *d, const weft_commands *commands, bool chain, int *count,
+static weft_status make_launches(null_device *d, const weft_commands *commands, bool fused, int *count,
                                  bool *repeats) {
     weft_context *ctx = d->base.ctx;
     weft_arena arena;
     weft_gpu_paths paths = {.count = 0};
     weft__arena_init(&arena, ctx);
     weft_gpu_program program = {.launches = {.ctx = ctx, .arena = &arena, .target = d->target}};
-    const weft_gpu_wish wish = {.paths = &paths, .chain = chain};
-    const weft_status status = weft__gpu_program(&program, commands, &wish);
+    const weft_gpu_request request = {.paths = &paths, .fused = fused};
+    const weft_status status = weft__gpu_program(&program, commands, &request);
     *count = program.launches.count;
     *repeats = program.repeats;
-    if (!chain) d->base.workspace = (uint64_t)program.scratch_bytes;
+    if (!fused) d->base.workspace = (uint64_t)program.scratch_bytes;
     weft__gpu_program_free(&program);
     weft__arena_free(&arena);
     weft__free(ctx, paths.list);

@@ -30,7 +30,7 @@ static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     const weft__opencl *d = of(compiler);
     if (u->binary && from_binary(d, u)) return;
     u->fresh = true;
-    u->module = weft__cl.clCreateProgramWithSource(d->context, 1, &u->text, NULL, &u->error);
+    u->module = weft__cl.clCreateProgramWithSource(d->context, 1, &u->source, NULL, &u->error);
     if (!u->error) u->error = weft__cl.clBuildProgram(u->module, 1, &d->found->id, options, NULL, NULL);
 }
 

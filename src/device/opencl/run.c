@@ -16,7 +16,7 @@ typedef struct opencl_executable {
     weft_gpu_executable gpu;
     opencl_launch *launches;
     int n_launches;      /* launches that have their kernel */
-    cl_mem words;        /* parameter buffer of fused launches */
+    cl_mem parameters;   /* parameter buffer of fused launches */
     cl_uint times_index; /* the argument that says how many runs the one launch does */
     int times;           /* its value */
     cl_event *events;    /* one for each launch of a timed run */
@@ -51,8 +51,8 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, const ope
     case WEFT_ARGUMENT_BUFFER: return WEFT_OK;
     case WEFT_ARGUMENT_FAULTS: return set(d, l, at, sizeof d->faults, &d->faults);
     case WEFT_ARGUMENT_NUMBERS: return set(d, l, at, (size_t)a->i, a->numbers);
-    case WEFT_ARGUMENT_WORDS:
-        WEFT_TRY(set(d, l, at, sizeof e->words, &e->words));
+    case WEFT_ARGUMENT_PARAMETERS:
+        WEFT_TRY(set(d, l, at, sizeof e->parameters, &e->parameters));
         return set(d, l, (*index)++, 8, &a->i);
     case WEFT_ARGUMENT_TIMES:
         e->times_index = at;
@@ -63,22 +63,22 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, const ope
     return weft__fail(d->gpu.base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
 }
 
-static weft_status make_words(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
-    const size_t bytes = p->n_words * sizeof *p->words;
+static weft_status make_parameters(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
+    const size_t bytes = p->n_parameters * sizeof *p->parameters;
     if (!bytes) return WEFT_OK;
-    WEFT_TRY(weft__opencl_memory(d, bytes, "the words of a program", &e->words));
+    WEFT_TRY(weft__opencl_memory(d, bytes, "the parameters of a program", &e->parameters));
     const cl_int error =
-        weft__cl.clEnqueueWriteBuffer(d->queue, e->words, 1, 0, bytes, p->words, 0, NULL, NULL);
-    return error ? weft__opencl_fail(d, error, "the words of a program") : WEFT_OK;
+        weft__cl.clEnqueueWriteBuffer(d->queue, e->parameters, 1, 0, bytes, p->parameters, 0, NULL, NULL);
+    return error ? weft__opencl_fail(d, error, "the parameters of a program") : WEFT_OK;
 }
 
 static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from, int command,
-                               const weft_gpu_text *text) {
+                               const weft_gpu_source *source) {
     opencl_launch *to = &e->launches[e->n_launches];
     char name[WEFT_GPU_NAME];
     cl_int error = 0;
-    weft__gpu_kernel_name(text, from->name, name);
-    to->kernel = weft__cl.clCreateKernel(d->gpu.compiler.modules[text->module].module, name, &error);
+    weft__gpu_kernel_name(source, from->name, name);
+    to->kernel = weft__cl.clCreateKernel(d->gpu.compiler.modules[source->module].module, name, &error);
     if (error) return weft__opencl_fail(d, error, from->name);
     weft__gpu_hook.kernels++;
     e->n_launches++;
@@ -93,7 +93,7 @@ static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft
 }
 
 static weft_status fill(weft_gpu_device *device, weft_gpu_executable *executable, const weft_gpu_program *p,
-                        const weft_gpu_text *const *texts) {
+                        const weft_gpu_source *const *sources) {
     weft__opencl *d = weft__opencl_of(&device->base);
     opencl_executable *e = executable_of(executable);
     const size_t count = (size_t)p->launches.count;
@@ -101,9 +101,9 @@ static weft_status fill(weft_gpu_device *device, weft_gpu_executable *executable
     e->events = weft__array(device->base.ctx, count + 1, sizeof *e->events);
     if (!e->launches || !e->events)
         return weft__fail_oom(device->base.ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
-    WEFT_TRY(make_words(d, e, p));
+    WEFT_TRY(make_parameters(d, e, p));
     for (int l = 0; l < p->launches.count; l++)
-        WEFT_TRY(make_launch(d, e, &p->launches.list[l], p->commands[l], texts[l]));
+        WEFT_TRY(make_launch(d, e, &p->launches.list[l], p->commands[l], sources[l]));
     return WEFT_OK;
 }
 
@@ -117,17 +117,17 @@ static void release_events(opencl_executable *e) {
 static void empty(weft_gpu_device *device, weft_gpu_executable *executable) {
     opencl_executable *e = executable_of(executable);
     release_events(e);
-    if (e->words) weft__cl.clReleaseMemObject(e->words);
+    if (e->parameters) weft__cl.clReleaseMemObject(e->parameters);
     for (int l = 0; l < e->n_launches; l++) weft__cl.clReleaseKernel(e->launches[l].kernel);
     weft__free(device->base.ctx, e->launches);
     weft__free(device->base.ctx, e->events);
 }
 
-static weft_status build(weft_gpu_device *device, const weft_commands *commands, bool chain,
+static weft_status build(weft_gpu_device *device, const weft_commands *commands, bool fused,
                          weft_gpu_executable **e) {
     weft__opencl_signals signals;
     weft__opencl_keep_signals(&signals);
-    const weft_status status = weft__gpu_build(device, commands, chain, e);
+    const weft_status status = weft__gpu_build(device, commands, fused, e);
     weft__opencl_restore_signals(&signals);
     return status;
 }

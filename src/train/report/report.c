@@ -102,9 +102,9 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     number_card(out, "test loss", s->test_loss);
     number_card(out, "test accuracy", s->test_accuracy);
     number_card(out, s->tokens ? "tokens a second" : "samples a second", h->rate);
-    const weft_gauges gauges = weft__history_gauges(h);
-    number_card(out, "part of the time the card was in use", gauges.utilisation);
-    number_card(out, "watts of the card", gauges.power);
+    const weft_telemetry telemetry = weft__history_telemetry(h);
+    number_card(out, "part of the time the card was in use", telemetry.utilisation);
+    number_card(out, "watts of the card", telemetry.power);
     duration_text(s->seconds, text);
     if (isfinite(s->seconds)) card(out, "time", text);
     fprintf(out, "</div>\n");
@@ -149,9 +149,9 @@ static weft_status charts(FILE *out, const weft__history *h) {
                   {"Gradient norm", "a", offsetof(weft__metrics, grad_norm)},
                   {"Loss scale", "c", offsetof(weft__metrics, loss_scale)},
                   {"Rate", "b", offsetof(weft__metrics, rate)},
-#define GAUGE(name, member, title) {title, "c", offsetof(weft__metrics, gauges.member)},
-                  WEFT__GAUGES(GAUGE)
-#undef GAUGE
+#define TELEMETRY(name, member, title) {title, "c", offsetof(weft__metrics, telemetry.member)},
+                  WEFT__TELEMETRY(TELEMETRY)
+#undef TELEMETRY
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         column(h, others[i].offset, a);

@@ -63,9 +63,9 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
 #define SCORE(member, title, tag) {tag, m->member},
                    WEFT__SCORES(SCORE)
 #undef SCORE
-#define GAUGE(name, member, title) {#name, m->gauges.member},
-                       WEFT__GAUGES(GAUGE)
-#undef GAUGE
+#define TELEMETRY(name, member, title) {#name, m->telemetry.member},
+                       WEFT__TELEMETRY(TELEMETRY)
+#undef TELEMETRY
     };
     enum { NUMBERS = sizeof numbers / sizeof *numbers };
     WeftEvents__Value values[NUMBERS], *list[NUMBERS];

@@ -104,9 +104,9 @@ weft_status weft__summary_write(weft__run *run, const weft__summary *s) {
     put_number(object, "val_loss", s->val_loss);
     put_number(object, "test_loss", s->test_loss);
     put_number(object, "test_accuracy", s->test_accuracy);
-#define PUT_GAUGE(name, member, title) put_number(object, #name, s->gauges.member);
-    WEFT__GAUGES(PUT_GAUGE)
-#undef PUT_GAUGE
+#define PUT_TELEMETRY(name, member, title) put_number(object, #name, s->telemetry.member);
+    WEFT__TELEMETRY(PUT_TELEMETRY)
+#undef PUT_TELEMETRY
     return weft__sealed_write(run->dir, "summary.json", &json, object,
                               JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 }
@@ -171,9 +171,9 @@ static void take_metrics(weft__history *history, const json_t *object) {
     m->loss = number_of(object, "loss");
     m->lr = number_of(object, "lr");
     m->grad_norm = number_of(object, "grad_norm");
-#define TAKE_GAUGE(name, member, title) m->gauges.member = number_of(object, #name);
-    WEFT__GAUGES(TAKE_GAUGE)
-#undef TAKE_GAUGE
+#define TAKE_TELEMETRY(name, member, title) m->telemetry.member = number_of(object, #name);
+    WEFT__TELEMETRY(TAKE_TELEMETRY)
+#undef TAKE_TELEMETRY
     m->rate = number_of(object, "samples_per_second");
     if (isnan(m->rate)) {
         m->rate = number_of(object, "tokens_per_second");
@@ -286,10 +286,11 @@ static double mean_of(const weft__history *history, size_t offset) {
     return count ? sum / (double)count : (double)NAN;
 }
 
-weft_gauges weft__history_gauges(const weft__history *history) {
-    weft_gauges gauges;
-#define MEAN(name, member, title) gauges.member = mean_of(history, offsetof(weft__metrics, gauges.member));
-    WEFT__GAUGES(MEAN)
+weft_telemetry weft__history_telemetry(const weft__history *history) {
+    weft_telemetry telemetry;
+#define MEAN(name, member, title)                                                                            \
+    telemetry.member = mean_of(history, offsetof(weft__metrics, telemetry.member));
+    WEFT__TELEMETRY(MEAN)
 #undef MEAN
-    return gauges;
+    return telemetry;
 }

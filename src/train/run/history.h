@@ -21,7 +21,7 @@ typedef struct weft__summary {
     weft__shares phases;                       /* time by phase: prepare, train, ... */
     weft__shares parts;                        /* the same time by kind of work: matmul, host, ... */
     /* telemetry of the card, means of this process; written but not read */
-    weft_gauges gauges;
+    weft_telemetry telemetry;
     /* tuning choices that the device measured; written here, read by weft__choices_read */
     const struct weft_tile_choice *choices;
     int n_choices;
@@ -56,6 +56,6 @@ const char *weft__history_damage(const weft__history *history, char out[WEFT__DA
 /* Returns the smallest val_loss if there is one, otherwise the smallest loss. NaN if there is neither. */
 double weft__history_best(const weft__history *history);
 /* Returns the telemetry of the card, as means over the lines that have it. NaN if no line has it. */
-weft_gauges weft__history_gauges(const weft__history *history);
+weft_telemetry weft__history_telemetry(const weft__history *history);
 
 #endif

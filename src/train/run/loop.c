@@ -121,7 +121,7 @@ static void describe_step(weft__loop *loop, const weft_fit_state *state, weft__m
 
 static weft_status log_step(weft__loop *loop, weft__metrics *m) {
     m->memory_peak = memory_peak();
-    m->gauges = weft__gauging_take(loop->gauging);
+    m->telemetry = weft__telemetry_take(loop->telemetry);
     loop->last = *m;
     return weft__run_metrics(&loop->run, m);
 }
@@ -304,8 +304,8 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
 }
 
 /* Shows the telemetry of the card, as means. */
-static void say_gauges(weft__loop *loop) {
-    const weft_gauges g = weft__gauging_all(loop->gauging);
+static void say_telemetry(weft__loop *loop) {
+    const weft_telemetry g = weft__telemetry_all(loop->telemetry);
     const struct {
         double value;
         const char *unit;
@@ -343,7 +343,7 @@ static weft_status finish(weft__loop *loop) {
     weft_profile_times times;
     weft_profile_total(loop->profile, &times);
     weft__progress_end(&loop->progress, &times);
-    say_gauges(loop);
+    say_telemetry(loop);
     weft__loop_say_scores(loop);
     if (early)
         weft__progress_say(

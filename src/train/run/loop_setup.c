@@ -156,7 +156,7 @@ static weft_status restore_best(weft__loop *loop) {
 static weft_status cut_logs(weft__loop *loop) {
     weft__history history;
     char damage[WEFT__DAMAGE_TEXT];
-    WEFT_TRY(weft__run_cut(&loop->run, loop->first - (loop->stopping.due.step ? 1 : 0)));
+    WEFT_TRY(weft__run_truncate(&loop->run, loop->first - (loop->stopping.due.step ? 1 : 0)));
     WEFT_TRY(weft__history_read(loop->run.dir, &history));
     if (history.damaged)
         weft__log(loop->model.ctx, WEFT_LOG_WARNING, "%s/%s", loop->run.dir,
@@ -280,14 +280,14 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
     WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
     describe(loop);
     WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
-    loop->gauging = weft__gauging_start(loop->model.ctx);
+    loop->telemetry = weft__telemetry_start(loop->model.ctx);
     return weft__loop_summary(loop, "running");
 }
 
 void weft__loop_close(weft__loop *loop) {
     weft_context *ctx = loop->model.ctx;
-    weft__gauging_stop(loop->gauging);
-    loop->gauging = NULL;
+    weft__telemetry_stop(loop->telemetry);
+    loop->telemetry = NULL;
     weft_gpt_cache_free(loop->cache);
     weft__replicas_close(&loop->replicas);
     weft_loader_free(loop->loader);
@@ -327,6 +327,6 @@ weft_status weft__loop_summary(weft__loop *loop, const char *status) {
     const weft_device *device = loop->model.ctx ? loop->model.ctx->device : NULL;
     now.choices = device ? device->choices : NULL;
     now.n_choices = device ? device->n_choices : 0;
-    now.gauges = weft__gauging_all(loop->gauging);
+    now.telemetry = weft__telemetry_all(loop->telemetry);
     return weft__summary_write(&loop->run, &now);
 }

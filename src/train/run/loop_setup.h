@@ -3,7 +3,7 @@
 #define WEFT_SRC_TRAIN_RUN_LOOP_SETUP_H
 
 #include "train/analysis/auto.h"
-#include "train/run/gauging.h"
+#include "train/run/telemetry.h"
 #include "train/run/history.h"
 #include "train/run/loop.h"
 #include "train/model/model.h"
@@ -21,7 +21,7 @@ typedef struct weft__loop {
     weft_loader *loader, *validation, *test; /* the last two are NULL without such data */
     weft_gpt_cache *cache;                   /* for samples; NULL until the first sample */
     weft__run run;
-    weft__gauging *gauging; /* telemetry of the card; NULL: it has none */
+    weft__telemetry *telemetry; /* telemetry of the card; NULL: it has none */
     weft__progress progress;
     weft_profile *profile;            /* of the whole process; some of its runs are timed */
     weft__summary before;             /* summary that earlier processes of the run left */

@@ -1,5 +1,5 @@
 /* The folder of a run. Each line is appended with a single write, so that a kill leaves at most one
- * incomplete line at the end. weft__run_cut removes that line on resume. Must not know: what the numbers
+ * incomplete line at the end. weft__run_truncate removes that line on resume. Must not know: what the numbers
  * mean. Read next: history.c, which reads them back. */
 #include <dirent.h>
 #include <errno.h>
@@ -74,7 +74,7 @@ weft__metrics weft__metrics_none(uint64_t step) {
                            .val_accuracy = none,
                            .epoch = none,
                            .epoch_seconds = none,
-                           .gauges = {none, none, none, none, none, none},
+                           .telemetry = {none, none, none, none, none, none},
 #define NONE(member, title, tag) .member = none,
                            WEFT__SCORES(NONE)
 #undef NONE
@@ -257,9 +257,9 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
     put(json, "val_accuracy", m->val_accuracy);
     put(json, "epoch_seconds", m->epoch_seconds);
     if (m->memory_peak > 0) fprintf(json, ", \"memory_peak\": %llu", (unsigned long long)m->memory_peak);
-#define PUT_GAUGE(name, member, title) put(json, #name, m->gauges.member);
-    WEFT__GAUGES(PUT_GAUGE)
-#undef PUT_GAUGE
+#define PUT_TELEMETRY(name, member, title) put(json, #name, m->telemetry.member);
+    WEFT__TELEMETRY(PUT_TELEMETRY)
+#undef PUT_TELEMETRY
     put(json, "loss_scale", m->loss_scale);
 #define PUT_SCORE(member, title, tag) put(json, #member, m->member);
     WEFT__SCORES(PUT_SCORE)
@@ -411,7 +411,7 @@ static weft_status cut_events(const weft__run *run, uint64_t step) {
     return WEFT_OK;
 }
 
-weft_status weft__run_cut(weft__run *run, uint64_t step) {
+weft_status weft__run_truncate(weft__run *run, uint64_t step) {
     WEFT_TRY(cut_file(run, run->metrics, "metrics.jsonl", "\"step\": ", step));
     WEFT_TRY(cut_file(run, run->csv, "metrics.csv", "", step));
     WEFT_TRY(write_csv_header(run));

@@ -35,7 +35,7 @@ typedef struct weft__metrics {
     double epoch;                     /* passes over the training data, with a fraction */
     double epoch_seconds;             /* of the epoch that ended with this step */
     uint64_t memory_peak;             /* bytes of the process */
-    weft_gauges gauges;               /* telemetry of the card, means since the previous line */
+    weft_telemetry telemetry;         /* telemetry of the card, means since the previous line */
     double loss_scale;                /* f16: the scale for the next step */
     double val_f1, val_auc;           /* classification: means over classes */
     double val_r2, val_rmse, val_mae; /* regression, in the units of the data */
@@ -51,7 +51,7 @@ typedef struct weft__metrics {
     X(val_mae, "Validation mean absolute error", "mae/validation")
 
 /* Telemetry: X(name, member, title of the chart). The name is that in metrics.jsonl and in the events. */
-#define WEFT__GAUGES(X)                                                                                      \
+#define WEFT__TELEMETRY(X)                                                                                   \
     X(gpu_utilisation, utilisation, "Card: part of the time in use")                                         \
     X(gpu_memory, memory_used, "Card: bytes of memory in use")                                               \
     X(gpu_power, power, "Card: watts")                                                                       \
@@ -71,7 +71,7 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run);
 
 /* Cuts metrics, log and samples back to the lines up to and including `step`. */
-weft_status weft__run_cut(weft__run *run, uint64_t step);
+weft_status weft__run_truncate(weft__run *run, uint64_t step);
 
 /* Appends one step to metrics.jsonl, metrics.csv and the TensorBoard events. */
 weft_status weft__run_metrics(weft__run *run, const weft__metrics *metrics);

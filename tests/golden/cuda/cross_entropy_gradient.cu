@@ -15,7 +15,7 @@ kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
 */
 W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0, n_r0, s0_i0, c6;
+    int per, units, tile_size, n_i0, n_r0, s0_i0, c6;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
@@ -23,12 +23,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     const W_NUMBERS(row_max_eq_isnan_or_where) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = -INFINITY;
@@ -61,18 +61,18 @@ kernel copy (rows 16)
 */
 W_NUMBERS(copy) {
     long arg0_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void copy(
     W_GLOBAL int *arg0_,
     const W_NUMBERS(copy) of) {
     W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v0 = convert_int((int)(i0));
@@ -109,10 +109,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float t1 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 8192) {
             float p1 = 0.0f;
-            const int end = min(strip + 8192, n_r0);
-            for (int r0 = strip + lane; r0 < end; r0 += 256) {
+            const int end = min(tile + 8192, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 256) {
                 const float v0 = arg0[r0];
                 p1 = p1 + v0;
             }
@@ -170,7 +170,7 @@ kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
 */
 W_NUMBERS(row_max_eq_where_sub_exp) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at;
-    int per, units, strip_size, n_i0, bound10, pitch10, n_r0, s0_i0;
+    int per, units, tile_size, n_i0, bound10, pitch10, n_r0, s0_i0;
     float c17;
     int command;
 };
@@ -191,13 +191,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, bound10 = of.bound10, pitch10 = of.pitch10, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, bound10 = of.bound10, pitch10 = of.pitch10, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c17 = of.c17;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v9 = arg2[i0];
@@ -219,11 +219,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
             const float v5 = w_sel_f32(v3, 0.0f, v1);
             float t8 = 0.0f;
             float t15 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p8 = 0.0f;
                 float p15 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const float v6 = v0 - v5;
                     const float v7 = w_exp_f32(v6);
@@ -301,10 +301,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_eq_where_log_sub_sum(
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float t8 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 8192) {
             float p8 = 0.0f;
-            const int end = min(strip + 8192, n_r0);
-            for (int r0 = strip + lane; r0 < end; r0 += 256) {
+            const int end = min(tile + 8192, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 256) {
                 const float v0 = arg0[r0];
                 const int v2 = w_bool(v0 == 0.0f);
                 const float v4 = w_sel_f32(v2, 1.0f, v0);

@@ -8,7 +8,7 @@ kernel row_sum (rows 16; reduce 8)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -16,19 +16,19 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p1 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0 + r0*s0_r0];
                     p1 = p1 + v0;
                 }
@@ -59,7 +59,7 @@ kernel row_gather_mul_sum_mul_add (rows 16; reduce 5)
 */
 W_NUMBERS(row_gather_mul_sum_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
-    int per, units, strip_size, n_i0, n_r0, bound1, pitch1, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, bound1, pitch1, s0_r0;
     int command;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_gather_mul_sum_mul_add(
@@ -75,20 +75,20 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_gather_mul_sum_mul_add(
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, bound1 = of.bound1, pitch1 = of.pitch1, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, bound1 = of.bound1, pitch1 = of.pitch1, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const float v4 = arg3[i0];
             float t3 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p3 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const int v0 = arg0[r0];
                     const int in1 = v0 >= 0 && v0 < bound1;
                     if (!in1) {

@@ -13,7 +13,7 @@ kernel map_mul_shr_add_mod (rows 128)
 */
 W_NUMBERS(map_mul_shr_add_mod) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
     int command;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_mul_shr_add_mod(
@@ -23,12 +23,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_shr_add_mod(
     const W_NUMBERS(map_mul_shr_add_mod) of) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v0 = arg0[i0];

@@ -51,7 +51,7 @@ kernel fold_sum_mul_sub_mul_sum (blocks 16; rows 32; reduce 16)
 */
 W_NUMBERS(fold_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at, fold34_at, fold36_at;
-    int per, units, strip_size, n_i0, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
+    int per, units, tile_size, n_i0, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
     float c2, c8;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void fold_sum_mul_sub_mul_sum(
@@ -74,22 +74,22 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
     W_GLOBAL float *fold34 = fold34_ + of.fold34_at;
     W_GLOBAL float *fold36 = fold36_ + of.fold36_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
     const float c2 = of.c2, c8 = of.c8;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             for (int f0 = 0; f0 < n_f0; f0++) {
                 const int fresh = f0 == 0;
                 float t1 = 0.0f;
-                for (int strip = 0; strip < n_r0; strip += 32) {
+                for (int tile = 0; tile < n_r0; tile += 32) {
                     float p1 = 0.0f;
-                    const int end = min(strip + 32, n_r0);
-                    for (int r0 = strip; r0 < end; r0 += 1) {
+                    const int end = min(tile + 32, n_r0);
+                    for (int r0 = tile; r0 < end; r0 += 1) {
                         const int column = (r0)*n_i0 + i0;
                         const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
                         p1 = p1 + v0;
@@ -106,11 +106,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_sum_mul_sub_mul_sum(
                 const float v3 = v1 * c2;
                 float t6 = 0.0f;
                 float t20 = 0.0f;
-                for (int strip = 0; strip < n_r0; strip += 32) {
+                for (int tile = 0; tile < n_r0; tile += 32) {
                     float p6 = 0.0f;
                     float p20 = 0.0f;
-                    const int end = min(strip + 32, n_r0);
-                    for (int r0 = strip; r0 < end; r0 += 1) {
+                    const int end = min(tile + 32, n_r0);
+                    for (int r0 = tile; r0 < end; r0 += 1) {
                         const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
                         const float v4 = v0 - v3;
                         const float v5 = v4 * v4;
@@ -135,10 +135,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_sum_mul_sub_mul_sum(
                 const float v25 = v22 * v24;
                 const float v26 = v25 * c2;
                 float t31 = 0.0f;
-                for (int strip = 0; strip < n_r0; strip += 32) {
+                for (int tile = 0; tile < n_r0; tile += 32) {
                     float p31 = 0.0f;
-                    const int end = min(strip + 32, n_r0);
-                    for (int r0 = strip; r0 < end; r0 += 1) {
+                    const int end = min(tile + 32, n_r0);
+                    for (int r0 = tile; r0 < end; r0 += 1) {
                         const int column = (r0)*n_i0 + i0;
                         const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
                         const float v4 = v0 - v3;
@@ -210,7 +210,7 @@ kernel row_sum_neg_sum_add (rows 16; reduce 16)
 */
 W_NUMBERS(row_sum_neg_sum_add) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0_,
@@ -220,21 +220,21 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;
             float t4 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p1 = 0.0f;
                 float p4 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0 + r0*s0_r0];
                     p1 = p1 + v0;
                     const float v3 = arg1[i0 + r0*s0_r0];

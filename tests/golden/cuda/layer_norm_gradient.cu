@@ -47,7 +47,7 @@ kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
 */
 W_NUMBERS(row_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at;
-    int per, units, strip_size, n_i0, n_r0, s0_i0;
+    int per, units, tile_size, n_i0, n_r0, s0_i0;
     float c2, c8;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
@@ -66,20 +66,20 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c2 = of.c2, c8 = of.c8;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p1 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     p1 = p1 + v0;
                 }
@@ -89,11 +89,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
             const float v3 = v1 * c2;
             float t6 = 0.0f;
             float t19 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p6 = 0.0f;
                 float p19 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const float v4 = v0 - v3;
                     const float v5 = v4 * v4;
@@ -118,10 +118,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
             const float v24 = v21 * v23;
             const float v25 = v24 * c2;
             float t30 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p30 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const float v4 = v0 - v3;
                     const float v12 = arg3[r0];
@@ -188,7 +188,7 @@ kernel row_sum_mul_sub_mul_add (rows 16; reduce 8)
 */
 W_NUMBERS(row_sum_mul_sub_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
     float c4, c9;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_add(
@@ -203,22 +203,22 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_add(
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c4 = of.c4, c9 = of.c9;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;
             float t14 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p1 = 0.0f;
                 float p14 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0 + r0*s0_r0];
                     p1 = p1 + v0;
                     const float v2 = arg1[i0 + r0*s0_r0];

@@ -45,7 +45,7 @@ kernel fold_mul_sum_add_gt_where (blocks 64; rows 160; reduce 4)
 */
 W_NUMBERS(fold_mul_sum_add_gt_where) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, fold31_at;
-    int per, units, strip_size, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
+    int per, units, tile_size, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c19;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_gt_where(
@@ -64,13 +64,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_gt_where(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *fold31 = fold31_ + of.fold31_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
     const float c19 = of.c19;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float b18 = 0.0f;
@@ -80,10 +80,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_gt_where(
                 const float v4 = arg1[0];
                 const float v10 = arg2[i0*s1_i0 + f0];
                 float t3 = 0.0f;
-                for (int strip = 0; strip < n_r0; strip += 32) {
+                for (int tile = 0; tile < n_r0; tile += 32) {
                     float p3 = 0.0f;
-                    const int end = min(strip + 32, n_r0);
-                    for (int r0 = strip; r0 < end; r0 += 1) {
+                    const int end = min(tile + 32, n_r0);
+                    for (int r0 = tile; r0 < end; r0 += 1) {
                         const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
                         const float v1 = arg1[r0];
                         const float v2 = v0 * v1;
@@ -153,7 +153,7 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
 */
 W_NUMBERS(row_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
     float c3;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
@@ -164,21 +164,21 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const float v0 = arg0[i0];
             float t2 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p2 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v1 = arg1[i0 + r0*s0_r0];
                     p2 = p2 + v1;
                 }
@@ -242,11 +242,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sum_mul_sub(
         const float v4 = arg2[0];
         float t1 = 0.0f;
         float t6 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 8192) {
             float p1 = 0.0f;
             float p6 = 0.0f;
-            const int end = min(strip + 8192, n_r0);
-            for (int r0 = strip + lane; r0 < end; r0 += 256) {
+            const int end = min(tile + 8192, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 256) {
                 const float v0 = arg0[r0];
                 p1 = p1 + v0;
                 const float v5 = arg3[r0];

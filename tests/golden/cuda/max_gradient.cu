@@ -22,7 +22,7 @@ kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
 */
 W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
-    int per, units, strip_size, n_i0, n_r0, s0_i0;
+    int per, units, tile_size, n_i0, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
@@ -34,20 +34,20 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = -INFINITY;
             float t9 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p9 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     t1 = w_max_f32(t1, v0);
                     const float v8 = arg2[i0*s0_i0 + r0];
@@ -58,10 +58,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
             const float v1 = t1;
             const float v9 = t9;
             float t10 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p10 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const int v2 = w_bool(v0 == v1);
                     const int v3 = w_isnan_f32(v0);

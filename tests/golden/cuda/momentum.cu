@@ -20,7 +20,7 @@ kernel map_mul_add_mul_sub (rows 64)
 */
 W_NUMBERS(map_mul_add_mul_sub) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
     float c1;
     int command;
 };
@@ -39,14 +39,14 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sub(
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     const W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c1 = of.c1;
     if (w_faulted(faults)) return;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const float v0 = arg0[i0];

@@ -14,7 +14,7 @@ kernel map_random_shr_and_mul (rows 128)
 */
 W_NUMBERS(map_random_shr_and_mul) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0, c3;
+    int per, units, tile_size, n_i0, c3;
     float c6;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_random_shr_and_mul(
@@ -23,13 +23,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_random_shr_and_mul(
     const W_NUMBERS(map_random_shr_and_mul) of) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, c3 = of.c3;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, c3 = of.c3;
     const float c6 = of.c6;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v0 = w_random(arg0, convert_ulong((int)(i0)));

@@ -8,7 +8,7 @@ kernel map_exp (rows 128)
 */
 W_NUMBERS(map_exp) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0, n1_a1, n1_a0, s1_a1;
+    int per, units, tile_size, n_i0, n1_a1, n1_a0, s1_a1;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_exp(
     const W_GLOBAL float *arg0_,
@@ -16,12 +16,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp(
     const W_NUMBERS(map_exp) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n1_a1 = of.n1_a1, n1_a0 = of.n1_a0, s1_a1 = of.s1_a1;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n1_a1 = of.n1_a1, n1_a0 = of.n1_a0, s1_a1 = of.s1_a1;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             int e0_a = i0;

@@ -18,7 +18,7 @@ kernel row_mul_sum_mul_add_rsqrt (rows 8; reduce 16)
 */
 W_NUMBERS(row_mul_sum_mul_add_rsqrt) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, n_i0, n_r0, s0_i0;
+    int per, units, tile_size, n_i0, n_r0, s0_i0;
     float c3, c5;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_mul_sum_mul_add_rsqrt(
@@ -29,20 +29,20 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_mul_sum_mul_add_rsqrt(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c3 = of.c3, c5 = of.c5;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t2 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p2 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const float v1 = v0 * v0;
                     p2 = p2 + v1;

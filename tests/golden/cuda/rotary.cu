@@ -10,20 +10,20 @@ kernel map_mul_exp (rows 8)
 */
 W_NUMBERS(map_mul_exp) {
     long arg0_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
     float c2;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_mul_exp(
     W_GLOBAL float *arg0_,
     const W_NUMBERS(map_mul_exp) of) {
     W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c2 = of.c2;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v0 = convert_int((int)(i0));
@@ -48,7 +48,7 @@ kernel map_mul_cos (rows 8, 8)
 */
 W_NUMBERS(map_mul_cos) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, s0_i0;
+    int per, units, tile_size, tiles, n_i1, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_mul_cos(
     const W_GLOBAL float *arg0_,
@@ -56,14 +56,14 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_cos(
     const W_NUMBERS(map_mul_cos) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i0 = rest;
         const int i1 = first_lane + lane;
         if (i1 < n_i1) {
@@ -97,7 +97,7 @@ kernel map_mul_add_mul_sin_mul (rows 8, 2, 8)
 */
 W_NUMBERS(map_mul_add_mul_sin_mul) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, n_i2, s0_i0, s0_i1;
+    int per, units, tile_size, tiles, n_i1, n_i2, s0_i0, s0_i1;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sin_mul(
     const W_GLOBAL float *arg0_,
@@ -105,14 +105,14 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sin_mul(
     const W_NUMBERS(map_mul_add_mul_sin_mul) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i1 = rest % n_i1;
         rest /= n_i1;
         const int i0 = rest;
@@ -150,7 +150,7 @@ kernel map_mul_add (rows 3, 8, 2, 8)
 */
 W_NUMBERS(map_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
-    int per, units, strip_size, strips, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
+    int per, units, tile_size, tiles, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add(
     const W_GLOBAL float *arg0_,
@@ -162,14 +162,14 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add(
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i2 = rest % n_i2;
         rest /= n_i2;
         const int i1 = rest % n_i1;

@@ -10,7 +10,7 @@ kernel map_mul (rows 128)
 */
 W_NUMBERS(map_mul) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
     const W_GLOBAL float *arg0_,
@@ -20,12 +20,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const float v0 = arg0[i0];

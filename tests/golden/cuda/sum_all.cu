@@ -26,10 +26,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float t1 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 8192) {
             float p1 = 0.0f;
-            const int end = min(strip + 8192, n_r0);
-            for (int r0 = strip + lane; r0 < end; r0 += 256) {
+            const int end = min(tile + 8192, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 256) {
                 const float v0 = arg0[r0];
                 p1 = p1 + v0;
             }

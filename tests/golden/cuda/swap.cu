@@ -7,7 +7,7 @@ kernel copy (rows 64)
 */
 W_NUMBERS(copy) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void copy(
     const W_GLOBAL int *arg0_,
@@ -15,12 +15,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
     const W_NUMBERS(copy) of) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v0 = arg0[i0];
@@ -38,7 +38,7 @@ kernel copy (rows 64)
 */
 W_NUMBERS(copy) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
     int command;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void copy(
@@ -48,13 +48,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
     const W_NUMBERS(copy) of) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     if (w_faulted(faults)) return;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const int v0 = arg0[i0];

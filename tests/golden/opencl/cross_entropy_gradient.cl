@@ -67,18 +67,18 @@ kernel copy (rows 16)
 */
 W_NUMBERS(copy) {
     long arg0_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
     W_GLOBAL int *arg0_,
     const W_NUMBERS(copy) of) {
     W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             const int16 v0 = convert_int16((int16)((i0 + W_LANES)));
@@ -110,10 +110,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float16 t1 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p1 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (r0), 0, m);
                 p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));
@@ -225,11 +225,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         const float v5 = w_sel_f32(v3, 0.0f, v1);
         float16 t8 = 0.0f;
         float16 t15 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p8 = 0.0f;
             float16 p15 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const float16 v6 = v0 - (float16)(v5);
@@ -310,10 +310,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float16 t8 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p8 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (r0), 0, m);
                 const int16 v2 = w_bool(v0 == (float16)(0.0f));

@@ -83,10 +83,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
         for (int f0 = 0; f0 < n_f0; f0++) {
             const int fresh = f0 == 0;
             float16 t1 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 512) {
+            for (int tile = 0; tile < n_r0; tile += 512) {
                 float16 p1 = 0.0f;
-                const int end = min(strip + 512, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 16) {
+                const int end = min(tile + 512, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 16) {
                     const int m = n_r0 - r0;
                     const int column = (i0)*n_r0 + r0;
                     const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
@@ -108,11 +108,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
             const float v3 = v1 * c2;
             float16 t6 = 0.0f;
             float16 t20 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 512) {
+            for (int tile = 0; tile < n_r0; tile += 512) {
                 float16 p6 = 0.0f;
                 float16 p20 = 0.0f;
-                const int end = min(strip + 512, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 16) {
+                const int end = min(tile + 512, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 16) {
                     const int m = n_r0 - r0;
                     const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
                     const float16 v4 = v0 - (float16)(v3);
@@ -146,10 +146,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
             const float v25 = v22 * v24;
             const float v26 = v25 * c2;
             float16 t31 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 512) {
+            for (int tile = 0; tile < n_r0; tile += 512) {
                 float16 p31 = 0.0f;
-                const int end = min(strip + 512, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 16) {
+                const int end = min(tile + 512, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 16) {
                     const int m = n_r0 - r0;
                     const int column = (i0)*n_r0 + r0;
                     const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
@@ -227,7 +227,7 @@ kernel row_sum_neg_sum_add (rows 16; reduce 16)
 */
 W_NUMBERS(row_sum_neg_sum_add) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0_,
@@ -237,21 +237,21 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             float16 t1 = 0.0f;
             float16 t4 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float16 p1 = 0.0f;
                 float16 p4 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
                     p1 = p1 + v0;
                     const float16 v3 = w_load_f32(arg1 + (i0 + r0*s0_r0), 0, m);

@@ -73,10 +73,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
         float16 t1 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p1 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));
@@ -91,11 +91,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
         const float v3 = v1 * c2;
         float16 t6 = 0.0f;
         float16 t19 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p6 = 0.0f;
             float16 p19 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const float16 v4 = v0 - (float16)(v3);
@@ -129,10 +129,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
         const float v24 = v21 * v23;
         const float v25 = v24 * c2;
         float16 t30 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p30 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const float16 v4 = v0 - (float16)(v3);
@@ -204,7 +204,7 @@ kernel row_sum_mul_sub_mul_add (rows 16; reduce 8)
 */
 W_NUMBERS(row_sum_mul_sub_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
     float c4, c9;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
@@ -219,22 +219,22 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c4 = of.c4, c9 = of.c9;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             float16 t1 = 0.0f;
             float16 t14 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float16 p1 = 0.0f;
                 float16 p14 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
                     p1 = p1 + v0;
                     const float16 v2 = w_load_f32(arg1 + (i0 + r0*s0_r0), 0, m);

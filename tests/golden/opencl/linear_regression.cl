@@ -28,7 +28,7 @@ kernel fold_mul_sum_add_sub_mul (blocks 64; rows 160; reduce 4)
 */
 W_NUMBERS(fold_mul_sum_add_sub_mul) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, fold14_at;
-    int per, units, strip_size, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
+    int per, units, tile_size, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c10;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
@@ -47,13 +47,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *fold14 = fold14_ + of.fold14_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
     const float c10 = of.c10;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             float16 kept0[256];
@@ -64,10 +64,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
                 const float v4 = arg1[0];
                 const float16 v6 = w_load_step_f32(arg2 + (i0*s1_i0 + f0), s1_i0, 0, m);
                 float16 t3 = 0.0f;
-                for (int strip = 0; strip < n_r0; strip += 32) {
+                for (int tile = 0; tile < n_r0; tile += 32) {
                     float16 p3 = 0.0f;
-                    const int end = min(strip + 32, n_r0);
-                    for (int r0 = strip; r0 < end; r0 += 1) {
+                    const int end = min(tile + 32, n_r0);
+                    for (int r0 = tile; r0 < end; r0 += 1) {
                         const float16 v0 = w_load_step_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), s0_i0, 0, m);
                         kept0[r0] = v0;
                         const float v1 = arg1[r0];
@@ -124,7 +124,7 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
 */
 W_NUMBERS(row_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, n_i0, n_r0, s0_r0;
+    int per, units, tile_size, n_i0, n_r0, s0_r0;
     float c3;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
@@ -135,21 +135,21 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             const float16 v0 = w_load_f32(arg0 + (i0), 0, m);
             float16 t2 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float16 p2 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float16 v1 = w_load_f32(arg1 + (i0 + r0*s0_r0), 0, m);
                     p2 = p2 + v1;
                 }
@@ -208,11 +208,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
         const float v4 = arg2[0];
         float16 t1 = 0.0f;
         float16 t6 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p1 = 0.0f;
             float16 p6 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (r0), 0, m);
                 p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));

@@ -41,10 +41,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
         const int i0 = unit;
         float16 t1 = -INFINITY;
         float16 t9 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p9 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 t1 = w_max_f32(t1, w_sel_f32(w_live(m), v0, (float16)(-INFINITY)));
@@ -64,10 +64,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
         t9 = t9 + t9.s1032547698badcfe;
         const float v9 = t9.s0;
         float16 t10 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p10 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const int16 v2 = w_bool(v0 == (float16)(v1));

@@ -10,20 +10,20 @@ kernel map_mul_exp (rows 8)
 */
 W_NUMBERS(map_mul_exp) {
     long arg0_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
     float c2;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul_exp(
     W_GLOBAL float *arg0_,
     const W_NUMBERS(map_mul_exp) of) {
     W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c2 = of.c2;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             const int16 v0 = convert_int16((int16)((i0 + W_LANES)));
@@ -48,7 +48,7 @@ kernel map_mul_cos (rows 8, 8)
 */
 W_NUMBERS(map_mul_cos) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, s0_i0;
+    int per, units, tile_size, tiles, n_i1, s0_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul_cos(
     const W_GLOBAL float *arg0_,
@@ -56,15 +56,15 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_cos(
     const W_NUMBERS(map_mul_cos) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i0 = rest;
-        const int end_lane = min(first_lane + strip_size, n_i1);
+        const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
             const int v0 = convert_int((int)(i0));
@@ -97,7 +97,7 @@ kernel map_mul_add_mul_sin_mul (rows 8, 2, 8)
 */
 W_NUMBERS(map_mul_add_mul_sin_mul) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, n_i2, s0_i0, s0_i1;
+    int per, units, tile_size, tiles, n_i1, n_i2, s0_i0, s0_i1;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sin_mul(
     const W_GLOBAL float *arg0_,
@@ -105,17 +105,17 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sin_mul(
     const W_NUMBERS(map_mul_add_mul_sin_mul) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i1 = rest % n_i1;
         rest /= n_i1;
         const int i0 = rest;
-        const int end_lane = min(first_lane + strip_size, n_i2);
+        const int end_lane = min(first_lane + tile_size, n_i2);
         for (int i2 = first_lane; i2 < end_lane; i2 += 16) {
             const int m = end_lane - i2;
             const long v0 = convert_long((int)(i1));
@@ -150,7 +150,7 @@ kernel map_mul_add (rows 3, 8, 2, 8)
 */
 W_NUMBERS(map_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
-    int per, units, strip_size, strips, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
+    int per, units, tile_size, tiles, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add(
     const W_GLOBAL float *arg0_,
@@ -162,19 +162,19 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add(
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i2 = rest % n_i2;
         rest /= n_i2;
         const int i1 = rest % n_i1;
         rest /= n_i1;
         const int i0 = rest;
-        const int end_lane = min(first_lane + strip_size, n_i3);
+        const int end_lane = min(first_lane + tile_size, n_i3);
         for (int i3 = first_lane; i3 < end_lane; i3 += 16) {
             const int m = end_lane - i3;
             const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3), 0, m);

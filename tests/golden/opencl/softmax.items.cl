@@ -20,7 +20,7 @@ kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
 */
 W_NUMBERS(row_max_eq_where_sub_exp) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0, n_r0, s0_i0;
+    int per, units, tile_size, n_i0, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(64, 1, 1) void row_max_eq_where_sub_exp(
     const W_GLOBAL float *arg0_,
@@ -28,12 +28,12 @@ W_KERNEL W_ITEMS(64, 1, 1) void row_max_eq_where_sub_exp(
     const W_NUMBERS(row_max_eq_where_sub_exp) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
+        const int first_lane = unit * tile_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = -INFINITY;
@@ -45,10 +45,10 @@ W_KERNEL W_ITEMS(64, 1, 1) void row_max_eq_where_sub_exp(
             const int v3 = w_bool(v1 == -INFINITY);
             const float v5 = w_sel_f32(v3, 0.0f, v1);
             float t8 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float p8 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const float v6 = v0 - v5;
                     const float v7 = w_exp_f32(v6);

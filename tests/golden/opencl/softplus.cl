@@ -15,7 +15,7 @@ kernel map_gt_where_neg_where_exp (rows 128)
 */
 W_NUMBERS(map_gt_where_neg_where_exp) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, n_i0;
+    int per, units, tile_size, n_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
     const W_GLOBAL float *arg0_,
@@ -23,12 +23,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
     const W_NUMBERS(map_gt_where_neg_where_exp) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = unit * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             const float16 v0 = w_load_f32(arg0 + (i0), 0, m);

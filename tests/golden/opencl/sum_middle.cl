@@ -8,7 +8,7 @@ kernel row_sum (rows 3, 16; reduce 8)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+    int per, units, tile_size, tiles, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -16,22 +16,22 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = rest % tiles * tile_size;
+        rest /= tiles;
         const int i0 = rest;
-        const int end_lane = min(first_lane + strip_size, n_i1);
+        const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
             float16 t1 = 0.0f;
-            for (int strip = 0; strip < n_r0; strip += 32) {
+            for (int tile = 0; tile < n_r0; tile += 32) {
                 float16 p1 = 0.0f;
-                const int end = min(strip + 32, n_r0);
-                for (int r0 = strip; r0 < end; r0 += 1) {
+                const int end = min(tile + 32, n_r0);
+                for (int r0 = tile; r0 < end; r0 += 1) {
                     const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
                     p1 = p1 + v0;
                 }

@@ -22,10 +22,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
         float16 t1 = 0.0f;
-        for (int strip = 0; strip < n_r0; strip += 512) {
+        for (int tile = 0; tile < n_r0; tile += 512) {
             float16 p1 = 0.0f;
-            const int end = min(strip + 512, n_r0);
-            for (int r0 = strip; r0 < end; r0 += 16) {
+            const int end = min(tile + 512, n_r0);
+            for (int r0 = tile; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));

@@ -10,7 +10,7 @@ kernel map_add (rows 16, 8)
 */
 W_NUMBERS(map_add) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, n_i1, strip_size, n_i0, s1_i1, s0_i0;
+    int per, units, n_i1, tile_size, n_i0, s1_i1, s0_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void map_add(
     const W_GLOBAL float *arg0_,
@@ -20,15 +20,15 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_add(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, n_i1 = of.n_i1, strip_size = of.strip_size, n_i0 = of.n_i0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, n_i1 = of.n_i1, tile_size = of.tile_size, n_i0 = of.n_i0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
         const int i1 = rest % n_i1;
         rest /= n_i1;
-        const int first_lane = rest * strip_size;
-        const int end_lane = min(first_lane + strip_size, n_i0);
+        const int first_lane = rest * tile_size;
+        const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
             const float16 v0 = w_load_f32(arg0 + (i0 + i1*s1_i1), 0, m);

@@ -221,7 +221,7 @@ static void test_chains_without_room(void **state) {
     float loss[2][LATER];
     const float x[8] = {0, 0, 0, 1, 1, 0, 1, 1}, y[4] = {0, 1, 1, 0};
     if (test_without_gpu()) return skip();
-    weft__gpu_hook.chain_after = 3;
+    weft__gpu_hook.fuse_after = 3;
     for (int k = 0; k < 2; k++) {
         weft_context *ctx;
         assert_ok(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 3}, &ctx));
@@ -239,7 +239,7 @@ static void test_chains_without_room(void **state) {
         }
         weft_close(ctx);
     }
-    weft__gpu_hook.chain_after = 0;
+    weft__gpu_hook.fuse_after = 0;
     assert_int_equal(weft__gpu_hook.fail_allocation, 0); /* it was wanted, by the chain alone */
     assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
 }

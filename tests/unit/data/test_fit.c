@@ -319,21 +319,21 @@ static void bad_replicas_are_refused(void **state) {
     assert_int_equal(weft_fit(a.net, a.opt, a.loader, &options, NULL), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(a.ctx), "replica 1 has made 0 steps and has 2 batches"));
     weft_optimizer *const both[2] = {a.opt, b.opt};
-    assert_int_equal(weft_optimizer_share(both, 2), WEFT_ERR_STATE);
+    assert_int_equal(weft_optimizer_all_reduce(both, 2), WEFT_ERR_STATE);
     assert_non_null(strstr(weft_last_error(a.ctx), "has added no gradients"));
-    assert_int_equal(weft_optimizer_apply(a.opt, 1), WEFT_ERR_STATE);
+    assert_int_equal(weft_optimizer_update(a.opt, 1), WEFT_ERR_STATE);
     weft_module *small = weft_mlp(b.ctx, (int64_t[]){INPUTS, 2}, 2, NULL);
     weft_optimizer *const unlike[2] = {a.opt, weft_adamw(small, &(weft_adam_options){.lr = 0.1})};
     for (int i = 0; i < 2; i++) {
         weft_context *ctx = i ? b.ctx : a.ctx;
         weft_scope *scope = weft_scope_open(ctx);
         weft_tensor *x = weft_full(ctx, WEFT_F32, 2, (int64_t[]){1, INPUTS}, 0.5);
-        assert_ok(weft_optimizer_add(unlike[i],
-                                     weft_sum(weft_forward(i ? small : a.net, x), WEFT_ALL_AXES, false)));
+        assert_ok(weft_optimizer_add_gradients(
+            unlike[i], weft_sum(weft_forward(i ? small : a.net, x), WEFT_ALL_AXES, false)));
         weft_scope_close(scope);
     }
-    assert_int_equal(weft_optimizer_share(unlike, 2), WEFT_ERR_SHAPE);
-    assert_int_equal(weft_optimizer_apply(a.opt, 0), WEFT_ERR_STATE);
+    assert_int_equal(weft_optimizer_all_reduce(unlike, 2), WEFT_ERR_SHAPE);
+    assert_int_equal(weft_optimizer_update(a.opt, 0), WEFT_ERR_STATE);
     read_weights(&a, weights); /* which are as usable as before */
     assert_ok(weft_fit(a.net, a.opt, a.loader, &(weft_fit_options){.steps = 2}, NULL));
     tear_down(&a);

@@ -336,7 +336,7 @@ static void test_forms(int items) {
         weft_scope_close(scopes[1]);
     }
     printf("render, %s: cells=%d fail=%d texts=%d\n", mode, cells, wrong,
-           (int)weft__gpu_of(opencl->device)->compiler.n_texts);
+           (int)weft__gpu_of(opencl->device)->compiler.n_sources);
     assert_int_equal(wrong, 0);
 }
 
@@ -381,7 +381,7 @@ static bool counts_in_64(int64_t n, int64_t start, int64_t stride, bool vectors)
     assert_ok(weft__kernel_verify(interp, &kernel));
     assert_ok(weft__render(&launches, &kernel, false));
     assert_int_equal(launches.count, 1);
-    const char *text = launches.list[0].text;
+    const char *text = launches.list[0].source;
     const bool wide = strstr(text, "for (long unit = first;") != NULL;
     assert_true(wide != (strstr(text, "for (int unit = first;") != NULL));
     assert_int_equal(wide, strstr(text, "const long first = ") != NULL);

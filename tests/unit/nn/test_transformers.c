@@ -281,7 +281,7 @@ static void test_shared(void **state) {
         const weft_command *c = &program->commands.list[i];
         if (c->kind != WEFT_COMMAND_HEAVY || c->heavy.kind != WEFT_HEAVY_ATTENTION) continue;
         attentions++;
-        assert_int_equal(c->heavy.as.attention.sharing, 2);
+        assert_int_equal(c->heavy.as.attention.query_group, 2);
         assert_int_equal(c->heavy.as.attention.heads, HEADS);
         assert_int_equal(c->heavy.as.attention.v[2], 2 * WIDTH); /* rows of the packed projection */
     }

@@ -376,7 +376,7 @@ static void test_loss_of_nothing(void **state) {
     assert_refused(weft_optimizer_step(opt, loss), "test_optim_laws.c:"); /* no program was kept */
     assert_refused(weft_optimizer_step(opt, constant), "model.py:7: adamw: ");
     assert_refused(weft_optimizer_accumulate(opt, constant, 0, 2), "model.py:7: ");
-    assert_refused(weft_optimizer_add(opt, constant), "model.py:7: ");
+    assert_refused(weft_optimizer_add_gradients(opt, constant), "model.py:7: ");
     assert_refused(weft_optimizer_plan(opt, constant, 1, &plan), "model.py:7: ");
     assert_refused(weft_optimizer_hold(opt, constant, &program), "model.py:7: ");
     assert_null(program);

@@ -129,7 +129,7 @@ static void cutting_back_then_going_on_is_as_if_unbroken(void **state) {
     log_steps(&cut, 1, 27);
     assert_int_equal(write(cut.metrics, "{\"step\": 28, \"lo", 16), 16); /* torn by a kill */
     assert_int_equal(write(cut.csv, "28,", 3), 3);
-    assert_int_equal(weft__run_cut(&cut, 15), WEFT_OK);
+    assert_int_equal(weft__run_truncate(&cut, 15), WEFT_OK);
     assert_int_equal(access("cut/samples/step-10.txt", F_OK), 0);
     assert_int_not_equal(access("cut/samples/step-20.txt", F_OK), 0);
     log_steps(&cut, 16, 30);
@@ -148,7 +148,7 @@ static void cutting_back_then_going_on_is_as_if_unbroken(void **state) {
     for (char *c = log; *c; c++) lines += *c == '\n';
     assert_int_equal(lines, 30);
     free(log);
-    assert_int_equal(weft__run_cut(&cut, 0), WEFT_OK);
+    assert_int_equal(weft__run_truncate(&cut, 0), WEFT_OK);
     log = slurp("cut/metrics.csv");
     assert_int_equal(strncmp(log, "step,", 5), 0);
     assert_null(strchr(strchr(log, '\n') + 1, '\n'));
@@ -304,7 +304,7 @@ static void events_are_cut_between_records(void **state) {
         bytes.data[ten + bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     weft_bytes_free(NULL, &bytes);
-    assert_int_equal(weft__run_cut(&run, 10), WEFT_OK);
+    assert_int_equal(weft__run_truncate(&run, 10), WEFT_OK);
     assert_int_equal(weft_read_file(NULL, "ev/" WEFT__EVENTS_FILE, 0, &bytes), WEFT_OK);
     assert_int_equal(bytes.size, ten);
     weft_bytes_free(NULL, &bytes);
@@ -332,7 +332,7 @@ static void damaged_lines_are_left_out(void **state) {
         assert_int_equal(history.first_damaged, 3);
         assert_non_null(strstr(weft__history_damage(&history, text), "metrics.jsonl:3 is damaged: "));
         weft__history_free(&history);
-        assert_int_equal(weft__run_cut(&run, 5), WEFT_OK);
+        assert_int_equal(weft__run_truncate(&run, 5), WEFT_OK);
     }
     assert_int_equal(weft__summary_write(&run, &summary), WEFT_OK);
     assert_int_equal(weft__report_write("bad"), WEFT_OK);
@@ -346,7 +346,7 @@ static void damaged_lines_are_left_out(void **state) {
     free(csv);
     free(log);
     assert_int_equal(write(run.metrics, "nonsense\n", 9), 9); /* with nothing good after it it goes */
-    assert_int_equal(weft__run_cut(&run, 2), WEFT_OK);
+    assert_int_equal(weft__run_truncate(&run, 2), WEFT_OK);
     assert_int_equal(weft__history_read("bad", &history), WEFT_OK);
     assert_int_equal(history.damaged, 0);
     assert_string_equal(weft__history_damage(&history, text), "");

@@ -12,7 +12,7 @@ weft_status weft__build_argsort(weft_ir *ir, const weft_tensor *t, const ir_edge
                                             .rows = weft__ir_extent_of(t->shape, 0, t->rank - 1),
                                             .extent = input->shape[t->rank - 1],
                                             .count = attr->count};
-    if (!weft__ir_takes(ir, &heavy)) return weft__ir_declined(ir, "order");
+    if (!weft__ir_takes(ir, &heavy)) return weft__ir_declined(ir, "argsort");
     int n = weft__ir_heavy_node(ir, t, &heavy, 1, &x.edge);
     if (n >= 0) n = weft__ir_heavy_out(ir, n, 0, WEFT_I32, t->rank, t->shape);
     *out = (ir_edge){n, -1};

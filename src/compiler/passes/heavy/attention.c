@@ -29,7 +29,7 @@ static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge 
         to[1] = lie ? s[1] : s[2];
         to[2] = s[3];
     }
-    if (!lie) at->sharing = 1;
+    if (!lie) at->query_group = 1;
     return WEFT_OK;
 }
 
@@ -65,7 +65,7 @@ static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
  *
  *     stored (B, T, parts, H, D):   for each position   q heads | k heads | v heads */
 static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, weft_dtype dtype,
-                                const int64_t *shape, int64_t sharing, ir_edge *out) {
+                                const int64_t *shape, int64_t query_group, ir_edge *out) {
     int64_t stored[5] = {shape[0], shape[2], parts, shape[1], shape[3]};
     int n = weft__ir_heavy_out(ir, heavy, index, dtype, 5, stored);
     int64_t *offsets = weft__arena_alloc(&ir->arena, (size_t)parts * sizeof *offsets);
@@ -81,9 +81,9 @@ static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, we
                          (int64_t[]){1, 1, 1, 1, 1});
         weft__view_reshape(&view, 4, (int64_t[]){stored[0], stored[1], stored[3], stored[4]});
         weft__view_permute(&view, (int[]){0, 2, 1, 3});
-        if (sharing > 1 && index + i > 0)
-            weft__view_reshape(&view, 5,
-                               (int64_t[]){shape[0], shape[1] / sharing, sharing, shape[2], shape[3]});
+        if (query_group > 1 && index + i > 0)
+            weft__view_reshape(
+                &view, 5, (int64_t[]){shape[0], shape[1] / query_group, query_group, shape[2], shape[3]});
         out[i] = (ir_edge){n, weft__ir_view(ir, n, &view)};
         if (out[i].view == -2) return weft__ir_failed(ir);
     }
@@ -122,14 +122,14 @@ weft_status weft__build_attention(weft_ir *ir, const weft_tensor *t, const ir_ed
                                  .t_q = q->shape[2],
                                  .t_k = k->shape[k->rank - 2],
                                  .d = q->shape[3],
-                                 .sharing = k->rank == 5 ? k->shape[2] : 1,
+                                 .query_group = k->rank == 5 ? k->shape[2] : 1,
                                  .masked = masked,
                                  .mask_dtype = masked ? t->in[4]->dtype : 0};
     if (!weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     /* The gradients of q, k and v are stored in the layout of a packed projection of q, k and v. So together
      * they are the gradient of this projection, without a copy. */
     const int parts = at->t_q == at->t_k ? 3 : 1;
-    const int64_t given = at->sharing;
+    const int64_t given = at->query_group;
     heavy_operand op[8];
     ir_edge edges[8];
     WEFT_TRY(take_operands(ir, t, in, at, op));

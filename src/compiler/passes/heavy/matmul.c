@@ -97,7 +97,7 @@ weft_status weft__build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge 
     mm->m = a->shape[rank - 2];
     mm->k = a->shape[rank - 1];
     mm->n = b->shape[rank - 1];
-    if (pairs) mm->conj = (uint8_t)((const weft_product_params *)weft__params_of(t))->conj;
+    if (pairs) mm->conj = (uint8_t)((const weft_prod_params *)weft__params_of(t))->conj;
     if (pairs && !weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     WEFT_TRY(take_matrix(ir, in[0], a, false, &left));
     WEFT_TRY(take_matrix(ir, in[1], b, false, &right));

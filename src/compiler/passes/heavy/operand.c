@@ -83,8 +83,8 @@ int weft__ir_heavy_node(weft_ir *ir, const weft_tensor *t, const weft_heavy *hea
     ir->nodes[n].path = t->path;
     ir->nodes[n].tensor = t;
     ir->nodes[n].op = t->op;
-    ir->nodes[n].again = t->again;
-    ir->nodes[n].chunk = t->together == WEFT_SEGMENT_CHUNK ? t->segment : 0;
+    ir->nodes[n].recomputed = t->recomputed;
+    ir->nodes[n].chunk = t->segment_kind == WEFT_SEGMENT_CHUNK ? t->segment : 0;
     ir->nodes[n].serial = t->serial;
     return n;
 }

@@ -7,7 +7,7 @@ weft_status weft__build_source(weft_ir *ir, const weft_tensor *t, const ir_edge 
     const weft_tensor *x = t->in[0];
     const weft_heavy heavy = {.kind = WEFT_HEAVY_SOURCE,
                               .as.source = {.name = source->name,
-                                            .text = source->text,
+                                            .code = source->text,
                                             .dtype = x->dtype,
                                             .dialect = (uint8_t)source->dialect,
                                             .arity = t->n_in,

@@ -29,7 +29,7 @@ static int64_t clip(int64_t x, int64_t least, int64_t most) {
 /* Returns the offset of element (pair, t, 0) for strides of batch, head and t. */
 static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t pair, int64_t t) {
     const bool shared = strides == plan->at.k || strides == plan->at.v;
-    const int64_t head = pair % plan->at.heads / (shared ? weft__sharing(&plan->at) : 1);
+    const int64_t head = pair % plan->at.heads / (shared ? weft__query_group(&plan->at) : 1);
     return pair / plan->at.heads * strides[0] + head * strides[1] + t * strides[2];
 }
 

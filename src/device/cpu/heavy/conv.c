@@ -9,7 +9,7 @@
  * Must not know: threads. Read next: conv_float.inc, conv_weight.c, docs/design/016-cpu-convolutions.md. */
 #include <string.h>
 
-#include "device/conv_product.h"
+#include "device/conv_matmul.h"
 #include "device/cpu/heavy/conv.h"
 
 #define BAND_BYTES 65536 /* of a band in scratch memory; its edges are read twice */
@@ -385,18 +385,18 @@ static void run(const void *plan, void *const *args, int64_t begin, int64_t end,
 
 /* Chooses the partition. Each range of channels copies the bands again, and each block of images packs the
  * weight again. */
-static void cut(conv_plan *p, double cost_ns, int threads) {
+static void partition(conv_plan *p, double cost_ns, int threads) {
     const double weight = (double)(p->c.size[0] * p->c.size[1]) * (double)(p->c.groups * p->c.in * p->c.out);
     const double image = p->band.in_place ? 0 : (double)(p->c.n * p->from[0] * p->from[1] * p->band.channels);
     const int64_t units = p->c.n * p->bands,
-                  wish = weft__smaller((int64_t)(cost_ns / 10e3), 4 * (int64_t)threads);
+                  wanted = weft__smaller((int64_t)(cost_ns / 10e3), 4 * (int64_t)threads);
     double best = 0;
     p->parts = p->blocks = 1;
-    for (int64_t parts = 1; parts <= wish && parts <= calls_of(p); parts++) {
+    for (int64_t parts = 1; parts <= wanted && parts <= calls_of(p); parts++) {
         if (parts > 1 && (is_half(p->c.dtype) || p->c.groups > 1)) break;
-        const int64_t blocks = weft__smaller(weft__ceil_div(wish, parts), units);
+        const int64_t blocks = weft__smaller(weft__ceil_div(wanted, parts), units);
         const double cost = weight * (double)blocks + image * (double)parts +
-                            (parts * blocks < wish ? 1e12 / (double)(parts * blocks) : 0);
+                            (parts * blocks < wanted ? 1e12 / (double)(parts * blocks) : 0);
         if (parts > 1 && cost >= best) continue;
         best = cost;
         p->parts = parts, p->blocks = blocks;
@@ -421,9 +421,9 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
                                    weft_cpu_work *work) {
     if (c->pass == WEFT_CONV_WEIGHT) return weft__cpu_conv_weight_prepare(ctx, c, threads, work);
     if (weft__conv_each(c)) return weft__cpu_conv_each_prepare(ctx, c, work);
-    if (c->groups == 1 && weft__conv_is_product(c)) {
+    if (c->groups == 1 && weft__conv_is_matmul(c)) {
         bool swapped;
-        const weft_heavy_matmul mm = weft__conv_product(c, &swapped);
+        const weft_heavy_matmul mm = weft__conv_matmul(c, &swapped);
         return weft__cpu_matmul_prepare(ctx, &mm, path, threads, work);
     }
     conv_plan *p = weft__zalloc(ctx, sizeof *p);
@@ -451,7 +451,7 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
         *work = (weft_cpu_work){.tasks = 0};
         return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");
     }
-    cut(p, work->cost_ns, threads);
+    partition(p, work->cost_ns, threads);
     set_scratch(p, work);
     work->tasks = p->parts * p->blocks;
     return WEFT_OK;

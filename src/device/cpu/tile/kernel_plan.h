@@ -98,11 +98,11 @@ typedef struct weft_step {
     uint8_t ct;          /* of out (of a for WRITE, CHECK) */
     uint8_t dtype;       /* READ, WRITE: of the buffer */
     uint8_t index_ct;    /* GATHER: of a */
-    uint8_t dear;   /* CALC of f32: expensive, or treated as such; it is done in slices, and lines are fetched
-                       between them */
-    uint8_t slices; /* CALC of f32: may be done in slices */
-    uint8_t fixed;  /* CALC of f32: bits of the operands a, b, c that are one element */
-    uint8_t pairs;  /* CALC: may be merged with another step, as weft_pair `pair` */
+    uint8_t expensive;   /* CALC of f32: expensive, or treated as such; it is done in slices, and lines are
+                       fetched   between them */
+    uint8_t slices;      /* CALC of f32: may be done in slices */
+    uint8_t fixed;       /* CALC of f32: bits of the operands a, b, c that are one element */
+    uint8_t pairs;       /* CALC: may be merged with another step, as weft_pair `pair` */
     uint8_t pair;
     /* the same result for all tiles: runs only if a tile has more elements than all before it */
     uint8_t once;

@@ -197,7 +197,7 @@ static inline __attribute__((always_inline)) void run_list(weft_frame *f, weft_r
         if (!plain && f->ahead.at < f->plan->ahead_end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
-            if (!plain && s->dear && f->ahead.at < f->plan->ahead_end) {
+            if (!plain && s->expensive && f->ahead.at < f->plan->ahead_end) {
                 run_slices(f, s);
                 break;
             }

@@ -463,7 +463,7 @@ static int64_t slots_in(const weft_builder *b, weft_range range) {
         const weft_step *s = &b->plan->steps[i];
         const int64_t n = s->count == WEFT_COUNT_FULL ? b->full_max : b->row_max;
         if (s->kind == WEFT_STEP_POINT || s->once) continue;
-        slots += s->dear && s->count != WEFT_COUNT_ONE ? n / WEFT_AHEAD_SLICE + 1 : 1;
+        slots += s->expensive && s->count != WEFT_COUNT_ONE ? n / WEFT_AHEAD_SLICE + 1 : 1;
     }
     return slots;
 }
@@ -482,7 +482,8 @@ static int64_t slots_of(weft_builder *b) {
     const weft_kernel_plan *plan = b->plan;
     int64_t slots = 0;
     for (int pass = 0; pass < 2 && slots < FEW_SLOTS; pass++) {
-        for (int i = 0; pass == 1 && i < plan->n_steps; i++) plan->steps[i].dear |= plan->steps[i].slices;
+        for (int i = 0; pass == 1 && i < plan->n_steps; i++)
+            plan->steps[i].expensive |= plan->steps[i].slices;
         slots = 0;
         for (int i = 0; i < plan->n_phases; i++) slots = add_slots(b, &plan->phases[i], slots);
     }

@@ -230,13 +230,13 @@ weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op 
 
 /* Returns whether an op takes long enough to fetch memory meanwhile. */
 static bool is_long(weft_op op) {
-    return weft__row_dear((int)op) || op == WEFT_OP_DIV || op == WEFT_OP_SQRT || op == WEFT_OP_RSQRT ||
+    return weft__row_expensive((int)op) || op == WEFT_OP_DIV || op == WEFT_OP_SQRT || op == WEFT_OP_RSQRT ||
            op == WEFT_OP_RECIP;
 }
 
 /* Returns the nanoseconds for one element, measured roughly. Only the number of threads depends on it. */
 static double op_cost(weft_op op, weft_ct ct) {
-    if (weft__row_dear((int)op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
+    if (weft__row_expensive((int)op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
     return weft__ct_size(ct) > 4 ? 0.15 : 0.06;
 }
 
@@ -287,7 +287,7 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
     x->ref = calc(b, fn, count, (weft_ct)x->ct, ref[0], ref[1], ref[2]);
     if (!b->failed && ct == WEFT_CT_F32 && x->ct == ct && c->c < 0 && !x->scalar) {
         weft_step *s = &b->plan->steps[b->plan->n_steps - 1];
-        s->dear = is_long((weft_op)c->op);
+        s->expensive = is_long((weft_op)c->op);
         s->slices = 1;
         s->fixed = (uint8_t)variant;
         s->pairs = c->op == WEFT_OP_ADD || c->op == WEFT_OP_SUB || c->op == WEFT_OP_MUL;

@@ -78,8 +78,8 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
     if (p->based) at.c = take(&addresses);
     if (weft__blas_has_bias(p)) at.bias = take(&addresses);
     if (weft__blas_has_aux(p)) at.aux = take(&addresses);
-    if (plan->way.workspace) at.workspace = take(&addresses);
-    const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->way, &at, stream);
+    if (plan->algorithm.workspace) at.workspace = take(&addresses);
+    const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->algorithm, &at, stream);
     if (!error) return 0;
     snprintf(d->said, sizeof d->said, "cuBLASLt refuses a product of %lld x %lld x %lld: %s",
              (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
@@ -145,10 +145,10 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
                                          .written = i == 2 || i == 5 ||
                                                     (i == 4 && p->epilogue == CUBLASLT_EPILOGUE_BGRADB)};
     }
-    if (plan->way.workspace)
+    if (plan->algorithm.workspace)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .i = room, .written = true};
     if (of.narrow) WEFT_TRY(narrow(launches, of.bias, dtype_of(p->d.type), p->d.rows));
-    launches->scratch_bytes = room + (int64_t)plan->way.workspace;
+    launches->scratch_bytes = room + (int64_t)plan->algorithm.workspace;
     const weft_launch launch = {.name = "cublasLt",
                                 .call = &plan->call,
                                 .n_arguments = n,

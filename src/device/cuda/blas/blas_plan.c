@@ -18,7 +18,7 @@ enum { PROPOSED = 16, ALIGNMENT = 16, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 4
 
 /* The choice as stored on disk. */
 typedef struct kept {
-    weft__blas_algorithm way;
+    weft__blas_algorithm algorithm;
     weft__blas_timing timing;
 } kept;
 
@@ -91,7 +91,8 @@ static unsigned set_pointers(const weft__blas_plan *plan, CUdeviceptr bias, CUde
 static const void *pointer(CUdeviceptr p) { return (const void *)(uintptr_t)p; }
 
 unsigned weft__blas_multiply(const weft__blas_state *state, const weft__blas_plan *plan,
-                             const weft__blas_algorithm *way, const weft__blas_places *at, CUstream stream) {
+                             const weft__blas_algorithm *algorithm, const weft__blas_places *at,
+                             CUstream stream) {
     const weft__blas_problem *p = &plan->key.problem;
     const double alpha = p->alpha, beta = p->based;
     const float alpha_f32 = (float)alpha, beta_f32 = (float)beta;
@@ -101,8 +102,8 @@ unsigned weft__blas_multiply(const weft__blas_state *state, const weft__blas_pla
     return weft__blas.cublasLtMatmul(
         state->handle, plan->desc, wide ? (const void *)&alpha : &alpha_f32, pointer(at->a), plan->a,
         pointer(at->b), plan->b, wide ? (const void *)&beta : &beta_f32, pointer(p->based ? at->c : at->d),
-        plan->d, (void *)(uintptr_t)at->d, plan->d, &way->algo, (void *)(uintptr_t)at->workspace,
-        (size_t)way->workspace, stream);
+        plan->d, (void *)(uintptr_t)at->d, plan->d, &algorithm->algo, (void *)(uintptr_t)at->workspace,
+        (size_t)algorithm->workspace, stream);
 }
 
 /* ---- proposals ---- */
@@ -128,7 +129,7 @@ static unsigned prefer(const weft__blas_plan *plan, uint64_t workspace,
 
 /* Returns the number of proposals. The first is the best one in the library's judgement. */
 static int propose(const weft__blas_state *state, const weft__blas_plan *plan,
-                   weft__blas_algorithm ways[PROPOSED]) {
+                   weft__blas_algorithm algorithms[PROPOSED]) {
     cublasLtMatmulHeuristicResult_t results[PROPOSED];
     cublasLtMatmulPreference_t preference = NULL;
     int count = 0, n = 0;
@@ -142,7 +143,7 @@ static int propose(const weft__blas_state *state, const weft__blas_plan *plan,
     if (preference) weft__blas.cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < count && !error; i++)
         if (results[i].state == CUBLAS_STATUS_SUCCESS && results[i].workspaceSize <= state->workspace_most)
-            ways[n++] = (weft__blas_algorithm){results[i].algo, results[i].workspaceSize};
+            algorithms[n++] = (weft__blas_algorithm){results[i].algo, results[i].workspaceSize};
     return n;
 }
 
@@ -180,37 +181,38 @@ static bool aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo)
 /* Returns whether the library accepts an algorithm from a file. To Weft it is 64 opaque bytes, and a run
  * folder may come from anybody. */
 static bool may_run(const weft__blas_state *state, const weft__blas_plan *plan,
-                    const weft__blas_algorithm *way) {
+                    const weft__blas_algorithm *algorithm) {
     cublasLtMatmulHeuristicResult_t result = {.workspaceSize = SIZE_MAX};
-    if (way->workspace > state->workspace_most || set_pointers(plan, plan->key.bias, plan->key.aux) != 0)
+    if (algorithm->workspace > state->workspace_most ||
+        set_pointers(plan, plan->key.bias, plan->key.aux) != 0)
         return false;
     return weft__blas.cublasLtMatmulAlgoCheck(state->handle, plan->desc, plan->a, plan->b, plan->d, plan->d,
-                                              &way->algo, &result) == CUBLAS_STATUS_SUCCESS &&
-           result.workspaceSize <= way->workspace && aligned(&plan->key, &way->algo);
+                                              &algorithm->algo, &result) == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= algorithm->workspace && aligned(&plan->key, &algorithm->algo);
 }
 
 static bool load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
     if (!weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found)) return false;
-    if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->way)) return true;
+    if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->algorithm)) return true;
     weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
               "%s: cuBLASLt does not take an algorithm that was kept: it is chosen anew", d->found->spec);
     return false;
 }
 
 static void choose(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
-    weft__blas_algorithm ways[PROPOSED];
+    weft__blas_algorithm algorithms[PROPOSED];
     const weft__blas_problem *p = &plan->key.problem;
     const double work = (double)p->d.rows * (double)p->d.columns * (double)weft__blas_k(p) * (double)p->batch;
     memset(found, 0, sizeof *found);
     found->timing.gain = 1;
-    found->timing.proposed = propose(&d->blas, plan, ways);
+    found->timing.proposed = propose(&d->blas, plan, algorithms);
     if (found->timing.proposed > 0 && weft__tuner_asks(&d->gpu.tuner, work) &&
         d->blas.seconds < SECONDS_MOST && weft__gpu_cache_wanted()) {
         const double from = weft__tuner_clock();
-        found->timing = weft__blas_fastest(d, plan, ways, found->timing.proposed);
+        found->timing = weft__blas_fastest(d, plan, algorithms, found->timing.proposed);
         d->blas.seconds += weft__tuner_clock() - from;
     }
-    if (found->timing.proposed) found->way = ways[found->timing.chosen];
+    if (found->timing.proposed) found->algorithm = algorithms[found->timing.chosen];
 }
 
 static const char *name_of(const weft__blas_problem *p) {
@@ -247,7 +249,7 @@ static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
         choose(d, plan, &found);
         weft__gpu_cache_store(d->gpu.base.ctx, key_on_disk(d, plan), &found, sizeof found);
     }
-    plan->way = found.way;
+    plan->algorithm = found.algorithm;
     plan->timing = found.timing;
     plan->usable = found.timing.proposed > 0;
     if (plan->usable) remember(d, plan, &found);
@@ -258,11 +260,11 @@ static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
 
 static bool open_state(weft__cuda *d) {
     weft__blas_state *state = &d->blas;
-    const char *wish = secure_getenv("WEFT_MATMUL");
+    const char *setting = secure_getenv("WEFT_MATMUL");
     if (state->opened) return state->handle;
     state->opened = true;
     state->workspace_most = d->found->capability >= 90 ? WORKSPACE_HOPPER : WORKSPACE;
-    if ((wish && strcmp(wish, "own") == 0) || weft__blas_open()) return false;
+    if ((setting && strcmp(setting, "own") == 0) || weft__blas_open()) return false;
     const unsigned error = weft__blas.cublasLtCreate(&state->handle);
     if (!error) return true;
     state->handle = NULL;

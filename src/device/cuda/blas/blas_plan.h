@@ -38,7 +38,7 @@ typedef struct weft__blas_plan {
     weft__blas_key key;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d; /* C has the layout of D */
-    weft__blas_algorithm way;
+    weft__blas_algorithm algorithm;
     weft__blas_timing timing;
     bool usable; /* the library can compute it */
 } weft__blas_plan;
@@ -66,12 +66,13 @@ void weft__blas_undescribe(weft__blas_plan *plan);
 
 /* Submits the matmul. Returns 0 or the library's error. */
 unsigned weft__blas_multiply(const weft__blas_state *state, const weft__blas_plan *plan,
-                             const weft__blas_algorithm *way, const weft__blas_places *at, CUstream stream);
+                             const weft__blas_algorithm *algorithm, const weft__blas_places *at,
+                             CUstream stream);
 
 /* ---- blas_time.c ---- */
 
 /* Times several algorithms. Returns the fastest one, or the first if nothing can be measured. */
 weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
-                                     const weft__blas_algorithm *ways, int count);
+                                     const weft__blas_algorithm *algorithms, int count);
 
 #endif

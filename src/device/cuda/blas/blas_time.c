@@ -42,14 +42,14 @@ static CUresult fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) 
 /* Returns the milliseconds of a run, the minimum of several after a first one, which may load a kernel. If
  * the first measured run is far slower than the best so far, it is the only one. Returns a negative number
  * after an error. */
-static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *way,
+static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *algorithm,
                       const weft__blas_places *at, const CUevent events[2], float best) {
     float least = -1;
-    if (weft__blas_multiply(&d->blas, plan, way, at, d->stream)) return -1;
+    if (weft__blas_multiply(&d->blas, plan, algorithm, at, d->stream)) return -1;
     for (int run = 0; run < RUNS && (run == 0 || best <= 0 || least < FAR * best); run++) {
         float ms;
         CUresult error = weft__cu.cuEventRecord(events[0], d->stream);
-        if (error || weft__blas_multiply(&d->blas, plan, way, at, d->stream)) return -1;
+        if (error || weft__blas_multiply(&d->blas, plan, algorithm, at, d->stream)) return -1;
         error = weft__cu.cuEventRecord(events[1], d->stream);
         if (!error) error = weft__cu.cuEventSynchronize(events[1]);
         if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
@@ -73,15 +73,15 @@ static float time_sweep(weft__cuda *d, CUdeviceptr to, size_t bytes, const CUeve
 }
 
 static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
-                                  const weft__blas_algorithm *ways, int count, const weft__blas_places *at,
-                                  size_t d_bytes) {
+                                  const weft__blas_algorithm *algorithms, int count,
+                                  const weft__blas_places *at, size_t d_bytes) {
     weft__blas_timing timing = {.gain = 1, .proposed = count};
     CUevent events[2] = {NULL, NULL};
     float first = -1, best = -1;
     CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
     if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
     for (int i = 0; i < count && !error && !weft__interrupted(d->gpu.base.ctx); i++) {
-        const float ms = time_one(d, plan, &ways[i], at, events, best);
+        const float ms = time_one(d, plan, &algorithms[i], at, events, best);
         if (ms <= 0) continue;
         if (i == 0) first = best = ms;
         if (best > 0 && (ms >= best || ms >= BETTER * first)) continue;
@@ -96,7 +96,7 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
 }
 
 weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
-                                     const weft__blas_algorithm *ways, int count) {
+                                     const weft__blas_algorithm *algorithms, int count) {
     const weft__blas_problem *p = &plan->key.problem;
     size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
     CUdeviceptr memory[BUFFERS] = {0};
@@ -106,7 +106,7 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
     bytes[BIAS] = weft__blas_has_bias(p) ? (size_t)(p->d.rows + p->d.columns) * 8 : 0;
     bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
     for (int i = 0; i < count; i++)
-        if (ways[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)ways[i].workspace;
+        if (algorithms[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)algorithms[i].workspace;
     bool made = fits(bytes);
     for (int i = 0; i < BUFFERS && made; i++)
         made = !bytes[i] || weft__cuda_memory(d, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
@@ -114,7 +114,7 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
         made = !bytes[i] || fill(d, memory[i], bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
     const weft__blas_places at = {memory[A],    memory[B],   memory[D],        memory[C],
                                   memory[BIAS], memory[AUX], memory[WORKSPACE]};
-    if (made) timing = time_all(d, plan, ways, count, &at, bytes[D]);
+    if (made) timing = time_all(d, plan, algorithms, count, &at, bytes[D]);
     for (int i = 0; i < BUFFERS; i++)
         if (memory[i]) weft__cu.cuMemFree_v2(memory[i]);
     d->gpu.base.ctx->error = error;

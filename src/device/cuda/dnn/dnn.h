@@ -40,8 +40,8 @@ void weft__dnn_describe(char text[96]);
 void weft__dnn_judge(int version, char why[240]);
 
 /* Writes "WHAT: CUDNN_STATUS_...: message". */
-enum { WEFT_DNN_WORDS = 320 };
-void weft__dnn_words(unsigned status, const char *what, char words[WEFT_DNN_WORDS]);
+enum { WEFT_DNN_MESSAGE = 320 };
+void weft__dnn_message(unsigned status, const char *what, char message[WEFT_DNN_MESSAGE]);
 
 /* For tests. */
 extern const char *weft__dnn_file; /* opened instead of the usual names; NULL: the usual ones */
@@ -58,7 +58,7 @@ typedef struct weft_dnn_graph {
     cudnnBackendDescriptor_t operations[WEFT_DNN_OPERATIONS];
     int n_made, n_operations;
     unsigned error;
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
 } weft_dnn_graph;
 
 typedef struct weft_dnn_tensor {
@@ -102,10 +102,10 @@ typedef struct weft_dnn_card {
     cudnnBackendDescriptor_t properties; /* of a described card, if handle is NULL */
 } weft_dnn_card;
 
-typedef struct weft_dnn_wish {
+typedef struct weft_dnn_request {
     int64_t workspace; /* bytes, at most */
     unsigned notes;    /* bits 1 << CUDNN_NUMERICAL_NOTE_...: engines with one of these are refused */
-} weft_dnn_wish;
+} weft_dnn_request;
 
 typedef struct weft_dnn_plan {
     cudnnBackendDescriptor_t descriptor;
@@ -116,8 +116,8 @@ typedef struct weft_dnn_plan {
 cudnnBackendDescriptor_t weft__dnn_properties(weft_dnn_graph *graph, const char *json);
 /* Makes a plan with the first of cuDNN's engines that builds and meets the request. Returns false and a
  * message if there is none. */
-bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *graph, const weft_dnn_wish *wish,
-                    weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]);
+bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *graph, const weft_dnn_request *request,
+                    weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]);
 /* Save a plan as bytes, and load it again, which takes a thousandth of the time. The caller frees the bytes
  * with weft__free. NULL or false: the plan must be made anew. */
 char *weft__dnn_plan_save(weft_context *ctx, const weft_dnn_plan *plan, size_t *bytes);
@@ -127,6 +127,6 @@ void weft__dnn_plan_free(weft_dnn_plan *plan);
 /* Submits a plan to the stream of the handle. values[i] is the memory for ids[i]: on the card, or on the host
  * for numbers. Returns 0 or a status. */
 unsigned weft__dnn_execute(cudnnHandle_t handle, const weft_dnn_plan *plan, int count, const int64_t *ids,
-                           void *const *values, void *workspace, char words[WEFT_DNN_WORDS]);
+                           void *const *values, void *workspace, char message[WEFT_DNN_MESSAGE]);
 
 #endif

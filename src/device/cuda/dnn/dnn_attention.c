@@ -35,7 +35,7 @@ static const char *refuse(const weft_heavy_attention *at, int capability, int ve
     if (capability < 80) return "its attention wants compute capability 8.0";
     if (at->cached) return "keys are in a cache";
     if (at->masked) return "there is a mask";
-    if (weft__sharing(at) > 1) return "heads share keys and values";
+    if (weft__query_group(at) > 1) return "heads share keys and values";
     if (at->dropout > 0) return "Weft's own random numbers decide what dropout drops";
     if (at->d % 8 != 0) return "the channels of a head are no multiple of 8";
     if (at->d > (capability / 10 == 9 ? 256 : 128)) return "a head has too many channels";
@@ -54,11 +54,11 @@ static int64_t divisor(int64_t n, int64_t most) {
 }
 
 bool weft__dnn_attention_part(const weft_heavy_attention *whole, int capability, int version, bool fast,
-                              int64_t memory, weft_dnn_attention *part, char words[WEFT_DNN_WORDS]) {
+                              int64_t memory, weft_dnn_attention *part, char message[WEFT_DNN_MESSAGE]) {
     const char *why = refuse(whole, capability, version);
     *part = (weft_dnn_attention){.at = *whole, .fast = fast && whole->backward, .batches = 1, .heads = 1};
     if (why) {
-        snprintf(words, WEFT_DNN_WORDS, "%s", why);
+        snprintf(message, WEFT_DNN_MESSAGE, "%s", why);
         return false;
     }
     if (!whole->backward) return true;
@@ -66,7 +66,8 @@ bool weft__dnn_attention_part(const weft_heavy_attention *whole, int capability,
     const int64_t row = 4 * at->t_q, sums = row * at->d, scores = 2 * at->t_q * at->t_k;
     const int64_t pair = row + (part->fast ? sums : scores); /* bytes for one head of one batch item */
     if (pair > memory) {
-        snprintf(words, WEFT_DNN_WORDS, "one head's gradient of scores takes %lld bytes", (long long)pair);
+        snprintf(message, WEFT_DNN_MESSAGE, "one head's gradient of scores takes %lld bytes",
+                 (long long)pair);
         return false;
     }
     at->heads = divisor(whole->heads, memory / pair);

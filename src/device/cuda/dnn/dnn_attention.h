@@ -37,7 +37,7 @@ typedef struct weft_dnn_attention {
 /* Decides how cuDNN computes an attention on a card of a compute capability (90 for 9.0), with at most
  * `memory` bytes of scratch memory. Returns false and a message if it cannot. */
 bool weft__dnn_attention_part(const weft_heavy_attention *whole, int capability, int version, bool fast,
-                              int64_t memory, weft_dnn_attention *part, char words[WEFT_DNN_WORDS]);
+                              int64_t memory, weft_dnn_attention *part, char message[WEFT_DNN_MESSAGE]);
 /* Hashes all that a plan depends on, except card and version. */
 void weft__dnn_attention_hash(const weft_dnn_attention *part, weft_hash *hash);
 void weft__dnn_attention_graph(weft_dnn_graph *graph, const weft_dnn_attention *part);

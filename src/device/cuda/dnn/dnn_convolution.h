@@ -17,8 +17,8 @@ typedef struct weft_dnn_convolution {
 } weft_dnn_convolution;
 
 void weft__dnn_convolution_graph(weft_dnn_graph *graph, const weft_dnn_convolution *convolution);
-/* Returns the notes (weft_dnn_wish) of engines to refuse: those that round elements before they multiply, and
- * those that do not repeat their bits. */
+/* Returns the notes (weft_dnn_request) of engines to refuse: those that round elements before they multiply,
+ * and those that do not repeat their bits. */
 unsigned weft__dnn_convolution_notes(const weft_dnn_convolution *convolution);
 
 #endif

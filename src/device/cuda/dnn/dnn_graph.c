@@ -9,7 +9,7 @@ enum { ALIGNMENT = 16 /* in bytes, of every tensor */ };
 static void fail(weft_dnn_graph *g, unsigned status, const char *what) {
     if (g->error || !status) return;
     g->error = status;
-    weft__dnn_words(status, what, g->words);
+    weft__dnn_message(status, what, g->message);
 }
 
 cudnnBackendDescriptor_t weft__dnn_make(weft_dnn_graph *g, unsigned type) {

@@ -74,7 +74,7 @@ static char *address(void *const *addresses, int i) {
 
 /* Executes part (b, h) of the problem. */
 static unsigned execute(weft_dnn *dnn, const weft_dnn_work *w, void *const *addresses, int64_t b, int64_t h,
-                        char words[WEFT_DNN_WORDS]) {
+                        char message[WEFT_DNN_MESSAGE]) {
     const weft_heavy_attention *whole = &w->whole, *part = &w->part.at;
     const int64_t first = b * part->batch, head = h * part->heads;
     float scale = w->scale, hidden = -INFINITY, one = 1;
@@ -98,19 +98,19 @@ static unsigned execute(weft_dnn *dnn, const weft_dnn_work *w, void *const *addr
         scratch += aligned(w->part.gathered);
     }
     return weft__dnn_execute(dnn->card.handle, &w->plan, values.count, values.ids, values.values, scratch,
-                             words);
+                             message);
 }
 
 static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft_dnn_work *w = (const weft_dnn_work *)call;
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     unsigned error = 0;
     (void)stream; /* it is the stream of the handle */
     for (int64_t b = 0; b < w->part.batches && !error; b++)
         for (int64_t h = 0; h < w->part.heads && !error; h++)
-            error = execute(&d->dnn, w, addresses, b, h, words);
+            error = execute(&d->dnn, w, addresses, b, h, message);
     if (!error) return 0;
-    snprintf(d->said, sizeof d->said, "cuDNN: %.190s", words);
+    snprintf(d->said, sizeof d->said, "cuDNN: %.190s", message);
     return CUDA_ERROR_UNKNOWN;
 }
 
@@ -135,10 +135,10 @@ bool weft__dnn_load(weft__cuda *d, weft_hash key, weft_dnn_plan *plan) {
     return done;
 }
 
-bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const weft_dnn_wish *wish,
-                     weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
+bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const weft_dnn_request *request,
+                     weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
     size_t bytes = 0;
-    const bool done = weft__dnn_plan(&d->dnn.card, graph, wish, plan, words);
+    const bool done = weft__dnn_plan(&d->dnn.card, graph, request, plan, message);
     char *saved = done ? weft__dnn_plan_save(d->gpu.base.ctx, plan, &bytes) : NULL;
     if (saved) weft__gpu_cache_store(d->gpu.base.ctx, key, saved, bytes);
     weft__free(d->gpu.base.ctx, saved);
@@ -146,47 +146,48 @@ bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const 
     return done;
 }
 
-static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEFT_DNN_WORDS]) {
+static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char message[WEFT_DNN_MESSAGE]) {
     /* cuDNN needs more than the gradient of the scores */
-    const weft_dnn_wish wish = {.workspace = 2 * weft__dnn_memory(d),
-                                .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+    const weft_dnn_request request = {.workspace = 2 * weft__dnn_memory(d),
+                                      .notes =
+                                          w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
     weft_dnn_graph graph = {.error = 0};
     weft__dnn_attention_graph(&graph, &w->part);
-    const bool done = weft__dnn_build(d, key, &graph, &wish, &w->plan, words);
+    const bool done = weft__dnn_build(d, key, &graph, &request, &w->plan, message);
     weft__dnn_graph_free(&graph);
     return done;
 }
 
-static bool plan(weft__cuda *d, weft_dnn_work *w, char words[WEFT_DNN_WORDS]) {
+static bool plan(weft__cuda *d, weft_dnn_work *w, char message[WEFT_DNN_MESSAGE]) {
     w->scale = (float)w->whole.scale;
     w->call.run = run;
     if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast,
-                                  weft__dnn_memory(d), &w->part, words))
+                                  weft__dnn_memory(d), &w->part, message))
         return false;
     weft_hash key = weft__dnn_key(d);
     weft__dnn_attention_hash(&w->part, &key);
-    return weft__dnn_load(d, key, &w->plan) || build(d, w, key, words);
+    return weft__dnn_load(d, key, &w->plan) || build(d, w, key, message);
 }
 
 /* ---- problems ---- */
 
 static void open_library(weft__cuda *d) {
     weft_dnn *dnn = &d->dnn;
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     const char *why = weft__dnn_open();
     unsigned status = 0;
     dnn->opened = true;
     if (!why) status = weft__dnn.cudnnCreate(&dnn->card.handle);
     if (status) {
         dnn->card.handle = NULL;
-        weft__dnn_words(status, "a handle", words);
-        why = words;
+        weft__dnn_message(status, "a handle", message);
+        why = message;
     }
     if (!why && (status = weft__dnn.cudnnSetStream(dnn->card.handle, d->stream)) != 0) {
         weft__dnn.cudnnDestroy(dnn->card.handle);
         dnn->card.handle = NULL;
-        weft__dnn_words(status, "its stream", words);
-        why = words;
+        weft__dnn_message(status, "its stream", message);
+        why = message;
     }
     if (why)
         weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
@@ -211,7 +212,7 @@ static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
     weft_context *ctx = d->gpu.base.ctx;
     weft_dnn *dnn = &d->dnn;
     const weft_hash key = work_key(d, at);
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     for (size_t i = 0; i < dnn->n_works; i++)
         if (weft__hash_equal(dnn->works[i]->key, key)) return dnn->works[i];
     if (!weft__grow(ctx, &dnn->works, &dnn->capacity, dnn->n_works, sizeof(weft_dnn_work *))) return NULL;
@@ -220,13 +221,13 @@ static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
     w->key = key;
     w->whole = *at;
     dnn->works[dnn->n_works++] = w;
-    if (!plan(d, w, words))
+    if (!plan(d, w, message))
         weft__log(ctx, WEFT_LOG_INFO,
                   "%s: attention%s of %lld x %lld heads, %lld queries, %lld channels%s%s runs on Weft's own "
                   "kernel, not cuDNN's: %s",
                   d->gpu.base.name, at->backward ? "'s gradient" : "", (long long)at->batch,
                   (long long)at->heads, (long long)at->t_q, (long long)at->d,
-                  heavy->path && heavy->path[0] ? ", " : "", heavy->path ? heavy->path : "", words);
+                  heavy->path && heavy->path[0] ? ", " : "", heavy->path ? heavy->path : "", message);
     return w;
 }
 

@@ -34,7 +34,7 @@ weft_hash weft__dnn_key(const struct weft__cuda *device);
 bool weft__dnn_load(struct weft__cuda *device, weft_hash key, weft_dnn_plan *plan);
 /* Makes a new plan and stores it. Returns false and a message if that fails. */
 bool weft__dnn_build(struct weft__cuda *device, weft_hash key, weft_dnn_graph *graph,
-                     const weft_dnn_wish *wish, weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]);
+                     const weft_dnn_request *request, weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]);
 
 /* ---- dnn_image.c: convolutions; the library must be open ---- */
 

@@ -49,14 +49,14 @@ static bool extents_fit(const weft_heavy_conv *c) {
 
 static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft_dnn_image *w = (const weft_dnn_image *)call;
-    char words[WEFT_DNN_WORDS];
+    char message[WEFT_DNN_MESSAGE];
     int64_t names[3];
     void *values[4];
     (void)stream; /* it is the stream of the handle */
     for (int i = 0; i < 3; i++) names[i] = ids[w->what.pass][i];
     for (int i = 0; i < 4; i++) values[i] = (void *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
-    if (!weft__dnn_execute(d->dnn.card.handle, &w->plan, 3, names, values, values[3], words)) return 0;
-    snprintf(d->said, sizeof d->said, "cuDNN: %.190s", words);
+    if (!weft__dnn_execute(d->dnn.card.handle, &w->plan, 3, names, values, values[3], message)) return 0;
+    snprintf(d->said, sizeof d->said, "cuDNN: %.190s", message);
     return CUDA_ERROR_UNKNOWN;
 }
 
@@ -78,15 +78,15 @@ static void plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
     static const char *const names[] = {"convolution", "a convolution's gradient by its input",
                                         "a convolution's gradient by its weight"};
     const weft_dnn_convolution *c = &w->what;
-    weft_dnn_wish wish = {.workspace = weft__dnn_memory(d), .notes = weft__dnn_convolution_notes(c)};
-    if (d->fast) wish.notes &= ~(1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-    char words[WEFT_DNN_WORDS];
+    weft_dnn_request request = {.workspace = weft__dnn_memory(d), .notes = weft__dnn_convolution_notes(c)};
+    if (d->fast) request.notes &= ~(1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+    char message[WEFT_DNN_MESSAGE];
     weft_dnn_graph graph = {.error = 0};
     weft_hash key = weft__dnn_key(d);
     weft__hash_bytes(&key, &w->key, sizeof w->key);
     if (weft__dnn_load(d, key, &w->plan)) return;
     weft__dnn_convolution_graph(&graph, c);
-    const bool done = weft__dnn_build(d, key, &graph, &wish, &w->plan, words);
+    const bool done = weft__dnn_build(d, key, &graph, &request, &w->plan, message);
     weft__dnn_graph_free(&graph);
     if (!done)
         weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
@@ -95,7 +95,7 @@ static void plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
                   "cuDNN's: %s",
                   d->gpu.base.name, names[c->pass], (long long)c->n, (long long)c->c, (long long)c->height,
                   (long long)c->width, (long long)c->r, (long long)c->s, (long long)c->k,
-                  path && path[0] ? ", " : "", path ? path : "", words);
+                  path && path[0] ? ", " : "", path ? path : "", message);
 }
 
 /* Returns the problem of a convolution, or NULL when memory is short. */

@@ -60,12 +60,12 @@ void weft__dnn_describe(char text[96]) {
         snprintf(text, 96, "no cuDNN (attention on own kernels: pip install %s)", library.package);
 }
 
-void weft__dnn_words(unsigned status, const char *what, char words[WEFT_DNN_WORDS]) {
+void weft__dnn_message(unsigned status, const char *what, char message[WEFT_DNN_MESSAGE]) {
     char said[200] = "";
     weft__dnn.cudnnGetLastErrorString(said, sizeof said);
     said[sizeof said - 1] = 0;
     said[strcspn(said, "\n")] = 0;
-    snprintf(words, WEFT_DNN_WORDS, "%.60s: %.50s%s%s", what, weft__dnn.cudnnGetErrorString(status),
+    snprintf(message, WEFT_DNN_MESSAGE, "%.60s: %.50s%s%s", what, weft__dnn.cudnnGetErrorString(status),
              said[0] ? ": " : "", said);
 }
 

@@ -56,14 +56,14 @@ static unsigned make(const weft_dnn_card *card, unsigned from, unsigned type, in
 }
 
 static bool build(const weft_dnn_card *card, cudnnBackendDescriptor_t configuration,
-                  const weft_dnn_wish *wish, weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
+                  const weft_dnn_request *request, weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
     const unsigned status = make(card, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                  1, &configuration, plan);
-    if (!status && plan->workspace <= wish->workspace) return true;
+    if (!status && plan->workspace <= request->workspace) return true;
     if (status)
-        weft__dnn_words(status, "a plan", words);
+        weft__dnn_message(status, "a plan", message);
     else
-        snprintf(words, WEFT_DNN_WORDS, "it wants %lld bytes of memory", (long long)plan->workspace);
+        snprintf(message, WEFT_DNN_MESSAGE, "it wants %lld bytes of memory", (long long)plan->workspace);
     weft__dnn_plan_free(plan);
     return false;
 }
@@ -86,24 +86,24 @@ static int propose(const weft_dnn_card *card, weft_dnn_graph *g, cudnnBackendDes
 }
 
 static bool search(const weft_dnn_card *card, weft_dnn_graph *found, cudnnBackendDescriptor_t operations,
-                   unsigned mode, const weft_dnn_wish *wish, weft_dnn_plan *plan,
-                   char words[WEFT_DNN_WORDS]) {
+                   unsigned mode, const weft_dnn_request *request, weft_dnn_plan *plan,
+                   char message[WEFT_DNN_MESSAGE]) {
     cudnnBackendDescriptor_t list[CONFIGURATIONS];
     const int count = propose(card, found, operations, mode, list);
     for (int i = 0; i < count; i++) {
         weft_dnn_graph engine = {.error = 0};
-        const bool refused = wish->notes && noted(&engine, list[i], wish->notes);
+        const bool refused = request->notes && noted(&engine, list[i], request->notes);
         weft__dnn_graph_free(&engine);
         if (refused)
-            snprintf(words, WEFT_DNN_WORDS, "its engines compute in another precision or order");
-        else if (build(card, list[i], wish, plan, words))
+            snprintf(message, WEFT_DNN_MESSAGE, "its engines compute in another precision or order");
+        else if (build(card, list[i], request, plan, message))
             return true;
     }
     return false;
 }
 
-bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn_wish *wish,
-                    weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
+bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn_request *request,
+                    weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
     const unsigned modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     cudnnBackendDescriptor_t operations = weft__dnn_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     weft__dnn_set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -111,12 +111,12 @@ bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn
     if (card->handle)
         weft__dnn_set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card->handle);
     weft__dnn_finish(g, operations);
-    snprintf(words, WEFT_DNN_WORDS, "%s", g->error ? g->words : "it knows no engine for it");
+    snprintf(message, WEFT_DNN_MESSAGE, "%s", g->error ? g->message : "it knows no engine for it");
     bool done = false;
     for (int m = 0; m < 2 && !g->error && !done; m++) {
         weft_dnn_graph found = {.error = 0};
-        done = search(card, &found, operations, modes[m], wish, plan, words);
-        if (found.error) memcpy(words, found.words, WEFT_DNN_WORDS);
+        done = search(card, &found, operations, modes[m], request, plan, message);
+        if (found.error) memcpy(message, found.message, WEFT_DNN_MESSAGE);
         weft__dnn_graph_free(&found);
     }
     return done;
@@ -153,7 +153,7 @@ void weft__dnn_plan_free(weft_dnn_plan *plan) {
 }
 
 unsigned weft__dnn_execute(cudnnHandle_t handle, const weft_dnn_plan *plan, int count, const int64_t *ids,
-                           void *const *values, void *workspace, char words[WEFT_DNN_WORDS]) {
+                           void *const *values, void *workspace, char message[WEFT_DNN_MESSAGE]) {
     weft_dnn_graph g = {.error = 0};
     cudnnBackendDescriptor_t pack = weft__dnn_make(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     weft__dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids);
@@ -163,9 +163,9 @@ unsigned weft__dnn_execute(cudnnHandle_t handle, const weft_dnn_plan *plan, int 
     unsigned status = g.error;
     if (!status) {
         status = weft__dnn.cudnnBackendExecute(handle, plan->descriptor, pack);
-        if (status) weft__dnn_words(status, "an execution", words);
+        if (status) weft__dnn_message(status, "an execution", message);
     } else {
-        memcpy(words, g.words, WEFT_DNN_WORDS);
+        memcpy(message, g.message, WEFT_DNN_MESSAGE);
     }
     weft__dnn_graph_free(&g);
     return status;

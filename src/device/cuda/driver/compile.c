@@ -8,7 +8,7 @@ enum { TOGETHER = 8 };
 static weft__cuda *of(weft_gpu_compiler *compiler) { return weft__cuda_of(compiler->device); }
 
 static void compile_text(weft__cuda *d, weft_gpu_unit *u) {
-    weft_nvrtc_job job = {.text = u->text, .arch = d->found->arch};
+    weft_nvrtc_job job = {.source = u->source, .arch = d->found->arch};
     u->fresh = true;
     weft__nvrtc_compile(&job);
     u->job = job.program;
@@ -22,8 +22,10 @@ static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
 /* Takes the cubin of a module that was just compiled. */
 static weft_status take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft_context *ctx = compiler->device->ctx;
-    weft_nvrtc_job job = {
-        .text = u->text, .arch = of(compiler)->found->arch, .program = u->job, .error = (unsigned)u->error};
+    weft_nvrtc_job job = {.source = u->source,
+                          .arch = of(compiler)->found->arch,
+                          .program = u->job,
+                          .error = (unsigned)u->error};
     u->job = NULL;
     if (!u->error) return weft__nvrtc_take(ctx, &job, u->launch->name, &u->binary, &u->binary_bytes);
     char *log = weft__nvrtc_log(ctx, &job);

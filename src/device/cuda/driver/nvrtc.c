@@ -1,7 +1,7 @@
 /* NVRTC, opened at run time, so that the same program also runs on a machine without it. Kernel sources can
  * include no headers. No option changes floating-point results. a * b + c is not contracted, so fused kernels
  * agree with single ones. Division, roots and subnormals lose no bits.
- * Must not know: devices. Read next: gpu/backend/text.c. */
+ * Must not know: devices. Read next: gpu/backend/kernel_source.c. */
 #include <stdio.h>
 
 #include "device/cuda/driver/nvrtc.h"
@@ -64,7 +64,7 @@ void weft__nvrtc_compile(weft_nvrtc_job *job) {
     const char *const options[] = {OPTIONS(IN_LIST) arch, "--ptxas-options=-v"};
     const int n = (int)(sizeof options / sizeof *options) - !job->verbose;
     job->program = NULL;
-    job->error = nvrtc.nvrtcCreateProgram(&job->program, job->text, "weft.cu", 0, NULL, NULL);
+    job->error = nvrtc.nvrtcCreateProgram(&job->program, job->source, "weft.cu", 0, NULL, NULL);
     if (!job->error) job->error = nvrtc.nvrtcCompileProgram(job->program, n, options);
 }
 
@@ -89,7 +89,7 @@ static weft_status take(weft_context *ctx, const weft_nvrtc_job *job, const char
     if (!error) error = nvrtc.nvrtcGetCUBINSize(job->program, bytes);
     if (error) {
         char *log = weft__nvrtc_log(ctx, job);
-        weft__log(ctx, WEFT_LOG_DEBUG, "%s", job->text);
+        weft__log(ctx, WEFT_LOG_DEBUG, "%s", job->source);
         const weft_status status = weft__fail(ctx, WEFT_ERR_DEVICE, "nvrtc: %s for %s: %s: %.600s", what,
                                               job->arch, nvrtc.nvrtcGetErrorString(error), log ? log : "");
         weft__free(ctx, log);

@@ -1,5 +1,5 @@
 /* NVML, opened at run time. It comes with the driver. Only the display of a card's telemetry needs it.
- * Must not know: devices. Read next: src/train/run/gauging.c. */
+ * Must not know: devices. Read next: src/train/run/telemetry.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -66,7 +66,7 @@ const char *weft__nvml_version(char version[80]) {
     return version;
 }
 
-bool weft__nvml_read(const char *bus, weft_gauges *g) {
+bool weft__nvml_read(const char *bus, weft_telemetry *g) {
     nvmlDevice_t card;
     nvmlUtilization_t used;
     nvmlMemory_t memory;

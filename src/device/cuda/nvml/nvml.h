@@ -38,7 +38,7 @@ const char *weft__nvml_open(void);
 const char *weft__nvml_version(char version[80]);
 /* Reads the card at a place on the PCI bus, such as "0000:3B:00.0". Returns false if the card cannot be
  * asked. Values that it does not report stay NaN. */
-bool weft__nvml_read(const char *bus, weft_gauges *gauges);
+bool weft__nvml_read(const char *bus, weft_telemetry *telemetry);
 /* Forgets the library without closing it. The next call looks for it again. */
 void weft__nvml_forget(void);
 /* Opened by tests instead of the system's library; NULL: the system's. */

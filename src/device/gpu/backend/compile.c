@@ -15,7 +15,7 @@ enum { THREADS_MOST = 16 };
 /* A kernel source that the device has not compiled yet. */
 typedef struct fresh {
     const weft_launch *launch;
-    weft_gpu_text text; /* its field `module` is the number of the unit */
+    weft_gpu_source source; /* its field `module` is the number of the unit */
 } fresh;
 
 typedef struct work {
@@ -39,16 +39,16 @@ static weft_hash key_of(const weft_launch *launch) {
     weft__hash_init(&key);
     if (launch->call) return key;
     weft__hash_u64(&key, launch->prelude);
-    weft__hash_str(&key, launch->text);
+    weft__hash_str(&key, launch->source);
     return key;
 }
 
 /* Returns where the source is, or belongs, in the device's list, which is sorted by key. */
 static size_t place_of(const weft_gpu_compiler *c, weft_hash key) {
-    size_t from = 0, to = c->n_texts;
+    size_t from = 0, to = c->n_sources;
     while (from < to) {
         const size_t middle = from + (to - from) / 2;
-        const weft_hash at = c->texts[middle].key;
+        const weft_hash at = c->sources[middle].key;
         if (at.a < key.a || (at.a == key.a && at.b < key.b))
             from = middle + 1;
         else
@@ -57,32 +57,32 @@ static size_t place_of(const weft_gpu_compiler *c, weft_hash key) {
     return from;
 }
 
-static weft_gpu_text *find(const weft_gpu_compiler *c, weft_hash key) {
+static weft_gpu_source *find(const weft_gpu_compiler *c, weft_hash key) {
     const size_t place = place_of(c, key);
-    return place < c->n_texts && weft__hash_equal(c->texts[place].key, key) ? &c->texts[place] : NULL;
+    return place < c->n_sources && weft__hash_equal(c->sources[place].key, key) ? &c->sources[place] : NULL;
 }
 
 /* Adds a new source to the device's list, without a module for now. */
 static weft_status meet(work *w, const weft_launch *launch, weft_hash key) {
     weft_gpu_compiler *c = w->c;
     const size_t place = place_of(c, key);
-    if (place < c->n_texts && weft__hash_equal(c->texts[place].key, key)) return WEFT_OK;
+    if (place < c->n_sources && weft__hash_equal(c->sources[place].key, key)) return WEFT_OK;
     if (!weft__grow(w->ctx, &w->list, &w->capacity, w->count, sizeof *w->list) ||
-        !weft__grow(w->ctx, &c->texts, &c->text_capacity, c->n_texts, sizeof *c->texts))
+        !weft__grow(w->ctx, &c->sources, &c->source_capacity, c->n_sources, sizeof *c->sources))
         return weft__fail_oom(w->ctx, sizeof *w->list, "a kernel");
-    memmove(&c->texts[place + 1], &c->texts[place], (c->n_texts - place) * sizeof *c->texts);
-    c->texts[place] = (weft_gpu_text){.key = key, .module = -1};
-    c->n_texts++;
-    w->list[w->count++] = (fresh){.launch = launch, .text = {.key = key, .module = -1}};
+    memmove(&c->sources[place + 1], &c->sources[place], (c->n_sources - place) * sizeof *c->sources);
+    c->sources[place] = (weft_gpu_source){.key = key, .module = -1};
+    c->n_sources++;
+    w->list[w->count++] = (fresh){.launch = launch, .source = {.key = key, .module = -1}};
     return WEFT_OK;
 }
 
 /* Removes sources that were not compiled. */
 static void forget_failed(weft_gpu_compiler *c) {
     size_t kept = 0;
-    for (size_t i = 0; i < c->n_texts; i++)
-        if (c->texts[i].module >= 0) c->texts[kept++] = c->texts[i];
-    c->n_texts = kept;
+    for (size_t i = 0; i < c->n_sources; i++)
+        if (c->sources[i].module >= 0) c->sources[kept++] = c->sources[i];
+    c->n_sources = kept;
 }
 
 static weft_status collect(work *w, const weft_launch *launches, int count) {
@@ -97,9 +97,9 @@ static weft_status collect(work *w, const weft_launch *launches, int count) {
         return weft__fail(w->ctx, WEFT_ERR_DEVICE, "%s: kernel %s is not compiled", w->c->device->name,
                           w->list[0].launch->name);
     }
-    weft__gpu_hook.texts += (int)w->count;
+    weft__gpu_hook.sources += (int)w->count;
     for (size_t i = 0; weft__gpu_hook.met && i < w->count; i++)
-        weft__gpu_hook.met(w->list[i].text.key.a, w->list[i].text.key.b);
+        weft__gpu_hook.met(w->list[i].source.key.a, w->list[i].source.key.b);
     return WEFT_OK;
 }
 
@@ -107,7 +107,7 @@ static weft_status collect(work *w, const weft_launch *launches, int count) {
 
 static bool goes_into(const work *w, const weft_gpu_unit *u, const fresh *f) {
     return u->launch->shares && f->launch->shares && u->launch->prelude == f->launch->prelude &&
-           u->texts < w->c->together;
+           u->sources < w->c->together;
 }
 
 /* Assigns each new source to a unit. */
@@ -119,33 +119,33 @@ static weft_status divide(work *w) {
         int k = 0;
         while (k < w->n_units && !goes_into(w, &w->units[k], f)) k++;
         if (k == w->n_units) w->units[w->n_units++].launch = f->launch;
-        w->units[k].texts++;
-        f->text.module = k;
-        f->text.shares = f->launch->shares;
+        w->units[k].sources++;
+        f->source.module = k;
+        f->source.shares = f->launch->shares;
     }
     return WEFT_OK;
 }
 
-void weft__gpu_kernel_name(const weft_gpu_text *text, const char *name, char to[WEFT_GPU_NAME]) {
-    if (text->shares)
-        snprintf(to, WEFT_GPU_NAME, "k_%016" PRIx64, text->key.a);
+void weft__gpu_kernel_name(const weft_gpu_source *source, const char *name, char to[WEFT_GPU_NAME]) {
+    if (source->shares)
+        snprintf(to, WEFT_GPU_NAME, "k_%016" PRIx64, source->key.a);
     else
         snprintf(to, WEFT_GPU_NAME, "%s", name);
 }
 
 static void put_text(const work *w, int k, weft_text *out) {
     const weft_gpu_unit *u = &w->units[k];
-    const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(w->c->dialect, u->launch->prelude, parts);
+    const char *parts[WEFT_GPU_PRELUDE_MOST];
+    const int n = weft__gpu_prelude_parts(w->c->dialect, u->launch->prelude, parts);
     for (int i = 0; i < n; i++) weft__put(out, "%s", parts[i]);
     for (size_t i = 0; i < w->count; i++) {
         const fresh *f = &w->list[i];
         char name[WEFT_GPU_NAME];
-        if (f->text.module != k) continue;
-        weft__gpu_kernel_name(&f->text, f->launch->name, name);
-        if (f->text.shares) weft__put(out, "#define %s %s\n", f->launch->name, name);
-        weft__put(out, "%s", f->launch->text);
-        if (f->text.shares) weft__put(out, "\n#undef %s\n", f->launch->name);
+        if (f->source.module != k) continue;
+        weft__gpu_kernel_name(&f->source, f->launch->name, name);
+        if (f->source.shares) weft__put(out, "#define %s %s\n", f->launch->name, name);
+        weft__put(out, "%s", f->launch->source);
+        if (f->source.shares) weft__put(out, "\n#undef %s\n", f->launch->name);
     }
 }
 
@@ -154,15 +154,15 @@ static weft_status write_text(work *w, int k) {
     weft_gpu_unit *u = &w->units[k];
     weft_text length = weft__text(NULL, 0);
     put_text(w, k, &length);
-    char *text = weft__arena_alloc(&w->arena, length.length + 1);
-    if (!text) return weft__fail_oom(w->ctx, length.length, "a kernel's text");
-    weft_text out = weft__text(text, length.length + 1);
+    char *source = weft__arena_alloc(&w->arena, length.length + 1);
+    if (!source) return weft__fail_oom(w->ctx, length.length, "a kernel source");
+    weft_text out = weft__text(source, length.length + 1);
     put_text(w, k, &out);
-    u->text = text;
+    u->source = source;
     weft__hash_init(&u->key);
     weft__hash_str(&u->key, w->c->identity);
     weft__hash_str(&u->key, w->c->options);
-    weft__hash_str(&u->key, text);
+    weft__hash_str(&u->key, source);
     return WEFT_OK;
 }
 
@@ -192,13 +192,14 @@ static void compile_all(work *w) {
     weft__parallel(threads, compile_next, w);
 }
 
-/* Reports a compiler error. The message begins with the compiler's own text. The whole source goes to the
+/* Reports a compiler error. The message begins with the compiler's own source. The whole source goes to the
  * log. */
-weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *words) {
+weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *message) {
     weft_device *device = c->device;
-    weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->text);
+    weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->source);
     return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: its compiler refuses kernel %s%s: %.600s",
-                      device->name, u->launch->name, u->texts > 1 ? " or one of those beside it" : "", words);
+                      device->name, u->launch->name, u->sources > 1 ? " or one of those beside it" : "",
+                      message);
 }
 
 /* Makes the sources known to the device, after all of them are compiled. */
@@ -214,9 +215,9 @@ static weft_status keep(work *w) {
         if (u->fresh && u->binary) weft__gpu_cache_store(w->ctx, u->key, u->binary, u->binary_bytes);
     }
     for (size_t i = 0; i < w->count; i++) {
-        weft_gpu_text *text = find(c, w->list[i].text.key);
-        *text = w->list[i].text;
-        text->module += (int)first;
+        weft_gpu_source *source = find(c, w->list[i].source.key);
+        *source = w->list[i].source;
+        source->module += (int)first;
     }
     return WEFT_OK;
 }
@@ -243,14 +244,14 @@ static weft_status compile_fresh(work *w) {
 }
 
 weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches, int count,
-                              const weft_gpu_text **texts) {
+                              const weft_gpu_source **sources) {
     work w = {.c = c, .ctx = c->device->ctx};
     weft__arena_init(&w.arena, w.ctx);
     weft_status status = collect(&w, launches, count);
     if (status == WEFT_OK) status = divide(&w);
     if (status == WEFT_OK) status = compile_fresh(&w);
     if (status != WEFT_OK) forget_failed(c);
-    for (int i = 0; status == WEFT_OK && i < count; i++) texts[i] = find(c, w.keys[i]);
+    for (int i = 0; status == WEFT_OK && i < count; i++) sources[i] = find(c, w.keys[i]);
     for (int k = 0; k < w.n_units; k++) {
         weft__free(w.ctx, w.units[k].binary);
         if (w.units[k].module) c->release(c, w.units[k].module);
@@ -263,8 +264,8 @@ weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches,
 void weft__gpu_compiler_close(weft_gpu_compiler *c) {
     for (size_t i = 0; i < c->n_modules; i++) c->release(c, c->modules[i].module);
     weft__free(c->device->ctx, c->modules);
-    weft__free(c->device->ctx, c->texts);
+    weft__free(c->device->ctx, c->sources);
     c->modules = NULL;
-    c->texts = NULL;
-    c->n_modules = c->n_texts = c->module_capacity = c->text_capacity = 0;
+    c->sources = NULL;
+    c->n_modules = c->n_sources = c->module_capacity = c->source_capacity = 0;
 }

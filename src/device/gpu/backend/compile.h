@@ -11,17 +11,17 @@
 #include "device/gpu/backend/hooks.h"
 
 /* A compiled kernel source. The list is sorted by key. */
-typedef struct weft_gpu_text {
+typedef struct weft_gpu_source {
     weft_hash key;
     int module;
     bool shares; /* it shares a module with others, so its kernel has another name there */
-} weft_gpu_text;
+} weft_gpu_source;
 
 /* A module that is being compiled. */
 typedef struct weft_gpu_unit {
-    const char *text; /* the whole source */
-    weft_hash key;    /* hash of the source, the options and the compiler */
-    void *binary;     /* found on disk, or to be stored there; or NULL. Freed with weft__free */
+    const char *source; /* the whole source */
+    weft_hash key;      /* hash of the source, the options and the compiler */
+    void *binary;       /* found on disk, or to be stored there; or NULL. Freed with weft__free */
     size_t binary_bytes;
     bool met;                  /* compiled or loaded; false if a stop came first */
     bool fresh;                /* compiled now, not loaded */
@@ -29,7 +29,7 @@ typedef struct weft_gpu_unit {
     int error;                 /* the error of the driver or compiler; 0: none */
     void *job;                 /* private to the backend, between its calls */
     const weft_launch *launch; /* the first launch that uses it */
-    int texts;
+    int sources;
 } weft_gpu_unit;
 
 typedef struct weft_gpu_module {
@@ -51,23 +51,23 @@ struct weft_gpu_compiler {
     weft_status (*finish)(weft_gpu_compiler *compiler, weft_gpu_unit *unit);
     void (*release)(weft_gpu_compiler *compiler, void *module);
     /* Compiled so far: */
-    weft_gpu_text *texts;
-    size_t n_texts, text_capacity;
+    weft_gpu_source *sources;
+    size_t n_sources, source_capacity;
     weft_gpu_module *modules;
     size_t n_modules, module_capacity;
 };
 
 enum { WEFT_GPU_NO_ERROR, WEFT_GPU_TEST_ERROR = -9999 }; /* error of a unit: a test refuses it */
 
-/* Compiles the sources that are new. texts[i] is the source of launches[i], or NULL if a library replaces the
- * launch. The pointers are valid until the next call. */
+/* Compiles the sources that are new. sources[i] is the source of launches[i], or NULL if a library replaces
+ * the launch. The pointers are valid until the next call. */
 weft_status weft__gpu_compile(weft_gpu_compiler *compiler, const weft_launch *launches, int count,
-                              const weft_gpu_text **texts);
+                              const weft_gpu_source **sources);
 /* Returns the error "its compiler refuses kernel NAME: WORDS". The source goes to the log. */
-weft_status weft__gpu_refused(weft_gpu_compiler *compiler, const weft_gpu_unit *unit, const char *words);
+weft_status weft__gpu_refused(weft_gpu_compiler *compiler, const weft_gpu_unit *unit, const char *message);
 /* Writes the name that a kernel has in its module. `name` is its name in the launch. */
 enum { WEFT_GPU_NAME = 160 };
-void weft__gpu_kernel_name(const weft_gpu_text *text, const char *name, char to[WEFT_GPU_NAME]);
+void weft__gpu_kernel_name(const weft_gpu_source *source, const char *name, char to[WEFT_GPU_NAME]);
 void weft__gpu_compiler_close(weft_gpu_compiler *compiler);
 
 #endif

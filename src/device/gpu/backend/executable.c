@@ -5,7 +5,7 @@
 /* ---- building ---- */
 
 /* Returns how many kernel arguments an argument of a launch becomes. */
-static int indices(const weft_argument *a) { return a->kind == WEFT_ARGUMENT_WORDS ? 2 : 1; }
+static int indices(const weft_argument *a) { return a->kind == WEFT_ARGUMENT_PARAMETERS ? 2 : 1; }
 
 /* Counts the places. Writes them if `places` is not NULL. */
 static int list_places(const weft_gpu_program *p, weft_gpu_place *places) {
@@ -26,7 +26,7 @@ static weft_status make_members(weft_gpu_device *d, weft_gpu_executable *e, cons
     weft_context *ctx = d->base.ctx;
     const size_t count = (size_t)p->launches.count;
     e->repeats = p->repeats;
-    e->words = p->n_words > 0;
+    e->parameters = p->n_parameters > 0;
     e->n_launches = p->launches.count;
     e->n_places = list_places(p, NULL);
     e->places = weft__array(ctx, (size_t)e->n_places + 1, sizeof *e->places);
@@ -42,11 +42,11 @@ static weft_status make_members(weft_gpu_device *d, weft_gpu_executable *e, cons
 static weft_status fill(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_program *p) {
     weft_context *ctx = d->base.ctx;
     const int count = p->launches.count;
-    const weft_gpu_text **texts = weft__array(ctx, (size_t)count + 1, sizeof *texts);
-    weft_status status = texts ? weft__gpu_compile(&d->compiler, p->launches.list, count, texts)
-                               : weft__fail_oom(ctx, (size_t)count * sizeof *texts, "a program");
-    if (status == WEFT_OK) status = d->backend->fill(d, e, p, texts);
-    weft__free(ctx, texts);
+    const weft_gpu_source **sources = weft__array(ctx, (size_t)count + 1, sizeof *sources);
+    weft_status status = sources ? weft__gpu_compile(&d->compiler, p->launches.list, count, sources)
+                                 : weft__fail_oom(ctx, (size_t)count * sizeof *sources, "a program");
+    if (status == WEFT_OK) status = d->backend->fill(d, e, p, sources);
+    weft__free(ctx, sources);
     return status;
 }
 
@@ -58,7 +58,7 @@ static weft_status grow_scratch(weft_gpu_device *d, size_t bytes) {
     return WEFT_OK;
 }
 
-weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, bool chain,
+weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, bool fused,
                             weft_gpu_executable **out) {
     weft_context *ctx = d->base.ctx;
     weft_gpu_executable *e = weft__zalloc(ctx, d->backend->executable_bytes);
@@ -67,12 +67,13 @@ weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, b
     weft__arena_init(&arena, ctx);
     weft_gpu_program program = {
         .launches = {.ctx = ctx, .arena = &arena, .target = &d->target, .tuner = &d->tuner}};
-    const weft_gpu_wish wish = {.guard = (int64_t)d->guard, .paths = &d->paths, .chain = chain, .device = d};
+    const weft_gpu_request request = {
+        .guard = (int64_t)d->guard, .paths = &d->paths, .fused = fused, .device = d};
     weft__tuner_begin(&d->tuner);
     e->commands = commands;
     e->n_slots = commands->n_slots;
-    e->chain = chain;
-    weft_status status = weft__gpu_program(&program, commands, &wish);
+    e->fused = fused;
+    weft_status status = weft__gpu_program(&program, commands, &request);
     if (status == WEFT_OK) status = grow_scratch(d, (size_t)program.scratch_bytes);
     if (status == WEFT_OK) status = make_members(d, e, &program);
     if (status == WEFT_OK) status = fill(d, e, &program);
@@ -88,7 +89,7 @@ weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, b
 void weft__gpu_executable_free(weft_device *device, weft_executable *executable) {
     weft_gpu_executable *e = (weft_gpu_executable *)executable;
     if (!e || weft__device_forked(device->forks)) return;
-    weft__gpu_executable_free(device, (weft_executable *)e->chained);
+    weft__gpu_executable_free(device, (weft_executable *)e->fused_form);
     weft__gpu_of(device)->backend->empty(weft__gpu_of(device), e);
     weft__free(device->ctx, e->places);
     weft__free(device->ctx, e->bound);
@@ -101,9 +102,9 @@ void weft__gpu_executable_free(weft_device *device, weft_executable *executable)
 
 static weft_status choose_form(weft_gpu_device *d, weft_gpu_executable **e, int times) {
     weft_gpu_executable *plain = *e;
-    if (weft__gpu_chain_now(&plain->runs, times))
-        WEFT_TRY(weft__gpu_chain_built(d->backend->build(d, plain->commands, true, &plain->chained)));
-    if (plain->chained && plain->chained->words && !d->timing) *e = plain->chained;
+    if (weft__gpu_fuse_now(&plain->runs, times))
+        WEFT_TRY(weft__gpu_fusing_status(d->backend->build(d, plain->commands, true, &plain->fused_form)));
+    if (plain->fused_form && plain->fused_form->parameters && !d->timing) *e = plain->fused_form;
     return WEFT_OK;
 }
 

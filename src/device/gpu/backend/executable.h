@@ -21,7 +21,7 @@ typedef struct weft_gpu_backend {
     /* Makes the backend's launches with their arguments, and the parameter buffer. The sources are compiled
      * already. If it fails, `empty` is called. */
     weft_status (*fill)(weft_gpu_device *device, weft_gpu_executable *e, const weft_gpu_program *program,
-                        const weft_gpu_text *const *texts);
+                        const weft_gpu_source *const *sources);
     void (*empty)(weft_gpu_device *device, weft_gpu_executable *e);
     /* Returns a number that no other buffer ever had, or 0 if there is no memory. Without a buffer it is the
      * number of the scratch memory. */
@@ -30,7 +30,7 @@ typedef struct weft_gpu_backend {
     weft_status (*bind)(weft_gpu_device *device, weft_gpu_executable *e, int place,
                         const weft_buffer *buffer);
     /* Calls weft__gpu_build, with the backend's own preparation around it. */
-    weft_status (*build)(weft_gpu_device *device, const weft_commands *commands, bool chain,
+    weft_status (*build)(weft_gpu_device *device, const weft_commands *commands, bool fused,
                          weft_gpu_executable **e);
     /* Adds the launch of a command with its `call` if one of the backend's libraries replaces the template.
      * Otherwise it adds nothing. NULL: no library does. */
@@ -63,19 +63,19 @@ typedef struct weft_gpu_place {
 struct weft_gpu_executable {
     const weft_commands *commands;
     int n_slots, n_launches; /* slot n_slots is the scratch memory */
-    bool chain;              /* launches are fused if that is possible */
+    bool fused;              /* launches are fused if that is possible */
     bool repeats;            /* its one launch can do the work of several runs */
-    bool words;              /* it has fused launches */
+    bool parameters;         /* it has fused launches */
     weft_gpu_place *places;  /* in the order of the launches */
     int n_places;
-    uint64_t *bound;              /* identity of the buffer that is bound to each slot */
-    int64_t runs;                 /* number of runs so far, of both forms */
-    weft_gpu_executable *chained; /* its form with fused launches, after it ran often */
-    weft_timing *timings;         /* of the commands */
-    weft_gpu_time *clocked;       /* of the launches */
+    uint64_t *bound;                 /* identity of the buffer that is bound to each slot */
+    int64_t runs;                    /* number of runs so far, of both forms */
+    weft_gpu_executable *fused_form; /* its form with fused launches, after it ran often */
+    weft_timing *timings;            /* of the commands */
+    weft_gpu_time *clocked;          /* of the launches */
 };
 
-weft_status weft__gpu_build(weft_gpu_device *device, const weft_commands *commands, bool chain,
+weft_status weft__gpu_build(weft_gpu_device *device, const weft_commands *commands, bool fused,
                             weft_gpu_executable **e);
 void weft__gpu_executable_free(weft_device *device, weft_executable *executable);
 /* Replaces *e by the form that runs now, and binds the buffers. It is the form with fused launches if the

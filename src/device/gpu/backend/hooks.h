@@ -15,12 +15,12 @@ typedef struct weft__gpu_hooks {
                           the one after it ... */
     int fail_compile;  /* 1: the next compiled source is refused, 2: the one after it ... */
     size_t most_bytes; /* of one buffer, if less than the device allows */
-    int chain_after;   /* number of runs before a program's launches are fused */
+    int fuse_after;    /* number of runs before a program's launches are fused */
     int guard;         /* bytes around each buffer, checked when it is freed */
     int known_only;    /* a program is refused if it needs a source that the device has not compiled */
     void (*met)(uint64_t, uint64_t); /* called with the key of each compiled source */
     /* Counters. */
-    atomic_int contexts, buffers, kernels, texts, compiles, from_cache, guards_broken, refused;
+    atomic_int contexts, buffers, kernels, sources, compiles, from_cache, guards_broken, refused;
 } weft__gpu_hooks;
 extern weft__gpu_hooks weft__gpu_hook;
 

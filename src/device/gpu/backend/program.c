@@ -1,6 +1,6 @@
 /* Turns all commands of a program into launches, in order. Each launch has its slots, and one struct with its
  * numbers.
- * Must not know: how launches are compiled and run. Read next: command.c, chain.c. */
+ * Must not know: how launches are compiled and run. Read next: command.c, fused_launch.c. */
 #include <string.h>
 
 #include "device/gpu/backend/executable.h"
@@ -45,20 +45,20 @@ static bool pack_number(packed *to, const weft_argument *a) {
 
 /* Replaces operands and scratch memory by slots and byte offsets, and the path of a fault by its number. */
 static weft_status settle_argument(weft_gpu_program *p, const weft_command *command,
-                                   const weft_gpu_wish *wish, weft_argument *a) {
+                                   const weft_gpu_request *request, weft_argument *a) {
     weft_context *ctx = p->launches.ctx;
     switch ((weft_argument_kind)a->kind) {
     case WEFT_ARGUMENT_OPERAND:
-        a->i += command->operands[a->index].offset + wish->guard;
+        a->i += command->operands[a->index].offset + request->guard;
         a->index = command->operands[a->index].slot;
         break;
     case WEFT_ARGUMENT_SCRATCH:
-        a->i += wish->guard;
+        a->i += request->guard;
         a->index = p->scratch_slot;
         a->kind = WEFT_ARGUMENT_OPERAND;
         break;
     case WEFT_ARGUMENT_FAULT:
-        a->i = weft__gpu_path_number(ctx, wish->paths, weft__gpu_path(command));
+        a->i = weft__gpu_path_number(ctx, request->paths, weft__gpu_path(command));
         if (a->i < 0) return weft__fail_oom(ctx, sizeof a->i, "the layers of a program");
         break;
     default: break;
@@ -66,14 +66,14 @@ static weft_status settle_argument(weft_gpu_program *p, const weft_command *comm
     return WEFT_OK;
 }
 
-static weft_status settle(weft_gpu_program *p, const weft_command *command, const weft_gpu_wish *wish,
+static weft_status settle(weft_gpu_program *p, const weft_command *command, const weft_gpu_request *request,
                           weft_launch *launch) {
     packed numbers = {.length = 0};
     bool fits = true;
     int n = 0;
     for (int i = 0; i < launch->n_arguments; i++) {
         weft_argument *a = &launch->arguments[i];
-        WEFT_TRY(settle_argument(p, command, wish, a));
+        WEFT_TRY(settle_argument(p, command, request, a));
         fits = fits && pack_number(&numbers, a);
         if (a->kind == WEFT_ARGUMENT_OPERAND || a->kind == WEFT_ARGUMENT_FAULT) {
             a->kind = a->kind == WEFT_ARGUMENT_FAULT ? WEFT_ARGUMENT_FAULTS : WEFT_ARGUMENT_BUFFER;
@@ -97,10 +97,10 @@ static weft_status settle(weft_gpu_program *p, const weft_command *command, cons
 
 /* Does the same for a call of a library: its arguments are the addresses of operands and scratch memory, in
  * order. */
-static weft_status settle_call(weft_gpu_program *p, const weft_command *command, const weft_gpu_wish *wish,
-                               weft_launch *launch) {
+static weft_status settle_call(weft_gpu_program *p, const weft_command *command,
+                               const weft_gpu_request *request, weft_launch *launch) {
     for (int i = 0; i < launch->n_arguments; i++) {
-        WEFT_TRY(settle_argument(p, command, wish, &launch->arguments[i]));
+        WEFT_TRY(settle_argument(p, command, request, &launch->arguments[i]));
         launch->arguments[i].kind = WEFT_ARGUMENT_BUFFER;
     }
     return WEFT_OK;
@@ -110,11 +110,11 @@ static weft_status settle_call(weft_gpu_program *p, const weft_command *command,
  * Commands that must be skipped after a fault always use Weft's kernels, since only these check the fault
  * record. */
 static weft_status launch_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
-                                  const weft_gpu_wish *wish) {
+                                  const weft_gpu_request *request) {
     const weft_command *command = &commands->list[number];
     const int before = p->launches.count;
-    if (wish->device && wish->device->backend->offer && !command->sink) {
-        WEFT_TRY(wish->device->backend->offer(wish->device, &p->launches, command));
+    if (request->device && request->device->backend->offer && !command->sink) {
+        WEFT_TRY(request->device->backend->offer(request->device, &p->launches, command));
         *taken = 1;
         if (p->launches.count > before) return WEFT_OK;
     }
@@ -126,19 +126,20 @@ static bool has_groups(const weft_launch *l) {
 }
 
 static weft_status add_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
-                               size_t *capacity, const weft_gpu_wish *wish) {
+                               size_t *capacity, const weft_gpu_request *request) {
     const weft_command *command = &commands->list[number];
     weft_launches *launches = &p->launches;
     int kept = launches->count, l = kept;
     launches->scratch_bytes = 0;
-    WEFT_TRY(launch_command(p, commands, number, taken, wish));
+    WEFT_TRY(launch_command(p, commands, number, taken, request));
     p->scratch_bytes = weft__larger(p->scratch_bytes, launches->scratch_bytes);
     for (; l < launches->count; l++) {
         weft_launch *launch = &launches->list[l];
         if (!has_groups(launch)) continue;
         if (!weft__grow(launches->ctx, &p->commands, capacity, (size_t)kept, sizeof *p->commands))
             return weft__fail_oom(launches->ctx, sizeof *p->commands, "a program");
-        WEFT_TRY(launch->call ? settle_call(p, command, wish, launch) : settle(p, command, wish, launch));
+        WEFT_TRY(launch->call ? settle_call(p, command, request, launch)
+                              : settle(p, command, request, launch));
         launches->list[kept] = *launch;
         p->commands[kept++] = number;
     }
@@ -146,19 +147,20 @@ static weft_status add_command(weft_gpu_program *p, const weft_commands *command
     return WEFT_OK;
 }
 
-weft_status weft__gpu_program(weft_gpu_program *p, const weft_commands *commands, const weft_gpu_wish *wish) {
+weft_status weft__gpu_program(weft_gpu_program *p, const weft_commands *commands,
+                              const weft_gpu_request *request) {
     size_t capacity = 0;
     bool changes = false;
     p->scratch_slot = commands->n_slots;
     for (int i = 0, taken; i < commands->count; i += taken) {
-        WEFT_TRY(add_command(p, commands, i, &taken, &capacity, wish));
+        WEFT_TRY(add_command(p, commands, i, &taken, &capacity, request));
         changes = changes || commands->list[i].sink;
     }
-    return wish->chain && changes ? weft__gpu_chain(p, commands) : WEFT_OK;
+    return request->fused && changes ? weft__gpu_fuse_launches(p, commands) : WEFT_OK;
 }
 
 void weft__gpu_program_free(weft_gpu_program *p) {
     weft__free(p->launches.ctx, p->commands);
     weft__free(p->launches.ctx, p->launches.list);
-    weft__free(p->launches.ctx, p->words);
+    weft__free(p->launches.ctx, p->parameters);
 }

@@ -1,5 +1,5 @@
 /* A program as the launches of all its commands. A GPU backend compiles and runs these.
- * Must not know: OpenCL, CUDA. Read next: program.c, chain.c. */
+ * Must not know: OpenCL, CUDA. Read next: program.c, fused_launch.c. */
 #ifndef WEFT_DEVICE_GPU_BACKEND_PROGRAM_H
 #define WEFT_DEVICE_GPU_BACKEND_PROGRAM_H
 
@@ -10,33 +10,33 @@ typedef struct weft_gpu_program {
     int *commands;          /* the command of each launch; for a fused launch the first one */
     int scratch_slot;       /* the slot after the slots of the commands */
     int64_t scratch_bytes;
-    int64_t *words; /* parameter buffer of fused launches: structs of numbers */
-    size_t n_words;
+    int64_t *parameters; /* parameter buffer of fused launches: structs of numbers */
+    size_t n_parameters;
     bool repeats; /* there is one launch, which is fused and can do the work of several runs */
 } weft_gpu_program;
 
 /* What a backend requests. */
-typedef struct weft_gpu_wish {
+typedef struct weft_gpu_request {
     int64_t guard;                  /* guard bytes before the contents of a buffer */
     weft_gpu_paths *paths;          /* paths in its fault record */
-    bool chain;                     /* fuse launches where that pays; otherwise each launch has one command */
+    bool fused;                     /* fuse launches where that pays; otherwise each launch has one command */
     struct weft_gpu_device *device; /* its libraries may replace templates; NULL: none does */
-} weft_gpu_wish;
+} weft_gpu_request;
 
 /* Fills in a program. Context, arena and target of `launches` are set. The caller frees the program even
  * after an error. */
 weft_status weft__gpu_program(weft_gpu_program *program, const weft_commands *commands,
-                              const weft_gpu_wish *wish);
+                              const weft_gpu_request *request);
 void weft__gpu_program_free(weft_gpu_program *program);
 
-/* chain.c: fuses launches where that pays. */
-weft_status weft__gpu_chain(weft_gpu_program *program, const weft_commands *commands);
+/* fused_launch.c: fuses launches where that pays. */
+weft_status weft__gpu_fuse_launches(weft_gpu_program *program, const weft_commands *commands);
 /* Counts `times` more runs of a program. Returns true once, when it ran often enough for compiling fused
  * launches to pay. */
-bool weft__gpu_chain_now(int64_t *runs, int times);
+bool weft__gpu_fuse_now(int64_t *runs, int times);
 /* Turns the status of building fused launches into an error or success. A program without memory for them
  * stays plain, which is not an error. */
-static inline weft_status weft__gpu_chain_built(weft_status status) {
+static inline weft_status weft__gpu_fusing_status(weft_status status) {
     return status == WEFT_ERR_OOM ? WEFT_OK : status;
 }
 enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 /* Integers wrap, so they are added as unsigned integers. */
 static const struct storage {
@@ -31,8 +31,9 @@ weft_dtype weft__gpu_sum_dtype(weft_dtype dtype) {
 
 unsigned weft__gpu_prelude(weft_dtype dtype) { return dtype == WEFT_F64 ? WEFT_PRELUDE_F64 : 0; }
 
-const char *weft__gpu_text(weft_launches *launches, weft_dtype dtype, const char *more, const char *text) {
-    const size_t size = 512 + strlen(more) + strlen(weft__text_storage) + strlen(text);
+const char *weft__gpu_template_source(weft_launches *launches, weft_dtype dtype, const char *more,
+                                      const char *source) {
+    const size_t size = 512 + strlen(more) + strlen(weft__source_storage) + strlen(source);
     const struct storage *s = &storage[dtype];
     char *whole = weft__arena_alloc(launches->arena, size);
     if (!whole) return NULL;
@@ -40,6 +41,6 @@ const char *weft__gpu_text(weft_launches *launches, weft_dtype dtype, const char
     weft__put(&to,
               "#define T %s\n#define S %s\n#define S16 %s16\n#define FORMAT %d\n#define ITEMS %d\n%s%s%s%s",
               s->stored, s->sum, s->sum, s->format, weft__target_items(launches->target),
-              launches->target->vectors ? "#define VECTORS\n" : "", more, weft__text_storage, text);
+              launches->target->vectors ? "#define VECTORS\n" : "", more, weft__source_storage, source);
     return whole;
 }

@@ -28,16 +28,16 @@ enum { RUNS_MOST = 20 };
 
 /* The answer as stored on disk. */
 typedef struct kept {
-    int32_t ways, way;
+    int32_t variants, variant;
     double gain;
 } kept;
 
 /* ---- opening and closing ---- */
 
 void weft__tuner_open(weft_tuner *tuner, weft_device *device, const char *identity, bool usually) {
-    const char *wish = secure_getenv("WEFT_TUNE");
+    const char *setting = secure_getenv("WEFT_TUNE");
     *tuner = (weft_tuner){.device = device, .on = usually};
-    if (wish && *wish) tuner->on = strcmp(wish, "on") == 0;
+    if (setting && *setting) tuner->on = strcmp(setting, "on") == 0;
     weft__hash_init(&tuner->identity);
     weft__hash_str(&tuner->identity, identity);
 }
@@ -83,7 +83,8 @@ static double time_runs(weft_device *device, weft_executable *executable, weft_b
     return best;
 }
 
-static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buffer *const *buffers, int way) {
+static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buffer *const *buffers,
+                      int variant) {
     weft_operand operands[] = {{0, 0}, {1, 0}, {2, 0}};
     weft_command command = {
         .kind = WEFT_COMMAND_HEAVY, .after = true, .heavy = *q->heavy, .n_operands = 3, .operands = operands};
@@ -91,9 +92,9 @@ static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buff
     weft_device *device = tuner->device;
     weft_executable *executable = NULL;
     double seconds = -1;
-    tuner->forced = way + 1;
+    tuner->forced = variant + 1;
     if (device->ops->build(device, &commands, &executable) == WEFT_OK) {
-        seconds = time_runs(device, executable, buffers, CLASS_SECONDS / q->ways);
+        seconds = time_runs(device, executable, buffers, CLASS_SECONDS / q->variants);
         device->ops->executable_free(device, executable);
     }
     tuner->forced = 0;
@@ -131,12 +132,12 @@ static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *f
     const weft_error error = device->ctx->error; /* errors of tuning must not reach the caller */
     const uint64_t peak = device->bytes_peak;
     weft_buffer *buffers[3] = {NULL};
-    double seconds[WEFT_TUNER_WAYS], from = weft__tuner_clock();
+    double seconds[WEFT_TUNER_VARIANTS], from = weft__tuner_clock();
     bool all = make_buffers(device, q, buffers);
-    for (int way = 0; all && way < q->ways; way++) {
-        seconds[way] = measure(tuner, q, buffers, way);
-        all = seconds[way] > 0 && !weft__interrupted(device->ctx) &&
-              (way == q->ways - 1 || tuner->seconds + weft__tuner_clock() - from < PROGRAM_SECONDS);
+    for (int variant = 0; all && variant < q->variants; variant++) {
+        seconds[variant] = measure(tuner, q, buffers, variant);
+        all = seconds[variant] > 0 && !weft__interrupted(device->ctx) &&
+              (variant == q->variants - 1 || tuner->seconds + weft__tuner_clock() - from < PROGRAM_SECONDS);
     }
     for (int i = 0; i < 3; i++)
         if (buffers[i]) device->ops->buffer_free(device, buffers[i]);
@@ -145,9 +146,9 @@ static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *f
     tuner->seconds += weft__tuner_clock() - from;
     if (!all) return false;
     int best = q->usual;
-    for (int way = 0; way < q->ways; way++)
-        if (seconds[way] < seconds[best] && seconds[way] < BETTER * seconds[q->usual]) best = way;
-    *found = (kept){.ways = q->ways, .way = best, .gain = seconds[q->usual] / seconds[best]};
+    for (int variant = 0; variant < q->variants; variant++)
+        if (seconds[variant] < seconds[best] && seconds[variant] < BETTER * seconds[q->usual]) best = variant;
+    *found = (kept){.variants = q->variants, .variant = best, .gain = seconds[q->usual] / seconds[best]};
     return true;
 }
 
@@ -177,7 +178,7 @@ bool weft__tuner_kept(const weft_tuner *tuner, weft_hash key, void *to, size_t b
 
 static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
     return weft__tuner_kept(tuner, key_on_disk(tuner, q->key), found, sizeof *found) &&
-           found->ways == q->ways && found->way >= 0 && found->way < q->ways;
+           found->variants == q->variants && found->variant >= 0 && found->variant < q->variants;
 }
 
 void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *answer,
@@ -192,7 +193,7 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
     choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
     memcpy(choice->kept, answer, choice->bytes);
     device->choices[device->n_choices++] = *choice;
-    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual way",
+    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual variant",
               device->name, choice->what, choice->chosen, choice->gain);
 }
 
@@ -200,22 +201,22 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
 static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept *found) {
     weft_context *ctx = tuner->device->ctx;
     if (!weft__grow(ctx, &tuner->known, &tuner->known_capacity, tuner->n_known, sizeof *tuner->known)) return;
-    tuner->known[tuner->n_known++] = (struct weft_tuner_choice){.key = q->key, .way = found->way};
+    tuner->known[tuner->n_known++] = (struct weft_tuner_choice){.key = q->key, .variant = found->variant};
     weft_tile_choice choice = {.gain = found->gain};
     memcpy(choice.what, q->what, sizeof choice.what);
-    memcpy(choice.chosen, q->names[found->way], sizeof choice.chosen);
+    memcpy(choice.chosen, q->names[found->variant], sizeof choice.chosen);
     weft__tuner_note(tuner, &choice, key_on_disk(tuner, q->key), found, sizeof *found);
 }
 
 int weft__tuner_choose(weft_tuner *tuner, const weft_tuner_question *q) {
     kept found;
-    if (tuner->forced) return tuner->forced <= q->ways ? tuner->forced - 1 : q->usual;
+    if (tuner->forced) return tuner->forced <= q->variants ? tuner->forced - 1 : q->usual;
     for (size_t i = 0; i < tuner->n_known; i++)
-        if (weft__hash_equal(tuner->known[i].key, q->key)) return tuner->known[i].way;
+        if (weft__hash_equal(tuner->known[i].key, q->key)) return tuner->known[i].variant;
     if (!load(tuner, q, &found)) {
         if (tuner->seconds >= PROGRAM_SECONDS || !measure_all(tuner, q, &found)) return q->usual;
         weft__gpu_cache_store(tuner->device->ctx, key_on_disk(tuner, q->key), &found, sizeof found);
     }
     remember(tuner, q, &found);
-    return found.way;
+    return found.variant;
 }

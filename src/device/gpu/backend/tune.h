@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 
-enum { WEFT_TUNER_WAYS = 7, WEFT_TUNER_NAME = 32 };
+enum { WEFT_TUNER_VARIANTS = 7, WEFT_TUNER_NAME = 32 };
 
 typedef struct weft_tuner {
     weft_device *device;
@@ -17,7 +17,7 @@ typedef struct weft_tuner {
     double seconds; /* spent on the program that is being built */
     struct weft_tuner_choice {
         weft_hash key;
-        int way;
+        int variant;
     } * known;
     size_t n_known, known_capacity, choices_capacity;
 } weft_tuner;
@@ -26,8 +26,8 @@ typedef struct weft_tuner_question {
     weft_hash key; /* of the class of shapes */
     const weft_heavy *heavy;
     int64_t bytes[3]; /* sizes of the operands */
-    int usual, ways;
-    char what[64], names[WEFT_TUNER_WAYS][WEFT_TUNER_NAME];
+    int usual, variants;
+    char what[64], names[WEFT_TUNER_VARIANTS][WEFT_TUNER_NAME];
 } weft_tuner_question;
 
 /* Opens the tuner. `identity` names device and driver with their versions. WEFT_TUNE=on or off overrides

@@ -4,7 +4,7 @@
  * Must not know: how launches run. Read next: argsort.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 enum {
     RUN = 16,   /* on cards, as in argsort.cl */
@@ -21,18 +21,18 @@ int64_t weft__gpu_groups(const weft_target *target, int64_t workers) {
 
 typedef struct ordering {
     const weft_heavy_argsort *order;
-    const char *text;
+    const char *source;
     uint8_t key;
     bool few;
     int64_t runs, span, room; /* runs of a row; elements of a run; elements of a run that are kept */
     int64_t half, places;     /* bytes of a half of the scratch memory; offset of the positions in it */
 } ordering;
 
-static weft_status launch(weft_launches *launches, const char *name, const char *text,
+static weft_status launch(weft_launches *launches, const char *name, const char *source,
                           weft_argument *arguments, int count, int64_t workers) {
     return weft__launch(launches,
                         &(weft_launch){.name = name,
-                                       .text = text,
+                                       .source = source,
                                        .n_arguments = count,
                                        .arguments = arguments,
                                        .groups = {weft__gpu_groups(launches->target, workers), 1, 1},
@@ -61,7 +61,7 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
                                      I32(sink),
                                      FAULT};
         const int count = (int)(sizeof arguments / sizeof *arguments);
-        return launch(launches, "order_digits", s->text, arguments, count, workers);
+        return launch(launches, "argsort_digits", s->source, arguments, count, workers);
     }
     weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
                                  SCRATCH(0, s->key),
@@ -82,7 +82,7 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
     if (launches->scratch_bytes == 0) /* on a card, with one run for a row: sorted in registers */
         arguments[1] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, s->key),
         arguments[2] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, WEFT_I32);
-    return launch(launches, s->few ? "order_heads" : "order_runs", s->text, arguments, count, workers);
+    return launch(launches, s->few ? "argsort_heads" : "argsort_runs", s->source, arguments, count, workers);
 }
 
 /* Merges pairs of runs: half as many, of twice the span. */
@@ -110,7 +110,7 @@ static weft_status merge(weft_launches *launches, ordering *s, int level, bool s
     s->runs = merged;
     s->span *= 2;
     s->room = wide;
-    return launch(launches, "order_merge", s->text, arguments, count, o->rows * merged * pieces);
+    return launch(launches, "argsort_merge", s->source, arguments, count, o->rows * merged * pieces);
 }
 
 /* Returns the elements of a row of runs, at the level that needs most. The last run of each level counts as
@@ -150,11 +150,11 @@ weft_status weft__gpu_argsort(weft_launches *launches, const weft_heavy *heavy, 
     const int64_t room = o->rows * most_room(&s);
     s.places = room * (narrow ? 4 : 8);
     s.half = s.places + (room * 4 + 7) / 8 * 8;
-    s.text =
-        weft__gpu_text(launches, (weft_dtype)s.key,
-                       narrow ? "#define INFINITE 0x7f800000u\n" : "#define INFINITE 0x7ff0000000000000ul\n",
-                       weft__text_argsort);
-    if (!s.text) return weft__fail_oom(launches->ctx, 0, "the text of an order");
+    s.source = weft__gpu_template_source(launches, (weft_dtype)s.key,
+                                         narrow ? "#define INFINITE 0x7f800000u\n"
+                                                : "#define INFINITE 0x7ff0000000000000ul\n",
+                                         weft__source_argsort);
+    if (!s.source) return weft__fail_oom(launches->ctx, 0, "the kernel source of an argsort");
     if (s.runs > 1 || vectors) launches->scratch_bytes = 2 * s.half;
     WEFT_TRY(runs_of(launches, &s, sink));
     for (int level = 0; s.runs > 1; level++) WEFT_TRY(merge(launches, &s, level, sink));

@@ -39,13 +39,13 @@ W_FN void sink_in(W_GLOBAL T *key, W_GLOBAL int *place, w_i64 at, w_i64 n) {
 }
 
 /* The first `count` elements of runs of `span`: a heap of the best so far, with which most are only compared. */
-W_NUMBERS(order_heads) {
+W_NUMBERS(argsort_heads) {
     w_i64 input_at, keys_at, places_at, out_at;
     w_i64 rows, extent, count, runs, room, span;
     int is_float, descending, last, sink, command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void order_heads(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
-                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults, const W_NUMBERS(order_heads) of) {
+W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
+                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_heads) of) {
     if (of.sink && w_faulted(faults)) return;
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
     FOR_MINE(w, of.rows * of.runs) {
@@ -105,14 +105,14 @@ W_FN void insert_each(W_GLOBAL T *key, W_GLOBAL int *place, int n) {
 
 /* All of a run of `span`, by bytes, from the last to the first, which keeps equal keys in order. */
 #define DIGITS (int)sizeof(T)
-W_NUMBERS(order_digits) {
+W_NUMBERS(argsort_digits) {
     w_i64 input_at, keys_at, places_at, more_keys_at, more_places_at, out_at;
     w_i64 rows, extent, count, runs, span;
     int is_float, descending, last, sink, command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void order_digits(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
+W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
                                             W_GLOBAL T *more_keys, W_GLOBAL int *more_places, W_GLOBAL int *out,
-                                            W_GLOBAL w_faults *faults, const W_NUMBERS(order_digits) of) {
+                                            W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_digits) of) {
     if (of.sink && w_faulted(faults)) return;
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
     FOR_MINE(w, of.rows * of.runs) {
@@ -159,14 +159,14 @@ W_KERNEL W_ITEMS(1, 1, 1) void order_digits(const W_GLOBAL T *input, W_GLOBAL T 
     }
 }
 #else
-W_NUMBERS(order_runs) {
+W_NUMBERS(argsort_runs) {
     w_i64 input_at, keys_at, places_at, out_at;
     w_i64 rows, extent, count, runs, room, span;
     int is_float, descending, last, sink, command;
 };
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_runs(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
                                               W_GLOBAL int *out, W_GLOBAL w_faults *faults,
-                                              const W_NUMBERS(order_runs) of) {
+                                              const W_NUMBERS(argsort_runs) of) {
     if (of.sink && w_faulted(faults)) return;
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * RUN;
@@ -202,14 +202,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_runs(const W_GLOBAL T *input, W_GLOBAL 
 #endif
 
 /* Runs `from` that stand for `span` elements each become half as many `to`, a run in `room` elements each. */
-W_NUMBERS(order_merge) {
+W_NUMBERS(argsort_merge) {
     w_i64 from_keys_at, from_places_at, to_keys_at, to_places_at, out_at;
     w_i64 rows, extent, count, runs, span, room, wide, pieces;
     int last, sink, command;
 };
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_merge(const W_GLOBAL T *from_keys, const W_GLOBAL int *from_places,
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_merge(const W_GLOBAL T *from_keys, const W_GLOBAL int *from_places,
                                                W_GLOBAL T *to_keys, W_GLOBAL int *to_places, W_GLOBAL int *out,
-                                               W_GLOBAL w_faults *faults, const W_NUMBERS(order_merge) of) {
+                                               W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_merge) of) {
     if (of.sink && w_faulted(faults)) return;
     const w_i64 merged = (of.runs + 1) / 2;
     FOR_MINE(w, of.rows * merged * of.pieces) {

@@ -5,7 +5,7 @@
 
 #include "device/gpu/gpu.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 enum {
     BYTES_OF_GROUP = 1 << 14, /* for less, a work-group costs more than it moves */
@@ -25,11 +25,12 @@ static weft_status move(weft_launches *launches, const char *name, int64_t bytes
     const int64_t groups = weft__smaller(bytes / BYTES_OF_GROUP + 1, 8 * launches->target->units);
     char head[32];
     snprintf(head, sizeof head, "#define STRETCHES %d\n", STRETCHES);
-    const char *text = weft__gpu_text(launches, words ? WEFT_U64 : WEFT_U8, head, weft__text_move);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a copy");
+    const char *source =
+        weft__gpu_template_source(launches, words ? WEFT_U64 : WEFT_U8, head, weft__source_move);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a copy");
     return weft__launch(launches, &(weft_launch){.name = name,
-                                                 .text = text,
-                                                 .links = true,
+                                                 .source = source,
+                                                 .may_fuse = true,
                                                  .n_arguments = n,
                                                  .arguments = arguments,
                                                  .groups = {groups, 1, 1},

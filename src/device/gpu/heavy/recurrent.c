@@ -8,7 +8,7 @@
 
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 #define WORK 4096 /* elements of a work-group of one work-item */
 
@@ -26,7 +26,7 @@ typedef struct plan {
     operands at;
     int first, products;        /* launches of the matmul, in the list */
     int64_t z, dc, pass, bytes; /* offsets in the scratch memory */
-    const char *text;
+    const char *source;
 } plan;
 
 static operands operands_of(const weft_heavy_recurrent *r) {
@@ -133,14 +133,14 @@ typedef struct step {
     int x, dz; /* operands that replace the usual ones; 0: the usual ones */
 } step;
 
-static const char *make_text(const plan *p) {
+static const char *make_source(const plan *p) {
     const bool wide = p->sum == WEFT_F64;
     char head[256];
     snprintf(head, sizeof head,
              "#define KIND %d\n#define BACK %d\n#define FN(f) f##_%s\n#define RELU_BACK(h, d) "
              "w_sel_%s(w_bool((h) > 0), d, (V)(0))\n",
              (int)p->r->kind, p->r->backward, wide ? "f64" : "f32", wide ? "f64" : "f32");
-    return weft__gpu_text(p->launches, p->dtype, head, weft__text_recurrent);
+    return weft__gpu_template_source(p->launches, p->dtype, head, weft__source_recurrent);
 }
 
 static weft_status add_step(const plan *p, const step *s) {
@@ -189,7 +189,7 @@ static weft_status add_step(const plan *p, const step *s) {
     arguments[1].written = false;
     const unsigned more = p->sum == WEFT_F64 ? WEFT_PRELUDE_F64 : WEFT_PRELUDE_F32;
     const weft_launch launch = {.name = "recurrent",
-                                .text = p->text,
+                                .source = p->source,
                                 .prelude = more | WEFT_PRELUDE_LANES |
                                            (p->launches->target->vectors ? WEFT_PRELUDE_VECTORS : 0u),
                                 ARGUMENTS(arguments),
@@ -255,8 +255,8 @@ weft_status weft__gpu_recurrent(weft_launches *launches, const weft_heavy *heavy
                                              : 1,
               .at = operands_of(r)};
     weft_launch *made;
-    p.text = make_text(&p);
-    if (!p.text) return weft__fail_oom(launches->ctx, 0, "the text of a recurrent layer");
+    p.source = make_source(&p);
+    if (!p.source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a recurrent layer");
     WEFT_TRY(make_product(&p, &made));
     return r->backward ? run_backward(&p, made) : run_forward(&p, made);
 }

@@ -1,6 +1,6 @@
 /* One step of a recurrent layer beside its product, forward (BACK 0) or back, as ops/recurrent.c defines it. Elements
  * are dealt to work-items, or sixteen of a row to a vector; what lies where is told by places, so that all steps of time
- * are launches of one text. KIND: 0 tanh, 1 relu, 2 LSTM, 3 GRU. FN(f): f of the type of sums. */
+ * are launches of one source. KIND: 0 tanh, 1 relu, 2 LSTM, 3 GRU. FN(f): f of the type of sums. */
 #ifdef VECTORS
 #define WIDE 16
 #define V    S16

@@ -5,7 +5,7 @@
 
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 enum {
     SHORT = 64,       /* elements of a segment, at least */
@@ -20,18 +20,18 @@ static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) 
     return s->dtype == WEFT_F32 && target->f64 ? WEFT_F64 : (weft_dtype)s->dtype;
 }
 
-static const char *text_of(weft_launches *launches, const weft_heavy_scan *s) {
+static const char *source_of(weft_launches *launches, const weft_heavy_scan *s) {
     const bool wider = total_of(launches->target, s) != (weft_dtype)s->dtype;
     char head[160];
     snprintf(head, sizeof head,
              "#define A %s\n#define A16 %s\n#define WIDEN %s\n#define NARROW %s\n#define COMPENSATED %d\n",
              wider ? "double" : "S", wider ? "double16" : "S16", wider ? "convert_double16" : "",
              wider ? "convert_float16" : "", !wider && weft_dtype_is_float((weft_dtype)s->dtype));
-    return weft__gpu_text(launches, (weft_dtype)s->dtype, head, weft__text_scan);
+    return weft__gpu_template_source(launches, (weft_dtype)s->dtype, head, weft__source_scan);
 }
 
 static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, const char *name,
-                          const char *text, int64_t length, int64_t workers, bool sink) {
+                          const char *source, int64_t length, int64_t workers, bool sink) {
     const int items = weft__target_items(launches->target);
     const int64_t segments = weft__ceil_div(s->extent, length);
     const weft_dtype total = total_of(launches->target, s);
@@ -50,7 +50,7 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, con
     if (segments == 1) arguments[1] = (weft_argument)WRITES(WEFT_SCAN_OUT, s->dtype); /* unused */
     return weft__launch(launches,
                         &(weft_launch){.name = name,
-                                       .text = text,
+                                       .source = source,
                                        .prelude = weft__gpu_prelude(total),
                                        ARGUMENTS(arguments),
                                        .groups = {weft__gpu_groups(launches->target, workers), 1, 1},
@@ -71,13 +71,13 @@ weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, boo
     const int64_t most = vectors ? ENOUGH_WIDE : SEGMENTS;
     const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, most));
     const int64_t segments = weft__ceil_div(s->extent, length);
-    const char *text = text_of(launches, s);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scan");
+    const char *source = source_of(launches, s);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a scan");
     if (segments > 1) {
         const size_t size = weft_dtype_size(total_of(launches->target, s));
         launches->scratch_bytes = columns * segments * (int64_t)size;
-        WEFT_TRY(launch(launches, s, "scan_totals", text, length, workers * segments, sink));
-        WEFT_TRY(launch(launches, s, "scan_join", text, length, columns, sink));
+        WEFT_TRY(launch(launches, s, "scan_totals", source, length, workers * segments, sink));
+        WEFT_TRY(launch(launches, s, "scan_join", source, length, columns, sink));
     }
-    return launch(launches, s, "scan_write", text, length, workers * segments, sink);
+    return launch(launches, s, "scan_write", source, length, workers * segments, sink);
 }

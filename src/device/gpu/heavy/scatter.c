@@ -3,7 +3,7 @@
  * Must not know: how launches run. Read next: scatter.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 #define ROOM       (1 << 21) /* f16 and bf16: sums kept at a time */
 #define WORK       65536     /* elements that are worth a work-group */
@@ -14,24 +14,24 @@ bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter
            weft__gpu_knows(target, (weft_dtype)sc->dtype);
 }
 
-typedef struct cut {
+typedef struct partition {
     int64_t width, tile; /* columns and rows of a worker, which takes further rows until all are done */
     int64_t columns, rows, outer; /* work-groups */
     int64_t workers;              /* of a work-group */
-} cut;
+} partition;
 
 /* Chooses the partition. Columns are balanced whatever the index holds. Rows are divided, too, if there are
  * few columns or if setting rows is most of the work. */
-static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
+static partition cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     const weft_target *target = launches->target;
     const int items = weft__target_items(target);
     const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set before the additions */
     const double elements = (double)sc->outer * (double)sc->inner * (begun + 2 * (double)sc->count);
     const int64_t pieces =
         (int64_t)weft__larger(1, weft__smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
-    cut c = {.width = weft__smaller(sc->inner, items),
-             .workers = 1,
-             .outer = weft__smaller(sc->outer, GROUPS_MAX)};
+    partition c = {.width = weft__smaller(sc->inner, items),
+                   .workers = 1,
+                   .outer = weft__smaller(sc->outer, GROUPS_MAX)};
     int64_t wanted = weft__ceil_div(pieces, c.outer);
     if (target->vectors) {
         const bool by_rows = begun >= 2 * (double)sc->count || sc->inner < 64;
@@ -58,18 +58,18 @@ static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     return c;
 }
 
-static const char *text_of(weft_launches *launches, const weft_heavy_scatter *sc) {
-    return weft__gpu_text(launches, (weft_dtype)sc->dtype,
-                          sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n",
-                          weft__text_scatter);
+static const char *source_of(weft_launches *launches, const weft_heavy_scatter *sc) {
+    return weft__gpu_template_source(
+        launches, (weft_dtype)sc->dtype,
+        sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n", weft__source_scatter);
 }
 
 static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc, const char *name,
                           weft_argument *arguments, int count, const int64_t *groups) {
-    const char *text = text_of(launches, sc);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scatter");
+    const char *source = source_of(launches, sc);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a scatter");
     return weft__launch(launches, &(weft_launch){.name = name,
-                                                 .text = text,
+                                                 .source = source,
                                                  .prelude = weft__gpu_prelude((weft_dtype)sc->dtype),
                                                  .arguments = arguments,
                                                  .n_arguments = count,
@@ -112,7 +112,7 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
     if (sc->unique && sc->inner == 1) return each(launches, sc, sink);
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
-    const cut c = cut_of(launches, sc);
+    const partition c = cut_of(launches, sc);
     const bool room = sum != dtype;
     const int out = weft__scatter_out(sc), start = !sc->based ? 0 : sc->in_place && !room ? 2 : 1;
     if (room)

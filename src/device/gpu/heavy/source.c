@@ -19,13 +19,13 @@ bool weft__gpu_source_takes(const weft_target *target, const weft_heavy_source *
 }
 
 /* Returns the source, followed by the kernel w_own_NAME. */
-static const char *text_of(weft_launches *launches, const weft_heavy_source *s) {
-    const size_t size = strlen(s->text) + 8 * strlen(s->name) + 1200;
+static const char *source_of(weft_launches *launches, const weft_heavy_source *s) {
+    const size_t size = strlen(s->code) + 8 * strlen(s->name) + 1200;
     char *whole = weft__arena_alloc(launches->arena, size);
     const char *type = types[s->dtype];
     if (!whole) return NULL;
     weft_text to = weft__text(whole, size);
-    weft__put(&to, "%s\nW_NUMBERS(w_own_%s) {\n    w_i64 ", s->text, s->name);
+    weft__put(&to, "%s\nW_NUMBERS(w_own_%s) {\n    w_i64 ", s->code, s->name);
     for (int i = 0; i < s->arity; i++) weft__put(&to, "at_%d, ", i);
     weft__put(&to,
               "out_at;\n    w_i64 n;\n    int sink, command;\n};\nW_KERNEL W_ITEMS(%d, 1, 1) void w_own_%s(",
@@ -45,8 +45,8 @@ weft_status weft__gpu_source(weft_launches *launches, const weft_heavy *heavy, b
     if (s->n == 0) return WEFT_OK;
     const size_t length = strlen(s->name) + sizeof "w_own_";
     char *name = weft__arena_alloc(launches->arena, length);
-    const char *text = text_of(launches, s);
-    if (!name || !text) return weft__fail_oom(launches->ctx, length, "the text of an op");
+    const char *source = source_of(launches, s);
+    if (!name || !source) return weft__fail_oom(launches->ctx, length, "the kernel source of an op");
     memcpy(name, "w_own_", sizeof "w_own_");
     memcpy(name + sizeof "w_own_" - 1, s->name, strlen(s->name) + 1);
     weft_argument arguments[OPERANDS + 4];
@@ -57,7 +57,7 @@ weft_status weft__gpu_source(weft_launches *launches, const weft_heavy *heavy, b
     arguments[n++] = (weft_argument)I32(sink);
     arguments[n++] = (weft_argument)FAULT;
     return weft__launch(launches, &(weft_launch){.name = name,
-                                                 .text = text,
+                                                 .source = source,
                                                  .prelude = weft__gpu_prelude((weft_dtype)s->dtype),
                                                  .n_arguments = n,
                                                  .arguments = arguments,

@@ -2,7 +2,7 @@
  * Must not know: how launches run. Read next: update.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 #define WORK 32768 /* elements of a work-group */
 
@@ -43,11 +43,11 @@ weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, b
                                  I32(up->inner < items ? up->inner : items),
                                  I32(sink),
                                  FAULT};
-    const char *text = weft__gpu_text(launches, (weft_dtype)dtype, "", weft__text_update);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of an update");
+    const char *source = weft__gpu_template_source(launches, (weft_dtype)dtype, "", weft__source_update);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of an update");
     const weft_launch launch = {.name = "update",
-                                .text = text,
-                                .links = true,
+                                .source = source,
+                                .may_fuse = true,
                                 ARGUMENTS(arguments),
                                 .groups = {weft__ceil_div(rows, block), 1, 1},
                                 .items = {items, 1, 1}};

@@ -1,4 +1,4 @@
-/* Where the device has f64. Before it: words.cl and access.cl; after it: kernel/prelude_f64.h. */
+/* Where the device has f64. Before it: lanes.cl and access.cl; after it: kernel/prelude_f64.h. */
 #ifndef W_VECTORS
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

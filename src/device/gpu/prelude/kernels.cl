@@ -3,7 +3,7 @@
  *     W_KERNEL W_ITEMS(256, 1, 1) void name(int n W_ALSO(name)) {
  *         W_MEMORY(name)
  *         shared->x[w_item(0)] = n; ..
- * Those without local memory have neither W_SHARED nor W_ALSO nor W_MEMORY. Else: links.cl. */
+ * Those without local memory have neither W_SHARED nor W_ALSO nor W_MEMORY. Else: entries.cl. */
 #undef W_KERNEL
 #undef W_ITEMS
 #undef W_ALSO

@@ -1,4 +1,4 @@
-/* From here on the words of words.cl mean vectors. */
+/* From here on the words of lanes.cl mean vectors. */
 #define W_VECTORS
 #define W_LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 

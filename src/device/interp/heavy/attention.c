@@ -31,7 +31,7 @@ static const int64_t *strides_of(const weft_heavy_attention *a, int which) {
 static int64_t place(const attention *s, int which, int64_t t, int64_t c) {
     const int64_t *stride = strides_of(s->a, which);
     const int64_t head =
-        which == WEFT_ATTENTION_K || which == WEFT_ATTENTION_V ? s->h / weft__sharing(s->a) : s->h;
+        which == WEFT_ATTENTION_K || which == WEFT_ATTENTION_V ? s->h / weft__query_group(s->a) : s->h;
     return s->b * stride[0] + head * stride[1] + t * stride[2] + c;
 }
 static double read_at(const attention *s, int which, int64_t t, int64_t c) {
@@ -170,8 +170,9 @@ static weft_status attention_check(weft_interp *device, const weft_heavy *heavy,
             const bool of_keys = o == WEFT_ATTENTION_K || o == WEFT_ATTENTION_V || o == WEFT_ATTENTION_DK ||
                                  o == WEFT_ATTENTION_DV;
             const int64_t *s = strides_of(a, o),
-                          heads = o == WEFT_ATTENTION_K || o == WEFT_ATTENTION_V ? a->heads / weft__sharing(a)
-                                                                                 : a->heads,
+                          heads = o == WEFT_ATTENTION_K || o == WEFT_ATTENTION_V
+                                      ? a->heads / weft__query_group(a)
+                                      : a->heads,
                           extent[4] = {a->batch, heads, of_keys ? a->t_k : a->t_q, a->d};
             const int64_t stride[4] = {s[0], s[1], s[2], 1};
             WEFT_TRY(weft__interp_inside(device, heavy, at, bytes[at], dtype, 4, extent, stride));

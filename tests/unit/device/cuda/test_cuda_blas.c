@@ -335,16 +335,16 @@ static void test_forged(void **state) {
     multiply_given(&right, true);
     for (int forged = 0; forged < 5; forged++) {
         weft_tile_choice given = right;
-        weft__blas_algorithm way;
-        memcpy(&way, given.kept, sizeof way);
-        way.algo.data[0] = 1;
-        way.workspace = 1 << 20;
-        if (forged == 0) way.algo.data[0] = 77;                   /* no algorithm */
-        if (forged == 1) way.algo.data[1] ^= 1;                   /* of another problem */
-        if (forged == 2) way.algo.data[2] |= UINT64_C(256) << 32; /* B lies at multiples of 16 bytes */
-        if (forged == 3) way.workspace = 16;                      /* too little */
-        if (forged == 4) way.workspace = UINT64_C(1) << 62;       /* more than there is */
-        memcpy(given.kept, &way, sizeof way);
+        weft__blas_algorithm algorithm;
+        memcpy(&algorithm, given.kept, sizeof algorithm);
+        algorithm.algo.data[0] = 1;
+        algorithm.workspace = 1 << 20;
+        if (forged == 0) algorithm.algo.data[0] = 77;                   /* no algorithm */
+        if (forged == 1) algorithm.algo.data[1] ^= 1;                   /* of another problem */
+        if (forged == 2) algorithm.algo.data[2] |= UINT64_C(256) << 32; /* B lies at multiples of 16 bytes */
+        if (forged == 3) algorithm.workspace = 16;                      /* too little */
+        if (forged == 4) algorithm.workspace = UINT64_C(1) << 62;       /* more than there is */
+        memcpy(given.kept, &algorithm, sizeof algorithm);
         multiply_given(&given, false);
     }
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);

@@ -27,11 +27,11 @@
 #include "device/cuda/blas/blas.h"
 #include "device/cuda/dnn/dnn.h"
 #include "device/cuda/nvml/nvml.h"
-#include "device/cuda/pieces.h"
+#include "device/cuda/components.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/run.h"
 #include "gpu.h"
-#include "train/run/gauging.h"
+#include "train/run/telemetry.h"
 
 #if __has_include(<cuda.h>)
 #define CUDA_FUNCTION(name, arguments)                                                                       \
@@ -193,10 +193,10 @@ static void test_driver_alone(void **state) {
 static void test_pieces(void **state) {
     (void)state;
     static const char *const names[] = {"driver", "card", "NVRTC", "cuBLASLt", "cuDNN", "NCCL", "NVML"};
-    char text[WEFT_PIECE_TEXT];
+    char text[WEFT_COMPONENT_TEXT];
     if (without_cuda()) return skip();
     for (int i = 0; i < 7; i++) {
-        const bool there = weft__cuda_piece(names[i], text);
+        const bool there = weft__cuda_component(names[i], text);
         assert_true(there ? text[strcspn(text, "0123456789")] : strstr(text, "install") != NULL);
         if (i < 3) assert_true(there);
     }
@@ -204,11 +204,11 @@ static void test_pieces(void **state) {
     weft__cuda_forget();
     weft__dnn_forget();
     for (int i = 0; i < 7; i++) {
-        const bool there = weft__cuda_piece(names[i], text);
+        const bool there = weft__cuda_component(names[i], text);
         if (i < 3) assert_true(there);
         if (i == 3 || i == 4 || i == 6) assert_true(!there && strstr(text, "libabsent.so cannot be opened"));
     }
-    assert_false(weft__cuda_piece("coal", text));
+    assert_false(weft__cuda_component("coal", text));
     weft__nvml_file = weft__blas_file = weft__dnn_file = NULL;
     weft__dnn_forget();
     weft__cuda_forget();
@@ -218,39 +218,39 @@ static void test_pieces(void **state) {
 static void test_gauges(void **state) {
     (void)state;
     weft_context *ctx;
-    weft_gauges g;
+    weft_telemetry g;
     if (without_cuda()) return skip();
-    assert_false(weft_device_gauges(NULL, &g));
+    assert_false(weft_device_telemetry(NULL, &g));
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &ctx), WEFT_OK);
-    assert_false(weft_device_gauges(ctx, &g));
+    assert_false(weft_device_telemetry(ctx, &g));
     assert_true(isnan(g.power) && isnan(g.temperature));
     weft_close(ctx);
     for (int card = 0; counts() && card < 2; card++) {
         const double scale = card ? 10 : 1;
         assert_int_equal(weft_open(&(weft_open_options){.device = card ? "cuda:1" : "cuda:0"}, &ctx),
                          WEFT_OK);
-        assert_true(weft_device_gauges(ctx, &g));
+        assert_true(weft_device_telemetry(ctx, &g));
         assert_true(fabs(g.utilisation - 0.09 * scale) < 1e-9 && fabs(g.power - 70.5 * scale) < 1e-9);
         assert_true(g.memory_used == 1e9 * scale && g.clock == 198 * scale && g.memory_clock == 260 * scale);
         assert_true(card ? isnan(g.temperature) : g.temperature == 45);
         weft_close(ctx);
     }
-    assert_null(weft__gauging_start(NULL));
+    assert_null(weft__telemetry_start(NULL));
     assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
-    weft__gauging *gauging = counts() ? weft__gauging_start(ctx) : NULL;
-    if (gauging) { /* a thread that reads them beside the work: once at its start, then twice a second */
-        assert_true(fabs(weft__gauging_take(gauging).power - 70.5) < 1e-9);
-        assert_true(isnan(weft__gauging_take(gauging).power));
-        assert_true(fabs(weft__gauging_all(gauging).power - 70.5) < 1e-9);
+    weft__telemetry *telemetry = counts() ? weft__telemetry_start(ctx) : NULL;
+    if (telemetry) { /* a thread that reads them beside the work: once at its start, then twice a second */
+        assert_true(fabs(weft__telemetry_take(telemetry).power - 70.5) < 1e-9);
+        assert_true(isnan(weft__telemetry_take(telemetry).power));
+        assert_true(fabs(weft__telemetry_all(telemetry).power - 70.5) < 1e-9);
     }
-    weft__gauging_stop(gauging);
-    assert_true(isnan(weft__gauging_take(NULL).power));
+    weft__telemetry_stop(telemetry);
+    assert_true(isnan(weft__telemetry_take(NULL).power));
     weft_close(ctx);
     weft__nvml_file = "libabsent.so";
     weft__nvml_forget();
     assert_non_null(strstr(weft__nvml_open(), "libabsent.so cannot be opened: it comes with the driver"));
     assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
-    assert_false(weft_device_gauges(ctx, &g));
+    assert_false(weft_device_telemetry(ctx, &g));
     weft_close(ctx);
     weft__nvml_file = NULL;
     weft__nvml_forget();

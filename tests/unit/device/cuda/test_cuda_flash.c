@@ -193,7 +193,7 @@ static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int 
     assert_true(weft__gpu_attention_takes(&target, &at));
     assert_int_equal(weft__gpu_attention(&launches, &heavy, false), WEFT_OK);
     assert_int_equal(launches.count, at.backward ? 2 : 1);
-    const bool on = strstr(launches.list[0].text, "w_mma_bf16") != NULL;
+    const bool on = strstr(launches.list[0].source, "w_mma_bf16") != NULL;
     assert_true(on == ((launches.list[0].prelude & WEFT_PRELUDE_TENSOR) != 0));
     if (asked) *asked = launches.list[0].shared_bytes;
     weft__free(&ctx, launches.list);

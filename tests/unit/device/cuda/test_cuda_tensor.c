@@ -71,14 +71,14 @@ typedef struct fixture {
 } fixture;
 
 static void compile(fixture *f) {
-    const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(WEFT_DIALECT_CUDA, WEFT_PRELUDE_TENSOR, parts);
+    const char *parts[WEFT_GPU_PRELUDE_MOST];
+    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, WEFT_PRELUDE_TENSOR, parts);
     size_t size = sizeof kernels, bytes = 0;
     for (int i = 0; i < n; i++) size += strlen(parts[i]);
     char *text = calloc(1, size);
     for (int i = 0; i < n; i++) strcat(text, parts[i]);
     strcat(text, kernels);
-    weft_nvrtc_job job = {.text = text, .arch = f->d->found->arch};
+    weft_nvrtc_job job = {.source = text, .arch = f->d->found->arch};
     void *cubin;
     weft__nvrtc_compile(&job);
     const weft_status status = weft__nvrtc_take(&f->ctx, &job, "tensor.cu", &cubin, &bytes);

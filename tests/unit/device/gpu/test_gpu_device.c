@@ -221,9 +221,9 @@ static void test_compiler_refuses(void **state) {
     (void)state;
     test_programs f;
     weft_executable *e = NULL;
-    const weft_gpu_text *text;
+    const weft_gpu_source *text;
     const weft_launch bad = {.name = "wrong",
-                             .text = "W_KERNEL void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
+                             .source = "W_KERNEL void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
     if (!setup(&f)) return skip();
     assert_int_equal(weft__gpu_compile(compiler(&f), &bad, 1, &text), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "its compiler refuses kernel wrong: "));

@@ -280,7 +280,7 @@ static void test_soak_on_gpu(void **state) {
 }
 
 int main(void) {
-    weft__gpu_hook.chain_after = INT32_MAX; /* what is made after many runs: test_gpu_chain.c */
+    weft__gpu_hook.fuse_after = INT32_MAX; /* what is made after many runs: test_gpu_fused_launch.c */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_uploads_its_batch),
         cmocka_unit_test(test_resident_data_are_uploaded_once),

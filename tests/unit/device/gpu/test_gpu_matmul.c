@@ -218,7 +218,7 @@ static void test_tiles(void **state) {
             size_t bytes;
             become(f, (family)like);
             char *usual = product(f->device, &mm, a, b, 0, &bytes);
-            for (tuner->forced = 1; tuner->forced <= WEFT_TUNER_WAYS; tuner->forced++) {
+            for (tuner->forced = 1; tuner->forced <= WEFT_TUNER_VARIANTS; tuner->forced++) {
                 char *other = product(f->device, &mm, a, b, 0, &bytes);
                 assert_memory_equal(usual, other, bytes);
                 free(other);

@@ -68,7 +68,7 @@ static weft_launch launch_of(const weft_target *target, const weft_heavy_matmul 
     assert_int_equal(weft__gpu_matmul(&launches, &heavy, false), WEFT_OK);
     assert_true(launches.count > 0);
     weft_launch first = launches.list[0];
-    first.text = NULL, first.arguments = NULL;
+    first.source = NULL, first.arguments = NULL;
     weft__free(&ctx, launches.list);
     weft__arena_free(&arena);
     return first;
@@ -175,7 +175,7 @@ static void test_long(void **state) {
         check(f, &mm);
         mm = matmul(d ? WEFT_F16 : WEFT_BF16, 72, 136, 300, (layout){0, d, 0, 4, 0});
         mm.out_dtype = WEFT_F32;
-        check_shifted(f, &mm, 0, d ? WEFT_TUNER_WAYS : 0);
+        check_shifted(f, &mm, 0, d ? WEFT_TUNER_VARIANTS : 0);
     }
     weft_heavy_matmul mm = matmul(WEFT_BF16, 30, 20, 2600, (layout){0, 0, 0, 0, 1});
     mm.batch_rank = 1;
@@ -187,7 +187,7 @@ static void test_tiles(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
     const weft_heavy_matmul mm = matmul(WEFT_BF16, 136, 200, 328, (layout){1, 0, 0, 0, 0});
-    check_shifted(f, &mm, 0, WEFT_TUNER_WAYS);
+    check_shifted(f, &mm, 0, WEFT_TUNER_VARIANTS);
 }
 
 /* More groups below each other, or items, than a launch may have along that dimension; and without tensor

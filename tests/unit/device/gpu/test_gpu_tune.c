@@ -108,7 +108,7 @@ static void test_limits(void **state) {
     assert_int_equal(setenv("WEFT_TUNE", "on", 1), 0);
     assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
     weft_tuner *own = &weft__gpu_of(ctx->device)->tuner;
-    weft_tuner_question q = {.key = {1, 2}, .usual = 1, .ways = 3};
+    weft_tuner_question q = {.key = {1, 2}, .usual = 1, .variants = 3};
     assert_true(weft__tuner_asks(own, 1e9));
     assert_false(weft__tuner_asks(own, 1e3));
     assert_false(weft__tuner_asks(NULL, 1e9));

@@ -181,12 +181,12 @@ static void test_signals_stay(void **state) {
 static void test_texts_share_programs(void **state) {
     (void)state;
     test_programs f;
-    const weft_gpu_text *texts[4];
+    const weft_gpu_source *texts[4];
     const weft_launch launches[4] = {
-        {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
-        {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 2; }", .shares = true},
-        {.name = "alone", .text = "#define T int\nW_KERNEL void alone(W_GLOBAL T *a) { a[0] = 3; }"},
-        {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
+        {.name = "same", .source = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
+        {.name = "same", .source = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 2; }", .shares = true},
+        {.name = "alone", .source = "#define T int\nW_KERNEL void alone(W_GLOBAL T *a) { a[0] = 3; }"},
+        {.name = "same", .source = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
     };
     if (!setup(&f)) return skip();
     weft__opencl *d = weft__opencl_of(f.device);

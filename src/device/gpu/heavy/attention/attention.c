@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 #define CHANNELS_MAX      256
 #define REGISTER_CHANNELS 64    /* of a head whose work-items have four rows each */
@@ -131,7 +131,7 @@ typedef struct plan {
     int room, items, rows; /* rows of a work-group */
     int shared_bytes;
     int64_t pairs, scratch; /* bytes */
-    const char *text;
+    const char *source;
 } plan;
 
 /* Writes the definitions of this template; they follow those of all templates. */
@@ -152,7 +152,7 @@ static void head_items(plan *p, weft_text *to) {
               "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR "
               "%d\n#define HIGH %d\n%s",
               p->items, p->sum == WEFT_F64 ? "double" : "float", t->rows, t->others,
-              t->high * p->items / t->rows, t->high, weft__text_attention_common);
+              t->high * p->items / t->rows, t->high, weft__source_attention_common);
 }
 
 static void head_cores(plan *p, weft_text *to) {
@@ -162,7 +162,7 @@ static void head_cores(plan *p, weft_text *to) {
     p->shared_bytes = c.bytes > CORE_LOCAL ? c.bytes : 0;
     weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s%s",
               p->items, c.rows, c.others, c.steps, p->shared_bytes ? "#define MORE\n" : "",
-              weft__text_attention_common);
+              weft__source_attention_common);
 }
 
 /* Writes the definitions for a mask. MASK is the type of its elements. With MASK_BOOL, true marks visible
@@ -181,7 +181,7 @@ static void head_mask(const weft_heavy_attention *at, weft_text *to) {
         added ? "S" : "uchar", added ? "" : "#define MASK_BOOL\n");
 }
 
-static weft_status make_text(plan *p) {
+static weft_status make_source(plan *p) {
     const bool wide = p->sum == WEFT_F64, vectors = p->launches->target->vectors;
     char head[8192];
     weft_text to = weft__text(head, sizeof head);
@@ -197,11 +197,12 @@ static weft_status make_text(plan *p) {
         head_cores(p, &to);
     else
         head_items(p, &to);
-    p->text = weft__gpu_text(p->launches, p->dtype, head,
-                             vectors    ? weft__text_attention_vectors
-                             : p->cores ? weft__text_attention_tensor
-                                        : weft__text_attention_items);
-    return p->text ? WEFT_OK : weft__fail_oom(p->launches->ctx, sizeof head, "the text of an attention");
+    p->source = weft__gpu_template_source(p->launches, p->dtype, head,
+                                          vectors    ? weft__source_attention_vectors
+                                          : p->cores ? weft__source_attention_tensor
+                                                     : weft__source_attention_items);
+    return p->source ? WEFT_OK
+                     : weft__fail_oom(p->launches->ctx, sizeof head, "the kernel source of an attention");
 }
 
 /* ---- launches ---- */
@@ -266,7 +267,7 @@ static void others(arguments *to, const plan *p) {
     const weft_heavy_attention *at = p->at;
     for (int i = 0; at->masked && i < 4; i++) add(to, (weft_argument)I64(at->mask[i]));
     add(to, (weft_argument)I64(at->heads));
-    add(to, (weft_argument)I32(weft__sharing(at)));
+    add(to, (weft_argument)I32(weft__query_group(at)));
     add(to, (weft_argument)I32(at->t_q));
     add(to, (weft_argument)I32(at->t_k));
     add(to, (weft_argument)I32(at->d));
@@ -286,7 +287,7 @@ static weft_status launch(const plan *p, const char *name, int64_t groups, argum
     if (p->cores) prelude |= WEFT_PRELUDE_TENSOR;
     if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
     const weft_launch one = {.name = name,
-                             .text = p->text,
+                             .source = p->source,
                              .prelude = prelude,
                              .arguments = list->list,
                              .n_arguments = list->n,
@@ -392,7 +393,7 @@ weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy
               .sink = sink,
               .pairs = at->batch * at->heads};
     if (p.pairs == 0 || at->d == 0) return WEFT_OK;
-    WEFT_TRY(make_text(&p));
+    WEFT_TRY(make_source(&p));
     if (!at->backward) return forward(&p);
     return launches->target->vectors ? backward_vectors(&p) : backward_items(&p);
 }

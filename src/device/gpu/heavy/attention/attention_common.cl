@@ -1,4 +1,4 @@
-/* What attention's texts with work-items share: the numbers that their kernels get, what they open with, dropout,
+/* What attention's sources with work-items share: the numbers that their kernels get, what they open with, dropout,
  * masks.
  * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
 
@@ -27,12 +27,12 @@ W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* hides wh
 #define PLACES(name) name##_b, name##_h, name##_t
 #define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
 #define KEYS_AT(name, t) \
-    (name + of.name##_at + b * of.name##_b + h / of.sharing * of.name##_h + (t) * of.name##_t) /* k and v */
+    (name + of.name##_at + b * of.name##_b + h / of.query_group * of.name##_h + (t) * of.name##_t) /* k and v */
 /* The numbers that all have, after places; and as they are called in a kernel. */
 #define COMMON                                                                                               \
     MASK_PLACES                                                                                              \
     w_i64 heads;                                                                                             \
-    int sharing, t_q, t_k, d;                                                                                         \
+    int query_group, t_q, t_k, d;                                                                                         \
     S scale, dropout, factor;                                                                                \
     int causal, cached, sink, command;
 #define OPEN                                                                                                 \

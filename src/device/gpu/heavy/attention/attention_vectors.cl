@@ -298,7 +298,7 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 #define PLACE(name, pair, t) \
     (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads * of.name##_h + (t) * of.name##_t)
 #define KEYS_PLACE(name, pair, t) /* of k and v */                                                            \
-    (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads / of.sharing * of.name##_h + (t) * of.name##_t)
+    (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads / of.query_group * of.name##_h + (t) * of.name##_t)
 #define AT(name, t)   PLACE(name, pair, t)
 #define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name##_t)
 #define KEYS_AT(name, t)   KEYS_PLACE(name, pair, t)
@@ -307,7 +307,7 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 #define COMMON                                                                                               \
     MASK_PLACES                                                                                              \
     w_i64 heads;                                                                                             \
-    int sharing, t_q, t_k, d;                                                                                         \
+    int query_group, t_q, t_k, d;                                                                                         \
     S scale, dropout, factor;                                                                                \
     int causal, cached, sink, command;
 /* The log-sum-exp of query i, or with a mask its second part. */

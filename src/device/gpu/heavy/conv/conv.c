@@ -7,9 +7,9 @@
  * docs/design/022-gpu-convolutions.md. */
 #include <limits.h>
 
-#include "device/conv_product.h"
+#include "device/conv_matmul.h"
 #include "device/gpu/heavy/heavy.h"
-#include "device/gpu/heavy/matmul/product.h"
+#include "device/gpu/heavy/matmul/matmul.h"
 #include "device/gpu/backend/template.h"
 
 static bool small(int64_t a, int64_t b, int64_t c) {
@@ -67,7 +67,7 @@ static weft_status forward(weft_launches *launches, const weft_heavy *heavy, boo
     mm.a_batch[0] = c->in, mm.b_batch[0] = c->out * k, mm.c_batch[0] = c->out;
     mm.a_k = 1, mm.b_k = 1, mm.b_n = k, mm.c_m = c->groups * c->out;
     const weft_gpu_view view = {.kind = WEFT_GPU_WINDOWS_A, .image = windows_of_x(c)};
-    return weft__gpu_product(launches, heavy, &mm, 0, 1, &view, sink);
+    return weft__gpu_matmul_launches(launches, heavy, &mm, 0, 1, &view, sink);
 }
 
 static weft_status by_weight(weft_launches *launches, const weft_heavy *heavy, bool sink) {
@@ -78,7 +78,7 @@ static weft_status by_weight(weft_launches *launches, const weft_heavy *heavy, b
     mm.a_batch[0] = c->out, mm.b_batch[0] = c->in, mm.c_batch[0] = c->out * k;
     mm.a_m = 1, mm.a_k = c->groups * c->out, mm.b_n = 1, mm.c_m = k;
     const weft_gpu_view view = {.kind = WEFT_GPU_WINDOWS_B, .image = windows_of_x(c)};
-    return weft__gpu_product(launches, heavy, &mm, 1, 0, &view, sink);
+    return weft__gpu_matmul_launches(launches, heavy, &mm, 1, 0, &view, sink);
 }
 
 /* ---- gradient of the input ---- */
@@ -129,7 +129,7 @@ static weft_status by_input_of(weft_launches *launches, const weft_heavy *heavy,
     v->to[0] = (int32_t)(c->x[0] * c->x[1]), v->to[1] = (int32_t)(p[0].first * c->x[1] + p[1].first);
     v->to[2] = (int32_t)(c->stride[0] * c->x[1]), v->to[3] = (int32_t)c->stride[1];
     divisors(v);
-    return weft__gpu_product(launches, heavy, &mm, 0, 1, &view, sink);
+    return weft__gpu_matmul_launches(launches, heavy, &mm, 0, 1, &view, sink);
 }
 
 static weft_status by_input(weft_launches *launches, const weft_heavy *heavy, bool sink) {
@@ -145,10 +145,10 @@ static weft_status by_input(weft_launches *launches, const weft_heavy *heavy, bo
 weft_status weft__gpu_conv(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_conv *c = &heavy->as.conv;
     if (weft__gpu_conv_is_direct(launches->target, c)) return weft__gpu_conv_direct(launches, heavy, sink);
-    if (weft__conv_is_product(c)) {
+    if (weft__conv_is_matmul(c)) {
         bool swapped;
-        const weft_heavy_matmul mm = weft__conv_product(c, &swapped);
-        return weft__gpu_product(launches, heavy, &mm, swapped, !swapped, NULL, sink);
+        const weft_heavy_matmul mm = weft__conv_matmul(c, &swapped);
+        return weft__gpu_matmul_launches(launches, heavy, &mm, swapped, !swapped, NULL, sink);
     }
     switch (c->pass) {
     case WEFT_CONV_FORWARD: return forward(launches, heavy, sink);

@@ -7,7 +7,7 @@
 
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 #define FEW        4     /* channels of a group, at most, on cards */
 #define TAPS_MOST  64    /* taps that vectors keep in local memory */
@@ -44,11 +44,12 @@ static numbers numbers_of(const weft_heavy_conv *c) {
     return to;
 }
 
-static const char *text_of(weft_launches *launches, const weft_heavy_conv *c, bool sink, const char *text) {
+static const char *source_of(weft_launches *launches, const weft_heavy_conv *c, bool sink,
+                             const char *source) {
     char head[96];
     snprintf(head, sizeof head, "#define PASS %d\n#define SINK %d\n#define TAPS %d\n", c->pass, sink,
              TAPS_MOST);
-    return weft__gpu_text(launches, (weft_dtype)c->dtype, head, text);
+    return weft__gpu_template_source(launches, (weft_dtype)c->dtype, head, source);
 }
 
 static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c, int parts, bool sink) {
@@ -57,11 +58,11 @@ static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c,
     const int items = weft__target_items(launches->target);
     weft_argument arguments[] = {SCRATCH(0, sum), WRITES(2, dtype), I32(parts), I32(count), FAULT};
     arguments[0].written = false;
-    const char *text = text_of(launches, c, sink, weft__text_conv_direct_sum);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a convolution");
+    const char *source = source_of(launches, c, sink, weft__source_conv_direct_sum);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a convolution");
     return weft__launch(launches,
                         &(weft_launch){.name = "conv_sum",
-                                       .text = text,
+                                       .source = source,
                                        .prelude = weft__gpu_prelude(dtype),
                                        ARGUMENTS(arguments),
                                        .groups = {weft__smaller(weft__ceil_div(count, items), 1024), 1, 1},
@@ -94,10 +95,10 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
     }
     weft_argument arguments[] = {READS(0, dtype), READS(1, dtype), WRITES(2, dtype), STRUCT(of), FAULT};
     if (weight) arguments[2] = (weft_argument)SCRATCH(0, sum);
-    const char *text = text_of(launches, c, sink, weft__text_conv_direct);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a convolution");
+    const char *source = source_of(launches, c, sink, weft__source_conv_direct);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a convolution");
     WEFT_TRY(weft__launch(launches, &(weft_launch){.name = "conv_direct",
-                                                   .text = text,
+                                                   .source = source,
                                                    .prelude = weft__gpu_prelude(dtype),
                                                    ARGUMENTS(arguments),
                                                    .groups = {groups, parts, 1},

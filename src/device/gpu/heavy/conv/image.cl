@@ -7,7 +7,7 @@ typedef struct w_divisor {
     int shift;
 } w_divisor;
 
-/* As weft_gpu_image in product.h. */
+/* As weft_gpu_image in matmul.h. */
 typedef struct w_image {
     w_i64 end; /* elements of all images */
     int source[2], windows[2], taps[2], stride[2], dilation[2], offset[2];

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "device/gpu/heavy/heavy.h"
-#include "device/gpu/heavy/matmul/product.h"
+#include "device/gpu/heavy/matmul/matmul.h"
 #include "device/gpu/backend/template.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 #include "device/gpu/backend/tune.h"
 
 #define FEW_ROWS 4   /* with at most so many rows, b is read in place */
@@ -17,7 +17,7 @@
 #define BEYOND   512 /* lines after the last one whose address a template may compute */
 
 /* A matmul as it is launched. */
-typedef struct product {
+typedef struct matmul_plan {
     const weft_target *target;
     weft_dtype dtype, out, sum;
     bool sink;
@@ -30,12 +30,12 @@ typedef struct product {
     weft_epilogue epilogue;    /* if mm has one */
     int sums;                  /* operand for the row sums of a; 0: none */
     int group_items;
-    int way, ways; /* which of the tiles; all of them add in the same order */
+    int variant, variants; /* which of the tiles; all of them add in the same order */
     unsigned prelude;
     int more_bytes; /* local memory that the launch requests in addition */
     char name[32];  /* name of the tile */
     char head[640]; /* definitions before the source */
-} product;
+} matmul_plan;
 
 /* Returns whether c is a column. It is computed as one row of the transposed matmul. */
 static bool is_column(const weft_heavy_matmul *mm) { return mm->n == 1 && mm->c_m == 1 && mm->m > 1; }
@@ -75,21 +75,21 @@ bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *
 
 static int64_t round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }
 
-static product product_of(const weft_launches *launches, const weft_heavy_matmul *mm, int a, int b,
-                          const weft_gpu_view *view, bool sink) {
-    product p = {.target = launches->target,
-                 .dtype = (weft_dtype)mm->dtype,
-                 .out = (weft_dtype)mm->out_dtype,
-                 .sum = weft__gpu_sum_dtype((weft_dtype)mm->dtype),
-                 .sink = sink,
-                 .a = a,
-                 .b = b,
-                 .mm = *mm,
-                 .view = view,
-                 .items = 1,
-                 .splits = 1,
-                 .part = mm->k,
-                 .prelude = weft__gpu_prelude((weft_dtype)mm->dtype)};
+static matmul_plan plan_of(const weft_launches *launches, const weft_heavy_matmul *mm, int a, int b,
+                           const weft_gpu_view *view, bool sink) {
+    matmul_plan p = {.target = launches->target,
+                     .dtype = (weft_dtype)mm->dtype,
+                     .out = (weft_dtype)mm->out_dtype,
+                     .sum = weft__gpu_sum_dtype((weft_dtype)mm->dtype),
+                     .sink = sink,
+                     .a = a,
+                     .b = b,
+                     .mm = *mm,
+                     .view = view,
+                     .items = 1,
+                     .splits = 1,
+                     .part = mm->k,
+                     .prelude = weft__gpu_prelude((weft_dtype)mm->dtype)};
     if (mm->sums) p.sums = mm->epilogue ? 2 + mm->epilogue->n_args : 3;
     if (!view && is_column(mm)) {
         p.a = b, p.b = a;
@@ -109,12 +109,12 @@ static product product_of(const weft_launches *launches, const weft_heavy_matmul
 
 /* A dimension of extent 1 may have any stride. */
 static bool unit(int64_t stride, int64_t extent) { return stride == 1 || extent <= 1; }
-static bool a_lines(const product *p) { return unit(p->mm.a_k, p->mm.k); }
-static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
+static bool a_lines(const matmul_plan *p) { return unit(p->mm.a_k, p->mm.k); }
+static bool b_lines(const matmul_plan *p) { return unit(p->mm.b_n, p->mm.n); }
 
 /* Divides k for matmuls of few tiles. The shape alone decides, since this determines the order of
  * additions. */
-static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
+static void split(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least) {
     if (tiles >= wanted || p->mm.k < 2 * least || (p->view && p->view->spread)) return;
     const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
     p->part = round_up(weft__ceil_div(p->mm.k, splits), CHUNK);
@@ -132,7 +132,7 @@ typedef struct tile {
 static const tile tiles4[] = {{6, 4, 1}, {12, 2, 0.97}, {24, 1, 0.85}}, /* elements of 4 bytes */
     tiles8[] = {{6, 2, 1}, {12, 1, 0.97}}, narrow4[] = {{6, 1, 1}}, narrow8[] = {{2, 1, 1}};
 
-static const tile *tiles_of(const product *p, int *count) {
+static const tile *tiles_of(const matmul_plan *p, int *count) {
     const bool wide = weft_dtype_size(p->sum) == 8;
     const bool narrow = p->target->vector_bytes > 0 && p->target->vector_bytes < 64;
     *count = narrow ? 1
@@ -146,13 +146,13 @@ typedef struct room {
     int m, n;
 } room;
 
-static int64_t bytes_of(const product *p, int64_t m, int64_t n) {
+static int64_t bytes_of(const matmul_plan *p, int64_t m, int64_t n) {
     /* for windows of images */
     const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16;
     return (a + CHUNK * n + slack + m * n) * (int64_t)weft_dtype_size(p->sum);
 }
 
-static room room_of(const product *p, const tile *t) {
+static room room_of(const matmul_plan *p, const tile *t) {
     int64_t m = 264, n = 1024 / (int64_t)weft_dtype_size(p->sum);
     while (n > t->vectors * 16 && bytes_of(p, m, n) > p->target->local_bytes) n /= 2;
     while (m > 24 && bytes_of(p, m, n) > p->target->local_bytes) m -= 24;
@@ -162,14 +162,14 @@ static room room_of(const product *p, const tile *t) {
 
 /* Returns the estimated steps of one core. It does 32 products a step, times `rate`. Copies into local memory
  * are far slower. Elements outside c are computed, too. */
-static double cost_of(const product *p, const tile *t, int64_t m, int64_t n) {
+static double cost_of(const matmul_plan *p, const tile *t, int64_t m, int64_t n) {
     const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
     const double copies = (double)m * k * 0.15 + (double)n * k * (b_lines(p) ? 0.15 : 0.35);
     const int64_t groups = weft__ceil_div(p->mm.m, m) * weft__ceil_div(p->mm.n, n) * p->items * p->splits;
     return (work + copies + 300) * (double)weft__ceil_div(groups, weft__larger(p->target->units, 1));
 }
 
-static void choose_block(product *p, const tile *t, const room *r, double *best, const tile **chosen) {
+static void choose_block(matmul_plan *p, const tile *t, const room *r, double *best, const tile **chosen) {
     const int64_t cols = t->vectors * 16, m = p->mm.m, n = p->mm.n;
     const int64_t m0 = weft__ceil_div(m, r->m), n0 = weft__ceil_div(n, r->n);
     for (int64_t i = m0; i < m0 + 8; i++) {
@@ -186,25 +186,25 @@ static void choose_block(product *p, const tile *t, const room *r, double *best,
     }
 }
 
-/* Plans a matmul on a CPU. `way` is the tile, or -1 for the cheapest one. */
-static const char *plan_vectors(product *p, int way) {
-    const tile *list = tiles_of(p, &p->ways), *t = list;
+/* Plans a matmul on a CPU. `variant` is the tile, or -1 for the cheapest one. */
+static const char *plan_vectors(matmul_plan *p, int variant) {
+    const tile *list = tiles_of(p, &p->variants), *t = list;
     split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
     double best = INFINITY;
-    for (int i = 0; i < p->ways; i++) {
+    for (int i = 0; i < p->variants; i++) {
         const room r = room_of(p, &list[i]);
-        if (way >= 0 && i != way) continue;
-        if (way < 0 && i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
+        if (variant >= 0 && i != variant) continue;
+        if (variant < 0 && i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
         choose_block(p, &list[i], &r, &best, &t);
     }
     const room r = room_of(p, t);
-    p->way = (int)(t - list);
+    p->variant = (int)(t - list);
     snprintf(p->name, sizeof p->name, "%d x %d", t->rows, t->vectors * 16);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
              "#define A_LINES %d\n#define B_LINES %d\n",
              t->rows, t->vectors, r.m, r.n, a_lines(p), b_lines(p));
-    return weft__text_matmul_vectors;
+    return weft__source_matmul_vectors;
 }
 
 /* ---- GPUs ---- */
@@ -223,9 +223,9 @@ static int wide_of(int items) {
     return wide;
 }
 
-static const char *plan_tiles(product *p, int way) {
+static const char *plan_tiles(matmul_plan *p, int variant) {
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
-    int depth = 16, i = way < 0 ? 0 : way, wide = 1, high = 1;
+    int depth = 16, i = variant < 0 ? 0 : variant, wide = 1, high = 1;
     split(p, weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items, 64, 512);
     for (; i < PATCHES; i++) { /* the largest tile that keeps all units busy */
         p->group_items = (int)weft__larger(1, p->target->lanes / patches[i].share);
@@ -233,10 +233,10 @@ static const char *plan_tiles(product *p, int way) {
         p->block_m = high * 4 * patches[i].m;
         p->block_n = wide * 4 * patches[i].n;
         const int64_t tiles = weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n);
-        if (way >= 0 || i == PATCHES_USUAL - 1 || tiles * p->items * p->splits >= groups) break;
+        if (variant >= 0 || i == PATCHES_USUAL - 1 || tiles * p->items * p->splits >= groups) break;
     }
     while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
-    p->way = i, p->ways = PATCHES;
+    p->variant = i, p->variants = PATCHES;
     snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, p->group_items);
     snprintf(p->head, sizeof p->head,
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
@@ -246,7 +246,7 @@ static const char *plan_tiles(product *p, int way) {
              : p->sum == WEFT_F64 ? "double4"
                                   : "ulong4",
              wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p), p->group_items);
-    return weft__text_matmul_tiles;
+    return weft__source_matmul_tiles;
 }
 
 /* ---- tensor cores ---- */
@@ -262,7 +262,7 @@ static const struct tensor_tile {
                     {128, 64, 4, 2, 2, 4, 0.8},  {64, 64, 8, 2, 2, 3, 0.65}, {64, 32, 8, 2, 2, 4, 0.5},
                     {32, 64, 8, 1, 4, 4, 0.5}};
 enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles, ONE_LEVEL = 2 };
-_Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_WAYS, "the tuner knows all");
+_Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_VARIANTS, "the tuner knows all");
 
 static int64_t tensor_bytes(const struct tensor_tile *t) {
     return (int64_t)(t->m + t->n) * t->pieces * t->stages * 16;
@@ -270,7 +270,7 @@ static int64_t tensor_bytes(const struct tensor_tile *t) {
 
 /* Returns whether tensor cores compute a matmul of more than FEW_ROWS rows. Device, dtype and options decide,
  * since the bits differ from those of the other templates. */
-static bool uses_tensor(const product *p) {
+static bool uses_tensor(const matmul_plan *p) {
     const weft_target *t = p->target;
     if (t->local_bytes < 48 << 10) return false;
     switch (p->dtype) {
@@ -282,7 +282,7 @@ static bool uses_tensor(const product *p) {
 }
 
 /* Returns how many elements can be copied at once if lines are `stride` apart, at most 16 bytes. */
-static int width_of(const product *p, int64_t stride, const int64_t *batch) {
+static int width_of(const matmul_plan *p, int64_t stride, const int64_t *batch) {
     int width = 16 / (int)weft_dtype_size(p->dtype);
     for (; width > 1; width /= 2) {
         bool all = stride % width == 0;
@@ -294,7 +294,7 @@ static int width_of(const product *p, int64_t stride, const int64_t *batch) {
 
 /* Returns the estimated cost of c with a tile. It counts rounds of as many work-groups as there are units.
  * Each work-group costs a little more, since it takes bandwidth from others. */
-static double tensor_cost(const product *p, const struct tensor_tile *t) {
+static double tensor_cost(const matmul_plan *p, const struct tensor_tile *t) {
     const int64_t groups =
         weft__ceil_div(p->mm.m, t->m) * weft__ceil_div(p->mm.n, t->n) * p->items * p->splits;
     const int64_t units = weft__larger(p->target->units, 1);
@@ -302,7 +302,7 @@ static double tensor_cost(const product *p, const struct tensor_tile *t) {
     return rounds * t->m * t->n / t->rate;
 }
 
-static const char *plan_tensor(product *p, int way) {
+static const char *plan_tensor(matmul_plan *p, int variant) {
     const weft_heavy_matmul *mm = &p->mm;
     split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
     if (p->splits == 1) /* gradients of weights: k is long, and there are tiles for half of a large card */
@@ -310,10 +310,10 @@ static const char *plan_tensor(product *p, int way) {
     const bool two_levels = p->splits > 1 || p->out == p->sum;
     const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
     const struct tensor_tile *list = tensor_tiles + first, *t = list;
-    p->ways = TENSOR_TILES - first;
-    for (int i = 0; i < p->ways; i++)
-        if (way < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == way) t = &list[i];
-    p->way = (int)(t - list);
+    p->variants = TENSOR_TILES - first;
+    for (int i = 0; i < p->variants; i++)
+        if (variant < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == variant) t = &list[i];
+    p->variant = (int)(t - list);
     p->block_m = t->m, p->block_n = t->n;
     p->group_items = 32 * t->warps_m * t->warps_n;
     p->prelude |= WEFT_PRELUDE_TENSOR;
@@ -328,19 +328,19 @@ static const char *plan_tensor(product *p, int way) {
         width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch),
         width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch), two_levels, p->more_bytes > 0,
         p->group_items);
-    return weft__text_matmul_tensor;
+    return weft__source_matmul_tensor;
 }
 
 /* ---- few rows ---- */
 
 /* Returns the columns of a work-group on CPUs, at most `most`. They span as many lines of memory as suits the
  * prefetcher, in as many work-groups as keep the device busy. */
-static int64_t columns_of(const product *p, int64_t most) {
+static int64_t columns_of(const matmul_plan *p, int64_t most) {
     const int64_t groups = weft__larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
     return weft__larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
 }
 
-static const char *plan_rows(product *p) {
+static const char *plan_rows(matmul_plan *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
     const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
     /* For work-items: 32 neighbours read contiguous memory, which is columns of b or elements along k. */
@@ -360,18 +360,18 @@ static const char *plan_rows(product *p) {
         p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
     }
     p->block_m = rows;
-    p->ways = 1;
+    p->variants = 1;
     split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
              at_once, b_lines(p));
-    return weft__text_matmul_rows;
+    return weft__source_matmul_rows;
 }
 
 /* ---- launches ---- */
 
 /* Returns whether all offsets in a and b of one matmul, and offsets up to one tile beyond, fit in 32 bits. */
-static bool is_narrow(const product *p) {
+static bool is_narrow(const matmul_plan *p) {
     const int64_t extents[] = {p->mm.m, p->mm.k, p->mm.k, p->mm.n};
     const int64_t strides[] = {p->mm.a_m, p->mm.a_k, p->mm.b_k, p->mm.b_n};
     if (p->view && p->view->image.end > INT32_MAX / 2) return false;
@@ -384,21 +384,21 @@ static bool is_narrow(const product *p) {
 }
 
 /* Returns the number of blocks of c along m. */
-static int64_t blocks_high(const product *p) { return weft__ceil_div(p->mm.m, p->block_m); }
+static int64_t blocks_high(const matmul_plan *p) { return weft__ceil_div(p->mm.m, p->block_m); }
 
 /* Returns whether there are more work-groups than a launch may have along its second or third dimension. */
-static bool is_flat(const product *p) {
+static bool is_flat(const matmul_plan *p) {
     const int64_t most = p->target->groups_most;
     return most && (blocks_high(p) > most || p->items * p->splits > most);
 }
 
-static const char *text_of(weft_launches *launches, const product *p, bool last, const char *text) {
+static const char *source_of(weft_launches *launches, const matmul_plan *p, bool last, const char *source) {
     const bool integers =
         p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64 || p->sum == WEFT_U64;
-    const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
-    const int kind = p->view && text != weft__text_matmul_sum ? p->view->kind : 0;
-    const char *image = kind ? weft__text_image : "";
-    const size_t size = strlen(epilogue) + strlen(image) + strlen(weft__text_matmul) + strlen(text) + 1;
+    const char *epilogue = last && p->epilogue.source ? p->epilogue.source : "";
+    const int kind = p->view && source != weft__source_matmul_sum ? p->view->kind : 0;
+    const char *image = kind ? weft__source_image : "";
+    const size_t size = strlen(epilogue) + strlen(image) + strlen(weft__source_matmul) + strlen(source) + 1;
     char head[sizeof p->head + 192], *whole = weft__arena_alloc(launches->arena, size);
     if (!whole) return NULL;
     snprintf(
@@ -408,17 +408,17 @@ static const char *text_of(weft_launches *launches, const product *p, bool last,
         p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
         !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0, kind, kind && p->view->spread,
         is_flat(p));
-    snprintf(whole, size, "%s%s%s%s", epilogue, image, weft__text_matmul, text);
-    return weft__gpu_text(launches, p->dtype, head, whole);
+    snprintf(whole, size, "%s%s%s%s", epilogue, image, weft__source_matmul, source);
+    return weft__gpu_template_source(launches, p->dtype, head, whole);
 }
 
-/* Same as w_product in matmul.cl. */
+/* Same as w_matmul in matmul.cl. */
 typedef struct numbers {
     int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
     int32_t m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
 } numbers;
 
-static numbers numbers_of(const product *p) {
+static numbers numbers_of(const matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
     numbers to = {.a_m = mm->a_m,
                   .a_k = mm->a_k,
@@ -442,10 +442,10 @@ static numbers numbers_of(const product *p) {
 }
 
 /* Adds a launch. If it is the last one, the epilogue's arguments replace its argument number `c`. */
-static weft_status launch_with(weft_launches *launches, const product *p, bool last, weft_launch launch,
+static weft_status launch_with(weft_launches *launches, const matmul_plan *p, bool last, weft_launch launch,
                                int c) {
     const weft_epilogue *e = &p->epilogue;
-    if (!last || !e->text) return weft__launch(launches, &launch);
+    if (!last || !e->source) return weft__launch(launches, &launch);
     const int count = launch.n_arguments - 1 + e->n_arguments;
     weft_argument *all = weft__arena_alloc(launches->arena, (size_t)count * sizeof *all);
     if (!all) return weft__fail_oom(launches->ctx, (size_t)count * sizeof *all, "a launch");
@@ -461,11 +461,11 @@ static weft_status launch_with(weft_launches *launches, const product *p, bool l
 }
 
 /* Returns the bytes of the partial results of c when k is divided. Partial row sums follow them. */
-static int64_t parts_bytes(const product *p) {
+static int64_t parts_bytes(const matmul_plan *p) {
     return p->items * p->splits * p->mm.m * p->mm.n * (int64_t)weft_dtype_size(p->sum);
 }
 
-static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
+static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, const char *source) {
     const weft_heavy_matmul *mm = &p->mm;
     const int64_t parts = p->items * p->splits;
     const bool flat = is_flat(p);
@@ -483,8 +483,8 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
     arguments[n++] = (weft_argument)FAULT;
     const weft_launch launch = {
         .name = "matmul",
-        .text = text,
-        .links = p->more_bytes == 0,
+        .source = source,
+        .may_fuse = p->more_bytes == 0,
         .shared_bytes = p->more_bytes,
         .prelude = p->prelude,
         .n_arguments = n,
@@ -496,12 +496,12 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
 
 #define SUM_EACH 1024 /* elements of a work-group */
 
-static weft_status launch_sum(weft_launches *launches, product *p) {
+static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
     const int lanes = p->target->vectors ? p->target->lanes : 1, each = SUM_EACH / lanes;
     snprintf(p->head, sizeof p->head, "#define EACH %d\n#define LANES %d\n", each, lanes);
-    const char *text = text_of(launches, p, true, weft__text_matmul_sum);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
+    const char *source = source_of(launches, p, true, weft__source_matmul_sum);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a matmul");
     const numbers of = numbers_of(p);
     weft_argument arguments[6] = {SCRATCH(0, p->sum), WRITES(2, p->out)};
     int n = 2;
@@ -515,8 +515,8 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
     arguments[n++] = (weft_argument)FAULT;
     const weft_launch launch = {
         .name = "matmul_sum",
-        .text = text,
-        .links = true,
+        .source = source,
+        .may_fuse = true,
         .prelude = weft__gpu_prelude(p->dtype),
         .n_arguments = n,
         .arguments = arguments,
@@ -527,11 +527,11 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
 
 /* ---- choosing the tile ---- */
 
-static const char *plan(product *p, int way) {
+static const char *plan(matmul_plan *p, int variant) {
     p->group_items = weft__target_items(p->target);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
-    if (!p->view && uses_tensor(p)) return plan_tensor(p, way);
-    return p->target->vectors ? plan_vectors(p, way) : plan_tiles(p, way);
+    if (!p->view && uses_tensor(p)) return plan_tensor(p, variant);
+    return p->target->vectors ? plan_vectors(p, variant) : plan_tiles(p, variant);
 }
 
 static int bucket(int64_t n) {
@@ -541,15 +541,15 @@ static int bucket(int64_t n) {
 }
 
 /* Returns the hash of the class of matmuls that share a choice. */
-static weft_hash class_of(const product *p) {
+static weft_hash class_of(const matmul_plan *p) {
     const uint64_t facts[] = {(uint64_t)p->dtype,         (uint64_t)p->out,
                               (uint64_t)a_lines(p),       (uint64_t)b_lines(p),
                               (uint64_t)bucket(p->items), (uint64_t)bucket(p->mm.m),
                               (uint64_t)bucket(p->mm.n),  (uint64_t)bucket(p->mm.k),
-                              (uint64_t)p->ways,          (uint64_t)p->prelude};
+                              (uint64_t)p->variants,      (uint64_t)p->prelude};
     weft_hash key;
     weft__hash_init(&key);
-    weft__hash_str(&key, "tile of a product");
+    weft__hash_str(&key, "tile of a matmul");
     weft__hash_bytes(&key, facts, sizeof facts);
     return key;
 }
@@ -562,49 +562,50 @@ static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int6
     return last + 1;
 }
 
-/* Returns the tile to use. It asks the tuner if the work is worth it. p->way is the default. */
-static int tuned(weft_launches *launches, const weft_heavy *heavy, const product *p) {
-    if (heavy->kind != WEFT_HEAVY_MATMUL) return p->way;
+/* Returns the tile to use. It asks the tuner if the work is worth it. p->variant is the default. */
+static int tuned(weft_launches *launches, const weft_heavy *heavy, const matmul_plan *p) {
+    if (heavy->kind != WEFT_HEAVY_MATMUL) return p->variant;
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
     weft_heavy alone = *heavy;
     alone.as.matmul.epilogue = NULL;
     alone.as.matmul.sums = false;
-    weft_tuner_question q = {.heavy = &alone, .usual = p->way, .ways = p->ways};
-    if (p->ways < 2 || !weft__tuner_asks(launches->tuner, work)) return p->way;
+    weft_tuner_question q = {.heavy = &alone, .usual = p->variant, .variants = p->variants};
+    if (p->variants < 2 || !weft__tuner_asks(launches->tuner, work)) return p->variant;
     const int64_t size = (int64_t)weft_dtype_size(p->dtype);
     q.key = class_of(p);
     q.bytes[0] = span(mm->batch, mm->a_batch, mm->batch_rank, mm->m, mm->a_m, mm->k, mm->a_k) * size;
     q.bytes[1] = span(mm->batch, mm->b_batch, mm->batch_rank, mm->k, mm->b_k, mm->n, mm->b_n) * size;
     q.bytes[2] = span(mm->batch, mm->c_batch, mm->batch_rank, mm->m, mm->c_m, mm->n, 1) *
                  (int64_t)weft_dtype_size(p->out);
-    snprintf(q.what, sizeof q.what, "product %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
+    snprintf(q.what, sizeof q.what, "matmul_plan %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
              (long long)p->items, (long long)mm->m, (long long)mm->n, (long long)mm->k,
              a_lines(p) ? 'n' : 't', b_lines(p) ? 'n' : 't');
-    for (int way = 0; way < p->ways; way++) {
-        product one = *p;
-        plan(&one, way);
-        memcpy(q.names[way], one.name, sizeof one.name);
+    for (int variant = 0; variant < p->variants; variant++) {
+        matmul_plan one = *p;
+        plan(&one, variant);
+        memcpy(q.names[variant], one.name, sizeof one.name);
     }
     return weft__tuner_choose(launches->tuner, &q);
 }
 
-weft_status weft__gpu_product(weft_launches *launches, const weft_heavy *heavy, const weft_heavy_matmul *mm,
-                              int a, int b, const weft_gpu_view *view, bool sink) {
-    product p = product_of(launches, mm, a, b, view, sink);
+weft_status weft__gpu_matmul_launches(weft_launches *launches, const weft_heavy *heavy,
+                                      const weft_heavy_matmul *mm, int a, int b, const weft_gpu_view *view,
+                                      bool sink) {
+    matmul_plan p = plan_of(launches, mm, a, b, view, sink);
     if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
-    const product unplanned = p;
-    const char *text = plan(&p, -1);
-    const int way = tuned(launches, heavy, &p);
-    if (way != p.way) {
+    const matmul_plan unplanned = p;
+    const char *source = plan(&p, -1);
+    const int variant = tuned(launches, heavy, &p);
+    if (variant != p.variant) {
         p = unplanned;
-        text = plan(&p, way);
+        source = plan(&p, variant);
     }
     if (p.mm.epilogue)
         WEFT_TRY(weft__render_epilogue(launches, p.mm.epilogue, p.mm.product, p.mm.n, &p.epilogue));
-    text = text_of(launches, &p, p.splits == 1, text);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
-    WEFT_TRY(launch_product(launches, &p, text));
+    source = source_of(launches, &p, p.splits == 1, source);
+    if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a matmul");
+    WEFT_TRY(launch_matmul(launches, &p, source));
     if (p.splits == 1) return WEFT_OK;
     launches->scratch_bytes = parts_bytes(&p);
     if (p.sums) launches->scratch_bytes += p.splits * p.mm.m * (int64_t)weft_dtype_size(p.sum);
@@ -612,5 +613,5 @@ weft_status weft__gpu_product(weft_launches *launches, const weft_heavy *heavy, 
 }
 
 weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
-    return weft__gpu_product(launches, heavy, &heavy->as.matmul, 0, 1, NULL, sink);
+    return weft__gpu_matmul_launches(launches, heavy, &heavy->as.matmul, 0, 1, NULL, sink);
 }

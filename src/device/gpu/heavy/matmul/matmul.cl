@@ -1,4 +1,4 @@
-/* What the texts of products share. A group computes a block of one product of the batch or, where k is cut into
+/* What the sources of products share. A group computes a block of one matmul_plan of the batch or, where k is cut into
  * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
  * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. SINK: c is of a
  * variable, which a fault keeps as it is. SUMS: a is added up over k as well, in the same order. EPILOGUE: what is stored is what `epilogue` stores (kernel/source.h).
@@ -69,14 +69,14 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 
 #define CHUNK 128
 
-/* STRIDE: int where all places of a and b in one product fit, else w_i64. As `numbers` in matmul.c. */
-typedef struct w_product {
+/* STRIDE: int where all places of a and b in one matmul_plan fit, else w_i64. As `numbers` in matmul.c. */
+typedef struct w_matmul {
     w_i64 a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
     int m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
-} w_product;
+} w_matmul;
 
 /* Where item `item` of the batch lies. */
-W_FN w_i64 item_at(const w_product *p, int item, const w_i64 *batch) {
+W_FN w_i64 item_at(const w_matmul *p, int item, const w_i64 *batch) {
     const int at2 = item / p->extent[2], at1 = at2 / p->extent[1], at0 = at1 / p->extent[0];
     return at0 * batch[0] + at1 % p->extent[0] * batch[1] + at2 % p->extent[1] * batch[2] +
            item % p->extent[2] * batch[3];
@@ -86,7 +86,7 @@ W_NUMBERS(matmul) {
     w_i64 a_at, b_at;
     OUT_NUMBERS
     SUMS_NUMBERS
-    w_product product;
+    w_matmul matmul_plan;
     IMAGE_NUMBERS
     int command;
 };
@@ -110,7 +110,7 @@ W_NUMBERS(matmul) {
  * elements of k = 0, c and sums at its first element. */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
-    const w_product of = given.product;                                                                       \
+    const w_matmul of = given.matmul_plan;                                                                       \
     const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m;                                    \
     const int item_part = ITEM_PART, item = item_part / of.splits;                                            \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \

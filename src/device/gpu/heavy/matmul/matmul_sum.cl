@@ -15,7 +15,7 @@ W_NUMBERS(matmul_sum) {
     w_i64 sum_parts_at;
 #endif
     SUMS_NUMBERS
-    w_product product;
+    w_matmul product;
     int command;
 };
 #if SUMS
@@ -25,7 +25,7 @@ W_NUMBERS(matmul_sum) {
 #endif
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(PARTS W_GLOBAL w_faults *faults, const W_NUMBERS(matmul_sum) given) {
     if (SINK && w_faulted(faults)) return;
-    const w_product of = given.product;
+    const w_matmul of = given.product;
     const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* a row */
     const w_i64 size = (w_i64)of.m * n, first = (w_i64)w_group(0) * EACH;
     parts += given.parts_at + item * of.splits * size;

@@ -1,9 +1,9 @@
 /* Products on tensor cores (CUDA): a group of WARPS_M x WARPS_N warps holds a tile of c in its registers, in the
  * fragments of prelude/tensor.cu, and reads a and b in parts DEPTH deep through local memory, STAGES of them, all but
- * one of which are on their way while one is multiplied (MORE: the launch asks for the memory). A_LINES, B_LINES: the unit stride of a is along k, that of b
+ * one of which are on their variant while one is multiplied (MORE: the launch asks for the memory). A_LINES, B_LINES: the unit stride of a is along k, that of b
  * along n. A_WIDTH, B_WIDTH: elements that may be copied at once as far as strides go. FORMAT 0: f32 is rounded to TF32.
  * The order of adding is the hardware's within a step of k, then that of k; SHORT: sums over CHUNK products each are
- * added, as in the other texts of products, since tensor cores round each sum towards 0. Behind storage.cl and
+ * added, as in the other sources of products, since tensor cores round each sum towards 0. Behind storage.cl and
  * matmul.cl. */
 #define UNIT   (16 / (int)sizeof(T)) /* elements of a piece: what is copied at once, and a row of a matrix */
 #define STEP   (2 * UNIT)            /* of k, that one instruction multiplies */
@@ -189,7 +189,7 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
 #endif
 #define BLOCK_ROW    in_band(&of, BLOCK_ID, 0)
 #define BLOCK_COLUMN in_band(&of, BLOCK_ID, 1)
-INLINE int in_band(const w_product *of, int id, int column) {
+INLINE int in_band(const w_matmul *of, int id, int column) {
     const int wide = of->wide, first = id / (BAND * wide) * BAND;
     const int high = min(BAND, of->high - first), at = id - first * wide;
     return column ? at / high : first + at % high;

@@ -1,6 +1,6 @@
 /* Products on GPUs: a group of WIDE_ITEMS x HIGH_ITEMS items holds a tile of c in its registers, PATCH_N x PATCH_M
  * patches of 4 x 4 an item, and reads a and b in parts DEPTH deep through local memory; the next part is on its
- * way from global memory while one is multiplied. A_LINES, B_LINES: the unit stride of a is along k, that of b along
+ * variant from global memory while one is multiplied. A_LINES, B_LINES: the unit stride of a is along k, that of b along
  * n. */
 #define TILE_M (HIGH_ITEMS * 4 * PATCH_M)
 #define TILE_N (WIDE_ITEMS * 4 * PATCH_N)

@@ -17,7 +17,7 @@
  * They are not compiled while other runs continue. PoCL compiles most of a kernel at its first launch, and
  * holds a lock that every launch takes.
  *
- * Must not know: what the kernels compute. Read next: gpu/prelude/links.cl. */
+ * Must not know: what the kernels compute. Read next: gpu/prelude/entries.cl. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,42 +25,42 @@
 #include "base/text.h"
 #include "device/gpu/backend/hooks.h"
 #include "device/gpu/backend/program.h"
-#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/kernel_source.h"
 
 enum {
-    CHAIN_AFTER = 200, /* runs; compiling takes seconds, which fused launches save only over many runs */
-    GROUPS_MEAN = 2,   /* work-groups of a launch, in programs where launching takes most of the time */
-    KINDS_MOST = 32,   /* distinct functions; compilers take long for long functions */
-    LINKS_MOST = 500,
-    SLOTS_MOST = 100,  /* OpenCL guarantees 1,024 bytes of arguments */
-    WORDS_MOST = 7000, /* OpenCL guarantees 64 KiB of constants */
-    LINK_WORDS = 2
+    FUSE_AFTER = 200, /* runs; compiling takes seconds, which fused launches save only over many runs */
+    GROUPS_MEAN = 2,  /* work-groups of a launch, in programs where launching takes most of the time */
+    KINDS_MOST = 32,  /* distinct functions; compilers take long for long functions */
+    ENTRIES_MOST = 500,
+    SLOTS_MOST = 100,       /* OpenCL guarantees 1,024 bytes of arguments */
+    PARAMETERS_MOST = 7000, /* OpenCL guarantees 64 KiB of constants */
+    ENTRY_WORDS = 2
 };
 
-typedef struct chain {
+typedef struct fused_launch {
     weft_gpu_program *program;
     const weft_launch *first; /* first of `count` launches */
-    bool beside;              /* the entries are concurrent, not in sequence */
+    bool concurrent;          /* the entries are concurrent, not in sequence */
     int count;
-    int kind[LINKS_MOST]; /* the first entry with the same kernel source */
+    int kind[ENTRIES_MOST]; /* the first entry with the same kernel source */
     int n_kinds;
     int slots[SLOTS_MOST];
     int n_slots;
-    size_t words;
+    size_t parameters;
     bool faults;
     unsigned prelude;
-} chain;
+} fused_launch;
 
 /* ---- which launches to fuse ---- */
 
-static bool may_link(const weft_launch *l) {
-    return l->links && l->groups[0] == 1 && l->groups[1] == 1 && l->groups[2] == 1;
+static bool may_sequence(const weft_launch *l) {
+    return l->may_fuse && l->groups[0] == 1 && l->groups[1] == 1 && l->groups[2] == 1;
 }
 
 /* Returns whether a launch may run concurrently with others. It must not use memory that others of its phase
  * also need. */
 static bool may_stand(const weft_gpu_program *p, const weft_launch *l) {
-    bool may = l->links && !l->call && l->shared_bytes == 0;
+    bool may = l->may_fuse && !l->call && l->shared_bytes == 0;
     for (int a = 0; a < l->n_arguments; a++)
         may =
             may && (l->arguments[a].kind != WEFT_ARGUMENT_BUFFER || l->arguments[a].index != p->scratch_slot);
@@ -69,7 +69,7 @@ static bool may_stand(const weft_gpu_program *p, const weft_launch *l) {
 
 static int64_t groups_of(const weft_launch *l) { return l->groups[0] * l->groups[1] * l->groups[2]; }
 
-static int slot_at(chain *c, int slot) {
+static int slot_at(fused_launch *c, int slot) {
     int i = 0;
     while (i < c->n_slots && c->slots[i] != slot) i++;
     if (i == c->n_slots && i < SLOTS_MOST) c->slots[c->n_slots++] = slot;
@@ -77,33 +77,33 @@ static int slot_at(chain *c, int slot) {
 }
 
 /* Returns the length of an entry's parameters. Before its slots and numbers come the function that it calls
- * and the number of its words. */
-static size_t link_words(const weft_launch *l) {
-    size_t words = LINK_WORDS;
+ * and the number of its parameters. */
+static size_t entry_words(const weft_launch *l) {
+    size_t parameters = ENTRY_WORDS;
     for (int a = 0; a < l->n_arguments; a++) {
         const weft_argument *argument = &l->arguments[a];
-        words += argument->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)argument->i / 8
-                                                         : argument->kind == WEFT_ARGUMENT_BUFFER;
+        parameters += argument->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)argument->i / 8
+                                                              : argument->kind == WEFT_ARGUMENT_BUFFER;
     }
-    return words;
+    return parameters;
 }
 
 /* Adds one more launch, unless a limit is reached. */
-static bool extend(chain *c, const weft_launch *l) {
-    const chain before = *c;
-    if (!(c->beside ? may_stand(c->program, l) : may_link(l)) || c->count == LINKS_MOST ||
+static bool extend(fused_launch *c, const weft_launch *l) {
+    const fused_launch before = *c;
+    if (!(c->concurrent ? may_stand(c->program, l) : may_sequence(l)) || c->count == ENTRIES_MOST ||
         memcmp(c->first->items, l->items, sizeof l->items) != 0)
         return false;
     int same = 0;
-    while (same < c->count && strcmp(c->first[same].text, l->text) != 0) same++;
+    while (same < c->count && strcmp(c->first[same].source, l->source) != 0) same++;
     bool fits = same < c->count || c->n_kinds < KINDS_MOST;
-    c->words += link_words(l);
+    c->parameters += entry_words(l);
     for (int a = 0; a < l->n_arguments; a++) {
         const weft_argument *argument = &l->arguments[a];
         c->faults = c->faults || argument->kind == WEFT_ARGUMENT_FAULTS;
         fits = fits && (argument->kind != WEFT_ARGUMENT_BUFFER || slot_at(c, argument->index) < SLOTS_MOST);
     }
-    if (!fits || c->words > WORDS_MOST) {
+    if (!fits || c->parameters > PARAMETERS_MOST) {
         *c = before;
         return false;
     }
@@ -114,32 +114,32 @@ static bool extend(chain *c, const weft_launch *l) {
 }
 
 /* Returns the first entry that calls the same function. One kernel source may have several functions. */
-static int call_of(const chain *c, int link) {
-    int same = c->kind[link];
-    while (c->kind[same] != c->kind[link] || strcmp(c->first[same].name, c->first[link].name) != 0) same++;
+static int call_of(const fused_launch *c, int entry) {
+    int same = c->kind[entry];
+    while (c->kind[same] != c->kind[entry] || strcmp(c->first[same].name, c->first[entry].name) != 0) same++;
     return same;
 }
 
 /* Returns the longest fused launch in sequence that begins with launch l. */
-static chain chain_from(weft_gpu_program *p, int l) {
-    chain c = {.program = p, .first = &p->launches.list[l]};
+static fused_launch sequence_from(weft_gpu_program *p, int l) {
+    fused_launch c = {.program = p, .first = &p->launches.list[l]};
     while (l < p->launches.count && extend(&c, &p->launches.list[l])) l++;
     return c;
 }
 
 /* Returns whether launch l does not wait for the launch before it. */
-static bool is_beside(const weft_gpu_program *p, const weft_commands *commands, int l) {
+static bool is_concurrent(const weft_gpu_program *p, const weft_commands *commands, int l) {
     for (int c = p->commands[l - 1] + 1; c <= p->commands[l]; c++)
         if (commands->list[c].after) return false;
     return p->commands[l - 1] != p->commands[l];
 }
 
 /* Returns a concurrent fused launch of as many launches from l on as the card can run at once. */
-static chain beside_from(weft_gpu_program *p, const weft_commands *commands, int l) {
-    chain c = {.program = p, .first = &p->launches.list[l], .beside = true};
+static fused_launch concurrent_from(weft_gpu_program *p, const weft_commands *commands, int l) {
+    fused_launch c = {.program = p, .first = &p->launches.list[l], .concurrent = true};
     const int64_t most = (int64_t)GROUPS_MEAN * p->launches.target->units;
     int64_t groups = 0;
-    for (; l < p->launches.count && (c.count == 0 || is_beside(p, commands, l)); l++) {
+    for (; l < p->launches.count && (c.count == 0 || is_concurrent(p, commands, l)); l++) {
         groups += groups_of(&p->launches.list[l]);
         if (groups > most || !extend(&c, &p->launches.list[l])) break;
     }
@@ -183,8 +183,8 @@ static const char *defined(const char *line, bool macro, const char **end) {
 }
 
 /* Gives the functions of an entry their own names while its source lasts. Macros are undefined after it. */
-static void put_names(weft_text *out, const char *text, bool macros, bool end, const char *tag, int link) {
-    for (const char *line = text; line; line = strchr(line, '\n')) {
+static void put_names(weft_text *out, const char *source, bool macros, bool end, const char *tag, int entry) {
+    for (const char *line = source; line; line = strchr(line, '\n')) {
         const char *to;
         line += *line == '\n';
         const char *name = defined(line, macros, &to);
@@ -193,13 +193,15 @@ static void put_names(weft_text *out, const char *text, bool macros, bool end, c
         if (end)
             weft__put(out, "#undef %.*s\n", n, name);
         else
-            weft__put(out, "#define %.*s %.*s_%s_%d\n", n, name, n, name, tag, link);
+            weft__put(out, "#define %.*s %.*s_%s_%d\n", n, name, n, name, tag, entry);
     }
 }
 
 /* ---- kernel source ---- */
 
-static bool has_memory(const chain *c, int link) { return strstr(c->first[link].text, "W_SHARED(") != NULL; }
+static bool has_memory(const fused_launch *c, int entry) {
+    return strstr(c->first[entry].source, "W_SHARED(") != NULL;
+}
 
 /* For concurrent entries: w_group and w_groups give the group's index within its entry, and the entry's
  * groups. */
@@ -216,27 +218,27 @@ static const char place_of_groups[] = "__shared__ int w_place[6];\n"
                                       "    w_barrier();\n"
                                       "}\n";
 
-static void put_functions(const chain *c, weft_text *out, const char *tag) {
-    weft__put(out, "%s%s", weft__text_prelude_links, c->beside ? place_of_groups : "");
+static void put_functions(const fused_launch *c, weft_text *out, const char *tag) {
+    weft__put(out, "%s%s", weft__source_prelude_entries, c->concurrent ? place_of_groups : "");
     for (int i = 0; i < c->count; i++) {
-        const char *text = c->first[i].text;
+        const char *source = c->first[i].source;
         if (c->kind[i] != i) continue;
-        put_names(out, text, false, false, tag, i);
-        weft__put(out, "%s\n", text);
-        put_names(out, text, false, true, tag, i);
-        put_names(out, text, true, true, tag, i);
+        put_names(out, source, false, false, tag, i);
+        weft__put(out, "%s\n", source);
+        put_names(out, source, false, true, tag, i);
+        put_names(out, source, true, true, tag, i);
     }
-    weft__put(out, "%s", weft__text_prelude_kernels);
+    weft__put(out, "%s", weft__source_prelude_kernels);
 }
 
 /* Writes a call of an entry's function with its parameters. In the loop, `l` points at the parameters of the
  * entry that is running. Otherwise the parameters begin at word `word`. */
-static void put_call(chain *c, weft_text *out, const char *tag, int link, bool loop, size_t word) {
-    const weft_launch *l = &c->first[link];
+static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry, bool loop, size_t word) {
+    const weft_launch *l = &c->first[entry];
     char name[128];
-    snprintf(name, sizeof name, "%s_%s_%d", l->name, tag, c->kind[link]);
+    snprintf(name, sizeof name, "%s_%s_%d", l->name, tag, c->kind[entry]);
     weft__put(out, "%s(", name);
-    word += LINK_WORDS;
+    word += ENTRY_WORDS;
     for (int i = 0; i < l->n_arguments; i++) {
         const weft_argument *a = &l->arguments[i];
         if (a->kind == WEFT_ARGUMENT_FAULTS)
@@ -248,12 +250,12 @@ static void put_call(chain *c, weft_text *out, const char *tag, int link, bool l
         else
             weft__put(out, "b%d, ", slot_at(c, a->index)), word++;
     }
-    if (has_memory(c, link)) weft__put(out, ", &memory.link%d", c->kind[link]);
+    if (has_memory(c, entry)) weft__put(out, ", &memory.entry%d", c->kind[entry]);
     weft__put(out, ");");
 }
 
 /* Writes a loop that calls each function in one place, since compilers take long. */
-static void put_loop(chain *c, weft_text *out, const char *tag) {
+static void put_loop(fused_launch *c, weft_text *out, const char *tag) {
     weft__put(out, "        W_ANY b[] = {");
     for (int s = 0; s < c->n_slots; s++) weft__put(out, "%sb%d", s ? ", " : "", s);
     weft__put(out, "};\n        for (W_CONSTANT long *l = n; l[0] >= 0; l += l[1]) {\n"
@@ -269,18 +271,18 @@ static void put_loop(chain *c, weft_text *out, const char *tag) {
 
 /* Writes the calls one after the other. In branches, as in the loop, work-items would wait for each other,
  * and that crashes PoCL 3.1. */
-static void put_calls(chain *c, weft_text *out, const char *tag) {
+static void put_calls(fused_launch *c, weft_text *out, const char *tag) {
     size_t word = 0;
     for (int i = 0; i < c->count; i++) {
         weft__put(out, "        ");
         put_call(c, out, tag, i, false, word);
         weft__put(out, "\n        w_barrier_all();\n");
-        word += link_words(&c->first[i]);
+        word += entry_words(&c->first[i]);
     }
 }
 
 /* Writes one branch for each entry, which its work-groups take. */
-static void put_parts(chain *c, weft_text *out, const char *tag) {
+static void put_parts(fused_launch *c, weft_text *out, const char *tag) {
     size_t word = 0;
     int64_t begin = 0;
     weft__put(out, "    const int group = (int)blockIdx.x;\n    n += n_at;\n");
@@ -292,29 +294,29 @@ static void put_parts(chain *c, weft_text *out, const char *tag) {
                   (long long)l->groups[1], (long long)l->groups[2]);
         put_call(c, out, tag, i, false, word);
         weft__put(out, "\n    }\n");
-        word += link_words(l);
+        word += entry_words(l);
         begin = end;
     }
     weft__put(out, "}\n");
 }
 
-static void put_text(chain *c, weft_text *out, const char *tag) {
+static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
     bool memory = false;
     put_functions(c, out, tag);
-    weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void chain(W_CONSTANT long *n, long n_at, int times",
+    weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void fused_launch(W_CONSTANT long *n, long n_at, int times",
               items[0], items[1], items[2]);
     if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults");
     for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_ANY b%d", s);
     weft__put(out, ") {\n");
     for (int i = 0; i < c->count; i++) {
         if (c->kind[i] != i || !has_memory(c, i)) continue;
-        weft__put(out, "%s        W_SHARED(%s_%s_%d) link%d;\n", memory ? "" : "    W_LOCAL_ROOM union {\n",
+        weft__put(out, "%s        W_SHARED(%s_%s_%d) entry%d;\n", memory ? "" : "    W_LOCAL_ROOM union {\n",
                   c->first[i].name, tag, i, i);
         memory = true;
     }
     if (memory) weft__put(out, "    } memory;\n");
-    if (c->beside) {
+    if (c->concurrent) {
         put_parts(c, out, tag);
         return;
     }
@@ -328,12 +330,12 @@ static void put_text(chain *c, weft_text *out, const char *tag) {
 
 /* Writes the kernel source. Its names contain a hash of the source, so that several fused launches fit in one
  * program. */
-static char *write_text(chain *c) {
+static char *write_source(fused_launch *c) {
     char tag[20] = "0000000000000000", *memory = NULL;
     size_t size = 0;
     for (int pass = 0; pass < 3; pass++) {
         weft_text out = weft__text(memory, size);
-        put_text(c, &out, tag);
+        put_source(c, &out, tag);
         if (pass == 0) {
             size = out.length + 1;
             memory = weft__arena_alloc(c->program->launches.arena, size);
@@ -350,15 +352,17 @@ static char *write_text(chain *c) {
 
 /* ---- the launch ---- */
 
-static weft_status add_words(chain *c) {
+static weft_status add_parameters(fused_launch *c) {
     weft_gpu_program *p = c->program;
-    int64_t *words = weft__array(p->launches.ctx, p->n_words + c->words + 1, sizeof *words);
-    if (!words) return weft__fail_oom(p->launches.ctx, c->words * sizeof *words, "a chain of launches");
-    if (p->n_words) memcpy(words, p->words, p->n_words * sizeof *words);
-    weft__free(p->launches.ctx, p->words);
-    p->words = words;
+    int64_t *parameters =
+        weft__array(p->launches.ctx, p->n_parameters + c->parameters + 1, sizeof *parameters);
+    if (!parameters)
+        return weft__fail_oom(p->launches.ctx, c->parameters * sizeof *parameters, "a fused launch");
+    if (p->n_parameters) memcpy(parameters, p->parameters, p->n_parameters * sizeof *parameters);
+    weft__free(p->launches.ctx, p->parameters);
+    p->parameters = parameters;
     for (int i = 0; i < c->count; i++) {
-        int64_t *link = words + p->n_words, *to = link + LINK_WORDS;
+        int64_t *entry = parameters + p->n_parameters, *to = entry + ENTRY_WORDS;
         for (int a = 0; a < c->first[i].n_arguments; a++) {
             const weft_argument *argument = &c->first[i].arguments[a];
             if (argument->kind == WEFT_ARGUMENT_BUFFER) *to++ = slot_at(c, argument->index);
@@ -366,70 +370,70 @@ static weft_status add_words(chain *c) {
             memcpy(to, argument->numbers, (size_t)argument->i);
             to += argument->i / 8;
         }
-        link[0] = call_of(c, i);
-        link[1] = to - link;
-        p->n_words += (size_t)(to - link);
+        entry[0] = call_of(c, i);
+        entry[1] = to - entry;
+        p->n_parameters += (size_t)(to - entry);
     }
-    words[p->n_words++] = -1;
+    parameters[p->n_parameters++] = -1;
     return WEFT_OK;
 }
 
-static weft_status make_launch(chain *c, weft_launch *to) {
+static weft_status make_launch(fused_launch *c, weft_launch *to) {
     weft_gpu_program *p = c->program;
     const size_t most = (size_t)c->n_slots + 3;
     weft_argument *arguments = weft__arena_alloc(p->launches.arena, most * sizeof *arguments);
-    const char *text = write_text(c);
-    if (!arguments || !text) return weft__fail_oom(p->launches.ctx, 4096, "a chain of launches");
+    const char *source = write_source(c);
+    if (!arguments || !source) return weft__fail_oom(p->launches.ctx, 4096, "a fused launch");
     int n = 0;
-    arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_WORDS, .i = (int64_t)p->n_words};
+    arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_PARAMETERS, .i = (int64_t)p->n_parameters};
     arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_TIMES};
     if (c->faults) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_FAULTS, .written = true};
     for (int s = 0; s < c->n_slots; s++)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_BUFFER, .written = true, .index = c->slots[s]};
     int64_t groups = 0;
     for (int i = 0; i < c->count; i++) groups += groups_of(&c->first[i]);
-    WEFT_TRY(add_words(c));
-    *to = (weft_launch){.name = "chain",
-                        .text = text,
+    WEFT_TRY(add_parameters(c));
+    *to = (weft_launch){.name = "fused_launch",
+                        .source = source,
                         .prelude = c->prelude,
-                        .shares = !c->beside,
+                        .shares = !c->concurrent,
                         .n_arguments = n,
                         .arguments = arguments,
-                        .groups = {c->beside ? groups : 1, 1, 1}};
+                        .groups = {c->concurrent ? groups : 1, 1, 1}};
     memcpy(to->items, c->first->items, sizeof to->items);
     return WEFT_OK;
 }
 
-bool weft__gpu_chain_now(int64_t *runs, int times) {
-    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER + 1;
+bool weft__gpu_fuse_now(int64_t *runs, int times) {
+    const int64_t enough = weft__gpu_hook.fuse_after ? weft__gpu_hook.fuse_after : FUSE_AFTER + 1;
     const bool late = *runs >= enough;
     *runs += times;
     return !late && *runs >= enough;
 }
 
 /* Returns whether concurrent launches save enough. A fused launch waits for the slowest of its entries. */
-static bool pays_beside(weft_gpu_program *p, const weft_commands *commands) {
+static bool pays_concurrent(weft_gpu_program *p, const weft_commands *commands) {
     int kept = 0;
     if (p->launches.target->dialect != WEFT_DIALECT_CUDA || p->launches.target->vectors) return false;
     for (int l = 0; l < p->launches.count; kept++) {
-        const int count = beside_from(p, commands, l).count;
+        const int count = concurrent_from(p, commands, l).count;
         l += count > 1 ? count : 1;
     }
     return 4 * kept <= 3 * p->launches.count;
 }
 
-weft_status weft__gpu_chain(weft_gpu_program *p, const weft_commands *commands) {
+weft_status weft__gpu_fuse_launches(weft_gpu_program *p, const weft_commands *commands) {
     weft_launch *list = p->launches.list;
     int64_t groups = 0;
     int kept = 0;
     for (int l = 0; l < p->launches.count; l++) groups += groups_of(&list[l]);
-    const bool beside = groups > GROUPS_MEAN * p->launches.count;
-    if (beside && !pays_beside(p, commands)) return WEFT_OK;
+    const bool concurrent = groups > GROUPS_MEAN * p->launches.count;
+    if (concurrent && !pays_concurrent(p, commands)) return WEFT_OK;
     for (int l = 0; l < p->launches.count;) {
-        chain c = beside ? beside_from(p, commands, l) : chain_from(p, l);
+        fused_launch c = concurrent ? concurrent_from(p, commands, l) : sequence_from(p, l);
         weft_launch launch = list[l];
         if (c.count > 1) WEFT_TRY(make_launch(&c, &launch));
-        p->repeats = !beside && c.count == p->launches.count && c.count > 1;
+        p->repeats = !concurrent && c.count == p->launches.count && c.count > 1;
         p->commands[kept] = p->commands[l];
         list[kept++] = launch;
         l += c.count > 1 ? c.count : 1;

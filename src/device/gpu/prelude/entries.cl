@@ -1,4 +1,4 @@
-/* How the same kernel opens as a link of a chain, which calls it (chain.c) and lends it local memory. PoCL 3.1
+/* How the same kernel opens as a link of a chain, which calls it (fused_launch.c) and lends it local memory. PoCL 3.1
  * crashes where it has to inline the second call of a long function by itself. */
 #undef W_KERNEL
 #undef W_ITEMS

@@ -49,7 +49,7 @@ static const line lines[] = {{"sort_1x1m", {1, MILLION}, 0, sort},
 
 static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
 
-weft_status weft__bench_order(weft__bench *b) {
+weft_status weft__bench_argsort(weft__bench *b) {
     if (b->variant >= (int)(sizeof lines / sizeof *lines)) return WEFT_ERR_STATE;
     const line *l = &lines[b->variant];
     snprintf(b->line_name, sizeof b->line_name, "order_%s", l->name);

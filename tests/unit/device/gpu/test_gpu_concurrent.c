@@ -1,6 +1,6 @@
-/* src/device/gpu/backend/chain.c, launches side by side (CUDA): steps of a net whose launches have several
- * groups give the same bits with those of a phase in one launch and apart, and a fault in one keeps variables
- * as they are. tests.cmake runs it as test_gpu_beside_cuda. */
+/* src/device/gpu/backend/fused_launch.c, launches side by side (CUDA): steps of a net whose launches have
+ * several groups give the same bits with those of a phase in one launch and apart, and a fault in one keeps
+ * variables as they are. tests.cmake runs it as test_gpu_beside_cuda. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void make(net *n, bool beside) {
     for (int i = 0; i < ROWS; i++) n->y[i] = i * 3 % CLASSES;
     n->module = weft_mlp(n->ctx, (int64_t[]){IN, HIDDEN, CLASSES}, 3, NULL);
     n->adam = weft_adam(n->module, &(weft_adam_options){.lr = 0.01});
-    weft__gpu_hook.chain_after = beside ? 1 : INT32_MAX;
+    weft__gpu_hook.fuse_after = beside ? 1 : INT32_MAX;
     n->kernels = weft__gpu_hook.kernels;
 }
 
@@ -73,7 +73,7 @@ static int read_values(net *n) {
 
 static int close_net(net *n) {
     weft_close(n->ctx);
-    weft__gpu_hook.chain_after = 0;
+    weft__gpu_hook.fuse_after = 0;
     return weft__gpu_hook.kernels - n->kernels;
 }
 

@@ -1,24 +1,24 @@
 /* Draws random numbers in parallel. Threads claim pieces of fixed size.
- * Must not know: what the numbers are for. Read next: draw_tile.c. */
+ * Must not know: what the numbers are for. Read next: random_fill_tile.c. */
 #include <stdatomic.h>
 
 #include "base/threads.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/tile/draw.h"
+#include "device/cpu/tile/random_fill.h"
 
 #define PIECE 65536 /* elements */
 
-static weft_draw_fn *draw_fn(void) {
+static weft_random_fill_fn *draw_fn(void) {
 #if defined(__x86_64__)
-    if (weft__cpu_isa() == WEFT_ISA_AVX512) return weft__draw_avx512;
-    if (weft__cpu_isa() == WEFT_ISA_AVX2) return weft__draw_avx2;
+    if (weft__cpu_isa() == WEFT_ISA_AVX512) return weft__random_fill_avx512;
+    if (weft__cpu_isa() == WEFT_ISA_AVX2) return weft__random_fill_avx2;
 #endif
-    return weft__draw_baseline;
+    return weft__random_fill_baseline;
 }
 
 typedef struct drawing {
-    weft_draw_fn *draw;
-    weft_draw_kind kind;
+    weft_random_fill_fn *draw;
+    weft_random_kind kind;
     const uint32_t *key;
     double scale;
     int64_t n;
@@ -34,8 +34,8 @@ static void *draw_pieces(void *user) {
     return NULL;
 }
 
-void weft__draw(weft_draw_kind kind, uint64_t seed, uint64_t stream, double scale, int64_t n, float *out,
-                int threads) {
+void weft__random_fill(weft_random_kind kind, uint64_t seed, uint64_t stream, double scale, int64_t n,
+                       float *out, int threads) {
     uint32_t key[2];
     weft__philox_key(seed, stream, key);
     drawing d = {.draw = draw_fn(), .kind = kind, .key = key, .scale = scale, .n = n, .out = out};

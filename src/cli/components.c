@@ -6,51 +6,51 @@
 #include <weft/tensor.h>
 
 #include "cli/cli.h"
-#include "cli/pieces.h"
-#include "device/cuda/pieces.h"
+#include "cli/components.h"
+#include "device/cuda/components.h"
 #include "device/opencl/devices.h"
 
 static const struct piece {
     const char *device, *name, *oldest, *from, *without;
 } pieces[] = {
 #define PIECE(device, name, oldest, from, without) {device, name, oldest, from, without},
-#include "cli/pieces.def"
+#include "cli/components.def"
 #undef PIECE
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 
-static bool find_opencl(const char *name, char text[WEFT_PIECE_TEXT]) {
+static bool find_opencl(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     const weft__opencl_found *list;
     const char *why = weft__opencl_open_library();
     const bool driver = strcmp(name, "driver") == 0;
     const int n = !driver || why ? 0 : weft__opencl_devices(&list, &why);
     if (driver && n)
-        snprintf(text, WEFT_PIECE_TEXT, "%d device%s", n, n == 1 ? "" : "s");
+        snprintf(text, WEFT_COMPONENT_TEXT, "%d device%s", n, n == 1 ? "" : "s");
     else
-        snprintf(text, WEFT_PIECE_TEXT, "%s", why ? why : "it is there");
+        snprintf(text, WEFT_COMPONENT_TEXT, "%s", why ? why : "it is there");
     return !why;
 }
 
-static bool find_cpu(char text[WEFT_PIECE_TEXT]) {
+static bool find_cpu(char text[WEFT_COMPONENT_TEXT]) {
     weft_device_description d;
     for (int i = 0; weft_device_info(i, &d); i++)
-        if (strcmp(d.name, "cpu") == 0) snprintf(text, WEFT_PIECE_TEXT, "%s", d.detail);
+        if (strcmp(d.name, "cpu") == 0) snprintf(text, WEFT_COMPONENT_TEXT, "%s", d.detail);
     return !strstr(text, "own kernels");
 }
 
 /* Tells whether a component is present. `text` says which version it is, or why it is missing. */
-static bool find(const struct piece *p, char text[WEFT_PIECE_TEXT]) {
+static bool find(const struct piece *p, char text[WEFT_COMPONENT_TEXT]) {
     text[0] = 0;
     if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
     if (strcmp(p->device, "opencl") == 0) return find_opencl(p->name, text);
-    return weft__cuda_piece(p->name, text);
+    return weft__cuda_component(p->name, text);
 }
 
-void weft__pieces_print(const char *device) {
+void weft__components_print(const char *device) {
     const char *lost = ""; /* device whose first component is missing; its others are not looked for */
     for (int i = 0; i < PIECES; i++) {
         const struct piece *p = &pieces[i];
-        char text[WEFT_PIECE_TEXT];
+        char text[WEFT_COMPONENT_TEXT];
         if ((device && strcmp(device, p->device) != 0) || strcmp(lost, p->device) == 0) continue;
         const bool there = find(p, text);
         weft__print(stdout, "  %-7s %-9s %s%s%s%s\n", p->device, p->name, there ? "" : "missing, so that ",
@@ -59,7 +59,7 @@ void weft__pieces_print(const char *device) {
     }
 }
 
-void weft__pieces_table(void) {
+void weft__components_table(void) {
     weft__print(stdout, "| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < PIECES; i++)
         weft__print(stdout, "| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name,

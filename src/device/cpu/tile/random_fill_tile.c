@@ -1,10 +1,10 @@
 /* Random numbers in arrays: many Philox blocks side by side, then the numbers made from their words. It is
  * compiled once for each instruction set. All of them give the same bits.
- * Must not know: threads. Read next: draw.c. */
+ * Must not know: threads. Read next: random_fill.c. */
 #include <math.h>
 
 #include "base/normal.h"
-#include "device/cpu/tile/draw.h"
+#include "device/cpu/tile/random_fill.h"
 
 #define BLOCKS 128 /* blocks at a time, of four words each */
 
@@ -55,14 +55,14 @@ static void uniforms(const words *w, double scale, float *out) {
             out[4 * i + part] = (float)(scale * (2.0 * (double)weft__unit_float(w->word[part][i]) - 1.0));
 }
 
-void JOIN(weft__draw_, WEFT_ISA)(weft_draw_kind kind, const uint32_t key[2], double scale, int64_t first,
-                                 int64_t n, float *out) {
-    const int64_t each = kind == WEFT_DRAW_NORMAL ? 2 : 4; /* numbers that one block gives */
+void JOIN(weft__random_fill_, WEFT_ISA)(weft_random_kind kind, const uint32_t key[2], double scale,
+                                        int64_t first, int64_t n, float *out) {
+    const int64_t each = kind == WEFT_RANDOM_NORMAL ? 2 : 4; /* numbers that one block gives */
     for (int64_t at = 0; at < n; at += each * BLOCKS) {
         words w;
         float rest[4 * BLOCKS], *to = n - at < each * BLOCKS ? rest : out + at;
         draw_blocks(key, (uint64_t)((first + at) / each), &w);
-        if (kind == WEFT_DRAW_NORMAL)
+        if (kind == WEFT_RANDOM_NORMAL)
             normals(&w, scale, to);
         else
             uniforms(&w, scale, to);

@@ -1,6 +1,6 @@
 /* The pieces of CUDA, and whether each is installed. No piece is needed to answer.
  * Must not know: what a piece does. Read next: driver/devices.c, docs/devices.md. */
-#include "device/cuda/pieces.h"
+#include "device/cuda/components.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static const char *find_card(char *text) {
     const char *why;
     const int n = weft__cuda_devices(&list, &why);
     size_t used = 0;
-    for (int i = 0; i < n && used < WEFT_PIECE_TEXT; i++)
-        used += (size_t)snprintf(text + used, WEFT_PIECE_TEXT - used, "%s%.120s, %d.%d", i ? "; " : "",
+    for (int i = 0; i < n && used < WEFT_COMPONENT_TEXT; i++)
+        used += (size_t)snprintf(text + used, WEFT_COMPONENT_TEXT - used, "%s%.120s, %d.%d", i ? "; " : "",
                                  list[i].name, list[i].capability / 10, list[i].capability % 10);
     return n ? NULL : why;
 }
@@ -33,7 +33,7 @@ static const char *find_nvrtc(char *text) {
     int major = 0, minor = 0;
     const char *why = weft__nvrtc_open();
     if (!why) weft__nvrtc_version(&major, &minor);
-    snprintf(text, WEFT_PIECE_TEXT, "%d.%d", major, minor);
+    snprintf(text, WEFT_COMPONENT_TEXT, "%d.%d", major, minor);
     return why;
 }
 
@@ -41,21 +41,21 @@ static const char *find_blas(char *text) {
     const char *why = weft__blas_open();
     char version[32];
     if (!why) weft__blas_version(version);
-    if (!why) snprintf(text, WEFT_PIECE_TEXT, "%s", version + strcspn(version, "0123456789"));
+    if (!why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", version + strcspn(version, "0123456789"));
     return why;
 }
 
 static const char *find_dnn(char *text) {
     const char *why = weft__dnn_open();
     const int version = why ? 0 : weft__dnn_version();
-    snprintf(text, WEFT_PIECE_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text, WEFT_COMPONENT_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return why;
 }
 
 static const char *find_nccl(char *text) {
     const char *why = weft__nccl_open();
     const int version = why ? 0 : weft__nccl_version();
-    snprintf(text, WEFT_PIECE_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text, WEFT_COMPONENT_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return why;
 }
 
@@ -65,7 +65,7 @@ static const char *find_nvml(char *text) {
     return why;
 }
 
-bool weft__cuda_piece(const char *name, char text[WEFT_PIECE_TEXT]) {
+bool weft__cuda_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     static const struct {
         const char *name;
         const char *(*find)(char *text);
@@ -76,6 +76,6 @@ bool weft__cuda_piece(const char *name, char text[WEFT_PIECE_TEXT]) {
     text[0] = 0;
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         if (strcmp(pieces[i].name, name) == 0) why = pieces[i].find(text);
-    if (why) snprintf(text, WEFT_PIECE_TEXT, "%s", why);
+    if (why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", why);
     return !why;
 }

@@ -1,6 +1,7 @@
-/* src/device/gpu/backend/chain.c: steps of small nets give the same bits with chains and without, with
- * vectors and with work-items, also where one launch does many steps; a fault keeps the rest of its chain
- * from changing variables; what one link writes another reads as another type; commands are timed one by one.
+/* src/device/gpu/backend/fused_launch.c: steps of small nets give the same bits with fused_launches and
+ * without, with vectors and with work-items, also where one launch does many steps; a fault keeps the rest of
+ * its fused_launch from changing variables; what one link writes another reads as another type; commands are
+ * timed one by one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,11 +93,11 @@ static size_t values_of(net *n, weft_tensor *loss, char values[VALUES]) {
 }
 
 /* Steps one by one, then many in a call. Returns how many kernels that took the device. */
-static int train(int kind, int items, bool chains, char values[VALUES], size_t *bytes) {
+static int train(int kind, int items, bool fused_launches, char values[VALUES], size_t *bytes) {
     net n;
     weft_program *program;
     make(&n, kind, items);
-    weft__gpu_hook.chain_after = chains ? 1 : INT32_MAX;
+    weft__gpu_hook.fuse_after = fused_launches ? 1 : INT32_MAX;
     const int before = weft__gpu_hook.kernels;
     weft_scope *scope = weft_scope_open(n.ctx);
     for (int i = 0; i < STEPS; i++) {
@@ -112,11 +113,11 @@ static int train(int kind, int items, bool chains, char values[VALUES], size_t *
     weft_program_free(program);
     weft_scope_close(scope);
     weft_close(n.ctx);
-    weft__gpu_hook.chain_after = 0;
+    weft__gpu_hook.fuse_after = 0;
     return kernels;
 }
 
-/* PoCL takes minutes to compile long chains of work-items. */
+/* PoCL takes minutes to compile long fused_launches of work-items. */
 static const struct {
     int kind, items;
 } cases[] = {{WORDS, 0}, {NORM, 0}, {WIDE, 0}, {ROWS_ONLY, 0}, {ROWS_ONLY, 16}};
@@ -129,8 +130,8 @@ static void test_same_bits(void **state) {
         size_t bytes[2];
         const int many = train(cases[c].kind, cases[c].items, false, apart, &bytes[0]);
         const int few = train(cases[c].kind, cases[c].items, true, chained, &bytes[1]);
-        print_message("net %d, %d items: %d kernels, %d with chains\n", cases[c].kind, cases[c].items, many,
-                      few);
+        print_message("net %d, %d items: %d kernels, %d with fused_launches\n", cases[c].kind, cases[c].items,
+                      many, few);
         assert_true(many < few && few < 2 * many); /* both forms */
         assert_int_equal(bytes[0], bytes[1]);
         assert_memory_equal(apart, chained, bytes[0]);
@@ -149,7 +150,7 @@ static void test_fault(void **state) {
         char before[VALUES], after[VALUES];
         int32_t bad[ROWS] = {0, c ? 7 : CLASSES}, good[ROWS] = {0};
         make(&n, faults[c].kind, faults[c].items);
-        weft__gpu_hook.chain_after = 1;
+        weft__gpu_hook.fuse_after = 1;
         weft_scope *scope = weft_scope_open(n.ctx);
         weft_tensor *loss = loss_of(&n);
         assert_int_equal(weft_optimizer_step(n.optimizer, loss), WEFT_OK);
@@ -164,13 +165,13 @@ static void test_fault(void **state) {
         assert_int_equal(weft_write(n.y, good, sizeof good), WEFT_OK);
         assert_int_equal(weft_optimizer_step(n.optimizer, loss_of(&n)), WEFT_OK);
         assert_int_equal(weft_synchronize(n.ctx), WEFT_OK);
-        weft__gpu_hook.chain_after = 0;
+        weft__gpu_hook.fuse_after = 0;
         weft_scope_close(scope);
         weft_close(n.ctx);
     }
 }
 
-/* Products of narrow vectors have groups of another size, so there are several chains. */
+/* Products of narrow vectors have groups of another size, so there are several fused_launches. */
 static void assert_chained(weft_device *device, int kernels, int commands) {
     const bool wide = weft__opencl_of(device)->gpu.target.vector_bytes >= 64;
     assert_true(wide ? kernels == commands + 1 : kernels > commands);
@@ -215,7 +216,7 @@ static void types_and_times(int items) {
     const int before = weft__gpu_hook.kernels;
     assert_int_equal(ops->build(device, &commands, &e), WEFT_OK);
     assert_int_equal(weft__gpu_hook.kernels - before, COMMANDS);
-    weft__gpu_hook.chain_after = 2; /* the second run has them */
+    weft__gpu_hook.fuse_after = 2; /* the second run has them */
     assert_int_equal(ops->upload(device, slots[0], 0, a, BYTES), WEFT_OK);
     for (int timed = 0; timed < 4; timed++) {
         weft__device_set_timing(device, timed == 1);
@@ -230,7 +231,7 @@ static void types_and_times(int items) {
         for (int i = 0; i < N * N; i++) assert_true(got[1][i] == (i < N * N / 2 ? 0 : wanted[i]));
     }
     assert_chained(device, weft__gpu_hook.kernels - before, COMMANDS);
-    weft__gpu_hook.chain_after = 0;
+    weft__gpu_hook.fuse_after = 0;
     ops->executable_free(device, e);
     for (int i = 0; i < 4; i++) ops->buffer_free(device, slots[i]);
     ops->close(device);

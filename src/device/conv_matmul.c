@@ -1,14 +1,14 @@
 /* Convolutions with 1 x 1 kernels, as matmuls.
  * Must not know: which device asks. Read next: heavy/conv.h. */
-#include "device/conv_product.h"
+#include "device/conv_matmul.h"
 
-bool weft__conv_is_product(const weft_heavy_conv *c) {
+bool weft__conv_is_matmul(const weft_heavy_conv *c) {
     bool is = true;
     for (int i = 0; i < 2; i++) is = is && c->size[i] == 1 && c->stride[i] == 1 && c->padding[i] == 0;
     return is;
 }
 
-weft_heavy_matmul weft__conv_product(const weft_heavy_conv *c, bool *swapped) {
+weft_heavy_matmul weft__conv_matmul(const weft_heavy_conv *c, bool *swapped) {
     const int64_t pixels = c->n * c->y[0] * c->y[1], deep = c->groups * c->in, wide = c->groups * c->out;
     const int64_t each = c->in * c->out;
     weft_heavy_matmul mm = {.dtype = c->dtype, .out_dtype = c->dtype, .batch_rank = 1, .batch = {c->groups}};

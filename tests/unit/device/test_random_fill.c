@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "device/cpu/cpu.h"
-#include "device/cpu/tile/draw.h"
+#include "device/cpu/tile/random_fill.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include <weft/nn.h>
@@ -21,17 +21,17 @@ static void test_draws_are_the_defined_numbers(void **state) {
     const int64_t sizes[] = {1, 2, 3, 255, 256, 257, 65536, MOST};
     float *out = malloc((MOST + 1) * sizeof *out);
     assert_non_null(out);
-    for (int kind = WEFT_DRAW_NORMAL; kind <= WEFT_DRAW_UNIFORM; kind++)
+    for (int kind = WEFT_RANDOM_NORMAL; kind <= WEFT_RANDOM_UNIFORM; kind++)
         for (size_t cap = 0; cap < 3; cap++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
                 int64_t n = sizes[s];
                 out[n] = 7;
                 setenv("WEFT_CPU_ISA", caps[cap], 1);
-                weft__draw((weft_draw_kind)kind, 5, 9, 0.02, n, out, (int)(s % 4));
+                weft__random_fill((weft_random_kind)kind, 5, 9, 0.02, n, out, (int)(s % 4));
                 for (int64_t i = 0; i < n; i++) {
                     double unit = (double)weft__unit_float(weft__random_u32(5, 9, 0, (uint64_t)i));
                     double x =
-                        kind == WEFT_DRAW_NORMAL ? weft__random_normal(5, 9, 0, (uint64_t)i) : 2 * unit - 1;
+                        kind == WEFT_RANDOM_NORMAL ? weft__random_normal(5, 9, 0, (uint64_t)i) : 2 * unit - 1;
                     assert_true(out[i] == (float)(0.02 * x));
                 }
                 assert_true(out[n] == 7);

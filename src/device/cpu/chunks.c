@@ -16,7 +16,7 @@
 
 #include "device/cpu/run.h"
 
-#define TEAM_COST_NS  25000.0 /* to wake and join the threads; cost estimates are high, too */
+#define POOL_COST_NS  25000.0 /* to wake and join the threads; cost estimates are high, too */
 #define UNIT_COST_NS  3000.0  /* for all threads to reach a shared unit */
 #define SHARED_GAIN   0.7     /* of the ideal gain: threads read what others wrote */
 #define SHARE_COST_NS 4000.0  /* a cheaper item is not worth sharing */
@@ -49,7 +49,7 @@ static int alike(const weft_executable *e, int i, double *cost_ns) {
 /* Returns whether sharing the units saves more than it costs. With 2 threads on 2 cores, this chose the
  * faster variant, or one within 10 % of it, for all networks of `weft bench crossover`. */
 static bool pays(const weft_executable *e) {
-    double shared = 0, costs = TEAM_COST_NS;
+    double shared = 0, costs = POOL_COST_NS;
     for (int u = 0; u < e->n_units; u++) {
         if (e->units[u].chunks < 2) continue;
         costs += UNIT_COST_NS;
@@ -61,13 +61,13 @@ static bool pays(const weft_executable *e) {
 /* Divides the program into units. A sink waits for all items before it, so that every thread knows their
  * faults. Consecutive cheap items form one unit. If there are many of them and they are independent, threads
  * share the unit. Otherwise one thread runs it in order. */
-weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
+weft_status weft__cpu_chunks_build(weft_context *ctx, weft_executable *e) {
     size_t count = (size_t)e->count + 1;
     e->parts = e->threads < MOST_PARTS ? e->threads : MOST_PARTS;
     e->units = weft__array(ctx, count, sizeof *e->units);
-    e->claims = weft__alloc_aligned(ctx, count * (size_t)e->parts * sizeof *e->claims);
-    if (!e->units || !e->claims)
-        return weft__fail_oom(ctx, count * (size_t)e->parts * sizeof *e->claims,
+    e->chunks = weft__alloc_aligned(ctx, count * (size_t)e->parts * sizeof *e->chunks);
+    if (!e->units || !e->chunks)
+        return weft__fail_oom(ctx, count * (size_t)e->parts * sizeof *e->chunks,
                               "a program of the cpu device");
     int64_t before = 0;
     bool inside = false; /* whether a later item of the last unit had to wait for an earlier one */
@@ -214,7 +214,7 @@ static void share_unit(run_state *r, int u, int thread) {
     for (int i = 0; i < e->parts; i++) {
         const int p = own + i < e->parts ? own + i : own + i - e->parts;
         const int64_t end = part_begin(e, unit, p + 1);
-        _Atomic int64_t *next = &e->claims[u * e->parts + p].next;
+        _Atomic int64_t *next = &e->chunks[u * e->parts + p].next;
         /* The acquire load is enough for the parts that this thread finds empty. The thread that claimed the
          * last chunk of such a part has waited, and its wait is visible here. */
         while (atomic_load_explicit(next, memory_order_acquire) < end) {
@@ -230,7 +230,7 @@ static void begin(run_state *r) {
     weft_executable *e = r->executable;
     for (int u = 0; u < e->n_units; u++)
         for (int p = 0; p < e->parts; p++)
-            atomic_store_explicit(&e->claims[u * e->parts + p].next, part_begin(e, &e->units[u], p),
+            atomic_store_explicit(&e->chunks[u * e->parts + p].next, part_begin(e, &e->units[u], p),
                                   memory_order_relaxed);
     atomic_store_explicit(&r->done, 0, memory_order_relaxed);
     r->fault_item = r->device->fault.set ? -1 : e->count;
@@ -259,7 +259,7 @@ static void run_thread(void *user, int thread, int threads) {
     weft__cpu_restore_float_state(state);
 }
 
-void weft__cpu_team_run(weft_cpu_device *d, weft_executable *e, int times) {
+void weft__cpu_chunks_run(weft_cpu_device *d, weft_executable *e, int times) {
     run_state r = {.device = d, .executable = e, .times = times, .lock = PTHREAD_MUTEX_INITIALIZER};
     begin(&r);
     weft__thread_pool_run(d->pool, run_thread, &r);

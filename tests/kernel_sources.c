@@ -1,5 +1,5 @@
-/* The keys of all texts of kernels that a test compiles go to the file $WEFT_TEST_TEXTS, where that is named:
- * tools/count_texts.py counts them. Linked with every test. */
+/* The keys of all sources of kernels that a test compiles go to the file $WEFT_TEST_SOURCES, where that is
+ * named: tools/count_sources.py counts them. Linked with every test. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,6 +18,6 @@ static void note(uint64_t a, uint64_t b) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("WEFT_TEST_TEXTS");
+    const char *path = getenv("WEFT_TEST_SOURCES");
     if (path && *path && (file = fopen(path, "w"))) weft__gpu_hook.met = note;
 }

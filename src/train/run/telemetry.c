@@ -6,16 +6,16 @@
 
 #include "base/base.h"
 #include "base/threads.h"
-#include "train/run/gauging.h"
+#include "train/run/telemetry.h"
 
-enum { PERIOD_MS = 500, GAUGES = sizeof(weft_gauges) / sizeof(double) };
+enum { PERIOD_MS = 500, TELEMETRY_VALUES = sizeof(weft_telemetry) / sizeof(double) };
 
 typedef struct sums {
-    double sum[GAUGES];
-    uint64_t count[GAUGES];
+    double sum[TELEMETRY_VALUES];
+    uint64_t count[TELEMETRY_VALUES];
 } sums;
 
-struct weft__gauging {
+struct weft__telemetry {
     const weft_context *ctx;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -25,26 +25,27 @@ struct weft__gauging {
 };
 
 static void add(sums *s, const double *values) {
-    for (int i = 0; i < GAUGES; i++) {
+    for (int i = 0; i < TELEMETRY_VALUES; i++) {
         if (!isfinite(values[i])) continue;
         s->sum[i] += values[i];
         s->count[i]++;
     }
 }
 
-static weft_gauges means(const sums *s) {
-    weft_gauges gauges;
-    double values[GAUGES];
-    for (int i = 0; i < GAUGES; i++) values[i] = s->count[i] ? s->sum[i] / (double)s->count[i] : (double)NAN;
-    memcpy(&gauges, values, sizeof gauges);
-    return gauges;
+static weft_telemetry means(const sums *s) {
+    weft_telemetry telemetry;
+    double values[TELEMETRY_VALUES];
+    for (int i = 0; i < TELEMETRY_VALUES; i++)
+        values[i] = s->count[i] ? s->sum[i] / (double)s->count[i] : (double)NAN;
+    memcpy(&telemetry, values, sizeof telemetry);
+    return telemetry;
 }
 
-static bool read_once(weft__gauging *g) {
-    weft_gauges gauges;
-    double values[GAUGES];
-    if (!weft_device_gauges(g->ctx, &gauges)) return false;
-    memcpy(values, &gauges, sizeof values);
+static bool read_once(weft__telemetry *g) {
+    weft_telemetry telemetry;
+    double values[TELEMETRY_VALUES];
+    if (!weft_device_telemetry(g->ctx, &telemetry)) return false;
+    memcpy(values, &telemetry, sizeof values);
     pthread_mutex_lock(&g->lock);
     add(&g->since, values);
     add(&g->all, values);
@@ -53,7 +54,7 @@ static bool read_once(weft__gauging *g) {
 }
 
 static void *go(void *user) {
-    weft__gauging *g = user;
+    weft__telemetry *g = user;
     struct timespec next;
     bool stops = false;
     clock_gettime(CLOCK_MONOTONIC, &next);
@@ -70,14 +71,14 @@ static void *go(void *user) {
     return NULL;
 }
 
-static void drop(weft__gauging *g) {
+static void drop(weft__telemetry *g) {
     pthread_cond_destroy(&g->wake);
     pthread_mutex_destroy(&g->lock);
     weft__free(NULL, g);
 }
 
-weft__gauging *weft__gauging_start(const weft_context *ctx) {
-    weft__gauging *g = weft__zalloc(NULL, sizeof *g);
+weft__telemetry *weft__telemetry_start(const weft_context *ctx) {
+    weft__telemetry *g = weft__zalloc(NULL, sizeof *g);
     pthread_condattr_t monotonic;
     if (!g) return NULL;
     g->ctx = ctx;
@@ -91,26 +92,26 @@ weft__gauging *weft__gauging_start(const weft_context *ctx) {
     return NULL;
 }
 
-weft_gauges weft__gauging_take(weft__gauging *g) {
+weft_telemetry weft__telemetry_take(weft__telemetry *g) {
     static const sums none;
     if (!g) return means(&none);
     pthread_mutex_lock(&g->lock);
-    const weft_gauges gauges = means(&g->since);
+    const weft_telemetry telemetry = means(&g->since);
     g->since = none;
     pthread_mutex_unlock(&g->lock);
-    return gauges;
+    return telemetry;
 }
 
-weft_gauges weft__gauging_all(weft__gauging *g) {
+weft_telemetry weft__telemetry_all(weft__telemetry *g) {
     static const sums none;
     if (!g) return means(&none);
     pthread_mutex_lock(&g->lock);
-    const weft_gauges gauges = means(&g->all);
+    const weft_telemetry telemetry = means(&g->all);
     pthread_mutex_unlock(&g->lock);
-    return gauges;
+    return telemetry;
 }
 
-void weft__gauging_stop(weft__gauging *g) {
+void weft__telemetry_stop(weft__telemetry *g) {
     if (!g) return;
     pthread_mutex_lock(&g->lock);
     g->stops = true;

@@ -1,0 +1,104 @@
+/* What a CUDA device would get to compile: the null device of a context, made to take what CUDA takes and to
+ * write the source of each launch into a folder, a file a source, whatever is built on it. No card and no
+ * library is needed. */
+#ifndef WEFT_TESTS_CUDA_SOURCES_H
+#define WEFT_TESTS_CUDA_SOURCES_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/gpu/backend/program.h"
+#include "graph/graph.h"
+
+/* As of a card of a hundred multiprocessors, once of the oldest compute capability and once of a new one.
+ * What the new one alone gets is for CUDA_SOURCES_NEW and later, and its file is named so. */
+static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA,
+                                                    .lanes = 256,
+                                                    .units = 100,
+                                                    .local_bytes = 48 << 10,
+                                                    .most_local_bytes = 99 << 10,
+                                                    .f64 = true,
+                                                    .capability = 75},
+                                                   {.dialect = WEFT_DIALECT_CUDA,
+                                                    .lanes = 256,
+                                                    .units = 100,
+                                                    .local_bytes = 48 << 10,
+                                                    .most_local_bytes = 227 << 10,
+                                                    .f64 = true,
+                                                    .capability = 90}};
+enum { CUDA_TEXTS_OLD, CUDA_TEXTS_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
+enum { CUDA_SOURCES_NEW = 80 };
+#define CUDA_TEXTS_MARK ".new"
+
+static struct {
+    weft_device_ops ops; /* of the null device, but for two */
+    const weft_device_ops *null;
+    const char *folder;
+    int count;
+    weft_hash known[4096];
+    bool failed;
+} cuda_sources;
+
+/* Keeps a source that is new. */
+static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
+    const char *parts[WEFT_GPU_PRELUDE_MOST];
+    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, launch->prelude, parts);
+    char path[1024];
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_u64(&key, launch->prelude);
+    weft__hash_str(&key, launch->source);
+    snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 "%s.cu", cuda_sources.folder, launch->name, key.a,
+             target == CUDA_TEXTS_OLD ? "" : CUDA_TEXTS_MARK);
+    for (int i = 0; i < cuda_sources.count; i++)
+        if (weft__hash_equal(cuda_sources.known[i], key)) return true;
+    if (cuda_sources.count == (int)(sizeof cuda_sources.known / sizeof *cuda_sources.known)) return false;
+    FILE *file = fopen(path, "wb");
+    if (!file) return false;
+    cuda_sources.known[cuda_sources.count++] = key;
+    for (int i = 0; i < n; i++) fputs(parts[i], file);
+    fputs(launch->source, file);
+    return fclose(file) == 0;
+}
+
+static inline bool cuda_texts_takes(weft_device *device, const weft_heavy *heavy) {
+    (void)device;
+    return weft__gpu_takes(&cuda_sources_targets[CUDA_TEXTS_OLD], heavy);
+}
+
+static inline weft_status cuda_texts_build(weft_device *device, const weft_commands *commands,
+                                           weft_executable **executable) {
+    /* as it is, and with chains where they pay */
+    for (int i = 0; i < 2 * CUDA_TEXTS_TARGETS; i++) {
+        const int target = i / 2, fused = i % 2;
+        weft_arena arena;
+        weft_gpu_paths paths = {0};
+        weft__arena_init(&arena, device->ctx);
+        weft_gpu_program program = {
+            .launches = {.ctx = device->ctx, .arena = &arena, .target = &cuda_sources_targets[target]}};
+        const weft_gpu_request request = {.paths = &paths, .fused = fused};
+        const weft_status status = weft__gpu_program(&program, commands, &request);
+        if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(device->ctx));
+        cuda_sources.failed = cuda_sources.failed || status != WEFT_OK;
+        for (int l = 0; l < program.launches.count; l++)
+            if (!cuda_texts_keep(&program.launches.list[l], target)) cuda_sources.failed = true;
+        weft__gpu_program_free(&program);
+        weft__free(device->ctx, paths.list);
+        weft__arena_free(&arena);
+    }
+    return cuda_sources.null->build(device, commands, executable);
+}
+
+/* From now on; ctx is open on "null". */
+static inline void cuda_texts_write(weft_context *ctx, const char *folder) {
+    cuda_sources.folder = folder;
+    cuda_sources.null = ctx->device->ops;
+    cuda_sources.ops = *ctx->device->ops;
+    cuda_sources.ops.takes = cuda_texts_takes;
+    cuda_sources.ops.build = cuda_texts_build;
+    ctx->device->ops = &cuda_sources.ops;
+}
+
+#endif
