@@ -16,8 +16,8 @@
 
 typedef struct facts {
     weft__summary summary;
-    double best, rate, last, epoch_seconds;
-    weft_telemetry telemetry;
+    weft__metrics averages;
+    double best, last;
 } facts;
 
 static weft_status gather(const char *dir, facts *f) {
@@ -30,19 +30,12 @@ static weft_status gather(const char *dir, facts *f) {
     char damage[WEFT__DAMAGE_TEXT];
     if (history.damaged) weft__complain("%s/%s", dir, weft__history_damage(&history, damage));
     f->best = weft__history_best(&history);
-    f->rate = history.rate;
-    f->telemetry = weft__history_telemetry(&history);
-    f->last = f->epoch_seconds = (double)NAN;
-    double sum = 0;
-    size_t epochs = 0;
+    f->averages = history.averages;
+    f->last = (double)NAN;
     for (size_t i = 0; i < history.count; i++) {
         if (history.lines[i].step > f->summary.step) f->summary.step = history.lines[i].step;
         if (isfinite(history.lines[i].loss)) f->last = history.lines[i].loss;
-        if (!isfinite(history.lines[i].epoch_seconds)) continue;
-        sum += history.lines[i].epoch_seconds;
-        epochs++;
     }
-    if (epochs > 0) f->epoch_seconds = sum / (double)epochs;
     weft__history_free(&history);
     return WEFT_OK;
 }
@@ -61,7 +54,7 @@ static void print_run(const char *root, const char *name) {
                 (unsigned long long)f.summary.step, (unsigned long long)f.summary.steps,
                 weft__short_number(f.best, best),
                 weft__short_number((double)f.summary.parameters, parameters),
-                weft__short_number(f.rate, rate));
+                weft__short_number(f.averages.rate, rate));
 }
 
 int weft__command_runs(const weft__command *command, int argc, char **argv) {
@@ -111,6 +104,17 @@ static void row(const char *label, double a, double b, bool ratio) {
     weft__print(stdout, "\n");
 }
 
+static void average_rows(const facts *left, const facts *right) {
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = weft__metric_rows[i];
+        const char *label = weft__metric_word(metric->compared, left->summary.tokens);
+        const double a = weft__metric_get(&left->averages, metric),
+                     b = weft__metric_get(&right->averages, metric);
+        const bool known = isfinite(a) || isfinite(b) || metric->part != WEFT__PART_CARD;
+        if (label && known) row(label, a, b, true);
+    }
+}
+
 int weft__command_compare(const weft__command *command, int argc, char **argv) {
     const char *a = NULL, *b = NULL;
     int code = 0;
@@ -128,16 +132,11 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
     row("parameters", (double)left.summary.parameters, (double)right.summary.parameters, true);
     row("steps", (double)left.summary.step, (double)right.summary.step, true);
     row("seconds", left.summary.seconds, right.summary.seconds, true);
-    row("seconds an epoch", left.epoch_seconds, right.epoch_seconds, true);
-    row(left.summary.tokens ? "tokens/s" : "samples/s", left.rate, right.rate, true);
-    if (isfinite(left.telemetry.power) || isfinite(right.telemetry.power)) {
-        row("card in use", left.telemetry.utilisation, right.telemetry.utilisation, true);
-        row("card's watts", left.telemetry.power, right.telemetry.power, true);
-    }
+    average_rows(&left, &right);
     row("last loss", left.last, right.last, false);
     row("best loss", left.best, right.best, false);
-    row("validation loss", left.summary.val_loss, right.summary.val_loss, false);
-    row("test loss", left.summary.test_loss, right.summary.test_loss, false);
-    row("test accuracy", left.summary.test_accuracy, right.summary.test_accuracy, false);
+    for (int i = 0; i < WEFT__RESULTS; i++)
+        row(weft__result_rows[i].label, weft__result_get(&left.summary.results, &weft__result_rows[i]),
+            weft__result_get(&right.summary.results, &weft__result_rows[i]), false);
     return WEFT__EXIT_DONE;
 }

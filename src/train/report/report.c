@@ -98,22 +98,19 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     card(out, "steps", text);
     number_card(out, "last loss", h->count > 0 ? h->lines[h->count - 1].loss : (double)NAN);
     number_card(out, "best loss", weft__history_best(h));
-    number_card(out, "validation loss", s->val_loss);
-    number_card(out, "test loss", s->test_loss);
-    number_card(out, "test accuracy", s->test_accuracy);
-    number_card(out, s->tokens ? "tokens a second" : "samples a second", h->rate);
-    const weft_telemetry telemetry = weft__history_telemetry(h);
-    number_card(out, "part of the time the card was in use", telemetry.utilisation);
-    number_card(out, "watts of the card", telemetry.power);
+    for (int i = 0; i < WEFT__RESULTS; i++)
+        number_card(out, weft__result_rows[i].label, weft__result_get(&s->results, &weft__result_rows[i]));
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const char *label = weft__metric_word(weft__metric_rows[i]->card, s->tokens);
+        if (label) number_card(out, label, weft__metric_get(&h->averages, weft__metric_rows[i]));
+    }
     duration_text(s->seconds, text);
     if (isfinite(s->seconds)) card(out, "time", text);
     fprintf(out, "</div>\n");
 }
 
-/* Copies one column of the metrics, given by the offset of its member. */
-static void column(const weft__history *h, size_t offset, double *values) {
-    for (size_t i = 0; i < h->count; i++)
-        memcpy(&values[i], (const char *)&h->lines[i] + offset, sizeof values[i]);
+static void column(const weft__history *h, const weft__metric *metric, double *values) {
+    for (size_t i = 0; i < h->count; i++) values[i] = weft__metric_get(&h->lines[i], metric);
 }
 
 /* Computes a running mean over about a fortieth of the curve. With few lines the window is short, so the mean
@@ -126,41 +123,34 @@ static void smooth(const double *in, size_t count, double *out) {
     }
 }
 
+/* Draws the charts of single metrics, part after part. `values` has room for a column. */
+static void single_charts(FILE *out, const weft__history *h, const double *x, double *values) {
+    static const weft__metric_part parts[] = {WEFT__PART_VALIDATION, WEFT__PART_TRAINING, WEFT__PART_CARD};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts * WEFT__METRICS; i++) {
+        const weft__metric *metric = weft__metric_rows[i % WEFT__METRICS];
+        const char *title = weft__metric_word(metric->title, h->tokens);
+        if (!title || metric->part != parts[i / WEFT__METRICS]) continue;
+        column(h, metric, values);
+        weft__series one = {NULL, metric->style, x, values, h->count, false};
+        weft__chart(out, title, "step", &one, 1);
+    }
+}
+
 static weft_status charts(FILE *out, const weft__history *h) {
     double *x = weft__array(NULL, 4 * h->count + 1, sizeof *x);
     if (!x) return weft__fail_oom(NULL, 4 * h->count * sizeof *x, "the report's curves");
     double *a = x + h->count, *b = a + h->count, *c = b + h->count;
-    for (size_t i = 0; i < h->count; i++) x[i] = (double)h->lines[i].step;
-    column(h, offsetof(weft__metrics, loss), a);
+    for (size_t i = 0; i < h->count; i++) {
+        x[i] = (double)h->lines[i].step;
+        a[i] = h->lines[i].loss;
+        c[i] = h->lines[i].val_loss;
+    }
     smooth(a, h->count, b);
-    column(h, offsetof(weft__metrics, val_loss), c);
     weft__series loss[] = {{NULL, "raw", x, a, h->count, false},
                            {"training", "a", x, b, h->count, false},
                            {"validation", "b", x, c, h->count, true}};
     weft__chart(out, "Loss", "step", loss, 3);
-    static const struct {
-        const char *title, *style;
-        size_t offset;
-    } others[] = {{"Validation accuracy", "c", offsetof(weft__metrics, val_accuracy)},
-#define SCORE(member, title, tag) {title, "c", offsetof(weft__metrics, member)},
-                  WEFT__SCORES(SCORE)
-#undef SCORE
-                      {"Learning rate", "c", offsetof(weft__metrics, lr)},
-                  {"Gradient norm", "a", offsetof(weft__metrics, grad_norm)},
-                  {"Loss scale", "c", offsetof(weft__metrics, loss_scale)},
-                  {"Rate", "b", offsetof(weft__metrics, rate)},
-#define TELEMETRY(name, member, title) {title, "c", offsetof(weft__metrics, telemetry.member)},
-                  WEFT__TELEMETRY(TELEMETRY)
-#undef TELEMETRY
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        column(h, others[i].offset, a);
-        weft__series one = {NULL, others[i].style, x, a, h->count, false};
-        const char *title = others[i].title;
-        if (others[i].offset == offsetof(weft__metrics, rate))
-            title = h->tokens ? "Tokens a second" : "Samples a second";
-        weft__chart(out, title, "step", &one, 1);
-    }
+    single_charts(out, h, x, a);
     weft__free(NULL, x);
     return WEFT_OK;
 }

@@ -14,7 +14,7 @@
 #include "io/publish.h"
 #include "train/run/events.h"
 
-#define RECORD_MAX 2048
+#define RECORD_MAX (64 + WEFT__METRICS * 96)
 
 /* Computes CRC-32C (Castagnoli) bit by bit. Records are short and rare, so speed does not matter. */
 static uint32_t crc32c(const uint8_t *bytes, size_t size) {
@@ -50,25 +50,7 @@ static weft_status write_event(int fd, const WeftEvents__Event *event) {
 }
 
 weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, double wall_time) {
-    const struct {
-        const char *tag;
-        double value;
-    } numbers[] = {{"loss/train", m->loss},
-                   {"loss/validation", m->val_loss},
-                   {"accuracy/validation", m->val_accuracy},
-                   {"learning_rate", m->lr},
-                   {"gradient_norm", m->grad_norm},
-                   {"loss_scale", m->loss_scale},
-                   {tokens ? "tokens_per_second" : "samples_per_second", m->rate},
-#define SCORE(member, title, tag) {tag, m->member},
-                   WEFT__SCORES(SCORE)
-#undef SCORE
-#define TELEMETRY(name, member, title) {#name, m->telemetry.member},
-                       WEFT__TELEMETRY(TELEMETRY)
-#undef TELEMETRY
-    };
-    enum { NUMBERS = sizeof numbers / sizeof *numbers };
-    WeftEvents__Value values[NUMBERS], *list[NUMBERS];
+    WeftEvents__Value values[WEFT__METRICS], *list[WEFT__METRICS];
     WeftEvents__Summary summary = WEFT_EVENTS__SUMMARY__INIT;
     struct stat info;
     if (fstat(fd, &info) != 0) return weft__fail_io(NULL, "look at", WEFT__EVENTS_FILE, errno);
@@ -79,12 +61,15 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
         first.file_version = version;
         WEFT_TRY(write_event(fd, &first));
     }
-    for (int i = 0; i < NUMBERS; i++) {
-        if (!isfinite(numbers[i].value)) continue;
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = weft__metric_rows[i];
+        const char *tag = weft__metric_word(metric->tag, tokens);
+        const double number = weft__metric_get(m, metric);
+        if (!tag || !isfinite(number)) continue;
         WeftEvents__Value *value = &values[summary.n_value];
         weft_events__value__init(value);
-        memcpy(&value->tag, &numbers[i].tag, sizeof value->tag); /* protobuf-c only reads the tag */
-        value->simple_value = (float)numbers[i].value;
+        memcpy(&value->tag, &tag, sizeof value->tag); /* protobuf-c only reads the tag */
+        value->simple_value = (float)number;
         list[summary.n_value++] = value;
     }
     summary.value = list;

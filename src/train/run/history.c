@@ -90,6 +90,16 @@ static void take_shares(const json_t *object, weft__shares *shares) {
         weft__shares_add(shares, name, json_number_value(value));
 }
 
+static void put_gauges(json_t *object, weft_telemetry telemetry) {
+    weft__metrics m = weft__metrics_none(0);
+    m.telemetry = telemetry;
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = &weft__metric_columns[i];
+        if (metric->part == WEFT__PART_CARD)
+            put_number(object, metric->name[0], weft__metric_get(&m, metric));
+    }
+}
+
 weft_status weft__summary_write(weft__run *run, const weft__summary *s) {
     weft__json json;
     WEFT_TRY(weft__run_follow(run));
@@ -101,12 +111,9 @@ weft_status weft__summary_write(weft__run *run, const weft__summary *s) {
                   "tokens", s->tokens, "phases", shares_json(&s->phases), "parts", shares_json(&s->parts));
     if (s->n_choices) json_object_set_new(object, "tuned", choices_json(s));
     put_number(object, "seconds", s->seconds);
-    put_number(object, "val_loss", s->val_loss);
-    put_number(object, "test_loss", s->test_loss);
-    put_number(object, "test_accuracy", s->test_accuracy);
-#define PUT_TELEMETRY(name, member, title) put_number(object, #name, s->telemetry.member);
-    WEFT__TELEMETRY(PUT_TELEMETRY)
-#undef PUT_TELEMETRY
+    for (int i = 0; i < WEFT__RESULTS; i++)
+        put_number(object, weft__result_rows[i].name, weft__result_get(&s->results, &weft__result_rows[i]));
+    put_gauges(object, s->telemetry);
     return weft__sealed_write(run->dir, "summary.json", &json, object,
                               JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 }
@@ -126,9 +133,8 @@ static void take_summary(const json_t *object, weft__summary *s) {
     s->epoch_size = count_of(object, "epoch_size");
     s->tokens = json_is_true(json_object_get(object, "tokens"));
     s->seconds = number_of(object, "seconds");
-    s->val_loss = number_of(object, "val_loss");
-    s->test_loss = number_of(object, "test_loss");
-    s->test_accuracy = number_of(object, "test_accuracy");
+    for (int i = 0; i < WEFT__RESULTS; i++)
+        weft__result_set(&s->results, &weft__result_rows[i], number_of(object, weft__result_rows[i].name));
     take_shares(json_object_get(object, "phases"), &s->phases);
     take_shares(json_object_get(object, "parts"), &s->parts);
 }
@@ -137,7 +143,7 @@ weft_status weft__summary_read(const char *dir, weft__summary *summary) {
     weft__json json;
     json_t *object;
     memset(summary, 0, sizeof *summary);
-    summary->val_loss = summary->test_loss = summary->test_accuracy = (double)NAN;
+    summary->results = weft__results_none();
     const weft_status status = weft__sealed_read(NULL, dir, "summary.json", &json, &object);
     if (status == WEFT_OK) take_summary(object, summary);
     weft__json_close(&json);
@@ -168,26 +174,15 @@ weft_status weft__choices_read(const char *dir, weft_tile_choice **list, int *co
 static void take_metrics(weft__history *history, const json_t *object) {
     weft__metrics *m = &history->lines[history->count++];
     *m = weft__metrics_none(count_of(object, "step"));
-    m->loss = number_of(object, "loss");
-    m->lr = number_of(object, "lr");
-    m->grad_norm = number_of(object, "grad_norm");
-#define TAKE_TELEMETRY(name, member, title) m->telemetry.member = number_of(object, #name);
-    WEFT__TELEMETRY(TAKE_TELEMETRY)
-#undef TAKE_TELEMETRY
-    m->rate = number_of(object, "samples_per_second");
-    if (isnan(m->rate)) {
-        m->rate = number_of(object, "tokens_per_second");
-        history->tokens = history->tokens || isfinite(m->rate);
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = &weft__metric_columns[i];
+        double value = number_of(object, metric->name[0]);
+        if (isnan(value) && metric->name[1]) {
+            value = number_of(object, metric->name[1]);
+            history->tokens = history->tokens || isfinite(value);
+        }
+        weft__metric_set(m, metric, value);
     }
-    m->val_loss = number_of(object, "val_loss");
-    m->val_accuracy = number_of(object, "val_accuracy");
-    m->epoch = number_of(object, "epoch");
-    m->epoch_seconds = number_of(object, "epoch_seconds");
-    m->memory_peak = count_of(object, "memory_peak");
-    m->loss_scale = number_of(object, "loss_scale");
-#define TAKE_SCORE(member, title, tag) m->member = number_of(object, #member);
-    WEFT__SCORES(TAKE_SCORE)
-#undef TAKE_SCORE
 }
 
 /* Reads one line of metrics. Returns WEFT_ERR_FORMAT without a message if it is not valid. */
@@ -211,16 +206,33 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static weft_status take_rate(weft__history *history) {
-    size_t count = 0;
-    double *rates = weft__array(NULL, history->count + 1, sizeof *rates);
-    if (!rates)
-        return weft__fail_oom(NULL, (history->count + 1) * sizeof *rates, "the rates of metrics.jsonl");
-    for (size_t i = 0; i < history->count; i++)
-        if (isfinite(history->lines[i].rate)) rates[count++] = history->lines[i].rate;
-    qsort(rates, count, sizeof *rates, ascending);
-    history->rate = count > 0 ? rates[count / 2] : (double)NAN;
-    weft__free(NULL, rates);
+/* Returns the mean or the median. Sorts the numbers. */
+static double average(double *numbers, size_t count, bool median) {
+    double sum = 0;
+    if (count == 0) return (double)NAN;
+    if (median) {
+        qsort(numbers, count, sizeof *numbers, ascending);
+        return numbers[count / 2];
+    }
+    for (size_t i = 0; i < count; i++) sum += numbers[i];
+    return sum / (double)count;
+}
+
+static weft_status take_averages(weft__history *history) {
+    double *numbers = weft__array(NULL, history->count + 1, sizeof *numbers);
+    if (!numbers)
+        return weft__fail_oom(NULL, (history->count + 1) * sizeof *numbers, "the averages of metrics.jsonl");
+    history->averages = weft__metrics_none(0);
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = &weft__metric_columns[i];
+        size_t count = 0;
+        for (size_t j = 0; j < history->count; j++) {
+            const double value = weft__metric_get(&history->lines[j], metric);
+            if (isfinite(value)) numbers[count++] = value;
+        }
+        weft__metric_set(&history->averages, metric, average(numbers, count, metric->median));
+    }
+    weft__free(NULL, numbers);
     return WEFT_OK;
 }
 
@@ -244,7 +256,7 @@ weft_status weft__history_read(const char *dir, weft__history *history) {
         text = end + 1;
     }
     weft_bytes_free(NULL, &bytes);
-    if (status == WEFT_OK) status = take_rate(history);
+    if (status == WEFT_OK) status = take_averages(history);
     if (status != WEFT_OK) weft__history_free(history);
     return status;
 }
@@ -271,26 +283,4 @@ double weft__history_best(const weft__history *history) {
         if (isfinite(m->loss) && !(m->loss >= least)) least = m->loss;
     }
     return isfinite(best) ? best : least;
-}
-
-/* Returns the mean of the member at this offset, over all lines that have it. */
-static double mean_of(const weft__history *history, size_t offset) {
-    double sum = 0, value;
-    size_t count = 0;
-    for (size_t i = 0; i < history->count; i++) {
-        memcpy(&value, (const char *)&history->lines[i] + offset, sizeof value);
-        if (!isfinite(value)) continue;
-        sum += value;
-        count++;
-    }
-    return count ? sum / (double)count : (double)NAN;
-}
-
-weft_telemetry weft__history_telemetry(const weft__history *history) {
-    weft_telemetry telemetry;
-#define MEAN(name, member, title)                                                                            \
-    telemetry.member = mean_of(history, offsetof(weft__metrics, telemetry.member));
-    WEFT__TELEMETRY(MEAN)
-#undef MEAN
-    return telemetry;
 }

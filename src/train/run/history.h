@@ -17,9 +17,9 @@ typedef struct weft__summary {
     uint64_t epoch_size; /* steps of an epoch */
     double seconds;      /* total time of training, over all resumes */
     bool tokens;
-    double val_loss, test_loss, test_accuracy; /* final values; NaN if not measured */
-    weft__shares phases;                       /* time by phase: prepare, train, ... */
-    weft__shares parts;                        /* the same time by kind of work: matmul, host, ... */
+    weft__results results;
+    weft__shares phases; /* time by phase: prepare, train, ... */
+    weft__shares parts;  /* the same time by kind of work: matmul, host, ... */
     /* telemetry of the card, means of this process; written but not read */
     weft_telemetry telemetry;
     /* tuning choices that the device measured; written here, read by weft__choices_read */
@@ -39,7 +39,7 @@ typedef struct weft__history {
     weft__metrics *lines;
     size_t count, capacity;
     size_t damaged, first_damaged; /* lines that were skipped; number of the first one, from 1 */
-    double rate;                   /* median of the lines; NaN if no line has a rate */
+    weft__metrics averages;        /* of the lines that have the number; NaN if no line has it */
     bool tokens;
 } weft__history;
 
@@ -55,7 +55,5 @@ const char *weft__history_damage(const weft__history *history, char out[WEFT__DA
 
 /* Returns the smallest val_loss if there is one, otherwise the smallest loss. NaN if there is neither. */
 double weft__history_best(const weft__history *history);
-/* Returns the telemetry of the card, as means over the lines that have it. NaN if no line has it. */
-weft_telemetry weft__history_telemetry(const weft__history *history);
 
 #endif

@@ -30,9 +30,10 @@ static bool due(const weft__loop *loop, weft__config_key key, int64_t every, con
     return loop->config->origin[key] == WEFT__ORIGIN_UNSET && state->epoch_ends;
 }
 
-static uint64_t memory_peak(void) {
+/* Returns bytes, or NaN if the system does not tell. */
+static double memory_peak(void) {
     struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024 : (double)NAN;
 }
 
 /* ---- actions after a step ---- */
@@ -177,12 +178,11 @@ static weft_status evaluate(weft__loop *loop, weft__metrics *m, duties *d) {
 static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
     const weft__stopping before = loop->stopping;
     const weft__metrics known = *m;
-    loop->stopping.due = (weft__due){0};
+    loop->stopping.due.step = 0;
     weft_status status = d->evaluates ? evaluate(loop, m, d) : WEFT_OK;
     if (status == WEFT_ERR_STOPPED) {
         loop->stopping = before;
-        loop->stopping.due =
-            (weft__due){known.step, known.epoch, known.loss, known.lr, known.grad_norm, known.loss_scale};
+        loop->stopping.due = known;
         return WEFT_OK;
     }
     if (status == WEFT_OK && d->logs) status = log_step(loop, m);
@@ -231,17 +231,11 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
 /* Makes the evaluation that a stop interrupted in an earlier process. The checkpoint is written again, as if
  * the evaluation had not been interrupted. */
 static weft_status catch_up(weft__loop *loop, bool *stop) {
-    const weft__due due = loop->stopping.due;
-    weft__metrics m = weft__metrics_none(due.step);
+    weft__metrics m = loop->stopping.due;
     duties d = {.evaluates = true, .logs = true, .shows = true, .saves = true};
-    m.epoch = due.epoch;
-    m.loss = due.loss;
-    m.lr = due.lr;
-    m.grad_norm = due.grad_norm;
-    m.loss_scale = due.loss_scale;
     WEFT_TRY(tell(loop, &m, &d));
     if (loop->stopping.due.step == 0) loop->saved = UINT64_MAX;
-    WEFT_TRY(keep_due(loop, NULL, due.step, &d));
+    WEFT_TRY(keep_due(loop, NULL, m.step, &d));
     *stop = loop->signal != 0 || d.ends;
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     return WEFT_OK;
@@ -290,7 +284,7 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
     weft__loop *loop = user;
     weft_device_description device;
     weft_device_describe(loop->model.ctx, &device);
-    const double mb = 1 << 20, total = (double)(memory_peak() + plan->pending + YET_TO_RUN) / mb;
+    const double mb = 1 << 20, total = (memory_peak() + (double)(plan->pending + YET_TO_RUN)) / mb;
     double parameters = (double)plan->parameters / mb, states = (double)plan->states / mb,
            work = (double)plan->work / mb, rest = total - parameters - states - work;
     weft__progress_say(&loop->progress,
@@ -305,20 +299,17 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
 
 /* Shows the telemetry of the card, as means. */
 static void say_telemetry(weft__loop *loop) {
-    const weft_telemetry g = weft__telemetry_all(loop->telemetry);
-    const struct {
-        double value;
-        const char *unit;
-    } parts[] = {{100 * g.utilisation, " % of the time in use"},
-                 {g.power, " W"},
-                 {g.clock, " MHz"},
-                 {g.temperature, " degrees Celsius"},
-                 {g.memory_used / 0x1p20, " MiB of its memory in use"}};
-    char line[200];
+    weft__metrics m = weft__metrics_none(0);
+    char line[WEFT__METRICS * 48];
     weft_text t = weft__text(line, sizeof line);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (isfinite(parts[i].value))
-            weft__put(&t, "%s%.0f%s", t.length ? ", " : "", parts[i].value, parts[i].unit);
+    m.telemetry = weft__telemetry_all(loop->telemetry);
+    for (int place = 1; place <= WEFT__METRICS; place++)
+        for (int i = 0; i < WEFT__METRICS; i++) {
+            const weft__metric *metric = weft__metric_rows[i];
+            const double value = weft__metric_get(&m, metric) * metric->factor;
+            if (metric->place == place && isfinite(value))
+                weft__put(&t, "%s%.0f %s", t.length ? ", " : "", value, metric->unit[0]);
+        }
     if (t.length) weft__progress_say(&loop->progress, "the card, on average: %s", line);
 }
 
@@ -361,7 +352,6 @@ static weft_status train(weft__loop *loop) {
         (void)unlink(scores); /* scores of fewer steps are out of date */
     loop->progress.first = loop->first;
     loop->progress.last = loop->steps;
-    loop->progress.epoch_size = loop->summary.epoch_size;
     loop->progress.started = loop->epoch_started = weft__now();
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     weft_fit_options options = weft__loop_fit(loop, loop->steps);
@@ -425,13 +415,10 @@ static void advise(const weft__loop *loop) {
  * no scores yet. */
 static weft_status complete(weft__loop *loop, const char *how) {
     char path[4096];
-    const bool ended = strcmp(loop->before.status, how) == 0; /* the summary then has the scores already */
+    const bool ended = strcmp(loop->before.status, how) == 0;
     weft__model_prune(&loop->model, loop->config, loop->run.dir, loop->first);
-    if (ended) {
-        loop->summary.val_loss = loop->before.val_loss;
-        loop->summary.test_loss = loop->before.test_loss;
-        loop->summary.test_accuracy = loop->before.test_accuracy;
-    }
+    if (ended) /* the summary then has the scores already */
+        loop->summary.results = loop->before.results;
     if (!weft__join(path, sizeof path, loop->run.dir, "scores.json") || access(path, F_OK) != 0 || !ended)
         WEFT_TRY(weft__loop_score(loop));
     WEFT_TRY(weft__loop_summary(loop, how));

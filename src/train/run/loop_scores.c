@@ -42,7 +42,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
                few = loop->dataset.outputs <= AUC_IN_TRAINING / (weft_loader_samples(loop->validation) + 1);
     weft__scores_free(s);
     WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
-    loop->summary.val_loss = m->val_loss = s->loss;
+    loop->summary.results.val_loss = m->val_loss = s->loss;
     m->val_accuracy = s->accuracy;
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         m->val_f1 = s->classes.f1;
@@ -70,7 +70,7 @@ static weft_status write_scores(weft__loop *loop, uint64_t step, const weft__sco
 }
 
 weft_status weft__loop_score(weft__loop *loop) {
-    weft__summary *s = &loop->summary;
+    weft__results *s = &loop->summary.results;
     weft__scores test;
     uint64_t step = weft_optimizer_steps(loop->model.optimizer);
     const uint64_t best = loop->stopping.best_step;
@@ -94,7 +94,7 @@ weft_status weft__loop_score(weft__loop *loop) {
 
 void weft__loop_say_scores(weft__loop *loop) {
     weft__progress *p = &loop->progress;
-    const weft__summary *s = &loop->summary;
+    const weft__results *s = &loop->summary.results;
     const weft__scores *v = &loop->scores;
     const bool numbers = v->task == WEFT__TASK_REGRESSION && v->samples > 0;
     if (isfinite(s->val_loss)) weft__progress_say(p, "\nvalidation loss %.4f", s->val_loss);

@@ -227,7 +227,8 @@ static void describe(weft__loop *loop) {
     s->steps = loop->steps;
     s->epoch_size = weft_fit_epoch_steps(loop->loader, (int)loop->config->train_accumulate);
     s->tokens = loop->config->task == WEFT__TASK_LANGUAGE_MODEL;
-    loop->test_r2 = s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
+    s->results = weft__results_none();
+    loop->test_r2 = (double)NAN;
 }
 
 /* Replaces train.batch: auto by a number, which the run keeps. */

@@ -75,9 +75,25 @@ bool weft__progress_stale(const weft__progress *p) {
     return p->bar && (!p->line_shown || weft__now() - p->drawn >= 0.1);
 }
 
+/* Adds a metric to the line, if it belongs there and was measured. */
+static void show(const weft__progress *p, const weft__metric *metric, const weft__metrics *m) {
+    char brief[24];
+    const double value = weft__metric_get(m, metric);
+    const char *unit = weft__metric_word(metric->unit, p->tokens);
+    if (metric->notation == WEFT__NOTATION_NONE || !isfinite(value)) return;
+    fprintf(p->out, "  %s%s", metric->label ? metric->label : "", metric->label ? " " : "");
+    switch (metric->notation) {
+    case WEFT__NOTATION_NONE: break;
+    case WEFT__NOTATION_FIXED: fprintf(p->out, "%.*f", metric->digits, value); break;
+    case WEFT__NOTATION_POWER: fprintf(p->out, "%.*e", metric->digits, value); break;
+    case WEFT__NOTATION_SHORT: fputs(weft__short_number(value, brief), p->out); break;
+    }
+    if (unit) fprintf(p->out, " %s", unit);
+}
+
 void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *m) {
     double now = weft__now();
-    char rate[24], left[32];
+    char left[32];
     if (!p->out || p->last == 0) return;
     if (p->bar && done < p->last && !weft__progress_stale(p)) return;
     p->drawn = now;
@@ -86,12 +102,7 @@ void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *
     end_line(p);
     if (p->bar) draw_bar(p, (double)done / (double)p->last);
     fprintf(p->out, "step %llu/%llu", (unsigned long long)done, (unsigned long long)p->last);
-    if (isfinite(m->epoch) && p->epoch_size > 0) fprintf(p->out, "  epoch %.2f", m->epoch);
-    if (isfinite(m->loss)) fprintf(p->out, "  loss %.4f", m->loss);
-    if (isfinite(m->val_loss)) fprintf(p->out, "  val %.4f", m->val_loss);
-    if (isfinite(m->lr)) fprintf(p->out, "  lr %.2e", m->lr);
-    if (isfinite(m->rate))
-        fprintf(p->out, "  %s %s/s", weft__short_number(m->rate, rate), p->tokens ? "tokens" : "samples");
+    for (int i = 0; i < WEFT__METRICS; i++) show(p, weft__metric_rows[i], m);
     fprintf(p->out, "  %s left", left);
     if (!p->bar) fputc('\n', p->out);
     p->line_shown = p->bar;

@@ -23,10 +23,9 @@ typedef struct weft__progress {
     bool line_shown; /* the terminal shows an unfinished line */
     bool tokens;
     uint64_t first, last; /* steps done before this process; last step of the run */
-    uint64_t epoch_size;
-    double started;    /* time of weft__now */
-    double drawn;      /* when the line was last rewritten */
-    double phase_from; /* start of the current phase */
+    double started;       /* time of weft__now */
+    double drawn;         /* when the line was last rewritten */
+    double phase_from;    /* start of the current phase */
     weft__phase phase;
     double seconds[WEFT__PHASE_COUNT];
 } weft__progress;

@@ -63,24 +63,6 @@ const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
     return out;
 }
 
-weft__metrics weft__metrics_none(uint64_t step) {
-    double none = (double)NAN;
-    return (weft__metrics){.step = step,
-                           .loss = none,
-                           .lr = none,
-                           .grad_norm = none,
-                           .rate = none,
-                           .val_loss = none,
-                           .val_accuracy = none,
-                           .epoch = none,
-                           .epoch_seconds = none,
-                           .telemetry = {none, none, none, none, none, none},
-#define NONE(member, title, tag) .member = none,
-                           WEFT__SCORES(NONE)
-#undef NONE
-                               .loss_scale = none};
-}
-
 /* ---- opening ---- */
 
 static const weft__run closed = {.folder = -1, .metrics = -1, .csv = -1, .log = -1, .events = -1};
@@ -92,20 +74,24 @@ static weft_status open_appending(const weft__run *run, const char *name, int *f
     return weft__open_regular(NULL, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, path, fd);
 }
 
+/* Bytes of a line with all metrics: each has its name, its number and what stands between. */
+enum { LINE_BYTES = 64 + WEFT__METRICS * (WEFT__NUMBER_TEXT + 32) };
+
+static bool in_csv(const weft__metric *metric) { return metric->part != WEFT__PART_CARD; }
+
 static weft_status write_csv_header(weft__run *run) {
-    static const char scores[] = ""
-#define NAME(member, title, tag) "," #member
-        WEFT__SCORES(NAME);
-#undef NAME
-    char line[256];
+    char line[LINE_BYTES];
     struct stat info;
     if (fstat(run->csv, &info) != 0) return weft__fail_io(NULL, "look at", "metrics.csv", errno);
     if (info.st_size > 0) return WEFT_OK;
-    int bytes = snprintf(line, sizeof line,
-                         "step,epoch,loss,lr,grad_norm,%s_per_second,val_loss,val_accuracy,epoch_seconds,"
-                         "memory_peak,loss_scale%s\n",
-                         run->tokens ? "tokens" : "samples", scores);
-    return weft__write_all(NULL, run->csv, "metrics.csv", line, (size_t)bytes);
+    weft_text t = weft__text(line, sizeof line);
+    weft__put(&t, "step");
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = &weft__metric_columns[i];
+        if (in_csv(metric)) weft__put(&t, ",%s", weft__metric_word(metric->name, run->tokens));
+    }
+    weft__put(&t, "\n");
+    return weft__write_all(NULL, run->csv, "metrics.csv", line, t.length);
 }
 
 static weft_status refuse_run(const char *dir) {
@@ -229,58 +215,23 @@ weft_status weft__run_follow(weft__run *run) {
 
 /* ---- appending ---- */
 
-static void put(FILE *out, const char *key, double value) {
-    char text[WEFT__NUMBER_TEXT];
-    if (isfinite(value)) fprintf(out, ", \"%s\": %s", key, weft__number_text(value, text));
-}
-
-static void put_cell(FILE *out, double value, char after) {
-    char text[WEFT__NUMBER_TEXT];
-    fprintf(out, "%s%c", isfinite(value) ? weft__number_text(value, text) : "", after);
-}
-
 weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
-    char line[1024], row[1024];
-    FILE *json = fmemopen(line, sizeof line, "w"), *csv = fmemopen(row, sizeof row, "w");
-    if (!json || !csv) {
-        if (json) fclose(json);
-        if (csv) fclose(csv);
-        return weft__fail_oom(NULL, sizeof line, "a line of metrics");
+    char line[LINE_BYTES], row[LINE_BYTES], number[WEFT__NUMBER_TEXT];
+    weft_text json = weft__text(line, sizeof line), csv = weft__text(row, sizeof row);
+    weft__put(&json, "{\"step\": %llu", (unsigned long long)m->step);
+    weft__put(&csv, "%llu", (unsigned long long)m->step);
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = &weft__metric_columns[i];
+        const double value = weft__metric_get(m, metric);
+        const char *written = isfinite(value) ? weft__number_text(value, number) : "";
+        if (isfinite(value))
+            weft__put(&json, ", \"%s\": %s", weft__metric_word(metric->name, run->tokens), written);
+        if (in_csv(metric)) weft__put(&csv, ",%s", written);
     }
-    fprintf(json, "{\"step\": %llu", (unsigned long long)m->step);
-    put(json, "epoch", m->epoch);
-    put(json, "loss", m->loss);
-    put(json, "lr", m->lr);
-    put(json, "grad_norm", m->grad_norm);
-    put(json, run->tokens ? "tokens_per_second" : "samples_per_second", m->rate);
-    put(json, "val_loss", m->val_loss);
-    put(json, "val_accuracy", m->val_accuracy);
-    put(json, "epoch_seconds", m->epoch_seconds);
-    if (m->memory_peak > 0) fprintf(json, ", \"memory_peak\": %llu", (unsigned long long)m->memory_peak);
-#define PUT_TELEMETRY(name, member, title) put(json, #name, m->telemetry.member);
-    WEFT__TELEMETRY(PUT_TELEMETRY)
-#undef PUT_TELEMETRY
-    put(json, "loss_scale", m->loss_scale);
-#define PUT_SCORE(member, title, tag) put(json, #member, m->member);
-    WEFT__SCORES(PUT_SCORE)
-#undef PUT_SCORE
-    fprintf(json, "}\n");
-    fprintf(csv, "%llu,", (unsigned long long)m->step);
-    double cells[] = {m->epoch, m->loss,     m->lr,           m->grad_norm,
-                      m->rate,  m->val_loss, m->val_accuracy, m->epoch_seconds};
-    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) put_cell(csv, cells[i], ',');
-    fprintf(csv, "%llu,", (unsigned long long)m->memory_peak);
-    const double scores[] = {m->loss_scale,
-#define SCORE(member, title, tag) m->member,
-                             WEFT__SCORES(SCORE)
-#undef SCORE
-    };
-    enum { SCORES = sizeof scores / sizeof *scores };
-    for (size_t i = 0; i < SCORES; i++) put_cell(csv, scores[i], i + 1 < SCORES ? ',' : '\n');
-    fclose(json);
-    fclose(csv);
-    WEFT_TRY(weft__write_all(NULL, run->metrics, "metrics.jsonl", line, strlen(line)));
-    WEFT_TRY(weft__write_all(NULL, run->csv, "metrics.csv", row, strlen(row)));
+    weft__put(&json, "}\n");
+    weft__put(&csv, "\n");
+    WEFT_TRY(weft__write_all(NULL, run->metrics, "metrics.jsonl", line, json.length));
+    WEFT_TRY(weft__write_all(NULL, run->csv, "metrics.csv", row, csv.length));
     return weft__events_append(run->events, m, run->tokens, (double)time(NULL));
 }
 

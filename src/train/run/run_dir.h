@@ -1,5 +1,5 @@
 /* The folder of a run: its name, its lock, and the files that grow in it (metrics, log, samples). Must not
- * know: models, the loop, checkpoints (these belong to io/). Read next: run_dir.c, history.h. */
+ * know: models, the loop, checkpoints (these belong to io/). Read next: run_dir.c, metrics.h. */
 #ifndef WEFT_SRC_TRAIN_RUN_RUN_DIR_H
 #define WEFT_SRC_TRAIN_RUN_RUN_DIR_H
 
@@ -7,9 +7,8 @@
 
 #include <weft/io.h>
 
-#include <weft/tensor.h>
-
 #include "base/base.h"
+#include "train/run/metrics.h"
 
 #define WEFT__RUNS_ROOT "runs"
 
@@ -25,42 +24,6 @@ typedef struct weft__run {
     int events;    /* event file of TensorBoard */
     bool tokens;   /* the rate counts tokens, otherwise samples */
 } weft__run;
-
-/* One logged step. A number that was not measured is NaN (memory_peak: 0) and is not written. */
-typedef struct weft__metrics {
-    uint64_t step;
-    double loss, lr, grad_norm;
-    double rate; /* tokens or samples per second */
-    double val_loss, val_accuracy;
-    double epoch;                     /* passes over the training data, with a fraction */
-    double epoch_seconds;             /* of the epoch that ended with this step */
-    uint64_t memory_peak;             /* bytes of the process */
-    weft_telemetry telemetry;         /* telemetry of the card, means since the previous line */
-    double loss_scale;                /* f16: the scale for the next step */
-    double val_f1, val_auc;           /* classification: means over classes */
-    double val_r2, val_rmse, val_mae; /* regression, in the units of the data */
-} weft__metrics;
-
-/* Scores of the tasks, in addition to loss and accuracy: X(member, title of the chart, tag of
- * TensorBoard). */
-#define WEFT__SCORES(X)                                                                                      \
-    X(val_f1, "Validation F1, mean over classes", "f1/validation")                                           \
-    X(val_auc, "Validation ROC AUC", "auc/validation")                                                       \
-    X(val_r2, "Validation R2", "r2/validation")                                                              \
-    X(val_rmse, "Validation root mean square error", "rmse/validation")                                      \
-    X(val_mae, "Validation mean absolute error", "mae/validation")
-
-/* Telemetry: X(name, member, title of the chart). The name is that in metrics.jsonl and in the events. */
-#define WEFT__TELEMETRY(X)                                                                                   \
-    X(gpu_utilisation, utilisation, "Card: part of the time in use")                                         \
-    X(gpu_memory, memory_used, "Card: bytes of memory in use")                                               \
-    X(gpu_power, power, "Card: watts")                                                                       \
-    X(gpu_clock, clock, "Card: clock, MHz")                                                                  \
-    X(gpu_memory_clock, memory_clock, "Card: clock of its memory, MHz")                                      \
-    X(gpu_temperature, temperature, "Card: degrees Celsius")
-
-/* Returns metrics of a step with all numbers NaN. */
-weft__metrics weft__metrics_none(uint64_t step);
 
 /* Makes and locks a new run folder. `dir` names the folder; it is WEFT_ERR_ARGUMENT if it holds a run
  * already. If `dir` is NULL, the folder is the first unused one of runs/STEM-1, runs/STEM-2, ... */

@@ -1,7 +1,6 @@
 /* Early stopping. Its state is kept in checkpoints, so that a resumed run stops where the uninterrupted run
  * would have stopped. Must not know: how losses are computed, checkpoints. Read next: loop.c. */
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -31,23 +30,14 @@ bool weft__stopping_over(const weft__stopping *s, const weft__config *config) {
 
 /* ---- text ---- */
 
-/* The numbers of a due evaluation and their keys. Numbers that are not finite are not written. */
-static const struct {
-    const char *key;
-    size_t offset;
-} numbers[] = {{"epoch", offsetof(weft__due, epoch)},
-               {"loss", offsetof(weft__due, loss)},
-               {"lr", offsetof(weft__due, lr)},
-               {"grad_norm", offsetof(weft__due, grad_norm)},
-               {"loss_scale", offsetof(weft__due, loss_scale)}};
-enum { NUMBERS = sizeof numbers / sizeof *numbers };
-
-static double *number(weft__due *due, int i) { return (double *)((char *)due + numbers[i].offset); }
-
-static void put_due(weft_text *t, weft__due due) {
-    weft__put(t, "%s\"due\": {\"step\": %llu", t->length > 1 ? ", " : "", (unsigned long long)due.step);
-    for (int i = 0; i < NUMBERS; i++)
-        if (isfinite(*number(&due, i))) weft__put(t, ", \"%s\": %.17g", numbers[i].key, *number(&due, i));
+/* Numbers that are not finite are not written. */
+static void put_due(weft_text *t, const weft__metrics *due) {
+    weft__put(t, "%s\"due\": {\"step\": %llu", t->length > 1 ? ", " : "", (unsigned long long)due->step);
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = weft__metric_rows[i];
+        const double value = weft__metric_get(due, metric);
+        if (metric->due && isfinite(value)) weft__put(t, ", \"%s\": %.17g", metric->name[0], value);
+    }
     weft__put(t, "}");
 }
 
@@ -57,17 +47,18 @@ void weft__stopping_text(const weft__stopping *s, char out[WEFT__STOPPING_TEXT])
     if (s->best_step != 0 && isfinite(s->best_loss) && isfinite(s->reference))
         weft__put(&t, "\"best_step\": %llu, \"best_loss\": %.17g, \"reference\": %.17g, \"waited\": %lld",
                   (unsigned long long)s->best_step, s->best_loss, s->reference, (long long)s->waited);
-    if (s->due.step != 0) put_due(&t, s->due);
+    if (s->due.step != 0) put_due(&t, &s->due);
     weft__put(&t, "}");
 }
 
-static void read_due(const json_t *object, weft__due *due) {
+static void read_due(const json_t *object, weft__metrics *due) {
     const json_int_t step = json_integer_value(json_object_get(object, "step"));
     if (step <= 0) return;
-    due->step = (uint64_t)step;
-    for (int i = 0; i < NUMBERS; i++) {
-        const json_t *value = json_object_get(object, numbers[i].key);
-        *number(due, i) = value ? json_number_value(value) : (double)NAN;
+    *due = weft__metrics_none((uint64_t)step);
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = weft__metric_rows[i];
+        const json_t *value = metric->due ? json_object_get(object, metric->name[0]) : NULL;
+        if (value) weft__metric_set(due, metric, json_number_value(value));
     }
 }
 

@@ -110,13 +110,42 @@ static void lines_read_back(void **state) {
     assert_true(isnan(history.lines[6].val_loss));
     assert_true(history.lines[29].val_loss == 2.0 / 30.0);
     assert_true(weft__history_best(&history) == 2.0 / 30.0);
-    assert_true(history.rate == 1000.25);
+    assert_true(history.averages.rate == 1000.25);
     weft__history_free(&history);
     char *csv = slurp("r/metrics.csv");
     assert_int_equal(strncmp(csv, "step,epoch,loss,lr,grad_norm,samples_per_second,", 48), 0);
     assert_non_null(strstr(csv, "\n10,,0.1,0.001,0.5,1000.25,0.2,,,1048576,,,,,,\n"));
     free(csv);
     weft__run_close(&run);
+}
+
+/* Each row of metrics.def is read back as it was written, and a reader of the documentation finds it. */
+static void every_metric_is_read_back_and_documented(void **state) {
+    (void)state;
+    weft__run run;
+    weft__history history;
+    char path[4096], name[64];
+    snprintf(path, sizeof path, "%s/docs/get-started.md", getenv("WEFT_SOURCE_DIR"));
+    char *page = slurp(path);
+    for (int tokens = 0; tokens < 2; tokens++) {
+        weft__metrics m = weft__metrics_none(1);
+        for (int i = 0; i < WEFT__METRICS; i++) weft__metric_set(&m, weft__metric_rows[i], i + 0.5);
+        assert_int_equal(weft__run_create(tokens ? "t" : "s", "x", tokens, &run), WEFT_OK);
+        assert_int_equal(weft__run_metrics(&run, &m), WEFT_OK);
+        weft__run_close(&run);
+        assert_int_equal(weft__history_read(tokens ? "t" : "s", &history), WEFT_OK);
+        assert_int_equal(history.tokens, tokens);
+        for (int i = 0; i < WEFT__METRICS; i++) {
+            const weft__metric *metric = weft__metric_rows[i];
+            snprintf(name, sizeof name, "`%s`", weft__metric_word(metric->name, tokens));
+            if (weft__metric_get(&history.lines[0], metric) != i + 0.5 ||
+                weft__metric_get(&history.averages, metric) != i + 0.5)
+                fail_msg("%s is not read back", name);
+            if (!strstr(page, name)) fail_msg("docs/get-started.md lacks %s", name);
+        }
+        weft__history_free(&history);
+    }
+    free(page);
 }
 
 /* What is left after a cut and the same steps again equals what an unbroken run writes. */
@@ -171,8 +200,8 @@ static void report_is_whole(void **state) {
                              .tokens = true,
                              .phases = {2, {{"train", 70}, {"prepare", 5}}},
                              .parts = {3, {{"matmul", 50}, {"data", 5}, {"host", 20}}}};
-    summary.val_loss = 1.5;
-    summary.test_loss = summary.test_accuracy = (double)NAN;
+    summary.results.val_loss = 1.5;
+    summary.results.test_loss = summary.results.test_accuracy = (double)NAN;
     assert_int_equal(weft__run_create("rep", "x", true, &run), WEFT_OK);
     log_steps(&run, 1, 30);
     assert_int_equal(weft__run_write(&run, "config.yaml", "task: \"<script>\"\n"), WEFT_OK);
@@ -209,7 +238,7 @@ static void report_is_whole(void **state) {
     assert_int_equal(back_again.phases.count, 2);
     assert_int_equal(back_again.parts.count, 3);
     assert_true(back_again.parts.item[0].seconds == 50);
-    assert_true(isnan(back_again.test_loss));
+    assert_true(isnan(back_again.results.test_loss));
     weft__run_close(&run);
 }
 
@@ -403,6 +432,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(numbers_are_never_used_twice, enter, leave),
         cmocka_unit_test_setup_teardown(a_run_is_not_overwritten_nor_shared, enter, leave),
         cmocka_unit_test_setup_teardown(lines_read_back, enter, leave),
+        cmocka_unit_test_setup_teardown(every_metric_is_read_back_and_documented, enter, leave),
         cmocka_unit_test_setup_teardown(cutting_back_then_going_on_is_as_if_unbroken, enter, leave),
         cmocka_unit_test_setup_teardown(report_is_whole, enter, leave),
         cmocka_unit_test_setup_teardown(choices_come_back, enter, leave),
