@@ -32,13 +32,17 @@ def calls(text, name):
 
 def read():
     """The keys as dictionaries, the models of each kind, and the defaults of single models by field."""
-    models, defaults = {"LANGUAGE": [], "VECTORS": []}, {}
+    models, defaults, names = {"LANGUAGE": [], "VECTORS": []}, {}, []
     table = re.sub(r"/\*.*?\*/", "", c_text.read("src/train/model/models.def"), flags=re.S)
-    for _, name, kind in calls(table, "MODEL"):
+    for _, name, kind, _ in calls(table, "MODEL"):
         models[kind].append(name)
+        names.append(name)
     for model, field, value in calls(table, "DEFAULT"):
         defaults.setdefault(field, {})[model.lower()] = value
     keys = [dict(zip(FIELDS, row)) for row in calls(c_text.read("src/train/config/config_keys.def"), "KEY")]
+    for key in keys:
+        if key["choices"] == "MODELS":
+            key["choices"] = "|".join(names)
     return keys, models, defaults
 
 
@@ -90,7 +94,7 @@ def tables():
         taken = taken_by(key, models)
         who = "all" if taken == everything else "tables and images" \
             if taken == models["VECTORS"] else ", ".join(taken)
-        shown = "`gpt`; with another `task`: `mlp`" if key["key"] == "model.type" \
+        shown = f"`{key['language']}`; with another `task`: `{key['vectors']}`" if key["key"] == "model.type" \
             else default(key, models, defaults.get(key["field"], {}))
         doc = re.sub(r"\w+\.\w+", lambda m: f"`{m[0]}`" if m[0] in names else m[0], key["doc"])
         out.append(f"| `{key['key']}` | {values(key)} | {shown} | {who} | {doc} |\n")

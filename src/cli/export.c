@@ -69,7 +69,7 @@ static weft_status write_config(const weft__use *use, const char *path) {
 
 static weft_status save(weft__use *use, const char *out) {
     char path[PATH_BYTES];
-    if (use->config.model_type != WEFT__MODEL_GPT)
+    if (!weft__config_is(&use->config, WEFT__TRAIT_PUBLISHED))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "export: the run's model is no gpt");
     WEFT_TRY(config_path(out, path));
     WEFT_TRY(weft_gpt_save(use->model.module, out));

@@ -11,10 +11,12 @@
 #include "train/config/config.h"
 
 /* The names of all models and presets, for messages. */
-#define MODEL(id, name, kind) #name ", "
-static const char models[] =
+static const char all[] = ""
+#define MODEL(id, name, kind, traits) ", " #name
+#define PRESET(name, id)              ", " #name
 #include "train/model/models.def"
-    "gpt2, llama";
+    ;
+static const char *const models = all + 2;
 
 static int write_new(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

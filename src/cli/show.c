@@ -99,8 +99,7 @@ static weft_status print_layers(const weft__use *use) {
 static weft_status show(const weft__use *use, bool json, bool csv) {
     weft__coefficients c;
     char model[64];
-    const int type = use->config.model_type;
-    const bool single = type == WEFT__MODEL_LINEAR || type == WEFT__MODEL_LOGISTIC;
+    const bool single = weft__config_is(&use->config, WEFT__TRAIT_COEFFICIENTS);
     if (!json && !csv)
         weft__print(stdout, "%s, step %llu\n", weft__model_name(&use->config, &use->dataset, model),
                     (unsigned long long)use->step);

@@ -77,7 +77,7 @@ while read -r name kind; do
     cell uses "$name" "$kind"
     cell "$weft" verify "$name.yaml" --devices cpu,interp --steps 2 "${steps[@]}" --set train.steps=4
     echo "$row" >>table
-done < <(sed -n 's/^MODEL([A-Z]*, \([a-z0-9]*\), \([A-Z]*\))$/\1 \2/p' "$source/src/train/model/models.def")
+done < <(sed -n 's/^MODEL([A-Z]*, \([a-z0-9]*\), \([A-Z]*\), .*)$/\1 \2/p' "$source/src/train/model/models.def")
 
 # README: between the two marks
 if [ -n "${WEFT_UPDATE:-}" ]; then

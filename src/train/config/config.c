@@ -12,18 +12,25 @@
 
 /* One bit per model type, and the masks of the two kinds. */
 enum {
-#define MODEL(id, name, kind) id = 1 << WEFT__MODEL_##id,
+#define MODEL(id, name, kind, traits) id = 1 << WEFT__MODEL_##id,
 #include "train/model/models.def"
     ALL = (1 << WEFT__MODEL_TYPE_COUNT) - 1
 };
 enum { LANGUAGE_KIND, VECTORS_KIND };
 enum {
     LANGUAGE = 0
-#define MODEL(id, name, kind) +(kind##_KIND == LANGUAGE_KIND ? id : 0)
+#define MODEL(id, name, kind, traits) +(kind##_KIND == LANGUAGE_KIND ? id : 0)
 #include "train/model/models.def"
     ,
     VECTORS = ALL - LANGUAGE
 };
+
+/* The choices of model.type: "|gpt|mlp|...", from the second character on. */
+static const char models[] = ""
+#define MODEL(id, name, kind, traits) "|" #name
+#include "train/model/models.def"
+    ;
+#define MODELS (models + 1)
 
 const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
 #define KEY(field, key, kind, low, high, choices, models, language, vectors, doc)                            \
@@ -41,6 +48,14 @@ const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
 #include "train/config/config_keys.def"
 #undef KEY
 };
+
+bool weft__config_is(const weft__config *config, weft__trait trait) {
+    static const int traits_of[] = {
+#define MODEL(id, name, kind, traits) traits,
+#include "train/model/models.def"
+    };
+    return (traits_of[config->model_type] & (int)trait) != 0;
+}
 
 bool weft__config_language(weft__model_type model) { return (LANGUAGE >> model & 1) != 0; }
 
@@ -406,10 +421,11 @@ static weft_status fill_defaults(weft__config *config) {
     if (config->origin[WEFT__KEY_device] == WEFT__ORIGIN_UNSET && device && device[0])
         WEFT_TRY(weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_ENVIRONMENT, "WEFT_DEVICE"));
     if (config->origin[WEFT__KEY_model_type] == WEFT__ORIGIN_UNSET) {
-        /* a task on vectors without model.type means an mlp */
+        /* the task decides without model.type */
         bool vectors =
             config->origin[WEFT__KEY_task] != WEFT__ORIGIN_UNSET && config->task != WEFT__TASK_LANGUAGE_MODEL;
-        config->model_type = vectors ? WEFT__MODEL_MLP : WEFT__MODEL_GPT;
+        const weft__config_row *row = &weft__config_rows[WEFT__KEY_model_type];
+        find_word(row->choices, row->defaults[vectors ? VECTORS_KIND : LANGUAGE_KIND], &config->model_type);
         config->origin[WEFT__KEY_model_type] = WEFT__ORIGIN_DEFAULT;
     }
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
@@ -474,10 +490,12 @@ static void follow(weft__config *config) {
         config->data_val_fraction = 0;
         config->origin[WEFT__KEY_data_val_fraction] = WEFT__ORIGIN_FOUND;
     }
+    const weft__model_type model = (weft__model_type)config->model_type;
+    const bool both = weft__config_for(WEFT__KEY_model_hidden, model) &&
+                      weft__config_for(WEFT__KEY_model_layers, model); /* as an mlp: two ways to say it */
     bool shape = weft__config_given(config, WEFT__KEY_model_layers) ||
                  weft__config_given(config, WEFT__KEY_model_width);
-    if (config->model_type == WEFT__MODEL_MLP && shape &&
-        !weft__config_given(config, WEFT__KEY_model_hidden)) {
+    if (both && shape && !weft__config_given(config, WEFT__KEY_model_hidden)) {
         int64_t layers = config->model_layers > 0 ? config->model_layers : 2;
         int64_t width = config->model_width > 0 ? config->model_width : 512;
         if (layers > WEFT__LIST_MAX) layers = WEFT__LIST_MAX + 1; /* check() refuses this number */
@@ -559,12 +577,20 @@ static weft_status check_targets(const weft__config *config) {
     if (config->data_source == WEFT__SOURCE_IMAGES) {
         if (weft__config_given(config, WEFT__KEY_data_labels))
             return blame(config, WEFT__KEY_data_labels, "the classes of images are the folders they are in");
-        if (config->task == WEFT__TASK_REGRESSION && config->model_type != WEFT__MODEL_AUTOENCODER)
+        if (config->task == WEFT__TASK_REGRESSION && !weft__config_is(config, WEFT__TRAIT_NO_TARGETS))
             return blame(config, WEFT__KEY_task, "folders of images have classes, no numbers to predict");
     }
     for (int i = 0; i < 2 && !inside; i++)
         if (weft__config_given(config, names[i]))
             return blame(config, names[i], "is for csv and json; idx and npy have files of data.labels");
+    return WEFT_OK;
+}
+
+/* Refuses keys that do not fit the model. */
+static weft_status check_model(const weft__config *c) {
+#define REFUSE(id, field, when, why)                                                                         \
+    if (c->model_type == WEFT__MODEL_##id && (when)) return blame(c, WEFT__KEY_##field, why);
+#include "train/model/models.def"
     return WEFT_OK;
 }
 
@@ -584,20 +610,12 @@ static weft_status check_data(const weft__config *config) {
         return blame(
             config, WEFT__KEY_data_source,
             "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
-    if (config->model_type == WEFT__MODEL_LINEAR && config->task != WEFT__TASK_REGRESSION)
-        return blame(config, WEFT__KEY_task, "linear predicts numbers: logistic is the one for classes");
-    if (config->model_type == WEFT__MODEL_AUTOENCODER && config->task != WEFT__TASK_REGRESSION)
-        return blame(config, WEFT__KEY_task,
-                     "an autoencoder predicts the numbers that it is given: regression");
+    WEFT_TRY(check_model(config));
     if (config->model_image.count != 0 && config->model_image.count != 3)
         return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
     if (config->model_image.count && config->data_source != WEFT__SOURCE_IMAGES &&
-        config->model_type != WEFT__MODEL_CNN && config->model_type != WEFT__MODEL_RESNET)
+        !weft__config_is(config, WEFT__TRAIT_IMAGES))
         return blame(config, WEFT__KEY_model_image, "is for cnn and resnet, and for data.source images");
-    if (config->model_type == WEFT__MODEL_CNN && config->model_hidden.count != 1)
-        return blame(config, WEFT__KEY_model_hidden, "a cnn has one hidden layer after its convolutions");
-    if (config->model_type == WEFT__MODEL_LOGISTIC && config->task != WEFT__TASK_CLASSIFICATION)
-        return blame(config, WEFT__KEY_task, "logistic predicts classes: linear is the one for numbers");
     if (language && config->train_batch == WEFT__BATCH_FULL)
         return blame(config, WEFT__KEY_train_batch, "full is for rows: a text has windows everywhere");
     if (config->data_val_path && config->data_val_fraction > 0)
@@ -643,11 +661,6 @@ static weft_status check(const weft__config *config) {
     WEFT_TRY(check_data(config));
     WEFT_TRY(check_devices(config));
     WEFT_TRY(check_stopping(config));
-    if (config->model_type == WEFT__MODEL_GPT && config->model_width % config->model_heads != 0)
-        return blame(config, WEFT__KEY_model_heads, "the heads must divide model.width evenly");
-    if (config->model_type == WEFT__MODEL_GPT && config->model_kv_heads > 0 &&
-        config->model_heads % config->model_kv_heads != 0)
-        return blame(config, WEFT__KEY_model_kv_heads, "they must divide model.heads evenly");
     if (config->model_hidden.count > WEFT__LIST_MAX)
         return blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
     if (config->optimizer_betas.count != 2)

@@ -58,10 +58,18 @@ typedef enum weft__source {
     WEFT__SOURCE_IMAGES
 } weft__source;
 typedef enum weft__model_type {
-#define MODEL(id, name, kind) WEFT__MODEL_##id,
+#define MODEL(id, name, kind, traits) WEFT__MODEL_##id,
 #include "train/model/models.def"
     WEFT__MODEL_TYPE_COUNT
 } weft__model_type;
+/* What sets some networks apart, one bit each. */
+typedef enum weft__trait {
+    WEFT__TRAIT_PUBLISHED = 1,     /* the weights have the names and shapes of GPT-2's published ones */
+    WEFT__TRAIT_COEFFICIENTS = 2,  /* a single layer: a coefficient for each column of the data */
+    WEFT__TRAIT_IMAGES = 4,        /* a sample has channels, rows and columns */
+    WEFT__TRAIT_WHOLE_BATCHES = 8, /* training leaves out a last batch that is not full */
+    WEFT__TRAIT_NO_TARGETS = 16    /* the targets are the inputs */
+} weft__trait;
 typedef enum weft__optimizer_type {
     WEFT__OPTIMIZER_SGD,
     WEFT__OPTIMIZER_RMSPROP,
@@ -136,6 +144,8 @@ void weft__config_one_device(weft__config *config);
 bool weft__config_given(const weft__config *config, weft__config_key key);
 
 const char *weft__config_key_name(weft__config_key key);
+/* Tells whether the model of the configuration has this trait. */
+bool weft__config_is(const weft__config *config, weft__trait trait);
 /* Tells whether a model of this type learns from tokens. */
 bool weft__config_language(weft__model_type model);
 /* weft__config_for tells whether a key applies to a model. weft__config_default returns the default of the

@@ -254,9 +254,10 @@ static const char *const llama_values[][2] = {{"model.norm", "rms"},
 
 const weft__preset *weft__config_preset(const char *name) {
     static const weft__preset presets[] = {
-#define MODEL(id, name, kind) {#name, WEFT__MODEL_##id, NULL},
+#define MODEL(id, name, kind, traits) {#name, WEFT__MODEL_##id, NULL},
+#define PRESET(name, id)              {#name, WEFT__MODEL_##id, name##_values},
 #include "train/model/models.def"
-        {"gpt2", WEFT__MODEL_GPT, gpt2_values}, {"llama", WEFT__MODEL_GPT, llama_values}};
+    };
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(presets[i].name, name) == 0) return &presets[i];
     return NULL;

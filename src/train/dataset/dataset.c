@@ -216,8 +216,8 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
                                    .streams = split == WEFT__TRAIN && config->data_streams,
                                    .seed = (uint64_t)config->train_seed,
                                    .scale = dataset->scale,
-                                   .drop_last =
-                                       split == WEFT__TRAIN && config->model_type == WEFT__MODEL_RESNET,
+                                   .drop_last = split == WEFT__TRAIN &&
+                                                weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
                                    .images = weft__dataset_images(dataset)};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;

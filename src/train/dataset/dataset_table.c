@@ -231,15 +231,11 @@ static weft_status check_finite(weft_context *ctx, const char *path, const weft_
     return WEFT_OK;
 }
 
-static bool sees_images(const weft__config *config) {
-    return config->model_type == WEFT__MODEL_CNN || config->model_type == WEFT__MODEL_RESNET;
-}
-
 /* Sets channels, rows and columns of the samples, from the file or from model.image. */
 static weft_status shape_images(weft_context *ctx, const weft__config *config, const char *path,
                                 const weft_array *x, weft__dataset *d) {
     int64_t image[3] = {1, 0, 0}, pixels;
-    if (!sees_images(config)) return WEFT_OK;
+    if (!weft__config_is(config, WEFT__TRAIT_IMAGES)) return WEFT_OK;
     if (config->model_image.count == 3)
         memcpy(image, config->model_image.values, sizeof image);
     else if (x->rank < 3 && d->image[0])
@@ -523,7 +519,7 @@ static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config 
 
 static weft_status read_split(weft_context *ctx, const weft__config *config, const char *path,
                               weft__split split, weft__dataset *d) {
-    const bool itself = config->model_type == WEFT__MODEL_AUTOENCODER;
+    const bool itself = weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     weft_array *x = &d->x[split], *y = &d->y[split];
     WEFT_TRY(read_file(ctx, config, path, split, d, x, itself ? NULL : y));
     WEFT_TRY(shape_images(ctx, config, path, x, d));
@@ -557,7 +553,7 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
                              : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
-    if (status == WEFT_OK && (config->model_type == WEFT__MODEL_AUTOENCODER || dataset->scale == 0))
+    if (status == WEFT_OK && (weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scale == 0))
         status = convert(ctx, path, WEFT_F32, x);
     if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
         scale_rows(x, dataset->features, dataset->mean, dataset->deviation);

@@ -28,14 +28,17 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
 
 static const weft__model_kind *kind_of(const weft__config *config) {
     static const weft__model_kind *const kinds[] = {
-#define MODEL(id, name, kind) &weft__model_##name,
+#define MODEL(id, name, kind, traits) &weft__model_##name,
 #include "train/model/models.def"
     };
     return kinds[config->model_type];
 }
 
 const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    kind_of(config)->describe(config, dataset, out);
+    char type[32];
+    weft_text name = weft__text(out, 64);
+    weft__put(&name, "%s-", weft__config_choice(WEFT__KEY_model_type, config->model_type, type));
+    kind_of(config)->describe(config, dataset, &name);
     return out;
 }
 

@@ -1,6 +1,4 @@
 /* model.type gpt. Must not know: the loop. Read next: weft/nn.h. */
-#include <stdio.h>
-
 #include "train/model/model_kind.h"
 
 /* The choices of model.mlp and model.rotary_pairs in config_keys.def. The choices of norms and positions have
@@ -36,10 +34,10 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
     return WEFT_OK;
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
     (void)dataset;
-    snprintf(out, 64, "gpt-L%lld-H%lld-E%lld", (long long)config->model_layers,
-             (long long)config->model_heads, (long long)config->model_width);
+    weft__put(name, "L%lld-H%lld-E%lld", (long long)config->model_layers, (long long)config->model_heads,
+              (long long)config->model_width);
 }
 
 const weft__model_kind weft__model_gpt = {.rounds = true, .build = build, .describe = describe};

@@ -1,6 +1,4 @@
 /* model.type cnn, resnet and autoencoder. Must not know: the loop. Read next: weft/nn.h. */
-#include <stdio.h>
-
 #include "train/model/model_kind.h"
 
 /* Returns the loss of the task. Models of images can also predict numbers. */
@@ -43,11 +41,11 @@ static weft_status build_cnn(const weft__config *config, const weft__dataset *da
     return weft_module_status(model->module);
 }
 
-static void describe_cnn(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    int used = snprintf(out, 64, "cnn-%lldx%lldx%lld", (long long)dataset->image[0],
-                        (long long)dataset->image[1], (long long)dataset->image[2]);
-    for (size_t i = 0; i < config->model_filters.count && used > 0 && used < 44; i++)
-        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_filters.values[i]);
+static void describe_cnn(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+    weft__put(name, "%lldx%lldx%lld", (long long)dataset->image[0], (long long)dataset->image[1],
+              (long long)dataset->image[2]);
+    for (size_t i = 0; i < config->model_filters.count && name->length < 44; i++)
+        weft__put(name, "-%lld", (long long)config->model_filters.values[i]);
 }
 
 const weft__model_kind weft__model_cnn = {.build = build_cnn, .describe = describe_cnn};
@@ -70,9 +68,9 @@ static weft_status build_resnet(const weft__config *config, const weft__dataset 
     return weft_module_status(model->module);
 }
 
-static void describe_resnet(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    snprintf(out, 64, "resnet-%lld-%lldx%lldx%lld", (long long)config->model_depth,
-             (long long)dataset->image[0], (long long)dataset->image[1], (long long)dataset->image[2]);
+static void describe_resnet(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+    weft__put(name, "%lld-%lldx%lldx%lld", (long long)config->model_depth, (long long)dataset->image[0],
+              (long long)dataset->image[1], (long long)dataset->image[2]);
 }
 
 const weft__model_kind weft__model_resnet = {.build = build_resnet, .describe = describe_resnet};
@@ -94,10 +92,10 @@ static weft_status build_autoencoder(const weft__config *config, const weft__dat
     return weft_module_status(model->module);
 }
 
-static void describe_autoencoder(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    int used = snprintf(out, 64, "autoencoder-%lld", (long long)dataset->features);
-    for (size_t i = 0; i < config->model_hidden.count && used > 0 && used < 44; i++)
-        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_hidden.values[i]);
+static void describe_autoencoder(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+    weft__put(name, "%lld", (long long)dataset->features);
+    for (size_t i = 0; i < config->model_hidden.count && name->length < 44; i++)
+        weft__put(name, "-%lld", (long long)config->model_hidden.values[i]);
 }
 
 const weft__model_kind weft__model_autoencoder = {.build = build_autoencoder,

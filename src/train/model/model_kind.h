@@ -3,6 +3,7 @@
 #ifndef WEFT_SRC_TRAIN_MODEL_MODEL_KIND_H
 #define WEFT_SRC_TRAIN_MODEL_MODEL_KIND_H
 
+#include "base/text.h"
 #include "train/model/model.h"
 
 typedef struct weft__model_kind {
@@ -11,11 +12,11 @@ typedef struct weft__model_kind {
      * that of the weights. */
     weft_status (*build)(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                          weft__model *model);
-    /* Writes a short name, such as "gpt-L4-H4-E128". */
-    void (*describe)(const weft__config *config, const weft__dataset *dataset, char out[64]);
+    /* Appends the sizes to the name of the type, such as "L4-H4-E128" to "gpt-". */
+    void (*describe)(const weft__config *config, const weft__dataset *dataset, weft_text *name);
 } weft__model_kind;
 
-#define MODEL(id, name, kind) extern const weft__model_kind weft__model_##name;
+#define MODEL(id, name, kind, traits) extern const weft__model_kind weft__model_##name;
 #include "train/model/models.def"
 
 /* Sets model->rows and model->tokens of a language model, from the data, model.vocab and model.tokens. */

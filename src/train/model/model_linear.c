@@ -1,7 +1,5 @@
 /* model.type linear and logistic: one layer, whose weights `weft show` explains. Must not know: how data are
  * normalized (dataset.h). Read next: weft/nn.h. */
-#include <stdio.h>
-
 #include "train/model/model_kind.h"
 
 /* Makes the only layer. Least squares and logistic regression have a single solution, so the weights begin
@@ -36,15 +34,10 @@ static weft_status build_logistic(const weft__config *config, const weft__datase
     return build_one(config, dataset, dtype, binary ? 1 : dataset->outputs, config->model_ridge, model);
 }
 
-static void describe_linear(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
     (void)config;
-    snprintf(out, 64, "linear-%lld-%lld", (long long)dataset->features, (long long)dataset->outputs);
+    weft__put(name, "%lld-%lld", (long long)dataset->features, (long long)dataset->outputs);
 }
 
-static void describe_logistic(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    (void)config;
-    snprintf(out, 64, "logistic-%lld-%lld", (long long)dataset->features, (long long)dataset->outputs);
-}
-
-const weft__model_kind weft__model_linear = {.build = build_linear, .describe = describe_linear};
-const weft__model_kind weft__model_logistic = {.build = build_logistic, .describe = describe_logistic};
+const weft__model_kind weft__model_linear = {.build = build_linear, .describe = describe};
+const weft__model_kind weft__model_logistic = {.build = build_logistic, .describe = describe};

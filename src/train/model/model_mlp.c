@@ -1,6 +1,4 @@
 /* model.type mlp. Must not know: the loop. Read next: weft/nn.h. */
-#include <stdio.h>
-
 #include "train/model/model_kind.h"
 
 static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
@@ -29,11 +27,11 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
     return WEFT_OK;
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    int used = snprintf(out, 64, "mlp-%lld", (long long)dataset->features);
-    for (size_t i = 0; i < config->model_hidden.count && used > 0 && used < 40; i++)
-        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_hidden.values[i]);
-    if (used > 0 && used < 63) snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)dataset->outputs);
+static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+    weft__put(name, "%lld", (long long)dataset->features);
+    for (size_t i = 0; i < config->model_hidden.count && name->length < 40; i++)
+        weft__put(name, "-%lld", (long long)config->model_hidden.values[i]);
+    weft__put(name, "-%lld", (long long)dataset->outputs);
 }
 
 const weft__model_kind weft__model_mlp = {.build = build, .describe = describe};

@@ -1,20 +1,18 @@
 /* model.type lstm and gru. Must not know: the loop. Read next: weft/recurrent.h. */
-#include <stdio.h>
 #include <weft/recurrent.h>
 
 #include "train/model/model_kind.h"
 
 static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
-                         weft__model *model) {
+                         weft_recurrent_kind kind, weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
-    const bool lstm = config->model_type == WEFT__MODEL_LSTM;
     if (config->data_streams && config->devices.count > 1)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
             "data.streams: states go on from batch to batch, which several devices do not share; "
             "set it to false");
     model->module = weft_recurrent_lm(
-        model->ctx, &(weft_recurrent_lm_options){.kind = lstm ? WEFT_LSTM : WEFT_GRU,
+        model->ctx, &(weft_recurrent_lm_options){.kind = kind,
                                                  .vocab = model->rows,
                                                  .layers = config->model_layers,
                                                  .width = config->model_width,
@@ -27,11 +25,20 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
     return WEFT_OK;
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    (void)dataset;
-    snprintf(out, 64, "%s-L%lld-E%lld", config->model_type == WEFT__MODEL_LSTM ? "lstm" : "gru",
-             (long long)config->model_layers, (long long)config->model_width);
+static weft_status build_lstm(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                              weft__model *model) {
+    return build(config, dataset, dtype, WEFT_LSTM, model);
 }
 
-const weft__model_kind weft__model_lstm = {.rounds = true, .build = build, .describe = describe};
-const weft__model_kind weft__model_gru = {.rounds = true, .build = build, .describe = describe};
+static weft_status build_gru(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                             weft__model *model) {
+    return build(config, dataset, dtype, WEFT_GRU, model);
+}
+
+static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+    (void)dataset;
+    weft__put(name, "L%lld-E%lld", (long long)config->model_layers, (long long)config->model_width);
+}
+
+const weft__model_kind weft__model_lstm = {.rounds = true, .build = build_lstm, .describe = describe};
+const weft__model_kind weft__model_gru = {.rounds = true, .build = build_gru, .describe = describe};

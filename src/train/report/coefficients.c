@@ -61,7 +61,7 @@ static void convert(const weft__dataset *d, const float *weights, const float *b
 weft_status weft__coefficients_take(const weft__model *model, const weft__config *config,
                                     const weft__dataset *dataset, weft__coefficients *c) {
     *c = (weft__coefficients){0};
-    if (config->model_type != WEFT__MODEL_LINEAR && config->model_type != WEFT__MODEL_LOGISTIC)
+    if (!weft__config_is(config, WEFT__TRAIT_COEFFICIENTS))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "the model is not linear or logistic: it has no coefficients");
     c->columns = dataset->features;

@@ -290,9 +290,10 @@ static void no_hash_without_memory(void **state) {
 static void template_is_complete_and_valid(void **state) {
     (void)state;
     static const char *const names[] = {
-#define MODEL(id, name, kind) #name,
+#define MODEL(id, name, kind, traits) #name,
+#define PRESET(name, id)              #name,
 #include "train/model/models.def"
-        "gpt2", "llama"};
+    };
     assert_null(weft__config_preset("gpt3"));
     for (int preset = 0; preset < (int)(sizeof names / sizeof *names); preset++) {
         const weft__model_type model = weft__config_preset(names[preset])->model;
