@@ -7,7 +7,6 @@
 
 #include "cli/cli.h"
 #include "io/checkpoint.h"
-#include "train/report/chart.h"
 #include "train/dataset/dataset.h"
 #include "train/run/history.h"
 #include "train/run/sealed.h"

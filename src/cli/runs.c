@@ -9,7 +9,6 @@
 
 #include "cli/cli.h"
 #include "io/publish.h"
-#include "train/report/chart.h"
 #include "train/run/history.h"
 
 #define PATH_BYTES 4096

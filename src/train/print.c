@@ -1,5 +1,6 @@
 /* Prints text for people: formats it, then escapes it. Must not know: what is printed. Read next:
  * base/text.c. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,4 +40,31 @@ bool weft__print_text(FILE *out, const char *text, size_t bytes) {
     else
         fwrite(text, 1, bytes, out);
     return !ferror(out);
+}
+
+const char *weft__short_number(double value, char out[24]) {
+    double size = fabs(value);
+    if (!isfinite(value))
+        snprintf(out, 24, "-");
+    else if (size >= 1e9)
+        snprintf(out, 24, "%.3gG", value / 1e9);
+    else if (size >= 1e6)
+        snprintf(out, 24, "%.3gM", value / 1e6);
+    else if (size >= 1e4)
+        snprintf(out, 24, "%.3gk", value / 1e3);
+    else
+        snprintf(out, 24, "%.4g", value);
+    return out;
+}
+
+void weft__print_number(FILE *out, weft__notation notation, int digits, double value) {
+    char text[24];
+    switch (notation) {
+    case WEFT__NOTATION_NONE: break;
+    case WEFT__NOTATION_FIXED: weft__print(out, "%.*f", digits, value); break;
+    case WEFT__NOTATION_POWER: weft__print(out, "%.*e", digits, value); break;
+    case WEFT__NOTATION_GENERAL: weft__print(out, "%.*g", digits, value); break;
+    case WEFT__NOTATION_PERCENT: weft__print(out, "%.*f %%", digits, value * 100); break;
+    case WEFT__NOTATION_SHORT: weft__print(out, "%s", weft__short_number(value, text)); break;
+    }
 }

@@ -15,4 +15,18 @@ void weft__vprint(FILE *out, const char *fmt, va_list args);
  * unchanged, a terminal gets escapes. Returns false if the text cannot be written. */
 bool weft__print_text(FILE *out, const char *text, size_t bytes);
 
+/* Returns a short number for people, such as "1.2M", "350k" or "0.001", written to `out`. */
+const char *weft__short_number(double value, char out[24]);
+
+/* How a number is written for people. */
+typedef enum weft__notation {
+    WEFT__NOTATION_NONE,    /* not at all */
+    WEFT__NOTATION_FIXED,   /* 0.1234 */
+    WEFT__NOTATION_POWER,   /* 1.23e-04 */
+    WEFT__NOTATION_GENERAL, /* 0.1234 or 1.234e-05, with that many significant digits */
+    WEFT__NOTATION_PERCENT, /* 12.34 %, of 0.1234 */
+    WEFT__NOTATION_SHORT    /* 12.3k; always four digits at most */
+} weft__notation;
+void weft__print_number(FILE *out, weft__notation notation, int digits, double value);
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "train/print.h"
 #include "train/report/chart.h"
 
 enum {
@@ -36,21 +37,6 @@ void weft__html_text(FILE *out, const char *text, size_t bytes) {
         else
             fwrite(piece, 1, n, out);
     }
-}
-
-const char *weft__short_number(double value, char out[24]) {
-    double size = fabs(value);
-    if (!isfinite(value))
-        snprintf(out, 24, "-");
-    else if (size >= 1e9)
-        snprintf(out, 24, "%.3gG", value / 1e9);
-    else if (size >= 1e6)
-        snprintf(out, 24, "%.3gM", value / 1e6);
-    else if (size >= 1e4)
-        snprintf(out, 24, "%.3gk", value / 1e3);
-    else
-        snprintf(out, 24, "%.4g", value);
-    return out;
 }
 
 /* Extends low..high to multiples of a step. The step is 1, 2 or 5 times a power of ten, so that there are

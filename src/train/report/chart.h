@@ -20,7 +20,4 @@ void weft__chart(FILE *out, const char *title, const char *x_label, const weft__
 /* Writes text with the special characters of HTML replaced. */
 void weft__html_text(FILE *out, const char *text, size_t bytes);
 
-/* Returns a short number for people, such as "1.2M", "350k" or "0.001", written to `out`. */
-const char *weft__short_number(double value, char out[24]);
-
 #endif

@@ -11,6 +11,7 @@
 #include <weft/io.h>
 
 #include "io/publish.h"
+#include "train/print.h"
 #include "train/report/chart.h"
 #include "train/run/history.h"
 #include "train/report/report.h"

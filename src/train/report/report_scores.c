@@ -2,8 +2,10 @@
  * scores.json. */
 #include <string.h>
 
+#include "train/print.h"
 #include "train/report/chart.h"
 #include "train/report/report_scores.h"
+#include "train/report/scores.h"
 #include "train/run/sealed.h"
 
 #define CLASSES_SHOWN 40
@@ -25,16 +27,18 @@ static void name_cell(FILE *out, const char *tag, const json_t *class) {
 }
 
 static void class_table(FILE *out, const json_t *classes) {
-    static const char *const keys[] = {"precision", "recall", "f1", "auc", "samples"};
     fprintf(out, "<table><tr><th>class</th>");
-    for (int k = 0; k < 5; k++)
-        fprintf(out, "<th class=\"n\">%s</th>", k == 2 ? "F1" : k == 3 ? "ROC AUC" : keys[k]);
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++)
+        fprintf(out, "<th class=\"n\">%s</th>", weft__class_score_rows[k].label);
+    fprintf(out, "<th class=\"n\">samples</th>");
     fprintf(out, "</tr>\n");
     for (size_t i = 0; i < json_array_size(classes) && i < CLASSES_SHOWN; i++) {
         const json_t *class = json_array_get(classes, i);
         fprintf(out, "<tr>");
         name_cell(out, "td", class);
-        for (int k = 0; k < 5; k++) cell(out, json_object_get(class, keys[k]));
+        for (int k = 0; k < WEFT__CLASS_SCORES; k++)
+            cell(out, json_object_get(class, weft__class_score_rows[k].key));
+        cell(out, json_object_get(class, "samples"));
         fprintf(out, "</tr>\n");
     }
     fprintf(out, "</table>\n");
@@ -61,27 +65,19 @@ static void confusion_table(FILE *out, const json_t *classes, const json_t *conf
     fprintf(out, "</table>\n");
 }
 
+static void number_card(FILE *out, const char *label, const json_t *value) {
+    char text[24];
+    if (!json_is_number(value)) return;
+    fprintf(out, "<div class=\"card\"><b>%s</b><span>%s</span></div>\n",
+            weft__short_number(json_number_value(value), text), label);
+}
+
 /* Writes the scores that are single numbers: loss, accuracy, R2 and so on. */
 static void numbers(FILE *out, const json_t *scores) {
-    static const char *const names[][2] = {{"samples", "samples"},
-                                           {"loss", "loss"},
-                                           {"perplexity", "perplexity"},
-                                           {"accuracy", "accuracy"},
-                                           {"precision", "precision"},
-                                           {"recall", "recall"},
-                                           {"f1", "F1"},
-                                           {"auc", "ROC AUC"},
-                                           {"r2", "R2"},
-                                           {"rmse", "root mean square error"},
-                                           {"mae", "mean absolute error"}};
     fprintf(out, "<div class=\"cards\">\n");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_t *value = json_object_get(scores, names[i][0]);
-        char text[24];
-        if (!json_is_number(value)) continue;
-        fprintf(out, "<div class=\"card\"><b>%s</b><span>%s</span></div>\n",
-                weft__short_number(json_number_value(value), text), names[i][1]);
-    }
+    number_card(out, "samples", json_object_get(scores, "samples"));
+    for (int i = 0; i < WEFT__SCORES; i++)
+        number_card(out, weft__score_rows[i].label, json_object_get(scores, weft__score_rows[i].key));
     fprintf(out, "</div>\n");
 }
 

@@ -10,6 +10,57 @@
 /* samples times classes; beyond this number, sorting for ROC AUC would take minutes */
 #define AREAS_MOST 100000000
 
+/* One bit for each task. */
+enum {
+    TEXT = 1 << WEFT__TASK_LANGUAGE_MODEL,
+    CLASSES = 1 << WEFT__TASK_CLASSIFICATION,
+    NUMBERS = 1 << WEFT__TASK_REGRESSION
+};
+
+const weft__score weft__score_rows[WEFT__SCORES] = {
+#define SCORE(key, label, tasks, value, notation, digits) {#key, label},
+#include "train/report/scores.def"
+};
+
+const weft__score weft__class_score_rows[WEFT__CLASS_SCORES] = {
+#define CLASS_SCORE(member, label) {#member, label},
+#include "train/report/scores.def"
+};
+
+/* What else a row says. */
+static const struct {
+    unsigned tasks;
+    weft__notation notation;
+    int digits;
+} forms[WEFT__SCORES] = {
+#define SCORE(key, label, tasks, value, notation, digits) {tasks, WEFT__NOTATION_##notation, digits},
+#include "train/report/scores.def"
+};
+
+static void values_of(const weft__scores *s, double out[WEFT__SCORES]) {
+    const double values[] = {
+#define SCORE(key, label, tasks, value, notation, digits) value,
+#include "train/report/scores.def"
+    };
+    memcpy(out, values, sizeof values);
+}
+
+static void class_values(const weft_class_score *e, double out[WEFT__CLASS_SCORES]) {
+    const double values[] = {
+#define CLASS_SCORE(member, label) e->member,
+#include "train/report/scores.def"
+    };
+    memcpy(out, values, sizeof values);
+}
+
+static void class_means(const weft_class_scores *c, double out[WEFT__CLASS_SCORES]) {
+    const double values[] = {
+#define CLASS_SCORE(member, label) c->member,
+#include "train/report/scores.def"
+    };
+    memcpy(out, values, sizeof values);
+}
+
 static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets, bool auc,
                          weft__scores *s) {
     if (s->task == WEFT__TASK_CLASSIFICATION) {
@@ -65,10 +116,9 @@ static void put(json_t *object, const char *key, double value) {
 static json_t *class_json(const weft_class_score *e, const char *name) {
     json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "class", name, "samples", (json_int_t)e->actual,
                                "predicted", (json_int_t)e->predicted, "right", (json_int_t)e->right);
-    put(object, "precision", e->precision);
-    put(object, "recall", e->recall);
-    put(object, "f1", e->f1);
-    put(object, "auc", e->auc);
+    double values[WEFT__CLASS_SCORES];
+    class_values(e, values);
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++) put(object, weft__class_score_rows[k].key, values[k]);
     return object;
 }
 
@@ -83,26 +133,26 @@ static void put_classes(json_t *object, const weft_class_scores *c, const weft__
             json_array_append_new(row, json_integer((json_int_t)c->confusion[i * c->classes + j]));
         json_array_append_new(confusion, row);
     }
-    put(object, "precision", c->precision);
-    put(object, "recall", c->recall);
-    put(object, "f1", c->f1);
-    put(object, "auc", c->auc);
     json_object_set_new(object, "classes", each);
     if (c->confusion) json_object_set_new(object, "confusion", confusion);
 }
 
+/* Puts the scores that several tasks have, or those that only this task has. */
+static void put_scores(json_t *object, const weft__scores *s, bool shared) {
+    const unsigned own = 1u << s->task;
+    double values[WEFT__SCORES];
+    values_of(s, values);
+    for (int i = 0; i < WEFT__SCORES; i++)
+        if ((forms[i].tasks & own) && (forms[i].tasks != own) == shared)
+            put(object, weft__score_rows[i].key, values[i]);
+}
+
 json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {
     json_t *object = json_object();
-    put(object, "loss", s->loss);
-    put(object, "accuracy", s->accuracy);
+    put_scores(object, s, true);
     json_object_set_new(object, "samples", json_integer((json_int_t)s->samples));
-    if (s->task == WEFT__TASK_LANGUAGE_MODEL) put(object, "perplexity", exp(s->loss));
+    put_scores(object, s, false);
     if (s->task == WEFT__TASK_CLASSIFICATION) put_classes(object, &s->classes, dataset);
-    if (s->task == WEFT__TASK_REGRESSION) {
-        put(object, "r2", s->numbers.r2);
-        put(object, "rmse", s->numbers.rmse);
-        put(object, "mae", s->numbers.mae);
-    }
     return object;
 }
 
@@ -117,18 +167,20 @@ static void print_number(FILE *out, double value) {
 
 static void print_classes(FILE *out, const weft_class_scores *c, const weft__dataset *dataset) {
     char number[24];
-    weft__print(out, "  %-20s  %9s  %9s  %9s  %9s  %9s\n", "class", "precision", "recall", "F1", "ROC AUC",
-                "samples");
+    double values[WEFT__CLASS_SCORES];
+    weft__print(out, "  %-20s", "class");
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++) weft__print(out, "  %9s", weft__class_score_rows[k].label);
+    weft__print(out, "  %9s\n", "samples");
     for (int64_t i = 0; i < c->classes && i < CLASSES_SHOWN; i++) {
         const weft_class_score *e = &c->each[i];
-        const double values[] = {e->precision, e->recall, e->f1, e->auc};
+        class_values(e, values);
         weft__print(out, "  %-20.20s", weft__class_name(dataset, i, number));
-        for (int k = 0; k < 4; k++) print_number(out, values[k]);
+        for (int k = 0; k < WEFT__CLASS_SCORES; k++) print_number(out, values[k]);
         weft__print(out, "  %9lld\n", (long long)e->actual);
     }
-    const double means[] = {c->precision, c->recall, c->f1, c->auc};
+    class_means(c, values);
     weft__print(out, "  %-20s", "mean");
-    for (int k = 0; k < 4; k++) print_number(out, means[k]);
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++) print_number(out, values[k]);
     weft__print(out, "  %9lld\n", (long long)c->samples);
     if (c->classes > CLASSES_SHOWN) {
         weft__print(out, "  (the first %d of %lld classes; --json has all%s)\n", CLASSES_SHOWN,
@@ -145,13 +197,14 @@ static void print_classes(FILE *out, const weft_class_scores *c, const weft__dat
 }
 
 void weft__scores_print(FILE *out, const char *name, const weft__scores *s, const weft__dataset *dataset) {
-    weft__print(out, "%-10s loss %.6f", name, s->loss);
-    if (s->task == WEFT__TASK_LANGUAGE_MODEL)
-        weft__print(out, "  perplexity %.2f  accuracy %.2f %%", exp(s->loss), s->accuracy * 100);
-    if (s->task == WEFT__TASK_CLASSIFICATION) weft__print(out, "  accuracy %.2f %%", s->accuracy * 100);
-    if (s->task == WEFT__TASK_REGRESSION)
-        weft__print(out, "  R2 %.4f  root mean square error %.6g  mean absolute error %.6g", s->numbers.r2,
-                    s->numbers.rmse, s->numbers.mae);
+    double values[WEFT__SCORES];
+    values_of(s, values);
+    weft__print(out, "%-10s", name);
+    for (int i = 0; i < WEFT__SCORES; i++) {
+        if (!(forms[i].tasks & 1u << s->task) || forms[i].notation == WEFT__NOTATION_NONE) continue;
+        weft__print(out, "%s%s ", i ? "  " : " ", weft__score_rows[i].label);
+        weft__print_number(out, forms[i].notation, forms[i].digits, values[i]);
+    }
     weft__print(out, "  (%lld %s)\n", (long long)s->samples,
                 s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");
     if (s->task == WEFT__TASK_CLASSIFICATION) print_classes(out, &s->classes, dataset);

@@ -19,6 +19,24 @@ typedef struct weft__scores {
     weft_number_scores numbers; /* for regression, in the units of the data */
 } weft__scores;
 
+/* A row of scores.def. */
+typedef struct weft__score {
+    const char *key, *label;
+} weft__score;
+
+enum {
+    WEFT__SCORES = 0
+#define SCORE(key, label, tasks, value, notation, digits) +1
+#include "train/report/scores.def"
+    ,
+    WEFT__CLASS_SCORES = 0
+#define CLASS_SCORE(member, label) +1
+#include "train/report/scores.def"
+};
+
+extern const weft__score weft__score_rows[WEFT__SCORES];
+extern const weft__score weft__class_score_rows[WEFT__CLASS_SCORES];
+
 /* Measures the model on a loader of the split. `auc` adds areas under ROC curves, which need sorting. The
  * caller frees *scores with weft__scores_free, also after a failure. */
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,

@@ -9,7 +9,7 @@
 #include <weft/recurrent.h>
 
 #include "base/text.h"
-#include "train/report/chart.h"
+#include "train/print.h"
 #include "train/model/generate.h"
 #include "train/run/loop_scores.h"
 #include "train/run/loop_setup.h"

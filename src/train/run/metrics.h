@@ -5,6 +5,8 @@
 
 #include <weft/tensor.h>
 
+#include "train/print.h"
+
 /* One logged step. A number that was not measured is NaN and is not written. */
 typedef struct weft__metrics {
     uint64_t step;
@@ -37,14 +39,6 @@ typedef enum weft__metric_part {
     WEFT__PART_CARD /* telemetry: not in metrics.csv, and shown only if there is any */
 } weft__metric_part;
 
-/* How the line of progress writes a number. */
-typedef enum weft__notation {
-    WEFT__NOTATION_NONE,  /* not in that line */
-    WEFT__NOTATION_FIXED, /* 0.1234, with .digits */
-    WEFT__NOTATION_POWER, /* 1.23e-04, with .digits */
-    WEFT__NOTATION_SHORT  /* 12.3k (weft__short_number) */
-} weft__notation;
-
 /* A text of a metric. The second one is for runs whose samples are tokens; NULL: the same. */
 typedef const char *weft__metric_text[2];
 
@@ -60,7 +54,7 @@ typedef struct weft__metric {
     weft__metric_text compared; /* label of the average, in `weft compare` */
     bool median;                /* the average is the median instead of the mean */
     bool due; /* checkpoints keep the number if a stop interrupted the evaluation of the step */
-    /* the line of progress: the label, the number, the unit */
+    /* the line of progress: the label, the number, the unit; WEFT__NOTATION_NONE: not there */
     const char *label;
     weft__notation notation;
     int digits;

@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "train/report/chart.h"
 #include "train/print.h"
 #include "train/run/progress.h"
 
@@ -77,17 +76,11 @@ bool weft__progress_stale(const weft__progress *p) {
 
 /* Adds a metric to the line, if it belongs there and was measured. */
 static void show(const weft__progress *p, const weft__metric *metric, const weft__metrics *m) {
-    char brief[24];
     const double value = weft__metric_get(m, metric);
     const char *unit = weft__metric_word(metric->unit, p->tokens);
     if (metric->notation == WEFT__NOTATION_NONE || !isfinite(value)) return;
     fprintf(p->out, "  %s%s", metric->label ? metric->label : "", metric->label ? " " : "");
-    switch (metric->notation) {
-    case WEFT__NOTATION_NONE: break;
-    case WEFT__NOTATION_FIXED: fprintf(p->out, "%.*f", metric->digits, value); break;
-    case WEFT__NOTATION_POWER: fprintf(p->out, "%.*e", metric->digits, value); break;
-    case WEFT__NOTATION_SHORT: fputs(weft__short_number(value, brief), p->out); break;
-    }
+    weft__print_number(p->out, metric->notation, metric->digits, value);
     if (unit) fprintf(p->out, " %s", unit);
 }
 
