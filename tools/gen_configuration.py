@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables of keys in docs/configuration.md from src/train/config/config_keys.def and src/train/model/models.def.
+"""Writes the tables of keys in docs/configuration.md from src/train/config (config_keys.def, choices.def)
+and src/train/model/models.def.
 With --check: fails when the page is stale. Text outside the two marks is written by hand and stays."""
 
 import ast
@@ -32,17 +33,18 @@ def calls(text, name):
 
 def read():
     """The keys as dictionaries, the models of each kind, and the defaults of single models by field."""
-    models, defaults, names = {"LANGUAGE": [], "VECTORS": []}, {}, []
-    table = re.sub(r"/\*.*?\*/", "", c_text.read("src/train/model/models.def"), flags=re.S)
+    models, defaults, words = {"LANGUAGE": [], "VECTORS": []}, {}, {}
+    table = c_text.read("src/train/model/models.def") + c_text.read("src/train/config/choices.def")
+    table = re.sub(r"/\*.*?\*/", "", table, flags=re.S)
     for _, name, kind, _ in calls(table, "MODEL"):
         models[kind].append(name)
-        names.append(name)
     for model, field, value in calls(table, "DEFAULT"):
         defaults.setdefault(field, {})[model.lower()] = value
     keys = [dict(zip(FIELDS, row)) for row in calls(c_text.read("src/train/config/config_keys.def"), "KEY")]
+    for macro in ("MODEL", "TASK", "SOURCE", "OPTIMIZER", "PRECISION"):
+        words[macro + "S"] = "|".join(row[1] for row in calls(table, macro))
     for key in keys:
-        if key["choices"] == "MODELS":
-            key["choices"] = "|".join(names)
+        key["choices"] = words.get(key["choices"], key["choices"])
     return keys, models, defaults
 
 

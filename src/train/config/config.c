@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <weft/optim.h>
 #include <weft/text.h>
 
 #include "data/parse.h"
@@ -25,12 +26,32 @@ enum {
     VECTORS = ALL - LANGUAGE
 };
 
-/* The choices of model.type: "|gpt|mlp|...", from the second character on. */
+/* The words of choices, such as "|gpt|mlp", from the second character on. */
 static const char models[] = ""
 #define MODEL(id, name, kind, traits) "|" #name
 #include "train/model/models.def"
     ;
-#define MODELS (models + 1)
+static const char tasks[] = ""
+#define TASK(id, word) "|" word
+#include "train/config/choices.def"
+    ;
+static const char sources[] = ""
+#define SOURCE(id, word, form, suffix) "|" word
+#include "train/config/choices.def"
+    ;
+static const char optimizers[] = ""
+#define OPTIMIZER(id, word) "|" word
+#include "train/config/choices.def"
+    ;
+static const char precisions[] = ""
+#define PRECISION(id, word, dtype) "|" word
+#include "train/config/choices.def"
+    ;
+#define MODELS     (models + 1)
+#define TASKS      (tasks + 1)
+#define SOURCES    (sources + 1)
+#define OPTIMIZERS (optimizers + 1)
+#define PRECISIONS (precisions + 1)
 
 const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
 #define KEY(field, key, kind, low, high, choices, models, language, vectors, doc)                            \
@@ -448,18 +469,33 @@ static bool weaker(const weft__config *config, weft__config_key key, weft__confi
            (config->origin[key] == WEFT__ORIGIN_FILE && config->origin[other] == WEFT__ORIGIN_SET);
 }
 
+static const struct {
+    const char *word;
+    weft__form form;
+    const char *suffix;
+} source_rows[] = {
+#define SOURCE(id, word, form, suffix) {word, WEFT__FORM_##form, suffix},
+#include "train/config/choices.def"
+};
+
+weft__form weft__config_form(const weft__config *config) { return source_rows[config->data_source].form; }
+
+static bool ends_with(const char *text, size_t size, const char *suffix) {
+    const size_t end = strlen(suffix);
+    return size > end && strncmp(text + size - end, suffix, end) == 0;
+}
+
 const char *weft__config_source(weft__model_type model, const char *path) {
-    static const char *const kinds[] = {"csv", "json", "npy", "bin"};
     struct stat what;
+    const bool language = weft__config_language(model),
+               folder = !language && stat(path, &what) == 0 && S_ISDIR(what.st_mode);
     size_t size = strlen(path);
-    if (weft__config_language(model))
-        return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
-    if (stat(path, &what) == 0 && S_ISDIR(what.st_mode)) return "images";
-    if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t end = strlen(kinds[i]);
-        if (size > end && path[size - end - 1] == '.' && strncmp(path + size - end, kinds[i], end) == 0)
-            return i == 3 ? "cifar10" : kinds[i];
+    if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
+    for (size_t i = 0; i < sizeof source_rows / sizeof *source_rows; i++) {
+        const weft__form form = source_rows[i].form;
+        const char *suffix = source_rows[i].suffix;
+        const bool fits = folder ? form == WEFT__FORM_FOLDER : suffix && ends_with(path, size, suffix);
+        if (fits && (form == WEFT__FORM_CORPUS) == language) return source_rows[i].word;
     }
     return NULL;
 }
@@ -568,13 +604,13 @@ static weft_status follow_devices(weft__config *config) {
 
 /* Refuses keys that the data source would ignore. */
 static weft_status check_targets(const weft__config *config) {
-    const bool inside = config->data_source == WEFT__SOURCE_CSV || config->data_source == WEFT__SOURCE_JSON;
+    const bool inside = weft__config_form(config) == WEFT__FORM_TABLE;
     static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};
     if (config->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (inside && weft__config_given(config, WEFT__KEY_data_labels))
         return blame(config, WEFT__KEY_data_labels,
                      "csv and json hold their targets themselves: data.target says where");
-    if (config->data_source == WEFT__SOURCE_IMAGES) {
+    if (weft__config_form(config) == WEFT__FORM_FOLDER) {
         if (weft__config_given(config, WEFT__KEY_data_labels))
             return blame(config, WEFT__KEY_data_labels, "the classes of images are the folders they are in");
         if (config->task == WEFT__TASK_REGRESSION && !weft__config_is(config, WEFT__TRAIT_NO_TARGETS))
@@ -595,8 +631,7 @@ static weft_status check_model(const weft__config *c) {
 }
 
 static weft_status check_data(const weft__config *config) {
-    bool text = config->data_source == WEFT__SOURCE_TEXT || config->data_source == WEFT__SOURCE_BYTES ||
-                config->data_source == WEFT__SOURCE_TOKENS;
+    const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
     if (!config->data_path)
         return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
                           "%s: data.path is missing: name the training data there or by --set data.path=FILE",
@@ -613,7 +648,7 @@ static weft_status check_data(const weft__config *config) {
     WEFT_TRY(check_model(config));
     if (config->model_image.count != 0 && config->model_image.count != 3)
         return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
-    if (config->model_image.count && config->data_source != WEFT__SOURCE_IMAGES &&
+    if (config->model_image.count && weft__config_form(config) != WEFT__FORM_FOLDER &&
         !weft__config_is(config, WEFT__TRAIT_IMAGES))
         return blame(config, WEFT__KEY_model_image, "is for cnn and resnet, and for data.source images");
     if (language && config->train_batch == WEFT__BATCH_FULL)
@@ -668,7 +703,7 @@ static weft_status check(const weft__config *config) {
     if (config->optimizer_nesterov && config->optimizer_momentum == 0)
         return blame(config, WEFT__KEY_optimizer_nesterov, "needs optimizer.momentum above 0");
     bool falls =
-        config->schedule_type == WEFT__SCHEDULE_COSINE || config->schedule_type == WEFT__SCHEDULE_LINEAR;
+        config->schedule_type == WEFT_SCHEDULE_COSINE || config->schedule_type == WEFT_SCHEDULE_LINEAR;
     if (falls && config->schedule_min_lr > config->optimizer_lr)
         return blame(config, WEFT__KEY_schedule_min_lr, "is above optimizer.lr");
     if (config->train_steps == 0 && config->train_epochs == 0)

@@ -40,23 +40,22 @@ typedef enum weft__config_key {
     WEFT__KEY_COUNT
 } weft__config_key;
 
-/* The values of the CHOICE keys, in the order of their words. */
+/* The values of CHOICE keys, in the order of their words. */
 typedef enum weft__task {
-    WEFT__TASK_LANGUAGE_MODEL,
-    WEFT__TASK_CLASSIFICATION,
-    WEFT__TASK_REGRESSION
+#define TASK(id, word) WEFT__TASK_##id,
+#include "train/config/choices.def"
 } weft__task;
 typedef enum weft__source {
-    WEFT__SOURCE_TEXT,
-    WEFT__SOURCE_BYTES,
-    WEFT__SOURCE_IDX,
-    WEFT__SOURCE_CSV,
-    WEFT__SOURCE_JSON,
-    WEFT__SOURCE_NPY,
-    WEFT__SOURCE_TOKENS,
-    WEFT__SOURCE_CIFAR10,
-    WEFT__SOURCE_IMAGES
+#define SOURCE(id, word, form, suffix) WEFT__SOURCE_##id,
+#include "train/config/choices.def"
 } weft__source;
+/* What the data of a source are. */
+typedef enum weft__form {
+    WEFT__FORM_CORPUS, /* text or tokens, for language models */
+    WEFT__FORM_TABLE,  /* the file of the inputs holds the targets, too */
+    WEFT__FORM_ARRAYS, /* numbers without names */
+    WEFT__FORM_FOLDER  /* a folder of files; its sub-folders are the classes */
+} weft__form;
 typedef enum weft__model_type {
 #define MODEL(id, name, kind, traits) WEFT__MODEL_##id,
 #include "train/model/models.def"
@@ -71,27 +70,18 @@ typedef enum weft__trait {
     WEFT__TRAIT_NO_TARGETS = 16    /* the targets are the inputs */
 } weft__trait;
 typedef enum weft__optimizer_type {
-    WEFT__OPTIMIZER_SGD,
-    WEFT__OPTIMIZER_RMSPROP,
-    WEFT__OPTIMIZER_ADAM,
-    WEFT__OPTIMIZER_ADAMW
+#define OPTIMIZER(id, word) WEFT__OPTIMIZER_##id,
+#include "train/config/choices.def"
 } weft__optimizer_type;
-typedef enum weft__schedule_type {
-    WEFT__SCHEDULE_CONSTANT,
-    WEFT__SCHEDULE_STEP,
-    WEFT__SCHEDULE_COSINE,
-    WEFT__SCHEDULE_LINEAR
-} weft__schedule_type;
 #define WEFT__BATCH_FULL (-1) /* train.batch: all rows; 0 means auto */
 typedef enum weft__precision {
-    WEFT__PRECISION_F32,
-    WEFT__PRECISION_BF16,
-    WEFT__PRECISION_F16,
-    WEFT__PRECISION_F64,
-    WEFT__PRECISION_TF32
+#define PRECISION(id, word, dtype) WEFT__PRECISION_##id,
+#include "train/config/choices.def"
 } weft__precision;
 
-/* The values of train.recompute are those of weft_recompute. */
+/* The values of other CHOICE keys are those of an enum of the library: data.tokenizer (weft_tokenizer_kind),
+ * model.norm (weft_norm_kind), model.positions (weft_position_kind), model.activation (weft_activation_kind),
+ * schedule.type (weft_schedule_kind) and train.recompute (weft_recompute). */
 
 typedef enum weft__origin_kind {
     WEFT__ORIGIN_UNSET, /* no value: 0, NULL or an empty list */
@@ -159,6 +149,8 @@ const char *weft__config_value(const weft__config *config, weft__config_key key,
 /* Returns the source of a value, such as "default", "gpt.yaml:7" or "--set", written to `buffer`. */
 const char *weft__config_origin(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
 
+/* Returns the form of the configuration's data. */
+weft__form weft__config_form(const weft__config *config);
 /* Returns the data source that a file name implies, such as "csv" for "a.csv.gz", or NULL. */
 const char *weft__config_source(weft__model_type model, const char *path);
 

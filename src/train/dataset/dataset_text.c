@@ -88,11 +88,10 @@ static weft_status read_tokens(weft_context *ctx, const weft__config *config, we
 }
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *d) {
-    static const weft_tokenizer_kind kinds[] = {WEFT_TOKENIZER_CHARACTER, WEFT_TOKENIZER_BYTE,
-                                                WEFT_TOKENIZER_WORD, WEFT_TOKENIZER_BPE};
+    const weft_tokenizer_kind kind = (weft_tokenizer_kind)config->data_tokenizer;
     if (config->data_source == WEFT__SOURCE_TOKENS) return read_tokens(ctx, config, d);
     bool bytes = config->data_source == WEFT__SOURCE_BYTES;
-    const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kinds[config->data_tokenizer],
+    const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kind,
                                          .max_vocabulary = (size_t)config->data_max_vocabulary,
                                          .tokenizer = d->tokenizer,
                                          .validation_path = config->data_val_path,

@@ -43,7 +43,10 @@ const char *weft__model_name(const weft__config *config, const weft__dataset *da
 }
 
 weft_dtype weft__model_compute(const weft__config *config) {
-    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64, WEFT_F32};
+    static const weft_dtype dtypes[] = {
+#define PRECISION(id, word, dtype) dtype,
+#include "train/config/choices.def"
+    };
     return dtypes[config->train_precision];
 }
 
@@ -79,6 +82,15 @@ weft_status weft__model_take_tokens(const weft__config *config, const weft__data
                           "model.tokens: %lld, but the data has %lld tokens, and the table %lld rows",
                           (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
     return WEFT_OK;
+}
+
+weft_status weft__model_activation(const weft__config *config, weft_context *ctx,
+                                   weft_activation_kind *activation) {
+    *activation = (weft_activation_kind)config->model_activation;
+    if (*activation != WEFT_IDENTITY) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "model.activation: %s: layers without a nonlinearity between them are one layer",
+                      weft_activation_name(*activation));
 }
 
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
@@ -121,15 +133,13 @@ int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
 
 /* Sets the schedule of the learning rate and, in f16, the scale of the loss. */
 static weft_status schedule(const weft__model *model, const weft__config *config, uint64_t steps) {
-    static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
-                                               WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
     const uint64_t warmup = (uint64_t)weft__model_warmup(config, steps);
     if (warmup >= steps)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
             "schedule.warmup: %llu steps of warm-up leave nothing of %llu steps: --set schedule.warmup=%llu",
             (unsigned long long)warmup, (unsigned long long)steps, (unsigned long long)steps / 10);
-    const weft_schedule course = {.kind = kinds[config->schedule_type],
+    const weft_schedule course = {.kind = (weft_schedule_kind)config->schedule_type,
                                   .lr = config->optimizer_lr,
                                   .warmup = warmup,
                                   .steps = steps,

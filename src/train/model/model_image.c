@@ -6,15 +6,6 @@ static weft_loss_kind loss_of(const weft__config *config) {
     return config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
 }
 
-static weft_status activation_of(const weft__config *config, weft_context *ctx,
-                                 weft_activation_kind *activation) {
-    char name[32];
-    weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
-    if (weft_activation_parse(name, activation) && *activation != WEFT_IDENTITY) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                      "model.activation: %s: layers without a nonlinearity between them are one layer", name);
-}
-
 static weft_status check_dtype(weft_context *ctx, weft_dtype dtype) {
     if (dtype == WEFT_F32) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "train.precision: images are learned in f32, bf16 or f16");
@@ -24,7 +15,7 @@ static weft_status build_cnn(const weft__config *config, const weft__dataset *da
                              weft__model *model) {
     weft_activation_kind activation = WEFT_RELU;
     WEFT_TRY(check_dtype(model->ctx, dtype));
-    WEFT_TRY(activation_of(config, model->ctx, &activation));
+    WEFT_TRY(weft__model_activation(config, model->ctx, &activation));
     model->loss = loss_of(config);
     model->module = weft_cnn(model->ctx, &(weft_cnn_options){.channels = dataset->image[0],
                                                              .rows = dataset->image[1],
@@ -81,7 +72,7 @@ static weft_status build_autoencoder(const weft__config *config, const weft__dat
     weft_activation_kind activation = WEFT_RELU;
     int count = 1;
     WEFT_TRY(check_dtype(model->ctx, dtype));
-    WEFT_TRY(activation_of(config, model->ctx, &activation));
+    WEFT_TRY(weft__model_activation(config, model->ctx, &activation));
     for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
     model->loss = WEFT_LOSS_MSE;
     model->module = weft_autoencoder(model->ctx, sizes, count,

@@ -23,4 +23,8 @@ typedef struct weft__model_kind {
 weft_status weft__model_take_tokens(const weft__config *config, const weft__dataset *dataset,
                                     weft__model *model);
 
+/* Sets *activation to model.activation. Refuses the identity. */
+weft_status weft__model_activation(const weft__config *config, weft_context *ctx,
+                                   weft_activation_kind *activation);
+
 #endif

@@ -5,16 +5,11 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
                          weft__model *model) {
     int64_t sizes[WEFT__LIST_MAX + 2];
     int count = 0;
-    char name[32];
     weft_activation_kind activation = WEFT_RELU;
     sizes[count++] = dataset->features;
     for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
     sizes[count++] = dataset->outputs;
-    weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
-    if (!weft_activation_parse(name, &activation) || activation == WEFT_IDENTITY)
-        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
-                          "model.activation: %s: layers without a nonlinearity between them are one layer",
-                          name);
+    WEFT_TRY(weft__model_activation(config, model->ctx, &activation));
     if (dtype != WEFT_F32)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "train.precision: an mlp is trained in f32, bf16 or f16");

@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include <weft/nn.h>
+#include <weft/optim.h>
+#include <weft/text.h>
+
 #include "unit/failing_alloc.h"
 #include "train/config/config.h"
 
@@ -319,6 +323,21 @@ static void template_is_complete_and_valid(void **state) {
     }
 }
 
+/* Keys whose values are those of an enum of the library have the library's words, in the order of the enum.
+ */
+static void words_are_those_of_the_library(void **state) {
+    (void)state;
+    char word[32];
+    for (int i = 0; i < WEFT_ACTIVATION_COUNT; i++)
+        assert_string_equal(weft__config_choice(WEFT__KEY_model_activation, i, word),
+                            weft_activation_name((weft_activation_kind)i));
+    for (int i = 0; i < WEFT_TOKENIZER_KIND_COUNT; i++)
+        assert_string_equal(weft__config_choice(WEFT__KEY_data_tokenizer, i, word),
+                            weft_tokenizer_kind_name((weft_tokenizer_kind)i));
+    for (int i = 0; *weft__config_choice(WEFT__KEY_schedule_type, i, word); i++)
+        assert_string_equal(word, weft_schedule_name((weft_schedule_kind)i));
+}
+
 /* The name of the data tells its kind, and a path of any length fits. */
 static void template_follows_the_data(void **state) {
     (void)state;
@@ -385,6 +404,7 @@ int main(void) {
         cmocka_unit_test(later_keys_change_no_hash),
         cmocka_unit_test(no_hash_without_memory),
         cmocka_unit_test(template_is_complete_and_valid),
+        cmocka_unit_test(words_are_those_of_the_library),
         cmocka_unit_test(template_follows_the_data),
         cmocka_unit_test(set_wins_over_the_file),
         cmocka_unit_test(nearest_key_is_near),
