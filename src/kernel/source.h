@@ -55,7 +55,8 @@ typedef enum weft_argument_kind {
     WEFT_ARGUMENT_I64,
     WEFT_ARGUMENT_F32, /* the number f */
     WEFT_ARGUMENT_F64,
-    WEFT_ARGUMENT_STRUCT, /* a struct of `i` bytes, aligned to 8, declared alike in C and in the source */
+    WEFT_ARGUMENT_STRUCT, /* a struct of `i` bytes, aligned to 8, which C and the source declare in one header
+                           * (device/gpu/backend/kernel_types.h) */
     WEFT_ARGUMENT_FAULT,  /* `W_GLOBAL w_faults *` and the number of the command, an int */
     /* only of programs (device/gpu/backend/program.h), which use no other kinds: */
     WEFT_ARGUMENT_BUFFER,     /* slot `index`, a pointer */

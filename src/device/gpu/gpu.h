@@ -5,6 +5,7 @@
 #define WEFT_DEVICE_GPU_GPU_H
 
 #include "device/device.h"
+#include "device/gpu/prelude/faults_params.h"
 #include "kernel/source.h"
 
 /* ---- backend/kernel_source.c ---- */
@@ -33,12 +34,6 @@ weft_status weft__gpu_zero(weft_launches *launches, const weft_command *commands
 
 /* ---- backend/fault.c ---- */
 
-/* The host's view of w_faults in the prelude. */
-typedef struct weft_gpu_faults {
-    int32_t set, command, what, unused;
-    int64_t value, bound, element;
-} weft_gpu_faults;
-
 /* The layers' paths that fault records refer to. A launch gets the number of its path as `command`. */
 typedef struct weft_gpu_paths {
     const char **list; /* interned */
@@ -48,6 +43,6 @@ typedef struct weft_gpu_paths {
 /* Returns the number of a path, and adds it to the table at its first use. Returns -1 when memory is
  * short. */
 int weft__gpu_path_number(weft_context *ctx, weft_gpu_paths *paths, const char *path);
-weft_fault weft__gpu_fault(const weft_gpu_faults *record, const weft_gpu_paths *paths);
+weft_fault weft__gpu_fault(const w_faults *record, const weft_gpu_paths *paths);
 
 #endif

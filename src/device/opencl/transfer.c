@@ -129,7 +129,7 @@ weft_status weft__opencl_take_fault(weft_device *device, weft_fault *fault) {
     if (d->gpu.unseen) WEFT_TRY(weft__opencl_synchronize(device));
     if (!d->gpu.record.set) return WEFT_OK;
     *fault = weft__gpu_fault(&d->gpu.record, &d->gpu.paths);
-    d->gpu.record = (weft_gpu_faults){0};
+    d->gpu.record = (w_faults){0};
     const cl_int error = weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof d->gpu.record,
                                                        &d->gpu.record, 0, NULL, NULL);
     return error ? weft__opencl_fail(d, error, "the fault record") : WEFT_OK;

@@ -213,7 +213,7 @@ weft_status weft__cuda_take_fault(weft_device *device, weft_fault *fault) {
     if (d->gpu.unseen) WEFT_TRY(weft__cuda_synchronize(device));
     if (!d->gpu.record.set) return WEFT_OK;
     *fault = weft__gpu_fault(&d->gpu.record, &d->gpu.paths);
-    d->gpu.record = (weft_gpu_faults){0};
+    d->gpu.record = (w_faults){0};
     const CUresult error = clear_record(d);
     return error ? weft__cuda_fail(d, error, "the fault record") : WEFT_OK;
 }

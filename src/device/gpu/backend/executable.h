@@ -44,8 +44,8 @@ struct weft_gpu_device {
     weft_tuner tuner;
     weft_gpu_compiler compiler;
     weft_gpu_paths paths;
-    weft_gpu_faults record; /* as read when the host last waited */
-    bool unseen;            /* work was submitted since then */
+    w_faults record; /* as read when the host last waited */
+    bool unseen;     /* work was submitted since then */
     bool timing;
     size_t guard;         /* bytes of a guard, before and after each buffer */
     size_t scratch_bytes; /* all programs share the scratch memory, since they run one after the other */

@@ -1,32 +1,25 @@
 /* COPY and ZERO as launches of move.cl. They move words of 8 bytes if offsets and size allow it, otherwise
  * bytes.
  * Must not know: how launches run. Read next: move.cl. */
-#include <stdio.h>
-
 #include "device/gpu/gpu.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
+#include "device/gpu/heavy/move_params.h"
 
 enum {
     BYTES_OF_GROUP = 1 << 14, /* for less, a work-group costs more than it moves */
-    STRETCHES = 8,            /* blocks of zeros in one launch, at most */
-    STRETCH_BYTES = 1024      /* of such a block, at most */
+    STRETCH_BYTES = 1024      /* of a block of zeros that shares a launch, at most */
 };
 
-/* Same as w_stretches in move.cl: elements counted from the first block's start. */
-typedef struct stretches {
-    int64_t at[STRETCHES], count[STRETCHES];
-} stretches;
+_Static_assert(sizeof(w_copy) == 8 + 2 * 4 && sizeof(w_stretches) == STRETCHES * 16 + 2 * 4, "no padding");
 
 /* Adds a launch that moves `bytes` bytes, in words or in bytes. */
 static weft_status move(weft_launches *launches, const char *name, int64_t bytes, bool words,
                         weft_argument *arguments, int n) {
     const int items = weft__target_items(launches->target);
     const int64_t groups = weft__smaller(bytes / BYTES_OF_GROUP + 1, 8 * launches->target->units);
-    char head[32];
-    snprintf(head, sizeof head, "#define STRETCHES %d\n", STRETCHES);
     const char *source =
-        weft__gpu_template_source(launches, words ? WEFT_U64 : WEFT_U8, head, weft__source_move);
+        weft__gpu_template_source(launches, words ? WEFT_U64 : WEFT_U8, "", weft__source_move);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a copy");
     return weft__launch(launches, &(weft_launch){.name = name,
                                                  .source = source,
@@ -41,9 +34,9 @@ weft_status weft__gpu_copy(weft_launches *launches, const weft_command *command)
     const int64_t bytes = command->bytes;
     const bool words = (bytes | command->operands[0].offset | command->operands[1].offset) % 8 == 0;
     const weft_dtype dtype = words ? WEFT_U64 : WEFT_U8;
-    weft_argument arguments[] = {READS(0, dtype), WRITES(1, dtype), I64(words ? bytes / 8 : bytes),
-                                 I32(command->sink), FAULT};
-    return move(launches, "copy", bytes, words, arguments, 5);
+    const w_copy of = {.count = words ? bytes / 8 : bytes, .sink = command->sink};
+    weft_argument arguments[] = {READS(0, dtype), WRITES(1, dtype), STRUCT(of), FAULT};
+    return move(launches, "copy", bytes, words, arguments, 4);
 }
 
 /* Returns whether one launch can do both commands. */
@@ -53,7 +46,7 @@ static bool go_together(const weft_command *a, const weft_command *b) {
 }
 
 weft_status weft__gpu_zero(weft_launches *launches, const weft_command *commands, int count, int *taken) {
-    stretches to = {.count = {0}};
+    w_stretches to = {.sink = commands->sink};
     int64_t together = 0;
     int n = 1;
     while (n < count && n < STRETCHES && go_together(commands, &commands[n])) n++;
@@ -65,7 +58,8 @@ weft_status weft__gpu_zero(weft_launches *launches, const weft_command *commands
         to.at[i] = (commands[i].operands->offset - commands->operands->offset) / size;
         to.count[i] = commands[i].bytes / size;
     }
-    weft_argument arguments[] = {WRITES(0, dtype), STRUCT(to), I32(n), I32(commands->sink), FAULT};
+    to.n = n;
+    weft_argument arguments[] = {WRITES(0, dtype), STRUCT(to), FAULT};
     *taken = n;
-    return move(launches, "zero", commands->bytes, words, arguments, 5);
+    return move(launches, "zero", commands->bytes, words, arguments, 3);
 }

@@ -1,34 +1,34 @@
 /* Copies of `count` elements, and zeros in some stretches of them. Each group moves a part of its own, its work-items
  * side by side; a sink leaves its variable as it is after a fault. */
+#include "device/gpu/heavy/move_params.h"
+
 W_FN w_i64 first_of(w_i64 count, int group) {
     return count / w_groups(0) * group + min((w_i64)group, count % w_groups(0));
 }
 
 W_NUMBERS(copy) {
-    w_i64 from_at, to_at, count;
-    int sink, command;
+    w_i64 from_at, to_at;
+    w_copy copy;
+    int command;
 };
-W_KERNEL void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(copy) of) {
+W_KERNEL void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(copy) given) {
+    const w_copy of = given.copy;
     const w_i64 end = first_of(of.count, w_group(0) + 1);
     if (of.sink && w_faulted(faults)) return;
     for (w_i64 i = first_of(of.count, w_group(0)) + w_item(0); i < end; i += ITEMS)
-        to[of.to_at + i] = from[of.from_at + i];
+        to[given.to_at + i] = from[given.from_at + i];
 }
 
-/* As `stretches` in move.c. */
-typedef struct w_stretches {
-    w_i64 at[STRETCHES], count[STRETCHES];
-} w_stretches;
 W_NUMBERS(zero) {
     w_i64 to_at;
     w_stretches stretches;
-    int n, sink, command;
+    int command;
 };
-W_KERNEL void zero(W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(zero) of) {
-    if (of.sink && w_faulted(faults)) return;
-    for (int s = 0; s < of.n; s++) {
-        const w_i64 count = of.stretches.count[s], end = first_of(count, w_group(0) + 1);
-        W_GLOBAL T *from = to + of.to_at + of.stretches.at[s];
+W_KERNEL void zero(W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(zero) given) {
+    if (given.stretches.sink && w_faulted(faults)) return;
+    for (int s = 0; s < given.stretches.n; s++) {
+        const w_i64 count = given.stretches.count[s], end = first_of(count, w_group(0) + 1);
+        W_GLOBAL T *from = to + given.to_at + given.stretches.at[s];
         for (w_i64 i = first_of(count, w_group(0)) + w_item(0); i < end; i += ITEMS) from[i] = 0;
     }
 }

@@ -12,17 +12,8 @@ typedef uint w_u32;
 typedef long w_i64;
 typedef ulong w_u64;
 
-/* The first bad value since the host looked: who changes `set` from 0 fills in the rest. `what` is one of
- * W_FAULT_...; `command` tells the host the layer. A kernel that changes a variable begins with
- * if (w_faulted(fault)) return; */
-typedef struct w_faults {
-    int set, command, what, unused;
-    long value, bound, element;
-} w_faults;
-#define W_FAULT_GATHER  1 /* an index that is not in 0..bound-1 */
-#define W_FAULT_DIVIDE  2 /* an integer divided by 0: value and bound are 0 */
-#define W_FAULT_SCATTER 3
-#define W_FAULT_UPDATE  4 /* the offset of an update */
+/* A kernel that changes a variable begins with if (w_faulted(fault)) return; */
+#include "device/gpu/prelude/faults_params.h"
 #define w_faulted(faults) ((faults)->set != 0)
 W_FN void w_fault(W_GLOBAL w_faults *faults, int command, int what, long value, long bound, long element) {
     if (atomic_cmpxchg(&faults->set, 0, 1) != 0) return;

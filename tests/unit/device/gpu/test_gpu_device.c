@@ -119,12 +119,12 @@ static void test_sinks_after_a_fault(void **state) {
     assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
     assert_int_equal(ops->zero(f.device, slots[1], 0, 16), WEFT_OK);
     assert_int_equal(ops->upload(f.device, slots[0], 0, values, 16), WEFT_OK);
-    const weft_gpu_faults record = {.set = 1,
-                                    .command = weft__gpu_path_number(&f.ctx, paths(&f), "net.layer"),
-                                    .what = 1,
-                                    .value = 7,
-                                    .bound = 5,
-                                    .element = 3};
+    const w_faults record = {.set = 1,
+                             .command = weft__gpu_path_number(&f.ctx, paths(&f), "net.layer"),
+                             .what = 1,
+                             .value = 7,
+                             .bound = 5,
+                             .element = 3};
     poke(&f, NULL, 0, &record, sizeof record);
     assert_int_equal(ops->run(f.device, e, slots, 1), WEFT_OK);
     assert_int_equal(ops->download(f.device, slots[1], 0, got, sizeof got), WEFT_OK);

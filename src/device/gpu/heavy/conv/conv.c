@@ -29,22 +29,24 @@ bool weft__gpu_conv_takes(const weft_target *target, const weft_heavy_conv *c) {
            small(c->size[0], c->size[1], c->in) && small(c->size[0], c->size[1], c->groups * c->out);
 }
 
-static weft_gpu_divisor divisor(int64_t d) {
+_Static_assert(sizeof(w_image) == 8 + 30 * 4, "no padding");
+
+static w_divisor divisor(int64_t d) {
     int bits = 0;
     while ((int64_t)1 << bits < d) bits++;
-    if (d <= 1) return (weft_gpu_divisor){0, 0};
-    return (weft_gpu_divisor){(uint32_t)weft__ceil_div((int64_t)1 << (31 + bits), d), bits - 1};
+    if (d <= 1) return (w_divisor){0, 0};
+    return (w_divisor){(uint32_t)weft__ceil_div((int64_t)1 << (31 + bits), d), bits - 1};
 }
 
-static void divisors(weft_gpu_image *v) {
+static void divisors(w_image *v) {
     v->by_columns = divisor(v->windows[1]), v->by_rows = divisor(v->windows[0]);
     v->by_depth = divisor(v->depth), v->by_taps = divisor(v->taps[1]);
 }
 
-static weft_gpu_image windows_of_x(const weft_heavy_conv *c) {
-    weft_gpu_image v = {.end = c->n * c->x[0] * c->x[1] * c->groups * c->in,
-                        .channels = (int32_t)(c->groups * c->in),
-                        .depth = (int32_t)c->in};
+static w_image windows_of_x(const weft_heavy_conv *c) {
+    w_image v = {.end = c->n * c->x[0] * c->x[1] * c->groups * c->in,
+                 .channels = (int32_t)(c->groups * c->in),
+                 .depth = (int32_t)c->in};
     for (int d = 0; d < 2; d++) {
         v.source[d] = (int32_t)c->x[d], v.windows[d] = (int32_t)c->y[d], v.taps[d] = (int32_t)c->size[d];
         v.stride[d] = (int32_t)c->stride[d], v.dilation[d] = (int32_t)c->dilation[d];
@@ -116,7 +118,7 @@ static weft_status by_input_of(weft_launches *launches, const weft_heavy *heavy,
     mm.a_k = 1, mm.b_k = line, mm.b_n = 1, mm.c_m = c->groups * c->in;
     const int64_t row = c->size[1] * c->in;
     weft_gpu_view view = {.kind = WEFT_GPU_WINDOWS_A_BACK, .spread = c->stride[0] > 1 || c->stride[1] > 1};
-    weft_gpu_image *v = &view.image;
+    w_image *v = &view.image;
     v->end = c->n * c->y[0] * c->y[1] * c->groups * c->out;
     for (int d = 0; d < 2; d++) {
         v->source[d] = (int32_t)c->y[d], v->windows[d] = (int32_t)p[d].pixels;

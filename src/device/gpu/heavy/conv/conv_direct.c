@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "device/gpu/heavy/conv/conv_direct_params.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
@@ -25,17 +26,12 @@ bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *
                : c->in <= FEW && c->out <= FEW;
 }
 
-/* Same as w_direct in conv_direct.cl. */
-typedef struct numbers {
-    int32_t n, groups, in, out, x[2], size[2], y[2], stride[2], padding[2], dilation[2], part;
-} numbers;
-
-static numbers numbers_of(const weft_heavy_conv *c) {
-    numbers to = {.n = (int32_t)c->n,
-                  .groups = (int32_t)c->groups,
-                  .in = (int32_t)c->in,
-                  .out = (int32_t)c->out,
-                  .part = 1};
+static w_direct numbers_of(const weft_heavy_conv *c) {
+    w_direct to = {.n = (int32_t)c->n,
+                   .groups = (int32_t)c->groups,
+                   .in = (int32_t)c->in,
+                   .out = (int32_t)c->out,
+                   .part = 1};
     for (int d = 0; d < 2; d++) {
         to.x[d] = (int32_t)c->x[d], to.size[d] = (int32_t)c->size[d], to.y[d] = (int32_t)c->y[d];
         to.stride[d] = (int32_t)c->stride[d], to.padding[d] = (int32_t)c->padding[d];
@@ -47,8 +43,9 @@ static numbers numbers_of(const weft_heavy_conv *c) {
 static const char *source_of(weft_launches *launches, const weft_heavy_conv *c, bool sink,
                              const char *source) {
     char head[96];
-    snprintf(head, sizeof head, "#define PASS %d\n#define SINK %d\n#define TAPS %d\n", c->pass, sink,
-             TAPS_MOST);
+    snprintf(head, sizeof head,
+             "#define BY_INPUT %d\n#define BY_WEIGHT %d\n#define SINK %d\n#define TAPS %d\n",
+             c->pass == WEFT_CONV_INPUT, c->pass == WEFT_CONV_WEIGHT, sink, TAPS_MOST);
     return weft__gpu_template_source(launches, (weft_dtype)c->dtype, head, source);
 }
 
@@ -56,7 +53,8 @@ static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c,
     const weft_dtype dtype = (weft_dtype)c->dtype, sum = weft__gpu_sum_dtype(dtype);
     const int64_t count = c->groups * c->out * c->size[0] * c->size[1] * c->in;
     const int items = weft__target_items(launches->target);
-    weft_argument arguments[] = {SCRATCH(0, sum), WRITES(2, dtype), I32(parts), I32(count), FAULT};
+    const w_direct_sum of = {.parts = parts, .count = (int32_t)count};
+    weft_argument arguments[] = {SCRATCH(0, sum), WRITES(2, dtype), STRUCT(of), FAULT};
     arguments[0].written = false;
     const char *source = source_of(launches, c, sink, weft__source_conv_direct_sum);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a convolution");
@@ -78,7 +76,7 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
     const int64_t *to = input ? c->x : c->y, lines = c->n * to[0], pixels = lines * to[1];
     const int64_t elements =
         c->groups * (input ? c->in : c->out) * (weight ? c->size[0] * c->size[1] * c->in : pixels);
-    numbers of = numbers_of(c);
+    w_direct of = numbers_of(c);
     if (elements == 0) return WEFT_OK;
     int64_t groups = vectors ? weft__ceil_div(c->groups, 16) : weft__ceil_div(elements, items), parts = 1;
     if (weight) {

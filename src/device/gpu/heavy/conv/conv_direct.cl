@@ -1,10 +1,7 @@
 /* Convolutions whose groups have few channels (depthwise: one), for which products would be mostly empty: each element
- * of the result is added up where it is. PASS: 0 forward, 1 by the input, 2 by the weight, whose sums over parts of the
- * windows are added in order by a second launch. Behind storage.cl. */
-/* As `numbers` in conv_direct.c. */
-typedef struct w_direct {
-    int n, groups, in, out, x[2], size[2], y[2], stride[2], padding[2], dilation[2], part;
-} w_direct;
+ * of the result is added up where it is. BY_INPUT: the gradient of the input. BY_WEIGHT: that of the weight, whose sums
+ * over parts of the windows are added in order by a second launch. Behind storage.cl. */
+#include "device/gpu/heavy/conv/conv_direct_params.h"
 
 /* The place of x that a tap of window `at` meets, and the window whose tap meets place `at` of x; -1: none. */
 W_FN int place_of_x(const w_direct *c, int d, int at, int tap) {
@@ -15,7 +12,7 @@ W_FN int place_of_y(const w_direct *c, int d, int at, int tap) {
     const int t = at + c->padding[d] - tap * c->dilation[d], to = t / c->stride[d];
     return t >= 0 && to * c->stride[d] == t && to < c->y[d] ? to : -1;
 }
-#if PASS == 1
+#if BY_INPUT
 #define PLACE   place_of_y
 #define EXTENT  y
 #define RESULTS x
@@ -25,7 +22,7 @@ W_FN int place_of_y(const w_direct *c, int d, int at, int tap) {
 #define RESULTS y
 #endif
 
-/* a: x (PASS 1: y); b: the weight (PASS 2: y). */
+/* a: x (BY_INPUT: y); b: the weight (BY_WEIGHT: y). */
 W_NUMBERS(conv_direct) {
     w_i64 a_at, b_at, c_at;
     w_direct conv;
@@ -41,7 +38,7 @@ W_FN S16 some(const W_GLOBAL T *from, int count) {
     for (int j = 0; j < 16; j++) x[j] = j < count ? LOAD(from, j) : (S)0;
     return vload16(0, x);
 }
-#if PASS == 2
+#if BY_WEIGHT
 /* A group has `part` lines of windows. */
 W_SHARED(conv_direct) { S16 total[TAPS]; };
 W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
@@ -126,7 +123,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
 #else
 /* ---- an element a work-item, neighbours are channels ---- */
 
-#if PASS == 2
+#if BY_WEIGHT
 /* Window part `w_group(1)` of an element of the weight. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
                                                const W_NUMBERS(conv_direct) given) {
@@ -157,8 +154,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOB
     if (SINK && w_faulted(faults)) return;
     const w_direct of = given.conv;
     const int wide = of.groups * of.out, deep = of.groups * of.in, taps = of.size[0] * of.size[1];
-    const int written = PASS == 1 ? deep : wide, read = PASS == 1 ? wide : deep;
-    const int each = PASS == 1 ? of.in : of.out, others = PASS == 1 ? of.out : of.in;
+    const int written = BY_INPUT ? deep : wide, read = BY_INPUT ? wide : deep;
+    const int each = BY_INPUT ? of.in : of.out, others = BY_INPUT ? of.out : of.in;
     const w_i64 e = (w_i64)w_group(0) * ITEMS + w_item(0);
     const int pixel = (int)(e / written), channel = (int)(e - (w_i64)pixel * written), group = channel / each;
     const int column = pixel % of.RESULTS[1], line = pixel / of.RESULTS[1] % of.RESULTS[0];
@@ -173,7 +170,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOB
         for (int s = 0; row >= 0 && s < of.size[1]; s++) {
             const int at = PLACE(&of, 1, column, s);
             for (int k = 0; at >= 0 && k < others; k++) {
-                const int to = PASS == 1 ? group * of.out + k : channel, i = PASS == 1 ? channel - group * of.in : k;
+                const int to = BY_INPUT ? group * of.out + k : channel, i = BY_INPUT ? channel - group * of.in : k;
                 sum = fma(LOAD(a, ((w_i64)row * of.EXTENT[1] + at) * read + k),
                           LOAD(b, ((w_i64)to * taps + r * of.size[1] + s) * of.in + i), sum);
             }

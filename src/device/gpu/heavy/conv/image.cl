@@ -1,21 +1,7 @@
 /* An operand of a product that is all windows of images, channels last, read where they lie: window p is one line of
- * taps[0] x taps[1] x depth elements, 0 outside of the image. IMAGE: 1 where a is that, of a convolution; 2 where a is
- * that and b is the weight whose taps count backwards, of its gradient by the input; 3 where b is that, of its gradient
- * by the weight. SPREAD: rows of c are pixels that do not follow each other. Behind storage.cl, before matmul.cl. */
-typedef struct w_divisor {
-    w_u32 magic;
-    int shift;
-} w_divisor;
-
-/* As weft_gpu_image in matmul.h. */
-typedef struct w_image {
-    w_i64 end; /* elements of all images */
-    int source[2], windows[2], taps[2], stride[2], dilation[2], offset[2];
-    int channels, depth; /* from pixel to pixel, and of a window */
-    int weight[3];       /* where the first tap lies in a line of the weight; from row to row of taps, from tap to tap */
-    int to[4];           /* of c: pixels of an image; the first pixel, from row to row, from pixel to pixel */
-    w_divisor by_columns, by_rows, by_depth, by_taps; /* of windows[1], windows[0], depth, taps[1] */
-} w_image;
+ * taps[0] x taps[1] x depth elements, 0 outside of the image. IMAGE: which
+ * operand. SPREAD: rows of c are pixels that do not follow each other. Behind storage.cl, before matmul.cl. */
+#include "device/gpu/heavy/conv/image_params.h"
 
 /* n / d, n below 2^31 (Granlund and Montgomery 1994). */
 W_FN int quotient(int n, const w_divisor d) {
@@ -43,7 +29,7 @@ W_FN w_i64 pixel_at(const w_image *v, int p) {
            (p - line * v->windows[1]) * v->to[3];
 }
 
-/* Line k of the weight, IMAGE 2: its tap, and its channel of y. */
+/* Line k of the weight, IMAGE WEFT_GPU_WINDOWS_A_BACK: its tap, and its channel of y. */
 W_FN w_i64 weight_at(const w_image *v, int k, w_i64 line) {
     const int tap = quotient(k, v->by_depth), row = quotient(tap, v->by_taps);
     return (k - tap * v->depth) * line + v->weight[0] + row * v->weight[1] + (tap - row * v->taps[1]) * v->weight[2];
@@ -151,7 +137,7 @@ W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, i
         w.image += (w_i64)v->source[0] * v->source[1] * v->channels;
     }
 }
-#if IMAGE == 3
+#if IMAGE == WEFT_GPU_WINDOWS_B
 #define PACK_B(p, depth)                                                                                    \
     for (int j_ = 0; j_ < cols; j_ += COLS)                                                                 \
         put_windows(b, view, p, depth, j0 + j_, j0 + min(j_ + COLS, cols), COLS, (W_LOCAL S *)(y + j_ / COLS * (CHUNK * WIDTH)));
@@ -159,7 +145,7 @@ W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, i
 #else
 #define PACK_A(p, depth) put_windows(a, view, i0, rows, p, p + (depth), A_PITCH, x);
 #endif
-#if IMAGE == 2
+#if IMAGE == WEFT_GPU_WINDOWS_A_BACK
 #define PACK_B(p, depth)       pack_b(b, b_k, depth, cols, y, view, p);
 #define B_MORE                 , const w_image *view, int first
 #define B_LINE(b, line, p)     ((b) + weight_at(view, first + (p), line))
@@ -176,7 +162,7 @@ INLINE S element(const W_GLOBAL T *x, const w_image *v, STRIDE at, int row, int 
     return inside ? LOAD(x, at) : (S)0;
 }
 
-#if IMAGE == 3
+#if IMAGE == WEFT_GPU_WINDOWS_B
 /* The tap of each line, which lies along n. */
 #define BEGIN_FETCH                                                                                         \
     STRIDE line_at[B_EACH];                                                                                 \
@@ -227,7 +213,7 @@ INLINE void fetch_windows(const W_GLOBAL T *x, const w_image *v, int k, int k1, 
     }
 }
 #endif
-#if IMAGE == 2
+#if IMAGE == WEFT_GPU_WINDOWS_A_BACK
 #define FETCH_B(k) fetch_weight(b, view, k, k1, b_k, cols, B_EACH, TILE_N, next_b);
 INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1, STRIDE line, int cols, int each, int size,
                          S *to) {
@@ -240,7 +226,7 @@ INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1
 #endif
 #endif
 
-#if IMAGE == 3
+#if IMAGE == WEFT_GPU_WINDOWS_B
 #define BEGIN_B b -= j0; /* windows have all columns */
 #else
 #define BEGIN_B

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "device/gpu/heavy/heavy.h"
+#include "device/gpu/heavy/matmul/matmul_params.h"
 #include "device/gpu/heavy/matmul/matmul.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 #include "device/gpu/backend/tune.h"
 
 #define FEW_ROWS 4   /* with at most so many rows, b is read in place */
-#define CHUNK    128 /* as in matmul.cl; parts of k are multiples of it */
 #define BEYOND   512 /* lines after the last one whose address a template may compute */
 
 /* A matmul as it is launched. */
@@ -412,28 +412,25 @@ static const char *source_of(weft_launches *launches, const matmul_plan *p, bool
     return weft__gpu_template_source(launches, p->dtype, head, whole);
 }
 
-/* Same as w_matmul in matmul.cl. */
-typedef struct numbers {
-    int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
-    int32_t m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
-} numbers;
+_Static_assert(sizeof(w_matmul) == 17 * 8 + 12 * 4, "no padding");
+_Static_assert(WEFT_BATCH_DIMS == 4, "w_matmul has the strides of all dimensions");
 
-static numbers numbers_of(const matmul_plan *p) {
+static w_matmul numbers_of(const matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
-    numbers to = {.a_m = mm->a_m,
-                  .a_k = mm->a_k,
-                  .b_k = mm->b_k,
-                  .b_n = mm->b_n,
-                  .c_m = mm->c_m,
-                  .m = (int32_t)mm->m,
-                  .n = (int32_t)mm->n,
-                  .k = (int32_t)mm->k,
-                  .splits = (int32_t)p->splits,
-                  .part = (int32_t)p->part,
-                  .block_m = (int32_t)p->block_m,
-                  .block_n = (int32_t)p->block_n,
-                  .wide = (int32_t)weft__ceil_div(mm->n, p->block_n),
-                  .high = (int32_t)blocks_high(p)};
+    w_matmul to = {.a_m = mm->a_m,
+                   .a_k = mm->a_k,
+                   .b_k = mm->b_k,
+                   .b_n = mm->b_n,
+                   .c_m = mm->c_m,
+                   .m = (int32_t)mm->m,
+                   .n = (int32_t)mm->n,
+                   .k = (int32_t)mm->k,
+                   .splits = (int32_t)p->splits,
+                   .part = (int32_t)p->part,
+                   .block_m = (int32_t)p->block_m,
+                   .block_n = (int32_t)p->block_n,
+                   .wide = (int32_t)weft__ceil_div(mm->n, p->block_n),
+                   .high = (int32_t)blocks_high(p)};
     for (int d = 0; d < 4; d++) {
         to.a_batch[d] = mm->a_batch[d], to.b_batch[d] = mm->b_batch[d], to.c_batch[d] = mm->c_batch[d];
         if (d) to.extent[d - 1] = (int32_t)mm->batch[d];
@@ -469,7 +466,7 @@ static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, 
     const weft_heavy_matmul *mm = &p->mm;
     const int64_t parts = p->items * p->splits;
     const bool flat = is_flat(p);
-    numbers of = numbers_of(p);
+    w_matmul of = numbers_of(p);
     weft_argument arguments[7] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
     int n = 3;
     if (p->sums) arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
@@ -502,7 +499,7 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
     snprintf(p->head, sizeof p->head, "#define EACH %d\n#define LANES %d\n", each, lanes);
     const char *source = source_of(launches, p, true, weft__source_matmul_sum);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a matmul");
-    const numbers of = numbers_of(p);
+    const w_matmul of = numbers_of(p);
     weft_argument arguments[6] = {SCRATCH(0, p->sum), WRITES(2, p->out)};
     int n = 2;
     arguments[0].written = false;

@@ -67,13 +67,8 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #define MAD(x, y, z) fma(x, y, z)
 #endif
 
-#define CHUNK 128
-
-/* STRIDE: int where all places of a and b in one matmul_plan fit, else w_i64. As `numbers` in matmul.c. */
-typedef struct w_matmul {
-    w_i64 a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
-    int m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
-} w_matmul;
+/* STRIDE: int where all places of a and b in one matmul_plan fit, else w_i64. */
+#include "device/gpu/heavy/matmul/matmul_params.h"
 
 /* Where item `item` of the batch lies. */
 W_FN w_i64 item_at(const w_matmul *p, int item, const w_i64 *batch) {
