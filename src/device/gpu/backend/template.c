@@ -6,18 +6,19 @@
 
 #include "base/text.h"
 #include "device/gpu/backend/kernel_source.h"
+#include "device/gpu/heavy/storage_params.h"
 
 /* Integers wrap, so they are added as unsigned integers. */
 static const struct storage {
     const char *stored, *sum;
     int format;
 } storage[] = {
-    [WEFT_F32] = {"float", "float", 0},   [WEFT_F64] = {"double", "double", 0},
-    [WEFT_F16] = {"w_u16", "float", 1},   [WEFT_BF16] = {"w_u16", "float", 2},
-    [WEFT_I8] = {"uchar", "uchar", 0},    [WEFT_U8] = {"uchar", "uchar", 0},
-    [WEFT_I16] = {"ushort", "ushort", 0}, [WEFT_U16] = {"ushort", "ushort", 0},
-    [WEFT_I32] = {"uint", "uint", 0},     [WEFT_U32] = {"uint", "uint", 0},
-    [WEFT_I64] = {"ulong", "ulong", 0},   [WEFT_U64] = {"ulong", "ulong", 0},
+    [WEFT_F32] = {"float", "float", FORMAT_SAME},   [WEFT_F64] = {"double", "double", FORMAT_SAME},
+    [WEFT_F16] = {"w_u16", "float", FORMAT_F16},    [WEFT_BF16] = {"w_u16", "float", FORMAT_BF16},
+    [WEFT_I8] = {"uchar", "uchar", FORMAT_SAME},    [WEFT_U8] = {"uchar", "uchar", FORMAT_SAME},
+    [WEFT_I16] = {"ushort", "ushort", FORMAT_SAME}, [WEFT_U16] = {"ushort", "ushort", FORMAT_SAME},
+    [WEFT_I32] = {"uint", "uint", FORMAT_SAME},     [WEFT_U32] = {"uint", "uint", FORMAT_SAME},
+    [WEFT_I64] = {"ulong", "ulong", FORMAT_SAME},   [WEFT_U64] = {"ulong", "ulong", FORMAT_SAME},
 };
 
 bool weft__gpu_knows(const weft_target *target, weft_dtype dtype) {

@@ -2,17 +2,18 @@
  * one is left. On CPUs there are only as many runs as keep the device busy. The scratch memory has two
  * halves, which are read and written in turn. Each half has a row of keys, then a row of positions.
  * Must not know: how launches run. Read next: argsort.cl. */
+#include "device/gpu/heavy/argsort_params.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
 enum {
-    RUN = 16,   /* on cards, as in argsort.cl */
-    PIECE = 64, /* as in argsort.cl */
     FEW = 16,   /* if so many times fewer positions are asked for than there are elements, they are selected
                    instead of sorted */
     SPAN = 1024 /* elements that are worth a work-item with vectors */
 };
+
+_Static_assert(sizeof(w_order) == 8 * 8 + 4 * 4, "no padding");
 
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers) {
     const int64_t most = target->vectors ? 16 * (int64_t)target->units : 1 << 20;
@@ -39,9 +40,23 @@ static weft_status launch(weft_launches *launches, const char *name, const char 
                                        .items = {weft__target_items(launches->target), 1, 1}});
 }
 
+/* Returns the numbers of a launch that makes runs. */
+static w_order numbers_of(const ordering *s, bool last, bool sink) {
+    return (w_order){.rows = s->order->rows,
+                     .extent = s->order->extent,
+                     .count = s->order->count,
+                     .runs = s->runs,
+                     .span = s->span,
+                     .room = s->room,
+                     .is_float = weft_dtype_is_float((weft_dtype)s->order->dtype),
+                     .descending = s->order->descending,
+                     .last = last,
+                     .sink = sink};
+}
+
 static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink) {
     const weft_heavy_argsort *o = s->order;
-    const weft_argument is_float = I32(weft_dtype_is_float((weft_dtype)o->dtype)), last = I32(s->runs == 1);
+    const w_order of = numbers_of(s, s->runs == 1, sink);
     const int64_t workers = o->rows * s->runs;
     if (launches->target->vectors && !s->few) {
         weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
@@ -50,34 +65,14 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
                                      SCRATCH(s->half, s->key),
                                      SCRATCH(s->half + s->places, WEFT_I32),
                                      WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
-                                     I64(o->rows),
-                                     I64(o->extent),
-                                     I64(o->count),
-                                     I64(s->runs),
-                                     I64(s->span),
-                                     is_float,
-                                     I32(o->descending),
-                                     last,
-                                     I32(sink),
+                                     STRUCT(of),
                                      FAULT};
         const int count = (int)(sizeof arguments / sizeof *arguments);
         return launch(launches, "argsort_digits", s->source, arguments, count, workers);
     }
-    weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
-                                 SCRATCH(0, s->key),
-                                 SCRATCH(s->places, WEFT_I32),
-                                 WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
-                                 I64(o->rows),
-                                 I64(o->extent),
-                                 I64(o->count),
-                                 I64(s->runs),
-                                 I64(s->room),
-                                 I64(s->span),
-                                 is_float,
-                                 I32(o->descending),
-                                 last,
-                                 I32(sink),
-                                 FAULT};
+    weft_argument arguments[] = {
+        READS(WEFT_ARGSORT_INPUT, s->key),  SCRATCH(0, s->key), SCRATCH(s->places, WEFT_I32),
+        WRITES(WEFT_ARGSORT_OUT, WEFT_I32), STRUCT(of),         FAULT};
     const int count = (int)(sizeof arguments / sizeof *arguments);
     if (launches->scratch_bytes == 0) /* on a card, with one run for a row: sorted in registers */
         arguments[1] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, s->key),
@@ -90,21 +85,14 @@ static weft_status merge(weft_launches *launches, ordering *s, int level, bool s
     const weft_heavy_argsort *o = s->order;
     const int64_t wide = weft__smaller(2 * s->span, o->count), pieces = weft__ceil_div(wide, PIECE);
     const int64_t merged = (s->runs + 1) / 2, from = level % 2 ? s->half : 0, to = s->half - from;
+    w_order of = numbers_of(s, merged == 1, sink);
+    of.wide = wide, of.pieces = pieces;
     weft_argument arguments[] = {SCRATCH(from, s->key),
                                  SCRATCH(from + s->places, WEFT_I32),
                                  SCRATCH(to, s->key),
                                  SCRATCH(to + s->places, WEFT_I32),
                                  WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
-                                 I64(o->rows),
-                                 I64(o->extent),
-                                 I64(o->count),
-                                 I64(s->runs),
-                                 I64(s->span),
-                                 I64(s->room),
-                                 I64(wide),
-                                 I64(pieces),
-                                 I32(merged == 1),
-                                 I32(sink),
+                                 STRUCT(of),
                                  FAULT};
     const int count = (int)(sizeof arguments / sizeof *arguments);
     s->runs = merged;

@@ -4,8 +4,7 @@
  * are unsigned integers T that compare as the elements do: -0 as 0, NaN last, turned round for descending order. Of equal
  * keys those of the left run come first. With vectors runs are longer, and of each only what is asked for is put in
  * order. INFINITE: the bits of it. */
-#define RUN   16
-#define PIECE 64 /* of a merged run, for one worker */
+#include "device/gpu/heavy/argsort_params.h"
 
 /* The key of an element that has such bits; floats, turned: all bits set where elements are, order is. No branch, so that
  * it serves vectors, too. */
@@ -41,19 +40,20 @@ W_FN void sink_in(W_GLOBAL T *key, W_GLOBAL int *place, w_i64 at, w_i64 n) {
 /* The first `count` elements of runs of `span`: a heap of the best so far, with which most are only compared. */
 W_NUMBERS(argsort_heads) {
     w_i64 input_at, keys_at, places_at, out_at;
-    w_i64 rows, extent, count, runs, room, span;
-    int is_float, descending, last, sink, command;
+    w_order order;
+    int command;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
-                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_heads) of) {
+                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_heads) given) {
+    const w_order of = given.order;
     if (of.sink && w_faulted(faults)) return;
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * of.span;
         const w_i64 n = min(of.span, of.extent - first), count = min(n, of.count);
-        const W_GLOBAL T *x = input + of.input_at + row * of.extent + first;
-        W_GLOBAL T *key = keys + of.keys_at + w * of.room;
-        W_GLOBAL int *place = places + of.places_at + w * of.room;
+        const W_GLOBAL T *x = input + given.input_at + row * of.extent + first;
+        W_GLOBAL T *key = keys + given.keys_at + w * of.room;
+        W_GLOBAL int *place = places + given.places_at + w * of.room;
         for (w_i64 i = 0; i < count; i++) {
             key[i] = key_of(x[i], floats, turned);
             place[i] = (int)(first + i);
@@ -84,7 +84,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T
             key[left] = k, place[left] = p;
         }
         if (of.last)
-            for (w_i64 i = 0; i < count; i++) out[of.out_at + row * of.count + i] = place[i];
+            for (w_i64 i = 0; i < count; i++) out[given.out_at + row * of.count + i] = place[i];
     }
 }
 
@@ -107,21 +107,22 @@ W_FN void insert_each(W_GLOBAL T *key, W_GLOBAL int *place, int n) {
 #define DIGITS (int)sizeof(T)
 W_NUMBERS(argsort_digits) {
     w_i64 input_at, keys_at, places_at, more_keys_at, more_places_at, out_at;
-    w_i64 rows, extent, count, runs, span;
-    int is_float, descending, last, sink, command;
+    w_order order;
+    int command;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
                                             W_GLOBAL T *more_keys, W_GLOBAL int *more_places, W_GLOBAL int *out,
-                                            W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_digits) of) {
+                                            W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_digits) given) {
+    const w_order of = given.order;
     if (of.sink && w_faulted(faults)) return;
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * of.span;
         const int n = (int)min(of.span, of.extent - first);
-        const W_GLOBAL T *x = input + of.input_at + row * of.extent + first;
-        W_GLOBAL T *key = keys + of.keys_at + w * of.span, *from = key, *to = more_keys + of.more_keys_at + w * of.span;
-        W_GLOBAL int *place = places + of.places_at + w * of.span, *at = place,
-                     *next = more_places + of.more_places_at + w * of.span;
+        const W_GLOBAL T *x = input + given.input_at + row * of.extent + first;
+        W_GLOBAL T *key = keys + given.keys_at + w * of.span, *from = key, *to = more_keys + given.more_keys_at + w * of.span;
+        W_GLOBAL int *place = places + given.places_at + w * of.span, *at = place,
+                     *next = more_places + given.more_places_at + w * of.span;
         for (int i = 0; i < n; i++) {
             from[i] = key_of(x[i], floats, turned);
             at[i] = (int)first + i;
@@ -151,7 +152,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL 
                 from = to, to = spare, at = next, next = room;
             }
         }
-        for (int i = 0; of.last && i < (int)min((w_i64)n, of.count); i++) out[of.out_at + row * of.count + i] = at[i];
+        for (int i = 0; of.last && i < (int)min((w_i64)n, of.count); i++) out[given.out_at + row * of.count + i] = at[i];
         for (int i = 0; !of.last && from != key && i < n; i++) {
             key[i] = from[i];
             place[i] = at[i];
@@ -161,12 +162,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL 
 #else
 W_NUMBERS(argsort_runs) {
     w_i64 input_at, keys_at, places_at, out_at;
-    w_i64 rows, extent, count, runs, room, span;
-    int is_float, descending, last, sink, command;
+    w_order order;
+    int command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
                                               W_GLOBAL int *out, W_GLOBAL w_faults *faults,
-                                              const W_NUMBERS(argsort_runs) of) {
+                                              const W_NUMBERS(argsort_runs) given) {
+    const w_order of = given.order;
     if (of.sink && w_faulted(faults)) return;
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * RUN;
@@ -175,7 +177,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBA
         T key[RUN];
         int place[RUN];
         W_CARD_UNROLL for (int i = 0; i < RUN; i++) {
-            key[i] = i < n ? key_of(input[of.input_at + row * of.extent + first + i], floats, turned) : ~(T)0;
+            key[i] = i < n ? key_of(input[given.input_at + row * of.extent + first + i], floats, turned) : ~(T)0;
             place[i] = (int)first + i;
         }
         W_CARD_UNROLL for (int turn = 0; turn < RUN; turn++) {
@@ -191,10 +193,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBA
         W_CARD_UNROLL for (int i = 0; i < RUN; i++) {
             if (i >= most) continue;
             if (of.last) {
-                out[of.out_at + row * of.count + i] = place[i];
+                out[given.out_at + row * of.count + i] = place[i];
             } else {
-                keys[of.keys_at + w * of.room + i] = key[i];
-                places[of.places_at + w * of.room + i] = place[i];
+                keys[given.keys_at + w * of.room + i] = key[i];
+                places[given.places_at + w * of.room + i] = place[i];
             }
         }
     }
@@ -204,12 +206,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBA
 /* Runs `from` that stand for `span` elements each become half as many `to`, a run in `room` elements each. */
 W_NUMBERS(argsort_merge) {
     w_i64 from_keys_at, from_places_at, to_keys_at, to_places_at, out_at;
-    w_i64 rows, extent, count, runs, span, room, wide, pieces;
-    int last, sink, command;
+    w_order order;
+    int command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_merge(const W_GLOBAL T *from_keys, const W_GLOBAL int *from_places,
                                                W_GLOBAL T *to_keys, W_GLOBAL int *to_places, W_GLOBAL int *out,
-                                               W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_merge) of) {
+                                               W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_merge) given) {
+    const w_order of = given.order;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 merged = (of.runs + 1) / 2;
     FOR_MINE(w, of.rows * merged * of.pieces) {
@@ -217,8 +220,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_merge(const W_GLOBAL T *from_keys, co
         const w_i64 n = min(of.room, of.extent - 2 * run * of.span);
         const w_i64 m = 2 * run + 1 < of.runs ? min(of.room, of.extent - (2 * run + 1) * of.span) : 0;
         const w_i64 begin = w % of.pieces * PIECE, end = min(begin + PIECE, min(n + m, of.wide));
-        const W_GLOBAL T *a = from_keys + of.from_keys_at + left * of.room, *b = a + of.room;
-        const W_GLOBAL int *at_a = from_places + of.from_places_at + left * of.room, *at_b = at_a + of.room;
+        const W_GLOBAL T *a = from_keys + given.from_keys_at + left * of.room, *b = a + of.room;
+        const W_GLOBAL int *at_a = from_places + given.from_places_at + left * of.room, *at_b = at_a + of.room;
         if (begin >= end) continue;
         w_i64 i = begin > m ? begin - m : 0, most = min(begin, n);
         while (i < most) { /* how many of the first `begin` are a's */
@@ -234,10 +237,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_merge(const W_GLOBAL T *from_keys, co
             const T key = first ? a[i] : b[j];
             const int place = first ? at_a[i] : at_b[j];
             if (of.last) {
-                out[of.out_at + row * of.count + k] = place;
+                out[given.out_at + row * of.count + k] = place;
             } else {
-                to_keys[of.to_keys_at + (row * merged + run) * of.wide + k] = key;
-                to_places[of.to_places_at + (row * merged + run) * of.wide + k] = place;
+                to_keys[given.to_keys_at + (row * merged + run) * of.wide + k] = key;
+                to_places[given.to_places_at + (row * merged + run) * of.wide + k] = place;
             }
             if (first)
                 i++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/gpu/heavy/heavy.h"
+#include "device/gpu/heavy/recurrent_params.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
@@ -126,20 +127,22 @@ static weft_status add_product(const plan *p, const weft_launch *made, int a, in
 
 /* ---- the rest of a step ---- */
 
-/* Same as the struct in the kernel source, without the pointers' offsets. */
+_Static_assert(sizeof(w_step) == 11 * 8 + 4 * 4, "no padding");
+
 typedef struct step {
-    int64_t x_row, state, last, gate, cell, before, end, t;
-    int start;
+    w_step numbers;
     int x, dz; /* operands that replace the usual ones; 0: the usual ones */
 } step;
 
 static const char *make_source(const plan *p) {
     const bool wide = p->sum == WEFT_F64;
-    char head[256];
+    char head[320];
     snprintf(head, sizeof head,
+             "#define RNN_TANH %d\n#define RNN_RELU %d\n#define LSTM %d\n#define GRU %d\n"
              "#define KIND %d\n#define BACK %d\n#define FN(f) f##_%s\n#define RELU_BACK(h, d) "
              "w_sel_%s(w_bool((h) > 0), d, (V)(0))\n",
-             (int)p->r->kind, p->r->backward, wide ? "f64" : "f32", wide ? "f64" : "f32");
+             WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT_GRU, (int)p->r->kind, p->r->backward,
+             wide ? "f64" : "f32", wide ? "f64" : "f32");
     return weft__gpu_template_source(p->launches, p->dtype, head, weft__source_recurrent);
 }
 
@@ -152,6 +155,9 @@ static weft_status add_step(const plan *p, const step *s) {
                   count = r->batch * weft__ceil_div(r->width, wide);
     const int64_t each = p->launches->target->vectors ? weft__larger(1, WORK / 16) : 1;
     const int dx = s->x ? s->x : r->backward ? o->dx : o->x, dz = s->dz ? s->dz : o->dz;
+    w_step of = s->numbers;
+    of.batch = r->batch, of.width = r->width, of.gates = p->gates;
+    of.each = (int32_t)each, of.masked = r->masked, of.sink = p->sink;
 #define OR_NONE(i) ((i) < 0 ? none : (i))
 #define PERHAPS(i, type, w)                                                                                  \
     {.kind = WEFT_ARGUMENT_OPERAND, .index = OR_NONE(i), .dtype = (uint8_t)(type), .written = (w) && (i) >= 0}
@@ -168,21 +174,7 @@ static weft_status add_step(const plan *p, const step *s) {
                                  SCRATCH(p->dc, p->sum),
                                  SCRATCH(p->pass, p->sum),
                                  PERHAPS(dz, p->dtype, r->backward),
-                                 I64(s->x_row),
-                                 I64(s->state),
-                                 I64(s->last),
-                                 I64(s->gate),
-                                 I64(s->cell),
-                                 I64(s->before),
-                                 I64(s->end),
-                                 I64(s->t),
-                                 I64(r->batch),
-                                 I64(r->width),
-                                 I64(p->gates),
-                                 I32(each),
-                                 I32(r->masked),
-                                 I32(s->start),
-                                 I32(p->sink),
+                                 STRUCT(of),
                                  FAULT};
 #undef PERHAPS
 #undef OR_NONE
@@ -203,25 +195,25 @@ static weft_status add_step(const plan *p, const step *s) {
 static step step_at(const plan *p, int64_t t) {
     const weft_heavy_recurrent *r = p->r;
     const int64_t state = r->batch * r->width, next = r->reverse ? t + 1 : t - 1;
-    return (step){.x_row = t * state * p->gates,
-                  .state = (t + !r->reverse) * state,
-                  .last = (t + r->reverse) * state,
-                  .gate = t * 4 * state,
-                  .cell = t * state,
-                  .before = next < 0 || next == r->t ? -1 : next * state,
-                  .end = -1,
-                  .t = t};
+    return (step){.numbers = {.x_row = t * state * p->gates,
+                              .state = (t + !r->reverse) * state,
+                              .last = (t + r->reverse) * state,
+                              .gate = t * 4 * state,
+                              .cell = t * state,
+                              .before = next < 0 || next == r->t ? -1 : next * state,
+                              .end = -1,
+                              .t = t}};
 }
 
 static weft_status run_forward(const plan *p, const weft_launch *made) {
     const weft_heavy_recurrent *r = p->r;
     const int64_t state = r->batch * r->width, size = (int64_t)weft_dtype_size(p->dtype);
-    const step begin = {.state = r->reverse ? r->t * state : 0, .start = 1};
+    const step begin = {.numbers = {.state = r->reverse ? r->t * state : 0, .start = STEP_FIRST}};
     WEFT_TRY(add_step(p, &begin));
     for (int64_t i = 0; i < r->t; i++) {
         step s = step_at(p, r->reverse ? r->t - 1 - i : i);
-        if (i == r->t - 1) s.end = (r->t + 1) * state;
-        WEFT_TRY(add_product(p, made, p->at.states, s.last * size));
+        if (i == r->t - 1) s.numbers.end = (r->t + 1) * state;
+        WEFT_TRY(add_product(p, made, p->at.states, s.numbers.last * size));
         WEFT_TRY(add_step(p, &s));
     }
     return WEFT_OK;
@@ -233,11 +225,13 @@ static weft_status run_backward(const plan *p, const weft_launch *made) {
     const int dz = r->kind == WEFT_GRU ? p->at.dz : p->at.dx;
     for (int64_t i = 0; i < r->t; i++) {
         step s = step_at(p, r->reverse ? i : r->t - 1 - i);
-        if (i == 0) s.start = 1, s.end = (r->t + 1) * state;
+        if (i == 0) s.numbers.start = STEP_FIRST, s.numbers.end = (r->t + 1) * state;
         WEFT_TRY(add_step(p, &s));
-        WEFT_TRY(add_product(p, made, dz, s.x_row * size));
+        WEFT_TRY(add_product(p, made, dz, s.numbers.x_row * size));
     }
-    const step end = {.state = r->reverse ? r->t * state : 0, .start = 2, .x = p->at.dc, .dz = p->at.dh};
+    const step end = {.numbers = {.state = r->reverse ? r->t * state : 0, .start = STEP_AFTER},
+                      .x = p->at.dc,
+                      .dz = p->at.dh};
     step last = end;
     if (last.x < 0) last.x = p->at.dx;
     return add_step(p, &last);

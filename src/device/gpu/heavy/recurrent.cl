@@ -1,6 +1,7 @@
 /* One step of a recurrent layer beside its product, forward (BACK 0) or back, as ops/recurrent.c defines it. Elements
  * are dealt to work-items, or sixteen of a row to a vector; what lies where is told by places, so that all steps of time
- * are launches of one source. KIND: 0 tanh, 1 relu, 2 LSTM, 3 GRU. FN(f): f of the type of sums. */
+ * are launches of one source. KIND: RNN_TANH, RNN_RELU, LSTM
+ * or GRU. GATED: one of the last two. FN(f): f of the type of sums. */
 #ifdef VECTORS
 #define WIDE 16
 #define V    S16
@@ -42,17 +43,19 @@ W_FN void rnn_keep(W_GLOBAL S *p, int n, V v) {
 #define rnn_sum(p, n)     (*(p))
 #define rnn_keep(p, n, v) (*(p) = (v))
 #endif
+#define GATED      (KIND == LSTM || KIND == GRU)
 #define SQUASH(v)  FN(w_sigmoid)(v)
 #define TANH(v)    FN(w_tanh)(v)
 #define PART(k)    ((k) * of.width)
 #define GATE(k)    ((k) * of.batch * of.width)
 
-/* Rows count from the buffer's begin; of no row, -1. back: x is dx, z the product of the step after, b and d unused. */
+#include "device/gpu/heavy/recurrent_params.h"
+
+/* back: x is dx, z the product of the step after, b and d unused. */
 W_NUMBERS(recurrent) {
     w_i64 x_at, z_at, b_at, d_at, states_at, gates_at, cells_at, first_at, more_at, lengths_at, dc_at, pass_at, dz_at;
-    w_i64 x_row, state, last, gate, cell, before, end, t; /* places in elements but t */
-    w_i64 batch, width, gates;
-    int each, masked, start, sink, command;
+    w_step step;
+    int command;
 };
 
 #if !BACK
@@ -61,101 +64,102 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
                                              W_GLOBAL S *cells, const W_GLOBAL T *first, const W_GLOBAL T *more,
                                              const W_GLOBAL int *lengths, W_GLOBAL S *dc, W_GLOBAL S *pass,
                                              W_GLOBAL T *dz, W_GLOBAL w_faults *faults,
-                                             const W_NUMBERS(recurrent) of) {
+                                             const W_NUMBERS(recurrent) given) {
+    const w_step of = given.step;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 across = (of.width + WIDE - 1) / WIDE, count = of.batch * across;
     const w_i64 from = (w_i64)w_group(0) * of.each * ITEMS + w_item(0), to = min(from + (w_i64)of.each * ITEMS, count);
     for (w_i64 k = from; k < to; k += ITEMS) {
         const w_i64 row = k / across, j = k % across * WIDE, at = row * of.width + j;
         const int n = (int)(of.width - j);
-        W_GLOBAL T *y = states + of.states_at + at;
-        if (of.start) { /* the first states */
-            rnn_put(y + of.state, n, rnn_get(more + of.more_at + at, n));
+        W_GLOBAL T *y = states + given.states_at + at;
+        if (of.start == STEP_FIRST) { /* the first states */
+            rnn_put(y + of.state, n, rnn_get(more + given.more_at + at, n));
             continue;
         }
         const V last = rnn_get(y + of.last, n);
-#if KIND == 2
-        const V c = of.before < 0 ? rnn_get(first + of.first_at + at, n) : rnn_sum(cells + of.cells_at + of.before + at, n);
+#if KIND == LSTM
+        const V c = of.before < 0 ? rnn_get(first + given.first_at + at, n) : rnn_sum(cells + given.cells_at + of.before + at, n);
         V next = c;
 #endif
         V h = last;
-        if (!of.masked || of.t < lengths[of.lengths_at + row]) {
-            const W_GLOBAL T *in = x + of.x_at + of.x_row + row * of.gates * of.width + j;
-            const W_GLOBAL S *sum = z + of.z_at + row * of.gates * of.width + j;
+        if (!of.masked || of.t < lengths[given.lengths_at + row]) {
+            const W_GLOBAL T *in = x + given.x_at + of.x_row + row * of.gates * of.width + j;
+            const W_GLOBAL S *sum = z + given.z_at + row * of.gates * of.width + j;
             V v[4];
-            for (int g = 0; g < (KIND < 2 ? 1 : KIND == 2 ? 4 : 2); g++)
-                v[g] = (rnn_get(in + PART(g), n) + (rnn_get(b + of.b_at + PART(g) + j, n) + rnn_get(d + of.d_at + PART(g) + j, n))) +
+            for (int g = 0; g < (!GATED ? 1 : KIND == LSTM ? 4 : 2); g++)
+                v[g] = (rnn_get(in + PART(g), n) + (rnn_get(b + given.b_at + PART(g) + j, n) + rnn_get(d + given.d_at + PART(g) + j, n))) +
                        rnn_sum(sum + PART(g), n);
-#if KIND == 0
+#if KIND == RNN_TANH
             h = TANH(v[0]);
-#elif KIND == 1
+#elif KIND == RNN_RELU
             h = FN(w_sel)(w_bool(v[0] <= 0), (V)(0), v[0]);
 #else
-            W_GLOBAL T *saved = gates + of.gates_at + of.gate + at;
+            W_GLOBAL T *saved = gates + given.gates_at + of.gate + at;
             v[0] = SQUASH(v[0]), v[1] = SQUASH(v[1]);
-#if KIND == 2
+#if KIND == LSTM
             v[2] = TANH(v[2]), v[3] = SQUASH(v[3]);
             next = v[1] * c + v[0] * v[2];
             h = v[3] * TANH(next);
 #else
-            v[3] = rnn_sum(sum + PART(2), n) + rnn_get(d + of.d_at + PART(2) + j, n);
-            v[2] = TANH(rnn_get(in + PART(2), n) + rnn_get(b + of.b_at + PART(2) + j, n) + v[0] * v[3]);
+            v[3] = rnn_sum(sum + PART(2), n) + rnn_get(d + given.d_at + PART(2) + j, n);
+            v[2] = TANH(rnn_get(in + PART(2), n) + rnn_get(b + given.b_at + PART(2) + j, n) + v[0] * v[3]);
             h = v[2] + v[1] * (last - v[2]);
 #endif
             for (int g = 0; g < 4; g++) rnn_put(saved + GATE(g), n, v[g]);
 #endif
         }
         rnn_put(y + of.state, n, h);
-#if KIND == 2
-        rnn_keep(cells + of.cells_at + of.cell + at, n, next);
+#if KIND == LSTM
+        rnn_keep(cells + given.cells_at + of.cell + at, n, next);
         if (of.end >= 0) rnn_put(y + of.end, n, next);
 #endif
     }
 }
 #else
-/* start: 1 the step where the walk begins, with neither z nor pass; 2 what is behind the last, dh and dc: dz is dh, x
- * is dc. */
+/* STEP_FIRST has neither z nor pass. STEP_AFTER: dz is dh, x is dc. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(W_GLOBAL T *x, const W_GLOBAL S *z, const W_GLOBAL T *b,
                                              const W_GLOBAL T *d, const W_GLOBAL T *states, const W_GLOBAL T *gates,
                                              const W_GLOBAL S *cells, const W_GLOBAL T *first, const W_GLOBAL T *more,
                                              const W_GLOBAL int *lengths, W_GLOBAL S *dc, W_GLOBAL S *pass,
                                              W_GLOBAL T *dz, W_GLOBAL w_faults *faults,
-                                             const W_NUMBERS(recurrent) of) {
+                                             const W_NUMBERS(recurrent) given) {
+    const w_step of = given.step;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 across = (of.width + WIDE - 1) / WIDE, count = of.batch * across;
     const w_i64 from = (w_i64)w_group(0) * of.each * ITEMS + w_item(0), to = min(from + (w_i64)of.each * ITEMS, count);
     for (w_i64 k = from; k < to; k += ITEMS) {
         const w_i64 row = k / across, j = k % across * WIDE, at = row * of.width + j;
         const int n = (int)(of.width - j);
-        V dh = rnn_get(more + of.more_at + of.state + at, n);
-        if (of.start != 1) {
-            dh += rnn_sum(z + of.z_at + at, n);
-            if (KIND == 3 || of.masked) dh += rnn_sum(pass + of.pass_at + at, n);
+        V dh = rnn_get(more + given.more_at + of.state + at, n);
+        if (of.start != STEP_FIRST) {
+            dh += rnn_sum(z + given.z_at + at, n);
+            if (KIND == GRU || of.masked) dh += rnn_sum(pass + given.pass_at + at, n);
         }
-        if (of.start == 2) {
-            rnn_put(dz + of.dz_at + at, n, dh);
-#if KIND == 2
-            rnn_put(x + of.x_at + at, n, rnn_sum(dc + of.dc_at + at, n));
+        if (of.start == STEP_AFTER) {
+            rnn_put(dz + given.dz_at + at, n, dh);
+#if KIND == LSTM
+            rnn_put(x + given.x_at + at, n, rnn_sum(dc + given.dc_at + at, n));
 #endif
             continue;
         }
-        W_GLOBAL T *out = x + of.x_at + of.x_row + row * of.gates * of.width + j;
+        W_GLOBAL T *out = x + given.x_at + of.x_row + row * of.gates * of.width + j;
         V v[4], passed = (V)(0);
         for (int g = 0; g < 4; g++) v[g] = (V)(0);
-#if KIND == 2
-        V after = of.end >= 0 ? rnn_get(more + of.more_at + of.end + at, n) : rnn_sum(dc + of.dc_at + at, n);
+#if KIND == LSTM
+        V after = of.end >= 0 ? rnn_get(more + given.more_at + of.end + at, n) : rnn_sum(dc + given.dc_at + at, n);
 #endif
-        if (!of.masked || of.t < lengths[of.lengths_at + row]) {
-#if KIND < 2
-            const V h = rnn_get(states + of.states_at + of.state + at, n);
-            v[0] = KIND == 0 ? dh * ((S)1 - h * h) : RELU_BACK(h, dh);
+        if (!of.masked || of.t < lengths[given.lengths_at + row]) {
+#if !GATED
+            const V h = rnn_get(states + given.states_at + of.state + at, n);
+            v[0] = KIND == RNN_TANH ? dh * ((S)1 - h * h) : RELU_BACK(h, dh);
 #else
-            const W_GLOBAL T *saved = gates + of.gates_at + of.gate + at;
+            const W_GLOBAL T *saved = gates + given.gates_at + of.gate + at;
             const V g0 = rnn_get(saved, n), g1 = rnn_get(saved + GATE(1), n), g2 = rnn_get(saved + GATE(2), n),
                     g3 = rnn_get(saved + GATE(3), n);
-#if KIND == 2
-            const V c = of.before < 0 ? rnn_get(first + of.first_at + at, n) : rnn_sum(cells + of.cells_at + of.before + at, n);
-            const V y = TANH(rnn_sum(cells + of.cells_at + of.cell + at, n));
+#if KIND == LSTM
+            const V c = of.before < 0 ? rnn_get(first + given.first_at + at, n) : rnn_sum(cells + given.cells_at + of.before + at, n);
+            const V y = TANH(rnn_sum(cells + given.cells_at + of.cell + at, n));
             after += dh * g3 * ((S)1 - y * y);
             v[0] = after * g2 * (g0 * ((S)1 - g0));
             v[1] = after * c * (g1 * ((S)1 - g1));
@@ -163,7 +167,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(W_GLOBAL T *x, const W_GLOBAL S *z,
             v[3] = dh * y * (g3 * ((S)1 - g3));
             after *= g1;
 #else
-            const V h = rnn_get(states + of.states_at + of.last + at, n);
+            const V h = rnn_get(states + given.states_at + of.last + at, n);
             v[2] = dh * ((S)1 - g1) * ((S)1 - g2 * g2);
             v[1] = dh * (h - g2) * (g1 * ((S)1 - g1));
             v[0] = v[2] * g3 * (g0 * ((S)1 - g0));
@@ -174,15 +178,15 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(W_GLOBAL T *x, const W_GLOBAL S *z,
         } else {
             passed = dh;
         }
-        for (int g = 0; g < (KIND < 2 ? 1 : KIND == 2 ? 4 : 3); g++) rnn_put(out + PART(g), n, v[g]);
-#if KIND == 3
-        W_GLOBAL T *other = dz + of.dz_at + of.x_row + row * of.gates * of.width + j;
+        for (int g = 0; g < (!GATED ? 1 : KIND == LSTM ? 4 : 3); g++) rnn_put(out + PART(g), n, v[g]);
+#if KIND == GRU
+        W_GLOBAL T *other = dz + given.dz_at + of.x_row + row * of.gates * of.width + j;
         rnn_put(other, n, v[0]), rnn_put(other + PART(1), n, v[1]), rnn_put(other + PART(2), n, v[3]);
 #endif
-#if KIND == 2
-        rnn_keep(dc + of.dc_at + at, n, after);
+#if KIND == LSTM
+        rnn_keep(dc + given.dc_at + at, n, after);
 #endif
-        if (KIND == 3 || of.masked) rnn_keep(pass + of.pass_at + at, n, passed);
+        if (KIND == GRU || of.masked) rnn_keep(pass + given.pass_at + at, n, passed);
     }
 }
 #endif

@@ -4,16 +4,18 @@
 #include <stdio.h>
 
 #include "device/gpu/heavy/heavy.h"
+#include "device/gpu/heavy/scan_params.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
 enum {
     SHORT = 64,       /* elements of a segment, at least */
     SEGMENTS = 1024,  /* of a row at most, since one work-item joins them */
-    WIDE = 16,        /* columns of a work-item with vectors, as in scan.cl */
     ENOUGH_WIDE = 64, /* so many work-items with vectors are enough; then nothing is divided */
     ENOUGH = 4096     /* so many other work-items are enough */
 };
+
+_Static_assert(sizeof(w_scan) == 5 * 8 + 4 * 4, "no padding");
 
 /* Returns the dtype that sums are accumulated in. */
 static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) {
@@ -35,18 +37,16 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, con
     const int items = weft__target_items(launches->target);
     const int64_t segments = weft__ceil_div(s->extent, length);
     const weft_dtype total = total_of(launches->target, s);
-    weft_argument arguments[] = {READS(WEFT_SCAN_INPUT, s->dtype),
-                                 SCRATCH(0, total),
-                                 WRITES(WEFT_SCAN_OUT, s->dtype),
-                                 I64(s->outer),
-                                 I64(s->extent),
-                                 I64(s->inner),
-                                 I64(length),
-                                 I64(segments),
-                                 I32(s->product),
-                                 I32(s->reverse),
-                                 I32(sink),
-                                 FAULT};
+    const w_scan of = {.outer = s->outer,
+                       .extent = s->extent,
+                       .inner = s->inner,
+                       .length = length,
+                       .segments = segments,
+                       .product = s->product,
+                       .reverse = s->reverse,
+                       .sink = sink};
+    weft_argument arguments[] = {READS(WEFT_SCAN_INPUT, s->dtype), SCRATCH(0, total),
+                                 WRITES(WEFT_SCAN_OUT, s->dtype), STRUCT(of), FAULT};
     if (segments == 1) arguments[1] = (weft_argument)WRITES(WEFT_SCAN_OUT, s->dtype); /* unused */
     return weft__launch(launches,
                         &(weft_launch){.name = name,
@@ -66,7 +66,7 @@ weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, boo
     const int64_t columns = s->outer * s->inner;
     if (columns == 0 || s->extent == 0) return WEFT_OK;
     const bool vectors = launches->target->vectors;
-    const int64_t workers = vectors ? s->outer * weft__ceil_div(s->inner, WIDE) : columns;
+    const int64_t workers = vectors ? s->outer * weft__ceil_div(s->inner, SCAN_WIDE) : columns;
     const bool whole = s->product || workers >= (vectors ? ENOUGH_WIDE : ENOUGH);
     const int64_t most = vectors ? ENOUGH_WIDE : SEGMENTS;
     const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, most));

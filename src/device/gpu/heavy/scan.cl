@@ -3,10 +3,12 @@
  * factors that come to infinity behind a 0 there would be no product. Workers beside each other have columns beside each
  * other, with vectors WIDE of them. Of one segment the last kernel is all. A: what is added up in, f64 for f32 as on CPUs
  * where there is that, else COMPENSATED. */
+#include "device/gpu/heavy/scan_params.h"
+
 W_NUMBERS(scan) {
     w_i64 input_at, totals_at, out_at;
-    w_i64 outer, extent, inner, length, segments;
-    int product, reverse, sink, command;
+    w_scan scan;
+    int command;
 };
 
 /* all and x. COMPENSATED: of sums, *rest is what the last one rounded off (Kahan 1965), since a chain that is all
@@ -25,7 +27,7 @@ W_NUMBERS(scan) {
 #endif
 JOINED(A, joined)
 #ifdef VECTORS
-#define WIDE 16
+#define WIDE SCAN_WIDE
 JOINED(A16, joined16)
 #else
 #define WIDE 1
@@ -37,7 +39,7 @@ typedef struct stretch {
     int columns;
 } stretch;
 
-W_FN stretch stretch_of(w_i64 worker, const W_NUMBERS(scan) of) {
+W_FN stretch stretch_of(w_i64 worker, const w_scan of) {
     const w_i64 blocks = (of.inner + WIDE - 1) / WIDE, outer = of.segments * blocks;
     const w_i64 o = outer == 1 ? worker : worker / outer, rest = worker - o * outer;
     const w_i64 segment = blocks == 1 ? rest : rest / blocks, c = (rest - segment * blocks) * WIDE;
@@ -50,15 +52,16 @@ W_FN stretch stretch_of(w_i64 worker, const W_NUMBERS(scan) of) {
     return s;
 }
 
-W_FN w_i64 workers_of(const W_NUMBERS(scan) of) { return of.outer * of.segments * ((of.inner + WIDE - 1) / WIDE); }
+W_FN w_i64 workers_of(const w_scan of) { return of.outer * of.segments * ((of.inner + WIDE - 1) / WIDE); }
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
-                                               W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
+                                               W_GLOBAL w_faults *faults, const W_NUMBERS(scan) given) {
+    const w_scan of = given.scan;
     const w_i64 step = of.reverse ? -of.inner : of.inner;
     FOR_MINE(w, workers_of(of)) {
         const stretch s = stretch_of(w, of);
-        const W_GLOBAL T *x = input + of.input_at + s.at;
-        W_GLOBAL A *total = totals + of.totals_at + s.total;
+        const W_GLOBAL T *x = input + given.input_at + s.at;
+        W_GLOBAL A *total = totals + given.totals_at + s.total;
 #ifdef VECTORS
         A16 all = (A16)0, rests = (A16)0;
         if (s.columns == WIDE) {
@@ -87,9 +90,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL
 
 /* What comes before each segment, in place of what it comes to. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_join(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
-                                             W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
+                                             W_GLOBAL w_faults *faults, const W_NUMBERS(scan) given) {
+    const w_scan of = given.scan;
     FOR_MINE(w, of.outer * of.inner) {
-        w_i64 at = of.totals_at + w / of.inner * of.segments * of.inner + w % of.inner;
+        w_i64 at = given.totals_at + w / of.inner * of.segments * of.inner + w % of.inner;
         A all = 0, rest = 0;
         for (w_i64 i = 0; i < of.segments; i++, at += of.inner) {
             const A here = totals[at];
@@ -100,15 +104,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_join(const W_GLOBAL T *input, W_GLOBAL A
 }
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_write(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
-                                              W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
+                                              W_GLOBAL w_faults *faults, const W_NUMBERS(scan) given) {
+    const w_scan of = given.scan;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 step = of.reverse ? -of.inner : of.inner;
     const A none = of.product ? 1 : 0;
     FOR_MINE(w, workers_of(of)) {
         const stretch s = stretch_of(w, of);
-        const W_GLOBAL T *x = input + of.input_at + s.at;
-        const W_GLOBAL A *total = totals + of.totals_at + s.total;
-        W_GLOBAL T *y = out + of.out_at + s.at;
+        const W_GLOBAL T *x = input + given.input_at + s.at;
+        const W_GLOBAL A *total = totals + given.totals_at + s.total;
+        W_GLOBAL T *y = out + given.out_at + s.at;
         w_i64 done = 0; /* of a row */
 #ifdef VECTORS
         if (s.columns == WIDE) {

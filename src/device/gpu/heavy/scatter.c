@@ -2,12 +2,15 @@
  * walks through the whole index. If no index repeats, the index is divided instead.
  * Must not know: how launches run. Read next: scatter.cl. */
 #include "device/gpu/heavy/heavy.h"
+#include "device/gpu/heavy/scatter_params.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
 #define ROOM       (1 << 21) /* f16 and bf16: sums kept at a time */
 #define WORK       65536     /* elements that are worth a work-group */
 #define GROUPS_MAX 65535     /* of the second and third dimension */
+
+_Static_assert(sizeof(w_scatter) == 6 * 8 + 2 * 4, "no padding");
 
 bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter *sc) {
     return (sc->index_dtype == WEFT_I32 || sc->index_dtype == WEFT_I64) &&
@@ -77,26 +80,32 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc,
                                                  .items = {weft__target_items(launches->target), 1, 1}});
 }
 
+static w_scatter numbers_of(const weft_heavy_scatter *sc, const partition *c, int start, bool sink) {
+    return (w_scatter){.outer = sc->outer,
+                       .count = sc->count,
+                       .rows = sc->rows,
+                       .inner = sc->inner,
+                       .tile = c->tile,
+                       .width = c->width,
+                       .start = start,
+                       .sink = sink};
+}
+
 /* Adds launches for rows of one element, if no index repeats. */
 static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, bool sink) {
     const int out = weft__scatter_out(sc);
     /* out already holds what the source is added to */
     const bool begun = sc->in_place || !weft__scatter_is_direct(sc);
-    weft_argument begin[] = {READS(WEFT_SCATTER_BASE, sc->dtype),
-                             WRITES(out, sc->dtype),
-                             I32(sc->based),
-                             I64(sc->outer * sc->rows),
-                             I32(sink),
+    const int base = sc->based ? START_BASE : START_ZERO;
+    const w_scatter begun_from = numbers_of(sc, &(partition){0}, base, sink);
+    const w_scatter added_to = numbers_of(sc, &(partition){0}, begun ? START_OUT : base, sink);
+    weft_argument begin[] = {READS(WEFT_SCATTER_BASE, sc->dtype), WRITES(out, sc->dtype), STRUCT(begun_from),
                              FAULT};
     weft_argument add[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
                            READS(WEFT_SCATTER_SOURCE, sc->dtype),
                            READS(begun ? out : WEFT_SCATTER_BASE, sc->dtype),
                            WRITES(out, sc->dtype),
-                           I32(begun || sc->based),
-                           I64(sc->outer),
-                           I64(sc->count),
-                           I64(sc->rows),
-                           I32(sink),
+                           STRUCT(added_to),
                            FAULT};
     const int64_t whole[] = {weft__gpu_groups(launches->target, sc->outer * sc->rows), 1, 1};
     const int64_t groups[] = {weft__gpu_groups(launches->target, sc->count), 1,
@@ -114,24 +123,20 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
     const partition c = cut_of(launches, sc);
     const bool room = sum != dtype;
-    const int out = weft__scatter_out(sc), start = !sc->based ? 0 : sc->in_place && !room ? 2 : 1;
+    const int out = weft__scatter_out(sc), start = !sc->based              ? START_ZERO
+                                                   : sc->in_place && !room ? START_OUT
+                                                                           : START_BASE;
     if (room)
         launches->scratch_bytes =
             c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
+    const w_scatter of = numbers_of(sc, &c, start, sink);
     /* If there is no base, or no room, that argument is out. Nothing reads it. */
     weft_argument arguments[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
                                  READS(WEFT_SCATTER_SOURCE, sc->dtype),
                                  READS(WEFT_SCATTER_BASE, sc->dtype),
                                  WRITES(out, sc->dtype),
                                  WRITES(out, sc->dtype),
-                                 I32(start),
-                                 I64(sc->outer),
-                                 I64(sc->count),
-                                 I64(sc->rows),
-                                 I64(sc->inner),
-                                 I64(c.tile),
-                                 I64(c.width),
-                                 I32(sink),
+                                 STRUCT(of),
                                  FAULT};
     if (room) arguments[4] = (weft_argument)SCRATCH(0, (uint8_t)sum);
     return launch(launches, sc, "scatter", arguments, (int)(sizeof arguments / sizeof *arguments),

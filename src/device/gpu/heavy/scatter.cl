@@ -2,15 +2,17 @@
  * atomics: a worker owns some rows and columns and walks through the whole index, adding what falls into its
  * rows. With vectors a worker is a group of one item, else the items of a group that share rows, a column
  * each, `width` of them. INDEX: the type of the index. Sums are kept in out, or, where they are wider than
- * it, in `room` until their rows are done. start: 0 zero, 1 the base, 2 what out holds. */
+ * it, in `room` until their rows are done. */
+#include "device/gpu/heavy/scatter_params.h"
+
 #define CHUNK 256 /* of the index, read by all items of the group */
 
 W_FN void begin(const W_GLOBAL T *from, W_GLOBAL S *to, int start, w_i64 width) {
     w_i64 c = 0;
 #ifdef VECTORS
-    for (; c + 16 <= width; c += 16) vstore16(start ? LOAD16(from + c) : (S16)(0), 0, to + c);
+    for (; c + 16 <= width; c += 16) vstore16(start != START_ZERO ? LOAD16(from + c) : (S16)(0), 0, to + c);
 #endif
-    for (; c < width; c++) to[c] = start ? LOAD(from, c) : (S)0;
+    for (; c < width; c++) to[c] = start != START_ZERO ? LOAD(from, c) : (S)0;
 }
 
 W_FN void add(const W_GLOBAL T *from, W_GLOBAL S *to, w_i64 width) {
@@ -21,7 +23,7 @@ W_FN void add(const W_GLOBAL T *from, W_GLOBAL S *to, w_i64 width) {
     for (; c < width; c++) to[c] += LOAD(from, c);
 }
 
-#if FORMAT
+#if FORMAT != FORMAT_SAME
 W_FN void end(const W_GLOBAL S *from, W_GLOBAL T *to, w_i64 width) {
     w_i64 c = 0;
 #ifdef VECTORS
@@ -33,13 +35,13 @@ W_FN void end(const W_GLOBAL S *from, W_GLOBAL T *to, w_i64 width) {
 
 W_NUMBERS(scatter) {
     w_i64 index_at, source_at, base_at, out_at, room_at;
-    int start;
-    w_i64 outer, count, rows, inner, tile, width;
-    int sink, command;
+    w_scatter scatter;
+    int command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_GLOBAL T *source,
                                            const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL S *room,
-                                           W_GLOBAL w_faults *faults, const W_NUMBERS(scatter) of) {
+                                           W_GLOBAL w_faults *faults, const W_NUMBERS(scatter) given) {
+    const w_scatter of = given.scatter;
     W_LOCAL_ROOM INDEX chunk[CHUNK];
     W_LOCAL_ROOM int stop; /* one answer for the group: another one may record a fault meanwhile */
     if (w_item(0) == 0) stop = of.sink && w_faulted(faults);
@@ -47,7 +49,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
     if (stop) return;
     const w_i64 outer = of.outer, count = of.count, rows = of.rows, inner = of.inner, tile = of.tile, width = of.width;
     const int start = of.start;
-    index += of.index_at, source += of.source_at, base += of.base_at, out += of.out_at;
+    index += given.index_at, source += given.source_at, base += given.base_at, out += given.out_at;
 #ifdef VECTORS
     const w_i64 workers = 1, worker = 0, c0 = w_group(0) * width, mine = min(width, inner - c0);
 #else
@@ -55,19 +57,19 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
                 c0 = w_group(0) * width + w_item(0) % width, mine = worker < workers && c0 < inner;
 #endif
     const w_i64 slot = ((w_group(2) * (w_i64)w_groups(1) + w_group(1)) * w_groups(0) + w_group(0)) * workers;
-    room += of.room_at + (slot + worker) * tile * width + c0 % width;
+    room += given.room_at + (slot + worker) * tile * width + c0 % width;
     for (w_i64 o = w_group(2); o < outer; o += w_groups(2))
         for (w_i64 r = w_group(1) * workers * tile; r < rows; r += w_groups(1) * workers * tile) {
             const w_i64 r0 = r + worker * tile, r1 = mine ? min(r0 + tile, rows) : r0;
             const w_i64 at = (o * rows + r0) * inner + c0;
-#if FORMAT
+#if FORMAT != FORMAT_SAME
             const w_i64 ld = width;
             W_GLOBAL S *sums = room;
 #else
             const w_i64 ld = inner;
             W_GLOBAL S *sums = out + at;
 #endif
-            for (w_i64 i = r0; i < r1 && start < 2; i++)
+            for (w_i64 i = r0; i < r1 && start != START_OUT; i++)
                 begin(base + at + (i - r0) * inner, sums + (i - r0) * ld, start, mine);
             for (w_i64 i0 = 0; i0 < count; i0 += CHUNK) {
                 const int n = (int)min(count - i0, (w_i64)CHUNK);
@@ -79,10 +81,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
                     if (row >= r0 && row < r1)
                         add(source + (o * count + i0 + k) * inner + c0, sums + (row - r0) * ld, mine);
                     else if (row < 0 || row >= rows) /* every worker meets the same one first */
-                        w_fault(faults, of.command, W_FAULT_SCATTER, row, rows, i0 + k);
+                        w_fault(faults, given.command, W_FAULT_SCATTER, row, rows, i0 + k);
                 }
             }
-#if FORMAT
+#if FORMAT != FORMAT_SAME
             for (w_i64 i = r0; i < r1; i++)
                 end(sums + (i - r0) * ld, out + at + (i - r0) * inner, mine);
 #endif
@@ -93,32 +95,32 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
  * where not each of them gets something. */
 W_NUMBERS(scatter_begin) {
     w_i64 base_at, out_at;
-    int start;
-    w_i64 n;
-    int sink, command;
+    w_scatter scatter;
+    int command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_begin(const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
-                                                 const W_NUMBERS(scatter_begin) of) {
+                                                 const W_NUMBERS(scatter_begin) given) {
+    const w_scatter of = given.scatter;
     if (of.sink && w_faulted(faults)) return;
-    FOR_MINE(i, of.n) out[of.out_at + i] = of.start ? base[of.base_at + i] : (T)0;
+    FOR_MINE(i, of.outer * of.rows) out[given.out_at + i] = of.start != START_ZERO ? base[given.base_at + i] : (T)0;
 }
 
 W_NUMBERS(scatter_each) {
     w_i64 index_at, source_at, base_at, out_at;
-    int start;
-    w_i64 outer, count, rows;
-    int sink, command;
+    w_scatter scatter;
+    int command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, const W_GLOBAL T *source, const W_GLOBAL T *base,
-                                                W_GLOBAL T *out, W_GLOBAL w_faults *faults, const W_NUMBERS(scatter_each) of) {
+                                                W_GLOBAL T *out, W_GLOBAL w_faults *faults, const W_NUMBERS(scatter_each) given) {
+    const w_scatter of = given.scatter;
     if (of.sink && w_faulted(faults)) return;
     for (w_i64 o = w_group(2); o < of.outer; o += w_groups(2))
         FOR_MINE(i, of.count) {
-            const w_i64 row = index[of.index_at + i], to = o * of.rows + row;
+            const w_i64 row = index[given.index_at + i], to = o * of.rows + row;
             if (row >= 0 && row < of.rows)
-                STORE(out, of.out_at + to,
-                      (of.start ? LOAD(base, of.base_at + to) : (S)0) + LOAD(source, of.source_at + o * of.count + i));
+                STORE(out, given.out_at + to,
+                      (of.start != START_ZERO ? LOAD(base, given.base_at + to) : (S)0) + LOAD(source, given.source_at + o * of.count + i));
             else
-                w_fault(faults, of.command, W_FAULT_SCATTER, row, of.rows, i);
+                w_fault(faults, given.command, W_FAULT_SCATTER, row, of.rows, i);
         }
 }

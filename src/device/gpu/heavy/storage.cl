@@ -1,5 +1,8 @@
-/* Elements as they lie in memory: T; as they are computed with: S, S16 sixteen of them. FORMAT: 0 where T is S,
- * 1 for f16, 2 for bf16, both in 16 bits of an unsigned T with S float. Before the texts of heavy operations. */
+/* Elements as they lie in memory: T; as they are computed with: S, S16 sixteen of them. FORMAT: FORMAT_SAME
+ * where T is S; FORMAT_F16 and FORMAT_BF16 are 16 bits of an unsigned T, with S float. Before the texts of heavy
+ * operations. */
+#include "device/gpu/heavy/storage_params.h"
+
 /* Functions whose counts are constants where they are called, and whose arrays are registers then. */
 #define INLINE W_FN __attribute__((always_inline))
 
@@ -13,10 +16,10 @@
 #define FOR_MINE(i, n) for (w_i64 i = (w_i64)w_group(0) * ITEMS + w_item(0); i < (n); i += (w_i64)w_groups(0) * ITEMS)
 #endif
 
-#if FORMAT == 0
+#if FORMAT == FORMAT_SAME
 #define LOAD(p, i)     ((p)[i])
 #define STORE(p, i, v) ((p)[i] = (v))
-#elif FORMAT == 1
+#elif FORMAT == FORMAT_F16
 #define LOAD(p, i)     vload_half(i, (const W_GLOBAL half *)(p))
 #define STORE(p, i, v) vstore_half_rte(v, i, (W_GLOBAL half *)(p))
 #else
@@ -34,10 +37,10 @@ W_FN void write16(W_GLOBAL S *p, S16 v) {
     typedef S16 any __attribute__((aligned(sizeof(S))));
     *(W_GLOBAL any *)p = v;
 }
-#if FORMAT == 0
+#if FORMAT == FORMAT_SAME
 #define LOAD16(p)     vload16(0, p)
 #define STORE16(p, v) write16(p, v)
-#elif FORMAT == 1
+#elif FORMAT == FORMAT_F16
 #define LOAD16(p)     vload_half16(0, (const W_GLOBAL half *)(p))
 #define STORE16(p, v) vstore_half16_rte(v, 0, (W_GLOBAL half *)(p))
 #else

@@ -1,10 +1,13 @@
 /* Assignment into a slice for the GPU backends. Rows are divided among work-groups.
  * Must not know: how launches run. Read next: update.cl. */
 #include "device/gpu/heavy/heavy.h"
+#include "device/gpu/heavy/update_params.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
 #define WORK 32768 /* elements of a work-group */
+
+_Static_assert(sizeof(w_update) == 5 * 8 + 4 * 4, "no padding");
 
 /* Returns the unsigned integer of the dtype's size. Bits are copied, so it can stand for every dtype. */
 static weft_dtype bits_of(uint8_t dtype) {
@@ -30,18 +33,19 @@ weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, b
     const int64_t most = 64 * (int64_t)launches->target->units, least = weft__ceil_div(WORK, up->inner);
     int64_t block = weft__ceil_div(rows, most);
     if (block < least) block = least;
+    const w_update of = {.outer = up->outer,
+                         .total = up->total,
+                         .extent = up->extent,
+                         .inner = up->inner,
+                         .block = block,
+                         .in_place = up->in_place,
+                         .width = up->inner < items ? (int32_t)up->inner : items,
+                         .sink = sink};
     weft_argument arguments[] = {READS(WEFT_UPDATE_INPUT, dtype),
                                  READS(WEFT_UPDATE_VALUE, dtype),
                                  READS(WEFT_UPDATE_OFFSET, WEFT_I32),
                                  WRITES(WEFT_UPDATE_OUT, dtype),
-                                 I32(up->in_place),
-                                 I64(up->outer),
-                                 I64(up->total),
-                                 I64(up->extent),
-                                 I64(up->inner),
-                                 I64(block),
-                                 I32(up->inner < items ? up->inner : items),
-                                 I32(sink),
+                                 STRUCT(of),
                                  FAULT};
     const char *source = weft__gpu_template_source(launches, (weft_dtype)dtype, "", weft__source_update);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of an update");

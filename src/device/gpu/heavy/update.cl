@@ -1,6 +1,8 @@
 /* out = input with `value` at an offset of its rows that only the device knows. A group has `block` rows of those
  * that are written: all of out, or, in place, as many as value has. T: an unsigned integer of the size of an
  * element. */
+#include "device/gpu/heavy/update_params.h"
+
 W_FN void copy(const W_GLOBAL T *from, W_GLOBAL T *to, w_i64 first, w_i64 step, w_i64 n) {
 #ifdef VECTORS
     for (; first + 16 <= n; first += 16) vstore16(vload16(0, from + first), 0, to + first);
@@ -10,25 +12,25 @@ W_FN void copy(const W_GLOBAL T *from, W_GLOBAL T *to, w_i64 first, w_i64 step, 
 
 W_NUMBERS(update) {
     w_i64 input_at, value_at, offset_at, out_at;
-    int in_place;
-    w_i64 outer, total, extent, inner, block;
-    int width, sink, command;
+    w_update update;
+    int command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBAL T *value,
                                           const W_GLOBAL int *offset, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
-                                          const W_NUMBERS(update) of) {
+                                          const W_NUMBERS(update) given) {
+    const w_update of = given.update;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 outer = of.outer, total = of.total, extent = of.extent, inner = of.inner, block = of.block;
-    const int in_place = of.in_place, width = of.width, at = offset[of.offset_at], fits = at >= 0 && at <= total - extent;
+    const int in_place = of.in_place, width = of.width, at = offset[given.offset_at], fits = at >= 0 && at <= total - extent;
     if (!fits && w_group(0) == 0 && w_item(0) == 0)
-        w_fault(faults, of.command, W_FAULT_UPDATE, at, total - extent + 1, 0);
+        w_fault(faults, given.command, W_FAULT_UPDATE, at, total - extent + 1, 0);
     if (!fits && in_place) return; /* out is input then */
     const w_i64 each = in_place ? extent : total, workers = ITEMS / width;
     const w_i64 first = w_group(0) * block, last = min(first + block, outer * each);
     for (w_i64 i = first + w_item(0) / width; i < last && w_item(0) < workers * width; i += workers) {
         const w_i64 o = i / each, row = in_place ? at + i % each : i % each;
         const int inside = fits && row >= at && row < at + extent;
-        copy(inside ? value + of.value_at + (o * extent + row - at) * inner : input + of.input_at + (o * total + row) * inner,
-             out + of.out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
+        copy(inside ? value + given.value_at + (o * extent + row - at) * inner : input + given.input_at + (o * total + row) * inner,
+             out + given.out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
     }
 }

@@ -1,7 +1,7 @@
 /* Products on tensor cores (CUDA): a group of WARPS_M x WARPS_N warps holds a tile of c in its registers, in the
  * fragments of prelude/tensor.cu, and reads a and b in parts DEPTH deep through local memory, STAGES of them, all but
  * one of which are on their variant while one is multiplied (MORE: the launch asks for the memory). A_LINES, B_LINES: the unit stride of a is along k, that of b
- * along n. A_WIDTH, B_WIDTH: elements that may be copied at once as far as strides go. FORMAT 0: f32 is rounded to TF32.
+ * along n. A_WIDTH, B_WIDTH: elements that may be copied at once as far as strides go. FORMAT_SAME: f32 is rounded to TF32.
  * The order of adding is the hardware's within a step of k, then that of k; SHORT: sums over CHUNK products each are
  * added, as in the other sources of products, since tensor cores round each sum towards 0. Behind storage.cl and
  * matmul.cl. */
@@ -19,7 +19,7 @@
     ((row) * (across) + ((across) >= 8 ? (piece) ^ ((row)&7) : (piece) ^ ((row) / (8 / (across)) % (across))))
 /* Rows of f32 along n or m are read by words: 8 of each of 4 rows. */
 #define PLACE_WORDS(row, piece, across) ((row) * (across) + ((piece) ^ ((row)&3) << 1))
-#if FORMAT == 0
+#if FORMAT == FORMAT_SAME
 #define PLACE_TURNED PLACE_WORDS
 #else
 #define PLACE_TURNED PLACE
@@ -64,7 +64,7 @@ INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, in
     for (int i = 0; i < size * PIECES / ITEMS; i++) { /* the place repeats after 8 rows, or 4 by words */
         const int row = first + i * (ITEMS / across), some = whole || along_k || row < depth ? count : 0;
         const W_GLOBAL T *const place = from + ((along_k ? min(row, lines - 1) : row) * line + piece * UNIT);
-        if (width > 1 || FORMAT == 0)
+        if (width > 1 || FORMAT == FORMAT_SAME)
             bring_piece(place, some, width, to + 16 * ITEMS * i);
         else
             bring_each(place, some, to + 16 * ITEMS * i);
@@ -77,7 +77,7 @@ INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int s
     const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16; /* of 8 lines, pieces */
     if (along_k) {
         w_ldmatrix4(to, from + 16 * PLACE(line + lower * 8 + row, 2 * step + second, across));
-#if FORMAT == 0
+#if FORMAT == FORMAT_SAME
     } else {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -95,9 +95,9 @@ INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int s
 #endif
 }
 
-#if FORMAT == 0
+#if FORMAT == FORMAT_SAME
 #define MMA w_mma_tf32
-#elif FORMAT == 1
+#elif FORMAT == FORMAT_F16
 #define MMA w_mma_f16
 #else
 #define MMA w_mma_bf16
