@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "device/gpu/heavy/attention/attention_params.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
@@ -18,9 +19,6 @@
 
 /* For single queries on cards: number of work-groups wanted, and the fewest keys of a work-group. */
 enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
-
-/* Queries and keys of a block, with vectors, as in attention_vectors.cl. */
-enum { LANES = 32, KEYS = 64 };
 
 /* With work-items: rows of a work-group, rows of the blocks that it walks over, and rows of a work-item. Four
  * rows for each work-item need fewer reads of local memory, if there are enough registers. */
@@ -167,17 +165,16 @@ static void head_cores(plan *p, weft_text *to) {
 
 /* Writes the definitions for a mask. MASK is the type of its elements. With MASK_BOOL, true marks visible
  * keys. Otherwise the mask is added to the scores. In a kernel's arguments the mask follows the key. Its
- * start is among the operands' places, and its strides follow these. */
+ * start is among the operands' offsets. */
 static void head_mask(const weft_heavy_attention *at, weft_text *to) {
     const bool added = at->mask_dtype != WEFT_BOOL;
     if (!at->masked) {
-        weft__put(to, "#define MASK_OPERAND\n#define MASK_ORIGIN\n#define MASK_PLACES\n");
+        weft__put(to, "#define MASK_OPERAND\n#define MASK_ORIGIN\n");
         return;
     }
     weft__put(
         to,
-        "#define MASK %s\n%s#define MASK_OPERAND const W_GLOBAL MASK *mask,\n#define MASK_ORIGIN mask_at,\n"
-        "#define MASK_PLACES w_i64 mask_b, mask_h, mask_t, mask_j;\n",
+        "#define MASK %s\n%s#define MASK_OPERAND const W_GLOBAL MASK *mask,\n#define MASK_ORIGIN mask_at,\n",
         added ? "S" : "uchar", added ? "" : "#define MASK_BOOL\n");
 }
 
@@ -207,9 +204,11 @@ static weft_status make_source(plan *p) {
 
 /* ---- launches ---- */
 
+_Static_assert(sizeof(w_attention) == 29 * 8 + 10 * 4, "no padding");
+
 /* The operands are those of heavy/attention.h. */
 
-enum { ARGUMENTS_MAX = 64 };
+enum { ARGUMENTS_MAX = 32 };
 typedef struct arguments {
     weft_argument list[ARGUMENTS_MAX];
     int n;
@@ -249,34 +248,44 @@ static void operands(arguments *to, const plan *p, const int *which, bool writte
     }
 }
 
-static void places(arguments *to, const plan *p, const int *which) {
-    const weft_heavy_attention *at = p->at;
-    const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
-    for (; *which != END; which++)
-        for (int d = 0; d < 3; d++) add(to, (weft_argument)I64(strides[*which][d]));
-}
-
 static void number(arguments *to, const plan *p, double v) {
     add(to, p->sum == WEFT_F64 ? (weft_argument){.kind = WEFT_ARGUMENT_F64, .f = v} : (weft_argument)F32(v));
 }
 
 static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRATCH(0, (uint8_t)p->sum)); }
 
-/* Adds the last arguments of all kernels, except the last kernel on CPUs. */
-static void others(arguments *to, const plan *p) {
+static w_strides strides(const int64_t of[3]) { return (w_strides){of[0], of[1], of[2]}; }
+
+static w_attention numbers_of(const plan *p, int64_t parts, int64_t length) {
     const weft_heavy_attention *at = p->at;
-    for (int i = 0; at->masked && i < 4; i++) add(to, (weft_argument)I64(at->mask[i]));
-    add(to, (weft_argument)I64(at->heads));
-    add(to, (weft_argument)I32(weft__query_group(at)));
-    add(to, (weft_argument)I32(at->t_q));
-    add(to, (weft_argument)I32(at->t_k));
-    add(to, (weft_argument)I32(at->d));
-    number(to, p, at->scale);
-    number(to, p, at->dropout);
-    number(to, p, 1 / (1 - at->dropout));
-    add(to, (weft_argument)I32(at->causal));
-    add(to, (weft_argument)I32(at->cached));
-    add(to, (weft_argument)I32(p->sink));
+    w_attention to = {.q = strides(at->q),
+                      .k = strides(at->k),
+                      .v = strides(at->v),
+                      .out = strides(at->out),
+                      .heads = at->heads,
+                      .query_group = (int32_t)weft__query_group(at),
+                      .t_q = (int32_t)at->t_q,
+                      .t_k = (int32_t)at->t_k,
+                      .d = (int32_t)at->d,
+                      .parts = (int32_t)parts,
+                      .length = (int32_t)length,
+                      .causal = at->causal,
+                      .cached = at->cached,
+                      .sink = p->sink};
+    if (at->masked)
+        to.mask_b = at->mask[0], to.mask_h = at->mask[1], to.mask_t = at->mask[2], to.mask_j = at->mask[3];
+    if (!at->backward) return to;
+    to.dout = strides(at->dout), to.dq = strides(at->dq);
+    to.dk = strides(at->dk), to.dv = strides(at->dv);
+    return to;
+}
+
+/* Adds the last arguments of all kernels, ATTENTION_NUMBERS. */
+static void numbers(arguments *to, const plan *p, const w_attention *of) {
+    add(to, (weft_argument)STRUCT(*of));
+    number(to, p, p->at->scale);
+    number(to, p, p->at->dropout);
+    number(to, p, 1 / (1 - p->at->dropout));
     add(to, (weft_argument)FAULT);
 }
 
@@ -306,32 +315,27 @@ static weft_status forward_rows(const plan *p) {
     const int64_t length = weft__ceil_div(blocks, wanted) * KEYS_LEAST,
                   parts = weft__ceil_div(blocks * KEYS_LEAST, length);
     p->launches->scratch_bytes = (rows * parts + 1) * (p->room + 2) * (int64_t)weft_dtype_size(p->sum);
+    const w_attention of = numbers_of(p, parts, length);
     arguments to = {.n = 0}, join = {.n = 0};
     operands(&to, p, LIST(Q, K, V, KEY), false);
     operands(&to, p, LIST(OUT, LSE), true);
     scratch(&to, p);
-    places(&to, p, LIST(Q, K, V, OUT));
-    add(&to, (weft_argument)I32(parts));
-    add(&to, (weft_argument)I32(length));
-    others(&to, p);
+    numbers(&to, p, &of);
     WEFT_TRY(launch(p, "attention_row", at->t_q * parts, &to));
     if (parts == 1) return WEFT_OK;
     scratch(&join, p);
     operands(&join, p, LIST(OUT, LSE), true);
-    places(&join, p, LIST(OUT));
-    add(&join, (weft_argument)I32(parts));
-    add(&join, (weft_argument)I32(length));
-    others(&join, p);
+    numbers(&join, p, &of);
     return launch(p, "attention_join", at->t_q, &join);
 }
 
 static weft_status forward(const plan *p) {
     if (p->at->t_q < ROWS_FEW && !p->launches->target->vectors) return forward_rows(p);
+    const w_attention of = numbers_of(p, 1, p->at->t_k);
     arguments to = {.n = 0};
     operands(&to, p, LIST(Q, K, V, KEY), false);
     operands(&to, p, LIST(OUT, LSE), true);
-    places(&to, p, LIST(Q, K, V, OUT));
-    others(&to, p);
+    numbers(&to, p, &of);
     if (p->at->t_q < ROWS_FEW) return launch(p, "attention_row", p->at->t_q, &to);
     return launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
 }
@@ -346,41 +350,34 @@ static weft_status backward_vectors(const plan *p) {
     if (parts < 1) parts = 1;
     p->launches->scratch_bytes =
         (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
+    const w_attention of = numbers_of(p, parts, 0);
     arguments to = {.n = 0}, last = {.n = 0};
     operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
     operands(&to, p, LIST(DQ, DK, DV), true);
     scratch(&to, p);
-    places(&to, p, LIST(Q, K, V, OUT, DOUT, DQ, DK, DV));
-    others(&to, p);
+    numbers(&to, p, &of);
     WEFT_TRY(launch(p, "attention_back", parts, &to));
     if (parts == 1) return WEFT_OK;
     scratch(&last, p);
     operands(&last, p, LIST(DQ), true);
-    places(&last, p, LIST(DQ));
-    add(&last, (weft_argument)I64(at->heads));
-    add(&last, (weft_argument)I32(at->t_q));
-    add(&last, (weft_argument)I32(at->d));
-    add(&last, (weft_argument)I32(parts));
-    add(&last, (weft_argument)I32(p->sink));
-    add(&last, (weft_argument)FAULT);
+    numbers(&last, p, &of);
     return launch(p, "attention_dq", blocks, &last);
 }
 
 static weft_status backward_items(const plan *p) {
     const weft_heavy_attention *at = p->at;
     p->launches->scratch_bytes = (p->pairs * at->t_q + 1) * (int64_t)weft_dtype_size(p->sum);
+    const w_attention of = numbers_of(p, 1, at->t_k);
     arguments to = {.n = 0}, last = {.n = 0};
     operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
     operands(&to, p, LIST(DQ), true);
     scratch(&to, p);
-    places(&to, p, LIST(Q, K, V, OUT, DOUT, DQ));
-    others(&to, p);
+    numbers(&to, p, &of);
     WEFT_TRY(launch(p, "attention_dq", weft__ceil_div(at->t_q, p->rows), &to));
     operands(&last, p, LIST(Q, K, V, KEY, LSE, DOUT), false);
     operands(&last, p, LIST(DK, DV), true);
     scratch(&last, p);
-    places(&last, p, LIST(Q, K, V, DOUT, DK, DV));
-    others(&last, p);
+    numbers(&last, p, &of);
     return launch(p, "attention_dkv", weft__ceil_div(at->t_k, p->rows), &last);
 }
 

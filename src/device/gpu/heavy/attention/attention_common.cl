@@ -1,6 +1,7 @@
 /* What attention's sources with work-items share: the numbers that their kernels get, what they open with, dropout,
  * masks.
  * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
+#include "device/gpu/heavy/attention/attention_params.h"
 
 /* What dropout multiplies the weight of an element by. */
 W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
@@ -19,40 +20,31 @@ W_FN S masked(S s, MASK x) { return x ? s : (S)-INFINITY; }
 W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* hides whatever the score is */
 #endif
 #define MASKED(s, i, j)                                                                                      \
-    masked(s, mask[of.mask_at + b * of.mask_b + h * of.mask_h + (i) * of.mask_t + (j) * of.mask_j])
+    masked(s, mask[given.mask_at + b * of.mask_b + h * of.mask_h + (i) * of.mask_t + (j) * of.mask_j])
 #else
 #define MASKED(s, i, j) (s)
 #endif
 
-#define PLACES(name) name##_b, name##_h, name##_t
-#define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
+#define AT(name, t)  (name + given.name##_at + b * of.name.batch + h * of.name.head + (t) * of.name.time)
 #define KEYS_AT(name, t) \
-    (name + of.name##_at + b * of.name##_b + h / of.query_group * of.name##_h + (t) * of.name##_t) /* k and v */
-/* The numbers that all have, after places; and as they are called in a kernel. */
-#define COMMON                                                                                               \
-    MASK_PLACES                                                                                              \
-    w_i64 heads;                                                                                             \
-    int query_group, t_q, t_k, d;                                                                                         \
-    S scale, dropout, factor;                                                                                \
-    int causal, cached, sink, command;
+    (name + given.name##_at + b * of.name.batch + h / of.query_group * of.name.head + (t) * of.name.time) /* k and v */
+/* A kernel begins with its numbers by name. */
 #define OPEN                                                                                                 \
+    const w_attention of = given.attention;                                                                  \
     if (of.sink && w_faulted(faults)) return;                                                                \
     const w_i64 heads = of.heads;                                                                            \
     const int t_q = of.t_q, t_k = of.t_k, d = of.d, causal = of.causal, cached = of.cached;                  \
-    const S scale = of.scale, dropout = of.dropout, factor = of.factor;
+    const S scale = given.scale, dropout = given.dropout, factor = given.factor;
 
 W_NUMBERS(attention) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
-    COMMON
+    ATTENTION_NUMBERS
 };
 W_NUMBERS(attention_dq) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at, dout_at, dq_at, delta_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq);
-    COMMON
+    ATTENTION_NUMBERS
 };
 W_NUMBERS(attention_dkv) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN lse_at, dout_at, dk_at, dv_at, delta_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv);
-    COMMON
+    ATTENTION_NUMBERS
 };

@@ -86,7 +86,7 @@ W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
 }
 
 /* The log-sum-exp of query i; with a mask in two parts, all queries of one behind those of the other (device.h). */
-#define LSE_AT(i) (of.lse_at + pair * t_q + (i))
+#define LSE_AT(i) (given.lse_at + pair * t_q + (i))
 #ifdef MASK
 #define PART_AT(i) (LSE_AT(i) + (w_i64)w_groups(1) * t_q)
 #define PUT_LSE(i, most, sum)                                                                                \
@@ -101,21 +101,21 @@ W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                              const W_GLOBAL int *key, MASK_OPERAND
                                              W_GLOBAL T *out, W_GLOBAL S *lse,
-                                             W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
+                                             W_GLOBAL w_faults *faults, const W_NUMBERS(attention) given) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
-    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], most[HIGH], sum[HIGH];
     clear(sums);
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) most[q_] = -INFINITY, sum[q_] = 0;
-    load(AT(q, i0), of.q_t, n, BR, d, mine);
+    load(AT(q, i0), of.q.time, n, BR, d, mine);
     for (int j = 0; j < end; j += BC) {
         S s[HIGH][COLUMNS];
-        load(KEYS_AT(k, j), of.k_t, end - j, BC, d, other);
+        load(KEYS_AT(k, j), of.k.time, end - j, BC, d, other);
         w_barrier();
         dots(mine, other, d, s);
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
@@ -128,7 +128,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
             part[ROW(q_) * TPR + COLUMN(0)] = best;
         }
         w_barrier();
-        load(KEYS_AT(v, j), of.v_t, end - j, BC, d, other);
+        load(KEYS_AT(v, j), of.v.time, end - j, BC, d, other);
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
             S best = most[q_];
             for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
@@ -140,7 +140,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
                 const S e = s[q_][u] == (S)-INFINITY ? (S)0 : EXP(s[q_][u] - base);
                 more += e;
                 tile[ROW(q_) * PITCH + COLUMN(u)] =
-                    e * kept(key + of.key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
+                    e * kept(key + given.key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
             }
             sum[q_] = fma(sum[q_], keep, more);
 #pragma unroll
@@ -155,7 +155,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
         if (COLUMN(0) == 0 && ROW(q_) < n) PUT_LSE(i0 + ROW(q_), most[q_], sum[q_]);
         sum[q_] = sum[q_] == 0 ? (S)0 : (S)1 / sum[q_];
     }
-    put(AT(out, i0), of.out_t, n, d, sums, sum);
+    put(AT(out, i0), of.out.time, n, d, sums, sum);
 }
 
 /* ---- single queries, as in decoding: SHARE neighbours have a key, of whose row each reads EACH channels at once, and
@@ -163,14 +163,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
  * Where groups are few, keys are cut into `parts` of `length`, a group for each, which leaves in `some` what
  * attention_join joins: the sums of D channels, the largest product, the sum of the weights. ---- */
 
-#if FORMAT == 0
+#if FORMAT == FORMAT_SAME
 #define EACH 4
 #define PIECE S4
 #define NUMBER(p, i) ((p)[i])
 #else
 #define EACH 8
 #define PIECE uint4
-#if FORMAT == 1
+#if FORMAT == FORMAT_F16
 #define NUMBER(p, i) vload_half(i, (const half *)(p))
 #else
 #define NUMBER(p, i) as_float((w_u32)(p)[i] << 16)
@@ -221,22 +221,21 @@ W_FN S group_best(W_LOCAL S *part, S v, int sum) {
 
 W_NUMBERS(attention_row) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
-    w_i64 some_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out);
-    int parts, length;
-    COMMON
+    w_i64 some_at;
+    ATTENTION_NUMBERS
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                                  const W_GLOBAL int *key, MASK_OPERAND
                                              W_GLOBAL T *out, W_GLOBAL S *lse,
                                                  W_GLOBAL S *some, W_GLOBAL w_faults *faults,
-                                                 const W_NUMBERS(attention_row) of) {
+                                                 const W_NUMBERS(attention_row) given) {
     W_LOCAL_ROOM S weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)], room[AT_ONCE * ACROSS];
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i = w_group(0) % t_q, begin = w_group(0) / t_q * of.length, item = w_item(0);
-    const int shift = cached ? key[of.key_at] : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
     const int end = min(begin + of.length, causal ? min(t_k, max(0, i + 1 + shift)) : t_k);
-    const bool lies_k = LIES(KEYS_AT(k, 0), of.k_t), lies_v = LIES(KEYS_AT(v, 0), of.v_t);
+    const bool lies_k = LIES(KEYS_AT(k, 0), of.k.time), lies_v = LIES(KEYS_AT(v, 0), of.v.time);
     S query[D / ACROSS][EACH], sums[D / ACROSS][EACH], most = -INFINITY, sum = 0;
     piece x[HOLD][D / ACROSS];
     W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
@@ -247,7 +246,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         S s = 0;
         const int n = min(end - j, ITEMS);
         W_CARD_UNROLL for (int first = mine; first < ITEMS; first += HOLD * AT_ONCE) {
-            rows(KEYS_AT(k, j), of.k_t, first, n, d, lies_k, x);
+            rows(KEYS_AT(k, j), of.k.time, first, n, d, lies_k, x);
             W_CARD_UNROLL for (int u = 0; u < HOLD; u++) {
                 S dot = 0;
                 W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
@@ -262,12 +261,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         const S keep = most == (S)-INFINITY ? (S)0 : EXP(most - base), e = s == (S)-INFINITY ? (S)0 : EXP(s - base);
         most = best;
         sum = fma(sum, keep, e);
-        weight[item] = e * kept(key + of.key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
+        weight[item] = e * kept(key + given.key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
         w_barrier();
         W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
             W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++) sums[t][e_] *= keep;
         W_CARD_UNROLL for (int first = mine; first < ITEMS; first += HOLD * AT_ONCE) {
-            rows(KEYS_AT(v, j), of.v_t, first, n, d, lies_v, x);
+            rows(KEYS_AT(v, j), of.v.time, first, n, d, lies_v, x);
             W_CARD_UNROLL for (int u = 0; u < HOLD; u++)
                 W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
                     W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++)
@@ -276,7 +275,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         w_barrier();
     }
     const S total = group_best(part, sum, 1), by = total == 0 ? (S)0 : (S)1 / total;
-    W_GLOBAL S *left = some + of.some_at + ((pair * t_q + i) * of.parts + w_group(0) / t_q) * (D + 2);
+    W_GLOBAL S *left = some + given.some_at + ((pair * t_q + i) * of.parts + w_group(0) / t_q) * (D + 2);
     if (item == 0 && of.parts == 1) PUT_LSE(i, most, total);
     if (item == 0 && of.parts > 1) left[D] = most, left[D + 1] = total;
     W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
@@ -295,16 +294,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
 }
 
 W_NUMBERS(attention_join) {
-    w_i64 some_at, out_at, lse_at, PLACES(out);
-    int parts, length;
-    COMMON
+    w_i64 some_at, out_at, lse_at;
+    ATTENTION_NUMBERS
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOBAL T *out, W_GLOBAL S *lse,
-                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_join) of) {
+                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_join) given) {
+    const w_attention of = given.attention;
     if (of.sink && w_faulted(faults)) return;
     const int t_q = of.t_q;
     const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, row = pair * t_q + w_group(0);
-    const W_GLOBAL S *parts = some + of.some_at + row * of.parts * (D + 2);
+    const W_GLOBAL S *parts = some + given.some_at + row * of.parts * (D + 2);
     S best = -INFINITY, total = 0;
     for (int p = 0; p < of.parts; p++) best = fmax(best, parts[p * (D + 2) + D]);
     const S base = best == (S)-INFINITY ? (S)0 : best;
@@ -331,7 +330,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
                                                 const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL T *out,
                                                 const W_GLOBAL S *lse,
                                                 const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL S *delta,
-                                                W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dq) of) {
+                                                W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dq) given) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
@@ -339,11 +338,11 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
-    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], mean[HIGH], norm[HIGH], one[HIGH];
     clear(sums);
-    load(AT(q, i0), of.q_t, n, BR, d, mine);
-    load(AT(dout, i0), of.dout_t, n, BR, d, douts);
+    load(AT(q, i0), of.q.time, n, BR, d, mine);
+    load(AT(dout, i0), of.dout.time, n, BR, d, douts);
     w_barrier();
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
         mean[q_] = 0, one[q_] = 1;
@@ -353,12 +352,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     row_sums(part, mean);
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
         norm[q_] = ROW(q_) < n ? LSE(i0 + ROW(q_)) : 0;
-        if (COLUMN(0) == 0 && ROW(q_) < n) delta[of.delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
+        if (COLUMN(0) == 0 && ROW(q_) < n) delta[given.delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
     }
     for (int j = 0; j < end; j += BC) {
         S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
-        load(KEYS_AT(k, j), of.k_t, end - j, BC, d, keys);
-        load(KEYS_AT(v, j), of.v_t, end - j, BC, d, values);
+        load(KEYS_AT(k, j), of.k.time, end - j, BC, d, keys);
+        load(KEYS_AT(v, j), of.v.time, end - j, BC, d, values);
         w_barrier();
         dots(mine, keys, d, s);
         dots(douts, values, d, dp);
@@ -366,37 +365,37 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
                 const S weight = seen ? AGAIN(s[q_][u], min(i, t_q - 1), at, norm[q_]) : (S)0;
-                const S by = kept(key + of.key_at, (pair * t_q + i) * t_k + at, dropout, factor);
+                const S by = kept(key + given.key_at, (pair * t_q + i) * t_k + at, dropout, factor);
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
             }
         w_barrier();
         gather(tile, keys, sums);
         w_barrier();
     }
-    put(AT(dq, i0), of.dq_t, n, d, sums, one);
+    put(AT(dq, i0), of.dq.time, n, d, sums, one);
 }
 
 /* dk and dv of a block of keys. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                                  const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL S *lse, const W_GLOBAL T *dout,
                                                  W_GLOBAL T *dk, W_GLOBAL T *dv, const W_GLOBAL S *delta,
-                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) of) {
+                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) given) {
     W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
+    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;
     S sums_k[HIGH][CHANNELS], sums_v[HIGH][CHANNELS], one[HIGH];
     clear(sums_k);
     clear(sums_v);
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) one[q_] = 1;
-    load(KEYS_AT(k, j0), of.k_t, n, BR, d, keys);
-    load(KEYS_AT(v, j0), of.v_t, n, BR, d, values);
+    load(KEYS_AT(k, j0), of.k.time, n, BR, d, keys);
+    load(KEYS_AT(v, j0), of.v.time, n, BR, d, values);
     for (int i = causal && j0 > shift ? (j0 - shift) / BC * BC : 0; i < t_q; i += BC) {
         S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
-        load(AT(q, i), of.q_t, t_q - i, BC, d, mine);
-        load(AT(dout, i), of.dout_t, t_q - i, BC, d, douts);
+        load(AT(q, i), of.q.time, t_q - i, BC, d, mine);
+        load(AT(dout, i), of.dout.time, t_q - i, BC, d, douts);
         w_barrier();
         dots(keys, mine, d, s);
         dots(values, douts, d, dp);
@@ -404,9 +403,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
                 const S weight = seen ? AGAIN(s[q_][u], at, min(j, t_k - 1), LSE(at)) : (S)0;
-                const S by = kept(key + of.key_at, (pair * t_q + at) * t_k + j, dropout, factor);
+                const S by = kept(key + given.key_at, (pair * t_q + at) * t_k + j, dropout, factor);
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * by;
-                s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[of.delta_at + pair * t_q + at]) * scale : (S)0;
+                s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[given.delta_at + pair * t_q + at]) * scale : (S)0;
             }
         w_barrier();
         gather(tile, douts, sums_v);
@@ -417,7 +416,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
         gather(tile, mine, sums_k);
         w_barrier();
     }
-    put(AT(dk, j0), of.dk_t, n, d, sums_k, one);
-    put(AT(dv, j0), of.dv_t, n, d, sums_v, one);
+    put(AT(dk, j0), of.dk.time, n, d, sums_k, one);
+    put(AT(dv, j0), of.dv.time, n, d, sums_v, one);
 }
 #endif

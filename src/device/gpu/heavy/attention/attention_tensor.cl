@@ -26,7 +26,7 @@
 #define MINE(m, i)  (ROW(m) + (i) / 2 * 8 + LANE / 4)       /* of number i of four, */
 #define COLUMN(c, i) ((c) * 8 + LANE % 4 * 2 + (i) % 2)     /* and which column it is of */
 #define LOG2E       1.44269504f
-#if FORMAT == 1
+#if FORMAT == FORMAT_F16
 #define MMA  w_mma_f16
 #define PAIR w_pair_f16
 #else
@@ -117,7 +117,7 @@ W_FN void mask_tile(float s[MT][BC / 8][4], float scale, const MASK *mask, w_i64
                 s[m][c][i] = masked(s[m][c][i] * scale, mask[row * row_step + column * column_step]);
             }
 }
-#define MASK_OF_PAIR (mask + of.mask_at + b * of.mask_b + h * of.mask_h)
+#define MASK_OF_PAIR (mask + given.mask_at + b * of.mask_b + h * of.mask_h)
 #endif
 
 W_FN void clear(float sums[MT][CHUNKS][4]) {
@@ -165,25 +165,25 @@ W_FN float row_most(float x) {
 #define EXPONENT(s, most, base) fma(s, by, -(base))
 #endif
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND T *out,
-                                             float *lse, w_faults *faults, const W_NUMBERS(attention) of) {
+                                             float *lse, w_faults *faults, const W_NUMBERS(attention) given) {
     ROOM(OWN + 2 * TILE);
     uint4 *const mine = room, *const keys = mine + OWN, *const values = keys + TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
-    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     const int all = causal ? min(end, i0 + 1 + shift) : end; /* keys that every row sees */
     const float by = scale * LOG2E;
     float sums[MT][CHUNKS][4], most[MT][2], sum[MT][2];
     clear(sums);
     W_UNROLL for (int m = 0; m < 2 * MT; m++) most[m / 2][m % 2] = -INFINITY, sum[m / 2][m % 2] = 0;
-    load(AT(q, i0), of.q_t, n, BR, d, mine);
-    load(KEYS_AT(k, 0), of.k_t, end, BC, d, keys);
+    load(AT(q, i0), of.q.time, n, BR, d, mine);
+    load(KEYS_AT(k, 0), of.k.time, end, BC, d, keys);
     w_copy_group();
     for (int j = 0; j < end; j += BC) {
         float s[MT][BC / 8][4] = {};
         arrive(); /* the keys; and all are done with the values */
-        load(KEYS_AT(v, j), of.v_t, end - j, BC, d, values);
+        load(KEYS_AT(v, j), of.v.time, end - j, BC, d, values);
         w_copy_group();
         dots(mine, keys, s);
 #ifdef MASK
@@ -203,13 +203,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
                         const float e = w_exp2_near(EXPONENT(s[m][c][i], high, base));
                         const w_i64 row = pair * t_q + i0 + MINE(m, i);
                         more += e;
-                        s[m][c][i] = e * kept(key + of.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
+                        s[m][c][i] = e * kept(key + given.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
                     }
                 sum[m][g] = fma(sum[m][g], keep, more);
                 W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= keep, sums[m][c][2 * g + 1] *= keep;
             }
         arrive(); /* the values; and all are done with the keys */
-        if (j + BC < end) load(KEYS_AT(k, j + BC), of.k_t, end - j - BC, BC, d, keys);
+        if (j + BC < end) load(KEYS_AT(k, j + BC), of.k.time, end - j - BC, BC, d, keys);
         w_copy_group();
         gather(s, values, sums);
     }
@@ -218,7 +218,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
         W_UNROLL for (int g = 0; g < 2; g++) {
             const float total = row_sum(sum[m][g]), part = total == 0 ? 0 : 1 / total;
             const int i = MINE(m, 2 * g);
-            const w_i64 to = of.lse_at + pair * t_q + i0 + i;
+            const w_i64 to = given.lse_at + pair * t_q + i0 + i;
 #ifdef MASK /* in two parts (device.h) */
             if (LANE % 4 == 0 && i < n) {
                 lse[to] = total == 0 ? 0 : most[m][g];
@@ -229,7 +229,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
 #endif
             W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= part, sums[m][c][2 * g + 1] *= part;
         }
-    put(AT(out, i0), of.out_t, n, d, sums, 1, mine);
+    put(AT(out, i0), of.out.time, n, d, sums, 1, mine);
 }
 
 #else
@@ -268,13 +268,13 @@ W_FN float row_dot(const uint4 *x, const uint4 *y, int r) {
 /* dq of a block of queries; and delta, the products of the rows of out and dout. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND
                                                 const T *out, const float *lse, const T *dout, T *dq, float *delta,
-                                                w_faults *faults, const W_NUMBERS(attention_dq) of) {
+                                                w_faults *faults, const W_NUMBERS(attention_dq) given) {
     ROOM(2 * OWN + 2 * STEPS * TILE);
     uint4 *const mine = room, *const douts = mine + OWN, *const keys = douts + OWN, *const values = keys + STEPS * TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
-    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     const int all = causal ? min(end, i0 + 1 + shift) : end;
     const float by = BY, per = PER;
     float sums[MT][CHUNKS][4], mean[MT][2], begin[MT][2];
@@ -285,8 +285,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
     const int other_part = 0;
 #endif
     clear(sums);
-    load(AT(dout, i0), of.dout_t, n, BR, d, douts);
-    load(AT(out, i0), of.out_t, n, BR, d, mine);
+    load(AT(dout, i0), of.dout.time, n, BR, d, douts);
+    load(AT(out, i0), of.out.time, n, BR, d, mine);
     w_copy_group();
     arrive();
     W_UNROLL for (int m = 0; m < MT; m++)
@@ -294,16 +294,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
             const int i = MINE(m, 2 * g);
             const w_i64 row = pair * t_q + i0 + i;
             mean[m][g] = row_dot(mine, douts, i);
-            begin[m][g] = i < n ? begin_of(lse + of.lse_at + other_part + row, per) : -INFINITY;
+            begin[m][g] = i < n ? begin_of(lse + given.lse_at + other_part + row, per) : -INFINITY;
 #ifdef MASK
-            high[m][g] = i < n ? lse[of.lse_at + row] : 0;
+            high[m][g] = i < n ? lse[given.lse_at + row] : 0;
 #endif
-            if (LANE % 4 == 0 && i < n) delta[of.delta_at + row] = mean[m][g];
+            if (LANE % 4 == 0 && i < n) delta[given.delta_at + row] = mean[m][g];
         }
     w_barrier();
-    load(AT(q, i0), of.q_t, n, BR, d, mine);
-    load(KEYS_AT(k, 0), of.k_t, end, BC, d, keys);
-    load(KEYS_AT(v, 0), of.v_t, end, BC, d, values);
+    load(AT(q, i0), of.q.time, n, BR, d, mine);
+    load(KEYS_AT(k, 0), of.k.time, end, BC, d, keys);
+    load(KEYS_AT(v, 0), of.v.time, end, BC, d, values);
     w_copy_group();
     for (int j = 0, step = 0; j < end; j += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4];
@@ -314,8 +314,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
                     s[m][c][i] = BEGIN_S(begin[m][i / 2]), dp[m][c][i] = BEGIN_DP(mean[m][i / 2]);
         arrive();
         if (STEPS > 1 && next < end) {
-            load(KEYS_AT(k, next), of.k_t, end - next, BC, d, keys + other * TILE);
-            load(KEYS_AT(v, next), of.v_t, end - next, BC, d, values + other * TILE);
+            load(KEYS_AT(k, next), of.k.time, end - next, BC, d, keys + other * TILE);
+            load(KEYS_AT(v, next), of.v.time, end - next, BC, d, values + other * TILE);
             w_copy_group();
         }
         dots(mine, keys + step * TILE, s);
@@ -332,40 +332,40 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++) {
                     const w_i64 row = pair * t_q + i0 + MINE(m, i);
-                    const float keep = kept(key + of.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
+                    const float keep = kept(key + given.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
                     s[m][c][i] = w_exp2_near(s[m][c][i] * by) * LESS(dp[m][c][i], keep, mean[m][i / 2]);
                 }
         gather(s, keys + step * TILE, sums);
         if (STEPS == 1 && next < end) {
             w_barrier();
-            load(KEYS_AT(k, next), of.k_t, end - next, BC, d, keys);
-            load(KEYS_AT(v, next), of.v_t, end - next, BC, d, values);
+            load(KEYS_AT(k, next), of.k.time, end - next, BC, d, keys);
+            load(KEYS_AT(v, next), of.v.time, end - next, BC, d, values);
             w_copy_group();
         }
     }
     arrive(); /* where there was no step, what it would have read */
-    put(AT(dq, i0), of.dq_t, n, d, sums, scale, mine);
+    put(AT(dq, i0), of.dq.time, n, d, sums, scale, mine);
 }
 
 /* dk and dv of a block of keys. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND
                                                  const float *lse, const T *dout, T *dk, T *dv, const float *delta,
-                                                 w_faults *faults, const W_NUMBERS(attention_dkv) of) {
+                                                 w_faults *faults, const W_NUMBERS(attention_dkv) given) {
     ROOM(2 * OWN + 2 * STEPS * TILE);
     uint4 *const keys = room, *const values = keys + OWN, *const mine = values + OWN, *const douts = mine + STEPS * TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
+    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;
     const int first = causal && j0 > shift ? (j0 - shift) / BC * BC : 0;
     const int all = causal ? j0 + BR - 1 - shift : 0; /* from that query on all see every key */
     const float by = BY, per = PER;
     float sums_k[MT][CHUNKS][4], sums_v[MT][CHUNKS][4];
     clear(sums_k);
     clear(sums_v);
-    load(KEYS_AT(k, j0), of.k_t, n, BR, d, keys);
-    load(KEYS_AT(v, j0), of.v_t, n, BR, d, values);
-    load(AT(q, first), of.q_t, t_q - first, BC, d, mine);
-    load(AT(dout, first), of.dout_t, t_q - first, BC, d, douts);
+    load(KEYS_AT(k, j0), of.k.time, n, BR, d, keys);
+    load(KEYS_AT(v, j0), of.v.time, n, BR, d, values);
+    load(AT(q, first), of.q.time, t_q - first, BC, d, mine);
+    load(AT(dout, first), of.dout.time, t_q - first, BC, d, douts);
     w_copy_group();
     for (int i0 = first, step = 0; i0 < t_q; i0 += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4], mean[BC / 8][2];
@@ -373,16 +373,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         W_UNROLL for (int c = 0; c < BC / 8; c++)
             W_UNROLL for (int i = 0; i < 2; i++) {
                 const w_i64 at = pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
-                mean[c][i] = delta[of.delta_at + at];
+                mean[c][i] = delta[given.delta_at + at];
                 W_UNROLL for (int m = 0; m < 2 * MT; m++) {
-                    s[m / 2][c][m % 2 * 2 + i] = BEGIN_S(begin_of(lse + of.lse_at + at, per));
+                    s[m / 2][c][m % 2 * 2 + i] = BEGIN_S(begin_of(lse + given.lse_at + at, per));
                     dp[m / 2][c][m % 2 * 2 + i] = BEGIN_DP(mean[c][i]);
                 }
             }
         arrive();
         if (STEPS > 1 && next < t_q) {
-            load(AT(q, next), of.q_t, t_q - next, BC, d, mine + other * TILE);
-            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts + other * TILE);
+            load(AT(q, next), of.q.time, t_q - next, BC, d, mine + other * TILE);
+            load(AT(dout, next), of.dout.time, t_q - next, BC, d, douts + other * TILE);
             w_copy_group();
         }
         dots(keys, mine + step * TILE, s);
@@ -391,7 +391,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         mask_tile(s, scale, MASK_OF_PAIR, of.mask_j, of.mask_t, j0, i0, t_k - 1, t_q - 1);
         W_UNROLL for (int c = 0; c < BC / 8; c++)
             W_UNROLL for (int i = 0; i < 2; i++) {
-                const w_i64 at = of.lse_at + pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
+                const w_i64 at = given.lse_at + pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
                 const float high = lse[at], begin = begin_of(lse + at + (w_i64)w_groups(1) * t_q, per);
                 W_UNROLL for (int m = 0; m < 2 * MT; m++)
                     s[m / 2][c][m % 2 * 2 + i] = LESS_LSE(s[m / 2][c][m % 2 * 2 + i], high, begin);
@@ -402,7 +402,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++) {
                     const w_i64 row = pair * t_q + i0 + COLUMN(c, i);
-                    const float keep = kept(key + of.key_at, row * t_k + j0 + MINE(m, i), dropout, factor);
+                    const float keep = kept(key + given.key_at, row * t_k + j0 + MINE(m, i), dropout, factor);
                     const float weight = w_exp2_near(s[m][c][i] * by);
                     s[m][c][i] = weight * keep;
                     dp[m][c][i] = weight * LESS(dp[m][c][i], keep, mean[c][i % 2]);
@@ -411,13 +411,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         gather(dp, mine + step * TILE, sums_k);
         if (STEPS == 1 && next < t_q) {
             w_barrier();
-            load(AT(q, next), of.q_t, t_q - next, BC, d, mine);
-            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts);
+            load(AT(q, next), of.q.time, t_q - next, BC, d, mine);
+            load(AT(dout, next), of.dout.time, t_q - next, BC, d, douts);
             w_copy_group();
         }
     }
     arrive(); /* where there was no step, what it would have read */
-    put(AT(dk, j0), of.dk_t, n, d, sums_k, scale, keys);
-    put(AT(dv, j0), of.dv_t, n, d, sums_v, 1, values);
+    put(AT(dk, j0), of.dk.time, n, d, sums_k, scale, keys);
+    put(AT(dv, j0), of.dv.time, n, d, sums_v, 1, values);
 }
 #endif

@@ -2,9 +2,9 @@
  * vectors, and walks over blocks of keys. All work of a block is products whose lanes are the queries: scores
  * (keys, LANES) = k q^T, sums (channels, LANES) = v^T weights. Rows of k and v are copied beside each other, with
  * zeros up to whole ROWS. D: the room for channels, a power of two. */
-#define LANES 32
+#include "device/gpu/heavy/attention/attention_params.h"
+
 #define VECS  2
-#define KEYS  64 /* of a block */
 #define ROWS  8  /* of a product, in registers */
 #define WHOLE(n) (((n) + ROWS - 1) / ROWS * ROWS)
 
@@ -195,7 +195,7 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
 /* Of a mask (attention.c) -inf hides a key, whatever the score. */
 #ifdef MASK
 #define MASK_AT(i, j)                                                                                        \
-    (mask + of.mask_at + pair / heads * of.mask_b + pair % heads * of.mask_h + (i) * of.mask_t + (j) * of.mask_j)
+    (mask + given.mask_at + pair / heads * of.mask_b + pair % heads * of.mask_h + (i) * of.mask_t + (j) * of.mask_j)
 #ifdef MASK_BOOL
 #define BIAS(x)      ((x) ? (S)0 : (S)-INFINITY)
 #define BIAS16(p)    select((V)(-INFINITY), (V)(0), SEEN16(vload16(0, p)) != 0)
@@ -294,42 +294,34 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 }
 #endif
 
-#define PLACES(name)  name##_b, name##_h, name##_t
 #define PLACE(name, pair, t) \
-    (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads * of.name##_h + (t) * of.name##_t)
+    (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads * of.name.head + (t) * of.name.time)
 #define KEYS_PLACE(name, pair, t) /* of k and v */                                                            \
-    (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads / of.query_group * of.name##_h + (t) * of.name##_t)
+    (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads / of.query_group * of.name.head + (t) * of.name.time)
 #define AT(name, t)   PLACE(name, pair, t)
-#define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name##_t)
+#define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name.time)
 #define KEYS_AT(name, t)   KEYS_PLACE(name, pair, t)
-#define KEYS_LOOK(name, t) look(&next, KEYS_PLACE(name, pair + 1, t), of.name##_t)
-/* The numbers that all have, after places; and as they are called in a kernel. */
-#define COMMON                                                                                               \
-    MASK_PLACES                                                                                              \
-    w_i64 heads;                                                                                             \
-    int query_group, t_q, t_k, d;                                                                                         \
-    S scale, dropout, factor;                                                                                \
-    int causal, cached, sink, command;
+#define KEYS_LOOK(name, t) look(&next, KEYS_PLACE(name, pair + 1, t), of.name.time)
 /* The log-sum-exp of query i, or with a mask its second part. */
 #ifdef MASK
-#define LSE_AT(i) (of.lse_at + ((w_i64)w_groups(1) + pair) * t_q + (i))
+#define LSE_AT(i) (given.lse_at + ((w_i64)w_groups(1) + pair) * t_q + (i))
 #else
-#define LSE_AT(i) (of.lse_at + pair * t_q + (i))
+#define LSE_AT(i) (given.lse_at + pair * t_q + (i))
 #endif
 #define OPEN                                                                                                 \
+    const w_attention of = given.attention;                                                                  \
     if (of.sink && w_faulted(faults)) return;                                                                \
     const w_i64 heads = of.heads;                                                                            \
     const int t_q = of.t_q, t_k = of.t_k, d = CHANNELS, causal = of.causal, cached = of.cached;                  \
-    const S scale = of.scale, dropout = of.dropout, factor = of.factor;
+    const S scale = given.scale, dropout = given.dropout, factor = given.factor;
 
 W_NUMBERS(attention) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
-    COMMON
+    ATTENTION_NUMBERS
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                          const W_GLOBAL int *key, MASK_OPERAND W_GLOBAL T *out, W_GLOBAL S *lse,
-                                         W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
+                                         W_GLOBAL w_faults *faults, const W_NUMBERS(attention) given) {
     OPEN
     V rows[KEYS * D / 16], qt[D * VECS], sums[D * VECS], s[KEYS * VECS], most[VECS], sum[VECS], keep[VECS];
 #ifdef DROPOUT
@@ -337,10 +329,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
 #endif
     const w_i64 pair = w_group(1);
     const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* long ones first */
-    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     ahead next = {.rows = pair + 1 < w_groups(1) ? n : 0, .once = 4, .d = d};
     LOOK(q, i0), KEYS_LOOK(k, i0), KEYS_LOOK(v, i0), LOOK(out, i0);
-    fetch(AT(q, i0), of.q_t, n, LANES, d, rows);
+    fetch(AT(q, i0), of.q.time, n, LANES, d, rows);
     turn(rows, d, scale, qt);
     for (int l = 0; l < VECS; l++) most[l] = -INFINITY, sum[l] = 0;
     for (int c = 0; c < D * VECS; c++) sums[c] = 0;
@@ -351,24 +343,24 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
         const V nothing[VECS] = {0, 0};
         if (!any_seen(MASK_AT(i0, j), of.mask_t, of.mask_j, n, keys)) continue;
 #endif
-        fetch(KEYS_AT(k, j), of.k_t, keys, whole, d, rows);
+        fetch(KEYS_AT(k, j), of.k.time, keys, whole, d, rows);
         scores(rows, qt, s, both, whole, d, &next);
 #ifdef MASK
         mask_block(s, MASK_AT(i0, j), of.mask_t, of.mask_j, n, keys, nothing);
 #endif
         weigh(s, keys, first, most, sum, keep);
 #ifdef DROPOUT
-        keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + of.key_at, dropout, factor);
+        keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + given.key_at, dropout, factor);
         for (int r = 0; r < keys * VECS; r++) s[r] *= kept[r];
 #endif
-        fetch(KEYS_AT(v, j), of.v_t, keys, whole, d, rows);
+        fetch(KEYS_AT(v, j), of.v.time, keys, whole, d, rows);
         add_to_queries(rows, s, sums, keep, both, whole, d, &next);
     }
     for (int l = 0; l < VECS; l++) {
 #ifdef MASK /* in two parts (device.h) */
         const V base = select(most[l], (V)(0), sum[l] == 0);
         for (int i = 0; i < 16 && l * 16 + i < n; i++)
-            lse[of.lse_at + pair * t_q + i0 + l * 16 + i] = ((const S *)&base)[i];
+            lse[given.lse_at + pair * t_q + i0 + l * 16 + i] = ((const S *)&base)[i];
         const V log_sum = LOG(select(sum[l], (V)(1), sum[l] == 0));
 #else
         const V log_sum = most[l] + LOG(select(sum[l], (V)(1), sum[l] == 0));
@@ -378,7 +370,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
     }
     for (int i = 0; i < n; i++) lse[LSE_AT(i0 + i)] = ((const S *)most)[i];
     turn_back(sums, d, keep, rows);
-    put(rows, AT(out, i0), of.out_t, n, d);
+    put(rows, AT(out, i0), of.out.time, n, d);
 }
 
 /* ---- single queries, as in decoding: lanes are keys, then channels ---- */
@@ -418,17 +410,16 @@ W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S sc
 
 W_NUMBERS(attention_row) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
-    COMMON
+    ATTENTION_NUMBERS
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                              const W_GLOBAL int *key, MASK_OPERAND W_GLOBAL T *out, W_GLOBAL S *lse,
-                                             W_GLOBAL w_faults *faults, const W_NUMBERS(attention_row) of) {
+                                             W_GLOBAL w_faults *faults, const W_NUMBERS(attention_row) given) {
     OPEN
     V query[D / 16], sums[D / 16], s[KEYS / 16], sum = 0;
     S most = -INFINITY;
     const w_i64 pair = w_group(1);
-    const int i = w_group(0), shift = cached ? key[of.key_at] : t_k - t_q;
+    const int i = w_group(0), shift = cached ? key[given.key_at] : t_k - t_q;
     const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k;
     for (int c = 0; c < d; c += 16) query[c / 16] = part(AT(q, i) + c, d - c), sums[c / 16] = 0;
     for (int j = 0; j < end; j += KEYS) {
@@ -436,7 +427,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
 #ifdef MASK
         if (!any_seen(MASK_AT(i, j), of.mask_t, of.mask_j, 1, keys)) continue;
 #endif
-        dots(KEYS_AT(k, j), of.k_t, keys, d, query, scale, s);
+        dots(KEYS_AT(k, j), of.k.time, keys, d, query, scale, s);
 #ifdef MASK
         for (int r = 0; r < keys; r++) {
             const S bias = BIAS(*MASK_AT(i, j + r));
@@ -454,7 +445,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
             sum += s[r];
 #ifdef DROPOUT
             s[r] *= keep_of((ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) +
-                                (ulong)((pair * t_q + i) * t_k + j + r * 16), key + of.key_at, dropout, factor);
+                                (ulong)((pair * t_q + i) * t_k + j + r * 16), key + given.key_at, dropout, factor);
 #endif
         }
         for (int c = 0; c < d; c += 64) {
@@ -462,7 +453,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
             V some[4];
 #pragma unroll
             for (int u = 0; u < 4; u++) some[u] = c + u * 16 < d ? sums[c / 16 + u] * keep : (V)(0);
-            for (int r = 0; r < keys; r++, row += of.v_t) {
+            for (int r = 0; r < keys; r++, row += of.v.time) {
                 const V weight = ((const S *)s)[r];
                 if (d - c >= 64) {
 #pragma unroll
@@ -479,7 +470,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
     }
     const S total = lanes_sum(sum);
 #ifdef MASK
-    lse[of.lse_at + pair * t_q + i] = total == 0 ? 0 : most;
+    lse[given.lse_at + pair * t_q + i] = total == 0 ? 0 : most;
     most = 0;
 #endif
     lse[LSE_AT(i)] = total == 0 ? -INFINITY : most + LOG(total);
@@ -519,15 +510,14 @@ W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, 
  * blocks) of (D, LANES), from its first block on; of a group that has all, the last that a query sees stores it. */
 W_NUMBERS(attention_back) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at, dout_at, dq_at, dk_at, dv_at, room_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq), PLACES(dk), PLACES(dv);
-    COMMON
+    ATTENTION_NUMBERS
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                               const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL T *out,
                                               const W_GLOBAL S *lse,
                                               const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL T *dk, W_GLOBAL T *dv,
                                               W_GLOBAL S *room, W_GLOBAL w_faults *faults,
-                                              const W_NUMBERS(attention_back) of) {
+                                              const W_NUMBERS(attention_back) given) {
     OPEN
     V keys_[KEYS * D / 16], values[KEYS * D / 16], dkeys[KEYS * D / 16], dvalues[KEYS * D / 16];
     V queries[LANES * D / 16], douts[LANES * D / 16], qt[D * VECS], doutt[D * VECS], dqt[D * VECS];
@@ -539,15 +529,15 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
 #endif
     const V one[VECS] = {1, 1};
     const w_i64 pair = w_group(1);
-    const int shift = cached ? key[of.key_at] : t_k - t_q, blocks = (t_q + LANES - 1) / LANES;
+    const int shift = cached ? key[given.key_at] : t_k - t_q, blocks = (t_q + LANES - 1) / LANES;
     const int first = w_group(0) * KEYS, step = w_groups(0) * KEYS;
-    room += of.room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
+    room += given.room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
     ahead next = {.rows = pair + 1 < w_groups(1) ? min(t_q, t_k) : 0, .once = 2, .d = d};
     LOOK(q, 0), KEYS_LOOK(k, 0), KEYS_LOOK(v, 0), LOOK(out, 0), LOOK(dout, 0), LOOK(dq, 0), LOOK(dk, 0), LOOK(dv, 0);
     for (int j = first; j < t_k; j += step) {
         const int width = min(t_k - j, KEYS);
-        fetch(KEYS_AT(k, j), of.k_t, width, WHOLE(width), d, keys_);
-        fetch(KEYS_AT(v, j), of.v_t, width, WHOLE(width), d, values);
+        fetch(KEYS_AT(k, j), of.k.time, width, WHOLE(width), d, keys_);
+        fetch(KEYS_AT(v, j), of.v.time, width, WHOLE(width), d, values);
         for (int c = 0; c < KEYS * D / 16; c++) dkeys[c] = 0, dvalues[c] = 0;
         for (int i = 0; i < t_q; i += LANES) {
             const int n = min(t_q - i, LANES), keys = causal ? min(width, i + n + shift - j) : width,
@@ -567,21 +557,21 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
             else
                 for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = vload16(c, at);
             if (some) {
-                fetch(AT(q, i), of.q_t, n, LANES, d, queries);
-                fetch(AT(dout, i), of.dout_t, n, LANES, d, douts);
+                fetch(AT(q, i), of.q.time, n, LANES, d, queries);
+                fetch(AT(dout, i), of.dout.time, n, LANES, d, douts);
                 turn(queries, d, scale, qt);
                 turn(douts, d, 1, doutt);
-                row_dots(AT(out, i), of.out_t, douts, n, d, delta);
+                row_dots(AT(out, i), of.out.time, douts, n, d, delta);
                 for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[LSE_AT(i + r)] : 0;
                 scores(keys_, qt, s, both, whole, d, &next);
 #ifdef MASK
-                for (int r = 0; r < LANES; r++) ((S *)mosts)[r] = r < n ? lse[of.lse_at + pair * t_q + i + r] : 0;
+                for (int r = 0; r < LANES; r++) ((S *)mosts)[r] = r < n ? lse[given.lse_at + pair * t_q + i + r] : 0;
                 mask_block(s, MASK_AT(i, j), of.mask_t, of.mask_j, n, keys, mosts);
 #endif
                 weigh_again(s, keys, before, lses);
                 scores(values, doutt, dp, both, whole, d, &next);
 #ifdef DROPOUT
-                keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + of.key_at, dropout, factor);
+                keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + given.key_at, dropout, factor);
                 for (int r = 0; r < whole * VECS; r++) {
                     const V by = r < keys * VECS ? kept[r] : (V)(0);
                     weights[r] = s[r] * by;
@@ -597,22 +587,23 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
             }
             if (last) {
                 turn_back(dqt, d, one, queries);
-                put(queries, AT(dq, i), of.dq_t, n, d);
+                put(queries, AT(dq, i), of.dq.time, n, d);
             } else
                 for (int c = 0; c < WHOLE(d) * VECS; c++) write16(at + c * 16, dqt[c]);
         }
-        put(dkeys, AT(dk, j), of.dk_t, width, d);
-        put(dvalues, AT(dv, j), of.dv_t, width, d);
+        put(dkeys, AT(dk, j), of.dk.time, width, d);
+        put(dvalues, AT(dv, j), of.dv.time, width, d);
     }
 }
 
 /* dq from the sums of all parts. */
 W_NUMBERS(attention_dq) {
-    w_i64 room_at, dq_at, PLACES(dq), heads;
-    int t_q, d, parts, sink, command;
+    w_i64 room_at, dq_at;
+    ATTENTION_NUMBERS
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, W_GLOBAL T *dq, W_GLOBAL w_faults *faults,
-                                            const W_NUMBERS(attention_dq) of) {
+                                            const W_NUMBERS(attention_dq) given) {
+    const w_attention of = given.attention;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 heads = of.heads;
     const int t_q = of.t_q, d = CHANNELS, parts = of.parts;
@@ -622,9 +613,9 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, W_GLOBAL T *
     for (int c = 0; c < (d + 15) / 16 * 16 * VECS; c++) sums[c] = 0;
     for (int part = 0; part < parts; part++) {
         const W_GLOBAL S *from =
-            room + of.room_at + ((part * (w_i64)w_groups(1) + pair) * w_groups(0) + w_group(0)) * D * LANES;
+            room + given.room_at + ((part * (w_i64)w_groups(1) + pair) * w_groups(0) + w_group(0)) * D * LANES;
         for (int c = 0; c < d * VECS; c++) sums[c] += vload16(c, from);
     }
     turn_back(sums, d, one, rows);
-    put(rows, AT(dq, i), of.dq_t, (int)min((w_i64)LANES, t_q - i), d);
+    put(rows, AT(dq, i), of.dq.time, (int)min((w_i64)LANES, t_q - i), d);
 }
