@@ -1,7 +1,10 @@
-/* The mathematics of the op table in C: w_exp, w_tanh, w_max and their kin, for f32 from prelude_f32.h, which
- * GPUs have too; for f64 by the C library; for integers with wrapping and no trap (prelude_int.h). Any angle
- * beyond W_ANGLE_MAX after Payne and Hanek (1983). Must not know: ops, tiles. Compile with -ffp-contract=off,
- * without -ffast-math. */
+/* The mathematics of the op table in C: w_exp, w_tanh, w_max and so on.
+ *
+ * - f32: prelude_f32.h, which GPUs use, too. Angles beyond W_ANGLE_MAX: Payne and Hanek (1983).
+ * - f64: the C library.
+ * - integers: prelude_int.h; they wrap and never trap.
+ *
+ * Must not know: ops, tiles. Compile with -ffp-contract=off, without -ffast-math. */
 #ifndef WEFT_KERNEL_PRELUDE_H
 #define WEFT_KERNEL_PRELUDE_H
 
@@ -11,7 +14,7 @@
 
 #define W_FN static inline __attribute__((always_inline, unused))
 
-/* ---- what prelude_f32.h and its kin stand on ---- */
+/* ---- what prelude_f32.h, prelude_f64.h and prelude_int.h need ---- */
 
 #define W_F32             float
 #define W_F64             double
@@ -42,7 +45,7 @@ W_FN float w_float(int32_t i) {
     return x;
 }
 
-/* One rounding where the instruction set has it, two where not. */
+/* One rounding if the instruction set has an instruction for it, else two. */
 W_FN float w_fma_f32(float a, float b, float c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     return __builtin_fmaf(a, b, c);
@@ -67,8 +70,8 @@ W_FN uint64_t w_sel_u64(int c, uint64_t x, uint64_t y) { return c ? x : y; }
 #include "kernel/prelude_f32.h"
 #include "kernel/prelude_f64.h"
 
-/* Any |x| below 2^128, for the few lanes beyond W_ANGLE_MAX: the bits of 2/pi that matter times the 24 bits
- * of x, modulo 4 (Payne and Hanek). Returns r in [-pi/4, pi/4] and n mod 4. */
+/* For angles beyond W_ANGLE_MAX and below 2^128: multiplies the bits of 2/pi that matter by the 24 bits of x,
+ * modulo 4 (Payne and Hanek). Returns r in [-pi/4, pi/4] and n mod 4. */
 static inline __attribute__((unused)) float w_angle_huge(float x, int32_t *n) {
     static const uint32_t two_over_pi[9] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
                                             0xdb629599u, 0x3c439041u, 0xfe5163abu, 0u}; /* 32 zeros before */

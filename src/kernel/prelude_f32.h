@@ -1,14 +1,24 @@
-/* The functions of f32 in the op table, in a C that C, OpenCL C and CUDA C share: 32-bit numbers, no branch,
- * no library call but the square root and the remainder, so that compilers vectorise them. Whoever includes
- * it, or puts its text before a kernel, says what the types and the few words below are: numbers (prelude.h),
- * or vectors of them, of which a comparison yields -1 or 0 (device/gpu/prelude). W_F32, W_I32, W_U32   float,
- * int, unsigned int W_FN                  before a function W_MASK(c), w_bool(c)  a comparison as all ones or
- * 0; as 1 or 0 w_bits(x), w_float(i), w_uns(i), w_sig(u)       bits as another type w_to_f32(i), w_to_i32(x),
- * w_root(x), w_remainder(x, y), w_fma_f32(a, b, c) Bounds in ULP: tests/unit/device/cpu/test_cpu_math.c.
- * Coefficients were fitted for these intervals by the exchange algorithm of Remez (relative error, 40 digits)
- * and rounded to f32. Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980), for
- * argument reduction; Muller, "Elementary Functions", 3rd ed. (2016), chapters 3, 4 and 11; Dekker (1971) for
- * split products. No guard against a second inclusion: a text may have it for numbers and for vectors. */
+/* The functions of f32 in the op table, in a subset that C, OpenCL C and CUDA C++ share. They use 32-bit
+ * numbers, no branches, and no library calls except square root and remainder. So compilers can vectorise
+ * them.
+ *
+ * The same functions work for numbers (prelude.h) and for vectors (device/gpu/prelude/lanes.cl). A comparison
+ * that holds gives 1 for numbers and -1 for vectors. The file before this one defines:
+ *
+ * - W_F32, W_I32, W_U32: float, int and unsigned int, or vectors of them
+ * - W_FN: stands before a function
+ * - W_MASK(c), w_bool(c): a comparison as all ones or 0, and as 1 or 0
+ * - w_bits(x), w_float(i), w_uns(i), w_sig(u): bits as another type
+ * - w_to_f32(i), w_to_i32(x): conversions
+ * - w_root(x), w_remainder(x, y), w_fma_f32(a, b, c)
+ *
+ * tests/unit/device/cpu/test_cpu_math.c holds the bounds in ULP. Coefficients were fitted for the intervals
+ * given here by the exchange algorithm of Remez (relative error, 40 digits) and rounded to f32.
+ *
+ * Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980), for argument reduction;
+ * Muller, "Elementary Functions", 3rd ed. (2016), chapters 3, 4 and 11; Dekker (1971) for split products.
+ *
+ * There is no include guard, since a kernel source may contain it for numbers and for vectors. */
 
 #define W_SIGN (-0x7fffffff - 1)
 
@@ -17,7 +27,7 @@ W_FN W_F32 w_abs_f32(W_F32 a) { return w_float(w_bits(a) & 0x7fffffff); }
 W_FN W_F32 w_signed_f32(W_F32 x, W_F32 s) { return w_float((w_bits(x) & 0x7fffffff) | (w_bits(s) & W_SIGN)); }
 W_FN W_I32 w_isnan_f32(W_F32 a) { return w_bool(a != a); }
 W_FN W_I32 w_isinf_f32(W_F32 a) { return w_bool(w_abs_f32(a) == HUGE_VALF); }
-/* NaN wins. The first choice is one machine instruction, which yields b where either is NaN. */
+/* NaN wins. The first choice is one machine instruction, which gives b if either is NaN. */
 W_FN W_F32 w_max_f32(W_F32 a, W_F32 b) {
     W_F32 m = a > b ? a : b;
     return a != a ? a : m;
@@ -63,12 +73,12 @@ W_FN W_F32 w_recip_f32(W_F32 a) { return 1.0f / a; }
 #define W_EXP_TERMS                                                                                          \
     { 0x1.6a1a70p-10f, 0x1.123fc6p-7f, 0x1.555916p-5f, 0x1.55548ap-3f, 0x1.fffffcp-2f }
 
-/* y 2^n for -300 < n < 254, in two steps so that results reach the subnormals and infinity. */
+/* Returns y 2^n for -300 < n < 254, in two steps, so that results can be subnormal or infinite. */
 W_FN W_F32 w_scale_f32(W_F32 y, W_I32 n) {
     W_I32 both = n + 254, first = both >> 1, rest = both - first; /* exponents, with their bias */
     return y * w_float(w_sig(w_uns(first) << 23)) * w_float(w_sig(w_uns(rest) << 23));
 }
-/* exp(x) = y 2^n, 0.7 < y < 1.5; n are the low bits of *z. */
+/* Returns y with exp(x) = y 2^n, 0.7 < y < 1.5. n is in the low bits of *z_bits. */
 W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
     W_F32 z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
     W_F32 r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
@@ -80,14 +90,14 @@ W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
     *z_bits = w_bits(z);
     return 1.0f + w_fma_f32(r * r, p, r);
 }
-/* |x| is cut, not x from both sides: compilers make more of two choices in a row. */
+/* |x| is limited, not x from both sides: compilers make slower code of two choices in a row. */
 W_FN W_F32 w_exp_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x);
     W_I32 z;
     W_F32 y = w_exp_core(w_signed_f32(m > 105.0f ? 105.0f : m, x), &z);
     return w_scale_f32(y, w_sig(w_uns(z) - w_uns(w_bits(W_ROUND_MAGIC))));
 }
-/* The same for -87 <= x <= 88, where no result leaves the normal numbers: n is added to the exponent. */
+/* The same for -87 <= x <= 88. Results are normal numbers, so n is added to the exponent. */
 W_FN W_F32 w_exp_normal(W_F32 x) {
     W_I32 z;
     W_F32 y = w_exp_core(x, &z);
@@ -129,7 +139,7 @@ W_FN W_F32 w_expm1_f32(W_F32 x) {
     W_F32 t = x > 89.0f ? 89.0f : x;
     return w_expm1_core(t < -20.0f ? -20.0f : t);
 }
-/* (exp(2x) - 1) / (exp(2x) + 1); 1 to the last bit beyond 10. */
+/* (exp(2x) - 1) / (exp(2x) + 1). Beyond 10 the result is 1. */
 W_FN W_F32 w_tanh_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = m > 10.0f ? 10.0f : m;
     W_F32 e = w_expm1_core(t + t);
@@ -158,7 +168,7 @@ W_FN W_F32 w_log_tail(W_F32 f) {
     p = w_fma_f32(p, f, 0x1.555548p-2f);
     return w_fma_f32(q, -0.5f, q * f * p);
 }
-/* The values at 0, below 0, infinity and NaN. */
+/* Replaces y for x = 0, x < 0, infinity and NaN. */
 W_FN W_F32 w_log_special(W_F32 x, W_F32 y) {
     y = x <= 0x1.fffffep127f ? y : x;
     y = x < 0 ? NAN : y;
@@ -179,7 +189,7 @@ W_FN W_F32 w_log2_f32(W_F32 x) {
     W_F32 k = w_to_f32((i >> 23) - (small ? 23 : 0)), f = w_float((i & 0x7fffff) + W_SQRT_HALF) - 1.0f;
     return w_log_special(x, w_fma_f32(f + w_log_tail(f), W_LOG2E, k));
 }
-/* u = 1 + x rounded; the rounding error c comes back as c / u (Muller, section 11). */
+/* u = 1 + x, rounded; c / u corrects the rounding error c (Muller, section 11). */
 W_FN W_F32 w_log1p_f32(W_F32 x) {
     W_F32 u = 1.0f + x, c = x - (u - 1.0f);
     W_I32 i = w_sig(w_uns(w_bits(u)) - W_SQRT_HALF);
@@ -222,7 +232,7 @@ W_FN W_F32 w_erf_f32(W_F32 x) {
 #define W_TANH_CUBE   0x1.2444f2p-4f
 #define W_TANH_CUBE_3 0x1.b6676cp-3f
 
-/* P(m), to a few units of the last place of Phi, up to 6; beyond, where Phi is below 2^-29, P(6). */
+/* P(m) within a few ULP of Phi, for m up to 6. Beyond 6, where Phi is below 2^-29, it returns P(6). */
 W_FN W_F32 w_normal_tail(W_F32 m) {
     W_F32 t = m > 6.0f ? 6.0f : m;
     W_F32 p = -0x1.93ab0cp-23f;
@@ -238,7 +248,8 @@ W_FN W_F32 w_normal_tail(W_F32 m) {
     p = w_fma_f32(p, t, -0x1.988376p-2f);
     return w_fma_f32(p, t, 0x1.fffffep-2f);
 }
-/* max(x, 0) - |x| Phi(-|x|). As the formulas have it, -infinity gives NaN, and so do both for the slopes. */
+/* max(x, 0) - |x| Phi(-|x|). As in the formulas, -infinity gives NaN. For the derivative both infinities do.
+ */
 W_FN W_F32 w_gelu_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
     W_F32 e = w_exp_normal(t * t * -0.5f);
@@ -352,7 +363,7 @@ W_FN W_F32 w_pow_f32(W_F32 x, W_F32 y) {
 
 /* ---- the plane ---- */
 
-/* big sqrt(1 + (small / big)^2); an infinity wins, NaN included. */
+/* big sqrt(1 + (small / big)^2). An infinity wins, even over NaN. */
 W_FN W_F32 w_hypot_f32(W_F32 a, W_F32 b) {
     W_F32 x = w_abs_f32(a), y = w_abs_f32(b), big = x > y ? x : y, small = x > y ? y : x;
     W_F32 r = small / (big == 0 ? 1.0f : big), h = big * w_root(w_fma_f32(r, r, 1.0f));

@@ -1,7 +1,7 @@
-/* The functions of integers in the op table, which wrap and never trap, for a type T with its unsigned twin
- * U: for numbers (prelude.h) or vectors of them. as_u and as_t give the bits of a T as a U and back; `mask`
- * is the width less one; W_MASK: see prelude_f32.h. x / 0 = 0 (whoever calls raises the fault), the least
- * number / -1 wraps. No guard against a second inclusion. */
+/* The integer functions of the op table. They wrap and never trap. W_SIGNED and W_UNSIGNED define them for a
+ * type T and the unsigned type U of the same size, for numbers (prelude.h) or vectors. as_u and as_t convert
+ * bits between T and U; `mask` is the width minus 1; W_MASK: see prelude_f32.h. x / 0 is 0 (the caller raises
+ * the fault). The smallest number / -1 wraps. There is no include guard. */
 
 #undef W_SIGNED
 #undef W_UNSIGNED

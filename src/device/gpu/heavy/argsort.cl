@@ -1,13 +1,22 @@
-/* The positions that put rows in order, or the first `count` of them, by merging runs (Green et al. 2012, "GPU merge
- * path"): of RUN elements, which a worker puts in order by exchanging neighbours, all in registers (odd-even
- * transposition), and then of twice as many each time, cut off at `count`, since what comes later is in no answer. Keys
- * are unsigned integers T that compare as the elements do: -0 as 0, NaN last, turned round for descending order. Of equal
- * keys those of the left run come first. With vectors runs are longer, and of each only what is asked for is put in
- * order. INFINITE: the bits of it. */
+/* The positions that sort rows, or the first `count` of them, by merging sorted runs (Green et al. 2012, "GPU merge
+ * path").
+ *
+ *     row            | run 0 | run 1 | run 2 | run 3 |    sorted by one worker each
+ *     argsort_merge    |    run 0      |    run 1      |    each launch halves the number of runs
+ *     argsort_merge    |             run 0             |
+ *
+ * Runs are cut off at `count` elements, since later ones are in no result. First runs:
+ *
+ *     argsort_runs      (GPUs) RUN elements, in registers, by exchanging neighbours (odd-even transposition)
+ *     argsort_digits    (CPUs) a radix sort of a longer run
+ *     argsort_heads     (CPUs) only the first `count` of a longer run, by a heap
+ *
+ * Keys are unsigned integers T that compare as the elements do: -0 equals 0, and NaN comes last. For descending order
+ * their bits are inverted. Of equal keys, those of the left run come first. INFINITE: the bits of infinity. */
 #include "device/gpu/heavy/argsort_params.h"
 
-/* The key of an element that has such bits; floats, turned: all bits set where elements are, order is. No branch, so that
- * it serves vectors, too. */
+/* Returns the key of an element with these bits. floats: all bits set if elements are floats. turned: all bits set for
+ * descending order. There is no branch, so it works for vectors, too. */
 #define KEY_OF(KEY, name)                                                                                    \
     W_FN KEY name(KEY bits, T floats, T turned) {                                                            \
         const int sign = 8 * sizeof(T) - 1;                                                                  \
@@ -21,7 +30,7 @@ KEY_OF(T, key_of)
 #ifdef VECTORS
 KEY_OF(S16, keys_of)
 
-/* Lets element `at` sink in a heap of n, whose root comes last. */
+/* Restores the heap of n elements below element `at`. Its root is the element that comes last in the order. */
 W_FN void sink_in(W_GLOBAL T *key, W_GLOBAL int *place, w_i64 at, w_i64 n) {
     const T k = key[at];
     const int p = place[at];
@@ -37,7 +46,8 @@ W_FN void sink_in(W_GLOBAL T *key, W_GLOBAL int *place, w_i64 at, w_i64 n) {
     place[at] = p;
 }
 
-/* The first `count` elements of runs of `span`: a heap of the best so far, with which most are only compared. */
+/* The first `count` elements of runs of `span`. A heap holds the first ones so far. Most elements are only compared
+ * with its root. */
 W_NUMBERS(argsort_heads) {
     w_i64 input_at, keys_at, places_at, out_at;
     w_order order;
@@ -59,7 +69,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T
             place[i] = (int)(first + i);
         }
         for (w_i64 i = count / 2; i-- > 0;) sink_in(key, place, i, count);
-        T least = key[0]; /* that is not among the best */
+        T least = key[0]; /* only smaller keys are among the first */
         for (w_i64 i = count, some; i < n; i += some) {
             some = min(n - i, (w_i64)64);
             if (some == 64) {
@@ -69,14 +79,14 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T
             }
             for (w_i64 k = i; k < i + some; k++) {
                 const T here = key_of(x[k], floats, turned);
-                if (here >= least) continue; /* equal ones come later */
+                if (here >= least) continue; /* equal keys come later */
                 key[0] = here;
                 place[0] = (int)(first + k);
                 sink_in(key, place, 0, count);
                 least = key[0];
             }
         }
-        for (w_i64 left = count; left-- > 0;) { /* from the last of them to the first */
+        for (w_i64 left = count; left-- > 0;) { /* sorts the heap, from the last element to the first */
             const T k = key[0];
             const int p = place[0];
             key[0] = key[left], place[0] = place[left];
@@ -88,7 +98,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T
     }
 }
 
-/* Insertion of a few. */
+/* Insertion sort, for few elements. */
 W_FN void insert_each(W_GLOBAL T *key, W_GLOBAL int *place, int n) {
     for (int i = 1; i < n; i++) {
         const T k = key[i];
@@ -103,7 +113,8 @@ W_FN void insert_each(W_GLOBAL T *key, W_GLOBAL int *place, int n) {
     }
 }
 
-/* All of a run of `span`, by bytes, from the last to the first, which keeps equal keys in order. */
+/* Sorts a run of `span` elements by radix sort, one byte after the other, from the lowest. It keeps the order of equal
+ * keys. */
 #define DIGITS (int)sizeof(T)
 W_NUMBERS(argsort_digits) {
     w_i64 input_at, keys_at, places_at, more_keys_at, more_places_at, out_at;
@@ -136,7 +147,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL 
                 for (int d = 0; d < DIGITS; d++) counts[d * 256 + (int)(from[i] >> 8 * d & 255)]++;
             for (int d = 0; d < DIGITS; d++) {
                 int *count = counts + d * 256, sum = 0;
-                if (count[(int)(from[0] >> 8 * d & 255)] == n) continue; /* the same in all */
+                if (count[(int)(from[0] >> 8 * d & 255)] == n) continue; /* all keys have the same byte */
                 for (int v = 0; v < 256; v++) {
                     const int here = count[v];
                     count[v] = sum;
@@ -203,7 +214,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBA
 }
 #endif
 
-/* Runs `from` that stand for `span` elements each become half as many `to`, a run in `room` elements each. */
+/* Merges pairs of runs of `span` elements each. `room` elements of each run are stored, and `wide` of a merged one. A
+ * worker writes PIECE elements. It finds by bisection how many of the elements before them come from the left run. */
 W_NUMBERS(argsort_merge) {
     w_i64 from_keys_at, from_places_at, to_keys_at, to_places_at, out_at;
     w_order order;
@@ -224,7 +236,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_merge(const W_GLOBAL T *from_keys, co
         const W_GLOBAL int *at_a = from_places + given.from_places_at + left * of.room, *at_b = at_a + of.room;
         if (begin >= end) continue;
         w_i64 i = begin > m ? begin - m : 0, most = min(begin, n);
-        while (i < most) { /* how many of the first `begin` are a's */
+        while (i < most) { /* how many of the first `begin` elements come from a */
             const w_i64 middle = (i + most) / 2;
             if (a[middle] <= b[begin - 1 - middle])
                 i = middle + 1;

@@ -1,5 +1,5 @@
-/* Copies of `count` elements, and zeros in some stretches of them. Each group moves a part of its own, its work-items
- * side by side; a sink leaves its variable as it is after a fault. */
+/* Copies `count` elements, or sets blocks of elements to 0. Each work-group has a contiguous part, and adjacent
+ * work-items have adjacent elements. With `sink`, nothing is written after a fault. */
 #include "device/gpu/heavy/move_params.h"
 
 W_FN w_i64 first_of(w_i64 count, int group) {

@@ -1,7 +1,10 @@
-/* One step of a recurrent layer beside its product, forward (BACK 0) or back, as ops/recurrent.c defines it. Elements
- * are dealt to work-items, or sixteen of a row to a vector; what lies where is told by places, so that all steps of time
- * are launches of one source. KIND: RNN_TANH, RNN_RELU, LSTM
- * or GRU. GATED: one of the last two. FN(f): f of the type of sums. */
+/* One time step of a recurrent layer, without its matmul (ops/recurrent.c defines the layers). BACK 0: forward, 1:
+ * backward. A work-item has single elements of the state (batch, width), or 16 of a row with vectors. Offsets say where
+ * the rows of the time step are, so all time steps use one kernel source.
+ *
+ *     KIND     RNN_TANH, RNN_RELU, LSTM or GRU
+ *     GATED    LSTM or GRU
+ *     FN(f)    f for the type of sums */
 #ifdef VECTORS
 #define WIDE 16
 #define V    S16
@@ -51,7 +54,7 @@ W_FN void rnn_keep(W_GLOBAL S *p, int n, V v) {
 
 #include "device/gpu/heavy/recurrent_params.h"
 
-/* back: x is dx, z the product of the step after, b and d unused. */
+/* Backward: x is dx, z is the result of the matmul of the step before this one in the walk; b and d are not read. */
 W_NUMBERS(recurrent) {
     w_i64 x_at, z_at, b_at, d_at, states_at, gates_at, cells_at, first_at, more_at, lengths_at, dc_at, pass_at, dz_at;
     w_step step;
@@ -117,7 +120,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
     }
 }
 #else
-/* STEP_FIRST has neither z nor pass. STEP_AFTER: dz is dh, x is dc. */
+/* STEP_FIRST reads neither z nor pass. STEP_AFTER writes dh to dz, and dc to x. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(W_GLOBAL T *x, const W_GLOBAL S *z, const W_GLOBAL T *b,
                                              const W_GLOBAL T *d, const W_GLOBAL T *states, const W_GLOBAL T *gates,
                                              const W_GLOBAL S *cells, const W_GLOBAL T *first, const W_GLOBAL T *more,

@@ -1,8 +1,14 @@
-/* Sums, or products, up to each element along the middle of (outer, extent, inner). Where there are few columns sums are
- * cut into segments: what each comes to, that joined segment by segment, and each again from there. Products are not: of
- * factors that come to infinity behind a 0 there would be no product. Workers beside each other have columns beside each
- * other, with vectors WIDE of them. Of one segment the last kernel is all. A: what is added up in, f64 for f32 as on CPUs
- * where there is that, else COMPENSATED. */
+/* Cumulative sums, or products, along the middle of (outer, extent, inner). If there are few columns, sums are divided
+ * into segments, and there are three kernels:
+ *
+ *     row            | segment 0   | segment 1   | segment 2   |
+ *     scan_totals      sum s0        sum s1        sum s2
+ *     scan_join        0             s0            s0 + s1          (replaces the sums)
+ *     scan_write       cumulative sums of each segment, from there on
+ *
+ * With one segment, scan_write is all. Products are never divided: after a 0, a segment whose factors give infinity
+ * would become NaN. A worker has one column of a segment, or WIDE adjacent columns with vectors. A: the type of the
+ * sums. It is f64 for f32, as on CPUs, if the device has f64. Otherwise float sums are COMPENSATED. */
 #include "device/gpu/heavy/scan_params.h"
 
 W_NUMBERS(scan) {
@@ -11,8 +17,8 @@ W_NUMBERS(scan) {
     int command;
 };
 
-/* all and x. COMPENSATED: of sums, *rest is what the last one rounded off (Kahan 1965), since a chain that is all
- * one sign is far off otherwise; infinities leave none. */
+/* Returns `all` joined with x. COMPENSATED: *rest is the rounding error of the last sum (Kahan 1965). Without it, long
+ * sums of one sign lose many digits. Infinities have no rounding error. */
 #if COMPENSATED
 #define JOINED(V, name)                                                                                      \
     W_FN V name(V all, V x, int product, V *rest) {                                                          \
@@ -33,7 +39,7 @@ JOINED(A16, joined16)
 #define WIDE 1
 #endif
 
-/* What a worker has: columns from element `at` on, n elements of each, and where totals are for them. */
+/* The work of a worker: `columns` columns from element `at` on, n elements of each. `total`: place of their totals. */
 typedef struct stretch {
     w_i64 at, n, total;
     int columns;
@@ -69,7 +75,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL
             vstore16(all, 0, total);
             continue;
         }
-        if (of.inner == 1) { /* sixteen sums of neighbours */
+        if (of.inner == 1) { /* one contiguous column: 16 sums of adjacent elements */
             const W_GLOBAL T *from = of.reverse ? x - s.n + 1 : x;
             A sum = 0, rest = 0;
             w_i64 i = 0;
@@ -88,7 +94,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL
     }
 }
 
-/* What comes before each segment, in place of what it comes to. */
+/* Replaces the total of each segment by the sum of all segments before it. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_join(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(scan) given) {
     const w_scan of = given.scan;
@@ -114,7 +120,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_write(const W_GLOBAL T *input, W_GLOBAL 
         const W_GLOBAL T *x = input + given.input_at + s.at;
         const W_GLOBAL A *total = totals + given.totals_at + s.total;
         W_GLOBAL T *y = out + given.out_at + s.at;
-        w_i64 done = 0; /* of a row */
+        w_i64 done = 0; /* elements */
 #ifdef VECTORS
         if (s.columns == WIDE) {
             A16 all = of.segments > 1 ? vload16(0, total) : (A16)none, rests = (A16)0;
@@ -125,7 +131,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_write(const W_GLOBAL T *input, W_GLOBAL 
             continue;
         }
         A before = of.segments > 1 ? total[0] : none, rest_before = 0;
-        if (of.inner == 1 && !of.product) /* what sixteen come to among themselves, and what came before them */
+        if (of.inner == 1 && !of.product) /* cumulative sums among 16 elements, plus the sum before them */
             for (; done + 16 <= s.n; done += 16, x += 16 * step, y += 16 * step) {
                 A16 v = WIDEN(of.reverse ? LOAD16(x - 15).sfedcba9876543210 : LOAD16(x));
                 v += (A16)((A)0, v.s01234567, v.s89ab, v.scd, v.se);

@@ -1,12 +1,14 @@
-/* out (rows, inner) = base, or 0; then out[index[i]] += source[i] in the order of i, for every outer block. No
- * atomics: a worker owns some rows and columns and walks through the whole index, adding what falls into its
- * rows. With vectors a worker is a group of one item, else the items of a group that share rows, a column
- * each, `width` of them. INDEX: the type of the index. Sums are kept in out, or, where they are wider than
- * it, in `room` until their rows are done. */
+/* Scatter-add: out (outer, rows, inner) = base, or 0; then out[o][index[i]] += source[o][i], in the order of i.
+ *
+ * There are no atomics. A worker owns `tile` rows and `width` columns of out. It walks through the whole index and
+ * adds the rows that fall into its own. With vectors a worker is a work-group. Else it is `width` work-items of a
+ * work-group, with one column each. INDEX: the type of the index. Sums are kept in out. If their type is wider than
+ * out's, they are in `room` until the rows are done. */
 #include "device/gpu/heavy/scatter_params.h"
 
-#define CHUNK 256 /* of the index, read by all items of the group */
+#define CHUNK 256 /* elements of the index in local memory, for the whole work-group */
 
+/* Sets a row of sums to its start. */
 W_FN void begin(const W_GLOBAL T *from, W_GLOBAL S *to, int start, w_i64 width) {
     w_i64 c = 0;
 #ifdef VECTORS
@@ -43,7 +45,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
                                            W_GLOBAL w_faults *faults, const W_NUMBERS(scatter) given) {
     const w_scatter of = given.scatter;
     W_LOCAL_ROOM INDEX chunk[CHUNK];
-    W_LOCAL_ROOM int stop; /* one answer for the group: another one may record a fault meanwhile */
+    W_LOCAL_ROOM int stop; /* one answer for the work-group: another one may record a fault meanwhile */
     if (w_item(0) == 0) stop = of.sink && w_faulted(faults);
     w_barrier();
     if (stop) return;
@@ -80,7 +82,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
                     const w_i64 row = chunk[k];
                     if (row >= r0 && row < r1)
                         add(source + (o * count + i0 + k) * inner + c0, sums + (row - r0) * ld, mine);
-                    else if (row < 0 || row >= rows) /* every worker meets the same one first */
+                    else if (row < 0 || row >= rows) /* every worker finds the same bad index first */
                         w_fault(faults, given.command, W_FAULT_SCATTER, row, rows, i0 + k);
                 }
             }
@@ -91,8 +93,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
         }
 }
 
-/* Rows of one element where no index comes twice: any worker may add any of them. Rows are set before, by scatter_begin,
- * where not each of them gets something. */
+/* For rows of one element whose indices are all different: any worker may add any of them. If some rows get nothing,
+ * scatter_begin sets all rows first. */
 W_NUMBERS(scatter_begin) {
     w_i64 base_at, out_at;
     w_scatter scatter;

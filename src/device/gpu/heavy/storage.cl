@@ -1,13 +1,16 @@
-/* Elements as they lie in memory: T; as they are computed with: S, S16 sixteen of them. FORMAT: FORMAT_SAME
- * where T is S; FORMAT_F16 and FORMAT_BF16 are 16 bits of an unsigned T, with S float. Before the texts of heavy
- * operations. */
+/* Elements in memory have the type T. Kernels compute with S, or with 16 of them, S16. With FORMAT_SAME, T is S. With
+ * FORMAT_F16 and FORMAT_BF16, T is an unsigned integer of 16 bits, and S is float. Stands before the source of every
+ * template (backend/template.c).
+ *
+ *     LOAD(p, i), STORE(p, i, v)    element i
+ *     LOAD16(p), STORE16(p, v)      16 elements from p on, at any address */
 #include "device/gpu/heavy/storage_params.h"
 
-/* Functions whose counts are constants where they are called, and whose arrays are registers then. */
+/* A function that must be inlined: its counts are then constants, and its arrays registers. */
 #define INLINE W_FN __attribute__((always_inline))
 
-/* Before what is done for each i of n: with vectors a group has its own stretch of them, else all work-items of all
- * groups have neighbouring ones. */
+/* Begins a loop over i from 0 to n - 1, divided among all work-groups. With vectors each work-group has a contiguous
+ * range. Else adjacent work-items have adjacent i. */
 #ifdef VECTORS
 #define FOR_MINE(i, n)                                                                                                  \
     for (w_i64 all_ = n, part_ = (all_ + w_groups(0) - 1) / w_groups(0), i = part_ * w_group(0), end_ = min(i + part_, all_); \
@@ -32,7 +35,8 @@ W_FN w_u16 to_bf16(float v) {
 #endif
 
 #ifdef VECTORS
-/* At any element, by one access: PoCL's vstore16 makes three, which no load of the whole can be forwarded from. */
+/* Stores at any element, in one access. PoCL's vstore16 makes three, and a later load of the whole vector must wait for
+ * them. */
 W_FN void write16(W_GLOBAL S *p, S16 v) {
     typedef S16 any __attribute__((aligned(sizeof(S))));
     *(W_GLOBAL any *)p = v;

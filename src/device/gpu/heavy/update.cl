@@ -1,6 +1,6 @@
-/* out = input with `value` at an offset of its rows that only the device knows. A group has `block` rows of those
- * that are written: all of out, or, in place, as many as value has. T: an unsigned integer of the size of an
- * element. */
+/* Assignment into a slice: out is a copy of input (outer, total, inner) in which rows offset to offset + extent - 1
+ * come from `value`. The offset is in memory of the device. In place, only the rows of value are written. A work-group
+ * writes `block` rows. T: the unsigned integer of an element's size. */
 #include "device/gpu/heavy/update_params.h"
 
 W_FN void copy(const W_GLOBAL T *from, W_GLOBAL T *to, w_i64 first, w_i64 step, w_i64 n) {
@@ -24,7 +24,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBA
     const int in_place = of.in_place, width = of.width, at = offset[given.offset_at], fits = at >= 0 && at <= total - extent;
     if (!fits && w_group(0) == 0 && w_item(0) == 0)
         w_fault(faults, given.command, W_FAULT_UPDATE, at, total - extent + 1, 0);
-    if (!fits && in_place) return; /* out is input then */
+    if (!fits && in_place) return; /* out is input, and stays as it is */
     const w_i64 each = in_place ? extent : total, workers = ITEMS / width;
     const w_i64 first = w_group(0) * block, last = min(first + block, outer * each);
     for (w_i64 i = first + w_item(0) / width; i < last && w_item(0) < workers * width; i += workers) {

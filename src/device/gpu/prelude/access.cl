@@ -1,5 +1,5 @@
-/* Elements of a buffer as values: 16-bit floats become f32, small integers i32, bools 0 or 1; and back:
- * w_get_f32(p, i), w_put_f32(p, i, v) and so on. */
+/* Loads and stores of single elements: w_get_f32(p, i), w_put_f32(p, i, v), and the same for each dtype. As values,
+ * 16-bit floats are f32, integers of 8 and 16 bits are i32, and bools are 0 or 1. */
 #define W_BF16(u)         as_float((uint)(u) << 16)
 #define W_ROUND_BF16(b)   (((b) + 0x7fffu + ((b) >> 16 & 1u)) >> 16)
 W_FN ushort w_to_bf16(float x) {
@@ -11,8 +11,8 @@ W_FN ushort w_to_bf16(float x) {
     W_FN V w_get_##id(const W_GLOBAL S *p, long i) { return get; } \
     W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }      \
     W_MINE(id, S, V, get, put)
-/* Several at once, by work-items: `n` elements from p on, as the bits of a W, where p lies as a W must. S: a type as long
- * as an element, which can be copied (half cannot). */
+/* W_READ and W_WRITE, for work-items: n elements from p on, in one access of type W if p is aligned for it, else one by
+ * one. S: a type of the size of an element that can be copied (half cannot). */
 #ifdef W_OVERLOADS
 #define W_MINE(id, S, V, get, put)
 #else

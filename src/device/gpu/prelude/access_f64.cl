@@ -1,4 +1,4 @@
-/* Where the device has f64. Before it: lanes.cl and access.cl; after it: kernel/prelude_f64.h. */
+/* For devices with f64. Comes after lanes.cl and access.cl, before kernel/prelude_f64.h. */
 #ifndef W_VECTORS
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -10,7 +10,7 @@ W_ONE(f64, double, double, p[i], p[i] = v)
 #define atan2_f64(y, x) atan2(y, x)
 W_FN double w_sel_f64(int c, double x, double y) { return c ? x : y; }
 #else
-/* Lane by lane: vectors of the first two are far off in drivers (PoCL 3.1: another lane's value, or 0). */
+/* Lane by lane: PoCL 3.1 computes fmod and pow of vectors wrongly (it returns another lane's value, or 0). */
 #undef fmod_f64
 #undef pow_f64
 #undef hypot_f64

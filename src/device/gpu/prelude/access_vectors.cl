@@ -1,15 +1,17 @@
-/* Vectors of a buffer's elements, as access.cl has single ones. For each dtype:
- *     w_load(p, from, to)          p[0..15], 0 in the lanes outside from..to-1, of which nothing is read
- *     w_load_step(p, s, from, to)  p[0], p[s], ..
- *     w_load_at(p, e, live)        p[e[0]], p[e[1]], .. where live
- * and the same for stores, each with _f32 and so on behind its name. */
+/* Loads and stores of 16 elements, as access.cl has for single ones. For each dtype:
+ *
+ *     w_load_f32(p, from, to)          p[0] to p[15]; lanes outside of from..to-1 are 0 and are not read
+ *     w_load_step_f32(p, s, from, to)  p[0], p[s], ...
+ *     w_load_at_f32(p, e, live)        p[e[0]], p[e[1]], ... in lanes where `live` is true
+ *
+ * and w_store_f32 and so on. */
 W_FN ushort16 w_to_bf16(float16 x) {
     uint16 b = as_uint16(x);
     return convert_ushort16((b & 0x7fffffffu) > 0x7f800000u ? (b >> 16 | 0x40u) : W_ROUND_BF16(b));
 }
 
-/* Vectors that may lie at any element: one access, where drivers make halves and quarters of vstore16 (PoCL 3.1,
- * whose stores then cannot be forwarded to a load of the whole). */
+/* Stores vectors at any element, in one access. PoCL 3.1 divides vstore16 into halves and quarters, and a later load of
+ * the whole vector must wait for them. */
 #define W_UNALIGNED(V16, bytes)                                      \
     typedef V16 w_any_##V16 __attribute__((aligned(bytes)));         \
     W_FN void w_write(W_GLOBAL void *p, V16 v) { *(W_GLOBAL w_any_##V16 *)p = v; }
@@ -23,7 +25,7 @@ W_UNALIGNED(uint16, 4)
 W_UNALIGNED(long16, 8)
 W_UNALIGNED(ulong16, 8)
 
-/* Lane by lane where a vector is not whole. */
+/* Lane by lane if not all 16 lanes are wanted. */
 #define W_SIXTEEN(id, S, V, V16, get, put)                                                              \
     W_FN V16 w_load_##id(const W_GLOBAL S *p, int from, int to) {                                       \
         if (from <= 0 && to >= 16) return get;                                                          \

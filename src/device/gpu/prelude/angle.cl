@@ -1,5 +1,5 @@
-/* Sine and cosine of any angle: beyond W_ANGLE_MAX the bits of 2/pi that matter times the 24 bits of x, modulo 4
- * (Payne and Hanek, 1983). Before it: kernel/prelude_f32.h. */
+/* Sine and cosine of any angle. Beyond W_ANGLE_MAX, the bits of 2/pi that matter are multiplied by the 24 bits of x,
+ * modulo 4 (Payne and Hanek, 1983). Comes after kernel/prelude_f32.h. */
 #ifndef W_VECTORS
 W_TABLE uint w_two_over_pi[9] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
                                     0xdb629599u, 0x3c439041u, 0xfe5163abu, 0u}; /* 32 zeros before */

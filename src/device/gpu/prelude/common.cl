@@ -1,9 +1,9 @@
-/* What the languages share: integers by their widths, what a kernel has in local memory, and the record of bad values.
- * Behind opencl.cl or cuda.cu. */
+/* What both languages share: integers by width, the names of structs, and the record of bad values. Comes after
+ * opencl.cl or cuda.cu. */
 #define W_PASTE_(a, b)  a##b
 #define W_PASTE(a, b)   W_PASTE_(a, b)
-#define W_SHARED(name)  struct W_PASTE(name, _shared) /* what a kernel has in local memory */
-#define W_NUMBERS(name) struct W_PASTE(name, _numbers) /* the last that it gets (kernel/source.h) */
+#define W_SHARED(name)  struct W_PASTE(name, _shared) /* the local memory of a kernel */
+#define W_NUMBERS(name) struct W_PASTE(name, _numbers) /* its last parameter (kernel/source.h) */
 typedef uchar w_u8;
 typedef short w_i16;
 typedef ushort w_u16;

@@ -1,9 +1,9 @@
-/* Before every text of CUDA C++: what templates and rendered kernels call, under the names that OpenCL C has for it.
- * No header is needed; compile with --fmad=false. Read next: common.cl. */
+/* Stands before every kernel source for CUDA: the names of opencl.cl, and the types and functions of OpenCL C that
+ * templates and rendered kernels use. No header is needed. Compile with --fmad=false. Read next: common.cl. */
 #define W_GLOBAL
 #define W_LOCAL
 #define W_LOCAL_ROOM  __shared__
-#ifndef W_MORE_SHARED /* local memory that a launch has asked for, more of it than a text may declare */
+#ifndef W_MORE_SHARED /* local memory that the launch asks for, since it is more than source may declare */
 #define W_MORE_SHARED(type, name)                    \
     extern __shared__ __align__(1024) char w_more[]; \
     type *const name = (type *)w_more
@@ -23,8 +23,8 @@
 #define w_barrier()     __syncthreads()
 #define w_barrier_all() __syncthreads()
 
-/* As in opencl.cl, in the same order; the lanes of a warp, 32, need neither memory nor barriers. Each warp does it for
- * itself, so that none waits for the result. */
+/* The same as in opencl.cl, in the same order. The 32 lanes of a warp need neither local memory nor barriers. Each warp
+ * computes the whole result, so that no warp waits for another. */
 #define W_HALVES(T, t, room, lanes, JOINED)                                                                \
     do {                                                                                                   \
         if ((lanes) > 32) {                                                                                \
@@ -66,13 +66,13 @@ template <class T> struct alignas(16) w_four {
 #define double4 w_four<double>
 #define ulong4  w_four<ulong>
 
-/* A buffer, to be given to whatever takes one. */
+/* A buffer, as an argument for any pointer parameter. */
 struct w_any {
     void *at;
     template <class T> __device__ operator T *() const { return (T *)at; }
 };
 
-/* ---- bits, and numbers of another type ---- */
+/* ---- conversions of bits and of numbers ---- */
 
 template <class To, class From> W_FN To w_same_bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "as many bits");
@@ -102,7 +102,7 @@ W_FN float convert_float_rtz(long x) { return __ll2float_rz(x); }
 W_FN float convert_float_rtz(ulong x) { return __ull2float_rz(x); }
 W_FN float convert_float_rtz(double x) { return __double2float_rz(x); }
 
-/* Of floats: the nearest that there is, and 0 for NaN. `end`: what comes after the largest. */
+/* Float to integer: the nearest integer of the type, and 0 for NaN. `end`: the largest integer plus 1. */
 template <class To, class T> W_FN To w_saturated(T x, T end, To least, To most) {
     return x >= end ? most : x <= (T)least ? least : x == x ? (To)x : 0;
 }
@@ -128,7 +128,7 @@ W_FN void vstore_half_rte(float x, long i, half *p) {
     p[i] = bits;
 }
 
-/* ---- functions: fma, fmin, fmax, sqrt and the others of f64 are there under these names ---- */
+/* ---- functions; CUDA has fma, fmin, fmax, sqrt and the functions of f64 under these names ---- */
 
 #define FP_FAST_FMAF 1
 #define INFINITY     as_float(0x7f800000)

@@ -1,5 +1,5 @@
-/* How the same kernel opens as a link of a chain, which calls it (fused_launch.c) and lends it local memory. PoCL 3.1
- * crashes where it has to inline the second call of a long function by itself. */
+/* How the same kernel begins as an entry of a fused launch, which calls it and lends it local memory (backend/fused_launch.c).
+ * It must be inlined by force: PoCL 3.1 crashes when it decides itself to inline the second call of a long function. */
 #undef W_KERNEL
 #undef W_ITEMS
 #undef W_ALSO

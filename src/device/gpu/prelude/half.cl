@@ -1,6 +1,6 @@
-/* Rounding to 16-bit floats, which stay f32 values. w_odd makes f32 of longer numbers, rounded to odd: the last bit
- * is set where something was cut off, so that rounding once more, to 16 bits, is then as if there had been only one
- * rounding (Boldo and Melquiond, 2008). */
+/* Rounding to 16-bit floats; the results are f32 values. w_odd converts longer numbers to f32 and rounds to odd: it
+ * sets the last bit if something was cut off. A second rounding, to 16 bits, then gives the same result as a single
+ * one (Boldo and Melquiond, 2008). */
 #ifdef W_VECTORS
 W_FN float16 w_round_f16(float16 x) {
     ushort t[16];

@@ -1,9 +1,10 @@
-/* How a kernel opens that is one of its own:
+/* How a kernel begins that is launched alone:
  *     W_SHARED(name) { float x[256]; };
  *     W_KERNEL W_ITEMS(256, 1, 1) void name(int n W_ALSO(name)) {
  *         W_MEMORY(name)
  *         shared->x[w_item(0)] = n; ..
- * Those without local memory have neither W_SHARED nor W_ALSO nor W_MEMORY. Else: entries.cl. */
+ * Kernels without local memory have neither W_SHARED nor W_ALSO nor W_MEMORY. For fused launches entries.cl replaces
+ * these definitions. */
 #undef W_KERNEL
 #undef W_ITEMS
 #undef W_ALSO

@@ -1,5 +1,6 @@
-/* What the functions of kernel/prelude_*.h stand on, for numbers; or, a second time where lanes are elements of
- * vectors, for those (W_VECTORS, of 16). Comparisons of vectors yield -1, those of numbers 1. */
+/* The types and helpers that the functions of kernel/prelude_*.h are written with, for numbers. If lanes are
+ * elements of vectors, this file stands there a second time, for vectors of 16 (W_VECTORS). A comparison that holds
+ * gives -1 for vectors and 1 for numbers. */
 #undef W_V
 #undef W_CUT
 #undef W_F32
@@ -35,7 +36,7 @@ W_FN W_I32 w_bits_i32(W_U32 u) { return W_V(as_int)(u); }
 W_FN W_F32 w_to_f32(W_I32 i) { return W_V(convert_float)(i); }
 W_FN W_I32 w_to_i32(W_F32 x) { return W_V(convert_int)(x); }
 
-/* One rounding where that is one instruction, two where not. */
+/* Returns a * b + c: with one rounding if the device has an instruction for it, else with two. */
 W_FN W_F32 w_fma_f32(W_F32 a, W_F32 b, W_F32 c) {
 #if defined(FP_FAST_FMAF) || defined(W_OVERLOADS)
     return fma(a, b, c);
@@ -44,7 +45,7 @@ W_FN W_F32 w_fma_f32(W_F32 a, W_F32 b, W_F32 c) {
 #endif
 }
 
-/* x where c is true, else y. */
+/* Returns x where c is true, else y. */
 #ifdef W_VECTORS
 W_FN int16 w_bool(long16 c) { return convert_int16(c) & 1; }
 W_FN float16 w_sel_f32(int16 c, float16 x, float16 y) { return select(y, x, -c); }

@@ -1,5 +1,5 @@
-/* 32 random bits of an element: Philox 4x32-10, as in base/random.c, bit for bit. Words 0 to 3 of the key are the
- * Philox key and the step, 4 and 5 the number of the first element. */
+/* Returns 32 random bits for an element: Philox 4x32-10, with the bits of base/random.c. Words 0 to 3 of the key are
+ * the Philox key and the step. Words 4 and 5 are the number of the first element. */
 W_FN W_I32 w_random(const W_GLOBAL int *key, W_V(ulong) element) {
     W_V(ulong) n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
     W_U32 c0 = W_V(convert_uint)(n >> 2), c1 = W_V(convert_uint)(n >> 34), c2 = (W_U32)((uint)key[2]),
@@ -20,8 +20,9 @@ W_FN W_I32 w_random(const W_GLOBAL int *key, W_V(ulong) element) {
     return w_sig((word & 2u) != 0 ? high : low);
 }
 #ifdef W_VECTORS
-/* Of 16 neighbours, where the first one begins a block: four blocks, each for four lanes. A product of two numbers of
- * 32 bits is one instruction on lanes of 64, of which it reads the low halves; high halves are left as they come. */
+/* Returns the bits for 16 adjacent elements. If the first one begins a block of four, four blocks are enough. They
+ * are in lanes of 64 bits: one instruction multiplies the low halves of two such lanes. The high halves hold
+ * anything. */
 W_FN int16 w_random_line(const W_GLOBAL int *key, ulong element) {
     ulong n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
     if (n & 3) return w_random(key, element + convert_ulong16(W_LANES));

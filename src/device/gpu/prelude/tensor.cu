@@ -1,20 +1,31 @@
-/* Tensor cores, for texts of CUDA C++ that ask for WEFT_PRELUDE_TENSOR: matrices from local memory into the registers
- * of a warp, their products, and copies into local memory that wait for nobody. All 32 lanes of a warp call them
- * together. Who holds which element (PTX ISA, mma.m16n8k16; lane = 4 g + t):
- *     a, 16 x 16   a[0]: row g, columns 2t, 2t + 1; a[1]: row g + 8; a[2], a[3]: likewise, 8 columns on
- *     b, 16 x 8    b[0]: rows 2t, 2t + 1 of column g; b[1]: 8 rows on
- *     d, 16 x 8    d[0], d[1]: row g, columns 2t, 2t + 1; d[2], d[3]: row g + 8
- * the first of two in the low half of a word. Of TF32, a word an element: a[0]: (g, t), a[1]: (g + 8, t), a[2], a[3]:
- * 4 columns on; b[0]: (t, g), b[1]: 4 rows on; d as above. From compute capability 8.0 on; what 7.5 has of it, f16,
- * works there as well, with copies that wait. Behind common.cl. Read next: matmul_tensor.cl. */
+/* Tensor cores, for CUDA kernels with WEFT_PRELUDE_TENSOR: loads of matrices from local memory to the registers of a
+ * warp, their products, and asynchronous copies to local memory. All 32 lanes of a warp call them together.
+ *
+ * Fragments, the elements that lane 4 g + t holds (PTX ISA, mma.m16n8k16):
+ *
+ *     a (16 x 16)            b (16 x 8)        d (16 x 8)
+ *     +------+------+        +------+          +-----------+
+ *     | a[0] | a[2] | g      | b[0] | 2t       | d[0] d[1] | g
+ *     +------+------+        +------+          +-----------+
+ *     | a[1] | a[3] | g + 8  | b[1] | 2t + 8   | d[2] d[3] | g + 8
+ *     +------+------+        +------+          +-----------+
+ *       2t    2t + 8            g                2t  2t + 1
+ *
+ * - A word of a holds the elements of columns 2t and 2t + 1; a word of b those of rows 2t and 2t + 1. The first one is
+ *   in the low half.
+ * - TF32 (mma.m16n8k8): a word holds one element. a[0] is (g, t), a[1] is (g + 8, t); a[2] and a[3] are 4 columns
+ *   further. b[0] is (t, g), b[1] is 4 rows further. d is the same.
+ *
+ * Compute capability 8.0 or higher. With 7.5, f16 works, and copies are synchronous. Comes after common.cl.
+ * Read next: matmul_tensor.cl. */
 
-#define w_warp() __syncwarp() /* what a lane wrote before, the others of its warp read behind it */
+#define w_warp() __syncwarp() /* lanes of the warp see what the others wrote before it */
 
-/* Where something lies in local memory. */
+/* Returns an address in local memory, in bytes. */
 W_FN uint w_local_at(const void *p) { return (uint)__cvta_generic_to_shared(p); }
 
-/* Four matrices of 8 x 8 elements of 16 bits: lane i brings the place of row i % 8 of matrix i / 8, 16 bytes that lie
- * as such. to[j] is elements 2t and 2t + 1 of row g of matrix j; turned: of column g. */
+/* Loads four matrices of 8 x 8 elements of 16 bits. Lane i passes the address of row i % 8 of matrix i / 8, a multiple
+ * of 16 bytes. to[j] gets elements 2t and 2t + 1 of row g of matrix j; `turned`: of column g. */
 W_FN void w_ldmatrix4(uint *to, uint row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -61,7 +72,7 @@ W_FN void w_mma_f16(float *d, const uint *a, const uint *b) {
 }
 #endif
 
-/* Two numbers rounded to 16 bits, the first in the low half; one rounded to TF32. */
+/* Rounds two numbers to 16 bits, the first one in the low half; w_tf32 rounds one number to TF32. */
 #if __CUDA_ARCH__ >= 800
 W_FN uint w_pair_bf16(float low, float high) {
     uint pair;
@@ -81,15 +92,16 @@ W_FN uint w_pair_f16(float low, float high) {
     return bits[0] | (uint)bits[1] << 16;
 }
 
-/* 2 to the x, to 2 units in the last place; no subnormal numbers. */
+/* Returns 2 to the power of x, within 2 ULP; subnormal numbers become 0. */
 W_FN float w_exp2_near(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-/* 16, 8 or 4 bytes from global into local memory, both places multiples of that, of which `count` are read and the
- * others 0. They are there, for the lane itself, after a wait that leaves fewer groups open than were made since. */
+/* Copy 16, 8 or 4 bytes from global to local memory. Both addresses are multiples of the size. Only `count` bytes are
+ * read, and the others become 0. w_copy_group ends a group of copies. After w_copy_wait<n> at most n groups are open,
+ * and the lane sees the copies of its closed groups. */
 #if __CUDA_ARCH__ >= 800
 W_FN void w_copy16(uint to, const void *from, int count) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(16), "r"(count) : "memory");

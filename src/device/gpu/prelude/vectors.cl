@@ -1,11 +1,11 @@
-/* From here on the words of lanes.cl mean vectors. */
+/* From here on the macros of lanes.cl mean vectors of 16. */
 #define W_VECTORS
 #define W_LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
-/* Lanes with a number below n. */
+/* 1 in the lanes with a number below n. */
 #define w_live(n)         ((W_LANES < (int16)(n)) & 1)
 #define w_any(c)          any(-(c))
-/* The first lane where c is true, or 16. */
+/* Returns the first lane in which c is true, or 16. */
 W_FN int w_first(int16 c) {
     int at = 0;
     int lane[16];
@@ -24,8 +24,8 @@ W_FN long w_lane(long16 v, int j) {
     return lane[j & 15];
 }
 
-/* The line that a vector `ahead` elements further will begin in, or two of them, is asked for, to be read or
- * written. The compilers of CPUs have a word for it; that of OpenCL means nothing to most of them. */
+/* Prefetches the cache line of the vector that begins `ahead` elements after p, or its two lines, to be read or
+ * written. Compilers of CPUs have a builtin for it; most of them ignore the prefetch of OpenCL. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
 #define w_ask(p, ahead, write)                                                                       \
@@ -40,7 +40,7 @@ W_FN long w_lane(long16 v, int j) {
 #endif
 #define w_fetch(p, ahead)          w_ask(p, ahead, 0)
 #define w_fetch_to_write(p, ahead) w_ask(p, ahead, 1)
-/* Four vectors at once, where p lies in the first of four: of lines of many rows in turn, each row gives four. */
+/* Prefetches four vectors at once, if p is in the first of four. For kernels that take turns between many rows. */
 #define w_ask_four(p, ahead, write)                                                                  \
     do {                                                                                             \
         if (((ulong)(p) & (64 * sizeof *(p) - 1)) < 16 * sizeof *(p)) {                              \

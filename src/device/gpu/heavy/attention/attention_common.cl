@@ -1,9 +1,9 @@
-/* What attention's sources with work-items share: the numbers that their kernels get, what they open with, dropout,
- * masks.
+/* What the attention templates with work-items share: dropout, masks, addresses, the numbers of the kernels. A
+ * work-group handles one pair of batch and head; its second dimension counts the pairs.
  * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
 #include "device/gpu/heavy/attention/attention_params.h"
 
-/* What dropout multiplies the weight of an element by. */
+/* Returns the factor of dropout for a weight: 0 if it is dropped, else `factor`. */
 W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
 #ifdef DROPOUT
     return (S)((uint)w_random(key, (ulong)element) >> 8) * (S)0x1p-24f < dropout ? (S)0 : factor;
@@ -12,12 +12,12 @@ W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
 #endif
 }
 
-/* MASKED is a score as a mask (attention.c) lets it through. */
+/* MASKED is the score of query i and key j after the mask (attention.c). */
 #ifdef MASK
 #ifdef MASK_BOOL
 W_FN S masked(S s, MASK x) { return x ? s : (S)-INFINITY; }
 #else
-W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* hides whatever the score is */
+W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* -inf hides the key, whatever the score */
 #endif
 #define MASKED(s, i, j)                                                                                      \
     masked(s, mask[given.mask_at + b * of.mask_b + h * of.mask_h + (i) * of.mask_t + (j) * of.mask_j])
@@ -27,8 +27,8 @@ W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* hides wh
 
 #define AT(name, t)  (name + given.name##_at + b * of.name.batch + h * of.name.head + (t) * of.name.time)
 #define KEYS_AT(name, t) \
-    (name + given.name##_at + b * of.name.batch + h / of.query_group * of.name.head + (t) * of.name.time) /* k and v */
-/* A kernel begins with its numbers by name. */
+    (name + given.name##_at + b * of.name.batch + h / of.query_group * of.name.head + (t) * of.name.time) /* for k and v: query heads share KV heads */
+/* Begins a kernel: names its numbers. */
 #define OPEN                                                                                                 \
     const w_attention of = given.attention;                                                                  \
     if (of.sink && w_faulted(faults)) return;                                                                \

@@ -1,8 +1,18 @@
-/* Attention on GPUs: a group has BR rows in local memory and walks over blocks of BC others, queries against keys
- * or, for the gradients of keys and values, the reverse. An item has HIGH rows, BR / HIGH apart, and of each every
- * TPR-th of the BC products and of the fours of the d channels, in registers. Local memory is read four numbers at
- * a time, since that is what bounds the products: rows of LD and PITCH, so that items which read together meet
- * different banks. D: the room for channels, a power of two. */
+/* Attention on GPUs without tensor cores, in blocks (Dao et al. 2022). A work-group has BR rows in local memory and
+ * walks over blocks of BC others. Rows are queries and others are keys; for the gradients of keys and values it is the
+ * reverse.
+ *
+ *              BC others                         D channels
+ *            +-----------+                     +-----------+
+ *     BR     | s = x y^T |  -> weights (tile)  | sums +=   |  BR rows
+ *     rows   |           |                     | tile y    |
+ *            +-----------+                     +-----------+
+ *
+ * Each work-item holds its part of s and of the sums in registers. TPR work-items share a row. A work-item has HIGH
+ * rows, BR / HIGH apart. Of each row it has every TPR-th of the BC products, and every TPR-th group of four channels.
+ *
+ * Local memory limits the speed of these products. So it is read four numbers at a time, and its rows have LD and PITCH
+ * elements, so that work-items that read together meet no bank conflicts. D: room for channels, a power of two. */
 #define LD       (D + 4)
 #define PITCH    (BC + 8)
 #define COLUMNS  (BC / TPR)
@@ -16,7 +26,7 @@ W_FN void four(const W_LOCAL S *from, S *to) {
     to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
 }
 
-/* n rows of d channels, and zeros. */
+/* Loads n rows of d channels; zeros up to `rows` rows and D channels. */
 W_FN void load(const W_GLOBAL T *from, w_i64 stride, int n, int rows, int d, W_LOCAL S *to) {
     for (int e = w_item(0); e < rows * D; e += ITEMS) {
         const int r = e / D, c = e % D;
@@ -24,10 +34,11 @@ W_FN void load(const W_GLOBAL T *from, w_i64 stride, int n, int rows, int d, W_L
     }
 }
 
+/* sum = x y^T: the products of this work-item's rows of x (BR, D) and rows of y (BC, D). */
 W_FN void dots(const W_LOCAL S *x, const W_LOCAL S *y, int d, S sum[HIGH][COLUMNS]) {
 #pragma unroll
     for (int u = 0; u < HIGH * COLUMNS; u++) sum[u / COLUMNS][u % COLUMNS] = 0;
-    for (int c = 0; c < d; c += 4) { /* zeros behind the last */
+    for (int c = 0; c < d; c += 4) { /* there are zeros after the last */
         S mine[HIGH][4], z[4];
 #pragma unroll
         for (int q = 0; q < HIGH; q++) four(x + ROW(q) * LD + c, mine[q]);
@@ -64,6 +75,7 @@ W_FN void clear(S sum[HIGH][CHANNELS]) {
     for (int u = 0; u < HIGH * CHANNELS; u++) sum[u / CHANNELS][u % CHANNELS] = 0;
 }
 
+/* Stores the first n rows and d channels of `sum`, row q times by[q]. */
 W_FN void put(W_GLOBAL T *to, w_i64 stride, int n, int d, S sum[HIGH][CHANNELS], const S by[HIGH]) {
 #pragma unroll
     for (int q = 0; q < HIGH; q++)
@@ -72,7 +84,7 @@ W_FN void put(W_GLOBAL T *to, w_i64 stride, int n, int d, S sum[HIGH][CHANNELS],
             if (ROW(q) < n && CHANNEL(u) < d) STORE(to, ROW(q) * stride + CHANNEL(u), sum[q][u] * by[q]);
 }
 
-/* Of each row the sum of the numbers of the items that share it, in order; all of the group call it. */
+/* Adds up v over the work-items that share a row, in order. The whole work-group calls it. */
 W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
 #pragma unroll
     for (int q = 0; q < HIGH; q++) part[ROW(q) * TPR + COLUMN(0)] = v[q];
@@ -85,7 +97,8 @@ W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
     w_barrier();
 }
 
-/* The log-sum-exp of query i; with a mask in two parts, all queries of one behind those of the other (device.h). */
+/* The log-sum-exp of query i. With a mask it has two parts: first the largest scores of all queries, then the
+ * logarithms (heavy/attention.h). */
 #define LSE_AT(i) (given.lse_at + pair * t_q + (i))
 #ifdef MASK
 #define PART_AT(i) (LSE_AT(i) + (w_i64)w_groups(1) * t_q)
@@ -107,7 +120,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* blocks that see the most keys first */
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], most[HIGH], sum[HIGH];
     clear(sums);
@@ -132,7 +145,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
             S best = most[q_];
             for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
-            const S base = best == (S)-INFINITY ? (S)0 : best; /* all of them -inf: weights 0, not NaN */
+            const S base = best == (S)-INFINITY ? (S)0 : best; /* if all scores are -inf, weights are 0, not NaN */
             const S keep = most[q_] == (S)-INFINITY ? (S)0 : EXP(most[q_] - base);
             most[q_] = best;
             S more = 0;
@@ -158,10 +171,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     put(AT(out, i0), of.out.time, n, d, sums, sum);
 }
 
-/* ---- single queries, as in decoding: SHARE neighbours have a key, of whose row each reads EACH channels at once, and
- * of HOLD keys before the first is needed; then an item has a key's weight; then neighbours have a row of values.
- * Where groups are few, keys are cut into `parts` of `length`, a group for each, which leaves in `some` what
- * attention_join joins: the sums of D channels, the largest product, the sum of the weights. ---- */
+/* ---- single queries, as in decoding ----
+ *
+ * A work-group has one query, or one of `parts` parts of its keys, of `length` keys each.
+ *
+ *     1. scores: SHARE adjacent work-items share a key. Each reads EACH channels at once, of HOLD keys in advance.
+ *     2. weights: one work-item for each key.
+ *     3. values: SHARE adjacent work-items share a row again.
+ *
+ * With several parts, each leaves D + 2 numbers in `some`, which attention_join joins: the sums of D channels, the
+ * largest score, the sum of the weights. */
 
 #if FORMAT == FORMAT_SAME
 #define EACH 4
@@ -176,17 +195,17 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
 #define NUMBER(p, i) as_float((w_u32)(p)[i] << 16)
 #endif
 #endif
-typedef union piece { /* as it lies in memory: what is read becomes numbers where it is used */
+typedef union piece { /* as it is in memory; converted to numbers where it is used */
     PIECE all;
     T each[EACH];
 } piece;
 #define SHARE_MOST (D / EACH < 8 ? D / EACH : 8)
 #define SHARE      (ITEMS < SHARE_MOST ? ITEMS : SHARE_MOST)
 #define AT_ONCE    (ITEMS / SHARE)
-#define ACROSS     (SHARE * EACH) /* channels that neighbours read at once */
+#define ACROSS     (SHARE * EACH) /* channels that the work-items of a key read at once */
 #define HOLD       (SHARE < 512 / D ? SHARE : 512 / D)
 
-/* Whether rows lie as pieces do. */
+/* Whether rows are aligned as pieces are. */
 #define LIES(p, stride) ((((ulong)(p) | (ulong)(stride) * sizeof(T)) & (sizeof(PIECE) - 1)) == 0)
 W_FN void read(const W_GLOBAL T *row, int c, int d, bool lies, piece *to) {
     if (lies && c + EACH <= d)
@@ -195,7 +214,7 @@ W_FN void read(const W_GLOBAL T *row, int c, int d, bool lies, piece *to) {
         for (int i = 0; i < EACH; i++) to->each[i] = c + i < d ? row[c + i] : (T)0;
 }
 
-/* HOLD rows, AT_ONCE apart, of which those before row n count. */
+/* Reads HOLD rows, AT_ONCE apart; rows from n on become 0. */
 W_FN void rows(const W_GLOBAL T *from, w_i64 stride, int first, int n, int d, bool lies, piece x[HOLD][D / ACROSS]) {
     W_CARD_UNROLL for (int u = 0; u < HOLD; u++)
         W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
@@ -204,6 +223,7 @@ W_FN void rows(const W_GLOBAL T *from, w_i64 stride, int first, int n, int d, bo
         }
 }
 
+/* Returns the largest v of the work-group, or the sum of all v. */
 W_FN S group_best(W_LOCAL S *part, S v, int sum) {
     part[w_item(0)] = v;
     for (int left = ITEMS / 2; left > 0; left /= 2) {
@@ -318,14 +338,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOB
 
 #else
 
-/* The weight of key j for query i again, from their product. */
+/* Recomputes the weight of key j for query i from their product s. l: the log-sum-exp. */
 #ifdef MASK
 #define AGAIN(s, i, j, l) EXP(MASKED((s) * scale, i, j) - lse[LSE_AT(i)] - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
 #else
 #define AGAIN(s, i, j, l) EXP((s) * scale - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
 #endif
 
-/* dq of a block of queries; and delta, the products of the rows of out and dout. */
+/* dq of a block of queries. Also writes delta, the dot products of the rows of out and dout. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                                 const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL T *out,
                                                 const W_GLOBAL S *lse,

@@ -1,18 +1,28 @@
-/* Attention on tensor cores, f16 and bf16: a group has BR rows and walks over steps of BC others, as in
- * attention_items.cl, whose kernels these are under the same names. A warp has 16 MT rows: their products with the
- * others are its accumulators, which, rounded to T, are at once an operand of the next product (the layouts of
- * tensor.cu fit), so that weights never leave the registers. exp(scale s - x) is one fma and one exp2. D: the room for
- * channels, a multiple of 32; STEPS: how many steps' others local memory holds
- * in the backward pass; MORE: of which the launch asks for more. Sums are f32.
- * Nothing is added in an order that time decides. f16 from compute capability 7.5 on, bf16 from 8.0. Behind
- * attention_common.cl. */
+/* Attention on tensor cores, for f16 (compute capability 7.5 or higher) and bf16 (8.0 or higher). The kernels have the
+ * names and tasks of those in attention_items.cl: a work-group has BR rows and walks over blocks of BC others.
+ *
+ *              BC others                           D channels
+ *     warp 0 +-----------+  16 MT rows           +-----------+
+ *     warp 1 |  s = x y^T|  weights, rounded     | sums +=   |
+ *     warp 2 |           |  to T: operand of the | weights y |
+ *     warp 3 +-----------+  next product   --->  +-----------+
+ *
+ * The accumulators of s, rounded to T, have the layout that the next product needs for its operand (prelude/tensor.cu).
+ * So weights never leave the registers. exp(scale s - x) is one fma and one exp2. Sums are f32. The order of additions
+ * is fixed.
+ *
+ *     D        room for channels, a multiple of 32
+ *     STEPS    backward: blocks of others in local memory at once. With 2, the next block is loaded in advance
+ *     MORE     the launch asks for the local memory, since it is more than source may declare
+ *
+ * Comes after attention_common.cl. */
 #define WARPS  (ITEMS / 32)
 #define BR     (WARPS * MT * 16)
-#define CHUNKS (D / 8) /* of 16 bytes, in a row */
+#define CHUNKS (D / 8) /* pieces of 16 bytes in a row */
 #define TILE   (BC * CHUNKS)
 #define OWN    (BR * CHUNKS)
-/* Chunk c of row r: eight rows that are read together have it in different banks. SWAPPED: the bits of c that this
- * changes, which are 0 in the place of a row, so that c ^ c' of it is the place of c changed by c'. */
+/* The place of chunk c of row r. Eight rows that are read together have the same chunk in different banks. SWAPPED: the
+ * bits of c that this changes. They are 0 in the place of a row, so chunk_at can change them with an exclusive or. */
 #define SWAPPED     (D % 64 == 0 ? 7 : 3)
 #define SWAP(r)     (D % 64 == 0 ? (r) & 7 : (r) >> 1 & 3)
 #define PLACE(r, c) ((r) * CHUNKS + ((c) ^ SWAP(r)))
@@ -22,9 +32,9 @@
 #define ROOM(n) alignas(128) W_LOCAL_ROOM uint4 room[n]
 #endif
 #define LANE        (w_item(0) % 32)
-#define ROW(m)      (w_item(0) / 32 * (MT * 16) + (m) * 16) /* of the group: the first of a warp's 16 */
-#define MINE(m, i)  (ROW(m) + (i) / 2 * 8 + LANE / 4)       /* of number i of four, */
-#define COLUMN(c, i) ((c) * 8 + LANE % 4 * 2 + (i) % 2)     /* and which column it is of */
+#define ROW(m)      (w_item(0) / 32 * (MT * 16) + (m) * 16) /* the first of 16 rows of this warp */
+#define MINE(m, i)  (ROW(m) + (i) / 2 * 8 + LANE / 4)       /* the row of accumulator i of 4, */
+#define COLUMN(c, i) ((c) * 8 + LANE % 4 * 2 + (i) % 2)     /* and its column */
 #define LOG2E       1.44269504f
 #if FORMAT == FORMAT_F16
 #define MMA  w_mma_f16
@@ -34,10 +44,11 @@
 #define PAIR w_pair_bf16
 #endif
 
-/* The first n of `rows` rows of d channels, and zeros, on their way: where rows lie as copies of 16 bytes want it. */
+/* Starts to copy the first n of `rows` rows of d channels; zeros after them. Copies are asynchronous if the rows are
+ * aligned to 16 bytes. */
 W_FN void load(const T *from, w_i64 stride, int n, int rows, int d, uint4 *to) {
     const bool lies = (((ulong)from | (ulong)stride * sizeof(T)) & 15) == 0;
-    W_UNROLL for (int u = 0; lies && u < rows * CHUNKS / ITEMS; u++) { /* without a rest */
+    W_UNROLL for (int u = 0; lies && u < rows * CHUNKS / ITEMS; u++) { /* no remainder */
         const int e = u * ITEMS + w_item(0), r = e / CHUNKS, c = e % CHUNKS, some = r < n ? clamp(d - c * 8, 0, 8) : 0;
         w_copy16(w_local_at(to + PLACE(r, c)), from + r * stride + c * 8, some * (int)sizeof(T));
     }
@@ -49,17 +60,18 @@ W_FN void load(const T *from, w_i64 stride, int n, int rows, int d, uint4 *to) {
     }
 }
 
-/* All of it is there. */
+/* Waits until all copies of the work-group have arrived. */
 W_FN void arrive() {
     w_copy_wait<0>();
     w_barrier();
 }
 
-/* Where row r of a tile begins, in bytes of local memory; chunk c from the place of another, which has no bit of c. */
+/* row_at returns the address of chunk `chunk` of row r of a tile, in bytes of local memory. chunk_at returns the
+ * address of a chunk c further on; `at` must have no bit of c. */
 W_FN uint row_at(const uint4 *tile, int r, int chunk) { return w_local_at(tile) + (uint)PLACE(r, chunk) * 16; }
 W_FN uint chunk_at(uint at, int c) { return (at ^ (uint)(c & SWAPPED) * 16) + (uint)(c & ~SWAPPED) * 16; }
 
-/* s += x y^T: x the warp's rows of a tile, y (BC, D). */
+/* s += x y^T: x is the warp's rows of a tile, y is (BC, D). */
 W_FN void dots(const uint4 *x, const uint4 *y, float s[MT][BC / 8][4]) {
     const uint from = row_at(x, ROW(0) + LANE % 16, LANE / 16);
     const uint other = row_at(y, LANE / 16 * 8 + LANE % 8, LANE / 8 % 2);
@@ -76,7 +88,7 @@ W_FN void dots(const uint4 *x, const uint4 *y, float s[MT][BC / 8][4]) {
     }
 }
 
-/* sums += p y: p as dots leaves it, rounded to T; y (BC, D). */
+/* sums += p y: p as `dots` leaves it, rounded to T; y is (BC, D). */
 W_FN void gather(float p[MT][BC / 8][4], const uint4 *y, float sums[MT][CHUNKS][4]) {
     const uint other = row_at(y, LANE % 16, LANE / 16);
     W_UNROLL for (int k = 0; k < BC / 16; k++) {
@@ -94,7 +106,7 @@ W_FN void gather(float p[MT][BC / 8][4], const uint4 *y, float sums[MT][CHUNKS][
     }
 }
 
-/* Leaves those of s that are seen: of columns before `end`, at most `on` after their row and `back` before it. */
+/* Sets scores to -inf, except those whose column is before `end`, at most `on` after their row and `back` before it. */
 #define INT_MOST 0x7fffffff
 W_FN void hide(float s[MT][BC / 8][4], int rows, int columns, int end, int on, int back) {
     W_UNROLL for (int m = 0; m < MT; m++)
@@ -106,8 +118,8 @@ W_FN void hide(float s[MT][BC / 8][4], int rows, int columns, int end, int on, i
 }
 
 #ifdef MASK
-/* Products by scale, as the mask of the pair lets them through; rows and columns are queries and keys or the reverse.
- * Of what is not there, those of the last. */
+/* Multiplies products by scale and applies the mask of the pair. Rows and columns are queries and keys, or the reverse.
+ * Rows and columns past the last ones use the mask of the last ones. */
 W_FN void mask_tile(float s[MT][BC / 8][4], float scale, const MASK *mask, w_i64 row_step, w_i64 column_step, int rows,
                     int columns, int last_row, int last_column) {
     W_UNROLL for (int m = 0; m < MT; m++)
@@ -126,7 +138,7 @@ W_FN void clear(float sums[MT][CHUNKS][4]) {
             W_UNROLL for (int i = 0; i < 4; i++) sums[m][c][i] = 0;
 }
 
-/* The warp's rows, times `by`, by way of its own rows of a tile, which nobody else reads. */
+/* Stores the warp's rows times `by`. They go through the warp's own rows of a tile, which nobody else reads. */
 W_FN void put(T *to, w_i64 stride, int n, int d, float sums[MT][CHUNKS][4], float by, uint4 *tile) {
     const bool lies = (((ulong)to | (ulong)stride * sizeof(T)) & 15) == 0;
     __syncwarp();
@@ -146,7 +158,7 @@ W_FN void put(T *to, w_i64 stride, int n, int d, float sums[MT][CHUNKS][4], floa
     }
 }
 
-/* Of the four lanes that share a row, all of them together. */
+/* Returns the sum, or the largest, of the four lanes that share a row. */
 W_FN float row_sum(float x) {
     x += __shfl_xor_sync(~0u, x, 1);
     return x + __shfl_xor_sync(~0u, x, 2);
@@ -157,8 +169,8 @@ W_FN float row_most(float x) {
 }
 
 #ifndef BACKWARD
-/* Weights are exp2(by s - base). With a mask s has the scale, and the largest is subtracted before that is multiplied,
- * since a score may be as low as there are numbers. */
+/* Weights are exp2(by s - base). With a mask, s already has the scale, and the largest score is subtracted before the
+ * multiplication, since scores may be as low as the lowest f32. */
 #ifdef MASK
 #define EXPONENT(s, most, base) (((s) - (most)) * LOG2E)
 #else
@@ -170,9 +182,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
     uint4 *const mine = room, *const keys = mine + OWN, *const values = keys + TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* blocks that see the most keys first */
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
-    const int all = causal ? min(end, i0 + 1 + shift) : end; /* keys that every row sees */
+    const int all = causal ? min(end, i0 + 1 + shift) : end; /* every row sees the keys before it */
     const float by = scale * LOG2E;
     float sums[MT][CHUNKS][4], most[MT][2], sum[MT][2];
     clear(sums);
@@ -182,7 +194,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
     w_copy_group();
     for (int j = 0; j < end; j += BC) {
         float s[MT][BC / 8][4] = {};
-        arrive(); /* the keys; and all are done with the values */
+        arrive(); /* the keys are there, and nobody reads the values any more */
         load(KEYS_AT(v, j), of.v.time, end - j, BC, d, values);
         w_copy_group();
         dots(mine, keys, s);
@@ -195,7 +207,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
                 float best = -INFINITY, more = 0;
                 W_UNROLL for (int c = 0; c < BC / 8; c++) best = fmax(best, fmax(s[m][c][2 * g], s[m][c][2 * g + 1]));
                 best = fmax(most[m][g], row_most(best));
-                const float high = best == -INFINITY ? 0 : best; /* all of them -inf: weights 0, not NaN */
+                const float high = best == -INFINITY ? 0 : best; /* if all scores are -inf, weights are 0, not NaN */
                 const float base = high * by, keep = w_exp2_near(EXPONENT(most[m][g], high, base));
                 most[m][g] = best;
                 W_UNROLL for (int c = 0; c < BC / 8; c++)
@@ -208,7 +220,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
                 sum[m][g] = fma(sum[m][g], keep, more);
                 W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= keep, sums[m][c][2 * g + 1] *= keep;
             }
-        arrive(); /* the values; and all are done with the keys */
+        arrive(); /* the values are there, and nobody reads the keys any more */
         if (j + BC < end) load(KEYS_AT(k, j + BC), of.k.time, end - j - BC, BC, d, keys);
         w_copy_group();
         gather(s, values, sums);
@@ -219,7 +231,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
             const float total = row_sum(sum[m][g]), part = total == 0 ? 0 : 1 / total;
             const int i = MINE(m, 2 * g);
             const w_i64 to = given.lse_at + pair * t_q + i0 + i;
-#ifdef MASK /* in two parts (device.h) */
+#ifdef MASK /* in two parts (heavy/attention.h) */
             if (LANE % 4 == 0 && i < n) {
                 lse[to] = total == 0 ? 0 : most[m][g];
                 lse[to + (w_i64)w_groups(1) * t_q] = total == 0 ? -INFINITY : LOG(total);
@@ -234,9 +246,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
 
 #else
 
-/* Weights are exp(scale s - lse), and what multiplies them dp - delta: what is subtracted is where the sums begin, but
- * of dp, where dropout scales that, and of s with a mask, where it is in two parts. By scale, as s has it; of a row that
- * saw nothing, so that its weights are 0. */
+/* Backward, weights are exp(scale s - lse), and ds = weights (dp - delta). The accumulators of s and dp begin at what
+ * is subtracted, which saves the subtraction. There are two exceptions: dp with dropout, which scales dp first, and s
+ * with a mask, whose lse has two parts. The start of s is divided by scale, since s has no scale yet. For a row that
+ * saw no key it is -inf, so that its weights are 0. */
 #ifdef MASK
 #define BY           LOG2E
 #define PER          1
@@ -256,7 +269,7 @@ W_FN float begin_of(const float *lse, float per) { return *lse == -INFINITY ? *l
 #define LESS(dp, by, delta)     (dp)
 #endif
 
-/* The product of row r of two tiles. */
+/* Returns the dot product of row r of two tiles. */
 W_FN float row_dot(const uint4 *x, const uint4 *y, int r) {
     float sum = 0;
     W_UNROLL for (int c = LANE % 4; c < CHUNKS; c += 4)
@@ -265,7 +278,7 @@ W_FN float row_dot(const uint4 *x, const uint4 *y, int r) {
     return row_sum(sum);
 }
 
-/* dq of a block of queries; and delta, the products of the rows of out and dout. */
+/* dq of a block of queries. Also writes delta, the dot products of the rows of out and dout. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND
                                                 const T *out, const float *lse, const T *dout, T *dq, float *delta,
                                                 w_faults *faults, const W_NUMBERS(attention_dq) given) {
@@ -357,7 +370,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;
     const int first = causal && j0 > shift ? (j0 - shift) / BC * BC : 0;
-    const int all = causal ? j0 + BR - 1 - shift : 0; /* from that query on all see every key */
+    const int all = causal ? j0 + BR - 1 - shift : 0; /* queries from this one on see every key of the block */
     const float by = BY, per = PER;
     float sums_k[MT][CHUNKS][4], sums_v[MT][CHUNKS][4];
     clear(sums_k);

@@ -1,17 +1,24 @@
-/* Attention on CPUs: a group is one item that holds a block of queries side by side, LANES of them in two
- * vectors, and walks over blocks of keys. All work of a block is products whose lanes are the queries: scores
- * (keys, LANES) = k q^T, sums (channels, LANES) = v^T weights. Rows of k and v are copied beside each other, with
- * zeros up to whole ROWS. D: the room for channels, a power of two. */
+/* Attention on CPUs, in blocks (Dao et al. 2022). A work-group is one work-item. It has a block of LANES queries and
+ * walks over blocks of KEYS keys. Queries are the lanes of VECS vectors, and all work is products of these:
+ *
+ *                 LANES queries                           LANES queries
+ *               +---------------+                       +---------------+
+ *     KEYS      |  s = k q^T    |   -> weights     D    | sums +=       |
+ *     keys      |               |      channels         | v^T weights   |
+ *               +---------------+                       +---------------+
+ *
+ * Rows of k and v are copied next to each other, with zeros up to a multiple of ROWS. D: room for channels, a power of
+ * two. */
 #include "device/gpu/heavy/attention/attention_params.h"
 
 #define VECS  2
-#define ROWS  8  /* of a product, in registers */
+#define ROWS  8  /* rows of a product whose sums are in registers */
 #define WHOLE(n) (((n) + ROWS - 1) / ROWS * ROWS)
 
 typedef S16 V;
 
-/* Rows of the next pair, which are asked for while this one is computed: they lie too far apart for the processor to
- * see them coming. `once`: of each operand, with a tile of a product. */
+/* Rows of the next pair, which are prefetched while this pair is computed. They are too far apart for the prefetcher of
+ * the processor. `once`: rows of each operand to prefetch with one tile of a product. */
 typedef struct ahead {
     const W_GLOBAL T *next[8];
     w_i64 stride[8];
@@ -26,13 +33,14 @@ W_FN void ask(ahead *to) {
         }
 }
 
+/* Adds an operand to the list. */
 W_FN void look(ahead *to, const W_GLOBAL T *from, w_i64 stride) {
     to->next[to->n] = from;
     to->stride[to->n++] = stride;
 }
 
-/* c (m, vectors) = c * keep + a b, the sum alone without keep: a[r * ar + p * ap], rows of b (n, vectors) and c are ldb
- * and ldc vectors apart, m is a multiple of ROWS. */
+/* c (m, vectors) = c * keep + a b; without `keep`, c = a b. Element (r, p) of a (m, n) is a[r * ar + p * ap]. Rows of
+ * b (n, vectors) and of c are ldb and ldc vectors apart. m is a multiple of ROWS. */
 INLINE void product(const S *a, int ar, int ap, const V *b, int ldb, V *c, int ldc, int vectors, const V *keep, int m,
                     int n, ahead *next) {
     for (int r0 = 0; r0 < m; r0 += ROWS, a += ROWS * ar, c += ROWS * ldc) {
@@ -57,15 +65,15 @@ INLINE void product(const S *a, int ar, int ap, const V *b, int ldb, V *c, int l
     }
 }
 
-/* The queries of the first vector see the first `both` keys of a block alone; all of it is 0 where they see none.
- * s (keys, LANES) = rows (keys, D) columns (D, LANES). */
+/* s (keys, LANES) = rows (keys, D) columns (D, LANES). The queries of the first vector see only the first `both` keys
+ * of a block. `whole`: number of keys, rounded up to ROWS. */
 INLINE void scores(const V *rows, const V *columns, V *s, int both, int whole, int d, ahead *next) {
     product((const S *)rows, D, 1, columns, VECS, s, VECS, 2, 0, both, d, next);
     product((const S *)(rows + both * D / 16), D, 1, columns + 1, VECS, s + both * VECS + 1, VECS, 1, 0, whole - both,
             d, next);
 }
 
-/* sums (D, LANES) = sums * keep + columns (D, keys) s (keys, LANES), where column p is row p of `rows`. */
+/* sums (D, LANES) = sums * keep + columns (D, keys) s (keys, LANES). Column p is row p of `rows`. */
 INLINE void add_to_queries(const V *rows, const V *s, V *sums, const V *keep, int both, int whole, int d,
                            ahead *next) {
     if (both == whole) {
@@ -86,6 +94,7 @@ W_FN void add_to_keys(const V *s, const V *rows, V *sums, int both, int whole, i
     }
 }
 
+/* Transposes 16 x 16 numbers. */
 W_FN void transpose(V *x) {
     V y[16];
 #pragma unroll
@@ -103,7 +112,7 @@ W_FN void transpose(V *x) {
     }
 }
 
-/* to (D, LANES) = the rows (LANES, D), turned, times `by`. */
+/* to (D, LANES) = the rows (LANES, D), transposed, times `by`. */
 W_FN void turn(const V *rows, int d, S by, V *to) {
     for (int l = 0; l < VECS; l++)
         for (int c = 0; c < d; c += 16) {
@@ -116,7 +125,7 @@ W_FN void turn(const V *rows, int d, S by, V *to) {
         }
 }
 
-/* The reverse, lane by lane times `by`. */
+/* The reverse; each lane is multiplied by its lane of `by`. */
 W_FN void turn_back(const V *from, int d, const V *by, V *rows) {
     for (int l = 0; l < VECS; l++)
         for (int c = 0; c < d; c += 16) {
@@ -129,7 +138,7 @@ W_FN void turn_back(const V *from, int d, const V *by, V *rows) {
         }
 }
 
-/* n channels, zeros from there on. */
+/* Returns n channels; zeros after them. */
 W_FN V part(const W_GLOBAL T *from, int n) {
     if (n >= 16) return LOAD16(from);
     S x[16];
@@ -137,13 +146,14 @@ W_FN V part(const W_GLOBAL T *from, int n) {
     return vload16(0, x);
 }
 
-/* to (whole, D): n rows of d channels, zeros after them and up to whole 32 channels. */
+/* Copies n rows of d channels to `to` (whole, D). Zeros follow, up to `whole` rows and a multiple of 32 channels. */
 W_FN void fetch(const W_GLOBAL T *from, w_i64 stride, int n, int whole, int d, V *to) {
     for (int r = 0; r < whole; r++, from += stride, to += D / 16)
         for (int c = 0; c < (d + 31) / 32 * 2; c++)
             to[c] = r < n && c * 16 < d ? part(from + c * 16, d - c * 16) : (V)(0);
 }
 
+/* Stores n rows of d channels. */
 W_FN void put(const V *rows, W_GLOBAL T *to, w_i64 stride, int n, int d) {
     for (int r = 0; r < n; r++, to += stride, rows += D / 16) {
         int c = 0;
@@ -152,18 +162,18 @@ W_FN void put(const V *rows, W_GLOBAL T *to, w_i64 stride, int n, int d) {
     }
 }
 
-/* The first lanes that do not see row r of a block: those below first + r. */
+/* Returns x in lanes of vector l that see a row of a block, and `other` in the lanes below `first`, which do not. */
 W_FN V seen(V x, int first, int l, V other) {
     const INT16 lane = (INT16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + l * 16;
     return select(other, x, lane >= first);
 }
 
-/* How many of a block's rows all lanes of vector l see, and any of them. */
+/* The number of rows of a block that all lanes of vector l see, and that any lane sees. */
 W_FN int whole_rows(int first, int l, int keys) { return clamp(l * 16 + 1 - first, 0, keys); }
 W_FN int seen_rows(int first, int l, int keys) { return clamp(l * 16 + 16 - first, 0, keys); }
 
-/* One step of the online softmax: scores become weights relative to each lane's running maximum; keep brings what
- * was summed before to it. Rows from `keys` to whole ROWS become 0. */
+/* One step of the online softmax. Scores become weights relative to the running maximum of each lane. `keep` is the
+ * factor for earlier sums, which were relative to an earlier maximum. Rows after `keys` become 0. */
 W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
     for (int l = 0; l < VECS; l++) {
         const int whole = whole_rows(first, l, keys), some = seen_rows(first, l, keys);
@@ -173,7 +183,7 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
             const V x = seen(s[r * VECS + l], first + r, l, -INFINITY);
             best = select(best, x, x > best);
         }
-        const V base = select(best, (V)(0), best == (S)-INFINITY); /* all of them -inf: weights 0, not NaN */
+        const V base = select(best, (V)(0), best == (S)-INFINITY); /* if all scores are -inf, weights are 0, not NaN */
         keep[l] = select(EXP(most[l] - base), (V)(0), most[l] == (S)-INFINITY);
         most[l] = best;
         V more = 0;
@@ -192,7 +202,7 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
     }
 }
 
-/* Of a mask (attention.c) -inf hides a key, whatever the score. */
+/* -inf in a mask hides a key, whatever the score (attention.c). */
 #ifdef MASK
 #define MASK_AT(i, j)                                                                                        \
     (mask + given.mask_at + pair / heads * of.mask_b + pair % heads * of.mask_h + (i) * of.mask_t + (j) * of.mask_j)
@@ -205,7 +215,7 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
 #endif
 W_FN V masked(V s, V bias) { return select(s + bias, bias, bias == (S)-INFINITY); }
 
-/* Whether any of n queries sees any of the keys. */
+/* Returns whether any of n queries sees any of the keys. */
 W_FN int any_seen(const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, int keys) {
     for (int i = 0; i < (mask_t ? n : 1); i++)
         for (int r = 0; r < keys; r++)
@@ -213,7 +223,7 @@ W_FN int any_seen(const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, 
     return 0;
 }
 
-/* The scores of a block as the mask lets them through, less a number for each lane. */
+/* Applies the mask to the scores of a block, and subtracts `less` from each lane. */
 W_FN void mask_block(V *s, const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, int keys, const V *less) {
     for (int r = 0; r < keys && mask_t == 0; r++)
         for (int l = 0; l < VECS; l++) s[r * VECS + l] = masked(s[r * VECS + l], (V)(BIAS(mask[r * mask_j]))) - less[l];
@@ -235,7 +245,7 @@ W_FN void mask_block(V *s, const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j
 #endif
 
 #ifdef DROPOUT
-/* Both halves of x m: products of the even lanes and of the odd ones, which are what processors have. */
+/* The high and low halves of x m. Processors multiply even lanes and odd lanes separately. */
 W_FN void wide(uint16 x, uint m, uint16 *high, uint16 *low) {
     const ulong8 word = (ulong8)(0xffffffffu);
     const ulong8 even = (as_ulong8(x) & word) * (ulong)m, odd = (as_ulong8(x) >> 32) * (ulong)m;
@@ -243,7 +253,7 @@ W_FN void wide(uint16 x, uint m, uint16 *high, uint16 *low) {
     *low = as_uint16((even & word) | odd << 32);
 }
 
-/* Four words of the random stream for each lane: Philox 4x32-10 (base/random.c). */
+/* Writes four words of the random stream for each lane: Philox 4x32-10 (base/random.c). */
 W_FN void philox(ulong16 block, const W_GLOBAL int *key, uint16 *word) {
     uint16 c0 = convert_uint16(block), c1 = convert_uint16(block >> 32), c2 = (uint)key[2], c3 = (uint)key[3];
     uint k0 = (uint)key[0], k1 = (uint)key[1];
@@ -261,13 +271,13 @@ W_FN void philox(ulong16 block, const W_GLOBAL int *key, uint16 *word) {
     word[0] = c0, word[1] = c1, word[2] = c2, word[3] = c3;
 }
 
-/* What a weight is multiplied by: 0, or what makes up for those that are dropped. */
+/* Returns the factor of dropout for a weight: 0 if it is dropped, else `factor`. */
 W_FN V kept(uint16 word, S dropout, S factor) {
     const V u = TO_V(word >> 8) * (S)0x1p-24f;
     return select((V)(factor), (V)(0), u < (V)(dropout));
 }
 
-/* The factors of a vector of elements of the stream. */
+/* Returns the factors of 16 elements of the stream. */
 W_FN V keep_of(ulong16 element, const W_GLOBAL int *key, S dropout, S factor) {
     const ulong16 n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
     uint16 word[4];
@@ -277,7 +287,7 @@ W_FN V keep_of(ulong16 element, const W_GLOBAL int *key, S dropout, S factor) {
     return kept(select(low, high, (which & 2) != 0), dropout, factor);
 }
 
-/* The factors of a block of scores, whose first lane and row are that element; lanes are t_k apart. */
+/* Writes the factors of a block of scores. Its first lane and row have number `element`; lanes are t_k apart. */
 W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL int *key, S dropout, S factor) {
     const ulong origin = (ulong)(uint)key[4] | (ulong)(uint)key[5] << 32;
     const ulong16 lane = (ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) * (ulong)t_k;
@@ -296,7 +306,7 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 
 #define PLACE(name, pair, t) \
     (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads * of.name.head + (t) * of.name.time)
-#define KEYS_PLACE(name, pair, t) /* of k and v */                                                            \
+#define KEYS_PLACE(name, pair, t) /* for k and v: query heads share KV heads */                                                            \
     (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads / of.query_group * of.name.head + (t) * of.name.time)
 #define AT(name, t)   PLACE(name, pair, t)
 #define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name.time)
@@ -328,7 +338,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
     V kept[KEYS * VECS];
 #endif
     const w_i64 pair = w_group(1);
-    const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* long ones first */
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* blocks that see the most keys first */
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     ahead next = {.rows = pair + 1 < w_groups(1) ? n : 0, .once = 4, .d = d};
     LOOK(q, i0), KEYS_LOOK(k, i0), KEYS_LOOK(v, i0), LOOK(out, i0);
@@ -357,7 +367,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
         add_to_queries(rows, s, sums, keep, both, whole, d, &next);
     }
     for (int l = 0; l < VECS; l++) {
-#ifdef MASK /* in two parts (device.h) */
+#ifdef MASK /* in two parts (heavy/attention.h) */
         const V base = select(most[l], (V)(0), sum[l] == 0);
         for (int i = 0; i < 16 && l * 16 + i < n; i++)
             lse[given.lse_at + pair * t_q + i0 + l * 16 + i] = ((const S *)&base)[i];
@@ -375,7 +385,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
 
 /* ---- single queries, as in decoding: lanes are keys, then channels ---- */
 
-/* The sums of the lanes of 16 vectors. */
+/* Lane i of the result is the sum of the lanes of x[i], for 16 vectors. */
 W_FN V lane_sums(V *x) {
 #pragma unroll
     for (int left = 8; left > 0; left /= 2) {
@@ -393,7 +403,7 @@ W_FN S lanes_max(V x) {
     return fmax(fmax(fmax(a.s0, a.s4), fmax(a.s2, a.s6)), fmax(fmax(a.s1, a.s5), fmax(a.s3, a.s7)));
 }
 
-/* Scores of n <= KEYS keys, which a query of d channels meets; -inf after them. */
+/* Scores of a query and n keys, at most KEYS; -inf after them. */
 W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S scale, V *s) {
     const V lane = (V)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     for (int r = 0; r < KEYS; r += 16) {
@@ -478,9 +488,9 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
         STORE(AT(out, i), c, total == 0 ? (S)0 : ((const S *)sums)[c] / total);
 }
 
-/* ---- the backward pass: a group is a part of the key blocks of a pair ---- */
+/* ---- backward: a work-group has some key blocks of a pair ---- */
 
-/* Weights again, from the log-sum-exp of the lanes. */
+/* Recomputes the weights from the log-sum-exp of the lanes. */
 W_FN void weigh_again(V *s, int keys, int first, const V *lse) {
     for (int l = 0; l < VECS; l++) {
         const V base = select(lse[l], (V)(INFINITY), lse[l] == (S)-INFINITY);
@@ -492,7 +502,7 @@ W_FN void weigh_again(V *s, int keys, int first, const V *lse) {
     }
 }
 
-/* The products of rows of x and y (LANES, D). */
+/* The dot products of n rows of x and of y (LANES, D). */
 W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, V *to) {
     for (int l = 0; l < VECS; l++) {
         V sum[16];
@@ -506,8 +516,9 @@ W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, 
     }
 }
 
-/* A group has every parts-th block of keys of a pair. What it gives to dq waits in `room`, (parts, pairs, query
- * blocks) of (D, LANES), from its first block on; of a group that has all, the last that a query sees stores it. */
+/* A work-group has every `parts`-th block of keys of a pair, and writes dk and dv of these. Its share of dq is summed
+ * in `room`, (parts, pairs, query blocks) of (D, LANES). If a work-group has all key blocks, it stores dq with the last
+ * block that a query sees. */
 W_NUMBERS(attention_back) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at, dout_at, dq_at, dk_at, dv_at, room_at;
     ATTENTION_NUMBERS
@@ -596,7 +607,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
     }
 }
 
-/* dq from the sums of all parts. */
+/* dq is the sum of the shares of all parts. */
 W_NUMBERS(attention_dq) {
     w_i64 room_at, dq_at;
     ATTENTION_NUMBERS

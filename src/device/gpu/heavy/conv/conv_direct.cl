@@ -1,9 +1,11 @@
-/* Convolutions whose groups have few channels (depthwise: one), for which products would be mostly empty: each element
- * of the result is added up where it is. BY_INPUT: the gradient of the input. BY_WEIGHT: that of the weight, whose sums
- * over parts of the windows are added in order by a second launch. Behind storage.cl. */
+/* Convolutions whose groups have few channels (depthwise: one). Matmuls would be mostly empty, so each element of the
+ * result is summed directly. BY_INPUT: the gradient of the input. BY_WEIGHT: the gradient of the weight. Its windows
+ * are divided into parts, and a second launch (conv_direct_sum.cl) adds the partial sums in order. Else: forward.
+ * Comes after storage.cl. */
 #include "device/gpu/heavy/conv/conv_direct_params.h"
 
-/* The place of x that a tap of window `at` meets, and the window whose tap meets place `at` of x; -1: none. */
+/* Along dimension d: returns the pixel of x at a tap of window `at`; -1 if it is outside. place_of_y returns the window
+ * whose tap is at pixel `at` of x; -1 if there is none. */
 W_FN int place_of_x(const w_direct *c, int d, int at, int tap) {
     const int t = at * c->stride[d] + tap * c->dilation[d] - c->padding[d];
     return t >= 0 && t < c->x[d] ? t : -1;
@@ -30,7 +32,7 @@ W_NUMBERS(conv_direct) {
 };
 
 #ifdef VECTORS
-/* ---- one channel a group, sixteen of them at once ---- */
+/* ---- vectors: one channel for each group, 16 groups at once ---- */
 
 #define LANES(p, count) ((count) == 16 ? LOAD16(p) : some(p, count))
 W_FN S16 some(const W_GLOBAL T *from, int count) {
@@ -39,7 +41,7 @@ W_FN S16 some(const W_GLOBAL T *from, int count) {
     return vload16(0, x);
 }
 #if BY_WEIGHT
-/* A group has `part` lines of windows. */
+/* A work-group has `part` rows of windows. */
 W_SHARED(conv_direct) { S16 total[TAPS]; };
 W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
                                            const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
@@ -77,7 +79,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
     }
 }
 #else
-/* A group has `part` lines of results. */
+/* A work-group has `part` rows of the result. */
 W_SHARED(conv_direct) { S16 w[TAPS]; };
 W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c, W_GLOBAL w_faults *faults,
                                            const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
@@ -121,10 +123,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
 #endif
 
 #else
-/* ---- an element a work-item, neighbours are channels ---- */
+/* ---- work-items: one element each; adjacent work-items have adjacent channels ---- */
 
 #if BY_WEIGHT
-/* Window part `w_group(1)` of an element of the weight. */
+/* Adds up part w_group(1) of the windows, for one element of the weight. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
                                                const W_NUMBERS(conv_direct) given) {
     const w_direct of = given.conv;

@@ -1,4 +1,5 @@
-/* The sums over the parts of the windows, added in order. Behind storage.cl. */
+/* Second launch of the gradient of a weight (conv_direct.cl): adds the sums over the parts of the windows, in order.
+ * Comes after storage.cl. */
 #include "device/gpu/heavy/conv/conv_direct_params.h"
 
 W_NUMBERS(conv_sum) {

@@ -1,14 +1,22 @@
-/* An operand of a product that is all windows of images, channels last, read where they lie: window p is one line of
- * taps[0] x taps[1] x depth elements, 0 outside of the image. IMAGE: which
- * operand. SPREAD: rows of c are pixels that do not follow each other. Behind storage.cl, before matmul.cl. */
+/* An operand of a matmul that is the windows of images, read in place (implicit GEMM). Images have their channels last.
+ * Window p is one line of taps[0] x taps[1] x depth elements, 0 outside of the image:
+ *
+ *     image, source[0] x source[1] pixels           line p of the operand
+ *     . . . . . . .
+ *     . A B C . . .    window p,                    A B C D E F   (each letter: `depth` channels)
+ *     . D E F . . .    2 x 3 taps
+ *     . . . . . . .
+ *
+ * IMAGE says which operand, a or b. SPREAD: rows of c are pixels that are not contiguous. Comes after storage.cl and
+ * before matmul.cl. */
 #include "device/gpu/heavy/conv/image_params.h"
 
-/* n / d, n below 2^31 (Granlund and Montgomery 1994). */
+/* Returns n / d, for n below 2^31 (Granlund and Montgomery 1994). */
 W_FN int quotient(int n, const w_divisor d) {
     return d.magic ? (int)(((w_u64)(w_u32)n * d.magic >> 32) >> d.shift) : n;
 }
 
-/* Where a window begins, which may be outside: the first element of its image, and row and column in that. */
+/* The start of a window: the offset of its image, and its row and column there, which may be outside of the image. */
 typedef struct w_window {
     w_i64 image;
     int row, column;
@@ -22,23 +30,23 @@ W_FN w_window window_at(const w_image *v, int p) {
     return w;
 }
 
-/* Row p of c, SPREAD. */
+/* Returns the pixel that row p of c is, with SPREAD. */
 W_FN w_i64 pixel_at(const w_image *v, int p) {
     const int line = quotient(p, v->by_columns), image = quotient(line, v->by_rows);
     return (w_i64)image * v->to[0] + v->to[1] + (w_i64)(line - image * v->windows[0]) * v->to[2] +
            (p - line * v->windows[1]) * v->to[3];
 }
 
-/* Line k of the weight, IMAGE WEFT_GPU_WINDOWS_A_BACK: its tap, and its channel of y. */
+/* Returns the offset of line k of the weight, for WEFT_GPU_WINDOWS_A_BACK. A line is one tap and one channel of y. */
 W_FN w_i64 weight_at(const w_image *v, int k, w_i64 line) {
     const int tap = quotient(k, v->by_depth), row = quotient(tap, v->by_taps);
     return (k - tap * v->depth) * line + v->weight[0] + row * v->weight[1] + (tap - row * v->taps[1]) * v->weight[2];
 }
 
 #ifdef VECTORS
-/* ---- windows as lines of local memory; behind each, sixteen elements may be overwritten ---- */
+/* ---- vectors: windows are copied to lines of local memory; 16 elements after each line may be overwritten ---- */
 
-/* At any element, by one access, as write16. */
+/* Stores at any element, in one access, as write16 does. */
 W_FN void keep16(W_LOCAL S *p, S16 v) {
     typedef S16 any __attribute__((aligned(sizeof(S))));
     *(W_LOCAL any *)p = v;
@@ -48,7 +56,7 @@ W_FN void put_zeros(int count, W_LOCAL S *to) {
     for (int j = 0; j < count; j += 16) keep16(to + j, (S16)(0));
 }
 
-/* room: elements that are there. */
+/* Copies `count` elements. `room`: elements that may be read. */
 W_FN void put_elements(const W_GLOBAL T *from, int count, w_i64 room, W_LOCAL S *to) {
     int j = 0;
     for (; j + 16 <= count; j += 16) keep16(to + j, LOAD16(from + j));
@@ -58,8 +66,9 @@ W_FN void put_elements(const W_GLOBAL T *from, int count, w_i64 room, W_LOCAL S 
         for (; j < count; j++) to[j] = LOAD(from, j);
 }
 
-/* Elements k0 to k1 - 1 of a window as pieces that lie together in the image: taps of a row, where they are neighbours
- * and pixels have no other channels, else single taps. The first piece begins at element `skip` of unit `tap` of a row. */
+/* Elements k0 to k1 - 1 of a window, as pieces that are contiguous in the image. Such a unit is a row of taps if the
+ * taps are adjacent and the window has all channels of a pixel, else a single tap. The first piece begins at element
+ * `skip` of unit `tap` of a row. */
 typedef struct w_pieces {
     int joined, unit, across, tap_row, tap, skip, count;
     w_i64 row_step, tap_step;
@@ -75,7 +84,7 @@ W_FN w_pieces pieces_of(const w_image *v, int k0, int k1) {
     return s;
 }
 
-/* Of a window that is all inside; sixteen elements behind it may be read. */
+/* Copies a window that is entirely inside of the image. 16 elements after it may be read. */
 W_FN void put_inside(const W_GLOBAL T *x, const w_pieces *s, W_LOCAL S *to) {
     const W_GLOBAL T *line = x + s->tap_row * s->row_step;
     int tap = s->tap, skip = s->skip;
@@ -88,13 +97,14 @@ W_FN void put_inside(const W_GLOBAL T *x, const w_pieces *s, W_LOCAL S *to) {
     }
 }
 
+/* Copies any window. */
 W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, const w_pieces *s, W_LOCAL S *to) {
     int tap_row = s->tap_row, tap = s->tap, skip = s->skip;
     for (int left = s->count; left > 0;) {
         const int count = min(s->unit - skip, left), row = w.row + tap_row * v->dilation[0],
                   column = w.column + tap * v->dilation[1];
         const int inside = row >= 0 && row < v->source[0];
-        /* of the unit: what is in the image */
+        /* the part of the unit that is in the image */
         int low = s->joined ? max(0, -column) * v->depth : column < 0 ? s->unit : 0;
         int high = s->joined ? (v->source[1] - column) * v->depth : column < v->source[1] ? s->unit : 0;
         low = min(max(low - skip, 0), count);
@@ -112,7 +122,7 @@ W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, co
     }
 }
 
-/* Elements k0 to k1 - 1 of `count` windows from p on, each `pitch` behind the one before. */
+/* Copies elements k0 to k1 - 1 of `count` windows from p on, to lines that are `pitch` apart. */
 W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, int k0, int k1, int pitch,
                       W_LOCAL S *to) {
     const int last = v->windows[1] * v->stride[1] - v->offset[1], end = v->windows[0] * v->stride[0] - v->offset[0];
@@ -152,18 +162,18 @@ W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, i
 #endif
 
 #else
-/* ---- windows element by element: an item asks for the same lines all the time ---- */
+/* ---- work-items: windows are read element by element; a work-item always reads the same lines ---- */
 
-#define NOWHERE (-(1 << 30)) /* a row of no image */
+#define NOWHERE (-(1 << 30)) /* a row outside of every image */
 
-/* Element k of that tap; 0 outside. */
+/* Returns element `at`, which is at that row and column of the image; 0 if these are outside. */
 INLINE S element(const W_GLOBAL T *x, const w_image *v, STRIDE at, int row, int column) {
     const int inside = row >= 0 && row < v->source[0] && column >= 0 && column < v->source[1];
     return inside ? LOAD(x, at) : (S)0;
 }
 
 #if IMAGE == WEFT_GPU_WINDOWS_B
-/* The tap of each line, which lies along n. */
+/* Lines are along n: the tap of each line. */
 #define BEGIN_FETCH                                                                                         \
     STRIDE line_at[B_EACH];                                                                                 \
     int line_row[B_EACH], line_column[B_EACH];                                                              \
@@ -188,7 +198,7 @@ INLINE void fetch_windows(const W_GLOBAL T *x, const w_image *v, int k, int k1, 
     }
 }
 #else
-/* The window of each line, which lies along k. */
+/* Lines are along k: the window of each line. */
 #define BEGIN_FETCH                                                                                         \
     STRIDE line_at[A_EACH];                                                                                 \
     int line_row[A_EACH], line_column[A_EACH];                                                              \

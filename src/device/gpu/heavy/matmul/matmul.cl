@@ -1,8 +1,30 @@
-/* What the sources of products share. A group computes a block of one matmul_plan of the batch or, where k is cut into
- * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
- * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. SINK: c is of a
- * variable, which a fault keeps as it is. SUMS: a is added up over k as well, in the same order. EPILOGUE: what is stored is what `epilogue` stores (kernel/source.h).
- * Behind storage.cl and, where an operand is windows of images, image.cl; before matmul_*.cl. */
+/* What the matmul templates share: c (m, n) = a (m, k) b (k, n), for each matmul of a batch.
+ *
+ * A work-group computes one block of one c. If k is divided into `splits` parts, it computes the sums over one part:
+ *
+ *              k0    k1                       j0
+ *          +---+-----+---+                +---+----+---+
+ *      a   |   |     |   |   i0       b   |   |    |   |   k0         c   +---+----+---+
+ *          |   |#####|   |                |   |####|   |                  |   |    |   |   i0
+ *          |   |     |   |                |   |    |   |   k1             |   |####|   |   block_m rows,
+ *          +---+-----+---+                +---+----+---+                  +---+----+---+   block_n columns
+ *
+ * Order of additions: an element is the sum, in order of k, of sums over CHUNK products each, which are added in order
+ * by fused multiply-adds. Such short chains keep rounding errors small. The order is the same for every tile.
+ *
+ * Definitions by matmul.c, 0 or 1 if not said otherwise:
+ *
+ *     WIDE      c holds sums (S), not elements (T)
+ *     INTEGERS  sums are integers
+ *     SINK      c belongs to a variable, which is left as it is after a fault
+ *     SUMS      also returns the row sums of a, added in the same order
+ *     EPILOGUE  `epilogue` (kernel/source.h) stores the results
+ *     STRIDE    type of offsets in a and b: int if all of them fit, else w_i64
+ *     IMAGE     which operand is windows of images (conv/image_params.h)
+ *     SPREAD    rows of c are pixels that are not contiguous
+ *     FLAT      work-groups are numbered along one dimension
+ *
+ * Comes after storage.cl and image.cl, before matmul_*.cl. */
 #if !IMAGE
 #define IMAGE_NUMBERS
 #define BEGIN_IMAGE
@@ -17,8 +39,9 @@
 #define KEEP16(p, v)   STORE16(p, v)
 #endif
 
-/* Where elements go: as parameters of a kernel (OUT, and numbers), of a function (TO), and as arguments (HERE);
- * and how: that of row i and column j, counted from there, or sixteen, of which `count` are elements of c. */
+/* Where results go. OUT and OUT_NUMBERS are the parameters of a kernel, TO those of a function, and HERE the arguments
+ * for TO. PUT stores the result of row i and column j, counted from HERE. PUT16 stores 16 results, of which the first
+ * `count` are elements of c. */
 #if EPILOGUE
 #define OUT                   EPILOGUE_POINTERS
 #define OUT_NUMBERS           w_epilogue epilogue;
@@ -67,10 +90,9 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #define MAD(x, y, z) fma(x, y, z)
 #endif
 
-/* STRIDE: int where all places of a and b in one matmul_plan fit, else w_i64. */
 #include "device/gpu/heavy/matmul/matmul_params.h"
 
-/* Where item `item` of the batch lies. */
+/* Returns the offset of matmul `item` of the batch. */
 W_FN w_i64 item_at(const w_matmul *p, int item, const w_i64 *batch) {
     const int at2 = item / p->extent[2], at1 = at2 / p->extent[1], at0 = at1 / p->extent[0];
     return at0 * batch[0] + at1 % p->extent[0] * batch[1] + at2 % p->extent[1] * batch[2] +
@@ -89,8 +111,8 @@ W_NUMBERS(matmul) {
     const W_GLOBAL T *a, const W_GLOBAL T *b, OUT SUMS_OUT W_GLOBAL w_faults *faults,                        \
         const W_NUMBERS(matmul) given
 
-/* Which block a group computes, of `wide` x `high`, and of which item of the batch and part of k. FLAT: groups lie along
- * one dimension, of which cards have more than along the others. */
+/* The block of this work-group, of `wide` x `high` blocks. ITEM_PART is the number of the matmul in the batch, times
+ * `splits`, plus the part of k. FLAT: GPUs allow more work-groups along the first dimension than along the others. */
 #if FLAT
 #define BLOCK_ROW    (w_group(0) / of.wide % of.high)
 #define BLOCK_COLUMN (w_group(0) % of.wide)
@@ -101,8 +123,12 @@ W_NUMBERS(matmul) {
 #define ITEM_PART    w_group(2)
 #endif
 
-/* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
- * elements of k = 0, c and sums at its first element. */
+/* Begins a kernel. Declares:
+ *
+ *     i0, j0      first row and column of the block; `rows` and `cols` are its extents
+ *     k0, k1      the part of k
+ *     a, b        now point to the block's first row and column, at k = 0
+ *     c, sums     now point to the block's first result */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
     const w_matmul of = given.matmul_plan;                                                                       \

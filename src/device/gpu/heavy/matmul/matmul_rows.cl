@@ -1,10 +1,14 @@
-/* Products of a few rows, ROWS at most, where reading b is all the work, as in decoding. a is read again by every
- * group and comes from the cache. B_LINES: the unit stride of b is along n. */
+/* Matmul with at most ROWS rows, as in decoding. Nearly all the time goes into reading b. It is read once, in place.
+ * Every work-group reads a again, from the cache. There are three kernels:
+ *
+ *     VECTORS, B_LINES    (CPUs) b has stride 1 along n: vectors are 16 columns
+ *     VECTORS             (CPUs) b has stride 1 along k: vectors are 16 steps of k, added up at the end
+ *     else                (GPUs) COLUMNS columns for a work-group; ITEMS / COLUMNS work-items share a column */
 #ifdef VECTORS
 #if B_LINES
-#define DEPTH CHUNK /* of a, kept in local memory */
+#define DEPTH CHUNK /* steps of k whose part of a is in local memory */
 #else
-#define DEPTH (4 * CHUNK) /* in sixteen chains */
+#define DEPTH (4 * CHUNK) /* divided among sixteen sums */
 #endif
 
 W_FN S16 some(const W_GLOBAL T *from, int count) {
@@ -13,7 +17,7 @@ W_FN S16 some(const W_GLOBAL T *from, int count) {
     return vload16(0, x);
 }
 
-/* Rows of a, zeros behind them. */
+/* Copies rows of a; zeros after them. */
 W_FN void pack_a(const W_GLOBAL T *from, w_i64 row, w_i64 step, int rows, int depth, W_LOCAL S *to) {
     for (int i = 0; i < ROWS; i++, from += row, to += DEPTH) {
         int p = 0;
@@ -25,7 +29,7 @@ W_FN void pack_a(const W_GLOBAL T *from, w_i64 row, w_i64 step, int rows, int de
 }
 
 #if B_LINES
-#define AHEAD 4 /* lines of b at once: as many streams for the prefetcher, and sums are loaded and stored less often */
+#define AHEAD 4 /* rows of b at once: more streams for the prefetcher, and fewer loads and stores of sums */
 
 /* sum (ROWS, 16) += x (ROWS, lines) b (lines, 16), k in order */
 INLINE void add_lines(const S *x, const S16 *y, int lines, W_LOCAL S16 *sum) {
@@ -87,7 +91,7 @@ W_FN S folded(S16 of) {
     return x[0];
 }
 
-/* AT_ONCE columns of b, which lie along k: sixteen chains of sums each, in the end folded by halves. */
+/* Goes through AT_ONCE columns of b at a time. Each element has sixteen sums, which `folded` adds up at the end. */
 W_SHARED(matmul) { S16 x[ROWS * DEPTH / 16], kept[COLUMNS * ROWS]; };
 W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_MEMORY(matmul)
@@ -136,7 +140,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 }
 #endif
 
-#else /* work-items: COLUMNS columns of a group, each by ITEMS / COLUMNS items */
+#else /* work-items */
 #define SLICES (ITEMS / COLUMNS)
 
 W_SHARED(matmul) { S kept[ITEMS * ROWS]; };
@@ -144,7 +148,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_MEMORY(matmul)
     W_LOCAL S *const kept = shared->kept;
     BEGIN
-    /* neighbours read neighbours of b; those of one column take its k in turn */
+    /* adjacent work-items read adjacent elements of b; those of one column take steps of k in turn */
     const int j = B_LINES ? w_item(0) % COLUMNS : w_item(0) / SLICES;
     const int slice = B_LINES ? w_item(0) / COLUMNS : w_item(0) % SLICES;
     S total[ROWS];

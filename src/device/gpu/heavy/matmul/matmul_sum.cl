@@ -1,4 +1,6 @@
-/* The sums over the parts of k, added in order. Behind storage.cl and matmul.cl. */
+/* Second launch of a matmul whose k was divided: c is the sum of the `splits` partial results (m, n), added in order.
+ * With SUMS it also adds up the row sums of a. A work-group computes EACH times LANES elements. Comes after storage.cl
+ * and matmul.cl. */
 #ifdef VECTORS
 W_FN S16 of_part(const W_GLOBAL S *from, int count) {
     S x[16];
@@ -26,7 +28,7 @@ W_NUMBERS(matmul_sum) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(PARTS W_GLOBAL w_faults *faults, const W_NUMBERS(matmul_sum) given) {
     if (SINK && w_faulted(faults)) return;
     const w_matmul of = given.product;
-    const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* a row */
+    const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* vectors, or elements, of a row */
     const w_i64 size = (w_i64)of.m * n, first = (w_i64)w_group(0) * EACH;
     parts += given.parts_at + item * of.splits * size;
 #if EPILOGUE

@@ -1,23 +1,44 @@
-/* Products on tensor cores (CUDA): a group of WARPS_M x WARPS_N warps holds a tile of c in its registers, in the
- * fragments of prelude/tensor.cu, and reads a and b in parts DEPTH deep through local memory, STAGES of them, all but
- * one of which are on their variant while one is multiplied (MORE: the launch asks for the memory). A_LINES, B_LINES: the unit stride of a is along k, that of b
- * along n. A_WIDTH, B_WIDTH: elements that may be copied at once as far as strides go. FORMAT_SAME: f32 is rounded to TF32.
- * The order of adding is the hardware's within a step of k, then that of k; SHORT: sums over CHUNK products each are
- * added, as in the other sources of products, since tensor cores round each sum towards 0. Behind storage.cl and
- * matmul.cl. */
-#define UNIT   (16 / (int)sizeof(T)) /* elements of a piece: what is copied at once, and a row of a matrix */
-#define STEP   (2 * UNIT)            /* of k, that one instruction multiplies */
+/* Matmul on tensor cores (CUDA). A work-group of WARPS_M x WARPS_N warps computes a tile of TILE_M x TILE_N elements of
+ * c. Each warp holds WARP_M x WARP_N sums in registers, as fragments of 16 x 8 (prelude/tensor.cu):
+ *
+ *                     TILE_N
+ *              +--------+--------+
+ *              | warp 0 | warp 1 |   WARP_M rows        one warp:  +--+--+--+--+
+ *     TILE_M   +--------+--------+                                 |  |  |  |  |  16 rows
+ *              | warp 2 | warp 3 |                                 +--+--+--+--+
+ *              +--------+--------+                                 |  |  |  |  |
+ *                WARP_N columns                                    +--+--+--+--+
+ *                                                                   8 columns
+ *
+ * a and b are read through local memory, DEPTH steps of k at a time. Local memory is a ring of STAGES parts:
+ *
+ *     | a, b of part p | part p + 1 | ... |     while part p is multiplied, asynchronous copies fill the others
+ *
+ * Memory is handled in pieces of 16 bytes (UNIT elements). PLACE exchanges the pieces within a row, so that copies and
+ * ldmatrix, which reads the same piece of 8 rows, meet no bank conflicts.
+ *
+ * Order of additions: that of the hardware within a STEP of k, then that of k. SHORT: sums over CHUNK products are
+ * added to a total, as in the other matmul templates, since tensor cores round each sum towards 0.
+ *
+ * Definitions by matmul.c:
+ *
+ *     A_LINES, B_LINES    a has stride 1 along k, else along m; b has stride 1 along n, else along k
+ *     A_WIDTH, B_WIDTH    elements that one copy may move, as far as strides allow
+ *     MORE                the launch asks for the local memory, since it is more than source may declare
+ *
+ * With FORMAT_SAME, f32 is rounded to TF32. Comes after storage.cl and matmul.cl. */
+#define UNIT   (16 / (int)sizeof(T)) /* elements of a piece: what is copied at once, and a row of a matrix of ldmatrix */
+#define STEP   (2 * UNIT)            /* steps of k of one instruction */
 #define DEPTH  (PIECES * UNIT)
 #define WARP_M (TILE_M / WARPS_M)
 #define WARP_N (TILE_N / WARPS_N)
 #define PART_A (TILE_M * PIECES) /* pieces of a part of a */
 #define PART_B (TILE_N * PIECES)
 
-/* Where a piece of a row lies among the `across` pieces of it, so that neither copies nor ldmatrix, which reads the same
- * piece of 8 rows, meet in a bank. */
+/* The place of a piece, in local memory. A row has `across` pieces. */
 #define PLACE(row, piece, across)                                                                            \
     ((row) * (across) + ((across) >= 8 ? (piece) ^ ((row)&7) : (piece) ^ ((row) / (8 / (across)) % (across))))
-/* Rows of f32 along n or m are read by words: 8 of each of 4 rows. */
+/* The same for rows of f32 along n or m. They are read by words: 8 words of each of 4 rows. */
 #define PLACE_WORDS(row, piece, across) ((row) * (across) + ((piece) ^ ((row)&3) << 1))
 #if FORMAT == FORMAT_SAME
 #define PLACE_TURNED PLACE_WORDS
@@ -25,7 +46,7 @@
 #define PLACE_TURNED PLACE
 #endif
 
-/* `count` elements of a piece, of which there are UNIT in local memory, by copies of `width` of them. */
+/* Copies the first `count` elements of a piece, `width` at a time; zeros after them. */
 INLINE void bring_piece(const W_GLOBAL T *from, int count, int width, uint to) {
     const int size = (int)sizeof(T);
     if (width == UNIT) {
@@ -42,7 +63,7 @@ INLINE void bring_piece(const W_GLOBAL T *from, int count, int width, uint to) {
     }
 }
 
-/* Elements of 16 bits that lie anywhere. */
+/* Does the same for elements of 16 bits at any address, one by one. */
 INLINE void bring_each(const W_GLOBAL T *from, int count, uint to) {
     union {
         uint4 all;
@@ -53,15 +74,16 @@ INLINE void bring_each(const W_GLOBAL T *from, int count, uint to) {
     *(uint4 *)__cvta_shared_to_generic(to) = piece.all;
 }
 
-/* This item's pieces of a part, of lines `line` apart along k or each k `line` apart, all at the same place of their
- * rows; zeros where k ends, anything in lines that c has not. `whole`: nothing is outside. */
+/* Copies this work-item's pieces of a part. They all have the same place in their rows. `line` is the stride of the
+ * dimension that is not contiguous. Past the end of k there are zeros; lines that c does not have hold anything.
+ * `whole`: nothing is outside of the operand. */
 INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int whole, int width,
                   uint to) {
     const int across = along_k ? PIECES : size / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
     const int left = (along_k ? depth : lines) - piece * UNIT, count = whole ? UNIT : max(0, min(left, UNIT));
     to += 16 * (along_k ? PLACE(first, piece, across) : PLACE_TURNED(first, piece, across));
 #pragma unroll
-    for (int i = 0; i < size * PIECES / ITEMS; i++) { /* the place repeats after 8 rows, or 4 by words */
+    for (int i = 0; i < size * PIECES / ITEMS; i++) { /* PLACE repeats after 8 rows, or 4 by words */
         const int row = first + i * (ITEMS / across), some = whole || along_k || row < depth ? count : 0;
         const W_GLOBAL T *const place = from + ((along_k ? min(row, lines - 1) : row) * line + piece * UNIT);
         if (width > 1 || FORMAT == FORMAT_SAME)
@@ -71,10 +93,10 @@ INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, in
     }
 }
 
-/* 16 lines from `line` on, of step `step`: a fragment of a, or two of b with 8 lines each, whose words lie together. */
+/* Loads 16 lines from `line` on, for step `step` of k: a fragment of a, or two fragments of b with 8 lines each. */
 INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int step, uint *to) {
     const int lane = w_item(0) % 32, across = along_k ? PIECES : size / UNIT, row = lane % 8;
-    const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16; /* of 8 lines, pieces */
+    const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16; /* of two: 8 lines, piece */
     if (along_k) {
         w_ldmatrix4(to, from + 16 * PLACE(line + lower * 8 + row, 2 * step + second, across));
 #if FORMAT == FORMAT_SAME
@@ -103,6 +125,7 @@ INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int s
 #define MMA w_mma_bf16
 #endif
 
+/* sum += a b, for one part of k and the rows and columns of this warp. */
 INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16][WARP_N / 8][4]) {
 #pragma unroll
     for (int step = 0; step < PIECES / 2; step++) {
@@ -122,7 +145,7 @@ INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16
 #if TILE_M > ITEMS
 #error an item has one line at most
 #endif
-/* One part of a line of a, added to the sum. */
+/* Returns `sum` plus one part of a row of a. */
 INLINE float add_line(uint from, int line, float sum) {
     const W_LOCAL T *const part = (const W_LOCAL T *)__cvta_shared_to_generic(from);
     for (int k = 0; k < DEPTH; k++) {
@@ -134,12 +157,12 @@ INLINE float add_line(uint from, int line, float sum) {
 }
 #endif
 
-/* ---- sums into memory: 16 rows of a warp at a time through local memory, so that neighbours write together ---- */
+/* ---- storing the sums: 16 rows of a warp at a time go through local memory, so that writes are contiguous ---- */
 
 #define PITCH (WARP_N + 8) /* floats from row to row */
 #define EACH  (16 / (int)sizeof(O))
 
-/* Rows and columns count from the first of the 16. */
+/* Stores 16 rows element by element. `rows` and `cols` count from the first of them. */
 INLINE void store_each(const W_LOCAL float *from, int row0, int column0, int rows, int cols, TO) {
     for (int e = w_item(0) % 32; e < 16 * WARP_N; e += 32) {
         const int row = e / WARP_N, at = e % WARP_N;
@@ -150,6 +173,7 @@ INLINE void store_each(const W_LOCAL float *from, int row0, int column0, int row
 #if EPILOGUE
 #define STORE_ROWS store_each
 #else
+/* Does the same in writes of 16 bytes. */
 INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int rows, int cols, TO) {
     union {
         uint4 all;
@@ -178,7 +202,8 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
 
 /* ---- the kernel ---- */
 
-/* Groups that run at one time share what caches hold: they go through bands of c so many blocks high, column by column. */
+/* Work-groups that run at the same time should share what the cache holds. So they go through c in bands of BAND
+ * blocks, column by column. */
 #define BAND 8
 #undef BLOCK_ROW
 #undef BLOCK_COLUMN
@@ -195,7 +220,7 @@ INLINE int in_band(const w_matmul *of, int id, int column) {
     return column ? at / high : first + at % high;
 }
 
-/* By copies as wide as strides and the place of the operand allow. */
+/* Calls `bring` with copies as wide as the strides and the address of the operand allow. */
 #define BRING(from, line, along_k, size, lines, depth, width, to)                                            \
     if ((width) == 1 || ((ulong)(from) & ((width) * sizeof(T) - 1)) != 0)                                    \
         bring(from, line, along_k, size, lines, depth, 0, 1, to);                                            \
@@ -239,14 +264,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     for (int p0 = k0 - (STAGES - 1) * DEPTH; p0 < k1; p0 += DEPTH) {
         if (p0 >= k0) {
             w_copy_wait<STAGES - 2>();
-            w_barrier(); /* others' copies are there too, and nobody reads the stage that is filled next */
+            w_barrier(); /* copies of other work-items have arrived too, and nobody reads the part that is filled next */
         }
         if (next < k1) {
             const uint to = room + 16 * filled * (PART_A + PART_B);
             BRING(a + next * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - next, A_WIDTH, to);
             BRING(b + next * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - next, B_WIDTH, to + 16 * PART_A);
         }
-        w_copy_group(); /* even of nothing: groups are counted */
+        w_copy_group(); /* even if it is empty: w_copy_wait counts groups */
         next += DEPTH;
         filled = filled + 1 == STAGES ? 0 : filled + 1;
         if (p0 < k0) continue;

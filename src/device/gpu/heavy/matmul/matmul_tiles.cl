@@ -1,17 +1,28 @@
-/* Products on GPUs: a group of WIDE_ITEMS x HIGH_ITEMS items holds a tile of c in its registers, PATCH_N x PATCH_M
- * patches of 4 x 4 an item, and reads a and b in parts DEPTH deep through local memory; the next part is on its
- * variant from global memory while one is multiplied. A_LINES, B_LINES: the unit stride of a is along k, that of b along
- * n. */
+/* Matmul on GPUs without tensor cores. A work-group of WIDE_ITEMS x HIGH_ITEMS work-items computes a tile of
+ * TILE_M x TILE_N elements of c. Each work-item has PATCH_M x PATCH_N patches of 4 x 4 sums in registers. The patches
+ * of adjacent work-items are adjacent (here WIDE_ITEMS 2, HIGH_ITEMS 2, PATCH_M 1, PATCH_N 2; numbers are work-items):
+ *
+ *                  TILE_N columns
+ *              +----+----+----+----+
+ *     TILE_M   | 0  | 1  | 0  | 1  |   4 x 4 sums each
+ *     rows     +----+----+----+----+
+ *              | 2  | 3  | 2  | 3  |
+ *              +----+----+----+----+
+ *
+ * a and b are read through local memory, DEPTH steps of k at a time: x (DEPTH, TILE_M) and y (DEPTH, TILE_N), with 4
+ * elements of padding for each row. The next part is loaded to registers (next_a, next_b) while one is multiplied.
+ *
+ * A_LINES: a has stride 1 along k, else along m. B_LINES: b has stride 1 along n, else along k. */
 #define TILE_M (HIGH_ITEMS * 4 * PATCH_M)
 #define TILE_N (WIDE_ITEMS * 4 * PATCH_N)
 #define A_EACH ((TILE_M * DEPTH + ITEMS - 1) / ITEMS)
 #define B_EACH ((TILE_N * DEPTH + ITEMS - 1) / ITEMS)
 
-/* Element e of a part that has `size` lines of either kind: neighbours lie along the unit stride. */
+/* The place of element e of a part with `size` lines. Adjacent elements are adjacent in memory, along the stride 1. */
 #define K_OF(e, along_k, size)    ((along_k) ? (e) % DEPTH : (e) / (size))
 #define LINE_OF(e, along_k, size) ((along_k) ? (e) / DEPTH : (e) % (size))
 
-/* What this item brings of one part; zeros outside. */
+/* Loads this work-item's elements of one part; zeros outside of the operand. */
 INLINE void fetch(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int each, S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
@@ -40,7 +51,7 @@ INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *
 
 INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
 
-/* Sums of a: items of the first column of groups have a line each. */
+/* Row sums of a. In work-groups at the first column of c, each work-item adds up one row. */
 #if SUMS
 #if TILE_M > ITEMS
 #error an item has one line at most

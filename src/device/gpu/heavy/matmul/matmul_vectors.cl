@@ -1,10 +1,25 @@
-/* Products on CPUs: a group is one work-item with a block of c that its cache holds. Chunks of a and b
- * are copied (and widened) side by side into local memory; then tiles of ROWS x WIDTH * 16 sums are kept in
- * registers (Goto and van de Geijn 2008). Sums of a block wait in local memory for the next chunk. A_LINES, B_LINES:
- * the unit stride of a is along k, that of b along n. */
+/* Matmul on CPUs. A work-group is one work-item. Its block of c fits in the cache (Goto and van de Geijn 2008).
+ *
+ * For each CHUNK of k:
+ *
+ *     1. pack_a copies the rows of a to x, pack_b the columns of b to y (local memory, type S).
+ *     2. `block` goes through tiles of ROWS x COLS sums. `multiply` keeps the sums of a tile in registers:
+ *
+ *                        y: COLS = 16 WIDTH columns
+ *                        +----+----+
+ *                        | v0 | v1 |   one row of y, at k
+ *                        +----+----+
+ *               x +---+  +----+----+
+ *        ROWS     | . |  |         |   sum[i][v] += x[i][k] * y[k][v]
+ *                 | . |  |   sum   |
+ *                 +---+  +----+----+
+ *
+ *     3. The sums of the block wait in `kept` for the next chunk.
+ *
+ * A_LINES: a has stride 1 along k, else along m. B_LINES: b has stride 1 along n, else along k. */
 #define COLS (WIDTH * 16)
 #if A_LINES
-#define A_PITCH    (CHUNK + 16) /* no power of two: lines fall into different sets of the cache */
+#define A_PITCH    (CHUNK + 16) /* not a power of two, so rows fall into different sets of the cache */
 #define A_COUNT    (BLOCK_M * A_PITCH)
 #define A_AT(i, p) ((i) * A_PITCH + (p))
 #else
@@ -13,7 +28,7 @@
 #define A_AT(i, p) ((p) * A_PITCH + (i))
 #endif
 
-/* Lines of a, along its unit stride. */
+/* Copies `lines` lines of a, of `length` elements along the stride 1. */
 W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LOCAL S *to) {
     for (int i = 0; i < lines; i++, from += line, to += A_PITCH) {
         int j = 0;
@@ -27,7 +42,7 @@ W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LO
 #define B_MORE
 #define B_LINE(b, line, p) ((b) + (p) * (line))
 #endif
-/* To columns of COLS, one after the other, each with its k in order. */
+/* Copies `depth` rows of b to panels of COLS columns, one after the other. In a panel, rows follow in order of k. */
 W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to B_MORE) {
     for (; cols > 0; cols -= COLS, b += COLS, to += CHUNK * WIDTH) {
         for (int p = 0; p < depth; p++) {
@@ -43,7 +58,7 @@ W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S
     }
 }
 #else
-/* x[i][j] to x[j][i]: a perfect shuffle for each power of two. */
+/* Transposes 16 x 16 numbers, by a perfect shuffle for each power of two. */
 INLINE void transpose(S16 *x) {
     S16 y[16];
 #pragma unroll 1
@@ -60,7 +75,7 @@ INLINE void transpose(S16 *x) {
     }
 }
 
-/* The same from columns; lines behind the last are copies of it, whose sums nobody stores. */
+/* Does the same if b has stride 1 along k. Columns past the last one are copies of it; their sums are not stored. */
 W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
     for (int j0 = 0; j0 < cols; j0 += 16) {
         W_LOCAL S16 *at = to + j0 / COLS * (CHUNK * WIDTH) + j0 % COLS / 16;
@@ -80,7 +95,7 @@ W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S
 }
 #endif
 
-/* sum += (ROWS, depth) x (depth, COLS) */
+/* sum (ROWS, COLS) += x (ROWS, depth) y (depth, COLS) */
 INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 sum[ROWS][WIDTH]) {
     for (int p = 0; p < depth; p++) {
         S16 line[WIDTH];
@@ -95,8 +110,9 @@ INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 su
     }
 }
 
-/* One chunk of k. Sums are kept in `kept`, tile by tile, until the last; tiles at an edge then as well, and all
- * that go through an epilogue, which is code for one place. */
+/* Adds one chunk of k to the sums of the block. They are kept in `kept`, tile by tile. With the `last` chunk the
+ * results are stored. Tiles at an edge are stored from `kept`, and so is everything with an epilogue: its code is
+ * long and should be there once. */
 W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, int rows, int cols, int depth,
                 int first, int last, TO) {
     for (int j0 = 0; j0 < cols; j0 += COLS, y += CHUNK * WIDTH) {
@@ -138,7 +154,7 @@ W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, int
 #ifndef PACK_B
 #define PACK_B(p, depth) pack_b(b + (p) * b_k, B_LINES ? b_k : b_n, depth, cols, y);
 #endif
-#ifndef B_SLACK /* vectors behind y that may be overwritten */
+#ifndef B_SLACK /* vectors after y that may be overwritten */
 #define B_SLACK 0
 #endif
 
