@@ -84,7 +84,7 @@ static weft_status visit(walk *w, weft_tensor *root, uint64_t mark) {
 }
 
 static weft_tensor *sum_flow(const char *where, weft_tensor *so_far, weft_tensor *more) {
-    return so_far ? add(so_far, more) : more;
+    return so_far ? at_add(so_far, more) : more;
 }
 
 /* Numbers the nodes recompute. A rule that differentiated an expansion has walked over some of them. */

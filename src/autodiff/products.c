@@ -30,13 +30,15 @@ static void shape_of(const void *params, weft_tensor *const *in, int output, wef
  * is g * y, which is 0, or NaN beside an infinity or NaN. */
 static weft_tensor *of_reduction(const char *where, weft_tensor *x, weft_tensor *y, weft_tensor *g,
                                  uint32_t mask) {
-    weft_tensor *is_zero = eq(x, zero(x)), *others = select(is_zero, weft_full_like_at(where, x, 1), x);
+    weft_tensor *is_zero = at_eq(x, at_zeros_like(x)),
+                *others = at_where(is_zero, weft_full_like_at(where, x, 1), x);
     if (others->error) return others;
     weft_tensor *count =
         weft__reduce(where, WEFT_OP_SUM, weft_cast_at(where, is_zero, (weft_dtype)x->dtype), mask);
     weft_tensor *rest = weft__reduce(where, WEFT_OP_PROD, others, mask);
-    weft_tensor *none = eq(count, zero(count)), *one = eq(count, weft_full_like_at(where, count, 1));
-    return mul(g, select(none, divi(y, others), select(both(one, is_zero), rest, y)));
+    weft_tensor *none = at_eq(count, at_zeros_like(count)),
+                *one = at_eq(count, weft_full_like_at(where, count, 1));
+    return at_mul(g, at_where(none, at_div(y, others), at_where(at_and(one, is_zero), rest, y)));
 }
 
 /* The gradient of a running product. Before the first 0 it is the sum of g y from there on, divided by x. At
@@ -44,16 +46,17 @@ static weft_tensor *of_reduction(const char *where, weft_tensor *x, weft_tensor 
  * 0 it is 0. */
 static weft_tensor *of_scan(const char *where, weft_tensor *x, weft_tensor *y, weft_tensor *g, int axis,
                             bool reverse) {
-    weft_tensor *one = weft_full_like_at(where, x, 1), *is_zero = eq(x, zero(x));
+    weft_tensor *one = weft_full_like_at(where, x, 1), *is_zero = at_eq(x, at_zeros_like(x));
     weft_tensor *zeros = weft__scan(where, weft_cast_at(where, is_zero, WEFT_I32), axis, false, reverse);
-    weft_tensor *before = eq(zeros, zero(zeros)),
-                *up_to_second = eq(zeros, weft_full_like_at(where, zeros, 1));
-    weft_tensor *first = both(is_zero, up_to_second);
-    weft_tensor *others = weft__scan(where, select(first, one, x), axis, true, reverse);
-    weft_tensor *sums = weft__scan(where, mul(g, y), axis, false, !reverse);
+    weft_tensor *before = at_eq(zeros, at_zeros_like(zeros)),
+                *up_to_second = at_eq(zeros, weft_full_like_at(where, zeros, 1));
+    weft_tensor *first = at_and(is_zero, up_to_second);
+    weft_tensor *others = weft__scan(where, at_where(first, one, x), axis, true, reverse);
+    weft_tensor *sums = weft__scan(where, at_mul(g, y), axis, false, !reverse);
     weft_tensor *at_first =
-        weft__scan(where, select(up_to_second, mul(g, others), zero(x)), axis, false, !reverse);
-    return select(before, divi(sums, select(is_zero, one, x)), select(first, at_first, zero(x)));
+        weft__scan(where, at_where(up_to_second, at_mul(g, others), at_zeros_like(x)), axis, false, !reverse);
+    return at_where(before, at_div(sums, at_where(is_zero, one, x)),
+                    at_where(first, at_first, at_zeros_like(x)));
 }
 
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {

@@ -92,14 +92,14 @@ static void grad_sum(const char *where, weft_tensor *node, weft_tensor *g, weft_
 /* Equal elements share the gradient equally. If the extreme is NaN, all NaNs share it. */
 static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *x = node->in[0];
-    weft_tensor *hit =
-        select(either(eq(x, node), weft_isnan_at(where, x)), weft_full_like_at(where, x, 1), zero(x));
+    weft_tensor *hit = at_where(at_or(at_eq(x, node), weft_isnan_at(where, x)),
+                                weft_full_like_at(where, x, 1), at_zeros_like(x));
     uint32_t mask = ((const weft_attr_axes *)node->attr)->mask;
     if (hit->error) {
         grads[0] = hit;
         return;
     }
-    grads[0] = mul(hit, divi(g, weft__reduce(where, WEFT_OP_SUM, hit, mask)));
+    grads[0] = at_mul(hit, at_div(g, weft__reduce(where, WEFT_OP_SUM, hit, mask)));
 }
 
 /* ---- elementwise ops ---- */
@@ -111,9 +111,9 @@ static weft_tensor *divisor(const char *where, weft_tensor *g, weft_tensor *a, w
                             weft_tensor *rest) {
     const weft_dtype dtype = weft_dtype_of(g);
     g = widen(where, g), a = widen(where, a), b = widen(where, b), rest = widen(where, rest);
-    weft_tensor *q = weft_round_at(where, divi(sub(a, rest), b));
-    q = select(eq(rest, b), weft_full_like_at(where, q, -1), q);
-    return as_dtype(where, neg(mul(g, q)), dtype);
+    weft_tensor *q = weft_round_at(where, at_div(at_sub(a, rest), b));
+    q = at_where(at_eq(rest, b), weft_full_like_at(where, q, -1), q);
+    return as_dtype(where, at_neg(at_mul(g, q)), dtype);
 }
 
 /* A part x of the vector (a, b) divided by its length. Both are first multiplied by a power of 2, `scale`, so
@@ -128,26 +128,27 @@ static direction direction_of(const char *where, weft_tensor *x, weft_tensor *a,
     const bool wide = weft_dtype_of(a) == WEFT_F64;
     const double most = wide ? 0x1p1000 : 0x1p100, shift = wide ? 0x1p200 : 0x1p40;
     weft_tensor *length = weft_hypot_at(where, a, b), *one = weft_full_like_at(where, length, 1);
-    weft_tensor *big = gt(length, weft_full_like_at(where, length, most)),
-                *tiny = lt(length, weft_full_like_at(where, length, 1 / most));
-    weft_tensor *scale = select(big, weft_full_like_at(where, one, 1 / shift),
-                                select(tiny, weft_full_like_at(where, one, shift), one));
-    length = weft_hypot_at(where, mul(a, scale), mul(b, scale));
-    weft_tensor *origin = eq(length, zero(length));
-    length = select(origin, one, length);
-    return (direction){select(origin, zero(x), divi(mul(x, scale), length)), length, scale};
+    weft_tensor *big = at_gt(length, weft_full_like_at(where, length, most)),
+                *tiny = at_lt(length, weft_full_like_at(where, length, 1 / most));
+    weft_tensor *scale = at_where(big, weft_full_like_at(where, one, 1 / shift),
+                                  at_where(tiny, weft_full_like_at(where, one, shift), one));
+    length = weft_hypot_at(where, at_mul(a, scale), at_mul(b, scale));
+    weft_tensor *origin = at_eq(length, at_zeros_like(length));
+    length = at_where(origin, one, length);
+    return (direction){at_where(origin, at_zeros_like(x), at_div(at_mul(x, scale), length)), length, scale};
 }
 
 /* g x / sqrt(a^2 + b^2): the gradient of hypot by x, which is a or b. 0 at the origin. */
 static weft_tensor *along(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
     const direction d = direction_of(where, x, a, b);
-    return as_dtype(where, mul(widen(where, g), d.part), weft_dtype_of(g));
+    return as_dtype(where, at_mul(widen(where, g), d.part), weft_dtype_of(g));
 }
 
 /* g x / (a^2 + b^2): the gradient of atan2 by a (x = b) and, negated, by b (x = a). 0 at the origin. */
 static weft_tensor *turn(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
     const direction d = direction_of(where, x, a, b);
-    return as_dtype(where, mul(widen(where, g), mul(divi(d.part, d.length), d.scale)), weft_dtype_of(g));
+    return as_dtype(where, at_mul(widen(where, g), at_mul(at_div(d.part, d.length), d.scale)),
+                    weft_dtype_of(g));
 }
 
 /* ---- ops with a file of their own ---- */
@@ -176,12 +177,12 @@ static void grad_complex(const char *where, weft_tensor *node, weft_tensor *g, w
 
 static void grad_real(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     (void)node;
-    grads[0] = weft_complex_at(where, g, zero(g));
+    grads[0] = weft_complex_at(where, g, at_zeros_like(g));
 }
 
 static void grad_imag(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     (void)node;
-    grads[0] = weft_complex_at(where, zero(g), g);
+    grads[0] = weft_complex_at(where, at_zeros_like(g), g);
 }
 
 static void grad_view_as_real(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
@@ -229,10 +230,10 @@ static void grad_scatter_add(const char *where, weft_tensor *node, weft_tensor *
 static void grad_update(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_attr_axis *attr = node->attr;
     weft_tensor *offset = node->in[2];
-    grads[0] = weft_update_at(where, g, zero(node->in[1]), offset, (int)attr->axis);
+    grads[0] = weft_update_at(where, g, at_zeros_like(node->in[1]), offset, (int)attr->axis);
     weft_tensor *index = weft_iota(g->ctx, WEFT_I32, 1, &attr->extent);
     grads[1] =
-        weft_gather_at(where, g, add(index, weft__reshape_to(where, offset, 0, NULL)), (int)attr->axis);
+        weft_gather_at(where, g, at_add(index, weft__reshape_to(where, offset, 0, NULL)), (int)attr->axis);
 }
 
 static void grad_pack(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
@@ -318,20 +319,23 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
 
 /* phi(x) (2 - x^2), where phi is the density of the normal distribution. */
 static weft_tensor *gelu_bend(const char *where, weft_tensor *x) {
-    weft_tensor *square = mul(x, x);
-    return mul(mulc(expo(mulc(square, -0.5)), 0.39894228040143267794), subc_r(2.0, square));
+    weft_tensor *square = at_mul(x, x);
+    return at_mul(at_mul_scalar(at_exp(at_mul_scalar(square, -0.5)), 0.39894228040143267794),
+                  at_sub_from(2.0, square));
 }
 
 /* The second derivative of x s(z), with z = 2 sqrt(2/pi) (x + 0.044715 x^3) and the sigmoid s: s (1 - s) (2
  * z' + x (z'' + (1 - 2 s) z'^2)). */
 static weft_tensor *gelu_tanh_bend(const char *where, weft_tensor *x) {
-    weft_tensor *square = mul(x, x);
-    weft_tensor *z = mulc(mul(x, addc(mulc(square, 0.044715), 1.0)), 1.59576912160573071176);
-    weft_tensor *first = mulc(addc(mulc(square, 0.134145), 1.0), 1.59576912160573071176);
-    weft_tensor *second = mulc(x, 1.59576912160573071176 * 0.26829);
+    weft_tensor *square = at_mul(x, x);
+    weft_tensor *z =
+        at_mul_scalar(at_mul(x, at_add_scalar(at_mul_scalar(square, 0.044715), 1.0)), 1.59576912160573071176);
+    weft_tensor *first =
+        at_mul_scalar(at_add_scalar(at_mul_scalar(square, 0.134145), 1.0), 1.59576912160573071176);
+    weft_tensor *second = at_mul_scalar(x, 1.59576912160573071176 * 0.26829);
     weft_tensor *s = weft_sigmoid_at(where, z);
-    weft_tensor *turn = add(second, mul(subc_r(1.0, mulc(s, 2.0)), mul(first, first)));
-    return mul(mul(s, subc_r(1.0, s)), add(mulc(first, 2.0), mul(x, turn)));
+    weft_tensor *turn = at_add(second, at_mul(at_sub_from(1.0, at_mul_scalar(s, 2.0)), at_mul(first, first)));
+    return at_mul(at_mul(s, at_sub_from(1.0, s)), at_add(at_mul_scalar(first, 2.0), at_mul(x, turn)));
 }
 
 /* ---- the table ---- */

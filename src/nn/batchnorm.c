@@ -16,8 +16,8 @@ typedef struct batchnorm_own {
 static weft_status follow(weft_module *m, const char *name, size_t buffer, weft_tensor *weight,
                           weft_tensor *value) {
     const char *where = m->where;
-    weft_tensor *old = weft__buffer_of(m, buffer), *rest = subc_r(1.0, weight);
-    return weft_module_assign(m, name, add(mul(value, weight), mul(old, rest)));
+    weft_tensor *old = weft__buffer_of(m, buffer), *rest = at_sub_from(1.0, weight);
+    return weft_module_assign(m, name, at_add(at_mul(value, weight), at_mul(old, rest)));
 }
 
 /* Updates the running statistics with a batch of `count` values a channel. The running variance is the
@@ -28,12 +28,12 @@ static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *varianc
     const double unbiased = (double)count / (double)(count - 1);
     weft_tensor *weight = weft_full(m->ctx, weft_dtype_of(mean), 0, NULL, own->momentum);
     if (own->cumulative) {
-        weft_tensor *batches = addc(weft__buffer_of(m, own->count), 1);
+        weft_tensor *batches = at_add_scalar(weft__buffer_of(m, own->count), 1);
         WEFT_TRY(weft_module_assign(m, "num_batches_tracked", batches));
         weight = weft_recip_at(where, weft_cast_at(where, batches, weft_dtype_of(mean)));
     }
     WEFT_TRY(follow(m, "running_mean", own->mean, weight, mean));
-    return follow(m, "running_var", own->variance, weight, mulc(variance, unbiased));
+    return follow(m, "running_var", own->variance, weight, at_mul_scalar(variance, unbiased));
 }
 
 static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {

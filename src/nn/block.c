@@ -18,7 +18,7 @@ static weft_tensor *activated(const char *where, const feed_own *own, weft_tenso
     weft_tensor *gate = weft_narrow_at(where, x, -1, 0, own->hidden),
                 *up = weft_narrow_at(where, x, -1, own->hidden, own->hidden);
     if (weft__poisoned(gate)) return gate;
-    return mul(weft__activate(where, own->activation, gate), up);
+    return at_mul(weft__activate(where, own->activation, gate), up);
 }
 
 static weft_tensor *feed_forward(weft_module *m, weft_tensor *x) {
@@ -69,9 +69,9 @@ static weft_tensor *block_forward(weft_module *m, weft_tensor *x) {
     for (size_t i = 0; i + 1 < m->n_children; i += 2) {
         weft_module *norm = m->children[i], *branch = m->children[i + 1];
         if (post)
-            x = weft_forward_at(where, norm, add(x, weft_forward_at(where, branch, x)));
+            x = weft_forward_at(where, norm, at_add(x, weft_forward_at(where, branch, x)));
         else
-            x = add(x, weft_forward_at(where, branch, weft_forward_at(where, norm, x)));
+            x = at_add(x, weft_forward_at(where, branch, weft_forward_at(where, norm, x)));
     }
     return x;
 }

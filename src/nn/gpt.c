@@ -45,14 +45,15 @@ static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, i
     const weft_position_kind kind = own->o.positions;
     if (weft__poisoned(x) || kind == WEFT_POSITION_ROTARY || kind == WEFT_POSITION_NONE) return x;
     weft_tensor *row = weft_iota(m->ctx, WEFT_I32, 1, &time);
-    if (own->position) row = add(row, own->position);
+    if (own->position) row = at_add(row, own->position);
     if (kind == WEFT_POSITION_SINUSOIDAL) {
         weft_tensor *waves = weft_sinusoids_at(where, row, own->o.width, 0);
-        return add(mulc(x, sqrt((double)own->o.width)), weft_cast_at(where, waves, weft_dtype_of(x)));
+        return at_add(at_mul_scalar(x, sqrt((double)own->o.width)),
+                      weft_cast_at(where, waves, weft_dtype_of(x)));
     }
     weft_tensor *table = weft__computed(m, m->children[POSITIONS]->parameters[0].variable);
-    return add(x, own->position ? weft_gather_at(where, table, row, 0)
-                                : weft_narrow_at(where, table, 0, 0, time));
+    return at_add(x, own->position ? weft_gather_at(where, table, row, 0)
+                                   : weft_narrow_at(where, table, 0, 0, time));
 }
 
 /* Sets the logits of rows that stand for no token to -inf. They take no probability and get no gradient. */
@@ -61,7 +62,7 @@ static weft_tensor *masked(weft_module *m, const gpt_own *own, weft_tensor *logi
     if (own->o.tokens == own->o.vocab || weft__poisoned(logits)) return logits;
     weft_tensor *row = weft_iota(m->ctx, WEFT_I32, 1, &own->o.vocab);
     weft_tensor *end = weft_full_i64(m->ctx, WEFT_I32, 0, NULL, own->o.tokens);
-    return select(lt(row, end), logits, weft_full_like_at(where, logits, -INFINITY));
+    return at_where(at_lt(row, end), logits, weft_full_like_at(where, logits, -INFINITY));
 }
 
 /* The logits of hidden states x. Marks them, so that losses compute them in parts. */

@@ -110,7 +110,7 @@ static weft_tensor *shortcut(const char *where, weft_tensor *x, const block_own 
     if (own->in == own->out && own->stride == 1) return x;
     weft_tensor *to = weft_reshape_at(where, weft_iota(x->ctx, WEFT_I32, 1, &own->out), 4, rows);
     weft_tensor *from = weft_reshape_at(where, weft_iota(x->ctx, WEFT_I32, 1, &own->in), 4, columns);
-    weft_tensor *same = eq(to, addc(from, (double)((own->out - own->in) / 2)));
+    weft_tensor *same = at_eq(to, at_add_scalar(from, (double)((own->out - own->in) / 2)));
     return weft_conv2d_at(where, x, weft_cast_at(where, same, (weft_dtype)x->dtype), NULL, &options);
 }
 
@@ -120,7 +120,7 @@ static weft_tensor *block_forward(weft_module *m, weft_tensor *x) {
     weft_tensor *y = weft_forward_at(where, m->children[1], weft_forward_at(where, m->children[0], x));
     y = weft_forward_at(where, m->children[2], weft_relu_at(where, y));
     y = weft_forward_at(where, m->children[3], y);
-    return weft_relu_at(where, add(y, shortcut(where, x, m->user)));
+    return weft_relu_at(where, at_add(y, shortcut(where, x, m->user)));
 }
 
 static weft_module *convolution(weft_context *ctx, int64_t in, int64_t out, int64_t stride,

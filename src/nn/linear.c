@@ -20,7 +20,7 @@ static weft_tensor *linear_forward(weft_module *m, weft_tensor *x) {
                             weft__tensor_text(x, text), (long long)own->in);
     }
     weft_tensor *y = weft_matmul_at(where, x, weft_transpose_at(where, weft__parameter_of(m, 0), 0, 1));
-    return own->biased ? add(y, weft__parameter_of(m, 1)) : y;
+    return own->biased ? at_add(y, weft__parameter_of(m, 1)) : y;
 }
 
 weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options) {

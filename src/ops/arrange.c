@@ -191,7 +191,7 @@ static weft_tensor *lower(const char *where, weft_tensor *x, int64_t k) {
     const int64_t far = rows[0] + columns; /* no |column - row| is larger */
     k = k > far ? far : k < -far ? -far : k;
     weft_tensor *limit = weft__constant(x->ctx, where, WEFT_I64, 0, NULL, (double)k, k);
-    return weft_le_at(where, column, add(weft__reshape_to(where, row, 2, rows), limit));
+    return weft_le_at(where, column, at_add(weft__reshape_to(where, row, 2, rows), limit));
 }
 
 static weft_tensor *triangle(const char *where, const char *op, weft_tensor *x, int64_t k, bool low) {
@@ -199,7 +199,7 @@ static weft_tensor *triangle(const char *where, const char *op, weft_tensor *x, 
     if (bad || !x) return bad;
     if (x->rank < 2) return no_dimension(where, op, x, -2);
     weft_tensor *mask = lower(where, x, low ? k : k == INT64_MIN ? k : k - 1);
-    return low ? select(mask, x, zero(x)) : select(mask, zero(x), x);
+    return low ? at_where(mask, x, at_zeros_like(x)) : at_where(mask, at_zeros_like(x), x);
 }
 
 weft_tensor *weft_tril_at(const char *where, weft_tensor *x, int64_t k) {
@@ -213,8 +213,8 @@ weft_tensor *weft_triu_at(const char *where, weft_tensor *x, int64_t k) {
 weft_tensor *weft_outer_at(const char *where, weft_tensor *a, weft_tensor *b) {
     weft_tensor *in[2] = {a, b}, *bad = weft__reject("outer", where, in, 2);
     if (bad || !a) return bad;
-    return mul(weft__reshape_to(where, a, 2, (int64_t[]){a->numel, 1}),
-               weft__reshape_to(where, b, 2, (int64_t[]){1, b->numel}));
+    return at_mul(weft__reshape_to(where, a, 2, (int64_t[]){a->numel, 1}),
+                  weft__reshape_to(where, b, 2, (int64_t[]){1, b->numel}));
 }
 
 /* ---- by mask and class ---- */
@@ -223,7 +223,7 @@ weft_tensor *weft_masked_fill_at(const char *where, weft_tensor *x, weft_tensor 
     weft_tensor *in[2] = {x, mask}, *bad = weft__reject("masked_fill", where, in, 2);
     if (bad || !x) return bad;
     weft_tensor *number = weft__number(x->ctx, where, "masked_fill", (weft_dtype)x->dtype, 0, NULL, value);
-    return weft__poisoned(number) ? number : select(mask, number, x);
+    return weft__poisoned(number) ? number : at_where(mask, number, x);
 }
 
 weft_tensor *weft_one_hot_at(const char *where, weft_tensor *index, int64_t classes, weft_dtype dtype) {
@@ -239,5 +239,5 @@ weft_tensor *weft_one_hot_at(const char *where, weft_tensor *index, int64_t clas
     const bool wide = weft_dtype_size((weft_dtype)index->dtype) > 4 || index->dtype == WEFT_U32;
     index = weft_cast_at(where, index, wide ? WEFT_I64 : WEFT_I32);
     weft_tensor *class = weft_iota(index->ctx, wide ? WEFT_I64 : WEFT_I32, 1, &classes);
-    return weft_cast_at(where, eq(weft_unsqueeze_at(where, index, -1), class), dtype);
+    return weft_cast_at(where, at_eq(weft_unsqueeze_at(where, index, -1), class), dtype);
 }

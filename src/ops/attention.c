@@ -31,7 +31,7 @@ static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t,
     weft_tensor *i = weft_iota(ctx, WEFT_I32, 1, &t), *j = weft_iota(ctx, WEFT_I32, 1, &s);
     if (i->error || j->error) return i->error ? i : j;
     i = weft__reshape_to(where, i, 2, column);
-    return weft_le_at(where, j, position ? add(i, position) : addc(i, (double)(s - t)));
+    return weft_le_at(where, j, position ? at_add(i, position) : at_add_scalar(i, (double)(s - t)));
 }
 
 /* Keys or values as (B, H, S, D), one for each query head. */
@@ -51,8 +51,8 @@ static weft_tensor *repeated(const char *where, weft_tensor *k, const weft_tenso
 
 /* Scores after a mask: a bool mask is true where a key is seen, a mask of numbers is added. */
 static weft_tensor *through(const char *where, weft_tensor *s, weft_tensor *mask) {
-    if (weft_dtype_of(mask) != WEFT_BOOL) return add(s, mask);
-    return select(mask, s, weft_full_like_at(where, s, -(double)INFINITY));
+    if (weft_dtype_of(mask) != WEFT_BOOL) return at_add(s, mask);
+    return at_where(mask, s, weft_full_like_at(where, s, -(double)INFINITY));
 }
 
 /* The log-sum-exp in two parts, (2, B, H, T): the maximum of each row of scores (0 if that is -inf), and the
@@ -61,12 +61,13 @@ static weft_tensor *lse_in_parts(const char *where, weft_tensor *s) {
     weft_tensor *parts[2];
     if (!s->error && s->shape[3] == 0) { /* the maximum of nothing does not exist */
         parts[1] = weft_logsumexp_at(where, s, -1, false);
-        parts[0] = zero(parts[1]);
+        parts[0] = at_zeros_like(parts[1]);
     } else {
         weft_tensor *most = weft_detach_at(where, weft_max_at(where, s, -1, true));
-        most = select(eq(most, weft_full_like_at(where, most, -(double)INFINITY)), zero(most), most);
+        most = at_where(at_eq(most, weft_full_like_at(where, most, -(double)INFINITY)), at_zeros_like(most),
+                        most);
         parts[0] = weft_squeeze_at(where, most, -1);
-        parts[1] = weft_logsumexp_at(where, sub(s, most), -1, false);
+        parts[1] = weft_logsumexp_at(where, at_sub(s, most), -1, false);
     }
     return weft_stack_at(where, parts, 2, 0);
 }
@@ -79,12 +80,12 @@ static void expand_from(const char *where, const weft_attention_params *params, 
         return;
     }
     weft_dtype wide = q->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, narrow = (weft_dtype)q->dtype;
-    weft_tensor *s =
-        mulc(weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
-             params->scale);
+    weft_tensor *s = at_mul_scalar(
+        weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
+        params->scale);
     if (params->causal)
-        s = select(causal_mask(where, q->ctx, q->shape[2], k->shape[2], position), s,
-                   weft_full_like_at(where, s, -(double)INFINITY));
+        s = at_where(causal_mask(where, q->ctx, q->shape[2], k->shape[2], position), s,
+                     weft_full_like_at(where, s, -(double)INFINITY));
     if (mask) s = through(where, s, mask);
     weft_tensor *p = weft_softmax_at(where, s, -1);
     out[1] = mask ? lse_in_parts(where, s) : weft_logsumexp_at(where, s, -1, false);
@@ -93,9 +94,9 @@ static void expand_from(const char *where, const weft_attention_params *params, 
         weft_tensor *high = weft_and_at(
             where, weft_shr_at(where, bits, weft__constant(p->ctx, where, WEFT_I32, 0, NULL, 8, 8)),
             weft__constant(p->ctx, where, WEFT_I32, 0, NULL, 0xffffff, 0xffffff));
-        weft_tensor *unit = mulc(weft_cast_at(where, high, WEFT_F32), 0x1p-24);
-        weft_tensor *drop = lt(unit, weft_full_like_at(where, unit, params->dropout));
-        p = select(drop, weft_zeros_like_at(where, p), mulc(p, 1.0 / (1.0 - params->dropout)));
+        weft_tensor *unit = at_mul_scalar(weft_cast_at(where, high, WEFT_F32), 0x1p-24);
+        weft_tensor *drop = at_lt(unit, weft_full_like_at(where, unit, params->dropout));
+        p = at_where(drop, weft_zeros_like_at(where, p), at_mul_scalar(p, 1.0 / (1.0 - params->dropout)));
     }
     out[0] = weft_matmul_at(where, weft_cast_at(where, p, narrow), v);
 }

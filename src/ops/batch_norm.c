@@ -63,15 +63,15 @@ static void variance_shape(const void *params, weft_tensor *const *in, int outpu
 static void variance_expand(const char *where, const void *params, weft_tensor *const *in,
                             weft_tensor **out) {
     (void)params;
-    weft_tensor *d = sub(in[0], in[1]);
-    out[0] = weft_mean_at(where, mul(d, d), 0, false);
+    weft_tensor *d = at_sub(in[0], in[1]);
+    out[0] = weft_mean_at(where, at_mul(d, d), 0, false);
 }
 
 /* The gradient by the mean is a sum of all d, which is 0 for any rows, and so are its own gradients. Leaving
  * it out saves a pass over the rows. */
 static void variance_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *const *in = whole->in;
-    grads[0] = mul(sub(in[0], in[1]), mulc(g, 2.0 / (double)in[0]->shape[0]));
+    grads[0] = at_mul(at_sub(in[0], in[1]), at_mul_scalar(g, 2.0 / (double)in[0]->shape[0]));
 }
 
 static const weft_composite variance_of_rows = {.name = "variance",
@@ -93,16 +93,16 @@ static void scaled_shape(const void *params, weft_tensor *const *in, int output,
 /* (rows - mean) * factor: rows (R, C), mean (C), factor (C). */
 static void scaled_expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     (void)where, (void)params;
-    out[0] = mul(sub(in[0], in[1]), in[2]);
+    out[0] = at_mul(at_sub(in[0], in[1]), in[2]);
 }
 
 /* The gradient of the mean needs the sum of g, which is also the gradient of beta. One pass over the rows
  * gives both sums. */
 static void scaled_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *const *in = whole->in;
-    grads[0] = mul(g, in[2]);
-    grads[1] = neg(mul(weft_sum_at(where, g, 0, false), in[2]));
-    grads[2] = weft_sum_at(where, mul(g, sub(in[0], in[1])), 0, false);
+    grads[0] = at_mul(g, in[2]);
+    grads[1] = at_neg(at_mul(weft_sum_at(where, g, 0, false), in[2]));
+    grads[2] = weft_sum_at(where, at_mul(g, at_sub(in[0], in[1])), 0, false);
 }
 
 static const weft_composite scaled_rows = {.name = "scale",
@@ -140,10 +140,11 @@ weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *
     if (!bad && !mean) bad = weft__batch_moments(where, x, &mean, &variance);
     if (bad) return bad;
     weft_tensor *rows = rows_of(where, widen(where, x)), *y;
-    weft_tensor *factor = weft_rsqrt_at(where, addc(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps));
-    if (gamma) factor = mul(factor, widen(where, gamma)); /* a channel at a time */
+    weft_tensor *factor =
+        weft_rsqrt_at(where, at_add_scalar(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps));
+    if (gamma) factor = at_mul(factor, widen(where, gamma)); /* a channel at a time */
     weft__composite(where, &scaled_rows, NULL, (weft_tensor *[]){rows, widen(where, mean), factor}, &y);
-    if (beta) y = add(y, widen(where, beta));
+    if (beta) y = at_add(y, widen(where, beta));
     y = as_dtype(where, y, (weft_dtype)x->dtype);
     return weft__poisoned(y) ? y : from_rows(where, y, x);
 }

@@ -1,5 +1,5 @@
-/* Short names for code that records ops: composites, gradient rules, optimizers. A function that uses them
- * needs a variable `where`, the user's location, in scope.
+/* Short names for code that records ops: composites, gradient rules, optimizers. at_x(...) records
+ * weft_x_at(where, ...): a function that uses it needs a variable `where`, the user's location, in scope.
  * Must not know: devices. Read next: composite.h. */
 #ifndef WEFT_OPS_BUILD_H
 #define WEFT_OPS_BUILD_H
@@ -7,30 +7,30 @@
 #include <weft/ops.h>
 #include "graph/graph.h"
 
-#define add(a, b)       weft_add_at(where, a, b)
-#define sub(a, b)       weft_sub_at(where, a, b)
-#define mul(a, b)       weft_mul_at(where, a, b)
-#define divi(a, b)      weft_div_at(where, a, b)
-#define neg(a)          weft_neg_at(where, a)
-#define expo(a)         weft_exp_at(where, a)
-#define logn(a)         weft_log_at(where, a)
-#define sine(a)         weft_sin_at(where, a)
-#define cosine(a)       weft_cos_at(where, a)
-#define sgn(a)          weft_sign_at(where, a)
-#define flo(a)          weft_floor_at(where, a)
-#define power(a, b)     weft_pow_at(where, a, b)
-#define select(c, a, b) weft_where_at(where, c, a, b)
-#define eq(a, b)        weft_eq_at(where, a, b)
-#define lt(a, b)        weft_lt_at(where, a, b)
-#define le(a, b)        weft_le_at(where, a, b)
-#define gt(a, b)        weft_gt_at(where, a, b)
-#define ge(a, b)        weft_ge_at(where, a, b)
-#define both(a, b)      weft_and_at(where, a, b)
-#define either(a, b)    weft_or_at(where, a, b)
-#define addc(a, v)      weft_add_scalar_at(where, a, v)
-#define mulc(a, v)      weft_mul_scalar_at(where, a, v)
-#define subc_r(v, a)    weft_add_scalar_at(where, weft_neg_at(where, a), v) /* v - a */
-#define zero(a)         weft_zeros_like_at(where, a)
+#define at_add(a, b)        weft_add_at(where, a, b)
+#define at_sub(a, b)        weft_sub_at(where, a, b)
+#define at_mul(a, b)        weft_mul_at(where, a, b)
+#define at_div(a, b)        weft_div_at(where, a, b)
+#define at_neg(a)           weft_neg_at(where, a)
+#define at_exp(a)           weft_exp_at(where, a)
+#define at_log(a)           weft_log_at(where, a)
+#define at_sin(a)           weft_sin_at(where, a)
+#define at_cos(a)           weft_cos_at(where, a)
+#define at_sign(a)          weft_sign_at(where, a)
+#define at_floor(a)         weft_floor_at(where, a)
+#define at_pow(a, b)        weft_pow_at(where, a, b)
+#define at_where(c, a, b)   weft_where_at(where, c, a, b)
+#define at_eq(a, b)         weft_eq_at(where, a, b)
+#define at_lt(a, b)         weft_lt_at(where, a, b)
+#define at_le(a, b)         weft_le_at(where, a, b)
+#define at_gt(a, b)         weft_gt_at(where, a, b)
+#define at_ge(a, b)         weft_ge_at(where, a, b)
+#define at_and(a, b)        weft_and_at(where, a, b)
+#define at_or(a, b)         weft_or_at(where, a, b)
+#define at_add_scalar(a, v) weft_add_scalar_at(where, a, v)
+#define at_mul_scalar(a, v) weft_mul_scalar_at(where, a, v)
+#define at_sub_from(v, a)   weft_add_scalar_at(where, weft_neg_at(where, a), v) /* v - a */
+#define at_zeros_like(a)    weft_zeros_like_at(where, a)
 
 /* Places parts[i] (of any shapes, row-major) at element offsets[i] of a vector of n elements. Other elements
  * are 0. Parts do not overlap and are in the order of their offsets. */

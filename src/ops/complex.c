@@ -63,7 +63,7 @@ weft_tensor *weft_imag_at(const char *where, weft_tensor *x) {
 weft_tensor *weft_conj_at(const char *where, weft_tensor *x) {
     weft_tensor *bad = weft__reject("conj", where, &x, 1);
     if (bad || !x) return bad;
-    return is_complex(x) ? join(where, real(where, x), neg(imag(where, x))) : x;
+    return is_complex(x) ? join(where, real(where, x), at_neg(imag(where, x))) : x;
 }
 
 weft_tensor *weft_angle_at(const char *where, weft_tensor *x) {
@@ -109,21 +109,22 @@ static weft_tensor *joined(const char *where, pair z) { return join(where, z.re,
 static pair parts_of(const char *where, weft_tensor *z) { return (pair){real(where, z), imag(where, z)}; }
 
 pair weft__complex_times(const char *where, pair a, pair b) {
-    return (pair){sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re))};
+    return (pair){at_sub(at_mul(a.re, b.re), at_mul(a.im, b.im)),
+                  at_add(at_mul(a.re, b.im), at_mul(a.im, b.re))};
 }
 
 static weft_tensor *is_infinite(const char *where, pair z) {
-    return either(weft_isinf_at(where, z.re), weft_isinf_at(where, z.im));
+    return at_or(weft_isinf_at(where, z.re), weft_isinf_at(where, z.im));
 }
 
 /* A part of an infinite number: 1 or -1 if this part is infinite, else 0. Finite numbers are unchanged. */
 static weft_tensor *corner(const char *where, weft_tensor *infinite, weft_tensor *x) {
-    return select(infinite, select(weft_isinf_at(where, x), sgn(x), zero(x)), x);
+    return at_where(infinite, at_where(weft_isinf_at(where, x), at_sign(x), at_zeros_like(x)), x);
 }
 
 /* A part of b divided by its larger part, which may be infinite. */
 static weft_tensor *share_of(const char *where, weft_tensor *x, weft_tensor *most) {
-    return select(weft_isinf_at(where, x), sgn(x), divi(x, most));
+    return at_where(weft_isinf_at(where, x), at_sign(x), at_div(x, most));
 }
 
 /* A value without a gradient, for cases in which the gradient would be 0 times infinity. */
@@ -135,22 +136,24 @@ static weft_tensor *alone(const char *where, weft_tensor *x) { return weft_detac
  *   - by 0, both parts of a are divided by the real part of b. */
 static pair over(const char *where, pair a, pair b) {
     weft_tensor *endless = is_infinite(where, a), *under = is_infinite(where, b);
-    weft_tensor *by_zero = both(eq(b.re, zero(b.re)), eq(b.im, zero(b.im))),
+    weft_tensor *by_zero = at_and(at_eq(b.re, at_zeros_like(b.re)), at_eq(b.im, at_zeros_like(b.im))),
                 *pole = weft_recip_at(where, b.re);
-    const pair at_zero = {alone(where, mul(a.re, pole)), alone(where, mul(a.im, pole))};
-    b.re = select(both(under, weft_isnan_at(where, b.re)), zero(b.re), b.re);
-    b.im = select(both(under, weft_isnan_at(where, b.im)), zero(b.im), b.im);
+    const pair at_zero = {alone(where, at_mul(a.re, pole)), alone(where, at_mul(a.im, pole))};
+    b.re = at_where(at_and(under, weft_isnan_at(where, b.re)), at_zeros_like(b.re), b.re);
+    b.im = at_where(at_and(under, weft_isnan_at(where, b.im)), at_zeros_like(b.im), b.im);
     weft_tensor *most =
         alone(where, weft_maximum_at(where, weft_abs_at(where, b.re), weft_abs_at(where, b.im)));
     weft_tensor *re = share_of(where, b.re, most), *im = share_of(where, b.im, most),
-                *size = add(mul(b.re, re), mul(b.im, im));
-    pair up = {add(mul(a.re, re), mul(a.im, im)), sub(mul(a.im, re), mul(a.re, im))};
-    weft_tensor *lost = both(endless, both(weft_isnan_at(where, up.re), weft_isnan_at(where, up.im)));
+                *size = at_add(at_mul(b.re, re), at_mul(b.im, im));
+    pair up = {at_add(at_mul(a.re, re), at_mul(a.im, im)), at_sub(at_mul(a.im, re), at_mul(a.re, im))};
+    weft_tensor *lost = at_and(endless, at_and(weft_isnan_at(where, up.re), weft_isnan_at(where, up.im)));
     const pair c = {corner(where, endless, a.re), corner(where, endless, a.im)};
-    up.re = select(lost, alone(where, mulc(add(mul(c.re, re), mul(c.im, im)), HUGE_VAL)), up.re);
-    up.im = select(lost, alone(where, mulc(sub(mul(c.im, re), mul(c.re, im)), HUGE_VAL)), up.im);
-    return (pair){select(by_zero, at_zero.re, divi(up.re, size)),
-                  select(by_zero, at_zero.im, divi(up.im, size))};
+    up.re = at_where(lost, alone(where, at_mul_scalar(at_add(at_mul(c.re, re), at_mul(c.im, im)), HUGE_VAL)),
+                     up.re);
+    up.im = at_where(lost, alone(where, at_mul_scalar(at_sub(at_mul(c.im, re), at_mul(c.re, im)), HUGE_VAL)),
+                     up.im);
+    return (pair){at_where(by_zero, at_zero.re, at_div(up.re, size)),
+                  at_where(by_zero, at_zero.im, at_div(up.im, size))};
 }
 
 static weft_tensor *of_parts(const char *where, weft_op op, weft_tensor *condition, pair a, pair b) {
@@ -199,11 +202,11 @@ weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor
     case WEFT_OP_DIV: return joined(where, over(where, a, b));
     case WEFT_OP_POW: return joined(where, weft__complex_pow(where, a, b));
     case WEFT_OP_RECIP:
-        return joined(where, over(where, (pair){weft_full_like_at(where, a.re, 1), zero(a.re)}, a));
+        return joined(where, over(where, (pair){weft_full_like_at(where, a.re, 1), at_zeros_like(a.re)}, a));
     case WEFT_OP_ABS: return weft_hypot_at(where, a.re, a.im);
     case WEFT_OP_ISNAN: return weft_or_at(where, weft_isnan_at(where, a.re), weft_isnan_at(where, a.im));
     case WEFT_OP_ISINF: return weft_or_at(where, weft_isinf_at(where, a.re), weft_isinf_at(where, a.im));
-    case WEFT_OP_EQ: return weft_and_at(where, eq(a.re, b.re), eq(a.im, b.im));
+    case WEFT_OP_EQ: return weft_and_at(where, at_eq(a.re, b.re), at_eq(a.im, b.im));
     case WEFT_OP_NE: return weft_or_at(where, weft_ne_at(where, a.re, b.re), weft_ne_at(where, a.im, b.im));
     default: return of_parts(where, op, in[0], a, b);
     }
@@ -211,8 +214,8 @@ weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor
 
 weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tensor *z, double value) {
     const pair a = parts_of(where, z);
-    return op == WEFT_OP_ADD ? join(where, addc(a.re, value), a.im)
-                             : join(where, mulc(a.re, value), mulc(a.im, value));
+    return op == WEFT_OP_ADD ? join(where, at_add_scalar(a.re, value), a.im)
+                             : join(where, at_mul_scalar(a.re, value), at_mul_scalar(a.im, value));
 }
 
 /* ---- reductions ---- */
@@ -240,7 +243,7 @@ weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dt
     const bool to = weft_dtype_is_complex(dtype);
     if (!is_complex(x)) {
         weft_tensor *re = weft_cast_at(where, x, weft__part_dtype(dtype));
-        return re->error ? re : join(where, re, zero(re));
+        return re->error ? re : join(where, re, at_zeros_like(re));
     }
     const pair z = parts_of(where, x);
     if (to)

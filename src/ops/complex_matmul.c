@@ -26,11 +26,11 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
     int64_t dims[WEFT_MAX_RANK];
     weft_tensor *re = weft_unsqueeze_at(where, weft_real_at(where, b), -2),
                 *im = weft_unsqueeze_at(where, weft_imag_at(where, b), -2);
-    weft_tensor *minus = neg(im), *right = conj & 2 ? minus : im;
+    weft_tensor *minus = at_neg(im), *right = conj & 2 ? minus : im;
     weft_tensor *first[2] = {re, conj & 1   ? right
                                  : conj & 2 ? im
                                             : minus},
-                *second[2] = {right, conj & 1 ? neg(re) : re};
+                *second[2] = {right, conj & 1 ? at_neg(re) : re};
     weft_tensor *rows =
         weft_complex_at(where, weft_concat_at(where, first, 2, -2), weft_concat_at(where, second, 2, -2));
     for (int i = 0; i < r; i++) dims[i] = i == r - 2 ? 2 * k : b->shape[i];

@@ -80,7 +80,7 @@ static weft_conv_options along_columns(const weft_conv_options *options) {
 /* y + bias, one number for each channel. */
 static weft_tensor *add_bias(const char *where, weft_tensor *y, weft_tensor *bias) {
     if (!bias || weft__poisoned(y)) return y;
-    return add(y, weft__reshape_to(where, bias, 3, (const int64_t[]){bias->shape[0], 1, 1}));
+    return at_add(y, weft__reshape_to(where, bias, 3, (const int64_t[]){bias->shape[0], 1, 1}));
 }
 
 /* Sets the window of dimension i. A stride beyond the end, and the dilation of a single element, have no

@@ -75,7 +75,7 @@ static void expand_gradient(const char *where, const void *params, weft_tensor *
     char text[WEFT_SHAPE_TEXT];
     for (int i = 0; i < op->arity; i++) {
         if (!out[i])
-            out[i] = zero(in[i]);
+            out[i] = at_zeros_like(in[i]);
         else if (!out[i]->error && (out[i]->dtype != in[i]->dtype || !weft__shape_equal(out[i], in[i])))
             out[i] = weft__poison(op->ctx, where, WEFT_ERR_SHAPE, "%s: its gradient by operand %d is %s",
                                   op->name, i, weft__tensor_text(out[i], text));

@@ -9,7 +9,7 @@ static weft_tensor *drop(const char *name, const char *where, weft_tensor *x, in
     if (!(p >= 0.0 && p <= 1.0))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: probability %g is not in 0..1", name, p);
     if (p == 0.0) return x;
-    if (p == 1.0) return zero(x);
+    if (p == 1.0) return at_zeros_like(x);
     weft_tensor *u = weft__uniform_of_layer(where, x->ctx, drawn, x->shape);
     if (drawn < x->rank && !weft__poisoned(u)) {
         int64_t shape[WEFT_MAX_RANK];
@@ -17,7 +17,7 @@ static weft_tensor *drop(const char *name, const char *where, weft_tensor *x, in
         u = weft__reshape_to(where, u, x->rank, shape);
     }
     weft_tensor *kept = weft_ge_at(where, u, weft_full_like_at(where, u, p));
-    return select(kept, mulc(x, 1.0 / (1.0 - p)), zero(x));
+    return at_where(kept, at_mul_scalar(x, 1.0 / (1.0 - p)), at_zeros_like(x));
 }
 
 weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p) {

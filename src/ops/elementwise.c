@@ -118,7 +118,7 @@ weft_tensor *weft_mul_scalar_at(const char *where, weft_tensor *x, double value)
 
 weft_tensor *weft_square_at(const char *where, weft_tensor *x) {
     WEFT_NEED_OR_POISON(NULL, where, x);
-    return mul(x, x);
+    return at_mul(x, x);
 }
 
 /* Whether no value of the dtype is beyond the limit. Then clamp has nothing to do, and the dtype need not
@@ -141,7 +141,7 @@ static weft_tensor *limited(const char *where, weft_op inside, weft_op farthest,
                             double limit) {
     weft_tensor *in[2] = {x, weft__number(x->ctx, where, "clamp", (weft_dtype)x->dtype, 0, NULL, limit)};
     weft_tensor *outside = weft_detach_at(where, weft__elementwise(where, farthest, 2, in));
-    return select(weft__elementwise(where, inside, 2, in), x, outside);
+    return at_where(weft__elementwise(where, inside, 2, in), x, outside);
 }
 
 weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high) {

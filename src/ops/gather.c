@@ -81,11 +81,12 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
     }
     weft_dtype dtype = (weft_dtype)x->dtype;
     if (weft_dtype_is_float(dtype) || weft_dtype_size(dtype) >= 4)
-        return add(x, weft__scatter(where, index, source, axis, x->shape[axis], false));
+        return at_add(x, weft__scatter(where, index, source, axis, x->shape[axis], false));
     source = weft_cast_at(where, source, WEFT_I32); /* wraps to the same values */
     return source->error
                ? source
-               : add(x, weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis], false),
+               : at_add(x,
+                        weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis], false),
                                      dtype));
 }
 
@@ -123,15 +124,15 @@ weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *in
     int64_t stride = 1;
     for (int i = axis + 1; i < x->rank; i++) stride *= x->shape[i];
     weft_tensor *at = weft_cast_at(where, index, dtype);
-    if (stride > 1) at = mulc(at, (double)stride);
+    if (stride > 1) at = at_mul_scalar(at, (double)stride);
     stride = 1;
     for (int i = x->rank - 1; i >= 0 && !weft__poisoned(at); stride *= x->shape[i--]) {
         int64_t along[WEFT_MAX_RANK];
         if (i == axis || x->shape[i] <= 1) continue;
         for (int k = 0; k < x->rank; k++) along[k] = k == i ? x->shape[i] : 1;
         weft_tensor *rows = weft_iota(x->ctx, dtype, 1, &x->shape[i]);
-        if (stride > 1) rows = mulc(rows, (double)stride);
-        at = weft__poisoned(rows) ? rows : add(at, weft__reshape_to(where, rows, x->rank, along));
+        if (stride > 1) rows = at_mul_scalar(rows, (double)stride);
+        at = weft__poisoned(rows) ? rows : at_add(at, weft__reshape_to(where, rows, x->rank, along));
     }
     if (weft__poisoned(at)) return at;
     return weft__gather(where, weft__reshape_to(where, x, 1, &x->numel), at, 0, unique);

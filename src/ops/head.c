@@ -68,7 +68,7 @@ static weft_tensor *follow(const char *where, const weft_tensor *logits, const w
     if (weft__poisoned(part)) return part;
     weft_tensor *which =
         weft__reshape_to(where, (weft_tensor *)(uintptr_t)vector, 1, &part->shape[part->rank - 1]);
-    return select(which, part, weft_full_like_at(where, part, number));
+    return at_where(which, part, weft_full_like_at(where, part, number));
 }
 
 int64_t weft__logit_parts(weft_tensor *logits) {

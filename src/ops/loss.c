@@ -48,15 +48,15 @@ weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target,
     weft_tensor *bad = reject_pair("mse", where, x, target);
     if (bad || !x) return bad;
     uint8_t outer = begin(x);
-    weft_tensor *d = sub(widen(where, x), widen(where, target));
-    return done(x, outer, reduce(where, mul(d, d), reduction));
+    weft_tensor *d = at_sub(widen(where, x), widen(where, target));
+    return done(x, outer, reduce(where, at_mul(d, d), reduction));
 }
 
 weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction) {
     weft_tensor *bad = reject_pair("l1", where, x, target);
     if (bad || !x) return bad;
     uint8_t outer = begin(x);
-    weft_tensor *size = weft_abs_at(where, sub(widen(where, x), widen(where, target)));
+    weft_tensor *size = weft_abs_at(where, at_sub(widen(where, x), widen(where, target)));
     return done(x, outer, reduce(where, size, reduction));
 }
 
@@ -67,11 +67,12 @@ weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *targe
     if (!(delta > 0.0))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "huber: delta %g must be positive", delta);
     uint8_t outer = begin(x);
-    weft_tensor *d = sub(widen(where, x), widen(where, target)), *size = weft_abs_at(where, d);
-    weft_tensor *outside = gt(size, weft_full_like_at(where, size, delta)),
-                *inner = select(outside, zero(d), d);
-    weft_tensor *near = mulc(mul(inner, inner), 0.5), *far = mulc(addc(size, -0.5 * delta), delta);
-    return done(x, outer, reduce(where, select(outside, far, near), reduction));
+    weft_tensor *d = at_sub(widen(where, x), widen(where, target)), *size = weft_abs_at(where, d);
+    weft_tensor *outside = at_gt(size, weft_full_like_at(where, size, delta)),
+                *inner = at_where(outside, at_zeros_like(d), d);
+    weft_tensor *near = at_mul_scalar(at_mul(inner, inner), 0.5),
+                *far = at_mul_scalar(at_add_scalar(size, -0.5 * delta), delta);
+    return done(x, outer, reduce(where, at_where(outside, far, near), reduction));
 }
 
 /* x * ([x > 0] - target) + log1p(exp(-|x|)). Nothing cancels where the target is 0 or 1. */
@@ -80,10 +81,10 @@ weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, wef
     weft_tensor *bad = reject_pair("bce_with_logits", where, logits, target);
     if (bad || !logits) return bad;
     uint8_t outer = begin(logits);
-    weft_tensor *x = widen(where, logits), *t = widen(where, target), *positive = gt(x, zero(x));
-    weft_tensor *step = select(positive, weft_full_like_at(where, x, 1.0), zero(x));
-    weft_tensor *tail = weft_log1p_at(where, expo(select(positive, neg(x), x)));
-    return done(logits, outer, reduce(where, add(mul(x, sub(step, t)), tail), reduction));
+    weft_tensor *x = widen(where, logits), *t = widen(where, target), *positive = at_gt(x, at_zeros_like(x));
+    weft_tensor *step = at_where(positive, weft_full_like_at(where, x, 1.0), at_zeros_like(x));
+    weft_tensor *tail = weft_log1p_at(where, at_exp(at_where(positive, at_neg(x), x)));
+    return done(logits, outer, reduce(where, at_add(at_mul(x, at_sub(step, t)), tail), reduction));
 }
 
 /* ---- cross-entropy ---- */
@@ -131,8 +132,8 @@ static classes check_classes(const char *where, weft_tensor *logits, weft_tensor
     classes c = {.ignored = NULL};
     if (weft_dtype_of(target) == WEFT_U8) target = weft_cast_at(where, target, WEFT_I32);
     if (o->use_ignore) {
-        c.ignored = eq(target, weft_full_i64(logits->ctx, weft_dtype_of(target), 0, NULL, o->ignore));
-        target = select(c.ignored, zero(target), target);
+        c.ignored = at_eq(target, weft_full_i64(logits->ctx, weft_dtype_of(target), 0, NULL, o->ignore));
+        target = at_where(c.ignored, at_zeros_like(target), target);
     }
     c.target = weft_gather_at(where, weft_iota(logits->ctx, WEFT_I32, 1, &count), target, 0);
     if (o->weights) c.weights = weft_cast_at(where, o->weights, weft_dtype_of(widen(where, logits)));
@@ -141,8 +142,8 @@ static classes check_classes(const char *where, weft_tensor *logits, weft_tensor
 
 /* A bool (..., C): true where a class is the row's target. */
 static weft_tensor *one_hot(const char *where, weft_tensor *logits, weft_tensor *target) {
-    return eq(weft_unsqueeze_at(where, target, -1),
-              weft_iota(logits->ctx, WEFT_I32, logits->rank, logits->shape));
+    return at_eq(weft_unsqueeze_at(where, target, -1),
+                 weft_iota(logits->ctx, WEFT_I32, logits->rank, logits->shape));
 }
 
 /* Minus the log-probability of the target of each row (...), with label smoothing. All of it is one row
@@ -152,28 +153,28 @@ static weft_tensor *row_losses(const char *where, weft_tensor *logits, classes c
     weft_tensor *hot = one_hot(where, logits, c.target);
     weft_tensor *x = widen(where, logits);
     weft_tensor *m = weft_detach_at(where, weft_max_at(where, x, -1, true));
-    m = select(eq(m, weft_full_like_at(where, m, -INFINITY)), zero(m), m);
-    weft_tensor *z = sub(x, m), *s = weft_sum_at(where, expo(z), -1, false);
-    s = select(eq(s, zero(s)), weft_full_like_at(where, s, 1.0), s);
-    weft_tensor *log_sum = logn(s);
-    weft_tensor *nll = sub(log_sum, weft_sum_at(where, select(hot, z, zero(z)), -1, false));
-    if (c.weights) nll = mul(nll, weft_gather_at(where, c.weights, c.target, 0));
+    m = at_where(at_eq(m, weft_full_like_at(where, m, -INFINITY)), at_zeros_like(m), m);
+    weft_tensor *z = at_sub(x, m), *s = weft_sum_at(where, at_exp(z), -1, false);
+    s = at_where(at_eq(s, at_zeros_like(s)), weft_full_like_at(where, s, 1.0), s);
+    weft_tensor *log_sum = at_log(s);
+    weft_tensor *nll = at_sub(log_sum, weft_sum_at(where, at_where(hot, z, at_zeros_like(z)), -1, false));
+    if (c.weights) nll = at_mul(nll, weft_gather_at(where, c.weights, c.target, 0));
     if (smoothing == 0.0) return nll;
-    weft_tensor *there = gt(x, weft_full_like_at(where, x, -INFINITY));
-    weft_tensor *each = sub(weft_unsqueeze_at(where, log_sum, -1), z);
-    if (c.weights) each = mul(each, c.weights);
+    weft_tensor *there = at_gt(x, weft_full_like_at(where, x, -INFINITY));
+    weft_tensor *each = at_sub(weft_unsqueeze_at(where, log_sum, -1), z);
+    if (c.weights) each = at_mul(each, c.weights);
     weft_tensor *one = weft_full_like_at(where, z, 1.0);
-    weft_tensor *many = weft_sum_at(where, select(there, one, zero(z)), -1, false);
-    weft_tensor *spread = weft_sum_at(where, select(there, each, zero(each)), -1, false);
-    spread = divi(spread, weft_maximum_at(where, many, weft_full_like_at(where, many, 1.0)));
-    return add(mulc(nll, 1.0 - smoothing), mulc(spread, smoothing));
+    weft_tensor *many = weft_sum_at(where, at_where(there, one, at_zeros_like(z)), -1, false);
+    weft_tensor *spread = weft_sum_at(where, at_where(there, each, at_zeros_like(each)), -1, false);
+    spread = at_div(spread, weft_maximum_at(where, many, weft_full_like_at(where, many, 1.0)));
+    return at_add(at_mul_scalar(nll, 1.0 - smoothing), at_mul_scalar(spread, smoothing));
 }
 
 /* The losses of rows; 0 where the target is ignored. */
 static weft_tensor *counted_losses(const char *where, weft_tensor *logits, classes c,
                                    const weft_cross_entropy_options *o) {
     weft_tensor *losses = row_losses(where, logits, c, o->smoothing);
-    return c.ignored && !weft__poisoned(losses) ? select(c.ignored, zero(losses), losses) : losses;
+    return c.ignored && !weft__poisoned(losses) ? at_where(c.ignored, at_zeros_like(losses), losses) : losses;
 }
 
 static classes rows_of(const char *where, classes c, int64_t first, int64_t count) {
@@ -199,7 +200,7 @@ static weft_tensor *part_losses(const char *where, weft_tensor *logits, classes 
         list[p] = weft__poisoned(part) ? part : counted_losses(where, part, wanted, o);
         if (o->reduction != WEFT_NONE) list[p] = weft_sum_at(where, list[p], WEFT_ALL_AXES, false);
         weft__segment_end(ctx, segment);
-        if (o->reduction != WEFT_NONE) all = all ? add(all, list[p]) : list[p];
+        if (o->reduction != WEFT_NONE) all = all ? at_add(all, list[p]) : list[p];
     }
     if (!all) all = weft_concat_at(where, list, (int)count, 0);
     if (o->reduction == WEFT_NONE && !weft__poisoned(all))
@@ -218,18 +219,19 @@ static weft_tensor *cross_entropy(const char *where, weft_tensor *logits, weft_t
         parts > 1 ? part_losses(where, logits, c, parts, &o) : counted_losses(where, logits, c, &o);
     if (weft__poisoned(losses)) return losses;
     const bool plain = !o.use_ignore && !c.weights;
-    if (summed && !(mean && !plain)) return mean ? mulc(losses, 1.0 / (double)target->numel) : losses;
+    if (summed && !(mean && !plain))
+        return mean ? at_mul_scalar(losses, 1.0 / (double)target->numel) : losses;
     if (plain || !mean) return reduce(where, losses, o.reduction);
     /* The mean: the sum divided by the sum of weights that count; 0 if that is 0. */
     weft_tensor *each = c.weights ? weft_gather_at(where, c.weights, c.target, 0)
                                   : weft__constant(losses->ctx, where, weft_dtype_of(losses), target->rank,
                                                    target->shape, 1, 1);
-    if (c.ignored) each = select(c.ignored, zero(each), each);
+    if (c.ignored) each = at_where(c.ignored, at_zeros_like(each), each);
     weft_tensor *count = weft_sum_at(where, each, WEFT_ALL_AXES, false);
     weft_tensor *total = summed ? losses : weft_sum_at(where, losses, WEFT_ALL_AXES, false);
     weft_tensor *one = weft_full_like_at(where, count, 1.0);
-    if (!c.weights) return divi(total, weft_maximum_at(where, count, one));
-    return divi(total, select(eq(count, zero(count)), one, count));
+    if (!c.weights) return at_div(total, weft_maximum_at(where, count, one));
+    return at_div(total, at_where(at_eq(count, at_zeros_like(count)), one, count));
 }
 
 weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target,

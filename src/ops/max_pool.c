@@ -53,8 +53,8 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
     for (int64_t tap = 1; tap < taps_of(p) && !weft__poisoned(best); tap++) {
         weft_tensor *other = element(where, x, p, tap);
         weft_tensor *stays = weft_or_at(where, weft_ge_at(where, best, other), weft_ne_at(where, best, best));
-        place = select(stays, place, number(where, place, tap));
-        best = select(stays, best, other);
+        place = at_where(stays, place, number(where, place, tap));
+        best = at_where(stays, best, other);
     }
     out[0] = best;
     out[1] = place;
@@ -76,10 +76,10 @@ static weft_tensor *spread_apart(const char *where, weft_tensor *g, weft_tensor 
     }
     weft_tensor *tap = weft_cast_at(where, weft_iota(g->ctx, WEFT_I32, 1, &taps), WEFT_U8);
     if (!weft__poisoned(tap)) tap = weft__reshape_to(where, tap, 3, window);
-    weft_tensor *chosen = eq(weft__reshape_to(where, place, rank + 2, one), tap);
+    weft_tensor *chosen = at_eq(weft__reshape_to(where, place, rank + 2, one), tap);
     if (weft__poisoned(chosen)) return chosen;
     g = weft__expand_to(where, weft__reshape_to(where, g, rank + 2, one), rank + 2, chosen->shape);
-    return weft__reshape_to(where, select(chosen, g, zero(g)), rank, whole);
+    return weft__reshape_to(where, at_where(chosen, g, at_zeros_like(g)), rank, whole);
 }
 
 /* The gradient for windows that overlap or leave elements out. Take the elements whose index has remainder
@@ -102,9 +102,9 @@ static weft_tensor *spread_rest(const char *where, weft_tensor *g, weft_tensor *
             before[d] = at[i] / p->stride[i];
             after[d] = blocks[i] - before[d] - p->count[i];
         }
-        weft_tensor *part = select(eq(place, number(where, place, tap)), g, zero(g));
+        weft_tensor *part = at_where(at_eq(place, number(where, place, tap)), g, at_zeros_like(g));
         part = weft_pad_at(where, part, before, after, 0);
-        sum = sum ? add(sum, part) : part;
+        sum = sum ? at_add(sum, part) : part;
     }
     return sum;
 }
@@ -133,7 +133,7 @@ static weft_tensor *spread_each(const char *where, weft_tensor *g, weft_tensor *
             after[rank - 1 + 2 * i] = p->stride[i] - 1 - rest[i];
         }
         part = weft_pad_at(where, weft__reshape_to(where, part, rank + 2, cut), before, after, 0);
-        sum = sum ? add(sum, part) : part;
+        sum = sum ? at_add(sum, part) : part;
     }
     if (!sum || weft__poisoned(sum)) return sum ? sum : g;
     sum = weft__reshape_to(where, sum, rank, whole);

@@ -143,7 +143,7 @@ weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *befor
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "pad: before or after is NULL");
     weft_tensor *padded = pad_zeros(where, x, before, after);
     if (padded->error || padded == x || value == 0) return padded;
-    return select(pad_mask(where, x, before, after), padded, weft_full_like_at(where, padded, value));
+    return at_where(pad_mask(where, x, before, after), padded, weft_full_like_at(where, padded, value));
 }
 
 /* Computes Python's slice(start, stop, step).indices(extent). Returns the number of elements. */
@@ -315,7 +315,7 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
         after[axis] = total - before[axis] - parts[p]->shape[axis];
         weft_tensor *placed = pad_zeros(where, parts[p], before, after);
         if (placed->error) return placed;
-        all = all ? select(pad_mask(where, parts[p], before, after), placed, all) : placed;
+        all = all ? at_where(pad_mask(where, parts[p], before, after), placed, all) : placed;
         before[axis] += parts[p]->shape[axis];
     }
     return all;

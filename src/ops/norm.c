@@ -31,8 +31,8 @@ static weft_tensor *reject_norm(const char *name, const char *where, weft_tensor
 /* normal * gamma + beta, in the dtype of x. gamma and beta may be NULL. */
 static weft_tensor *scale_shift(const char *where, weft_tensor *x, weft_tensor *normal, weft_tensor *gamma,
                                 weft_tensor *beta) {
-    if (gamma) normal = mul(normal, widen(where, gamma));
-    if (beta) normal = add(normal, widen(where, beta));
+    if (gamma) normal = at_mul(normal, widen(where, gamma));
+    if (beta) normal = at_add(normal, widen(where, beta));
     return as_dtype(where, normal, weft_dtype_of(x));
 }
 
@@ -41,17 +41,17 @@ weft_tensor *weft_layer_norm_at(const char *where, weft_tensor *x, weft_tensor *
     weft_tensor *bad = reject_norm("layer_norm", where, x, gamma, beta, eps);
     if (bad || !x) return bad;
     weft_tensor *a = widen(where, x);
-    weft_tensor *d = sub(a, weft_mean_at(where, a, -1, true));
-    weft_tensor *variance = weft_mean_at(where, mul(d, d), -1, true);
-    return scale_shift(where, x, mul(d, weft_rsqrt_at(where, addc(variance, eps))), gamma, beta);
+    weft_tensor *d = at_sub(a, weft_mean_at(where, a, -1, true));
+    weft_tensor *variance = weft_mean_at(where, at_mul(d, d), -1, true);
+    return scale_shift(where, x, at_mul(d, weft_rsqrt_at(where, at_add_scalar(variance, eps))), gamma, beta);
 }
 
 weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, double eps) {
     weft_tensor *bad = reject_norm("rms_norm", where, x, gamma, NULL, eps);
     if (bad || !x) return bad;
     weft_tensor *a = widen(where, x);
-    weft_tensor *square = weft_mean_at(where, mul(a, a), -1, true);
-    return scale_shift(where, x, mul(a, weft_rsqrt_at(where, addc(square, eps))), gamma, NULL);
+    weft_tensor *square = weft_mean_at(where, at_mul(a, a), -1, true);
+    return scale_shift(where, x, at_mul(a, weft_rsqrt_at(where, at_add_scalar(square, eps))), gamma, NULL);
 }
 
 static weft_tensor *norm_groups(const char *name, const char *where, weft_tensor *x, int64_t groups,
@@ -72,9 +72,9 @@ static weft_tensor *norm_groups(const char *name, const char *where, weft_tensor
     int64_t rows[3] = {x->shape[0], groups, channels / groups}, column[WEFT_MAX_RANK] = {channels};
     for (int i = 2; i < x->rank; i++) rows[2] *= x->shape[i], column[i - 1] = 1;
     weft_tensor *a = weft_reshape_at(where, widen(where, x), 3, rows);
-    weft_tensor *d = sub(a, weft_mean_at(where, a, -1, true));
-    weft_tensor *variance = weft_mean_at(where, mul(d, d), -1, true);
-    weft_tensor *normal = mul(d, weft_rsqrt_at(where, addc(variance, eps)));
+    weft_tensor *d = at_sub(a, weft_mean_at(where, a, -1, true));
+    weft_tensor *variance = weft_mean_at(where, at_mul(d, d), -1, true);
+    weft_tensor *normal = at_mul(d, weft_rsqrt_at(where, at_add_scalar(variance, eps)));
     for (int i = 0; i < 2; i++)
         if (given[i]) given[i] = weft_reshape_at(where, given[i], x->rank - 1, column);
     return scale_shift(where, x, weft_reshape_at(where, normal, x->rank, x->shape), given[0], given[1]);

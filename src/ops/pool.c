@@ -48,8 +48,8 @@ weft_tensor *weft__first_largest(const char *where, weft_tensor *w, int dim) {
     for (int i = 0; i < w->rank; i++) shape[i] = i == dim ? w->shape[i] : 1;
     weft_tensor *place = weft_iota(w->ctx, WEFT_I32, 1, &shape[dim]);
     if (dim < w->rank - 1) place = weft_reshape_at(where, place, w->rank - dim, shape + dim);
-    weft_tensor *chosen = eq(place, weft_argmax_at(where, w, dim, true));
-    return weft_sum_at(where, select(chosen, w, zero(w)), dim, false);
+    weft_tensor *chosen = at_eq(place, weft_argmax_at(where, w, dim, true));
+    return weft_sum_at(where, at_where(chosen, w, at_zeros_like(w)), dim, false);
 }
 
 static weft_tensor *largest(const char *where, weft_tensor *x, int dim, const pool *p) {
@@ -65,7 +65,7 @@ static weft_tensor *total(const char *where, weft_tensor *x, int dim, const pool
     weft_tensor *count = weft_sum_at(where, windows(where, one, 0, p, 0), -1, false);
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) shape[i] = i == dim ? sum->shape[dim] : 1;
-    return weft__poisoned(count) ? count : divi(sum, weft__reshape_to(where, count, x->rank, shape));
+    return weft__poisoned(count) ? count : at_div(sum, weft__reshape_to(where, count, x->rank, shape));
 }
 
 static weft_tensor *max_pool(const char *name, const char *where, weft_tensor *x, int dims,
@@ -107,7 +107,7 @@ static weft_tensor *avg_pool(const char *name, const char *where, weft_tensor *x
         x = total(where, x, x->rank - dims + i, &p[i]);
         count *= p[i].exclude ? 1 : (double)p[i].size;
     }
-    return weft__poisoned(x) ? x : as_dtype(where, count > 1 ? mulc(x, 1 / count) : x, dtype);
+    return weft__poisoned(x) ? x : as_dtype(where, count > 1 ? at_mul_scalar(x, 1 / count) : x, dtype);
 }
 
 weft_tensor *weft_max_pool1d_at(const char *where, weft_tensor *x, const weft_pool_options *options) {

@@ -20,15 +20,15 @@ static weft_tensor *angles(const char *where, weft_tensor *position, int64_t wid
                            weft_dtype dtype) {
     const int64_t pairs = (width + 1) / 2;
     weft_tensor *i = weft_cast_at(where, weft_iota(position->ctx, WEFT_I32, 1, &pairs), dtype);
-    weft_tensor *rate = expo(mulc(i, -2.0 * log(base) / (double)width));
-    return mul(weft_unsqueeze_at(where, weft_cast_at(where, position, dtype), -1), rate);
+    weft_tensor *rate = at_exp(at_mul_scalar(i, -2.0 * log(base) / (double)width));
+    return at_mul(weft_unsqueeze_at(where, weft_cast_at(where, position, dtype), -1), rate);
 }
 
 /* The positions (T) of the rows of x. */
 static weft_tensor *positions_of(const char *where, const weft_tensor *x, weft_tensor *position) {
     weft_tensor *row = weft_iota(x->ctx, WEFT_I32, 1, &x->shape[x->rank - 2]);
     if (!position) return row;
-    return position->rank ? position : add(weft_cast_at(where, row, weft_dtype_of(position)), position);
+    return position->rank ? position : at_add(weft_cast_at(where, row, weft_dtype_of(position)), position);
 }
 
 static weft_tensor *reject_rotary(const char *where, weft_tensor *x, weft_tensor *position, double base) {
@@ -70,14 +70,15 @@ weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *posi
     weft_tensor *wide = widen(where, x), *rows = positions_of(where, x, position);
     weft_tensor *angle = angles(where, rows, x->shape[x->rank - 1], o.base, weft_dtype_of(wide));
     const int64_t two = 2, column[2] = {2, 1};
-    weft_tensor *sign = addc(mulc(weft_iota(x->ctx, weft_dtype_of(wide), 1, &two), 2.0), -1.0);
+    weft_tensor *sign =
+        at_add_scalar(at_mul_scalar(weft_iota(x->ctx, weft_dtype_of(wide), 1, &two), 2.0), -1.0);
     if (!o.interleaved) sign = weft_reshape_at(where, sign, 2, column);
     angle = weft_unsqueeze_at(where, angle, o.interleaved ? -1 : -2);
     weft_tensor *pairs = paired(where, wide, o.interleaved);
     weft_tensor *swapped = weft_flip_at(where, pairs, o.interleaved ? -1 : -2);
     /* A statement of its own: C does not fix the order of arguments, and nodes are recorded in that order. */
-    weft_tensor *along = mul(pairs, cosine(angle));
-    weft_tensor *y = add(along, mul(swapped, mul(sign, sine(angle))));
+    weft_tensor *along = at_mul(pairs, at_cos(angle));
+    weft_tensor *y = at_add(along, at_mul(swapped, at_mul(sign, at_sin(angle))));
     return as_dtype(where, weft_reshape_at(where, y, x->rank, x->shape), weft_dtype_of(x));
 }
 
@@ -96,9 +97,9 @@ weft_tensor *weft_sinusoids_at(const char *where, weft_tensor *position, int64_t
     const int64_t two = 2;
     weft_tensor *angle =
         weft_unsqueeze_at(where, angles(where, position, width, base, WEFT_F32), -1); /* (..., pairs, 1) */
-    weft_tensor *odd =
-        eq(weft_iota(position->ctx, WEFT_I32, 1, &two), weft_full_i64(position->ctx, WEFT_I32, 0, NULL, 1));
-    weft_tensor *y = select(odd, cosine(angle), sine(angle)); /* (..., pairs, 2) */
+    weft_tensor *odd = at_eq(weft_iota(position->ctx, WEFT_I32, 1, &two),
+                             weft_full_i64(position->ctx, WEFT_I32, 0, NULL, 1));
+    weft_tensor *y = at_where(odd, at_cos(angle), at_sin(angle)); /* (..., pairs, 2) */
     if (weft__poisoned(y)) return y;
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < position->rank; i++) shape[i] = position->shape[i];

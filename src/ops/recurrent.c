@@ -64,13 +64,13 @@ static void find_live(steps *s, weft_tensor *lengths) {
     if (!s->p.masked || lengths->error) return;
     weft_tensor *t =
         weft__reshape_to(where, weft_iota(lengths->ctx, WEFT_I32, 1, &s->t), 2, (int64_t[]){s->t, 1});
-    s->live = weft__reshape_to(where, lt(t, lengths), 3, (int64_t[]){s->t, s->batch, 1});
+    s->live = weft__reshape_to(where, at_lt(t, lengths), 3, (int64_t[]){s->t, s->batch, 1});
 }
 
 /* `yes` where step t belongs to its sequence, else `no`. */
 static weft_tensor *if_live(const steps *s, int64_t t, weft_tensor *yes, weft_tensor *no) {
     const char *where = s->where;
-    return s->live ? select(step_of(where, s->live, t), yes, no) : yes;
+    return s->live ? at_where(step_of(where, s->live, t), yes, no) : yes;
 }
 
 /* The matmul a (B, K) b (K, N) in the wide dtype. */
@@ -101,18 +101,18 @@ static weft_tensor *cell(const steps *s, weft_tensor *x, weft_tensor *z, weft_te
     const char *where = s->where;
     const weft_recurrent_kind kind = (weft_recurrent_kind)s->p.kind;
     if (kind == WEFT_GRU) {
-        weft_tensor *r = weft_sigmoid_at(where, add(part_of(s, x, 0), part_of(s, z, 0)));
-        weft_tensor *u = weft_sigmoid_at(where, add(part_of(s, x, 1), part_of(s, z, 1)));
-        weft_tensor *q = part_of(s, z, 2), *n = weft_tanh_at(where, add(part_of(s, x, 2), mul(r, q)));
+        weft_tensor *r = weft_sigmoid_at(where, at_add(part_of(s, x, 0), part_of(s, z, 0)));
+        weft_tensor *u = weft_sigmoid_at(where, at_add(part_of(s, x, 1), part_of(s, z, 1)));
+        weft_tensor *q = part_of(s, z, 2), *n = weft_tanh_at(where, at_add(part_of(s, x, 2), at_mul(r, q)));
         gates[0] = r, gates[1] = u, gates[2] = n, gates[3] = q;
-        return add(n, mul(u, sub(h, n)));
+        return at_add(n, at_mul(u, at_sub(h, n)));
     }
-    z = add(x, z);
+    z = at_add(x, z);
     if (kind != WEFT_LSTM) return kind == WEFT_RNN_TANH ? weft_tanh_at(where, z) : weft_relu_at(where, z);
     for (int k = 0; k < 4; k++)
         gates[k] = k == 2 ? weft_tanh_at(where, part_of(s, z, k)) : weft_sigmoid_at(where, part_of(s, z, k));
-    *c = add(mul(gates[1], *c), mul(gates[0], gates[2]));
-    return mul(gates[3], weft_tanh_at(where, *c));
+    *c = at_add(at_mul(gates[1], *c), at_mul(gates[0], gates[2]));
+    return at_mul(gates[3], weft_tanh_at(where, *c));
 }
 
 typedef struct lists {
@@ -124,7 +124,7 @@ static void biases(const steps *s, weft_tensor **to_x, weft_tensor **to_z) {
     const char *where = s->where;
     *to_x = widen(where, s->in[BIAS_X]), *to_z = widen(where, s->in[BIAS_H]);
     if (s->p.kind == WEFT_GRU) return;
-    *to_x = add(*to_x, *to_z);
+    *to_x = at_add(*to_x, *to_z);
     *to_z = NULL;
 }
 
@@ -138,9 +138,9 @@ static void run_forward(const steps *s, const lists *l) {
     for (int64_t i = 0; i < s->t; i++) {
         const int64_t t = s->p.reverse ? s->t - 1 - i : i;
         weft_tensor *gates[GATE_PARTS], *wide = widen(where, h), *next = c;
-        weft_tensor *x = add(widen(where, step_of(where, s->in[X], t)), to_x),
+        weft_tensor *x = at_add(widen(where, step_of(where, s->in[X], t)), to_x),
                     *z = wide_product(s, h, turned);
-        weft_tensor *y = cell(s, x, to_z ? add(z, to_z) : z, wide, &next, gates);
+        weft_tensor *y = cell(s, x, to_z ? at_add(z, to_z) : z, wide, &next, gates);
         h = as_dtype(where, if_live(s, t, y, wide), s->dtype);
         if (c) l->cells[t] = c = if_live(s, t, next, c);
         l->states[s->p.reverse ? t : t + 1] = h;
@@ -208,11 +208,11 @@ static saved saved_of(const weft_recurrent_params *p, weft_tensor *const *in) {
 
 /* (1 - y^2) * by */
 static weft_tensor *tanh_back(const char *where, weft_tensor *y, weft_tensor *by) {
-    return mul(by, subc_r(1.0, mul(y, y)));
+    return at_mul(by, at_sub_from(1.0, at_mul(y, y)));
 }
 
 static weft_tensor *sigmoid_back(const char *where, weft_tensor *y, weft_tensor *by) {
-    return mul(by, mul(y, subc_r(1.0, y)));
+    return at_mul(by, at_mul(y, at_sub_from(1.0, y)));
 }
 
 /* The results of one step back from dh. dx, dz: the gradients of x and z, by parts. dc: the gradient of the c
@@ -226,13 +226,13 @@ static back back_lstm(const steps *s, weft_tensor *const *gate, weft_tensor *c, 
     const char *where = s->where;
     back b = {.pass = NULL};
     weft_tensor *squashed = weft_tanh_at(where, c);
-    dc = add(dc, tanh_back(where, squashed, mul(dh, gate[3])));
-    b.dx[0] = sigmoid_back(where, gate[0], mul(dc, gate[2]));
-    b.dx[1] = sigmoid_back(where, gate[1], mul(dc, before));
-    b.dx[2] = tanh_back(where, gate[2], mul(dc, gate[0]));
-    b.dx[3] = sigmoid_back(where, gate[3], mul(dh, squashed));
+    dc = at_add(dc, tanh_back(where, squashed, at_mul(dh, gate[3])));
+    b.dx[0] = sigmoid_back(where, gate[0], at_mul(dc, gate[2]));
+    b.dx[1] = sigmoid_back(where, gate[1], at_mul(dc, before));
+    b.dx[2] = tanh_back(where, gate[2], at_mul(dc, gate[0]));
+    b.dx[3] = sigmoid_back(where, gate[3], at_mul(dh, squashed));
     for (int k = 0; k < 4; k++) b.dz[k] = b.dx[k];
-    b.dc = mul(dc, gate[1]);
+    b.dc = at_mul(dc, gate[1]);
     return b;
 }
 
@@ -240,18 +240,18 @@ static back back_gru(const steps *s, weft_tensor *const *gate, weft_tensor *befo
     const char *where = s->where;
     back b = {.dc = NULL};
     weft_tensor *r = gate[0], *u = gate[1], *n = gate[2], *q = gate[3];
-    b.dx[2] = tanh_back(where, n, mul(dh, subc_r(1.0, u)));
-    b.dx[1] = sigmoid_back(where, u, mul(dh, sub(before, n)));
-    b.dx[0] = sigmoid_back(where, r, mul(b.dx[2], q));
-    b.dz[0] = b.dx[0], b.dz[1] = b.dx[1], b.dz[2] = mul(b.dx[2], r);
-    b.pass = mul(dh, u);
+    b.dx[2] = tanh_back(where, n, at_mul(dh, at_sub_from(1.0, u)));
+    b.dx[1] = sigmoid_back(where, u, at_mul(dh, at_sub(before, n)));
+    b.dx[0] = sigmoid_back(where, r, at_mul(b.dx[2], q));
+    b.dz[0] = b.dx[0], b.dz[1] = b.dx[1], b.dz[2] = at_mul(b.dx[2], r);
+    b.pass = at_mul(dh, u);
     return b;
 }
 
 static back back_plain(const steps *s, weft_tensor *h, weft_tensor *dh) {
     const char *where = s->where;
     back b = {.dx = {tanh_back(where, h, dh)}};
-    if (s->p.kind == WEFT_RNN_RELU) b.dx[0] = select(le(h, zero(h)), zero(dh), dh);
+    if (s->p.kind == WEFT_RNN_RELU) b.dx[0] = at_where(at_le(h, at_zeros_like(h)), at_zeros_like(dh), dh);
     b.dz[0] = b.dx[0];
     return b;
 }
@@ -273,7 +273,7 @@ static void run_backward(const steps *s, const saved *v, weft_tensor **dx, weft_
         const int64_t t = s->p.reverse ? s->t - 1 - i : i, row = s->p.reverse ? t : t + 1;
         const int64_t last = s->p.reverse ? t + 1 : t, next = s->p.reverse ? t + 1 : t - 1;
         weft_tensor *g = widen(where, step_of(where, v->g, row)), *gate[GATE_PARTS];
-        g = carried ? add(g, carried) : g;
+        g = carried ? at_add(g, carried) : g;
         for (int k = 0; k < GATE_PARTS && v->gates; k++)
             gate[k] = widen(where, step_of(where, step_of(where, v->gates, t), k));
         back b;
@@ -289,11 +289,11 @@ static void run_backward(const steps *s, const saved *v, weft_tensor **dx, weft_
         }
         dx[t] = side_by_side(s, t, b.dx);
         carried = wide_product(s, dz ? dz[t] : dx[t], s->in[W]);
-        if (b.pass) carried = add(carried, b.pass);
+        if (b.pass) carried = at_add(carried, b.pass);
         carried = if_live(s, t, carried, g);
     }
     weft_tensor *g = widen(where, step_of(where, v->g, s->p.reverse ? s->t : 0));
-    *dh = as_dtype(where, add(g, carried), s->dtype);
+    *dh = as_dtype(where, at_add(g, carried), s->dtype);
 }
 
 static void gradient_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
@@ -477,5 +477,5 @@ weft_tensor *weft_recurrent_at(const char *where, weft_tensor *x, weft_tensor *w
     if (bad || !o->lengths || y->error) return y;
     steps s = {.where = where, .p = params, .t = t, .batch = state[0]};
     find_live(&s, in[LENGTHS]);
-    return select(s.live, y, zero(y));
+    return at_where(s.live, y, at_zeros_like(y));
 }

@@ -101,7 +101,7 @@ weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep
                             "mean: %s is not a float; convert it with weft_cast", weft__tensor_text(x, text));
     weft_dtype dtype = (weft_dtype)x->dtype;
     weft_tensor *sum = weft_sum_at(where, widen(where, x), axis, keep);
-    return as_dtype(where, mulc(sum, 1.0 / (double)reduced_count(x, mask)), dtype);
+    return as_dtype(where, at_mul_scalar(sum, 1.0 / (double)reduced_count(x, mask)), dtype);
 }
 
 /* Sum of squared distances from the mean, divided by the count minus the correction. */
@@ -112,10 +112,10 @@ static weft_tensor *variance(const char *where, const char *name, weft_tensor *x
     if (bad) return bad;
     weft_tensor *mean = weft_mean_at(where, x, axis, true);
     if (mean->error) return mean;
-    weft_tensor *distance = sub(x, mean), *squares = mul(distance, distance);
+    weft_tensor *distance = at_sub(x, mean), *squares = at_mul(distance, distance);
     if (correction == 0) return weft_mean_at(where, squares, axis, keep);
     const double left = fmax(0, (double)reduced_count(x, mask) - correction);
-    return mulc(weft_sum_at(where, squares, axis, keep), 1 / left);
+    return at_mul_scalar(weft_sum_at(where, squares, axis, keep), 1 / left);
 }
 
 /* NULL if x is a float or complex number. The variance of complex numbers is real: the sum of both parts'
@@ -127,7 +127,7 @@ static weft_tensor *reject_number(const char *name, const char *where, weft_tens
 static weft_tensor *variance_of_parts(const char *where, const char *name, weft_tensor *x, int axis,
                                       double correction, bool keep) {
     weft_tensor *re = variance(where, name, weft_real_at(where, x), axis, correction, keep);
-    return add(re, variance(where, name, weft_imag_at(where, x), axis, correction, keep));
+    return at_add(re, variance(where, name, weft_imag_at(where, x), axis, correction, keep));
 }
 
 weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
@@ -140,9 +140,9 @@ weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double cor
 
 /* The p-th root of s, for p > 0. The gradient is 0 where s is 0. */
 static weft_tensor *root(const char *where, weft_tensor *s, double p) {
-    weft_tensor *none = eq(s, zero(s)), *safe = select(none, weft_full_like_at(where, s, 1), s);
-    safe = p == 2 ? weft_sqrt_at(where, safe) : power(safe, weft_full_like_at(where, safe, 1 / p));
-    return select(none, zero(s), safe);
+    weft_tensor *none = at_eq(s, at_zeros_like(s)), *safe = at_where(none, weft_full_like_at(where, s, 1), s);
+    safe = p == 2 ? weft_sqrt_at(where, safe) : at_pow(safe, weft_full_like_at(where, safe, 1 / p));
+    return at_where(none, at_zeros_like(s), safe);
 }
 
 weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
@@ -157,14 +157,14 @@ static weft_tensor *norm_of(const char *where, weft_tensor *x, double p, int axi
     weft_tensor *size = weft_abs_at(where, x);
     if (isinf(p)) return reduce_axis(where, "norm", p > 0 ? WEFT_OP_MAX : WEFT_OP_MIN, size, axis, keep);
     if (p == 1) return weft_sum_at(where, size, axis, keep);
-    if (p == 2) return root(where, weft_sum_at(where, mul(x, x), axis, keep), p);
-    weft_tensor *none = eq(x, zero(x)), *one = weft_full_like_at(where, x, 1);
-    if (p == 0) return weft_sum_at(where, select(none, zero(x), one), axis, keep);
-    weft_tensor *powers = power(select(none, one, size), weft_full_like_at(where, x, p));
-    powers = select(none, p > 0 ? zero(x) : weft_full_like_at(where, x, INFINITY), powers);
+    if (p == 2) return root(where, weft_sum_at(where, at_mul(x, x), axis, keep), p);
+    weft_tensor *none = at_eq(x, at_zeros_like(x)), *one = weft_full_like_at(where, x, 1);
+    if (p == 0) return weft_sum_at(where, at_where(none, at_zeros_like(x), one), axis, keep);
+    weft_tensor *powers = at_pow(at_where(none, one, size), weft_full_like_at(where, x, p));
+    powers = at_where(none, p > 0 ? at_zeros_like(x) : weft_full_like_at(where, x, INFINITY), powers);
     weft_tensor *sum = weft_sum_at(where, powers, axis, keep);
     if (p > 0) return root(where, sum, p);
-    return power(sum, weft_full_like_at(where, sum, 1 / p)); /* if an element is 0, inf becomes 0 */
+    return at_pow(sum, weft_full_like_at(where, sum, 1 / p)); /* if an element is 0, inf becomes 0 */
 }
 
 weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis, bool keep) {
@@ -215,7 +215,7 @@ static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name,
     if (x->shape[at] > INT32_MAX)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: more than 2^31 - 1 elements along the axis",
                             name);
-    weft_tensor *hit = eq(x, extreme);
+    weft_tensor *hit = at_eq(x, extreme);
     if (weft_dtype_is_float((weft_dtype)x->dtype)) hit = weft_or_at(where, hit, weft_isnan_at(where, x));
     int64_t column[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) column[i] = i == at ? x->shape[at] : 1;
@@ -223,7 +223,7 @@ static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name,
     if (count->error) return count;
     count = weft__reshape_to(where, count, x->rank, column);
     weft_tensor *far = weft__constant(x->ctx, where, WEFT_I32, 0, NULL, INT32_MAX, INT32_MAX);
-    return reduce_axis(where, name, WEFT_OP_MIN, select(hit, count, far), axis, keep);
+    return reduce_axis(where, name, WEFT_OP_MIN, at_where(hit, count, far), axis, keep);
 }
 
 weft_tensor *weft_argmax_at(const char *where, weft_tensor *x, int axis, bool keep) {

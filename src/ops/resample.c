@@ -55,28 +55,30 @@ static cover cover_with(const char *where, weft_tensor *x, int dim, int64_t n) {
     const int64_t size = longest_window(extent, n), column[2] = {n, 1};
     weft_tensor *i = weft_reshape_at(where, weft_iota(x->ctx, WEFT_I64, 1, &n), 2, column);
     weft_tensor *of = weft__constant(x->ctx, where, WEFT_I64, 2, column, (double)n, n);
-    weft_tensor *start = divi(mulc(i, (double)extent), of);
-    weft_tensor *stop = divi(addc(mulc(addc(i, 1), (double)extent), (double)(n - 1)), of);
-    weft_tensor *at = add(start, weft_iota(x->ctx, WEFT_I64, 1, &size));
+    weft_tensor *start = at_div(at_mul_scalar(i, (double)extent), of);
+    weft_tensor *stop =
+        at_div(at_add_scalar(at_mul_scalar(at_add_scalar(i, 1), (double)extent), (double)(n - 1)), of);
+    weft_tensor *at = at_add(start, weft_iota(x->ctx, WEFT_I64, 1, &size));
     weft_tensor *last = weft_full_like_at(where, at, (double)(extent - 1));
     cover c = {weft_gather_at(where, x, weft_minimum_at(where, at, last), dim),
-               along(where, lt(at, stop), dim, x->rank + 1), NULL};
-    c.counts = along(where, weft_cast_at(where, sub(stop, start), (weft_dtype)x->dtype), dim, x->rank + 1);
+               along(where, at_lt(at, stop), dim, x->rank + 1), NULL};
+    c.counts = along(where, weft_cast_at(where, at_sub(stop, start), (weft_dtype)x->dtype), dim, x->rank + 1);
     return c;
 }
 
 static weft_tensor *mean_of_windows(const char *where, weft_tensor *x, int dim, int64_t n) {
     const cover c = cover_with(where, x, dim, n);
     if (!c.there) return weft_mean_at(where, c.windows, dim + 1, false);
-    weft_tensor *sum = weft_sum_at(where, select(c.there, c.windows, zero(c.windows)), dim + 1, true);
-    sum = divi(sum, c.counts);
+    weft_tensor *sum =
+        weft_sum_at(where, at_where(c.there, c.windows, at_zeros_like(c.windows)), dim + 1, true);
+    sum = at_div(sum, c.counts);
     return weft__poisoned(sum) ? sum : weft_squeeze_at(where, sum, dim + 1);
 }
 
 static weft_tensor *largest_of_windows(const char *where, weft_tensor *x, int dim, int64_t n) {
     const cover c = cover_with(where, x, dim, n);
     weft_tensor *w = c.windows;
-    if (c.there) w = select(c.there, w, weft_full_like_at(where, w, -HUGE_VAL));
+    if (c.there) w = at_where(c.there, w, weft_full_like_at(where, w, -HUGE_VAL));
     return weft__first_largest(where, w, dim + 1);
 }
 
@@ -132,9 +134,9 @@ static weft_tensor *centres(const char *where, weft_context *ctx, weft_dtype dty
     int exponent;
     const double part = frexp(step, &exponent);
     const double most = ldexp(rint(ldexp(part, digits)), exponent - digits);
-    weft_tensor *at = addc(weft_cast_at(where, weft_iota(ctx, WEFT_I32, 1, &to), dtype), 0.5);
-    weft_tensor *whole = addc(mulc(at, most), -0.5);
-    return step == most ? whole : add(whole, mulc(at, step - most));
+    weft_tensor *at = at_add_scalar(weft_cast_at(where, weft_iota(ctx, WEFT_I32, 1, &to), dtype), 0.5);
+    weft_tensor *whole = at_add_scalar(at_mul_scalar(at, most), -0.5);
+    return step == most ? whole : at_add(whole, at_mul_scalar(at, step - most));
 }
 
 /* Nearest elements. Whole multiples of the extent are repetitions. As in PyTorch, an extent that stays or
@@ -150,7 +152,7 @@ static weft_tensor *nearest(const char *where, weft_tensor *x, int dim, const dr
         return weft__recut(where, x, dim, 2, 1, &d->to);
     }
     weft_tensor *at = weft_cast_at(where, weft_iota(x->ctx, WEFT_I32, 1, &d->to), WEFT_F32);
-    at = weft_cast_at(where, flo(mulc(at, step_of(d, extent, false))), WEFT_I32);
+    at = weft_cast_at(where, at_floor(at_mul_scalar(at, step_of(d, extent, false))), WEFT_I32);
     at = weft_minimum_at(where, at, weft_full_like_at(where, at, (double)(extent - 1)));
     return weft_gather_at(where, x, at, dim);
 }
@@ -161,16 +163,16 @@ static weft_tensor *linear(const char *where, weft_tensor *x, int dim, const dra
     const weft_dtype dtype = (weft_dtype)x->dtype;
     if (d->to == extent) return x; /* whatever the scale is, as in PyTorch */
     weft_tensor *at = centres(where, x->ctx, dtype, d->to, step_of(d, extent, dtype == WEFT_F64));
-    at = weft_maximum_at(where, at, zero(at));
+    at = weft_maximum_at(where, at, at_zeros_like(at));
     weft_tensor *low = weft_cast_at(where, at, WEFT_I32);
     weft_tensor *last = weft_full_like_at(where, low, (double)(extent - 1));
     low = weft_minimum_at(where, low, last);
-    weft_tensor *high = weft_minimum_at(where, addc(low, 1), last);
-    weft_tensor *part = sub(at, weft_cast_at(where, low, dtype));
+    weft_tensor *high = weft_minimum_at(where, at_add_scalar(low, 1), last);
+    weft_tensor *part = at_sub(at, weft_cast_at(where, low, dtype));
     part = weft_clamp_at(where, part, 0, 1); /* a scale may point past the last element */
     part = along(where, part, dim, x->rank);
-    return add(mul(weft_gather_at(where, x, low, dim), subc_r(1, part)),
-               mul(weft_gather_at(where, x, high, dim), part));
+    return at_add(at_mul(weft_gather_at(where, x, low, dim), at_sub_from(1, part)),
+                  at_mul(weft_gather_at(where, x, high, dim), part));
 }
 
 static weft_tensor *take_options(const char *name, const char *where, weft_tensor *x, int dims,

@@ -39,7 +39,7 @@ weft_tensor *weft__product_along(const char *where, weft_tensor *x, int dim) {
     while (!x->error && x->shape[dim] > 1) {
         const int64_t n = x->shape[dim], half = n / 2;
         weft_tensor *rest = n % 2 ? weft_narrow_at(where, x, dim, n - 1, 1) : NULL;
-        x = mul(weft_narrow_at(where, x, dim, 0, half), weft_narrow_at(where, x, dim, half, half));
+        x = at_mul(weft_narrow_at(where, x, dim, 0, half), weft_narrow_at(where, x, dim, half, half));
         if (rest) x = weft_concat_at(where, (weft_tensor *const[]){x, rest}, 2, dim);
     }
     if (x->error || x->shape[dim] == 1) return x;
@@ -55,7 +55,7 @@ weft_tensor *weft__products_along(const char *where, weft_tensor *x, int axis) {
         int64_t before[WEFT_MAX_RANK] = {0}, none[WEFT_MAX_RANK] = {0};
         before[axis] = step;
         weft_tensor *rest = weft_narrow_at(where, x, axis, 0, x->shape[axis] - step);
-        x = mul(x, weft_pad_at(where, rest, before, none, 1));
+        x = at_mul(x, weft_pad_at(where, rest, before, none, 1));
     }
     return x;
 }

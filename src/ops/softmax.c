@@ -7,12 +7,12 @@
 /* The maximum along axis, or 0 where it is -inf. No gradient flows through it. */
 static weft_tensor *shift_of(const char *where, weft_tensor *x, int axis) {
     weft_tensor *m = weft_detach_at(where, weft_max_at(where, x, axis, true));
-    return select(eq(m, weft_full_like_at(where, m, -INFINITY)), zero(m), m);
+    return at_where(at_eq(m, weft_full_like_at(where, m, -INFINITY)), at_zeros_like(m), m);
 }
 
 /* s, or 1 where s is 0. */
 static weft_tensor *not_zero(const char *where, weft_tensor *s) {
-    return select(eq(s, zero(s)), weft_full_like_at(where, s, 1.0), s);
+    return at_where(at_eq(s, at_zeros_like(s)), weft_full_like_at(where, s, 1.0), s);
 }
 
 /* NULL if the axis exists, else a poisoned tensor. *empty: the reduced extent is 0, so there is no
@@ -40,9 +40,9 @@ weft_tensor *weft_softmax_at(const char *where, weft_tensor *x, int axis) {
     weft_tensor *bad = reject_axis("softmax", where, x, axis, &empty);
     if (bad || !x || empty) return bad ? bad : x;
     weft_tensor *wide = widen(where, x);
-    weft_tensor *e = expo(sub(wide, shift_of(where, wide, axis)));
+    weft_tensor *e = at_exp(at_sub(wide, shift_of(where, wide, axis)));
     weft_tensor *s = not_zero(where, weft_sum_at(where, e, axis, true));
-    return as_dtype(where, mul(e, weft_recip_at(where, s)), weft_dtype_of(x));
+    return as_dtype(where, at_mul(e, weft_recip_at(where, s)), weft_dtype_of(x));
 }
 
 weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int axis) {
@@ -50,9 +50,9 @@ weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int axis) {
     weft_tensor *bad = reject_axis("log_softmax", where, x, axis, &empty);
     if (bad || !x || empty) return bad ? bad : x;
     weft_tensor *wide = widen(where, x);
-    weft_tensor *z = sub(wide, shift_of(where, wide, axis));
-    weft_tensor *s = not_zero(where, weft_sum_at(where, expo(z), axis, true));
-    return as_dtype(where, sub(z, logn(s)), weft_dtype_of(x));
+    weft_tensor *z = at_sub(wide, shift_of(where, wide, axis));
+    weft_tensor *s = not_zero(where, weft_sum_at(where, at_exp(z), axis, true));
+    return as_dtype(where, at_sub(z, at_log(s)), weft_dtype_of(x));
 }
 
 weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool keep) {
@@ -65,10 +65,10 @@ weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool
         return as_dtype(where, weft_full_like_at(where, s, -INFINITY), weft_dtype_of(x));
     }
     weft_tensor *m = weft_detach_at(where, weft_max_at(where, wide, axis, true));
-    m = select(weft_isinf_at(where, m), zero(m), m); /* a row with inf gives inf, by exp */
-    weft_tensor *s = weft_sum_at(where, expo(sub(wide, m)), axis, true);
-    weft_tensor *y = add(m, logn(not_zero(where, s)));
-    y = select(eq(s, zero(s)), weft_full_like_at(where, y, -INFINITY), y);
+    m = at_where(weft_isinf_at(where, m), at_zeros_like(m), m); /* a row with inf gives inf, by exp */
+    weft_tensor *s = weft_sum_at(where, at_exp(at_sub(wide, m)), axis, true);
+    weft_tensor *y = at_add(m, at_log(not_zero(where, s)));
+    y = at_where(at_eq(s, at_zeros_like(s)), weft_full_like_at(where, y, -INFINITY), y);
     if (!keep && axis == WEFT_ALL_AXES)
         y = weft_reshape_at(where, y, 0, NULL);
     else if (!keep)

@@ -96,8 +96,8 @@ weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, doub
     if (weft_dtype_is_complex(dtype))
         return weft_cast_at(where, weft_arange(ctx, weft__part_dtype(dtype), start, stop, step), dtype);
     weft_tensor *y = steps(ctx, dtype, n);
-    if (step != 1) y = mulc(y, step);
-    if (start != 0) y = addc(y, start);
+    if (step != 1) y = at_mul_scalar(y, step);
+    if (start != 0) y = at_add_scalar(y, start);
     return as_dtype(where, y, dtype);
 }
 
@@ -112,9 +112,10 @@ weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, do
                             weft_dtype_name(dtype));
     const double step = n > 1 ? (stop - start) / (double)(n - 1) : 0;
     weft_tensor *i = steps(ctx, dtype, n); /* counts from the nearer end, so that both ends are exact */
-    weft_tensor *up = addc(mulc(i, step), start), *down = addc(mulc(addc(i, 1.0 - (double)n), step), stop);
-    weft_tensor *first = lt(i, weft_full_like_at(where, i, (double)(n - n / 2)));
-    return as_dtype(where, select(first, up, down), dtype);
+    weft_tensor *up = at_add_scalar(at_mul_scalar(i, step), start),
+                *down = at_add_scalar(at_mul_scalar(at_add_scalar(i, 1.0 - (double)n), step), stop);
+    weft_tensor *first = at_lt(i, weft_full_like_at(where, i, (double)(n - n / 2)));
+    return as_dtype(where, at_where(first, up, down), dtype);
 }
 
 weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns) {
@@ -123,7 +124,7 @@ weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t
     if (bad) return bad;
     weft_tensor *row = weft_iota(ctx, WEFT_I64, 1, &rows), *column = weft_iota(ctx, WEFT_I64, 1, &columns);
     if (!row->error) row = weft__reshape_to(where, row, 2, (const int64_t[]){rows, 1});
-    return weft_cast_at(where, eq(row, column), dtype);
+    return weft_cast_at(where, at_eq(row, column), dtype);
 }
 
 /* ---- random ---- */
@@ -187,7 +188,7 @@ static weft_tensor *unit(const char *where, weft_tensor *bits) {
     weft_tensor *eight = weft__constant(bits->ctx, where, WEFT_I32, 0, NULL, 8, 8);
     weft_tensor *mask = weft__constant(bits->ctx, where, WEFT_I32, 0, NULL, 0xffffff, 0xffffff);
     weft_tensor *high = weft_and_at(where, weft_shr_at(where, bits, eight), mask);
-    return mulc(weft_cast_at(where, high, WEFT_F32), 0x1p-24);
+    return at_mul_scalar(weft_cast_at(where, high, WEFT_F32), 0x1p-24);
 }
 
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape) {
@@ -212,6 +213,6 @@ weft_tensor *weft_random_normal(weft_context *ctx, int rank, const int64_t *shap
     const char *where = NULL;
     weft_tensor *u = weft_random_uniform(ctx, rank, shape), *v = weft_random_uniform(ctx, rank, shape);
     if (u->error || v->error) return u->error ? u : v;
-    weft_tensor *radius = weft_sqrt_at(where, mulc(logn(subc_r(1.0, u)), -2.0));
-    return mul(radius, cosine(mulc(v, 6.28318530717958647692)));
+    weft_tensor *radius = weft_sqrt_at(where, at_mul_scalar(at_log(at_sub_from(1.0, u)), -2.0));
+    return at_mul(radius, at_cos(at_mul_scalar(v, 6.28318530717958647692)));
 }

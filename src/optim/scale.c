@@ -81,7 +81,8 @@ weft_tensor *weft__scaling_state(const weft_optimizer *opt, size_t i) {
 /* ---- recorded in a step ---- */
 
 weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss) {
-    return opt->scaling.scale ? mul(loss, weft__optimizer_as(opt->scaling.scale, weft_dtype_of(loss))) : loss;
+    return opt->scaling.scale ? at_mul(loss, weft__optimizer_as(opt->scaling.scale, weft_dtype_of(loss)))
+                              : loss;
 }
 
 /* Tests |g| <= max, which is false for infinities and for NaN. The smallest of all results says whether all
@@ -90,29 +91,31 @@ weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients) {
     if (!opt->scaling.scale) return NULL;
     weft_tensor *inverse = weft_recip_at(where, opt->scaling.scale), *all = NULL;
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft_tensor *g = gradients[b] = mul(gradients[b], weft__optimizer_as(inverse, opt->blocks[b].wide));
+        weft_tensor *g = gradients[b] =
+            at_mul(gradients[b], weft__optimizer_as(inverse, opt->blocks[b].wide));
         const double most = opt->blocks[b].wide == WEFT_F64 ? DBL_MAX : (double)FLT_MAX;
         weft_tensor *finite = weft_le_at(where, weft_abs_at(where, g), weft_full_like_at(where, g, most));
         weft_tensor *least = weft_min_at(where, weft_cast_at(where, finite, WEFT_F32), WEFT_ALL_AXES, false);
         all = all ? weft_minimum_at(where, all, least) : least;
     }
-    return gt(all, zero(all));
+    return at_gt(all, at_zeros_like(all));
 }
 
 void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__sinks *sinks) {
     const weft__scaling *s = &opt->scaling;
     if (!s->scale) return;
-    weft_tensor *none = zero(s->good), *next = addc(s->good, 1.0);
-    weft_tensor *grows = eq(next, weft_full_like_at(where, next, (double)s->interval));
+    weft_tensor *none = at_zeros_like(s->good), *next = at_add_scalar(s->good, 1.0);
+    weft_tensor *grows = at_eq(next, weft_full_like_at(where, next, (double)s->interval));
     weft_tensor *most = weft_full_like_at(where, s->scale, (double)FLT_MAX / s->growth);
-    weft_tensor *larger = select(lt(s->scale, most), mulc(s->scale, s->growth), s->scale);
-    weft__optimizer_sink(sinks, s->scale,
-                         select(finite, select(grows, larger, s->scale), mulc(s->scale, s->backoff)));
-    weft__optimizer_sink(sinks, s->good, select(finite, select(grows, none, next), none));
-    weft__optimizer_sink(sinks, s->updates, select(finite, addc(s->updates, 1.0), s->updates));
+    weft_tensor *larger = at_where(at_lt(s->scale, most), at_mul_scalar(s->scale, s->growth), s->scale);
+    weft__optimizer_sink(
+        sinks, s->scale,
+        at_where(finite, at_where(grows, larger, s->scale), at_mul_scalar(s->scale, s->backoff)));
+    weft__optimizer_sink(sinks, s->good, at_where(finite, at_where(grows, none, next), none));
+    weft__optimizer_sink(sinks, s->updates, at_where(finite, at_add_scalar(s->updates, 1.0), s->updates));
 }
 
 weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype) {
-    weft_tensor *t = weft__optimizer_as(addc(opt->scaling.updates, 1.0), dtype);
-    return neg(weft_expm1_at(where, mulc(t, log(beta)))); /* expm1 avoids cancellation */
+    weft_tensor *t = weft__optimizer_as(at_add_scalar(opt->scaling.updates, 1.0), dtype);
+    return at_neg(weft_expm1_at(where, at_mul_scalar(t, log(beta)))); /* expm1 avoids cancellation */
 }

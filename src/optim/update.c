@@ -67,8 +67,8 @@ static weft_tensor *by_range(weft_context *ctx, const weft__block *block, bool d
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
         if (same_number(range, range + 1, decay)) continue;
-        weft_tensor *before = lt(place, weft_full_i64(ctx, index, 0, NULL, range->end));
-        value = select(before, decay ? range->decay.scalar : range->step.scalar, value);
+        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, range->end));
+        value = at_where(before, decay ? range->decay.scalar : range->step.scalar, value);
     }
     return value;
 }
@@ -85,45 +85,47 @@ static bool decays(const weft__block *block) {
 static weft_tensor *sgd(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
                         weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block)) g = add(g, mul(by_range(opt->ctx, block, true), p));
+    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, true), p));
     if (h->momentum != 0.0) {
-        state[0] = add(mulc(state[0], h->momentum), g);
-        g = h->nesterov ? add(g, mulc(state[0], h->momentum)) : state[0];
+        state[0] = at_add(at_mul_scalar(state[0], h->momentum), g);
+        g = h->nesterov ? at_add(g, at_mul_scalar(state[0], h->momentum)) : state[0];
     }
-    return sub(p, mul(by_range(opt->ctx, block, false), g));
+    return at_sub(p, at_mul(by_range(opt->ctx, block, false), g));
 }
 
 static weft_tensor *rmsprop(const weft_optimizer *opt, const weft__block *block, weft_tensor *p,
                             weft_tensor *g, weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block)) g = add(g, mul(by_range(opt->ctx, block, true), p));
-    state[0] = add(mulc(state[0], h->alpha), mul(mulc(g, 1.0 - h->alpha), g));
-    weft_tensor *size = addc(weft_sqrt_at(where, state[0]), h->eps), *rate = by_range(opt->ctx, block, false);
-    if (h->momentum == 0.0) return sub(p, divi(mul(rate, g), size));
-    state[1] = add(mulc(state[1], h->momentum), divi(g, size));
-    return sub(p, mul(rate, state[1]));
+    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, true), p));
+    state[0] = at_add(at_mul_scalar(state[0], h->alpha), at_mul(at_mul_scalar(g, 1.0 - h->alpha), g));
+    weft_tensor *size = at_add_scalar(weft_sqrt_at(where, state[0]), h->eps),
+                *rate = by_range(opt->ctx, block, false);
+    if (h->momentum == 0.0) return at_sub(p, at_div(at_mul(rate, g), size));
+    state[1] = at_add(at_mul_scalar(state[1], h->momentum), at_div(g, size));
+    return at_sub(p, at_mul(rate, state[1]));
 }
 
 /* start + weight (end - start), computed from the nearer end as torch.lerp does. */
 static weft_tensor *lerp(weft_tensor *start, weft_tensor *end, double weight) {
-    weft_tensor *d = sub(end, start);
-    return weight < 0.5 ? add(start, mulc(d, weight)) : sub(end, mulc(d, 1.0 - weight));
+    weft_tensor *d = at_sub(end, start);
+    return weight < 0.5 ? at_add(start, at_mul_scalar(d, weight))
+                        : at_sub(end, at_mul_scalar(d, 1.0 - weight));
 }
 
 static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
                          weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block) && opt->kind == WEFT__ADAMW) p = mul(p, by_range(opt->ctx, block, true));
-    if (decays(block) && opt->kind == WEFT__ADAM) g = add(g, mul(by_range(opt->ctx, block, true), p));
+    if (decays(block) && opt->kind == WEFT__ADAMW) p = at_mul(p, by_range(opt->ctx, block, true));
+    if (decays(block) && opt->kind == WEFT__ADAM) g = at_add(g, at_mul(by_range(opt->ctx, block, true), p));
     state[0] = lerp(state[0], g, 1.0 - h->beta1);
-    state[1] = add(mulc(state[1], h->beta2), mul(mulc(g, 1.0 - h->beta2), g));
+    state[1] = at_add(at_mul_scalar(state[1], h->beta2), at_mul(at_mul_scalar(g, 1.0 - h->beta2), g));
     weft_tensor *epsilon = block->epsilon.scalar, *rate = by_range(opt->ctx, block, false);
     if (opt->scaling.scale) { /* skipped steps do not count, and only the device knows how many there were */
         weft_tensor *second = weft_sqrt_at(where, weft__correction(opt, h->beta2, block->wide));
-        rate = mul(rate, divi(second, weft__correction(opt, h->beta1, block->wide)));
-        epsilon = mul(epsilon, second);
+        rate = at_mul(rate, at_div(second, weft__correction(opt, h->beta1, block->wide)));
+        epsilon = at_mul(epsilon, second);
     }
-    return sub(p, divi(mul(rate, state[0]), add(weft_sqrt_at(where, state[1]), epsilon)));
+    return at_sub(p, at_div(at_mul(rate, state[0]), at_add(weft_sqrt_at(where, state[1]), epsilon)));
 }
 
 /* ---- gradients ---- */
@@ -200,22 +202,22 @@ static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sin
     weft_dtype dtype = weft_dtype_of(opt->norm);
     weft_tensor *total = NULL;
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft_tensor *square = as(weft_sum_at(where, mul(g[b], g[b]), WEFT_ALL_AXES, false), dtype);
-        total = total ? add(total, square) : square;
+        weft_tensor *square = as(weft_sum_at(where, at_mul(g[b], g[b]), WEFT_ALL_AXES, false), dtype);
+        total = total ? at_add(total, square) : square;
     }
     weft_tensor *norm = weft_sqrt_at(where, total);
     weft__optimizer_sink(sinks, opt->norm, norm);
     if (opt->hyper.clip <= 0.0) return;
     weft_tensor *limit = weft_full_like_at(where, norm, opt->hyper.clip);
-    weft_tensor *factor = divi(limit, addc(norm, 1e-6));
+    weft_tensor *factor = at_div(limit, at_add_scalar(norm, 1e-6));
     factor = weft_minimum_at(where, factor, weft_full_like_at(where, factor, 1.0));
-    for (size_t b = 0; b < opt->n_blocks; b++) g[b] = mul(g[b], as(factor, opt->blocks[b].wide));
+    for (size_t b = 0; b < opt->n_blocks; b++) g[b] = at_mul(g[b], as(factor, opt->blocks[b].wide));
 }
 
 /* The new value, or the old one if the step is skipped. */
 static weft_tensor *kept(weft_tensor *finite, weft_tensor *variable, weft_tensor *value) {
     value = as(value, weft_dtype_of(variable));
-    return finite ? select(finite, value, variable) : value;
+    return finite ? at_where(finite, value, variable) : value;
 }
 
 /* finite: a bool, false if the step must be skipped and all values stay; NULL: the step is always made. */
@@ -245,9 +247,9 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase ph
     for (size_t b = 0; b < opt->n_blocks && phase != WEFT__WHOLE; b++) {
         weft__block *block = &opt->blocks[b];
         WEFT_TRY(ensure_sum(opt->ctx, block));
-        if (phase != WEFT__FIRST) g[b] = phase == WEFT__UPDATE ? block->sum : add(block->sum, g[b]);
+        if (phase != WEFT__FIRST) g[b] = phase == WEFT__UPDATE ? block->sum : at_add(block->sum, g[b]);
         if (phase == WEFT__LAST || phase == WEFT__UPDATE)
-            g[b] = mulc(g[b], 1.0 / parts);
+            g[b] = at_mul_scalar(g[b], 1.0 / parts);
         else
             weft__optimizer_sink(sinks, block->sum, g[b]);
     }
