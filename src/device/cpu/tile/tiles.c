@@ -1,7 +1,7 @@
 /* The tile primitives, made from ops.def and the list of dtypes. CMakeLists.txt compiles this file once for
  * each WEFT_ISA (baseline, avx2, avx512). Reductions add in fixed groups of lanes, so instruction sets differ
  * by fma alone. `out` never overlaps an operand.
- * Must not know: kernels, views, threads. Read next: kernel_plan.c. */
+ * Must not know: kernels, views, threads. Read next: tile_storage.inc, tile_reduce.inc, kernel_plan.c. */
 #include "device/cpu/tile/tiles.h"
 #include "kernel/prelude.h"
 
@@ -10,6 +10,9 @@
 #endif
 
 #define BLOCK 16 /* lanes of a function at a time; an incomplete block is padded */
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b)  PASTE_(a, b)
 
 typedef float ct_f32;
 typedef double ct_f64;
@@ -68,35 +71,37 @@ static __attribute__((noinline)) void exp_normal(int64_t n, float *restrict o, c
     for (int64_t i = 0; i < n; i++) o[i] = w_exp_normal(a[i]);
 }
 
-/* Expensive ops: whole blocks, then the rest in a padded block. */
-#define BLOCK1_(id, ct, R, expr)                                                                             \
-    static __attribute__((noinline)) void blocks_##id##_##ct(int64_t n, R *restrict o,                       \
-                                                             const ct_##ct *restrict va) {                   \
-        typedef ct_##ct T;                                                                                   \
+/* Expensive ops: whole blocks, then the rest in a padded block. The results of `blocks` have 32 bits. */
+W_FN void calc_in_blocks(int op, int64_t n, void *out, const float *va,
+                         void (*blocks)(int64_t n, void *restrict o, const float *restrict va)) {
+    const int64_t whole = n & ~(int64_t)(BLOCK - 1);
+    float *o = out;
+    if (op == WEFT_OP_EXP && exp_is_normal(whole, va))
+        exp_normal(whole, out, va);
+    else if (whole)
+        blocks(whole, o, va);
+    if (whole < n) {
+        float x[BLOCK] = {0}, y[BLOCK];
+        for (int64_t i = whole; i < n; i++) x[i - whole] = va[i];
+        blocks(BLOCK, y, x);
+        for (int64_t i = whole; i < n; i++) o[i] = y[i - whole];
+    }
+    if (op == WEFT_OP_SIN || op == WEFT_OP_COS) huge_angles(n, out, va, op == WEFT_OP_COS);
+}
+#define BLOCK1_(id, R, expr)                                                                                 \
+    static __attribute__((noinline)) void blocks_##id##_f32(int64_t n, void *restrict out,                   \
+                                                            const float *restrict va) {                      \
+        typedef float T;                                                                                     \
+        R *restrict o = out;                                                                                 \
         n &= ~(int64_t)(BLOCK - 1);                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                                    \
             const T a = va[i];                                                                               \
             o[i] = (R)(expr);                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static void calc_##id##_##ct##_vv(CALC_ARGS) {                                                           \
-        const int64_t whole = n & ~(int64_t)(BLOCK - 1);                                                     \
-        const ct_##ct *va = pa;                                                                              \
-        R *o = out;                                                                                          \
+    static void calc_##id##_f32_vv(CALC_ARGS) {                                                              \
         UNUSED_B;                                                                                            \
-        if (WEFT_OP_##id == WEFT_OP_EXP && exp_is_normal(whole, pa))                                         \
-            exp_normal(whole, out, pa);                                                                      \
-        else if (whole)                                                                                      \
-            blocks_##id##_##ct(whole, o, va);                                                                \
-        if (whole < n) {                                                                                     \
-            ct_##ct x[BLOCK] = {0};                                                                          \
-            R y[BLOCK];                                                                                      \
-            for (int64_t i = whole; i < n; i++) x[i - whole] = va[i];                                        \
-            blocks_##id##_##ct(BLOCK, y, x);                                                                 \
-            for (int64_t i = whole; i < n; i++) o[i] = y[i - whole];                                         \
-        }                                                                                                    \
-        if (WEFT_OP_##id == WEFT_OP_SIN || WEFT_OP_##id == WEFT_OP_COS)                                      \
-            huge_angles(n, out, pa, WEFT_OP_##id == WEFT_OP_COS);                                            \
+        calc_in_blocks(WEFT_OP_##id, n, out, pa, blocks_##id##_f32);                                         \
     }
 
 #define FORM2_(id, ct, R, expr, form, load_a, load_b)                                                        \
@@ -146,7 +151,7 @@ static __attribute__((noinline)) void exp_normal(int64_t n, float *restrict o, c
 #define RESULT_BOOL(ct) int32_t
 
 #define MAKE1_FLOAT(id, result, expr)                                                                        \
-    BLOCK1_(id, f32, RESULT_##result(f32), expr) PLAIN1_(id, f64, RESULT_##result(f64), expr)
+    BLOCK1_(id, RESULT_##result(f32), expr) PLAIN1_(id, f64, RESULT_##result(f64), expr)
 #define MAKE1_NUMBER(id, result, expr)                                                                       \
     PLAIN1_(id, f32, RESULT_##result(f32), expr)                                                             \
     PLAIN1_(id, f64, RESULT_##result(f64), expr)                                                             \
@@ -215,110 +220,38 @@ DUOS_(MUL, a *b)
     HALF_(lanes, 2, do_it)                                                                                   \
     HALF_(lanes, 1, do_it)
 
-#define FOLD_(id, ct, lanes)                                                                                 \
-    static ct_##ct row##lanes##_##id##_##ct(int64_t n, const ct_##ct *restrict p) {                          \
-        ct_##ct s[lanes];                                                                                    \
-        for (int j = 0; j < lanes; j++) s[j] = p[j];                                                         \
-        int64_t i = lanes;                                                                                   \
-        for (; i + lanes <= n; i += lanes)                                                                   \
-            for (int j = 0; j < lanes; j++) s[j] = fold1_##id##_##ct(s[j], p[i + j]);                        \
-        for (int j = 0; i + j < n; j++) s[j] = fold1_##id##_##ct(s[j], p[i + j]);                            \
-        HALVES_(lanes, s[j] = fold1_##id##_##ct(s[j], s[j + w]))                                             \
-        return s[0];                                                                                         \
-    }
-
-/* Columns side by side, in groups of rows. Even and odd rows have separate sums. value(p, j, r) is the value
- * to add from row r, which begins at p. */
-#define COLUMNS_OF_(name, join, value, ct, lanes)                                                            \
-    static void name##lanes##_##ct(int64_t rows, int64_t n, ct_##ct *restrict o, const ct_##ct *restrict p,  \
-                                   const ct_##ct *restrict by) {                                             \
-        (void)by;                                                                                            \
-        for (int64_t first = 0; first < rows; first += 32, p += 32 * n) {                                    \
-            ct_##ct s[lanes], t[lanes];                                                                      \
-            const int64_t group = rows - first < 32 ? rows - first : 32, second = group > 1;                 \
-            for (int j = 0; j < lanes; j++) s[j] = value(p, j, first);                                       \
-            for (int j = 0; j < lanes; j++) t[j] = value(p + second * n, j, first + second);                 \
-            int64_t i = 2;                                                                                   \
-            for (; i + 1 < group; i += 2)                                                                    \
-                for (int j = 0; j < lanes; j++) {                                                            \
-                    s[j] = join(s[j], value(p + i * n, j, first + i));                                       \
-                    t[j] = join(t[j], value(p + (i + 1) * n, j, first + i + 1));                             \
-                }                                                                                            \
-            for (int j = 0; i < group && j < lanes; j++) s[j] = join(s[j], value(p + i * n, j, first + i));  \
-            for (int j = 0; group > 1 && j < lanes; j++) s[j] = join(s[j], t[j]);                            \
-            for (int j = 0; j < lanes; j++) o[j] = first ? join(o[j], s[j]) : s[j];                          \
-        }                                                                                                    \
-    }
-#define COLUMNS_(name, join, value, ct)                                                                      \
-    COLUMNS_OF_(name, join, value, ct, 64)                                                                   \
-    COLUMNS_OF_(name, join, value, ct, 16)                                                                   \
-    COLUMNS_OF_(name, join, value, ct, 8)                                                                    \
-    COLUMNS_OF_(name, join, value, ct, 1)                                                                    \
-    static void name##ct(int64_t rows, int64_t n, void *out, const void *pa, const void *pb) {               \
-        const ct_##ct *p = pa, *by = pb;                                                                     \
-        ct_##ct *o = out;                                                                                    \
-        int64_t j = 0;                                                                                       \
-        for (; j + 64 <= n; j += 64) name##64_##ct(rows, n, o + j, p + j, by);                               \
-        for (; j + 16 <= n; j += 16) name##16_##ct(rows, n, o + j, p + j, by);                               \
-        for (; j + 8 <= n; j += 8) name##8_##ct(rows, n, o + j, p + j, by);                                  \
-        for (; j < n; j++) name##1_##ct(rows, n, o + j, p + j, by);                                          \
-    }
-#define AS_IT_IS_(p, j, r)  (p)[j]
-#define TIMES_ROW_(p, j, r) ((p)[j] * by[r])
-#define PLUS_(a, b)         ((a) + (b))
-
-/* Max and min of a row first ignore NaN, at one instruction a step. Then they look for a NaN. */
-#define REDUCE_(id, ct, expr)                                                                                \
+#define JOIN_(id, ct, expr)                                                                                  \
     static inline ct_##ct join1_##id##_##ct(ct_##ct a, ct_##ct b) {                                          \
         typedef ct_##ct T;                                                                                   \
         return (T)(expr);                                                                                    \
-    }                                                                                                        \
-    static inline ct_##ct fold1_##id##_##ct(ct_##ct a, ct_##ct b) {                                          \
-        if (WEFT_OP_##id == WEFT_OP_MAX) return a > b ? a : b;                                               \
-        if (WEFT_OP_##id == WEFT_OP_MIN) return a < b ? a : b;                                               \
-        return join1_##id##_##ct(a, b);                                                                      \
-    }                                                                                                        \
-    FOLD_(id, ct, 64)                                                                                        \
-    FOLD_(id, ct, 16)                                                                                        \
-    FOLD_(id, ct, 4)                                                                                         \
-    static ct_##ct row1_##id##_##ct(int64_t n, const ct_##ct *restrict p) {                                  \
-        ct_##ct s = p[0];                                                                                    \
-        for (int64_t i = 1; i < n; i++) s = fold1_##id##_##ct(s, p[i]);                                      \
-        return s;                                                                                            \
-    }                                                                                                        \
-    static void reduce_##id##_##ct(int64_t rows, int64_t n, void *out, const void *pa) {                     \
-        const ct_##ct *restrict p = pa;                                                                      \
-        ct_##ct *restrict o = out;                                                                           \
-        if (n >= 128)                                                                                        \
-            for (int64_t r = 0; r < rows; r++) o[r] = row64_##id##_##ct(n, p + r * n);                       \
-        else if (n >= 16)                                                                                    \
-            for (int64_t r = 0; r < rows; r++) o[r] = row16_##id##_##ct(n, p + r * n);                       \
-        else if (n >= 4)                                                                                     \
-            for (int64_t r = 0; r < rows; r++) o[r] = row4_##id##_##ct(n, p + r * n);                        \
-        else                                                                                                 \
-            for (int64_t r = 0; r < rows; r++) o[r] = row1_##id##_##ct(n, p + r * n);                        \
-        int nan = 0;                                                                                         \
-        if (WEFT_OP_##id == WEFT_OP_MAX || WEFT_OP_##id == WEFT_OP_MIN)                                      \
-            for (int64_t i = 0; i < rows * n; i++) nan |= p[i] != p[i];                                      \
-        for (int64_t i = 0; nan && i < rows * n; i++)                                                        \
-            if (p[i] != p[i]) o[i / n] = p[i];                                                               \
-    }                                                                                                        \
-    COLUMNS_(columns_##id##_, join1_##id##_##ct, AS_IT_IS_, ct)                                              \
-    static void join_##id##_##ct(int64_t n, void *so_far, const void *next) {                                \
-        ct_##ct *restrict s = so_far;                                                                        \
-        const ct_##ct *restrict p = next;                                                                    \
-        for (int64_t i = 0; i < n; i++) s[i] = join1_##id##_##ct(s[i], p[i]);                                \
     }
-
 #define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                                                    \
-    REDUCE_(id, f32, expr)                                                                                   \
-    REDUCE_(id, f64, expr) REDUCE_(id, i32, expr) REDUCE_(id, i64, expr) REDUCE_(id, u64, expr)
+    JOIN_(id, f32, expr) JOIN_(id, f64, expr) JOIN_(id, i32, expr) JOIN_(id, i64, expr) JOIN_(id, u64, expr)
 #include "ops/ops.def"
+
+#define OP SUM
+#include "device/cpu/tile/tile_reduce.inc"
+#define OP MAX
+#include "device/cpu/tile/tile_reduce.inc"
+#define OP MIN
+#include "device/cpu/tile/tile_reduce.inc"
+#define OP PROD
+#include "device/cpu/tile/tile_reduce.inc"
 
 /* ---- sums of products: of two rows, and of rows times a row value ---- */
 
-COLUMNS_(scaled_, PLUS_, TIMES_ROW_, f32)
-COLUMNS_(scaled_, PLUS_, TIMES_ROW_, f64)
+#define CT             f32
+#define COLUMNS        scaled
+#define JOIN(a, b)     ((a) + (b))
+#define VALUE(p, j, r) ((p)[j] * by[r])
+#include "device/cpu/tile/tile_columns.inc"
+#undef CT
+#define CT             f64
+#define COLUMNS        scaled
+#define JOIN(a, b)     ((a) + (b))
+#define VALUE(p, j, r) ((p)[j] * by[r])
+#include "device/cpu/tile/tile_columns.inc"
+#undef CT
 
 /* Multiplies and adds lane by lane, as the reduction of a row does. */
 #define LANES_(ct, lanes)                                                                                    \
@@ -418,7 +351,14 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
     X(U64, uint64_t, u64, s, v)                                                                              \
     X(BOOL, uint8_t, i32, s != 0, (uint8_t)(v != 0))
 
-/* Visits the runs of a box, each at p. Runs of a length known to the compiler become a few vector moves. */
+#define TYPES_(dtype, S, ct, get, put)                                                                       \
+    typedef S stored_##dtype;                                                                                \
+    typedef ct_##ct value_##dtype;                                                                           \
+    W_FN value_##dtype get_##dtype(S s) { return get; }                                                      \
+    W_FN S put_##dtype(value_##dtype v) { return put; }
+STORAGE_LIST(TYPES_)
+
+/* Visits the runs of a box, each at p. */
 #define BOX_(row, run, step)                                                                                 \
     for (int64_t i = 0; i < b.n[0]; i++, row += b.stride[0])                                                 \
         for (int64_t j = 0; j < b.n[1]; j++, step) {                                                         \
@@ -426,105 +366,32 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
             run;                                                                                             \
         }
 
-#define STORAGE_(dtype, S, ct, get, put)                                                                     \
-    W_FN void load_run_##dtype(int64_t n, ct_##ct *restrict o, const S *restrict p) {                        \
-        for (int64_t i = 0; i < n; i++) {                                                                    \
-            const S s = p[i];                                                                                \
-            o[i] = get;                                                                                      \
-        }                                                                                                    \
-    }                                                                                                        \
-    W_FN void store_run_##dtype(int64_t n, S *restrict o, const ct_##ct *restrict a) {                       \
-        for (int64_t i = 0; i < n; i++) {                                                                    \
-            const ct_##ct v = a[i];                                                                          \
-            o[i] = put;                                                                                      \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void load_##dtype(int64_t n, void *out, const void *from, int64_t stride) {                       \
-        const S *restrict p = from;                                                                          \
-        ct_##ct *restrict o = out;                                                                           \
-        if (stride == 1) {                                                                                   \
-            load_run_##dtype(n, o, p);                                                                       \
-        } else if (stride == 0) {                                                                            \
-            const S s = *p;                                                                                  \
-            const ct_##ct x = get;                                                                           \
-            for (int64_t i = 0; i < n; i++) o[i] = x;                                                        \
-        } else {                                                                                             \
-            for (int64_t i = 0; i < n; i++) {                                                                \
-                const S s = p[i * stride];                                                                   \
-                o[i] = get;                                                                                  \
-            }                                                                                                \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void store_##dtype(int64_t n, void *to, int64_t stride, const void *pa) {                         \
-        const ct_##ct *restrict a = pa;                                                                      \
-        S *restrict o = to;                                                                                  \
-        if (stride == 1) {                                                                                   \
-            store_run_##dtype(n, o, a);                                                                      \
-        } else {                                                                                             \
-            for (int64_t i = 0; i < n; i++) {                                                                \
-                const ct_##ct v = a[i];                                                                      \
-                o[i * stride] = put;                                                                         \
-            }                                                                                                \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void load_box_##dtype(const weft_tile_box *box, void *out, const void *from) {                    \
-        const weft_tile_box b = *box;                                                                        \
-        const S *row = from;                                                                                 \
-        ct_##ct *o = out;                                                                                    \
-        if (b.stride[2] == 1 && b.n[2] == 32) {                                                              \
-            BOX_(row, load_run_##dtype(32, o, p), o += 32)                                                   \
-        } else if (b.stride[2] == 1 && b.n[2] == 16) {                                                       \
-            BOX_(row, load_run_##dtype(16, o, p), o += 16)                                                   \
-        } else if (b.stride[2] == 1 && b.n[2] == 8) {                                                        \
-            BOX_(row, load_run_##dtype(8, o, p), o += 8)                                                     \
-        } else {                                                                                             \
-            BOX_(row, load_##dtype(b.n[2], o, p, b.stride[2]), o += b.n[2])                                  \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void store_box_##dtype(const weft_tile_box *box, void *to, const void *pa) {                      \
-        const weft_tile_box b = *box;                                                                        \
-        const ct_##ct *a = pa;                                                                               \
-        S *row = to;                                                                                         \
-        if (b.stride[2] == 1 && b.n[2] == 32) {                                                              \
-            BOX_(row, store_run_##dtype(32, p, a), a += 32)                                                  \
-        } else if (b.stride[2] == 1 && b.n[2] == 16) {                                                       \
-            BOX_(row, store_run_##dtype(16, p, a), a += 16)                                                  \
-        } else if (b.stride[2] == 1 && b.n[2] == 8) {                                                        \
-            BOX_(row, store_run_##dtype(8, p, a), a += 8)                                                    \
-        } else {                                                                                             \
-            BOX_(row, store_##dtype(b.n[2], p, b.stride[2], a), a += b.n[2])                                 \
-        }                                                                                                    \
-    }                                                                                                        \
-    GATHER_(dtype, S, ct, get, i32)                                                                          \
-    GATHER_(dtype, S, ct, get, i64)
-
-/* Neighbours with the same index (the rows of an embedding) are loaded as one row. */
-#define GATHER_(dtype, S, ct, get, it)                                                                       \
-    static int64_t gather_##dtype##_##it(int64_t n, void *out, const void *from, int64_t stride,             \
-                                         const void *index, int64_t pitch, int64_t bound) {                  \
-        const S *p = from;                                                                                   \
-        const ct_##it *restrict at = index;                                                                  \
-        ct_##ct *restrict o = out;                                                                           \
-        int64_t bad = -1;                                                                                    \
-        for (int64_t i = 0, next; i < n; i = next) {                                                         \
-            const int64_t k = at[i];                                                                         \
-            for (next = i + 1; next < n && at[next] == k;) next++;                                           \
-            if (k >= 0 && k < bound) {                                                                       \
-                if (next - i > 4)                                                                            \
-                    load_##dtype(next - i, o + i, p + i * stride + k * pitch, stride);                       \
-                else                                                                                         \
-                    for (int64_t j = i; j < next; j++) {                                                     \
-                        const S s = p[j * stride + k * pitch];                                               \
-                        o[j] = get;                                                                          \
-                    }                                                                                        \
-            } else {                                                                                         \
-                bad = bad < 0 ? i : bad;                                                                     \
-                for (int64_t j = i; j < next; j++) o[j] = 0;                                                 \
-            }                                                                                                \
-        }                                                                                                    \
-        return bad;                                                                                          \
-    }
-STORAGE_LIST(STORAGE_)
+#define DTYPE F32
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE F64
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE F16
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE BF16
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE I8
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE I16
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE I32
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE I64
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE U8
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE U16
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE U32
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE U64
+#include "device/cpu/tile/tile_storage.inc"
+#define DTYPE BOOL
+#include "device/cpu/tile/tile_storage.inc"
 
 /* ---- casts and wraps ---- */
 
@@ -592,31 +459,14 @@ CAST_INT_(u64)
 
 /* ---- spreading ---- */
 
-#define SPREAD_(ct)                                                                                          \
-    static void fill_##ct(CALC_ARGS) {                                                                       \
-        const ct_##ct x = *(const ct_##ct *)pa;                                                              \
-        ct_##ct *restrict o = out;                                                                           \
-        UNUSED_B;                                                                                            \
-        for (int64_t i = 0; i < n; i++) o[i] = x;                                                            \
-    }                                                                                                        \
-    static void expand_##ct(int64_t times, int64_t n, void *out, const void *pa) {                           \
-        const ct_##ct *restrict a = pa;                                                                      \
-        ct_##ct *restrict o = out;                                                                           \
-        for (int64_t i = 0; i < n; i++) {                                                                    \
-            const ct_##ct x = a[i];                                                                          \
-            for (int64_t j = 0; j < times; j++) *o++ = x;                                                    \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void repeat_##ct(int64_t times, int64_t n, void *out, const void *pa) {                           \
-        const ct_##ct *restrict a = pa;                                                                      \
-        ct_##ct *restrict o = out;                                                                           \
-        for (int64_t j = 0; j < times; j++)                                                                  \
-            for (int64_t i = 0; i < n; i++) *o++ = a[i];                                                     \
-    }
-SPREAD_(f32)
-SPREAD_(f64)
-SPREAD_(i32)
-SPREAD_(i64)
+#define CT f32
+#include "device/cpu/tile/tile_spread.inc"
+#define CT f64
+#include "device/cpu/tile/tile_spread.inc"
+#define CT i32
+#include "device/cpu/tile/tile_spread.inc"
+#define CT i64
+#include "device/cpu/tile/tile_spread.inc"
 
 /* ---- integers made from positions ---- */
 
@@ -625,7 +475,8 @@ SPREAD_(i64)
         ct_##ct *restrict o = out;                                                                           \
         const ct_##ct first = (ct_##ct)start, step = (ct_##ct)stride;                                        \
         for (int64_t i = 0; i < n; i++) o[i] = (ct_##ct)(first + (ct_##ct)i * step);                         \
-    }                                                                                                        \
+    }
+#define FIND_ZERO_(ct)                                                                                       \
     static int64_t find_zero_##ct(int64_t n, const void *pa) {                                               \
         const ct_##ct *a = pa;                                                                               \
         int any = 0;                                                                                         \
@@ -636,6 +487,8 @@ SPREAD_(i64)
     }
 COUNT_(i32)
 COUNT_(i64)
+FIND_ZERO_(i32)
+FIND_ZERO_(i64)
 
 /* Philox 4x32-10 (Salmon et al. 2011) of LANES counters side by side. Element e has word e % 4 of the block
  * with counter {e / 4 low, e / 4 high, key[2], key[3]}. */
@@ -753,9 +606,6 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
 #define LOAD_BOX_ROW_(dtype, S, ct, get, put)  [WEFT_##dtype] = load_box_##dtype,
 #define STORE_BOX_ROW_(dtype, S, ct, get, put) [WEFT_##dtype] = store_box_##dtype,
 #define GATHER_ROW_(dtype, S, ct, get, put)    [WEFT_##dtype] = {gather_##dtype##_i32, gather_##dtype##_i64},
-
-#define PASTE_(a, b) a##b
-#define PASTE(a, b)  PASTE_(a, b)
 
 const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
     .calc =
