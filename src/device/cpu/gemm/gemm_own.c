@@ -492,54 +492,12 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 
 #define INTEGER_VECS 2
 
-#define INTEGER_GEMM(name, type)                                                                             \
-    typedef type name##_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias));    \
-    enum { name##_width = INTEGER_VECS * VECTOR_BYTES / (int)sizeof(type) };                                 \
-    /* c (rows, width) = or += a b, b's rows contiguous */                                                   \
-    static ALWAYS void name##_tile(const int rows, const weft_gemm *g, const type *a, const type *b,         \
-                                   type *c) {                                                                \
-        name##_vec acc[4][INTEGER_VECS];                                                                     \
-        UNROLL for (int i = 0; i < rows; i++) {                                                              \
-            UNROLL for (int v = 0; v < INTEGER_VECS; v++) acc[i][v] = (name##_vec){0};                       \
-        }                                                                                                    \
-        for (int64_t p = 0; p < g->k; p++) {                                                                 \
-            const name##_vec *from = (const name##_vec *)(b + p * g->b_k);                                   \
-            UNROLL for (int i = 0; i < rows; i++) {                                                          \
-                type x = a[i * g->a_m + p * g->a_k];                                                         \
-                UNROLL for (int v = 0; v < INTEGER_VECS; v++) acc[i][v] += from[v] * x;                      \
-            }                                                                                                \
-        }                                                                                                    \
-        UNROLL for (int i = 0; i < rows; i++) {                                                              \
-            name##_vec *to = (name##_vec *)(c + i * g->c_m);                                                 \
-            UNROLL for (int v = 0; v < INTEGER_VECS; v++) {                                                  \
-                if (g->add) acc[i][v] += to[v];                                                              \
-                to[v] = acc[i][v];                                                                           \
-            }                                                                                                \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void name(const weft_gemm *g, const type *a, const type *b, type *c) {                            \
-        int64_t done = 0;                                                                                    \
-        for (; g->b_n == 1 && done + name##_width <= g->n; done += name##_width) {                           \
-            int64_t i = 0;                                                                                   \
-            for (; i + 4 <= g->m; i += 4)                                                                    \
-                name##_tile(4, g, a + i * g->a_m, b + done, c + i * g->c_m + done);                          \
-            for (; i < g->m; i++) name##_tile(1, g, a + i * g->a_m, b + done, c + i * g->c_m + done);        \
-        }                                                                                                    \
-        for (int64_t i = 0; i < g->m; i++) {                                                                 \
-            const type *row = a + i * g->a_m;                                                                \
-            for (int64_t j = done; j < g->n; j++) {                                                          \
-                const type *col = b + j * g->b_n;                                                            \
-                type sum = 0;                                                                                \
-                if (g->a_k == 1 && g->b_k == 1)                                                              \
-                    for (int64_t p = 0; p < g->k; p++) sum += row[p] * col[p];                               \
-                else                                                                                         \
-                    for (int64_t p = 0; p < g->k; p++) sum += row[p * g->a_k] * col[p * g->b_k];             \
-                c[i * g->c_m + j] = g->add ? c[i * g->c_m + j] + sum : sum;                                  \
-            }                                                                                                \
-        }                                                                                                    \
-    }
-INTEGER_GEMM(gemm_i32, uint32_t)
-INTEGER_GEMM(gemm_i64, uint64_t)
+#define FN(x) x##_i32
+#define X     uint32_t
+#include "device/cpu/gemm/gemm_integer.inc"
+#define FN(x) x##_i64
+#define X     uint64_t
+#include "device/cpu/gemm/gemm_integer.inc"
 
 /* ---- 16-bit floats ---- */
 

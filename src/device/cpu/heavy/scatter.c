@@ -6,7 +6,7 @@
  * f16 and bf16 are summed in an f32 tile of scratch memory and rounded once. If no index repeats and nothing
  * must be set before, a task is a part of the index.
  *
- * Must not know: threads. Read next: heavy.c. */
+ * Must not know: threads. Read next: scatter_ones.inc, heavy.c. */
 #include <string.h>
 
 #include "device/cpu/heavy/heavy.h"
@@ -86,47 +86,39 @@ static void begin_rows(const scatter_plan *plan, int64_t rows, int64_t width, co
     }
 }
 
-/* For rows of one element: adds what falls into rows r0 .. r0 + n - 1 to sums. An index outside all rows is a
- * fault. Every task meets the same first one, so the report does not depend on which task is first. */
-#define ONE(name, I, T)                                                                                      \
-    static void one_##name(const scatter_plan *plan, const void *index_, const void *source_, int64_t r0,    \
-                           int64_t n, void *sums_, weft_fault *fault) {                                      \
-        const I *index = index_;                                                                             \
-        const T *source = source_;                                                                           \
-        T *sums = sums_;                                                                                     \
-        const int64_t rows = plan->sc.rows;                                                                  \
-        for (int64_t i = 0; i < plan->sc.count; i++) {                                                       \
-            const int64_t row = index[i];                                                                    \
-            if ((uint64_t)(row - r0) < (uint64_t)n)                                                          \
-                sums[row - r0] += source[i];                                                                 \
-            else if ((uint64_t)row >= (uint64_t)rows)                                                        \
-                weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, rows, i);                        \
-        }                                                                                                    \
-    }                                                                                                        \
-    /* Of indices begin..end-1, none of which comes twice; base: NULL, or where the rows are that out gets   \
-     * with what falls into them. */                                                                         \
-    static void each_##name(const scatter_plan *plan, const void *index_, const void *source_,               \
-                            int64_t begin, int64_t end, const void *base_, void *out_, weft_fault *fault) {  \
-        const I *index = index_;                                                                             \
-        const T *source = source_, *base = base_;                                                            \
-        T *out = out_;                                                                                       \
-        const int64_t rows = plan->sc.rows;                                                                  \
-        for (int64_t i = begin; i < end; i++) {                                                              \
-            const int64_t row = index[i];                                                                    \
-            if ((uint64_t)row < (uint64_t)rows)                                                              \
-                out[row] = (base ? base[row] : 0) + source[i];                                               \
-            else                                                                                             \
-                weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, rows, i);                        \
-        }                                                                                                    \
-    }
-ONE(f32, int32_t, float)
-ONE(f64, int32_t, double)
-ONE(u32, int32_t, uint32_t)
-ONE(u64, int32_t, uint64_t)
-ONE(f32_long, int64_t, float)
-ONE(f64_long, int64_t, double)
-ONE(u32_long, int64_t, uint32_t)
-ONE(u64_long, int64_t, uint64_t)
+/* For rows of one element. */
+#define FN(x) x##_f32
+#define I     int32_t
+#define T     float
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_f64
+#define I     int32_t
+#define T     double
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_u32
+#define I     int32_t
+#define T     uint32_t
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_u64
+#define I     int32_t
+#define T     uint64_t
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_f32_long
+#define I     int64_t
+#define T     float
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_f64_long
+#define I     int64_t
+#define T     double
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_u32_long
+#define I     int64_t
+#define T     uint32_t
+#include "device/cpu/heavy/scatter_ones.inc"
+#define FN(x) x##_u64_long
+#define I     int64_t
+#define T     uint64_t
+#include "device/cpu/heavy/scatter_ones.inc"
 
 typedef struct ones {
     void (*one)(const scatter_plan *plan, const void *index, const void *source, int64_t r0, int64_t n,
