@@ -1,6 +1,7 @@
 """What the checks of this folder share: the files of the project, and C with its comments, strings and
 preprocessor lines blanked out so that only code is left, every line in its place."""
 
+import ast
 import pathlib
 import re
 
@@ -31,6 +32,31 @@ def blank(text, pattern=_NOT_CODE):
 
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
+
+
+_TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|.', re.S)
+
+
+def macro_calls(text, names):
+    """(name, arguments) of each call at the start of a line of a macro whose name matches the expression `names`, as in a
+    .def file. Arguments are source text; a call may span lines."""
+    for match in re.finditer(rf"^({names})\(", text, re.M):
+        arguments, depth = [""], 1
+        for token in _TOKEN.finditer(text, match.end()):
+            symbol = token[0]
+            depth += (symbol in "([{") - (symbol in ")]}")
+            if depth == 0:
+                break
+            if symbol == "," and depth == 1:
+                arguments.append("")
+            elif not symbol.startswith("/*"):
+                arguments[-1] += symbol if symbol.startswith('"') else re.sub(r"\s", " ", symbol)
+        yield match[1], [argument.strip() for argument in arguments]
+
+
+def c_string(argument):
+    """What string literals that stand side by side say."""
+    return "".join(ast.literal_eval(literal) for literal in re.findall(r'"(?:\\.|[^"\\])*"', argument))
 
 
 def report(name, problems, checked):

@@ -3,7 +3,6 @@
 and src/train/model/models.def.
 With --check: fails when the page is stale. Text outside the two marks is written by hand and stays."""
 
-import ast
 import re
 import sys
 
@@ -19,16 +18,8 @@ FIELDS = ("field", "key", "kind", "low", "high", "choices", "models", "language"
 
 def calls(text, name):
     """The arguments of each call of a macro, as strings; a C string is unquoted, NULL is None."""
-    for match in re.finditer(rf"^{name}\(", text, re.M):
-        arguments, at = [], match.end()
-        while text[at - 1] != ")":
-            token = re.compile(r'\s*("(?:\\.|[^"\\])*"|[^,()"]+?)\s*[,)]\s*').match(text, at)
-            word = token[1]
-            arguments.append(ast.literal_eval(word) if word[0] == '"' else None if word == "NULL" else word)
-            at = token.end()
-            while text[at - 1].isspace():
-                at -= 1
-        yield arguments
+    for _, arguments in c_text.macro_calls(text, name):
+        yield [c_text.c_string(a) if a.startswith('"') else None if a == "NULL" else a for a in arguments]
 
 
 def read():

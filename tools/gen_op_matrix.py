@@ -11,6 +11,8 @@ import os
 import re
 import sys
 
+import c_text
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64".split()
@@ -41,10 +43,10 @@ Devices: {devices}.
 
 def public_ops():
     """The functions that a program calls, in the order of the table."""
-    with open(os.path.join(ROOT, "src/ops/ops.def"), encoding="utf-8") as table:
-        text = table.read()
-    names = re.findall(r"^W_(?:ELEM[123]\(\w+,\s*|FUNC\()(\w+),", text, re.M)
-    return names, re.findall(r"^W_NODE\(\w+,\s*(\w+),", text, re.M)
+    text = c_text.read("src/ops/ops.def")
+    names = [arguments[0] if macro == "W_FUNC" else arguments[1]
+             for macro, arguments in c_text.macro_calls(text, "W_ELEM[123]|W_FUNC")]
+    return names, [arguments[1] for _, arguments in c_text.macro_calls(text, "W_NODE")]
 
 
 def records(folder, kind):

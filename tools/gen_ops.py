@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes include/weft/ops.h from src/ops/ops.def. With --check it writes nothing and fails if the file is stale."""
 import os
-import re
 import sys
 import textwrap
+
+import c_text
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEAD = """/* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
@@ -45,23 +46,22 @@ TAIL = """
 """
 
 
-def strings(text):
-    return re.findall(r'"((?:[^"\\]|\\.)*)"', text)
+OPERANDS = {"W_ELEM1": ["x"], "W_ELEM2": ["a", "b"], "W_ELEM3": ["condition", "a", "b"]}
 
 
 def rows(text):
     """Yields (name, parameters, arguments, doc) of each public function, in the order of the table."""
-    for line in text.splitlines():
-        m = re.match(r"W_ELEM([123])\(\w+,\s*(\w+),\s*(\w+),\s*(\w+),", line)
-        if m:
-            names = {"1": ["x"], "2": ["a", "b"], "3": ["condition", "a", "b"]}[m.group(1)]
-            doc = strings(line)[-1]
-            broadcasts = "" if m.group(1) == "1" else "; broadcasts"
-            doc += f". [{m.group(3).lower()}{' -> bool' if m.group(4) == 'BOOL' else ''}{broadcasts}]"
-            yield m.group(2), ", ".join("weft_tensor *" + n for n in names), ", ".join(names), doc
-        m = re.match(r'W_FUNC\((\w+), \((.*?)\), \((.*?)\), "(.*)"\)', line)
-        if m:
-            yield m.groups()
+    for macro, arguments in c_text.macro_calls(text, "W_ELEM[123]|W_FUNC"):
+        doc = c_text.c_string(arguments[-1])
+        if macro == "W_FUNC":
+            name, parameters, passed, _ = arguments
+            yield name, parameters[1:-1], passed[1:-1], doc
+        else:
+            _, name, dtypes, result = arguments[:4]
+            operands = OPERANDS[macro]
+            broadcasts = "" if len(operands) == 1 else "; broadcasts"
+            doc += f". [{dtypes.lower()}{' -> bool' if result == 'BOOL' else ''}{broadcasts}]"
+            yield name, ", ".join("weft_tensor *" + n for n in operands), ", ".join(operands), doc
 
 
 def comment(doc):
