@@ -73,8 +73,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T
         for (w_i64 i = count, some; i < n; i += some) {
             some = min(n - i, (w_i64)64);
             if (some == 64) {
-                const S16 a = keys_of(vload16(0, x + i), floats, turned), b = keys_of(vload16(1, x + i), floats, turned),
-                          c = keys_of(vload16(2, x + i), floats, turned), d = keys_of(vload16(3, x + i), floats, turned);
+                const S16 a = keys_of(vload16(0, x + i), floats, turned),
+                          b = keys_of(vload16(1, x + i), floats, turned),
+                          c = keys_of(vload16(2, x + i), floats, turned),
+                          d = keys_of(vload16(3, x + i), floats, turned);
                 if (!any(min(min(a, b), min(c, d)) < least)) continue;
             }
             for (w_i64 k = i; k < i + some; k++) {

@@ -12,8 +12,9 @@
 /* Begins a loop over i from 0 to n - 1, divided among all work-groups. With vectors each work-group has a contiguous
  * range. Else adjacent work-items have adjacent i. */
 #ifdef VECTORS
-#define FOR_MINE(i, n)                                                                                                  \
-    for (w_i64 all_ = n, part_ = (all_ + w_groups(0) - 1) / w_groups(0), i = part_ * w_group(0), end_ = min(i + part_, all_); \
+#define FOR_MINE(i, n)                                                                                       \
+    for (w_i64 all_ = n, part_ = (all_ + w_groups(0) - 1) / w_groups(0), i = part_ * w_group(0),             \
+               end_ = min(i + part_, all_);                                                                  \
          i < end_; i++)
 #else
 #define FOR_MINE(i, n) for (w_i64 i = (w_i64)w_group(0) * ITEMS + w_item(0); i < (n); i += (w_i64)w_groups(0) * ITEMS)

@@ -327,7 +327,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOB
     S best = -INFINITY, total = 0;
     for (int p = 0; p < of.parts; p++) best = fmax(best, parts[p * (D + 2) + D]);
     const S base = best == (S)-INFINITY ? (S)0 : best;
-    for (int p = 0; p < of.parts; p++) total = fma(EXP(parts[p * (D + 2) + D] - base), parts[p * (D + 2) + D + 1], total);
+    for (int p = 0; p < of.parts; p++)
+        total = fma(EXP(parts[p * (D + 2) + D] - base), parts[p * (D + 2) + D + 1], total);
     for (int c = w_item(0); c < of.d; c += ITEMS) {
         S sum = 0;
         for (int p = 0; p < of.parts; p++) sum = fma(EXP(parts[p * (D + 2) + D] - base), parts[p * (D + 2) + c], sum);
@@ -397,7 +398,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
 
 /* dk and dv of a block of keys. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                                 const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL S *lse, const W_GLOBAL T *dout,
+                                                 const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL S *lse,
+                                                 const W_GLOBAL T *dout,
                                                  W_GLOBAL T *dk, W_GLOBAL T *dv, const W_GLOBAL S *delta,
                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) given) {
     W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];

@@ -365,7 +365,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
                                                  const float *lse, const T *dout, T *dk, T *dv, const float *delta,
                                                  w_faults *faults, const W_NUMBERS(attention_dkv) given) {
     ROOM(2 * OWN + 2 * STEPS * TILE);
-    uint4 *const keys = room, *const values = keys + OWN, *const mine = values + OWN, *const douts = mine + STEPS * TILE;
+    uint4 *const keys = room, *const values = keys + OWN, *const mine = values + OWN,
+          *const douts = mine + STEPS * TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;

@@ -418,6 +418,29 @@ W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S sc
     }
 }
 
+/* Multiplies sums by keep and adds rows of v, each times its weight. */
+W_FN void add_values(const W_GLOBAL T *v, w_i64 stride, int rows, int d, const S *weights, V keep, V *sums) {
+    for (int c = 0; c < d; c += 64) {
+        const W_GLOBAL T *row = v + c;
+        V some[4];
+#pragma unroll
+        for (int u = 0; u < 4; u++) some[u] = c + u * 16 < d ? sums[c / 16 + u] * keep : (V)(0);
+        for (int r = 0; r < rows; r++, row += stride) {
+            const V weight = weights[r];
+            if (d - c >= 64) {
+#pragma unroll
+                for (int u = 0; u < 4; u++) some[u] = fma(weight, LOAD16(row + u * 16), some[u]);
+            } else {
+                for (int u = 0; c + u * 16 < d; u++)
+                    some[u] = fma(weight, part(row + u * 16, d - c - u * 16), some[u]);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < 4; u++)
+            if (c + u * 16 < d) sums[c / 16 + u] = some[u];
+    }
+}
+
 W_NUMBERS(attention_row) {
     w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
     ATTENTION_NUMBERS

@@ -43,7 +43,8 @@ W_FN S16 some(const W_GLOBAL T *from, int count) {
 #if BY_WEIGHT
 /* A work-group has `part` rows of windows. */
 W_SHARED(conv_direct) { S16 total[TAPS]; };
-W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
+W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c,
+                                           W_GLOBAL w_faults *faults,
                                            const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
     W_MEMORY(conv_direct)
     const w_direct of = given.conv;
@@ -67,7 +68,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
                     sum[i] = fma(LANES(x + (w_i64)(j + i) * step * of.groups, count),
                                  LANES(y + (w_i64)(j + i) * of.groups, count), sum[i]);
             for (; j < end; j++)
-                sum[0] = fma(LANES(x + (w_i64)j * step * of.groups, count), LANES(y + (w_i64)j * of.groups, count), sum[0]);
+                sum[0] = fma(LANES(x + (w_i64)j * step * of.groups, count), LANES(y + (w_i64)j * of.groups, count),
+                             sum[0]);
             total[t] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
         }
     }
@@ -81,7 +83,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
 #else
 /* A work-group has `part` rows of the result. */
 W_SHARED(conv_direct) { S16 w[TAPS]; };
-W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c, W_GLOBAL w_faults *faults,
+W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c,
+                                           W_GLOBAL w_faults *faults,
                                            const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
     W_MEMORY(conv_direct)
     if (SINK && w_faulted(faults)) return;
@@ -96,7 +99,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
         w[t] = vload16(0, x);
     }
     for (int line = begin; line < min(lines, begin + of.part); line++) {
-        const W_GLOBAL T *image = a + given.a_at + (w_i64)(line / of.RESULTS[0]) * of.EXTENT[0] * of.EXTENT[1] * of.groups + first;
+        const W_GLOBAL T *image =
+            a + given.a_at + (w_i64)(line / of.RESULTS[0]) * of.EXTENT[0] * of.EXTENT[1] * of.groups + first;
         W_GLOBAL T *to = c + given.c_at + (w_i64)line * of.RESULTS[1] * of.groups + first;
         for (int j = 0; j < of.RESULTS[1]; j++, to += of.groups) {
             S16 total = 0;
@@ -106,7 +110,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
                 for (int s = 0; row >= 0 && s < of.size[1]; s++) {
                     const int column = PLACE(&of, 1, j, s);
                     if (column < 0) continue;
-                    sum = fma(LANES(image + ((w_i64)row * of.EXTENT[1] + column) * of.groups, count), w[r * of.size[1] + s], sum);
+                    sum = fma(LANES(image + ((w_i64)row * of.EXTENT[1] + column) * of.groups, count),
+                              w[r * of.size[1] + s], sum);
                 }
                 total += sum;
             }
@@ -151,8 +156,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOB
     c[given.c_at + (w_i64)w_group(1) * wide * taps * of.in + ((w_i64)to * taps + tap) * of.in + i] = total + sum;
 }
 #else
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c, W_GLOBAL w_faults *faults,
-                                               const W_NUMBERS(conv_direct) given) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c,
+                                               W_GLOBAL w_faults *faults, const W_NUMBERS(conv_direct) given) {
     if (SINK && w_faulted(faults)) return;
     const w_direct of = given.conv;
     const int wide = of.groups * of.out, deep = of.groups * of.in, taps = of.size[0] * of.size[1];

@@ -150,7 +150,8 @@ W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, i
 #if IMAGE == WEFT_GPU_WINDOWS_B
 #define PACK_B(p, depth)                                                                                    \
     for (int j_ = 0; j_ < cols; j_ += COLS)                                                                 \
-        put_windows(b, view, p, depth, j0 + j_, j0 + min(j_ + COLS, cols), COLS, (W_LOCAL S *)(y + j_ / COLS * (CHUNK * WIDTH)));
+        put_windows(b, view, p, depth, j0 + j_, j0 + min(j_ + COLS, cols), COLS,                            \
+                    (W_LOCAL S *)(y + j_ / COLS * (CHUNK * WIDTH)));
 #define B_SLACK 1
 #else
 #define PACK_A(p, depth) put_windows(a, view, i0, rows, p, p + (depth), A_PITCH, x);
@@ -225,8 +226,8 @@ INLINE void fetch_windows(const W_GLOBAL T *x, const w_image *v, int k, int k1, 
 #endif
 #if IMAGE == WEFT_GPU_WINDOWS_A_BACK
 #define FETCH_B(k) fetch_weight(b, view, k, k1, b_k, cols, B_EACH, TILE_N, next_b);
-INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1, STRIDE line, int cols, int each, int size,
-                         S *to) {
+INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1, STRIDE line, int cols, int each,
+                         int size, S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
         const int e = w_item(0) + i * ITEMS, p = k + e / size, l = e % size;
