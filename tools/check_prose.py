@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the length of sentences: in README.md, ARCHITECTURE.md, CONTRIBUTING.md and docs/, in the comments of the public
-headers, and in what the command prints (the strings of src/cli). In each file nine of ten sentences have at most 25
-words (README.md: 22), and none has more than 40.
+headers, of kernel sources (.cl, .cu) and of tables (.def), and in what the command prints (the strings of src/cli). In
+each file nine of ten sentences have at most 25 words (README.md: 22), and none has more than 40.
 
 Not measured: code, tables, headings, comments of HTML, and what is generated, whole files or parts between markers. A
 piece of inline code is one word. A file that is not yet written so is named in tools/prose_allow.txt:
@@ -19,7 +19,7 @@ import c_text
 USUAL, README, LONGEST = 25, 22, 40
 ALLOW = "tools/prose_allow.txt"
 MARKDOWN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/**/*.md"]
-HEADERS = ["include/weft/*.h"]
+COMMENTED = ["include/weft/*.h", "src/**/*.cl", "src/**/*.cu", "src/**/*.def"]
 STRINGS = ["src/cli/*.c"]
 
 GENERATED_PART = re.compile(r"<!--[^>]*?begin\b.*?-->.*?<!--[^>]*?end\b.*?-->", re.S)
@@ -112,7 +112,7 @@ def measure(path):
     text = c_text.read(path)
     if c_text.is_generated(text.replace("`", "")):
         return [], USUAL
-    blocks = {".md": markdown_blocks, ".h": comment_blocks, ".c": string_blocks}[path.suffix]
+    blocks = {".md": markdown_blocks, ".c": string_blocks}.get(path.suffix, comment_blocks)
     return list(sentences(blocks(text))), README if str(path) == "README.md" else USUAL
 
 
@@ -134,7 +134,7 @@ def allowances():
 
 
 def main():
-    paths = c_text.files(*MARKDOWN, *HEADERS, *STRINGS)
+    paths = c_text.files(*MARKDOWN, *COMMENTED, *STRINGS)
     chosen, allowed = set(sys.argv[1:]), set() if sys.argv[1:] else allowances()
     paths = [path for path in paths if not chosen or str(path) in chosen]
     problems, used, count = [], set(), 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the length of files (800 lines) and functions (60 lines). What must be longer is named, with its
-reason, in tools/size_allow.txt:
+"""Holds the length of files (800 lines) and functions (60 lines), of kernels too. Where clang-format does not see to it
+(.cl, .cu, .def), also the length of lines (120 columns), without tabs and spaces at their end. What must be longer is
+named, with its reason, in tools/size_allow.txt:
     src/x/y.c                500 why the file is long
     src/x/y.c:function       90 why the function is long
 The number is the length it may have; an entry that is no longer needed is an error."""
@@ -11,10 +12,12 @@ import sys
 
 import c_text
 
-FILE_LINES, FUNCTION_LINES = 800, 60
+FILE_LINES, FUNCTION_LINES, COLUMNS = 800, 60, 120
+UNFORMATTED = {".cl", ".cu", ".def"}
 ALLOW = "tools/size_allow.txt"
 NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
-KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "__attribute__", "defined", "_Static_assert"}
+KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "__attribute__", "defined", "_Static_assert",
+            "W_ITEMS"}
 
 
 def c_functions(text):
@@ -48,6 +51,15 @@ def python_functions(text):
             yield node.name, node.lineno, node.end_lineno - node.lineno + 1
 
 
+def line_faults(path, text):
+    """What is wrong with lines of a file that no formatter writes."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > COLUMNS:
+            yield f"{path}:{number}: the line has {len(line)} columns, more than {COLUMNS}"
+        if "\t" in line or line != line.rstrip():
+            yield f"{path}:{number}: the line has a tab, or spaces at its end"
+
+
 def read_allowances():
     allowed = {}
     for line in c_text.read(ALLOW).splitlines():
@@ -67,7 +79,8 @@ def main():
         if lines > limit:
             problems.append(f"{where}: {what} has {lines} lines, more than {limit}")
 
-    paths = c_text.files("src/**/*.[ch]", "src/**/*.inc", "include/**/*.h", "tests/**/*.[ch]", "bench/**/*.[ch]",
+    paths = c_text.files("src/**/*.[ch]", "src/**/*.inc", "src/**/*.def", "src/**/*.cl", "src/**/*.cu",
+                         "include/**/*.h", "tests/**/*.[ch]", "bench/**/*.[ch]",
                          "examples/**/*.[ch]", "**/tools/*.py", "tests/**/*.py", "bench/**/*.py")
     paths = [p for p in paths if not p.parts[0].startswith("build")]
     for path in paths:
@@ -75,6 +88,8 @@ def main():
         if c_text.is_generated(text):
             continue
         hold(str(path), str(path), "the file", len(text.splitlines()), FILE_LINES)
+        if path.suffix in UNFORMATTED:
+            problems += line_faults(path, text)
         parts = python_functions(text) if path.suffix == ".py" else c_functions(text)
         for name, line, lines in parts:
             functions += 1
