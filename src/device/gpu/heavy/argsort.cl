@@ -54,7 +54,8 @@ W_NUMBERS(argsort_heads) {
     int command;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
-                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_heads) given) {
+                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults,
+                                           const W_NUMBERS(argsort_heads) given) {
     const w_order of = given.order;
     if (of.sink && w_faulted(faults)) return;
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
@@ -133,7 +134,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL 
         const w_i64 row = w / of.runs, first = w % of.runs * of.span;
         const int n = (int)min(of.span, of.extent - first);
         const W_GLOBAL T *x = input + given.input_at + row * of.extent + first;
-        W_GLOBAL T *key = keys + given.keys_at + w * of.span, *from = key, *to = more_keys + given.more_keys_at + w * of.span;
+        W_GLOBAL T *key = keys + given.keys_at + w * of.span, *from = key;
+        W_GLOBAL T *to = more_keys + given.more_keys_at + w * of.span;
         W_GLOBAL int *place = places + given.places_at + w * of.span, *at = place,
                      *next = more_places + given.more_places_at + w * of.span;
         for (int i = 0; i < n; i++) {
@@ -165,7 +167,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL 
                 from = to, to = spare, at = next, next = room;
             }
         }
-        for (int i = 0; of.last && i < (int)min((w_i64)n, of.count); i++) out[given.out_at + row * of.count + i] = at[i];
+        for (int i = 0; of.last && i < (int)min((w_i64)n, of.count); i++)
+            out[given.out_at + row * of.count + i] = at[i];
         for (int i = 0; !of.last && from != key && i < n; i++) {
             key[i] = from[i];
             place[i] = at[i];

@@ -54,7 +54,8 @@ W_FN void rnn_keep(W_GLOBAL S *p, int n, V v) {
 
 #include "device/gpu/heavy/recurrent_params.h"
 
-/* Backward: x is dx, z is the result of the matmul of the step before this one in the walk; b and d are not read. */
+/* Backward: x is dx. z is the result of the matmul of the step before this one in the walk. b and d are not
+ * read. */
 W_NUMBERS(recurrent) {
     w_i64 x_at, z_at, b_at, d_at, states_at, gates_at, cells_at, first_at, more_at, lengths_at, dc_at, pass_at, dz_at;
     w_step step;
@@ -82,7 +83,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
         }
         const V last = rnn_get(y + of.last, n);
 #if KIND == LSTM
-        const V c = of.before < 0 ? rnn_get(first + given.first_at + at, n) : rnn_sum(cells + given.cells_at + of.before + at, n);
+        const V c = of.before < 0 ? rnn_get(first + given.first_at + at, n)
+                                  : rnn_sum(cells + given.cells_at + of.before + at, n);
         V next = c;
 #endif
         V h = last;
@@ -91,7 +93,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
             const W_GLOBAL S *sum = z + given.z_at + row * of.gates * of.width + j;
             V v[4];
             for (int g = 0; g < (!GATED ? 1 : KIND == LSTM ? 4 : 2); g++)
-                v[g] = (rnn_get(in + PART(g), n) + (rnn_get(b + given.b_at + PART(g) + j, n) + rnn_get(d + given.d_at + PART(g) + j, n))) +
+                v[g] = (rnn_get(in + PART(g), n) +
+                        (rnn_get(b + given.b_at + PART(g) + j, n) + rnn_get(d + given.d_at + PART(g) + j, n))) +
                        rnn_sum(sum + PART(g), n);
 #if KIND == RNN_TANH
             h = TANH(v[0]);
@@ -161,7 +164,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(W_GLOBAL T *x, const W_GLOBAL S *z,
             const V g0 = rnn_get(saved, n), g1 = rnn_get(saved + GATE(1), n), g2 = rnn_get(saved + GATE(2), n),
                     g3 = rnn_get(saved + GATE(3), n);
 #if KIND == LSTM
-            const V c = of.before < 0 ? rnn_get(first + given.first_at + at, n) : rnn_sum(cells + given.cells_at + of.before + at, n);
+            const V c = of.before < 0 ? rnn_get(first + given.first_at + at, n)
+                                  : rnn_sum(cells + given.cells_at + of.before + at, n);
             const V y = TANH(rnn_sum(cells + given.cells_at + of.cell + at, n));
             after += dh * g3 * ((S)1 - y * y);
             v[0] = after * g2 * (g0 * ((S)1 - g0));

@@ -112,8 +112,9 @@ W_NUMBERS(scatter_each) {
     w_scatter scatter;
     int command;
 };
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, const W_GLOBAL T *source, const W_GLOBAL T *base,
-                                                W_GLOBAL T *out, W_GLOBAL w_faults *faults, const W_NUMBERS(scatter_each) given) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, const W_GLOBAL T *source,
+                                                const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
+                                                const W_NUMBERS(scatter_each) given) {
     const w_scatter of = given.scatter;
     if (of.sink && w_faulted(faults)) return;
     for (w_i64 o = w_group(2); o < of.outer; o += w_groups(2))
@@ -121,7 +122,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, con
             const w_i64 row = index[given.index_at + i], to = o * of.rows + row;
             if (row >= 0 && row < of.rows)
                 STORE(out, given.out_at + to,
-                      (of.start != START_ZERO ? LOAD(base, given.base_at + to) : (S)0) + LOAD(source, given.source_at + o * of.count + i));
+                      (of.start != START_ZERO ? LOAD(base, given.base_at + to) : (S)0) +
+                          LOAD(source, given.source_at + o * of.count + i));
             else
                 w_fault(faults, given.command, W_FAULT_SCATTER, row, of.rows, i);
         }

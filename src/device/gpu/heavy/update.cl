@@ -21,7 +21,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBA
     const w_update of = given.update;
     if (of.sink && w_faulted(faults)) return;
     const w_i64 outer = of.outer, total = of.total, extent = of.extent, inner = of.inner, block = of.block;
-    const int in_place = of.in_place, width = of.width, at = offset[given.offset_at], fits = at >= 0 && at <= total - extent;
+    const int in_place = of.in_place, width = of.width, at = offset[given.offset_at];
+    const int fits = at >= 0 && at <= total - extent;
     if (!fits && w_group(0) == 0 && w_item(0) == 0)
         w_fault(faults, given.command, W_FAULT_UPDATE, at, total - extent + 1, 0);
     if (!fits && in_place) return; /* out is input, and stays as it is */
@@ -30,7 +31,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBA
     for (w_i64 i = first + w_item(0) / width; i < last && w_item(0) < workers * width; i += workers) {
         const w_i64 o = i / each, row = in_place ? at + i % each : i % each;
         const int inside = fits && row >= at && row < at + extent;
-        copy(inside ? value + given.value_at + (o * extent + row - at) * inner : input + given.input_at + (o * total + row) * inner,
+        copy(inside ? value + given.value_at + (o * extent + row - at) * inner
+                    : input + given.input_at + (o * total + row) * inner,
              out + given.out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
     }
 }

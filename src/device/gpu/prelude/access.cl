@@ -11,8 +11,8 @@ W_FN ushort w_to_bf16(float x) {
     W_FN V w_get_##id(const W_GLOBAL S *p, long i) { return get; } \
     W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }      \
     W_MINE(id, S, V, get, put)
-/* W_READ and W_WRITE, for work-items: n elements from p on, in one access of type W if p is aligned for it, else one by
- * one. S: a type of the size of an element that can be copied (half cannot). */
+/* W_READ and W_WRITE, for work-items: n elements from p on. If p is aligned for it, this is one access of type
+ * W, otherwise n accesses. S: a type of the size of an element that can be copied (half cannot). */
 #ifdef W_OVERLOADS
 #define W_MINE(id, S, V, get, put)
 #else

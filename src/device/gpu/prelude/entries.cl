@@ -1,4 +1,5 @@
-/* How the same kernel begins as an entry of a fused launch, which calls it and lends it local memory (backend/fused_launch.c).
+/* How the same kernel begins as an entry of a fused launch, which calls it and lends it local memory
+ * (backend/fused_launch.c).
  * It must be inlined by force: PoCL 3.1 crashes when it decides itself to inline the second call of a long function. */
 #undef W_KERNEL
 #undef W_ITEMS

@@ -26,8 +26,9 @@ W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* -inf hid
 #endif
 
 #define AT(name, t)  (name + given.name##_at + b * of.name.batch + h * of.name.head + (t) * of.name.time)
+/* For k and v: query heads share KV heads. */
 #define KEYS_AT(name, t) \
-    (name + given.name##_at + b * of.name.batch + h / of.query_group * of.name.head + (t) * of.name.time) /* for k and v: query heads share KV heads */
+    (name + given.name##_at + b * of.name.batch + h / of.query_group * of.name.head + (t) * of.name.time)
 /* Begins a kernel: names its numbers. */
 #define OPEN                                                                                                 \
     const w_attention of = given.attention;                                                                  \

@@ -352,7 +352,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
                                                 const W_GLOBAL S *lse,
                                                 const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL S *delta,
                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dq) given) {
-    W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4];
+    W_LOCAL_ROOM S4 tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
               *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
@@ -402,7 +403,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
                                                  const W_GLOBAL T *dout,
                                                  W_GLOBAL T *dk, W_GLOBAL T *dv, const W_GLOBAL S *delta,
                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) given) {
-    W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4];
+    W_LOCAL_ROOM S4 tile4[BR * PITCH / 4];
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     OPEN

@@ -306,8 +306,10 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 
 #define PLACE(name, pair, t) \
     (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads * of.name.head + (t) * of.name.time)
-#define KEYS_PLACE(name, pair, t) /* for k and v: query heads share KV heads */                                                            \
-    (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads / of.query_group * of.name.head + (t) * of.name.time)
+/* For k and v: query heads share KV heads. */
+#define KEYS_PLACE(name, pair, t)                                                                                 \
+    (name + given.name##_at + (pair) / heads * of.name.batch + (pair) % heads / of.query_group * of.name.head +   \
+     (t) * of.name.time)
 #define AT(name, t)   PLACE(name, pair, t)
 #define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name.time)
 #define KEYS_AT(name, t)   KEYS_PLACE(name, pair, t)
@@ -338,7 +340,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
     V kept[KEYS * VECS];
 #endif
     const w_i64 pair = w_group(1);
-    const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* blocks that see the most keys first */
+    /* blocks that see the most keys come first */
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES);
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     ahead next = {.rows = pair + 1 < w_groups(1) ? n : 0, .once = 4, .d = d};
     LOOK(q, i0), KEYS_LOOK(k, i0), KEYS_LOOK(v, i0), LOOK(out, i0);
@@ -481,25 +484,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
                                 (ulong)((pair * t_q + i) * t_k + j + r * 16), key + given.key_at, dropout, factor);
 #endif
         }
-        for (int c = 0; c < d; c += 64) {
-            const W_GLOBAL T *row = KEYS_AT(v, j) + c;
-            V some[4];
-#pragma unroll
-            for (int u = 0; u < 4; u++) some[u] = c + u * 16 < d ? sums[c / 16 + u] * keep : (V)(0);
-            for (int r = 0; r < keys; r++, row += of.v.time) {
-                const V weight = ((const S *)s)[r];
-                if (d - c >= 64) {
-#pragma unroll
-                    for (int u = 0; u < 4; u++) some[u] = fma(weight, LOAD16(row + u * 16), some[u]);
-                } else {
-                    for (int u = 0; c + u * 16 < d; u++)
-                        some[u] = fma(weight, part(row + u * 16, d - c - u * 16), some[u]);
-                }
-            }
-#pragma unroll
-            for (int u = 0; u < 4; u++)
-                if (c + u * 16 < d) sums[c / 16 + u] = some[u];
-        }
+        add_values(KEYS_AT(v, j), of.v.time, keys, d, (const S *)s, keep, sums);
     }
     const S total = lanes_sum(sum);
 #ifdef MASK

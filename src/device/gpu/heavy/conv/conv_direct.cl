@@ -132,8 +132,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
 
 #if BY_WEIGHT
 /* Adds up part w_group(1) of the windows, for one element of the weight. */
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
-                                               const W_NUMBERS(conv_direct) given) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c,
+                                               W_GLOBAL w_faults *faults, const W_NUMBERS(conv_direct) given) {
     const w_direct of = given.conv;
     const int e = w_group(0) * ITEMS + w_item(0), wide = of.groups * of.out, deep = of.groups * of.in;
     const int taps = of.size[0] * of.size[1], to = e % wide, i = e / wide % of.in, tap = e / wide / of.in;

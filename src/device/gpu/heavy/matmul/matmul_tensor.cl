@@ -27,7 +27,7 @@
  *     MORE                the launch asks for the local memory, since it is more than source may declare
  *
  * With FORMAT_SAME, f32 is rounded to TF32. Comes after storage.cl and matmul.cl. */
-#define UNIT   (16 / (int)sizeof(T)) /* elements of a piece: what is copied at once, and a row of a matrix of ldmatrix */
+#define UNIT   (16 / (int)sizeof(T)) /* elements of a piece: of one copy, and of a row of a matrix of ldmatrix */
 #define STEP   (2 * UNIT)            /* steps of k of one instruction */
 #define DEPTH  (PIECES * UNIT)
 #define WARP_M (TILE_M / WARPS_M)
@@ -77,8 +77,8 @@ INLINE void bring_each(const W_GLOBAL T *from, int count, uint to) {
 /* Copies this work-item's pieces of a part. They all have the same place in their rows. `line` is the stride of the
  * dimension that is not contiguous. Past the end of k there are zeros; lines that c does not have hold anything.
  * `whole`: nothing is outside of the operand. */
-INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int whole, int width,
-                  uint to) {
+INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int whole,
+                  int width, uint to) {
     const int across = along_k ? PIECES : size / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
     const int left = (along_k ? depth : lines) - piece * UNIT, count = whole ? UNIT : max(0, min(left, UNIT));
     to += 16 * (along_k ? PLACE(first, piece, across) : PLACE_TURNED(first, piece, across));
@@ -96,7 +96,8 @@ INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, in
 /* Loads 16 lines from `line` on, for step `step` of k: a fragment of a, or two fragments of b with 8 lines each. */
 INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int step, uint *to) {
     const int lane = w_item(0) % 32, across = along_k ? PIECES : size / UNIT, row = lane % 8;
-    const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16; /* of two: 8 lines, piece */
+    /* which of two: the lower 8 lines, the second piece */
+    const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16;
     if (along_k) {
         w_ldmatrix4(to, from + 16 * PLACE(line + lower * 8 + row, 2 * step + second, across));
 #if FORMAT == FORMAT_SAME
@@ -264,7 +265,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     for (int p0 = k0 - (STAGES - 1) * DEPTH; p0 < k1; p0 += DEPTH) {
         if (p0 >= k0) {
             w_copy_wait<STAGES - 2>();
-            w_barrier(); /* copies of other work-items have arrived too, and nobody reads the part that is filled next */
+            /* copies of other work-items have arrived too, and nobody reads the part that is filled next */
+            w_barrier();
         }
         if (next < k1) {
             const uint to = room + 16 * filled * (PART_A + PART_B);
