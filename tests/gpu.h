@@ -22,8 +22,8 @@ static inline bool test_without_gpu(void) {
     const weft__cuda_found *list;
     const char *why;
     if (!test_on_cuda()) return test_without_opencl();
-    if (weft__cuda_devices(&list, &why) && !list[0].reason[0]) return false;
-    print_message("skipped, no CUDA: %s%s\n", why, list[0].reason);
+    if (weft__cuda_devices(&list, &why) && !list[0].gpu.reason[0]) return false;
+    print_message("skipped, no CUDA: %s%s\n", why, list[0].gpu.reason);
     return true;
 }
 

@@ -25,7 +25,7 @@ static const char *find_card(char *text) {
     size_t used = 0;
     for (int i = 0; i < n && used < WEFT_COMPONENT_TEXT; i++)
         used += (size_t)snprintf(text + used, WEFT_COMPONENT_TEXT - used, "%s%.120s, %d.%d", i ? "; " : "",
-                                 list[i].name, list[i].capability / 10, list[i].capability % 10);
+                                 list[i].gpu.name, list[i].capability / 10, list[i].capability % 10);
     return n ? NULL : why;
 }
 

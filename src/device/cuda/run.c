@@ -19,6 +19,10 @@ typedef struct layout {
     int n_arguments;
 } layout;
 
+static weft__cuda *of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
+
+static cuda_executable *executable_of(weft_gpu_executable *e) { return (cuda_executable *)e; }
+
 static void *put(layout *to, const void *value, size_t bytes) {
     char *at = to->values ? to->values + to->bytes : NULL;
     if (at) memcpy(at, value, bytes);
@@ -32,10 +36,10 @@ static void put_argument(layout *to, const weft__cuda *d, const weft_argument *a
     cuda_executable *e = to->e;
     switch ((weft_argument_kind)a->kind) {
     case WEFT_ARGUMENT_BUFFER: put(to, &(CUdeviceptr){0}, sizeof(CUdeviceptr)); break; /* bound later */
-    case WEFT_ARGUMENT_FAULTS: put(to, &d->faults, sizeof d->faults); break;
+    case WEFT_ARGUMENT_FAULTS: put(to, &d->gpu.faults->address, sizeof(CUdeviceptr)); break;
     case WEFT_ARGUMENT_NUMBERS: put(to, a->numbers, (size_t)a->i); break;
     case WEFT_ARGUMENT_PARAMETERS:
-        put(to, &e->parameters, sizeof e->parameters);
+        put(to, &e->gpu.parameters->address, sizeof(CUdeviceptr));
         put(to, &a->i, 8);
         break;
     case WEFT_ARGUMENT_TIMES: e->times = put(to, &(int32_t){1}, 4); break;
@@ -65,24 +69,6 @@ static weft_status make_arguments(weft__cuda *d, cuda_executable *e, const weft_
 
 /* ---- building ---- */
 
-static weft_status scratch(weft_gpu_device *device, size_t bytes) {
-    weft__cuda *d = weft__cuda_of(&device->base);
-    CUdeviceptr memory;
-    WEFT_TRY(weft__cuda_memory(d, bytes + 2 * d->gpu.guard, "scratch memory", &memory));
-    if (d->scratch) weft__cu.cuMemFree_v2(d->scratch); /* which waits for the work */
-    d->scratch = memory;
-    return WEFT_OK;
-}
-
-/* Uploads the parameter buffer of fused launches. */
-static weft_status make_parameters(weft__cuda *d, cuda_executable *e, const weft_gpu_program *p) {
-    const size_t bytes = p->n_parameters * sizeof *p->parameters;
-    if (!bytes) return WEFT_OK;
-    WEFT_TRY(weft__cuda_memory(d, bytes, "the parameters of a program", &e->parameters));
-    const CUresult error = weft__cuda_put(d, e->parameters, p->parameters, bytes);
-    return error ? weft__cuda_fail(d, error, "the parameters of a program") : WEFT_OK;
-}
-
 /* Returns whether a launch waits for all launches before it. It does if a command after the previous launch
  * does. */
 static bool waits(const weft_commands *commands, const int *of, int l) {
@@ -105,7 +91,7 @@ static weft_status find_function(weft__cuda *d, cuda_launch *to, const weft_laun
     if (from->groups[0] > INT32_MAX || from->groups[1] > WEFT_CUDA_GROUPS ||
         from->groups[2] > WEFT_CUDA_GROUPS)
         return weft__fail(d->gpu.base.ctx, WEFT_ERR_DEVICE, "%s: %s needs more blocks than a launch can have",
-                          d->found->spec, from->name);
+                          d->gpu.base.name, from->name);
     return WEFT_OK;
 }
 
@@ -120,8 +106,7 @@ static weft_status make_launch(weft__cuda *d, cuda_executable *e, const weft_gpu
         to->items[i] = (unsigned)from->items[i];
     }
     to->shared_bytes = (unsigned)from->shared_bytes;
-    to->command = p->commands[l];
-    to->follows = l > 0 && p->commands[l - 1] == to->command;
+    to->follows = l > 0 && p->commands[l - 1] == p->commands[l];
     to->after = !to->follows && (e->gpu.fused || waits(e->gpu.commands, p->commands, l));
     for (int a = 0; a < from->n_arguments; a++)
         to->scratch = to->scratch || (from->arguments[a].kind == WEFT_ARGUMENT_BUFFER &&
@@ -131,75 +116,36 @@ static weft_status make_launch(weft__cuda *d, cuda_executable *e, const weft_gpu
 
 static weft_status fill(weft_gpu_device *device, weft_gpu_executable *executable, const weft_gpu_program *p,
                         const weft_gpu_source *const *sources) {
-    weft__cuda *d = weft__cuda_of(&device->base);
-    cuda_executable *e = (cuda_executable *)executable;
+    weft__cuda *d = of(device);
+    cuda_executable *e = executable_of(executable);
     const size_t count = (size_t)p->launches.count;
     e->launches = weft__array(device->base.ctx, count + 1, sizeof *e->launches);
     e->events = weft__array(device->base.ctx, count + 1, sizeof *e->events);
     if (!e->launches || !e->events)
         return weft__fail_oom(device->base.ctx, (count + 1) * sizeof *e->launches, "cuda: a program");
-    WEFT_TRY(make_parameters(d, e, p));
     WEFT_TRY(make_arguments(d, e, p));
     for (int l = 0; l < p->launches.count; l++) WEFT_TRY(make_launch(d, e, p, l, sources[l]));
     return WEFT_OK;
 }
 
 static void empty(weft_gpu_device *device, weft_gpu_executable *executable) {
-    weft__cuda *d = weft__cuda_of(&device->base);
-    cuda_executable *e = (cuda_executable *)executable;
-    if (weft__cuda_enter(d) == 0) {
-        weft__cuda_graphs_free(d, e);
-        for (int l = 0; e->events && l <= e->gpu.n_launches; l++)
-            if (e->events[l]) weft__cu.cuEventDestroy_v2(e->events[l]);
-        if (e->parameters) weft__cu.cuMemFree_v2(e->parameters);
-        weft__cuda_leave(d);
-    }
+    cuda_executable *e = executable_of(executable);
+    weft__cuda_graphs_free(of(device), e);
+    for (int l = 0; e->events && l <= e->gpu.n_launches; l++)
+        if (e->events[l]) weft__cu.cuEventDestroy_v2(e->events[l]);
     weft__free_aligned(device->base.ctx, e->values);
     weft__free(device->base.ctx, e->launches);
     weft__free(device->base.ctx, e->arguments);
     weft__free(device->base.ctx, e->events);
 }
 
-/* Returns a buffer's address. Two live buffers never have the same address. If an address is reused,
- * arguments with it are valid again. */
-static uint64_t identity(weft_gpu_device *device, const weft_buffer *buffer) {
-    return buffer ? ((const weft__cuda_buffer *)buffer)->memory : weft__cuda_of(&device->base)->scratch;
-}
-
-static weft_status bind(weft_gpu_device *device, weft_gpu_executable *executable, int place,
-                        const weft_buffer *buffer) {
-    const weft_gpu_place *p = &executable->places[place];
-    const CUdeviceptr memory = identity(device, buffer) + (CUdeviceptr)p->offset;
-    memcpy(((cuda_executable *)executable)->launches[p->launch].arguments[p->index], &memory, sizeof memory);
+static weft_status bind(weft_gpu_device *device, weft_gpu_executable *e, int place,
+                        const weft_gpu_buffer *buffer) {
+    const weft_gpu_place *p = &e->places[place];
+    const CUdeviceptr memory = buffer->address + (CUdeviceptr)p->offset;
+    (void)device;
+    memcpy(executable_of(e)->launches[p->launch].arguments[p->index], &memory, sizeof memory);
     return WEFT_OK;
-}
-
-/* Asks the libraries in turn. Each handles its own kinds of operation. */
-static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    WEFT_TRY(weft__blas_offer((weft__cuda *)device, launches, command));
-    return weft__dnn_offer((weft__cuda *)device, launches, command);
-}
-
-const weft_gpu_backend weft__cuda_backend = {
-    .executable_bytes = sizeof(cuda_executable),
-    .scratch = scratch,
-    .fill = fill,
-    .empty = empty,
-    .identity = identity,
-    .bind = bind,
-    .build = weft__gpu_build,
-    .offer = offer,
-};
-
-weft_status weft__cuda_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
-    weft__cuda *d = weft__cuda_of(device);
-    weft_gpu_executable *e = NULL;
-    const CUresult error = weft__cuda_enter(d);
-    if (error) return weft__cuda_fail(d, error, "a program");
-    const weft_status status = weft__gpu_build(&d->gpu, commands, false, &e);
-    weft__cuda_leave(d);
-    *out = (weft_executable *)e;
-    return status;
 }
 
 /* ---- running ---- */
@@ -209,7 +155,7 @@ CUresult weft__cuda_call(weft__cuda *d, const cuda_launch *l, CUstream stream) {
 }
 
 static CUresult launch(weft__cuda *d, const cuda_launch *l) {
-    const CUresult error = weft__cuda_gone();
+    const CUresult error = (CUresult)weft__gpu_gone(&d->gpu);
     if (error) return error;
     if (l->call) return weft__cuda_call(d, l, d->stream);
     return weft__cu.cuLaunchKernel(l->function, l->groups[0], l->groups[1], l->groups[2], l->items[0],
@@ -232,76 +178,68 @@ static CUresult launch_all(weft__cuda *d, cuda_executable *e) {
     return error;
 }
 
-/* Submits the only launch for as many runs as it may do at once, and subtracts them from *times. */
-static CUresult launch_repeated(weft__cuda *d, cuda_executable *e, int *times) {
-    const int32_t now = weft__gpu_repeat(times);
-    memcpy(e->times, &now, sizeof now);
-    return launch(d, &e->launches[0]);
+static CUresult launch_graph(weft__cuda *d, cuda_executable *e) {
+    cuda_graph *graph;
+    CUresult error = weft__cuda_graph(d, e, &graph);
+    if (!error) error = (CUresult)weft__gpu_gone(&d->gpu);
+    return error ? error : weft__cu.cuGraphLaunch(graph->executable, d->stream);
 }
 
-static CUresult run(weft__cuda *d, cuda_executable *e, int times) {
+static CUresult submit(weft__cuda *d, cuda_executable *e, int times) {
     const int plain = weft__cuda_hook.plain ? weft__cuda_hook.plain - 1 : PLAIN_RUNS;
-    CUresult error = 0;
-    while (e->gpu.repeats && times > 0 && !error) error = launch_repeated(d, e, &times);
-    for (; times > 0 && !error; times--, e->done++) {
-        if (d->gpu.timing || e->done < plain || e->gpu.n_launches == 0) {
-            error = launch_all(d, e);
-        } else {
-            cuda_graph *graph;
-            error = weft__cuda_graph(d, e, &graph);
-            if (!error) error = weft__cuda_gone();
-            if (!error) error = weft__cu.cuGraphLaunch(graph->executable, d->stream);
-        }
+    if (e->gpu.repeats) {
+        memcpy(e->times, &(int32_t){times}, sizeof(int32_t));
+        return launch(d, &e->launches[0]);
     }
+    const bool alone = d->gpu.timing || e->done < plain || e->gpu.n_launches == 0;
+    const CUresult error = alone ? launch_all(d, e) : launch_graph(d, e);
+    e->done++;
     return error;
 }
 
-/* Runs after large uploads to its buffers, and before later ones. */
-static CUresult run_with(weft__cuda *d, cuda_executable *e, weft_buffer *const *buffers, int times) {
+static weft_status run(weft_gpu_device *device, weft_gpu_executable *e, int times) {
+    const CUresult error = submit(of(device), executable_of(e), times);
+    return error ? weft__cuda_fail(of(device), error, "a run") : WEFT_OK;
+}
+
+/* A run waits for large uploads to its buffers. */
+static int before_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     CUresult error = 0;
-    for (int s = 0; s < e->gpu.n_slots && !error; s++)
-        if (buffers[s]) error = weft__cuda_before_use(d, (weft__cuda_buffer *)buffers[s]);
-    if (!error) error = run(d, e, times);
-    for (int s = 0; s < e->gpu.n_slots && !error; s++)
-        if (buffers[s]) error = weft__cuda_after_use(d, (weft__cuda_buffer *)buffers[s]);
-    return error;
+    for (int s = 0; s < count && !error; s++)
+        if (buffers[s]) error = weft__cuda_before_use(of(device), (weft__cuda_buffer *)buffers[s]);
+    return (int)error;
 }
 
-static weft_status submit(weft__cuda *d, weft_gpu_executable *e, weft_buffer *const *buffers, int times) {
-    WEFT_TRY(weft__gpu_ready(&d->gpu, &e, buffers, times));
-    const CUresult error = run_with(d, (cuda_executable *)e, buffers, times);
-    return error ? weft__cuda_fail(d, error, "a run") : WEFT_OK;
+/* Later uploads wait for the run. */
+static int after_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
+    CUresult error = 0;
+    for (int s = 0; s < count && !error; s++)
+        if (buffers[s]) error = weft__cuda_after_use(of(device), (weft__cuda_buffer *)buffers[s]);
+    return (int)error;
 }
 
-weft_status weft__cuda_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
-                           int times) {
-    weft__cuda *d = weft__cuda_of(device);
-    const CUresult error = weft__cuda_enter(d);
-    if (error) return weft__cuda_fail(d, error, "a run");
-    const weft_status status = submit(d, (weft_gpu_executable *)executable, buffers, times);
-    weft__cuda_leave(d);
-    return status;
-}
-
-static CUresult read_clocks(cuda_executable *e) {
+static int read_times(weft_gpu_device *device, weft_gpu_executable *executable) {
+    const cuda_executable *e = executable_of(executable);
     CUresult error = 0;
     double before = 0;
-    for (int l = 0; l < e->gpu.n_launches && !error; l++) {
+    (void)device;
+    for (int l = 0; l < executable->n_launches && !error; l++) {
         float now = 0;
         if (!e->events[l + 1]) return CUDA_ERROR_NOT_READY;
         error = weft__cu.cuEventElapsedTime(&now, e->events[0], e->events[l + 1]);
-        e->gpu.clocked[l] = (weft_gpu_time){e->launches[l].command, before, 1e6 * (double)now};
-        before = 1e6 * (double)now;
+        executable->clocked[l].start_ns = before;
+        executable->clocked[l].end_ns = before = 1e6 * (double)now;
     }
-    return error;
+    return (int)error;
 }
 
-const weft_timing *weft__cuda_timings(weft_device *device, const weft_executable *executable) {
-    weft__cuda *d = weft__cuda_of(device);
-    cuda_executable *e = (cuda_executable *)(uintptr_t)executable;
-    if (!d->gpu.timing || weft__cuda_enter(d) != 0) return NULL;
-    const CUresult error = read_clocks(e);
-    weft__cuda_leave(d);
-    if (error) return NULL;
-    return weft__gpu_timings(&e->gpu);
-}
+const weft_gpu_program_functions weft__cuda_program = {
+    .executable_bytes = sizeof(cuda_executable),
+    .fill = fill,
+    .empty = empty,
+    .bind = bind,
+    .before_run = before_run,
+    .after_run = after_run,
+    .run = run,
+    .read_times = read_times,
+};

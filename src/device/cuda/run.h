@@ -17,8 +17,7 @@ typedef struct cuda_launch {
     const weft_call *call;
     unsigned groups[3], items[3], shared_bytes;
     void **arguments; /* pointers to the values */
-    int command;
-    bool follows; /* waits only for the launch before it, of the same command */
+    bool follows;     /* waits only for the launch before it, of the same command */
     bool after; /* waits for all launches before it; otherwise independent of all since the last one that does
                  */
     bool scratch; /* uses the device's scratch memory, which others use, too */
@@ -38,11 +37,10 @@ typedef struct cuda_executable {
     cuda_launch *launches;
     char *values; /* of all arguments */
     void **arguments;
-    CUdeviceptr parameters; /* parameter buffer of fused launches */
-    void *times;            /* the argument that says how many runs the one launch does */
-    int64_t done;           /* runs so far */
-    CUgraph graph;          /* all graphs are instances of it; NULL before the first one */
-    CUgraphNode *nodes;     /* one for each launch */
+    void *times;        /* the argument that says how many runs the one launch does */
+    int64_t done;       /* runs so far */
+    CUgraph graph;      /* all graphs are instances of it; NULL before the first one */
+    CUgraphNode *nodes; /* one for each launch */
     uint64_t *graph_bound;
     cuda_graph graphs[CUDA_GRAPHS];
     int n_graphs;

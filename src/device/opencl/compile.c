@@ -44,7 +44,7 @@ static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     }
     if (!u->error) return WEFT_OK;
     if (u->error != OPENCL_BUILD_PROGRAM_FAILURE && u->error != WEFT_GPU_TEST_ERROR)
-        return weft__opencl_fail(d, u->error, "compiling kernels");
+        return weft__gpu_fail(&d->gpu, u->error, "compiling kernels");
     const bool known = weft__cl.clGetProgramBuildInfo(u->module, d->found->id, OPENCL_PROGRAM_BUILD_LOG,
                                                       sizeof log - 1, log, &bytes) == 0;
     return weft__gpu_refused(compiler, u, known ? log : "for reasons longer than could be read");
@@ -59,15 +59,15 @@ void weft__opencl_compiler_open(weft__opencl *d) {
     d->gpu.compiler =
         (weft_gpu_compiler){.device = &d->gpu.base,
                             .dialect = d->gpu.target.dialect,
-                            .identity = d->found->detail, /* device, platform, driver, versions */
+                            .identity = d->gpu.found->detail, /* device, platform, driver, versions */
                             .options = options,
-                            .together = d->found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
+                            .together = d->gpu.found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
                             .compile = compile,
                             .finish = finish,
                             .release = release};
 }
 
-/* ---- closing: stores modules on disk, now that drivers have also made the code of first launches ---- */
+/* ---- storing on disk ---- */
 
 static void store(weft__opencl *d, const weft_gpu_module *m) {
     size_t bytes = 0;
@@ -81,9 +81,9 @@ static void store(weft__opencl *d, const weft_gpu_module *m) {
     weft__free(d->gpu.base.ctx, binary);
 }
 
-void weft__opencl_compiler_close(weft__opencl *d) {
-    const bool kept = d->gpu.compiler.n_modules && weft__gpu_cache_wanted();
-    for (size_t i = 0; kept && i < d->gpu.compiler.n_modules && !weft__interrupted(d->gpu.base.ctx); i++)
-        if (d->gpu.compiler.modules[i].fresh) store(d, &d->gpu.compiler.modules[i]);
-    if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
+void weft__opencl_store_modules(weft__opencl *d) {
+    const weft_gpu_compiler *c = &d->gpu.compiler;
+    const bool kept = c->n_modules && weft__gpu_cache_wanted();
+    for (size_t i = 0; kept && i < c->n_modules && !weft__interrupted(d->gpu.base.ctx); i++)
+        if (c->modules[i].fresh) store(d, &c->modules[i]);
 }

@@ -1,23 +1,16 @@
-/* Finds the OpenCL devices, chooses one by its number, kind or name, and owns the context of each.
- * Must not know: buffers. Read next: opencl.c. */
-#include <pthread.h>
+/* Finds the OpenCL devices, and owns the context of each.
+ * Must not know: buffers. Read next: gpu/backend/found.h, opencl.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/threads.h"
-#include "device/gpu/backend/backend.h"
+#include "device/gpu/backend/hooks.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
 
 enum { PLATFORMS_MOST = 16, DEVICES_MOST = 32 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool looked;
-static int looked_at; /* weft__forks() at that time */
-static int count;
 static weft__opencl_found found[DEVICES_MOST];
-static const char *why_none;
 
 /* ---- finding devices ---- */
 
@@ -51,50 +44,51 @@ static long version_of(const char *version) {
 
 /* Writes what is missing for Weft to use the device. */
 static void check(weft__opencl_found *f) {
-    char version[96], profile[32];
+    char *reason = f->gpu.reason, version[96], profile[32];
+    const size_t size = sizeof f->gpu.reason;
     text(f->id, OPENCL_DEVICE_VERSION, version, sizeof version);
     text(f->id, OPENCL_DEVICE_PROFILE, profile, sizeof profile);
     if (!number(f->id, OPENCL_DEVICE_AVAILABLE))
-        snprintf(f->reason, sizeof f->reason,
-                 "its driver says that it is not available: is it in use or off?");
+        snprintf(reason, size, "its driver says that it is not available: is it in use or off?");
     else if (!number(f->id, OPENCL_DEVICE_COMPILER_AVAILABLE))
-        snprintf(f->reason, sizeof f->reason, "its driver has no compiler: install the full driver");
+        snprintf(reason, size, "its driver has no compiler: install the full driver");
     else if (!number(f->id, OPENCL_DEVICE_ENDIAN_LITTLE))
-        snprintf(f->reason, sizeof f->reason, "it is big-endian, which Weft does not serve");
+        snprintf(reason, size, "it is big-endian, which Weft does not serve");
     else if (version_of(version) < 12)
-        snprintf(f->reason, sizeof f->reason, "%s is below OpenCL 1.2: install a newer driver", version);
+        snprintf(reason, size, "%s is below OpenCL 1.2: install a newer driver", version);
     else if (strcmp(profile, "FULL_PROFILE") != 0)
-        snprintf(f->reason, sizeof f->reason, "it has the embedded profile only, without 64-bit integers");
+        snprintf(reason, size, "it has the embedded profile only, without 64-bit integers");
 }
 
 static void describe(weft__opencl_found *f, cl_platform_id platform, cl_device_id id) {
-    char version[96];
-    *f = (weft__opencl_found){.platform = platform, .id = id};
-    text(id, OPENCL_DEVICE_NAME, f->name, sizeof f->name);
-    text(id, OPENCL_DRIVER_VERSION, f->driver, sizeof f->driver);
-    text(id, OPENCL_DEVICE_VERSION, version, sizeof version);
-    if (weft__cl.clGetPlatformInfo(platform, OPENCL_PLATFORM_NAME, sizeof f->platform_name - 1,
-                                   f->platform_name, NULL) != 0)
-        f->platform_name[0] = 0;
+    char version[96], driver[160];
     const cl_ulong type = number(id, OPENCL_DEVICE_TYPE);
-    f->cpu = type & OPENCL_DEVICE_TYPE_CPU;
-    f->gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards;
-    f->f64 = number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0;
-    f->shares_memory = number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-    f->units = (int)number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS);
-    f->vector_bytes = 4 * (int)number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-    f->most_items = (int)number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE);
-    f->memory = number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
-    f->most_bytes = number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    f->local_bytes = number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE);
+    *f = (weft__opencl_found){.gpu = {.cpu = type & OPENCL_DEVICE_TYPE_CPU,
+                                      .gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards,
+                                      .f64 = number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0,
+                                      .units = (int)number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS),
+                                      .most_items = (int)number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE),
+                                      .memory = number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE),
+                                      .most_bytes = number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE),
+                                      .local_bytes = number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE)},
+                              .platform = platform,
+                              .id = id,
+                              .shares_memory = number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
+                              .vector_bytes = 4 * (int)number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)};
+    weft_gpu_found *g = &f->gpu;
+    text(id, OPENCL_DEVICE_NAME, g->name, sizeof g->name);
+    text(id, OPENCL_DRIVER_VERSION, driver, sizeof driver);
+    text(id, OPENCL_DEVICE_VERSION, version, sizeof version);
+    if (weft__cl.clGetPlatformInfo(platform, OPENCL_PLATFORM_NAME, sizeof g->maker - 1, g->maker, NULL) != 0)
+        g->maker[0] = 0;
     check(f);
-    snprintf(f->detail, sizeof f->detail, "%.120s (%.60s), %.90s, driver %.100s", f->name, f->platform_name,
-             version, f->driver);
+    snprintf(g->detail, sizeof g->detail, "%.120s (%.60s), %.90s, driver %.100s", g->name, g->maker, version,
+             driver);
 }
 
-/* Adds the GPUs, or all other devices, to the list. GPUs are added first: "opencl" alone must not mean the
- * processor if there is a card. */
-static void collect(bool gpus) {
+/* Adds the GPUs, or all other devices, to the list of `count` devices. Returns their new number. GPUs are
+ * added first: "opencl" alone must not mean the processor if there is a card. */
+static int collect(bool gpus, int count) {
     cl_platform_id platforms[PLATFORMS_MOST];
     cl_uint n_platforms = 0;
     if (weft__cl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &n_platforms) != 0) n_platforms = 0;
@@ -107,36 +101,47 @@ static void collect(bool gpus) {
         for (cl_uint i = 0; i < n && i < DEVICES_MOST && count < DEVICES_MOST; i++) {
             weft__opencl_found f;
             describe(&f, platforms[p], ids[i]);
-            if (f.gpu != gpus) continue;
-            snprintf(f.spec, sizeof f.spec, "opencl:%d", count);
+            if (f.gpu.gpu != gpus) continue;
+            snprintf(f.gpu.spec, sizeof f.gpu.spec, "opencl:%d", count);
             found[count++] = f;
         }
     }
+    return count;
 }
 
+static int look(const char **why) {
+    weft__opencl_signals signals;
+    weft__opencl_keep_signals(&signals);
+    *why = weft__opencl_open_library();
+    const int count = *why ? 0 : collect(false, collect(true, 0));
+    weft__opencl_restore_signals(&signals);
+    if (!count && !*why)
+        *why = "the OpenCL loader finds no device: install the driver of your card, or "
+               "pocl-opencl-icd to compute on the processor (clinfo shows what the loader sees)";
+    return count;
+}
+
+/* CPUs get vectors of 16 floats, which are one register with AVX-512 and several elsewhere. Cards get
+ * work-groups of work-items. */
+static void adapt(const weft_gpu_found *found_device, weft_target *target) {
+    const weft__opencl_found *f = (const weft__opencl_found *)found_device;
+    const bool items = weft__opencl_hook.items > 0;
+    target->vectors = f->gpu.cpu && !items;
+    target->vector_bytes = f->vector_bytes;
+    if (items || f->gpu.cpu) target->lanes = items ? weft__opencl_hook.items : 16;
+}
+
+weft_gpu_devices weft__opencl_kind = {.name = "opencl",
+                                      .dialect = WEFT_DIALECT_OPENCL,
+                                      .list = found,
+                                      .bytes = sizeof *found,
+                                      .look = look,
+                                      .adapt = adapt,
+                                      .lock = PTHREAD_MUTEX_INITIALIZER};
+
 int weft__opencl_devices(const weft__opencl_found **list, const char **why) {
-    pthread_mutex_lock(&lock);
-    if (!looked) {
-        weft__opencl_signals signals;
-        weft__opencl_keep_signals(&signals);
-        count = 0;
-        why_none = weft__opencl_open_library();
-        if (!why_none) {
-            collect(true);
-            collect(false);
-            if (!count)
-                why_none = "the OpenCL loader finds no device: install the driver of your card, or "
-                           "pocl-opencl-icd to compute on the processor (clinfo shows what the loader sees)";
-        }
-        weft__opencl_restore_signals(&signals);
-        looked = true;
-        looked_at = weft__forks();
-    }
-    const char *forked = weft__device_forked(looked_at);
-    pthread_mutex_unlock(&lock);
     *list = found;
-    if (why) *why = forked ? forked : why_none;
-    return forked ? 0 : count;
+    return weft__gpu_devices(&weft__opencl_kind, why);
 }
 
 /* ---- contexts ---- */
@@ -145,7 +150,7 @@ cl_context weft__opencl_context(const weft__opencl_found *f, cl_int *error) {
     cl_context *context = &found[f - found].context;
     const intptr_t properties[] = {OPENCL_CONTEXT_PLATFORM, (intptr_t)f->platform, 0};
     *error = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&weft__opencl_kind.lock);
     if (!*context) {
         *context = weft__cl.clCreateContext(properties, 1, &f->id, NULL, NULL, error);
         if (*error) *context = NULL;
@@ -153,34 +158,20 @@ cl_context weft__opencl_context(const weft__opencl_found *f, cl_int *error) {
     }
     if (*context) *error = weft__cl.clRetainContext(*context);
     cl_context mine = *error ? NULL : *context;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&weft__opencl_kind.lock);
     return mine;
 }
 
 void weft__opencl_context_lost(const weft__opencl_found *f) {
     cl_context *context = &found[f - found].context;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&weft__opencl_kind.lock);
     if (*context) weft__cl.clReleaseContext(*context);
     *context = NULL;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&weft__opencl_kind.lock);
 }
 
 void weft__opencl_forget(void) {
-    for (int i = 0; i < count; i++) weft__opencl_context_lost(&found[i]);
-    looked = false;
+    for (int i = 0; i < weft__opencl_kind.count; i++) weft__opencl_context_lost(&found[i]);
+    weft__opencl_kind.looked = false;
     weft__opencl_forget_library();
-}
-
-/* ---- choosing ---- */
-
-const weft__opencl_found *weft__opencl_choose(weft_context *ctx, const char *selector) {
-    const weft__opencl_found *list;
-    const char *why;
-    weft_gpu_name names[DEVICES_MOST];
-    const int n = weft__opencl_devices(&list, &why);
-    for (int i = 0; i < n; i++)
-        names[i] = (weft_gpu_name){list[i].spec,   list[i].name, list[i].platform_name,
-                                   list[i].reason, list[i].cpu,  list[i].gpu};
-    const int chosen = weft__gpu_choose(ctx, "opencl", selector, names, n, why);
-    return chosen < 0 ? NULL : &list[chosen];
 }

@@ -93,8 +93,8 @@ static int64_t rows_too_many(void) {
     const weft__opencl_found *list;
     const weft__cuda_found *cards;
     int64_t most = 0;
-    if (test_on_cuda() && weft__cuda_devices(&cards, NULL) > 0) most = (int64_t)cards[0].memory;
-    if (!test_on_cuda() && weft__opencl_devices(&list, NULL) > 0) most = (int64_t)list[0].most_bytes;
+    if (test_on_cuda() && weft__cuda_devices(&cards, NULL) > 0) most = (int64_t)cards[0].gpu.memory;
+    if (!test_on_cuda() && weft__opencl_devices(&list, NULL) > 0) most = (int64_t)list[0].gpu.most_bytes;
     assert_true(most > 0);
     const int64_t rows = most / (WIDTH * 4) + 1;
     return rows < INT32_MAX ? rows : 0;

@@ -155,7 +155,7 @@ static weft_hash key_on_disk(const weft__cuda *d, const weft__blas_plan *plan) {
     weft__blas_version(version);
     weft__hash_init(&key);
     weft__hash_str(&key, version);
-    weft__hash_str(&key, d->found->detail); /* names the card and its driver */
+    weft__hash_str(&key, d->gpu.found->detail); /* names the card and its driver */
     weft__hash_bytes(&key, &plan->key, sizeof plan->key);
     return key;
 }
@@ -195,7 +195,7 @@ static bool load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
     if (!weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found)) return false;
     if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->algorithm)) return true;
     weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
-              "%s: cuBLASLt does not take an algorithm that was kept: it is chosen anew", d->found->spec);
+              "%s: cuBLASLt does not take an algorithm that was kept: it is chosen anew", d->gpu.base.name);
     return false;
 }
 
@@ -269,7 +269,7 @@ static bool open_state(weft__cuda *d) {
     if (!error) return true;
     state->handle = NULL;
     weft__log(d->gpu.base.ctx, WEFT_LOG_WARNING, "%s: products run on own kernels: cublasLtCreate says %s",
-              d->found->spec, weft__blas.cublasLtGetStatusName(error));
+              d->gpu.base.name, weft__blas.cublasLtGetStatusName(error));
     return false;
 }
 

@@ -95,11 +95,13 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
     return timing;
 }
 
+static CUdeviceptr place(const weft_gpu_buffer *memory) { return memory ? memory->address : 0; }
+
 weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
                                      const weft__blas_algorithm *algorithms, int count) {
     const weft__blas_problem *p = &plan->key.problem;
     size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
-    CUdeviceptr memory[BUFFERS] = {0};
+    weft_gpu_buffer *memory[BUFFERS] = {NULL};
     const weft_error error = d->gpu.base.ctx->error; /* errors of timing must not reach the caller */
     weft__blas_timing timing = {.gain = 1, .proposed = count};
     bytes[C] = p->based ? bytes[D] : 0;
@@ -109,14 +111,16 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
         if (algorithms[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)algorithms[i].workspace;
     bool made = fits(bytes);
     for (int i = 0; i < BUFFERS && made; i++)
-        made = !bytes[i] || weft__cuda_memory(d, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
+        made = !bytes[i] ||
+               weft__gpu_memory_new(&d->gpu, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
     for (int i = 0; i < BUFFERS && made; i++)
-        made = !bytes[i] || fill(d, memory[i], bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
-    const weft__blas_places at = {memory[A],    memory[B],   memory[D],        memory[C],
-                                  memory[BIAS], memory[AUX], memory[WORKSPACE]};
+        made =
+            !bytes[i] || fill(d, memory[i]->address, bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
+    const weft__blas_places at = {place(memory[A]),        place(memory[B]),    place(memory[D]),
+                                  place(memory[C]),        place(memory[BIAS]), place(memory[AUX]),
+                                  place(memory[WORKSPACE])};
     if (made) timing = time_all(d, plan, algorithms, count, &at, bytes[D]);
-    for (int i = 0; i < BUFFERS; i++)
-        if (memory[i]) weft__cu.cuMemFree_v2(memory[i]);
+    for (int i = 0; i < BUFFERS; i++) weft__gpu_memory_free(&d->gpu, memory[i]);
     d->gpu.base.ctx->error = error;
     return timing;
 }

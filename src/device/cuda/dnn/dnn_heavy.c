@@ -19,7 +19,7 @@ enum { MEMORY_PART = 16 };
 
 int64_t weft__dnn_memory(const weft__cuda *d) {
     if (weft__cuda_hook.dnn_memory) return weft__cuda_hook.dnn_memory;
-    return weft__smaller(MEMORY_MOST, (int64_t)(d->found->memory / MEMORY_PART));
+    return weft__smaller(MEMORY_MOST, (int64_t)(d->gpu.found->memory / MEMORY_PART));
 }
 
 /* A problem and its plan. */
@@ -119,7 +119,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
 weft_hash weft__dnn_key(const weft__cuda *d) {
     weft_hash key;
     weft__hash_init(&key);
-    weft__hash_str(&key, d->found->detail); /* names card and driver */
+    weft__hash_str(&key, d->gpu.found->detail); /* names card and driver */
     weft__hash_u64(&key, (uint64_t)weft__dnn_version());
     return key;
 }

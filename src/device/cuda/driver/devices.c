@@ -1,10 +1,8 @@
-/* Finds the CUDA cards, chooses one by its number or name, and owns the context of each.
- * Must not know: buffers. Read next: cuda/cuda.c. */
-#include <pthread.h>
+/* Finds the CUDA cards, and owns the context of each.
+ * Must not know: buffers. Read next: gpu/backend/found.h, cuda/cuda.c. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "device/cuda/blas/blas.h"
 #include "device/cuda/driver/devices.h"
 #include "device/cuda/dnn/dnn.h"
@@ -13,14 +11,11 @@
 #include "device/cuda/nvml/nvml.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/blas/search.h"
-#include "device/gpu/backend/backend.h"
+#include "device/gpu/backend/hooks.h"
 
 enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool looked, driver;
-static int looked_at; /* weft__forks() at that time */
-static int count;
+static bool driver;
 static weft__cuda_found found[CARDS_MOST];
 static char why_none[600];
 
@@ -41,13 +36,17 @@ static void driver_release(char to[32]) {
     to[strcspn(to, "\n")] = 0;
 }
 
-void weft__cuda_driver_version(char text[80]) {
+static void write_version(int version, char text[80]) {
     char release[32];
-    int version = 0;
-    if (weft__cu.cuDriverGetVersion(&version) != 0) version = 0;
     driver_release(release);
     snprintf(text, 80, "%.30s%sCUDA %d.%d%s", release, release[0] ? " (" : "", version / 1000,
              version % 1000 / 10, release[0] ? ")" : "");
+}
+
+void weft__cuda_driver_version(char text[80]) {
+    int version = 0;
+    if (weft__cu.cuDriverGetVersion(&version) != 0) version = 0;
+    write_version(version, text);
 }
 
 /* Returns the architecture that NVRTC compiles for. Code for 8.6 runs on 8.9, but not on 9.0. Returns 0 if it
@@ -60,25 +59,27 @@ static int target_of(int capability) {
 
 /* Writes what is missing for Weft to use the card. */
 static void check(weft__cuda_found *f, int version, const char *no_compiler) {
+    char *reason = f->gpu.reason;
+    const size_t size = sizeof f->gpu.reason;
     int major = 0, minor = 0;
     if (no_compiler) {
-        snprintf(f->reason, sizeof f->reason,
+        snprintf(reason, size,
                  "its driver is there, the compiler of kernels is not: %s; until then opencl serves the card",
                  no_compiler);
         return;
     }
     weft__nvrtc_version(&major, &minor);
     if (number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
-        snprintf(f->reason, sizeof f->reason,
+        snprintf(reason, size,
                  "it is set to let nobody compute on it: nvidia-smi -c DEFAULT, by the administrator");
     else if (major > version / 1000)
         snprintf(
-            f->reason, sizeof f->reason,
+            reason, size,
             "NVRTC %d.%d makes code for drivers of CUDA %d, and this one is for CUDA %d.%d: install NVRTC %d "
             "(PyPI: nvidia-cuda-nvrtc-cu%d) or a newer driver; until then opencl serves the card",
             major, minor, major, version / 1000, version % 1000 / 10, version / 1000, version / 1000);
     else if (!target_of(f->capability))
-        snprintf(f->reason, sizeof f->reason,
+        snprintf(reason, size,
                  "NVRTC %d.%d does not compile for compute capability %d.%d: install %s; until then opencl "
                  "serves the card",
                  major, minor, f->capability / 10, f->capability % 10,
@@ -87,24 +88,25 @@ static void check(weft__cuda_found *f, int version, const char *no_compiler) {
 }
 
 static void describe(weft__cuda_found *f, int i, int version, const char *no_compiler) {
-    char release[32], products[80], attention[96];
+    char text[80], products[80], attention[96];
     size_t memory = 0;
     int major = 0, minor = 0;
-    *f = (weft__cuda_found){.id = 0};
-    snprintf(f->spec, sizeof f->spec, "cuda:%d", i);
-    snprintf(f->name, sizeof f->name, "card %d", i);
+    weft_gpu_found *g = &f->gpu;
+    *f = (weft__cuda_found){.gpu = {.gpu = true, .f64 = true}};
+    snprintf(g->spec, sizeof g->spec, "cuda:%d", i);
+    snprintf(g->name, sizeof g->name, "card %d", i);
     if (weft__cu.cuDeviceGet(&f->id, i) != 0) {
-        snprintf(f->reason, sizeof f->reason, "its driver does not hand it out: nvidia-smi tells more");
+        snprintf(g->reason, sizeof g->reason, "its driver does not hand it out: nvidia-smi tells more");
         return;
     }
-    if (weft__cu.cuDeviceGetName(f->name, sizeof f->name, f->id) != 0) snprintf(f->name, 8, "card");
+    if (weft__cu.cuDeviceGetName(g->name, sizeof g->name, f->id) != 0) snprintf(g->name, 8, "card");
     if (weft__cu.cuDeviceGetPCIBusId(f->bus, sizeof f->bus, f->id) != 0) f->bus[0] = 0;
-    if (weft__cu.cuDeviceTotalMem_v2(&memory, f->id) == 0) f->memory = memory;
+    if (weft__cu.cuDeviceTotalMem_v2(&memory, f->id) == 0) g->memory = g->most_bytes = memory;
     f->capability = 10 * number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                     number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    f->units = number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    f->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    f->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    g->units = number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    g->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    g->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
     f->most_local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     check(f, version, no_compiler);
     if (!no_compiler) {
@@ -113,7 +115,6 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
         weft__nvrtc_version(&major, &minor);
     }
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
-    driver_release(release);
     const char *no_products = weft__blas_open();
     if (no_products)
         snprintf(products, sizeof products, "no cuBLASLt (products on own kernels: %s)",
@@ -121,13 +122,12 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     else
         weft__blas_version(products);
     weft__dnn_describe(attention);
-    snprintf(f->detail, sizeof f->detail,
-             "%.120s, compute capability %d.%d, driver %.30s%sCUDA %d.%d%s, NVRTC %d.%d, %s, %s", f->name,
-             f->capability / 10, f->capability % 10, release, release[0] ? " (" : "", version / 1000,
-             version % 1000 / 10, release[0] ? ")" : "", major, minor, products, attention);
+    write_version(version, text);
+    snprintf(g->detail, sizeof g->detail, "%.120s, compute capability %d.%d, driver %s, NVRTC %d.%d, %s, %s",
+             g->name, f->capability / 10, f->capability % 10, text, major, minor, products, attention);
 }
 
-static void collect(void) {
+static int collect(void) {
     char said[160];
     int n = 0, version = 0;
     CUresult error = weft__cu.cuInit(0);
@@ -135,13 +135,13 @@ static void collect(void) {
     if (!error) error = weft__cu.cuDeviceGetCount(&n);
     if (!error && version < LEAST_VERSION) {
         char text[80];
-        weft__cuda_driver_version(text);
+        write_version(version, text);
         snprintf(
             why_none, sizeof why_none,
             "the driver, %s, is older than CUDA 12: install a newer one (525 or later); until then opencl "
             "serves its cards",
             text);
-        return;
+        return 0;
     }
     if (error || n < 1) {
         snprintf(why_none, sizeof why_none,
@@ -149,38 +149,58 @@ static void collect(void) {
                  "rights let it be seen, and was the machine started since the driver was installed? "
                  "nvidia-smi tells more",
                  error ? weft__cuda_error_name(error, said) : "none");
-        return;
+        return 0;
     }
     weft__cuda_libraries_for(version);
     const char *no_compiler = weft__nvrtc_open();
-    for (count = 0; count < n && count < CARDS_MOST; count++) {
-        weft__cuda_found f;
-        describe(&f, count, version, no_compiler);
-        found[count] = f;
-    }
+    for (int i = 0; i < n && i < CARDS_MOST; i++) describe(&found[i], i, version, no_compiler);
+    return n < CARDS_MOST ? n : CARDS_MOST;
 }
 
+static int look(const char **why) {
+    const char *reason = weft__cuda_open_library();
+    driver = !reason;
+    snprintf(why_none, sizeof why_none, "%s", reason ? reason : "");
+    *why = why_none;
+    return driver ? collect() : 0;
+}
+
+/* Work-groups are as large as for OpenCL, which shares the kernels. */
+static void adapt(const weft_gpu_found *card, weft_target *target) {
+    const weft__cuda_found *f = (const weft__cuda_found *)card;
+    target->most_local_bytes = (int64_t)f->most_local_bytes;
+    target->groups_most = WEFT_CUDA_GROUPS;
+    target->capability = f->arch_number;
+}
+
+/* If there is no card, plans are made for a common one: an H100. */
+static const weft__cuda_found usual = {
+    .gpu = {.spec = "cuda",
+            .name = "sm_90",
+            .detail = "no card is here: a card of compute capability 9.0, 132 multiprocessors and 80 GiB",
+            .gpu = true,
+            .f64 = true,
+            .units = 132,
+            .most_items = 1024,
+            .memory = UINT64_C(80) << 30,
+            .local_bytes = 48 << 10}};
+
+weft_gpu_devices weft__cuda_kind = {.name = "cuda",
+                                    .dialect = WEFT_DIALECT_CUDA,
+                                    .list = found,
+                                    .bytes = sizeof *found,
+                                    .look = look,
+                                    .adapt = adapt,
+                                    .usual = &usual.gpu,
+                                    .lock = PTHREAD_MUTEX_INITIALIZER};
+
 int weft__cuda_devices(const weft__cuda_found **list, const char **why) {
-    pthread_mutex_lock(&lock);
-    if (!looked) {
-        const char *reason = weft__cuda_open_library();
-        count = 0;
-        driver = !reason;
-        snprintf(why_none, sizeof why_none, "%s", reason ? reason : "");
-        if (!reason) collect();
-        looked = true;
-        looked_at = weft__forks();
-    }
-    const char *forked = weft__device_forked(looked_at);
-    pthread_mutex_unlock(&lock);
     *list = found;
-    if (why) *why = forked ? forked : why_none;
-    return forked ? 0 : count;
+    return weft__gpu_devices(&weft__cuda_kind, why);
 }
 
 bool weft__cuda_driver(void) {
-    const weft__cuda_found *list;
-    (void)weft__cuda_devices(&list, NULL);
+    (void)weft__gpu_devices(&weft__cuda_kind, NULL);
     return driver;
 }
 
@@ -188,7 +208,7 @@ bool weft__cuda_driver(void) {
 
 CUcontext weft__cuda_context_take(const weft__cuda_found *given, CUresult *error) {
     weft__cuda_found *f = &found[given - found];
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&weft__cuda_kind.lock);
     *error = f->lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : 0;
     if (!*error && !f->context) {
         *error = weft__cu.cuDevicePrimaryCtxRetain(&f->context, f->id);
@@ -197,13 +217,13 @@ CUcontext weft__cuda_context_take(const weft__cuda_found *given, CUresult *error
     }
     f->users += !*error;
     CUcontext context = *error ? NULL : f->context;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&weft__cuda_kind.lock);
     return context;
 }
 
 void weft__cuda_context_give(const weft__cuda_found *given, bool lost) {
     weft__cuda_found *f = &found[given - found];
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&weft__cuda_kind.lock);
     f->lost = f->lost || lost;
     if (--f->users == 0 && f->lost) {
         weft__cu.cuDevicePrimaryCtxReset_v2(f->id);
@@ -211,32 +231,19 @@ void weft__cuda_context_give(const weft__cuda_found *given, bool lost) {
         f->context = NULL;
         f->lost = false;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&weft__cuda_kind.lock);
 }
 
 void weft__cuda_forget(void) {
     weft__nccl_forget();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < weft__cuda_kind.count; i++) {
         if (found[i].context) weft__cu.cuDevicePrimaryCtxRelease_v2(found[i].id);
         found[i].context = NULL;
     }
-    looked = false;
+    weft__cuda_kind.looked = false;
     weft__cuda_forget_library();
     weft__nvrtc_forget();
     weft__blas_forget();
     weft__dnn_forget();
     weft__nvml_forget();
-}
-
-/* ---- choosing ---- */
-
-const weft__cuda_found *weft__cuda_choose(weft_context *ctx, const char *selector) {
-    const weft__cuda_found *list;
-    const char *why;
-    weft_gpu_name names[CARDS_MOST];
-    const int n = weft__cuda_devices(&list, &why);
-    for (int i = 0; i < n; i++)
-        names[i] = (weft_gpu_name){list[i].spec, list[i].name, "", list[i].reason, false, true};
-    const int chosen = weft__gpu_choose(ctx, "cuda", selector, names, n, why);
-    return chosen < 0 ? NULL : &list[chosen];
 }

@@ -3,14 +3,12 @@
 #ifndef WEFT_DEVICE_CUDA_DRIVER_DEVICES_H
 #define WEFT_DEVICE_CUDA_DRIVER_DEVICES_H
 
-#include "base/base.h"
 #include "device/cuda/driver/api.h"
+#include "device/gpu/backend/found.h"
 
 typedef struct weft__cuda_found {
+    weft_gpu_found gpu;
     CUdevice id;
-    char spec[24]; /* "cuda:0" */
-    char name[128], detail[600];
-    char reason[500]; /* why Weft cannot use it, or "" */
     char bus[16];  /* its place on the PCI bus, such as "0000:3B:00.0", by which other libraries know it; "":
                       unknown */
     char arch[16]; /* what kernels are compiled for, such as "sm_90" */
@@ -20,15 +18,18 @@ typedef struct weft__cuda_found {
     char compiler[40];
     /* such as 90 for 9.0 */
     int capability;
-    /* in a block */
-    int units, most_items;
-    /* local memory of a block: without a request, and at most */
-    uint64_t memory, local_bytes, most_local_bytes;
+    /* local memory of a block at most; gpu.local_bytes is what it gets without a request */
+    uint64_t most_local_bytes;
     /* the card's primary context, held since the first device was opened; NULL before */
     CUcontext context;
     int users; /* open devices */
     bool lost; /* a kernel failed in the context */
 } weft__cuda_found;
+
+/* The most work-groups of a launch along its second and third dimension. */
+enum { WEFT_CUDA_GROUPS = 65535 };
+
+extern weft_gpu_devices weft__cuda_kind;
 
 /* Lists all cards that the driver finds, in its order. It looks once in the process. Returns their number. If
  * it is 0, *why says what helps. */
@@ -40,10 +41,6 @@ void weft__cuda_driver_version(char text[80]);
 
 /* Returns whether there is a driver. Then a missing piece is worth a message. */
 bool weft__cuda_driver(void);
-
-/* Returns the card that the selector means. NULL or "" is the first one, "1" a number; any other text is a
- * part of a name. Returns NULL after an error, which names the cards that exist. */
-const weft__cuda_found *weft__cuda_choose(weft_context *ctx, const char *selector);
 
 /* Returns the card's primary context, which other code in the process may use, too. Returns NULL after
  * *error. The context stays after the last device is closed, since making one takes a quarter of a second. */

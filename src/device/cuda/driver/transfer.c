@@ -1,46 +1,34 @@
-/* Copies between host and card. Uploads do not wait. Downloads wait, and also bring the fault record. Small
- * uploads use the main stream. Large uploads have a stream of their own, so that a batch can be copied while
- * a step runs that reads another buffer. They wait only for the last run that used their buffer.
- * Must not know: programs. Read next: cuda/cuda.h. */
+/* Memory of the CUDA device: addresses, and copies in two streams. Small uploads use the main stream. Large
+ * uploads have a stream of their own, so that a batch can be copied while a step runs that reads another
+ * buffer. They wait only for the last run that used their buffer.
+ * Must not know: programs. Read next: gpu/backend/transfer.c, cuda/cuda.h. */
 #include <string.h>
 
 #include "device/cuda/cuda.h"
 
 enum { LARGE = 64 << 10, LANDING_BYTES = 64 << 10 };
 
-/* ---- pinned memory ---- */
+static weft__cuda *of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
 
-static bool is_read(weft_device *device, int i) {
-    return weft__cu.cuEventQuery(weft__cuda_of(device)->staging.events[i]) != CUDA_ERROR_NOT_READY;
-}
+/* ---- memory ---- */
 
-static int wait_for(weft_device *device, int i) {
-    return (int)weft__cu.cuEventSynchronize(weft__cuda_of(device)->staging.events[i]);
-}
-
-static void forget(weft_device *device, int i) { /* events are reused */
+static int allocate(weft_gpu_device *device, weft_gpu_buffer *b, size_t bytes) {
+    CUdeviceptr memory = 0;
     (void)device;
-    (void)i;
+    const CUresult error = weft__cu.cuMemAlloc_v2(&memory, bytes);
+    /* Two live buffers never have the same address. If an address is reused, arguments with it are valid
+     * again. */
+    b->address = b->identity = memory;
+    return (int)error;
 }
 
-/* Allocates pinned memory. Without it the driver waits for every upload and download. */
-static void open_staging(weft__cuda *d) {
-    weft__cuda_staging *s = &d->staging;
-    void *room = NULL;
-    s->opened = true;
-    s->ring = (weft_gpu_ring){.is_read = is_read, .wait = wait_for, .forget = forget};
-    if (weft__cu.cuMemHostAlloc(&room, WEFT_GPU_RING_BYTES, CU_MEMHOSTALLOC_PORTABLE) == 0) s->room = room;
-    if (weft__cu.cuMemHostAlloc(&s->landing, LANDING_BYTES, CU_MEMHOSTALLOC_PORTABLE) != 0) s->landing = NULL;
-}
-
-void weft__cuda_staging_free(weft__cuda *d) {
-    weft__cuda_staging *s = &d->staging;
-    if (s->opened) weft__gpu_ring_clear(&s->ring, &d->gpu.base);
-    for (int i = 0; i < WEFT_GPU_RING_PIECES; i++)
-        if (s->events[i]) weft__cu.cuEventDestroy_v2(s->events[i]);
-    if (s->room) weft__cu.cuMemFreeHost(s->room);
-    if (s->landing) weft__cu.cuMemFreeHost(s->landing);
-    *s = (weft__cuda_staging){0};
+/* Waits for the work that was submitted. */
+static void release(weft_gpu_device *device, weft_gpu_buffer *buffer) {
+    const weft__cuda_buffer *b = (const weft__cuda_buffer *)buffer;
+    (void)device;
+    if (b->filled) weft__cu.cuEventDestroy_v2(b->filled);
+    if (b->used) weft__cu.cuEventDestroy_v2(b->used);
+    weft__cu.cuMemFree_v2(buffer->address);
 }
 
 CUresult weft__cuda_put(weft__cuda *d, CUdeviceptr to, const void *from, size_t bytes) {
@@ -81,139 +69,102 @@ static CUresult end_large(weft__cuda *d, weft__cuda_buffer *b) {
     return weft__cu.cuEventRecord(b->filled, d->copies);
 }
 
-/* ---- to the device ---- */
-
-static CUresult write_staged(weft__cuda *d, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-    weft__cuda_staging *s = &d->staging;
-    size_t at;
-    CUresult error = (CUresult)weft__gpu_ring_room(&s->ring, &d->gpu.base, bytes, &at);
-    if (error) return error;
-    memcpy(s->room + at, from, bytes);
-    error = weft__cu.cuMemcpyHtoDAsync_v2(to, s->room + at, bytes, stream);
-    if (error) return error;
-    CUevent *event = &s->events[weft__gpu_ring_add(&s->ring, at, bytes)];
-    if (!*event) error = weft__cu.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
-    return error ? error : weft__cu.cuEventRecord(*event, stream);
+/* Copies pinned memory. The event tells when the card has read it. */
+static CUresult copy(CUdeviceptr to, const void *from, size_t bytes, CUstream stream, void **event) {
+    CUevent read = *event;
+    CUresult error = weft__cu.cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
+    if (!error && !read) error = weft__cu.cuEventCreate(&read, CU_EVENT_DISABLE_TIMING);
+    *event = read;
+    return error ? error : weft__cu.cuEventRecord(read, stream);
 }
 
-/* Uploads bytes. If they fit in half the ring, they are copied there and the card fetches them later. A
- * larger upload waits. */
-static CUresult upload(weft__cuda *d, weft__cuda_buffer *b, size_t offset, const void *from, size_t bytes) {
-    const CUdeviceptr to = b->memory + d->gpu.guard + offset;
-    if (!d->staging.opened) open_staging(d);
-    CUresult error = weft__cuda_gone();
-    if (error) return error;
-    if (!d->staging.room || bytes > WEFT_GPU_RING_BYTES / 2) {
-        error = weft__cuda_before_use(d, b);
-        if (!error) error = weft__cuda_put(d, to, from, bytes);
-    } else if (bytes < LARGE) {
-        error = weft__cuda_before_use(d, b);
-        if (!error) error = write_staged(d, to, from, bytes, d->stream);
-        if (!error) error = weft__cuda_after_use(d, b);
-    } else {
-        error = begin_large(d, b);
-        if (!error) error = write_staged(d, to, from, bytes, d->copies);
-        if (!error) error = end_large(d, b);
-    }
-    return error;
+static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes,
+                 void **event) {
+    weft__cuda *d = of(device);
+    weft__cuda_buffer *b = (weft__cuda_buffer *)to;
+    const bool large = event && bytes >= LARGE;
+    CUresult error = large ? begin_large(d, b) : weft__cuda_before_use(d, b);
+    if (error) return (int)error;
+    if (!event) return (int)weft__cuda_put(d, to->address + at, from, bytes);
+    error = copy(to->address + at, from, bytes, large ? d->copies : d->stream, event);
+    if (error) return (int)error;
+    return (int)(large ? end_large(d, b) : weft__cuda_after_use(d, b));
 }
 
-weft_status weft__cuda_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
-                              size_t bytes) {
-    weft__cuda *d = weft__cuda_of(device);
-    WEFT_TRY(weft__gpu_check_span(device, to, offset, bytes, "upload"));
-    if (!bytes) return WEFT_OK;
-    CUresult error = weft__cuda_enter(d);
-    if (!error) {
-        error = upload(d, (weft__cuda_buffer *)to, offset, from, bytes);
-        weft__cuda_leave(d);
-    }
-    return error ? weft__cuda_fail(d, error, "an upload") : WEFT_OK;
-}
-
-static CUresult zero(weft__cuda *d, weft__cuda_buffer *b, size_t offset, size_t bytes) {
-    CUresult error = weft__cuda_gone();
-    if (!error) error = weft__cuda_before_use(d, b);
-    if (!error) error = weft__cu.cuMemsetD8Async(b->memory + d->gpu.guard + offset, 0, bytes, d->stream);
-    return error ? error : weft__cuda_after_use(d, b);
-}
-
-weft_status weft__cuda_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
-    weft__cuda *d = weft__cuda_of(device);
-    WEFT_TRY(weft__gpu_check_span(device, to, offset, bytes, "zeros"));
-    if (!bytes) return WEFT_OK;
-    CUresult error = weft__cuda_enter(d);
-    if (!error) {
-        error = zero(d, (weft__cuda_buffer *)to, offset, bytes);
-        weft__cuda_leave(d);
-    }
-    return error ? weft__cuda_fail(d, error, "zeros") : WEFT_OK;
+static int fill(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, size_t bytes, unsigned char value) {
+    weft__cuda *d = of(device);
+    CUresult error = weft__cuda_before_use(d, (weft__cuda_buffer *)to);
+    if (!error) error = weft__cu.cuMemsetD8Async(to->address + at, value, bytes, d->stream);
+    return (int)(error ? error : weft__cuda_after_use(d, (weft__cuda_buffer *)to));
 }
 
 /* ---- to the host ---- */
 
-/* Waits for all work, and downloads the fault record and `bytes` bytes from `from`. Small downloads arrive in
- * pinned memory. */
-static CUresult fetch(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes) {
-    weft__cuda_staging *s = &d->staging;
-    CUresult error = weft__cuda_gone();
-    if (!s->opened) open_staging(d);
-    const bool lands = s->landing && bytes <= LANDING_BYTES - sizeof d->gpu.record;
-    char *landing = s->landing;
-    void *record = landing ? (void *)landing : &d->gpu.record,
-         *data = lands ? landing + sizeof d->gpu.record : to;
-    if (!error && d->gpu.unseen)
-        error = weft__cu.cuMemcpyDtoHAsync_v2(record, d->faults, sizeof d->gpu.record, d->stream);
+/* Small downloads arrive in pinned memory, and so does the fault record. */
+static CUresult land(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes, w_faults *record) {
+    CUresult error = 0;
+    const bool lands = d->landing && bytes <= LANDING_BYTES - sizeof *record;
+    void *first = d->landing ? (void *)d->landing : record, *data = lands ? d->landing + sizeof *record : to;
+    if (record)
+        error = weft__cu.cuMemcpyDtoHAsync_v2(first, d->gpu.faults->address, sizeof *record, d->stream);
     if (!error && bytes) error = weft__cu.cuMemcpyDtoHAsync_v2(data, from, bytes, d->stream);
     if (!error) error = weft__cu.cuStreamSynchronize(d->stream);
     if (error) return error;
-    if (d->gpu.unseen && record != &d->gpu.record) memcpy(&d->gpu.record, record, sizeof d->gpu.record);
+    if (record && first != record) memcpy(record, first, sizeof *record);
     if (bytes && lands) memcpy(to, data, bytes);
-    d->gpu.unseen = false;
     return 0;
 }
 
-weft_status weft__cuda_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
-                                size_t bytes) {
-    weft__cuda *d = weft__cuda_of(device);
-    weft__cuda_buffer *b = (weft__cuda_buffer *)(uintptr_t)from;
-    WEFT_TRY(weft__gpu_check_span(device, from, offset, bytes, "download"));
-    if (!bytes) return WEFT_OK;
-    CUresult error = weft__cuda_enter(d);
-    if (!error) {
-        error = weft__cuda_before_use(d, b);
-        if (!error) error = fetch(d, b->memory + d->gpu.guard + offset, to, bytes);
-        weft__cuda_leave(d);
-    }
-    return error ? weft__cuda_fail(d, error, "a download") : WEFT_OK;
+static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
+                 w_faults *record) {
+    weft__cuda *d = of(device);
+    CUresult error = from ? weft__cuda_before_use(d, (weft__cuda_buffer *)from) : 0;
+    weft__gpu_staging_open(device);
+    if (!error) error = land(d, from ? from->address + at : 0, to, bytes, record);
+    return (int)(error || from ? error : weft__cu.cuStreamSynchronize(d->copies));
 }
 
-weft_status weft__cuda_synchronize(weft_device *device) {
-    weft__cuda *d = weft__cuda_of(device);
-    CUresult error = weft__cuda_enter(d);
-    if (!error) {
-        error = fetch(d, 0, NULL, 0);
-        if (!error) error = weft__cu.cuStreamSynchronize(d->copies);
-        weft__cuda_leave(d);
-    }
-    return error ? weft__cuda_fail(d, error, "waiting for the device") : WEFT_OK;
+/* ---- pinned memory ---- */
+
+static void *pinned(size_t bytes) {
+    void *memory = NULL;
+    return weft__cu.cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE) == 0 ? memory : NULL;
 }
 
-static CUresult clear_record(weft__cuda *d) {
-    CUresult error = weft__cuda_enter(d);
-    if (error) return error;
-    error = weft__cuda_put(d, d->faults, &d->gpu.record, sizeof d->gpu.record);
-    weft__cuda_leave(d);
-    return error;
+/* Without pinned memory the driver waits for every upload and download. */
+static void *staging_open(weft_gpu_device *device) {
+    void *room = pinned(WEFT_GPU_RING_BYTES);
+    of(device)->landing = pinned(LANDING_BYTES);
+    return room;
 }
 
-weft_status weft__cuda_take_fault(weft_device *device, weft_fault *fault) {
-    weft__cuda *d = weft__cuda_of(device);
-    *fault = (weft_fault){0};
-    if (d->gpu.unseen) WEFT_TRY(weft__cuda_synchronize(device));
-    if (!d->gpu.record.set) return WEFT_OK;
-    *fault = weft__gpu_fault(&d->gpu.record, &d->gpu.paths);
-    d->gpu.record = (w_faults){0};
-    const CUresult error = clear_record(d);
-    return error ? weft__cuda_fail(d, error, "the fault record") : WEFT_OK;
+static void staging_close(weft_gpu_device *device) {
+    weft_gpu_staging *s = &device->staging;
+    for (int i = 0; i < WEFT_GPU_RING_PIECES; i++)
+        if (s->events[i]) weft__cu.cuEventDestroy_v2(s->events[i]);
+    if (s->room) weft__cu.cuMemFreeHost(s->room);
+    if (of(device)->landing) weft__cu.cuMemFreeHost(of(device)->landing);
 }
+
+static bool is_read(weft_gpu_device *device, void *event) {
+    (void)device;
+    return weft__cu.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
+}
+
+static int wait_for(weft_gpu_device *device, void *event) {
+    (void)device;
+    return (int)weft__cu.cuEventSynchronize(event);
+}
+
+const weft_gpu_memory_functions weft__cuda_memory = {
+    .buffer_bytes = sizeof(weft__cuda_buffer),
+    .allocate = allocate,
+    .release = release,
+    .fill = fill,
+    .write = write,
+    .fetch = fetch,
+    .staging_open = staging_open,
+    .staging_close = staging_close,
+    .is_read = is_read,
+    .wait = wait_for,
+};

@@ -101,8 +101,8 @@ static ncclResult_t submit(const clique *c, weft_device *const *devices, weft_bu
     if (error) return error;
     for (int i = 0; i < c->n && !error; i++) {
         const weft__cuda *d = weft__cuda_of(devices[i]);
-        const weft__cuda_buffer *b = (const weft__cuda_buffer *)buffers[i];
-        void *const at = (void *)(uintptr_t)(b->memory + d->gpu.guard); // NOLINT(performance-no-int-to-ptr)
+        const weft_gpu_buffer *b = (const weft_gpu_buffer *)buffers[i];
+        void *const at = (void *)(uintptr_t)(b->address + d->gpu.guard); // NOLINT(performance-no-int-to-ptr)
         error = nccl.ncclAllReduce(at, at, count, type, ncclSum, c->comms[i], d->stream);
     }
     const ncclResult_t ended = nccl.ncclGroupEnd();

@@ -1,96 +1,215 @@
-/* What the GPU backends have in common: choosing a device by name, errors, guards around buffers, the ring of
- * pending uploads, timings of commands.
- * Must not know: OpenCL, CUDA. Read next: backend.c. */
+/* A GPU backend: the functions that an API supplies, and the device that they work on. Everything else of
+ * weft_device_ops is in device.c, transfer.c and executable.c, once for all APIs.
+ *
+ * To write a backend, supply:
+ *
+ *     weft_gpu_devices      the devices of the API on this machine (found.h)
+ *     weft_gpu_compiler     kernel source to modules (compile.h)
+ *     weft_gpu_backend      opening, memory and programs (below)
+ *     weft_device_ops       filled with weft__gpu_* functions; open passes the backend to weft__gpu_open
+ *
+ * Rules for the functions below:
+ *
+ *  - An int is 0 or the API's error. They report nothing: the caller passes the error to weft__gpu_fail,
+ *    which asks `explain`. A weft_status is already reported.
+ *  - The caller has checked all arguments and, unless a comment says otherwise, has called `enter`.
+ *  - Work goes to the device in the order of the calls. Nothing waits unless a comment says so.
+ *  - A place `at` in memory counts bytes from its start, guard included.
+ *
+ * Must not know: OpenCL, CUDA. Read next: device.c, opencl/opencl.c. */
 #ifndef WEFT_DEVICE_GPU_BACKEND_BACKEND_H
 #define WEFT_DEVICE_GPU_BACKEND_BACKEND_H
 
 #include "device/device.h"
+#include "device/gpu/backend/compile.h"
+#include "device/gpu/backend/found.h"
 #include "device/gpu/backend/hooks.h"
+#include "device/gpu/backend/program.h"
+#include "device/gpu/backend/tune.h"
+#include "device/gpu/gpu.h"
 
-/* ---- choosing a device ---- */
+typedef struct weft_gpu_device weft_gpu_device;
+typedef struct weft_gpu_executable weft_gpu_executable; /* executable.h */
 
-/* A device that was found, with its names for users. */
-typedef struct weft_gpu_name {
-    const char *spec, *name, *maker; /* "opencl:0"; maker: of the platform, or "" */
-    const char *reason;              /* why Weft cannot use it, or "" */
-    bool cpu, gpu;
-} weft_gpu_name;
+/* Memory of the device. A backend that keeps more with it has a struct of its own, which begins with this. */
+typedef struct weft_gpu_buffer {
+    weft_buffer base;
+    union {
+        void *handle;     /* of an API whose memory is an object */
+        uint64_t address; /* of an API whose memory is an address */
+    };
+    uint64_t identity; /* programs are bound again when another number is in a slot; never 0 */
+} weft_gpu_buffer;
 
-/* Returns the index of the device that the text after "KIND:" means, or -1 after an error. The error names
- * the devices that exist; `why` says why there is none.
- *
- *     "" or NULL      the first device
- *     "1"             the device with this number
- *     "gpu", "cpu"    the first device of this type
- *     other text      the first device with this text in its name or maker */
-int weft__gpu_choose(weft_context *ctx, const char *kind, const char *selector, const weft_gpu_name *names,
-                     int count, const char *why);
-
-/* ---- errors ---- */
-
+/* What an error of the API means. */
 typedef enum weft_gpu_trouble { WEFT_GPU_REFUSED, WEFT_GPU_NO_MEMORY, WEFT_GPU_LOST } weft_gpu_trouble;
+enum { WEFT_GPU_WORDS = 160 };
 
-/* Reports that the driver answered `error` to a request for `what`. */
-weft_status weft__gpu_fail(weft_device *device, weft_gpu_trouble trouble, const char *what, const char *error,
-                           uint64_t memory);
-/* Returns an error for complex dtypes, and for f64 if the device lacks it. `name` is the device's. */
-weft_status weft__gpu_check_dtype(weft_device *device, weft_dtype dtype, bool f64, const char *name);
-/* Returns an error unless bytes [offset, offset + bytes) are inside the buffer. */
-weft_status weft__gpu_check_span(weft_device *device, const weft_buffer *buffer, size_t offset, size_t bytes,
-                                 const char *what);
-void weft__gpu_count_memory(weft_device *device, size_t more, size_t less);
+typedef struct weft_gpu_memory_functions {
+    size_t buffer_bytes; /* size of the backend's own buffer struct */
+    /* Allocates `bytes` bytes, at least 1, and sets `handle` or `address`. It may set `identity`; otherwise
+     * the buffer gets a number that no other one ever had. */
+    int (*allocate)(weft_gpu_device *device, weft_gpu_buffer *buffer, size_t bytes);
+    /* Frees the memory when the submitted work is done. It may wait. The caller frees the struct. */
+    void (*release)(weft_gpu_device *device, weft_gpu_buffer *buffer);
+    /* Sets bytes to `value`. */
+    int (*fill)(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, size_t bytes, unsigned char value);
+    /* Copies bytes to the device. If `event` is NULL, `from` is any memory, and the bytes are read when this
+     * returns. Otherwise `from` is staging memory, and *event becomes an object that tells when they are
+     * read. *event is NULL or an earlier object for reuse. */
+    int (*write)(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes,
+                 void **event);
+    /* Waits for all submitted work, and copies the fault record and bytes of a buffer to the host. `record`
+     * and `from` may be NULL. */
+    int (*fetch)(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
+                 w_faults *record);
+    /* Returns WEFT_GPU_RING_BYTES bytes of host memory that the device can read by itself. NULL: there is
+     * none, and every upload waits. */
+    void *(*staging_open)(weft_gpu_device *device);
+    /* Frees this memory, and the objects in device->staging.events. Nothing reads the memory any more. */
+    void (*staging_close)(weft_gpu_device *device);
+    /* Returns whether the bytes of a write are read. It is also true if reading failed. */
+    bool (*is_read)(weft_gpu_device *device, void *event);
+    /* Waits until they are read. */
+    int (*wait)(weft_gpu_device *device, void *event);
+} weft_gpu_memory_functions;
 
-/* ---- guards: bytes before and after a buffer, which nothing may write ---- */
+typedef struct weft_gpu_program_functions {
+    size_t executable_bytes; /* size of the backend's own executable struct */
+    /* Calls weft__gpu_build_form, with the backend's own preparation around it. NULL: nothing is prepared. */
+    weft_status (*build)(weft_gpu_device *device, const weft_commands *commands, bool chain,
+                         weft_gpu_executable **e);
+    /* Makes the backend's launches with their arguments. The sources are compiled, and the parameter buffer
+     * is made. If it fails, `empty` is called. */
+    weft_status (*fill)(weft_gpu_device *device, weft_gpu_executable *e, const weft_gpu_program *program,
+                        const weft_gpu_source *const *texts);
+    void (*empty)(weft_gpu_device *device, weft_gpu_executable *e);
+    /* Binds a buffer to the argument at a place. */
+    weft_status (*bind)(weft_gpu_device *device, weft_gpu_executable *e, int place,
+                        const weft_gpu_buffer *buffer);
+    /* Called before and after the launches of a call of weft__gpu_run. buffers[i] is bound to slot i, or
+     * NULL. NULL: nothing to do. */
+    int (*before_run)(weft_gpu_device *device, weft_buffer *const *buffers, int count);
+    int (*after_run)(weft_gpu_device *device, weft_buffer *const *buffers, int count);
+    /* Submits all launches once. If e->repeats, it instead submits the one launch to do the work of `times`
+     * runs. Otherwise `times` is 1. Before each submission it asks weft__gpu_gone. If device->timing, it also
+     * records the time of each launch. */
+    weft_status (*run)(weft_gpu_device *device, weft_gpu_executable *e, int times);
+    /* Writes the start and the end of each launch of the last timed run to e->clocked. */
+    int (*read_times)(weft_gpu_device *device, weft_gpu_executable *e);
+} weft_gpu_program_functions;
 
-/* `at` counts from the start of the memory, guard included. Both return 0 on success. */
-typedef int (*weft_gpu_fill)(weft_device *device, weft_buffer *buffer, size_t at, size_t bytes,
-                             unsigned char value);
-typedef int (*weft_gpu_read)(weft_device *device, weft_buffer *buffer, size_t at, size_t bytes, void *to);
+typedef struct weft_gpu_backend {
+    const weft_device_ops *ops;
+    weft_gpu_devices *devices;
+    size_t device_bytes; /* size of the backend's own device struct */
+    /* Errors of the API that tests ask for: an allocation failed, the device is lost. */
+    int no_memory, lost;
+    /* Opens the context and the queues of device->found, and fills in device->compiler first of all. If it
+     * fails, `close` is called. Called without `enter`. */
+    weft_status (*open)(weft_gpu_device *device, const weft_open_options *options);
+    /* Waits for all work, before modules and memory of the device are freed. */
+    void (*drain)(weft_gpu_device *device);
+    /* Frees everything of `open`, as far as it was made. Called without `enter`. */
+    void (*close)(weft_gpu_device *device);
+    /* Make the device current in this thread, and restore what was current before. Nested pairs are allowed.
+     * NULL: the API has no such state. */
+    int (*enter)(weft_gpu_device *device);
+    void (*leave)(weft_gpu_device *device);
+    /* Returns what an error means, and writes its name. */
+    weft_gpu_trouble (*explain)(weft_gpu_device *device, int error, char words[WEFT_GPU_WORDS]);
+    /* Adds the launch of a command with its `call` if one of the backend's libraries replaces the template.
+     * Otherwise it adds nothing. NULL: no library does. */
+    weft_status (*offer)(weft_gpu_device *device, weft_launches *launches, const weft_command *command);
+    const weft_gpu_memory_functions *memory;
+    const weft_gpu_program_functions *program;
+} weft_gpu_backend;
 
-/* Writes the guards. Returns the error of fill, or 0. */
-int weft__gpu_guards_write(weft_device *device, weft_buffer *buffer, size_t guard, weft_gpu_fill fill);
-/* Checks the guards and counts broken ones in the hooks. */
-void weft__gpu_guards_look(weft_device *device, weft_buffer *buffer, size_t guard, weft_gpu_read read);
-
-/* ---- staging: memory where uploads wait for the device, so that the caller need not wait ---- */
-
-/* A ring of pieces, the oldest first. The backend has one event for each piece. */
+/* Staging: memory where uploads wait for the device, so that the caller need not wait. It is a ring of
+ * pieces, the oldest first. */
 enum { WEFT_GPU_RING_BYTES = 32 << 20, WEFT_GPU_RING_PIECES = 256 };
-typedef struct weft_gpu_ring {
+typedef struct weft_gpu_staging {
+    bool opened;
+    char *room; /* NULL: there is none */
     size_t head;
     struct {
         size_t from, to;
     } pieces[WEFT_GPU_RING_PIECES];
     int first, count;
-    /* Returns whether the device has read piece i. It is also true if reading failed; the queue reports
-     * that. */
-    bool (*is_read)(weft_device *device, int i);
-    /* Waits until piece i is read. Returns 0 or the driver's error. */
-    int (*wait)(weft_device *device, int i);
-    void (*forget)(weft_device *device, int i);
-} weft_gpu_ring;
+    void *events[WEFT_GPU_RING_PIECES]; /* one for each piece */
+} weft_gpu_staging;
 
-/* Finds room for `bytes` bytes, at most half the ring, and waits until the device has read what is there. *at
- * is its start. If the device has read everything, it is the start of the ring, which is in the cache.
- * Returns 0 or the driver's error. */
-int weft__gpu_ring_room(weft_gpu_ring *ring, weft_device *device, size_t bytes, size_t *at);
-/* Records that these bytes are submitted. Returns the number of the piece. Its event tells when they are
- * read. */
-int weft__gpu_ring_add(weft_gpu_ring *ring, size_t at, size_t bytes);
-/* Empties the ring when everything has been read, before the device closes. */
-void weft__gpu_ring_clear(weft_gpu_ring *ring, weft_device *device);
+/* An open device. A backend's own struct begins with it. */
+struct weft_gpu_device {
+    weft_device base;
+    const weft_gpu_backend *backend;
+    const weft_gpu_found *found;
+    weft_target target;
+    weft_tuner tuner;
+    weft_gpu_compiler compiler;
+    weft_gpu_staging staging;
+    weft_gpu_paths paths;
+    weft_gpu_buffer *faults; /* the fault record on the device */
+    w_faults record;  /* as read when the host last waited */
+    bool unseen;             /* work was submitted since then */
+    bool timing;
+    size_t guard;             /* bytes of a guard, before and after each buffer */
+    weft_gpu_buffer *scratch; /* all programs share the scratch memory, since they run one after the other */
+    size_t scratch_bytes;
+    uint64_t identities; /* given to buffers so far */
+};
 
-/* ---- timings ---- */
+static inline weft_gpu_device *weft__gpu_of(weft_device *device) { return (weft_gpu_device *)device; }
 
-/* The start and end of one launch of command `command`. */
-typedef struct weft_gpu_time {
-    int command;
-    double start_ns, end_ns;
-} weft_gpu_time;
+/* ---- device.c ---- */
 
-/* Computes the timings of commands from their launches. A command lasts from the start of its first launch to
- * the end of its last one. A command without launches takes no time at its place in the order. */
-void weft__gpu_fold_times(const weft_gpu_time *launches, int n_launches, weft_timing *commands,
-                          int n_commands);
+static inline int weft__gpu_enter(weft_gpu_device *device) {
+    return device->backend->enter ? device->backend->enter(device) : 0;
+}
+static inline void weft__gpu_leave(weft_gpu_device *device) {
+    if (device->backend->leave) device->backend->leave(device);
+}
+
+/* Reports that the API answered `error` to a request for `what`. The status is WEFT_ERR_OOM if memory is
+ * short, otherwise WEFT_ERR_DEVICE. */
+weft_status weft__gpu_fail(weft_gpu_device *device, int error, const char *what);
+/* Call it before each submission. Returns 0, or the error of a device that a test took away. */
+int weft__gpu_gone(const weft_gpu_device *device);
+
+/* Allocates memory of at least one byte, which does not count as memory in use. `what` stands in errors. */
+weft_status weft__gpu_memory_new(weft_gpu_device *device, size_t bytes, const char *what,
+                                 weft_gpu_buffer **buffer);
+void weft__gpu_memory_free(weft_gpu_device *device, weft_gpu_buffer *buffer);
+void weft__gpu_count_memory(weft_device *device, size_t more, size_t less);
+
+/* Opens the device that the selector means. */
+weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, const char *selector,
+                           const weft_open_options *options, weft_device **device);
+
+/* ---- functions for weft_device_ops: device.c, transfer.c, executable.c ---- */
+
+void weft__gpu_close(weft_device *device);
+weft_status weft__gpu_check_dtype(weft_device *device, weft_dtype dtype);
+bool weft__gpu_device_takes(weft_device *device, const weft_heavy *heavy);
+weft_status weft__gpu_buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer);
+void weft__gpu_buffer_free(weft_device *device, weft_buffer *buffer);
+
+weft_status weft__gpu_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                             size_t bytes);
+weft_status weft__gpu_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                               size_t bytes);
+weft_status weft__gpu_buffer_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes);
+weft_status weft__gpu_synchronize(weft_device *device);
+weft_status weft__gpu_take_fault(weft_device *device, weft_fault *fault);
+/* Opens the staging memory at its first use. Frees it. */
+void weft__gpu_staging_open(weft_gpu_device *device);
+void weft__gpu_staging_close(weft_gpu_device *device);
+
+weft_status weft__gpu_build(weft_device *device, const weft_commands *commands, weft_executable **executable);
+void weft__gpu_executable_free(weft_device *device, weft_executable *executable);
+weft_status weft__gpu_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                          int times);
+int weft__gpu_launches_of(const weft_executable *executable);
+const weft_timing *weft__gpu_timings(weft_device *device, const weft_executable *executable);
 
 #endif

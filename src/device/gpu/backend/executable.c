@@ -1,6 +1,8 @@
-/* Builds programs, chooses their form and binds buffers.
+/* Builds programs, chooses their form, binds buffers, runs programs and times their commands.
  * Must not know: OpenCL, CUDA. Read next: opencl/run.c, cuda/run.c. */
 #include "device/gpu/backend/executable.h"
+
+#include <string.h>
 
 /* ---- building ---- */
 
@@ -26,7 +28,6 @@ static weft_status make_members(weft_gpu_device *d, weft_gpu_executable *e, cons
     weft_context *ctx = d->base.ctx;
     const size_t count = (size_t)p->launches.count;
     e->repeats = p->repeats;
-    e->parameters = p->n_parameters > 0;
     e->n_launches = p->launches.count;
     e->n_places = list_places(p, NULL);
     e->places = weft__array(ctx, (size_t)e->n_places + 1, sizeof *e->places);
@@ -36,7 +37,17 @@ static weft_status make_members(weft_gpu_device *d, weft_gpu_executable *e, cons
     if (!e->places || !e->bound || !e->timings || !e->clocked)
         return weft__fail_oom(ctx, (count + 1) * sizeof *e->clocked, "a program");
     list_places(p, e->places);
+    for (size_t l = 0; l < count; l++) e->clocked[l].command = p->commands[l];
     return WEFT_OK;
+}
+
+/* Uploads the parameter buffer of fused launches. */
+static weft_status make_parameters(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_program *p) {
+    const size_t bytes = p->n_parameters * sizeof *p->parameters;
+    if (!bytes) return WEFT_OK;
+    WEFT_TRY(weft__gpu_memory_new(d, bytes, "the parameters of a program", &e->parameters));
+    const int error = d->backend->memory->write(d, e->parameters, 0, p->parameters, bytes, NULL);
+    return error ? weft__gpu_fail(d, error, "the parameters of a program") : WEFT_OK;
 }
 
 static weft_status fill(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_program *p) {
@@ -45,24 +56,29 @@ static weft_status fill(weft_gpu_device *d, weft_gpu_executable *e, const weft_g
     const weft_gpu_source **sources = weft__array(ctx, (size_t)count + 1, sizeof *sources);
     weft_status status = sources ? weft__gpu_compile(&d->compiler, p->launches.list, count, sources)
                                  : weft__fail_oom(ctx, (size_t)count * sizeof *sources, "a program");
-    if (status == WEFT_OK) status = d->backend->fill(d, e, p, sources);
+    if (status == WEFT_OK) status = make_parameters(d, e, p);
+    if (status == WEFT_OK) status = d->backend->program->fill(d, e, p, sources);
     weft__free(ctx, sources);
     return status;
 }
 
 static weft_status grow_scratch(weft_gpu_device *d, size_t bytes) {
+    weft_gpu_buffer *scratch;
     if (bytes <= d->scratch_bytes) return WEFT_OK;
-    WEFT_TRY(d->backend->scratch(d, bytes));
+    WEFT_TRY(weft__gpu_memory_new(d, bytes + 2 * d->guard, "scratch memory", &scratch));
+    weft__gpu_memory_free(d, d->scratch);
+    d->scratch = scratch;
     weft__gpu_count_memory(&d->base, bytes, d->scratch_bytes);
     d->scratch_bytes = d->base.workspace = bytes;
     return WEFT_OK;
 }
 
-weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, bool fused,
-                            weft_gpu_executable **out) {
+weft_status weft__gpu_build_form(weft_gpu_device *d, const weft_commands *commands, bool fused,
+                                 weft_gpu_executable **out) {
     weft_context *ctx = d->base.ctx;
-    weft_gpu_executable *e = weft__zalloc(ctx, d->backend->executable_bytes);
-    if (!e) return weft__fail_oom(ctx, d->backend->executable_bytes, "a program");
+    const size_t size = d->backend->program->executable_bytes;
+    weft_gpu_executable *e = weft__zalloc(ctx, size);
+    if (!e) return weft__fail_oom(ctx, size, "a program");
     weft_arena arena;
     weft__arena_init(&arena, ctx);
     weft_gpu_program program = {
@@ -86,11 +102,33 @@ weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, b
     return status;
 }
 
+static weft_status build(weft_gpu_device *d, const weft_commands *commands, bool fused,
+                         weft_gpu_executable **e) {
+    const weft_gpu_program_functions *program = d->backend->program;
+    return (program->build ? program->build : weft__gpu_build_form)(d, commands, fused, e);
+}
+
+weft_status weft__gpu_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    weft_gpu_executable *e = NULL;
+    const int error = weft__gpu_enter(d);
+    if (error) return weft__gpu_fail(d, error, "a program");
+    const weft_status status = build(d, commands, false, &e);
+    weft__gpu_leave(d);
+    *out = (weft_executable *)e;
+    return status;
+}
+
 void weft__gpu_executable_free(weft_device *device, weft_executable *executable) {
+    weft_gpu_device *d = weft__gpu_of(device);
     weft_gpu_executable *e = (weft_gpu_executable *)executable;
     if (!e || weft__device_forked(device->forks)) return;
     weft__gpu_executable_free(device, (weft_executable *)e->fused_form);
-    weft__gpu_of(device)->backend->empty(weft__gpu_of(device), e);
+    if (weft__gpu_enter(d) == 0) {
+        d->backend->program->empty(d, e);
+        weft__gpu_memory_free(d, e->parameters);
+        weft__gpu_leave(d);
+    }
     weft__free(device->ctx, e->places);
     weft__free(device->ctx, e->bound);
     weft__free(device->ctx, e->timings);
@@ -100,18 +138,26 @@ void weft__gpu_executable_free(weft_device *device, weft_executable *executable)
 
 /* ---- running ---- */
 
+/* Replaces *e by the form that runs now. It is the form with fused launches if the program ran often enough
+ * for compiling them to pay, and if commands are not timed. `times` is the number of runs requested. */
 static weft_status choose_form(weft_gpu_device *d, weft_gpu_executable **e, int times) {
     weft_gpu_executable *plain = *e;
     if (weft__gpu_fuse_now(&plain->runs, times))
-        WEFT_TRY(weft__gpu_fusing_status(d->backend->build(d, plain->commands, true, &plain->fused_form)));
+        WEFT_TRY(weft__gpu_fusing_status(build(d, plain->commands, true, &plain->fused_form)));
     if (plain->fused_form && plain->fused_form->parameters && !d->timing) *e = plain->fused_form;
     return WEFT_OK;
 }
 
-static uint64_t identity(weft_gpu_device *d, const weft_gpu_executable *e, weft_buffer *const *buffers,
+/* Returns the buffer in a slot, or NULL. */
+static const weft_gpu_buffer *in_slot(const weft_gpu_device *d, const weft_gpu_executable *e,
+                                      weft_buffer *const *buffers, int slot) {
+    return slot < e->n_slots ? (const weft_gpu_buffer *)buffers[slot] : d->scratch;
+}
+
+static uint64_t identity(const weft_gpu_device *d, const weft_gpu_executable *e, weft_buffer *const *buffers,
                          int slot) {
-    if (slot < e->n_slots && !buffers[slot]) return 0;
-    return d->backend->identity(d, slot < e->n_slots ? buffers[slot] : NULL);
+    const weft_gpu_buffer *b = in_slot(d, e, buffers, slot);
+    return b ? b->identity : 0;
 }
 
 static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers) {
@@ -123,31 +169,73 @@ static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer 
         const uint64_t now = identity(d, e, buffers, slot);
         if (!now) return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "%s: a slot has no buffer", d->base.name);
         if (e->bound[slot] == now) continue;
-        WEFT_TRY(d->backend->bind(d, e, p, slot < e->n_slots ? buffers[slot] : NULL));
+        WEFT_TRY(d->backend->program->bind(d, e, p, in_slot(d, e, buffers, slot)));
     }
     for (int s = 0; s <= e->n_slots; s++) e->bound[s] = identity(d, e, buffers, s);
     return WEFT_OK;
 }
 
-weft_status weft__gpu_ready(weft_gpu_device *d, weft_gpu_executable **e, weft_buffer *const *buffers,
-                            int times) {
-    WEFT_TRY(choose_form(d, e, times));
-    WEFT_TRY(bind(d, *e, buffers));
-    d->unseen = true;
-    return WEFT_OK;
-}
-
-int weft__gpu_repeat(int *times) {
-    const int now = *times < WEFT_GPU_REPEATS ? *times : WEFT_GPU_REPEATS;
+/* Returns how many of *times runs the next submission does, and subtracts them from *times. */
+static int next_runs(const weft_gpu_executable *e, int *times) {
+    const int most = e->repeats ? WEFT_GPU_REPEATS : 1;
+    const int now = *times < most ? *times : most;
     *times -= now;
     return now;
+}
+
+static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers,
+                          int times) {
+    const weft_gpu_program_functions *program = d->backend->program;
+    WEFT_TRY(choose_form(d, &e, times));
+    WEFT_TRY(bind(d, e, buffers));
+    d->unseen = true;
+    int error = program->before_run ? program->before_run(d, buffers, e->n_slots) : 0;
+    while (!error && times > 0) WEFT_TRY(program->run(d, e, next_runs(e, &times)));
+    if (!error && program->after_run) error = program->after_run(d, buffers, e->n_slots);
+    return error ? weft__gpu_fail(d, error, "a run") : WEFT_OK;
+}
+
+weft_status weft__gpu_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                          int times) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    const int error = weft__gpu_enter(d);
+    if (error) return weft__gpu_fail(d, error, "a run");
+    const weft_status status = submit(d, (weft_gpu_executable *)executable, buffers, times);
+    weft__gpu_leave(d);
+    return status;
 }
 
 int weft__gpu_launches_of(const weft_executable *executable) {
     return ((const weft_gpu_executable *)executable)->n_launches;
 }
 
-const weft_timing *weft__gpu_timings(weft_gpu_executable *e) {
-    weft__gpu_fold_times(e->clocked, e->n_launches, e->timings, e->commands->count);
+/* ---- timings ---- */
+
+/* Computes the timings of commands from their launches. A command lasts from the start of its first launch to
+ * the end of its last one. A command without launches takes no time at its place in the order. */
+static void fold_times(weft_gpu_executable *e) {
+    const int n_commands = e->commands->count;
+    double last = 0;
+    memset(e->timings, 0, (size_t)n_commands * sizeof *e->timings);
+    for (int l = 0; l < e->n_launches; l++) {
+        weft_timing *t = &e->timings[e->clocked[l].command];
+        if (t->end_ns == 0) t->start_ns = e->clocked[l].start_ns;
+        t->end_ns = last = e->clocked[l].end_ns;
+    }
+    for (int i = n_commands - 1; i >= 0; i--) {
+        weft_timing *t = &e->timings[i];
+        if (t->end_ns == 0) t->start_ns = t->end_ns = last;
+        last = t->start_ns;
+    }
+}
+
+const weft_timing *weft__gpu_timings(weft_device *device, const weft_executable *executable) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    weft_gpu_executable *e = (weft_gpu_executable *)(uintptr_t)executable;
+    if (!d->timing || weft__gpu_enter(d) != 0) return NULL;
+    const int error = d->backend->program->read_times(d, e);
+    weft__gpu_leave(d);
+    if (error) return NULL;
+    fold_times(e);
     return e->timings;
 }

@@ -24,9 +24,4 @@ typedef struct weft__gpu_hooks {
 } weft__gpu_hooks;
 extern weft__gpu_hooks weft__gpu_hook;
 
-/* Counts a submission, if a test asked for that. Returns whether the device is lost by now. */
-bool weft__gpu_gone(void);
-/* Counts an allocation, if a test asked for that. Returns whether it must fail. */
-bool weft__gpu_no_memory(void);
-
 #endif

@@ -44,7 +44,7 @@ _Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
 /* What the library of the tests counts; NULL where it is another, or none. */
 static fake_blas_state *counts(void) {
     const weft__cuda_found *list;
-    if (!weft__cuda_devices(&list, NULL) || list[0].reason[0]) return NULL;
+    if (!weft__cuda_devices(&list, NULL) || list[0].gpu.reason[0]) return NULL;
     void *library = dlopen("libcublasLt.so.13", RTLD_NOLOAD | RTLD_NOW);
     return library ? dlsym(library, "fake_blas") : NULL;
 }
@@ -52,7 +52,7 @@ static fake_blas_state *counts(void) {
 /* Whether there is a card, or what stands for one, and a library for it. */
 static bool ready(void) {
     const weft__cuda_found *list;
-    return weft__cuda_devices(&list, NULL) && !list[0].reason[0] && !weft__blas_open();
+    return weft__cuda_devices(&list, NULL) && !list[0].gpu.reason[0] && !weft__blas_open();
 }
 
 static char folder[] = "/tmp/weft_test_blas_XXXXXX";

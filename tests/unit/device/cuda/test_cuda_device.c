@@ -84,8 +84,8 @@ static fake_cuda_state *counts(void) {
 static bool without_cuda(void) {
     const weft__cuda_found *list;
     const char *why;
-    if (weft__cuda_devices(&list, &why) && !list[0].reason[0]) return false;
-    print_message("skipped, no CUDA: %s%s\n", why, list[0].reason);
+    if (weft__cuda_devices(&list, &why) && !list[0].gpu.reason[0]) return false;
+    print_message("skipped, no CUDA: %s%s\n", why, list[0].gpu.reason);
     return true;
 }
 
@@ -302,10 +302,10 @@ static void test_names(void **state) {
     opens("cuda:0", "cuda:0");
     opens("gpu", "cuda:0");
     opens("cuda,cpu", "cuda:0");
-    snprintf(spec, sizeof spec, "cuda:%s", list[0].name);
+    snprintf(spec, sizeof spec, "cuda:%s", list[0].gpu.name);
     opens(spec, "cuda:0");
     assert_int_equal(weft__device_open(&ctx, "cuda:99", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&ctx), list[0].name));
+    assert_non_null(strstr(weft_last_error(&ctx), list[0].gpu.name));
     if (!counts()) return;
     assert_int_equal(n, 2);
     opens("cuda:1", "cuda:1");

@@ -15,17 +15,11 @@ static bool setup(test_programs *f) { return test_setup(f, test_gpu()); }
 
 /* Bytes where no transfer goes: at `at` of a buffer's memory, or (NULL) in the record of faults. */
 static void poke(test_programs *f, weft_buffer *b, size_t at, const void *from, size_t bytes) {
-    if (test_on_cuda()) {
-        weft__cuda *d = weft__cuda_of(f->device);
-        assert_int_equal(weft__cuda_enter(d), 0);
-        assert_int_equal(
-            weft__cuda_put(d, (b ? ((weft__cuda_buffer *)b)->memory : d->faults) + at, from, bytes), 0);
-        weft__cuda_leave(d);
-        return;
-    }
-    weft__opencl *d = weft__opencl_of(f->device);
-    const cl_mem memory = b ? ((weft__opencl_buffer *)b)->memory : d->faults;
-    assert_int_equal(weft__cl.clEnqueueWriteBuffer(d->queue, memory, 1, at, bytes, from, 0, NULL, NULL), 0);
+    weft_gpu_device *d = weft__gpu_of(f->device);
+    weft_gpu_buffer *to = b ? (weft_gpu_buffer *)b : d->faults;
+    assert_int_equal(weft__gpu_enter(d), 0);
+    assert_int_equal(d->backend->memory->write(d, to, at, from, bytes, NULL), 0);
+    weft__gpu_leave(d);
 }
 
 static weft_gpu_paths *paths(test_programs *f) { return &weft__gpu_of(f->device)->paths; }

@@ -119,19 +119,19 @@ static void test_names(void **state) {
     const int n = weft__opencl_devices(&list, NULL);
     for (int i = 0; i < n; i++) {
         weft__device_opencl.describe(i, &info);
-        assert_string_equal(info.name, list[i].spec);
+        assert_string_equal(info.name, list[i].gpu.spec);
         assert_true(info.present || info.reason);
         assert_true(!info.present || (info.memory > 0 && info.threads > 0));
     }
     char upper[128];
     for (size_t i = 0; i < sizeof upper; i++)
-        upper[i] =
-            list[0].name[i] >= 'a' && list[0].name[i] <= 'z' ? (char)(list[0].name[i] - 32) : list[0].name[i];
+        upper[i] = list[0].gpu.name[i] >= 'a' && list[0].gpu.name[i] <= 'z' ? (char)(list[0].gpu.name[i] - 32)
+                                                                            : list[0].gpu.name[i];
     opens(&f, NULL, "opencl:0");
     opens(&f, "0", "opencl:0");
     opens(&f, upper, "opencl:0");
     assert_int_equal(weft__device_open(&f.ctx, "opencl:99", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&f.ctx), list[0].name)); /* the devices that there are */
+    assert_non_null(strstr(weft_last_error(&f.ctx), list[0].gpu.name)); /* the devices that there are */
     assert_int_equal(weft__device_open(&f.ctx, "opencl:abacus", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "\"opencl:abacus\": there is none"));
     weft__opencl_hook.cards = true; /* "gpu" is a card, without a warning */
@@ -198,20 +198,21 @@ static void test_texts_share_programs(void **state) {
     for (int i = 0; i < 3; i++) {
         char name[WEFT_GPU_NAME];
         cl_int error, got = 0;
-        cl_mem memory;
+        weft_gpu_buffer *memory;
         weft__gpu_kernel_name(texts[i], launches[i].name, name);
         const cl_kernel kernel =
             weft__cl.clCreateKernel(d->gpu.compiler.modules[texts[i]->module].module, name, &error);
         assert_int_equal(error, 0);
-        assert_int_equal(weft__opencl_memory(d, 4, "test", &memory), WEFT_OK);
-        assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof memory, &memory), 0);
+        assert_int_equal(weft__gpu_memory_new(&d->gpu, 4, "test", &memory), WEFT_OK);
+        assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof(cl_mem), &memory->handle), 0);
         assert_int_equal(weft__cl.clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &(size_t){1},
                                                          &(size_t){1}, 0, NULL, NULL),
                          0);
-        assert_int_equal(weft__cl.clEnqueueReadBuffer(d->queue, memory, 1, 0, 4, &got, 0, NULL, NULL), 0);
+        assert_int_equal(weft__cl.clEnqueueReadBuffer(d->queue, memory->handle, 1, 0, 4, &got, 0, NULL, NULL),
+                         0);
         assert_int_equal(got, i + 1);
         weft__cl.clReleaseKernel(kernel);
-        weft__cl.clReleaseMemObject(memory);
+        weft__gpu_memory_free(&d->gpu, memory);
     }
     assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, texts), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);

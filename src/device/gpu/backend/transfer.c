@@ -1,0 +1,155 @@
+/* Copies between host and device. Uploads do not wait. Downloads wait, and also bring the fault record.
+ * Must not know: OpenCL, CUDA, programs. Read next: backend.h, docs/design/021-copied-uploads.md. */
+#include <string.h>
+
+#include "device/gpu/backend/backend.h"
+
+/* Returns an error unless bytes [offset, offset + bytes) are inside the buffer. */
+static weft_status check_span(weft_device *device, const weft_buffer *buffer, size_t offset, size_t bytes,
+                              const char *what) {
+    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "%s: %s of %zu bytes at %zu in a buffer of %zu",
+                      device->name, what, bytes, offset, buffer->bytes);
+}
+
+/* ---- staging ---- */
+
+void weft__gpu_staging_open(weft_gpu_device *d) {
+    if (d->staging.opened) return;
+    d->staging.opened = true;
+    d->staging.room = d->backend->memory->staging_open(d);
+}
+
+void weft__gpu_staging_close(weft_gpu_device *d) {
+    if (d->staging.opened) d->backend->memory->staging_close(d);
+    d->staging = (weft_gpu_staging){.opened = false};
+}
+
+static void forget_oldest(weft_gpu_staging *s) {
+    s->first = (s->first + 1) % WEFT_GPU_RING_PIECES;
+    s->count--;
+}
+
+static bool taken(const weft_gpu_staging *s, size_t from, size_t to) {
+    for (int i = 0; i < s->count; i++) {
+        const int k = (s->first + i) % WEFT_GPU_RING_PIECES;
+        if (s->pieces[k].from < to && from < s->pieces[k].to) return true;
+    }
+    return false;
+}
+
+/* Finds room for `bytes` bytes, at most half the ring, and waits until the device has read what is there. If
+ * the device has read everything, the room is the start of the ring, which is in the cache. */
+static int find_room(weft_gpu_device *d, size_t bytes, size_t *at) {
+    weft_gpu_staging *s = &d->staging;
+    const weft_gpu_memory_functions *memory = d->backend->memory;
+    while (s->count && memory->is_read(d, s->events[s->first])) forget_oldest(s);
+    if (!s->count || s->head + bytes > WEFT_GPU_RING_BYTES) s->head = 0;
+    while (s->count == WEFT_GPU_RING_PIECES || taken(s, s->head, s->head + bytes)) {
+        const int error = memory->wait(d, s->events[s->first]);
+        forget_oldest(s);
+        if (error) return error;
+    }
+    *at = s->head;
+    return 0;
+}
+
+static int write_staged(weft_gpu_device *d, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes) {
+    weft_gpu_staging *s = &d->staging;
+    size_t start;
+    int error = find_room(d, bytes, &start);
+    if (error) return error;
+    const int k = (s->first + s->count) % WEFT_GPU_RING_PIECES;
+    memcpy(s->room + start, from, bytes);
+    error = d->backend->memory->write(d, to, at, s->room + start, bytes, &s->events[k]);
+    if (error) return error;
+    s->pieces[k].from = start;
+    s->pieces[k].to = start + bytes;
+    s->head = start + ((bytes + 63) & ~(size_t)63);
+    s->count++;
+    return 0;
+}
+
+/* ---- to the device ---- */
+
+/* A small upload is copied into the ring, and the device fetches it later. A large one waits. */
+static int upload(weft_gpu_device *d, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes) {
+    weft__gpu_staging_open(d);
+    const int error = weft__gpu_gone(d);
+    if (error) return error;
+    if (d->staging.room && bytes <= WEFT_GPU_RING_BYTES / 2) return write_staged(d, to, at, from, bytes);
+    return d->backend->memory->write(d, to, at, from, bytes, NULL);
+}
+
+weft_status weft__gpu_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                             size_t bytes) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    WEFT_TRY(check_span(device, to, offset, bytes, "upload"));
+    if (!bytes) return WEFT_OK;
+    int error = weft__gpu_enter(d);
+    if (!error) {
+        error = upload(d, (weft_gpu_buffer *)to, d->guard + offset, from, bytes);
+        weft__gpu_leave(d);
+    }
+    return error ? weft__gpu_fail(d, error, "an upload") : WEFT_OK;
+}
+
+weft_status weft__gpu_buffer_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    WEFT_TRY(check_span(device, to, offset, bytes, "zeros"));
+    if (!bytes) return WEFT_OK;
+    int error = weft__gpu_enter(d);
+    if (!error) {
+        error = weft__gpu_gone(d);
+        if (!error) error = d->backend->memory->fill(d, (weft_gpu_buffer *)to, d->guard + offset, bytes, 0);
+        weft__gpu_leave(d);
+    }
+    return error ? weft__gpu_fail(d, error, "zeros") : WEFT_OK;
+}
+
+/* ---- to the host ---- */
+
+/* Waits, and also reads the fault record, since the host waits anyway. */
+static int fetch(weft_gpu_device *d, weft_gpu_buffer *from, size_t at, void *to, size_t bytes) {
+    int error = weft__gpu_enter(d);
+    if (error) return error;
+    error = weft__gpu_gone(d);
+    if (!error) error = d->backend->memory->fetch(d, from, at, to, bytes, d->unseen ? &d->record : NULL);
+    if (!error) d->unseen = false;
+    weft__gpu_leave(d);
+    return error;
+}
+
+weft_status weft__gpu_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                               size_t bytes) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    WEFT_TRY(check_span(device, from, offset, bytes, "download"));
+    if (!bytes) return WEFT_OK;
+    const int error = fetch(d, (weft_gpu_buffer *)(uintptr_t)from, d->guard + offset, to, bytes);
+    return error ? weft__gpu_fail(d, error, "a download") : WEFT_OK;
+}
+
+weft_status weft__gpu_synchronize(weft_device *device) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    const int error = fetch(d, NULL, 0, NULL, 0);
+    return error ? weft__gpu_fail(d, error, "waiting for the device") : WEFT_OK;
+}
+
+static int clear_record(weft_gpu_device *d) {
+    int error = weft__gpu_enter(d);
+    if (error) return error;
+    error = d->backend->memory->write(d, d->faults, 0, &d->record, sizeof d->record, NULL);
+    weft__gpu_leave(d);
+    return error;
+}
+
+weft_status weft__gpu_take_fault(weft_device *device, weft_fault *fault) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    *fault = (weft_fault){0};
+    if (d->unseen) WEFT_TRY(weft__gpu_synchronize(device));
+    if (!d->record.set) return WEFT_OK;
+    *fault = weft__gpu_fault(&d->record, &d->paths);
+    d->record = (w_faults){0};
+    const int error = clear_record(d);
+    return error ? weft__gpu_fail(d, error, "the fault record") : WEFT_OK;
+}
