@@ -52,9 +52,8 @@ extern const weft_gpu_memory_functions weft__cuda_memory;
  * stream, and later uploads wait for the use. */
 CUresult weft__cuda_before_use(weft__cuda *d, weft__cuda_buffer *buffer);
 CUresult weft__cuda_after_use(weft__cuda *d, weft__cuda_buffer *buffer);
-/* Copy and wait; for copies that happen once. */
+/* Copies and waits; for copies that happen once. */
 CUresult weft__cuda_put(weft__cuda *d, CUdeviceptr to, const void *from, size_t bytes);
-CUresult weft__cuda_get(weft__cuda *d, void *to, CUdeviceptr from, size_t bytes);
 
 /* ---- driver/compile.c ---- */
 

@@ -12,17 +12,6 @@ typedef struct weft_call {
                     CUstream stream);
 } weft_call;
 
-typedef struct cuda_launch {
-    CUfunction function; /* NULL if there is a call */
-    const weft_call *call;
-    unsigned groups[3], items[3], shared_bytes;
-    void **arguments; /* pointers to the values */
-    bool follows;     /* waits only for the launch before it, of the same command */
-    bool after; /* waits for all launches before it; otherwise independent of all since the last one that does
-                 */
-    bool scratch; /* uses the device's scratch memory, which others use, too */
-} cuda_launch;
-
 /* The program as one submission, with the buffers of `bound`. */
 typedef struct cuda_graph {
     CUgraphExec executable;
@@ -34,22 +23,17 @@ enum { CUDA_GRAPHS = 4 }; /* graphs of one program, for so many sets of buffers 
 
 typedef struct cuda_executable {
     weft_gpu_executable gpu;
-    cuda_launch *launches;
-    char *values; /* of all arguments */
-    void **arguments;
-    void *times;        /* the argument that says how many runs the one launch does */
     int64_t done;       /* runs so far */
     CUgraph graph;      /* all graphs are instances of it; NULL before the first one */
     CUgraphNode *nodes; /* one for each launch */
     uint64_t *graph_bound;
     cuda_graph graphs[CUDA_GRAPHS];
     int n_graphs;
-    CUevent *events; /* before each launch of a timed run, and after the last one */
 } cuda_executable;
 
 /* ---- run.c ---- */
 
-CUresult weft__cuda_call(weft__cuda *d, const cuda_launch *l, CUstream stream);
+CUresult weft__cuda_call(weft__cuda *d, const weft_gpu_launch *l, CUstream stream);
 
 /* ---- driver/graph.c ---- */
 

@@ -6,20 +6,20 @@
 
 #include "device/cuda/run.h"
 
-static CUDA_KERNEL_NODE_PARAMS_v2 parameters(const cuda_launch *l) {
-    return (CUDA_KERNEL_NODE_PARAMS_v2){.func = l->function,
-                                        .gridDimX = l->groups[0],
-                                        .gridDimY = l->groups[1],
-                                        .gridDimZ = l->groups[2],
-                                        .blockDimX = l->items[0],
-                                        .blockDimY = l->items[1],
-                                        .blockDimZ = l->items[2],
-                                        .sharedMemBytes = l->shared_bytes,
+static CUDA_KERNEL_NODE_PARAMS_v2 parameters(const weft_gpu_launch *l) {
+    return (CUDA_KERNEL_NODE_PARAMS_v2){.func = l->kernel,
+                                        .gridDimX = (unsigned)l->groups[0],
+                                        .gridDimY = (unsigned)l->groups[1],
+                                        .gridDimZ = (unsigned)l->groups[2],
+                                        .blockDimX = (unsigned)l->items[0],
+                                        .blockDimY = (unsigned)l->items[1],
+                                        .blockDimZ = (unsigned)l->items[2],
+                                        .sharedMemBytes = (unsigned)l->shared_bytes,
                                         .kernelParams = l->arguments};
 }
 
 /* Captures the submissions of a library call as a graph. The caller destroys it. */
-static CUresult capture(weft__cuda *d, const cuda_launch *l, CUgraph *graph) {
+static CUresult capture(weft__cuda *d, const weft_gpu_launch *l, CUgraph *graph) {
     CUgraph captured = NULL;
     CUresult error = weft__cu.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (error) return error;
@@ -31,7 +31,7 @@ static CUresult capture(weft__cuda *d, const cuda_launch *l, CUgraph *graph) {
     return error;
 }
 
-static CUresult make_node(weft__cuda *d, CUgraph graph, const cuda_launch *l, const CUgraphNode *after,
+static CUresult make_node(weft__cuda *d, CUgraph graph, const weft_gpu_launch *l, const CUgraphNode *after,
                           size_t n_after, CUgraphNode *node) {
     CUgraph child;
     if (!l->call) {
@@ -46,7 +46,7 @@ static CUresult make_node(weft__cuda *d, CUgraph graph, const cuda_launch *l, co
 }
 
 /* Gives a node of a graph the launch's current arguments. */
-static CUresult change_node(weft__cuda *d, CUgraphExec graph, CUgraphNode node, const cuda_launch *l) {
+static CUresult change_node(weft__cuda *d, CUgraphExec graph, CUgraphNode node, const weft_gpu_launch *l) {
     CUgraph child;
     if (!l->call) {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
@@ -75,7 +75,8 @@ typedef struct order {
     CUgraphNode scratch;
 } order;
 
-static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const cuda_launch *l, CUgraphNode *node) {
+static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const weft_gpu_launch *l,
+                         CUgraphNode *node) {
     if (l->after && o->n_now) {
         CUgraphNode *spare = o->before;
         o->before = o->now;
@@ -107,7 +108,7 @@ static CUresult add_nodes(weft__cuda *d, cuda_executable *e) {
     order o = {.before = ends, .now = ends + n};
     CUresult error = ends ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
     for (int l = 0; l < e->gpu.n_launches && !error; l++)
-        error = add_node(d, &o, e->graph, &e->launches[l], &e->nodes[l]);
+        error = add_node(d, &o, e->graph, &e->gpu.launches[l], &e->nodes[l]);
     weft__free(d->gpu.base.ctx, ends);
     return error;
 }
@@ -139,7 +140,7 @@ static CUresult rebind(weft__cuda *d, const cuda_executable *e, cuda_graph *g) {
     for (int i = 0; i < e->gpu.n_places && !error; i++) {
         const weft_gpu_place *place = &e->gpu.places[i];
         if (g->bound[place->slot] == e->gpu.bound[place->slot] || place->launch == last) continue;
-        error = change_node(d, g->executable, e->nodes[place->launch], &e->launches[place->launch]);
+        error = change_node(d, g->executable, e->nodes[place->launch], &e->gpu.launches[place->launch]);
         last = place->launch;
     }
     for (int s = 0; s <= e->gpu.n_slots; s++)

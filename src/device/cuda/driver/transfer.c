@@ -36,11 +36,6 @@ CUresult weft__cuda_put(weft__cuda *d, CUdeviceptr to, const void *from, size_t 
     return error ? error : weft__cu.cuStreamSynchronize(d->stream);
 }
 
-CUresult weft__cuda_get(weft__cuda *d, void *to, CUdeviceptr from, size_t bytes) {
-    const CUresult error = weft__cu.cuMemcpyDtoHAsync_v2(to, from, bytes, d->stream);
-    return error ? error : weft__cu.cuStreamSynchronize(d->stream);
-}
-
 /* ---- two streams ---- */
 
 CUresult weft__cuda_before_use(weft__cuda *d, weft__cuda_buffer *b) {

@@ -1,5 +1,5 @@
 /* A GPU backend: the functions that an API supplies, and the device that they work on. Everything else of
- * weft_device_ops is in device.c, transfer.c and executable.c, once for all APIs.
+ * weft_device_ops is in device.c, transfer.c, launch.c and executable.c, once for all APIs.
  *
  * To write a backend, supply:
  *
@@ -30,6 +30,7 @@
 
 typedef struct weft_gpu_device weft_gpu_device;
 typedef struct weft_gpu_executable weft_gpu_executable; /* executable.h */
+typedef struct weft_gpu_launch weft_gpu_launch;         /* executable.h */
 
 /* Memory of the device. A backend that keeps more with it has a struct of its own, which begins with this. */
 typedef struct weft_gpu_buffer {
@@ -38,8 +39,11 @@ typedef struct weft_gpu_buffer {
         void *handle;     /* of an API whose memory is an object */
         uint64_t address; /* of an API whose memory is an address */
     };
-    uint64_t identity; /* programs are bound again when another number is in a slot; never 0 */
+    uint64_t identity; /* never 0; a program binds a slot again if its buffer has another number */
 } weft_gpu_buffer;
+
+/* Bytes of `handle` or `address` as the argument of a kernel. */
+enum { WEFT_GPU_POINTER_BYTES = sizeof(void *) };
 
 /* What an error of the API means. */
 typedef enum weft_gpu_trouble { WEFT_GPU_REFUSED, WEFT_GPU_NO_MEMORY, WEFT_GPU_LOST } weft_gpu_trouble;
@@ -79,22 +83,23 @@ typedef struct weft_gpu_program_functions {
     /* Calls weft__gpu_build_form, with the backend's own preparation around it. NULL: nothing is prepared. */
     weft_status (*build)(weft_gpu_device *device, const weft_commands *commands, bool chain,
                          weft_gpu_executable **e);
-    /* Makes the backend's launches with their arguments. The sources are compiled, and the parameter buffer
-     * is made. If it fails, `empty` is called. */
-    weft_status (*fill)(weft_gpu_device *device, weft_gpu_executable *e, const weft_gpu_program *program,
-                        const weft_gpu_source *const *texts);
+    /* Sets launch->kernel to the kernel of this name in a module of the compiler. kernel_free frees it; NULL:
+     * the module owns its kernels. */
+    int (*kernel_new)(weft_gpu_device *device, weft_gpu_launch *launch, void *module, const char *name);
+    void (*kernel_free)(weft_gpu_device *device, void *kernel);
+    /* Passes the value of an argument to the kernel, at first and whenever it changes. NULL: launches read
+     * the values themselves. */
+    int (*set_argument)(weft_gpu_device *device, const weft_gpu_launch *launch, int index);
+    /* Frees what the backend keeps in its executable, and the objects in e->events. The program may be
+     * incomplete, and e->events may be NULL. */
     void (*empty)(weft_gpu_device *device, weft_gpu_executable *e);
-    /* Binds a buffer to the argument at a place. */
-    weft_status (*bind)(weft_gpu_device *device, weft_gpu_executable *e, int place,
-                        const weft_gpu_buffer *buffer);
     /* Called before and after the launches of a call of weft__gpu_run. buffers[i] is bound to slot i, or
      * NULL. NULL: nothing to do. */
     int (*before_run)(weft_gpu_device *device, weft_buffer *const *buffers, int count);
     int (*after_run)(weft_gpu_device *device, weft_buffer *const *buffers, int count);
-    /* Submits all launches once. If e->repeats, it instead submits the one launch to do the work of `times`
-     * runs. Otherwise `times` is 1. Before each submission it asks weft__gpu_gone. If device->timing, it also
+    /* Submits all launches once. Before each submission it asks weft__gpu_gone. If device->timing, it also
      * records the time of each launch. */
-    weft_status (*run)(weft_gpu_device *device, weft_gpu_executable *e, int times);
+    weft_status (*run)(weft_gpu_device *device, weft_gpu_executable *e);
     /* Writes the start and the end of each launch of the last timed run to e->clocked. */
     int (*read_times)(weft_gpu_device *device, weft_gpu_executable *e);
 } weft_gpu_program_functions;
@@ -105,8 +110,8 @@ typedef struct weft_gpu_backend {
     size_t device_bytes; /* size of the backend's own device struct */
     /* Errors of the API that tests ask for: an allocation failed, the device is lost. */
     int no_memory, lost;
-    /* Opens the context and the queues of device->found, and fills in device->compiler first of all. If it
-     * fails, `close` is called. Called without `enter`. */
+    /* Fills in device->compiler, and then opens the context and the queues of device->found. If it fails,
+     * `close` is called. Called without `enter`. */
     weft_status (*open)(weft_gpu_device *device, const weft_open_options *options);
     /* Waits for all work, before modules and memory of the device are freed. */
     void (*drain)(weft_gpu_device *device);
@@ -173,6 +178,8 @@ static inline void weft__gpu_leave(weft_gpu_device *device) {
 /* Reports that the API answered `error` to a request for `what`. The status is WEFT_ERR_OOM if memory is
  * short, otherwise WEFT_ERR_DEVICE. */
 weft_status weft__gpu_fail(weft_gpu_device *device, int error, const char *what);
+/* Reports that the host has no memory for `what`. */
+weft_status weft__gpu_fail_oom(const weft_gpu_device *device, size_t bytes, const char *what);
 /* Call it before each submission. Returns 0, or the error of a device that a test took away. */
 int weft__gpu_gone(const weft_gpu_device *device);
 

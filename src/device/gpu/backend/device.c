@@ -33,7 +33,7 @@ int weft__gpu_gone(const weft_gpu_device *d) {
     return weft__gpu_hook.lose_device == 1 ? d->backend->lost : 0;
 }
 
-static weft_status fail_oom(const weft_gpu_device *d, size_t bytes, const char *what) {
+weft_status weft__gpu_fail_oom(const weft_gpu_device *d, size_t bytes, const char *what) {
     char text[64];
     snprintf(text, sizeof text, "%s: %s", d->backend->devices->name, what);
     return weft__fail_oom(d->base.ctx, bytes, text);
@@ -136,7 +136,7 @@ weft_status weft__gpu_memory_new(weft_gpu_device *d, size_t bytes, const char *w
                           "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
                           d->base.name, what, bytes, most);
     weft_gpu_buffer *b = weft__zalloc(ctx, size);
-    if (!b) return fail_oom(d, size, what);
+    if (!b) return weft__gpu_fail_oom(d, size, what);
     const int error = allocate(d, b, bytes);
     if (error) {
         weft__free(ctx, b);
@@ -199,7 +199,7 @@ static weft_status make_buffer(weft_gpu_device *d, size_t bytes, weft_gpu_buffer
 weft_status weft__gpu_buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
     weft_gpu_device *d = weft__gpu_of(device);
     weft_gpu_buffer *b;
-    if (bytes > PTRDIFF_MAX - 2 * d->guard) return fail_oom(d, bytes, "a buffer");
+    if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__gpu_fail_oom(d, bytes, "a buffer");
     const int error = weft__gpu_enter(d);
     if (error) return weft__gpu_fail(d, error, "a buffer");
     const weft_status status = make_buffer(d, bytes, &b);

@@ -6,37 +6,16 @@
 
 /* ---- building ---- */
 
-/* Returns how many kernel arguments an argument of a launch becomes. */
-static int indices(const weft_argument *a) { return a->kind == WEFT_ARGUMENT_PARAMETERS ? 2 : 1; }
-
-/* Counts the places. Writes them if `places` is not NULL. */
-static int list_places(const weft_gpu_program *p, weft_gpu_place *places) {
-    int n = 0;
-    for (int l = 0; l < p->launches.count; l++) {
-        const weft_launch *launch = &p->launches.list[l];
-        for (int a = 0, index = 0; a < launch->n_arguments; index += indices(&launch->arguments[a++])) {
-            const weft_argument *from = &launch->arguments[a];
-            if (from->kind != WEFT_ARGUMENT_BUFFER) continue;
-            if (places) places[n] = (weft_gpu_place){from->index, l, index, launch->call ? from->i : 0};
-            n++;
-        }
-    }
-    return n;
-}
-
 static weft_status make_members(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_program *p) {
     weft_context *ctx = d->base.ctx;
     const size_t count = (size_t)p->launches.count;
     e->repeats = p->repeats;
     e->n_launches = p->launches.count;
-    e->n_places = list_places(p, NULL);
-    e->places = weft__array(ctx, (size_t)e->n_places + 1, sizeof *e->places);
     e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
     e->timings = weft__array(ctx, (size_t)e->commands->count + 1, sizeof *e->timings);
     e->clocked = weft__array(ctx, count + 1, sizeof *e->clocked);
-    if (!e->places || !e->bound || !e->timings || !e->clocked)
+    if (!e->bound || !e->timings || !e->clocked)
         return weft__fail_oom(ctx, (count + 1) * sizeof *e->clocked, "a program");
-    list_places(p, e->places);
     for (size_t l = 0; l < count; l++) e->clocked[l].command = p->commands[l];
     return WEFT_OK;
 }
@@ -57,7 +36,7 @@ static weft_status fill(weft_gpu_device *d, weft_gpu_executable *e, const weft_g
     weft_status status = sources ? weft__gpu_compile(&d->compiler, p->launches.list, count, sources)
                                  : weft__fail_oom(ctx, (size_t)count * sizeof *sources, "a program");
     if (status == WEFT_OK) status = make_parameters(d, e, p);
-    if (status == WEFT_OK) status = d->backend->program->fill(d, e, p, sources);
+    if (status == WEFT_OK) status = weft__gpu_make_launches(d, e, p, sources);
     weft__free(ctx, sources);
     return status;
 }
@@ -126,10 +105,10 @@ void weft__gpu_executable_free(weft_device *device, weft_executable *executable)
     weft__gpu_executable_free(device, (weft_executable *)e->fused_form);
     if (weft__gpu_enter(d) == 0) {
         d->backend->program->empty(d, e);
+        weft__gpu_free_launches(d, e);
         weft__gpu_memory_free(d, e->parameters);
         weft__gpu_leave(d);
     }
-    weft__free(device->ctx, e->places);
     weft__free(device->ctx, e->bound);
     weft__free(device->ctx, e->timings);
     weft__free(device->ctx, e->clocked);
@@ -160,6 +139,17 @@ static uint64_t identity(const weft_gpu_device *d, const weft_gpu_executable *e,
     return b ? b->identity : 0;
 }
 
+/* Gives the argument at a place the address of a buffer. */
+static weft_status bind_place(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_place *p,
+                              const weft_gpu_buffer *buffer) {
+    const weft_gpu_program_functions *program = d->backend->program;
+    const weft_gpu_launch *launch = &e->launches[p->launch];
+    const uint64_t address = buffer->address + (uint64_t)p->offset;
+    memcpy(launch->arguments[p->index], &address, WEFT_GPU_POINTER_BYTES);
+    const int error = program->set_argument ? program->set_argument(d, launch, p->index) : 0;
+    return error ? weft__gpu_fail(d, error, "an argument of a kernel") : WEFT_OK;
+}
+
 static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers) {
     bool same = true;
     for (int s = 0; s <= e->n_slots; s++) same = same && e->bound[s] == identity(d, e, buffers, s);
@@ -169,18 +159,19 @@ static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer 
         const uint64_t now = identity(d, e, buffers, slot);
         if (!now) return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "%s: a slot has no buffer", d->base.name);
         if (e->bound[slot] == now) continue;
-        WEFT_TRY(d->backend->program->bind(d, e, p, in_slot(d, e, buffers, slot)));
+        WEFT_TRY(bind_place(d, e, &e->places[p], in_slot(d, e, buffers, slot)));
     }
     for (int s = 0; s <= e->n_slots; s++) e->bound[s] = identity(d, e, buffers, s);
     return WEFT_OK;
 }
 
-/* Returns how many of *times runs the next submission does, and subtracts them from *times. */
-static int next_runs(const weft_gpu_executable *e, int *times) {
-    const int most = e->repeats ? WEFT_GPU_REPEATS : 1;
-    const int now = *times < most ? *times : most;
-    *times -= now;
-    return now;
+/* Tells the only launch of a program that repeats to do the work of so many runs. */
+static int set_times(weft_gpu_device *d, weft_gpu_executable *e, int32_t times) {
+    const weft_gpu_program_functions *program = d->backend->program;
+    void *value = e->arguments[e->times_index];
+    if (memcmp(value, &times, sizeof times) == 0) return 0;
+    memcpy(value, &times, sizeof times);
+    return program->set_argument ? program->set_argument(d, e->launches, e->times_index) : 0;
 }
 
 static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers,
@@ -190,7 +181,13 @@ static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffe
     WEFT_TRY(bind(d, e, buffers));
     d->unseen = true;
     int error = program->before_run ? program->before_run(d, buffers, e->n_slots) : 0;
-    while (!error && times > 0) WEFT_TRY(program->run(d, e, next_runs(e, &times)));
+    for (int now = 1; !error && times > 0; times -= now) {
+        if (e->repeats) {
+            now = times < WEFT_GPU_REPEATS ? times : WEFT_GPU_REPEATS;
+            error = set_times(d, e, now);
+        }
+        if (!error) WEFT_TRY(program->run(d, e));
+    }
     if (!error && program->after_run) error = program->after_run(d, buffers, e->n_slots);
     return error ? weft__gpu_fail(d, error, "a run") : WEFT_OK;
 }

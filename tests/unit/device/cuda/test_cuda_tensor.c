@@ -127,7 +127,9 @@ static void run(fixture *f, const char *name, const memory *list, int n, int wha
     arguments[n] = &what;
     assert_int_equal(weft__cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, f->d->stream, arguments, NULL),
                      0);
-    assert_int_equal(weft__cuda_get(f->d, list[n - 1].at, places[n - 1], list[n - 1].bytes), 0);
+    assert_int_equal(
+        weft__cu.cuMemcpyDtoHAsync_v2(list[n - 1].at, places[n - 1], list[n - 1].bytes, f->d->stream), 0);
+    assert_int_equal(weft__cu.cuStreamSynchronize(f->d->stream), 0);
     for (int i = 0; i < n; i++) assert_int_equal(weft__cu.cuMemFree_v2(places[i]), 0);
 }
 
