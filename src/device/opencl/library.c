@@ -1,22 +1,18 @@
-/* The OpenCL library, opened at run time, so that the same program also runs on a machine without it.
- * Must not know: devices. Read next: devices.c. */
+/* The OpenCL library, opened at run time.
+ * Must not know: devices. Read next: device/shared_library.h, devices.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "device/opencl/api.h"
 #include "device/opencl/hooks.h"
+#include "device/shared_library.h"
 
 weft__opencl_functions weft__cl;
 weft__opencl_hooks weft__opencl_hook;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool looked;
-static char reason[320];
 
 static const char *const files[] = {
 #if defined(__APPLE__)
@@ -27,50 +23,27 @@ static const char *const files[] = {
 #endif
 };
 
-/* Resolves all functions. Returns the name of the first missing one, or NULL. */
-static const char *resolve(void *library) {
-    void *symbol;
-#define OPENCL_FUNCTION(result, name, arguments)                                                             \
-    symbol = weft__opencl_hook.missing && strcmp(weft__opencl_hook.missing, #name) == 0                      \
-                 ? NULL                                                                                      \
-                 : dlsym(library, #name);                                                                    \
-    if (!symbol) return #name;                                                                               \
-    memcpy(&weft__cl.name, &symbol, sizeof symbol);
+static const weft_shared_symbol wanted[] = {
+#define OPENCL_FUNCTION(result, name, arguments) {#name, offsetof(weft__opencl_functions, name)},
 #include "device/opencl/opencl.def"
 #undef OPENCL_FUNCTION
-    return NULL;
-}
+};
 
-static void look(void) {
-    void *library = NULL;
-    const char *file = weft__opencl_hook.library;
-    if (file) library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; !weft__opencl_hook.library && !library && i < sizeof files / sizeof *files; i++)
-        library = dlopen(file = files[i], RTLD_NOW | RTLD_LOCAL);
-    reason[0] = 0;
-    if (!library) {
-        snprintf(
-            reason, sizeof reason,
-            "%s cannot be opened: install the OpenCL loader (Debian: ocl-icd-libopencl1) and the driver of "
-            "your card, or pocl-opencl-icd to compute on the processor",
-            weft__opencl_hook.library ? file : files[0]);
-        return;
-    }
-    const char *missing = resolve(library);
-    if (missing)
-        snprintf(reason, sizeof reason, "%s has no %s: it is older than OpenCL 1.2; install a newer loader",
-                 file, missing);
-}
+static weft_shared_library library = {
+    .files = files,
+    .n_files = sizeof files / sizeof *files,
+    .wanted = wanted,
+    .n_wanted = sizeof wanted / sizeof *wanted,
+    .table = &weft__cl,
+    .absent = "install the OpenCL loader (Debian: ocl-icd-libopencl1) and the driver of your card, or "
+              "pocl-opencl-icd to compute on the processor",
+    .old = "it is older than OpenCL 1.2; install a newer loader"};
 
 const char *weft__opencl_open_library(void) {
-    pthread_mutex_lock(&lock);
-    if (!looked) look();
-    looked = true;
-    pthread_mutex_unlock(&lock);
-    return reason[0] ? reason : NULL;
+    return weft__shared_library_open(&library, weft__opencl_hook.library, weft__opencl_hook.missing);
 }
 
-void weft__opencl_forget_library(void) { looked = false; }
+void weft__opencl_forget_library(void) { library.looked = false; }
 
 void weft__opencl_keep_signals(weft__opencl_signals *kept) {
     sigset_t all;

@@ -15,24 +15,19 @@ const char *weft__blas_file;
 
 static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
-static const weft__cuda_symbol wanted[] = {
+static const weft_shared_symbol wanted[] = {
 #define BLAS_FUNCTION(result, name, arguments) {#name, offsetof(weft__blas_functions, name)},
 #include "device/cuda/blas/blas.def"
 #undef BLAS_FUNCTION
 };
 
-static weft__cuda_library library = {.title = "cuBLASLt",
-                                     .package = "nvidia-cublas",
-                                     .files = files,
-                                     .n_files = sizeof files / sizeof *files,
-                                     .wanted = wanted,
-                                     .n_wanted = sizeof wanted / sizeof *wanted,
-                                     .table = &weft__blas};
+static weft_shared_library library =
+    WEFT_CUDA_LIBRARY("cuBLASLt", "nvidia-cublas", files, wanted, weft__blas);
 
 const char *weft__blas_open(void) {
     const char *wish = secure_getenv("WEFT_MATMUL");
     if (wish && strcmp(wish, "own") == 0) return "WEFT_MATMUL=own";
-    return weft__cuda_library_open(&library, weft__blas_file);
+    return weft__shared_library_open(&library, weft__blas_file, NULL);
 }
 
 void weft__blas_forget(void) { library.looked = false; }

@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 #include <glob.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,27 +43,27 @@ static const place others[] = {
 };
 
 /* Opens the last file that matches the pattern and can be opened. By name this is the newest version. */
-static void *open_pattern(const char *pattern, char path[WEFT_CUDA_PATH_SIZE]) {
+static void *open_pattern(const char *pattern, char path[WEFT_LIBRARY_PATH]) {
     glob_t found;
     void *library = NULL;
     if (glob(pattern, 0, NULL, &found) != 0) return NULL;
     for (size_t i = found.gl_pathc; i-- > 0 && !library;) {
         library = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", found.gl_pathv[i]);
+        if (library) snprintf(path, WEFT_LIBRARY_PATH, "%s", found.gl_pathv[i]);
     }
     globfree(&found);
     return library;
 }
 
 static void *open_in(const char *folder, const char *pattern, const char *name,
-                     char path[WEFT_CUDA_PATH_SIZE]) {
-    char whole[WEFT_CUDA_PATH_SIZE];
+                     char path[WEFT_LIBRARY_PATH]) {
+    char whole[WEFT_LIBRARY_PATH];
     const int n = snprintf(whole, sizeof whole, "%s%s/%s", folder, pattern, name);
     return n > 0 && n < (int)sizeof whole ? open_pattern(whole, path) : NULL;
 }
 
 static void *open_places(const place *places, size_t n_places, const char *name,
-                         char path[WEFT_CUDA_PATH_SIZE]) {
+                         char path[WEFT_LIBRARY_PATH]) {
     void *library = NULL;
     for (const place *p = places; p < places + n_places && !library; p++) {
         const char *folder = p->variable ? secure_getenv(p->variable) : "";
@@ -74,8 +73,8 @@ static void *open_places(const place *places, size_t n_places, const char *name,
 }
 
 /* Searches build/cuda, if the running program is build/weft or one of its tests. */
-static void *open_beside(const char *name, char path[WEFT_CUDA_PATH_SIZE]) {
-    char program[WEFT_CUDA_PATH_SIZE];
+static void *open_beside(const char *name, char path[WEFT_LIBRARY_PATH]) {
+    char program[WEFT_LIBRARY_PATH];
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n <= 0) return NULL;
     program[n] = 0;
@@ -89,7 +88,7 @@ static bool oldest_first;
 
 void weft__cuda_libraries_for(int driver) { oldest_first = driver < 13000; }
 
-static void *search(const weft__cuda_library *l, char path[WEFT_CUDA_PATH_SIZE]) {
+void *weft__cuda_search(const weft_shared_library *l, char path[WEFT_LIBRARY_PATH]) {
     const char *files[WEFT_CUDA_FILES];
     void *library = NULL;
     for (int i = 0; i < l->n_files; i++) files[i] = l->files[oldest_first ? l->n_files - 1 - i : i];
@@ -97,45 +96,10 @@ static void *search(const weft__cuda_library *l, char path[WEFT_CUDA_PATH_SIZE])
         library = open_places(named, sizeof named / sizeof *named, files[i], path);
     for (int i = 0; i < l->n_files && !library; i++) {
         library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", files[i]);
+        if (library) snprintf(path, WEFT_LIBRARY_PATH, "%s", files[i]);
     }
     for (int i = 0; i < l->n_files && !library; i++) library = open_beside(files[i], path);
     for (int i = 0; i < l->n_files && !library; i++)
         library = open_places(others, sizeof others / sizeof *others, files[i], path);
     return library;
-}
-
-/* Resolves all functions. Returns the name of the first missing one, or NULL. */
-static const char *resolve(const weft__cuda_library *l, void *library) {
-    for (int i = 0; i < l->n_wanted; i++) {
-        void *symbol = dlsym(library, l->wanted[i].name);
-        if (!symbol) return l->wanted[i].name;
-        memcpy((char *)l->table + l->wanted[i].at, &symbol, sizeof symbol);
-    }
-    return NULL;
-}
-
-static void look(weft__cuda_library *l, const char *file) {
-    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : search(l, l->path);
-    if (file) snprintf(l->path, sizeof l->path, "%s", file);
-    const char *missing = library ? resolve(l, library) : NULL;
-    l->reason[0] = 0;
-    if (!library)
-        snprintf(
-            l->reason, sizeof l->reason,
-            "%.100s cannot be opened: install %s (the CUDA toolkit; or pip install %s, in the environment "
-            "that is active; $WEFT_CUDA_PATH names any other folder)",
-            file ? file : l->files[0], l->title, l->package);
-    else if (missing)
-        snprintf(l->reason, sizeof l->reason, "%.150s has no %s: install a newer %s", l->path, missing,
-                 l->title);
-}
-
-const char *weft__cuda_library_open(weft__cuda_library *library, const char *file) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    if (!library->looked) look(library, file);
-    library->looked = true;
-    pthread_mutex_unlock(&lock);
-    return library->reason[0] ? library->reason : NULL;
 }

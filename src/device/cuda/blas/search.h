@@ -1,35 +1,28 @@
 /* Libraries of CUDA that do not come with the driver, opened at run time: NVRTC, cuBLASLt, cuDNN, NCCL.
- * Must not know: what they do. Read next: search.c. */
+ * Must not know: what they do. Read next: device/shared_library.h, search.c. */
 #ifndef WEFT_DEVICE_CUDA_BLAS_SEARCH_H
 #define WEFT_DEVICE_CUDA_BLAS_SEARCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "device/shared_library.h"
 
-enum { WEFT_CUDA_PATH_SIZE = 1024, WEFT_CUDA_FILES = 4 };
-
-typedef struct weft__cuda_symbol {
-    const char *name;
-    size_t at; /* offset of its pointer in the table */
-} weft__cuda_symbol;
-
-typedef struct weft__cuda_library {
-    const char *title, *package;     /* such as "NVRTC", and the PyPI package that contains it */
-    const char *const *files;        /* versioned names, the newest first, at most WEFT_CUDA_FILES */
-    const weft__cuda_symbol *wanted; /* all functions that Weft calls */
-    void *table;                     /* receives their pointers */
-    int n_files, n_wanted;
-    bool looked;
-    char path[WEFT_CUDA_PATH_SIZE]; /* the file that was opened */
-    char reason[400];               /* why none was opened */
-} weft__cuda_library;
+enum { WEFT_CUDA_FILES = 4 }; /* the most names of one library; they have versions, the newest first */
 
 /* Sets the driver's version, such as 12040. A driver of CUDA 12 runs no code of CUDA 13, so the search then
  * begins with the oldest file. */
 void weft__cuda_libraries_for(int driver);
 
-/* Opens the library once in the process. `file` replaces the search if it is not NULL. Returns NULL, or why
- * this fails and what helps. Thread-safe. */
-const char *weft__cuda_library_open(weft__cuda_library *library, const char *file);
+/* For weft_shared_library.search. */
+void *weft__cuda_search(const weft_shared_library *library, char path[WEFT_LIBRARY_PATH]);
+
+/* A weft_shared_library. `title` is such as "NVRTC", `package` is the PyPI package that contains it, and
+ * `functions` is the table of its functions. */
+#define WEFT_CUDA_LIBRARY(title, package, names, symbols, functions)                                         \
+    {                                                                                                        \
+        .files = (names), .n_files = sizeof(names) / sizeof *(names), .wanted = (symbols),                   \
+        .n_wanted = sizeof(symbols) / sizeof *(symbols), .table = &(functions),                              \
+        .absent = "install " title " (the CUDA toolkit; or pip install " package                             \
+                  ", in the environment that is active; $WEFT_CUDA_PATH names any other folder)",            \
+        .old = "install a newer " title, .search = weft__cuda_search                                         \
+    }
 
 #endif

@@ -6,24 +6,20 @@
 #include "device/cuda/dnn/dnn.h"
 #include "device/cuda/blas/search.h"
 
+#define PACKAGE "nvidia-cudnn-cu13"
+
 weft__dnn_functions weft__dnn;
 const char *weft__dnn_file;
 
 static const char *const files[] = {"libcudnn.so.9"};
 
-static const weft__cuda_symbol wanted[] = {
+static const weft_shared_symbol wanted[] = {
 #define DNN_FUNCTION(result, name, arguments) {#name, offsetof(weft__dnn_functions, name)},
 #include "device/cuda/dnn/dnn.def"
 #undef DNN_FUNCTION
 };
 
-static weft__cuda_library library = {.title = "cuDNN",
-                                     .package = "nvidia-cudnn-cu13",
-                                     .files = files,
-                                     .n_files = sizeof files / sizeof *files,
-                                     .wanted = wanted,
-                                     .n_wanted = sizeof wanted / sizeof *wanted,
-                                     .table = &weft__dnn};
+static weft_shared_library library = WEFT_CUDA_LIBRARY("cuDNN", PACKAGE, files, wanted, weft__dnn);
 
 /* Refuses versions with known errors. Before 9.10 a mask cannot be -inf. Before 9.6 the accumulator of dq is
  * not cleared. The first two releases of 9.10 give wrong gradients. */
@@ -35,12 +31,12 @@ void weft__dnn_judge(int version, char why[240]) {
                  major, minor, patch);
     else if (version < 91002)
         snprintf(why, 240, "cuDNN %d.%d.%d is too old: install 9.10.2 or later (pip install %s)", major,
-                 minor, patch, library.package);
+                 minor, patch, PACKAGE);
 }
 
 const char *weft__dnn_open(void) {
     static char why[240];
-    const char *reason = weft__cuda_library_open(&library, weft__dnn_file);
+    const char *reason = weft__shared_library_open(&library, weft__dnn_file, NULL);
     if (reason) return reason;
     weft__dnn_judge(weft__dnn_version(), why);
     return why[0] ? why : NULL;
@@ -55,9 +51,9 @@ void weft__dnn_describe(char text[96]) {
         snprintf(text, 96, "cuDNN %d.%d.%d", v / 10000, v / 100 % 100, v % 100);
     else if (v)
         snprintf(text, 96, "cuDNN %d.%d.%d not used (attention on own kernels: pip install -U %s)", v / 10000,
-                 v / 100 % 100, v % 100, library.package);
+                 v / 100 % 100, v % 100, PACKAGE);
     else
-        snprintf(text, 96, "no cuDNN (attention on own kernels: pip install %s)", library.package);
+        snprintf(text, 96, "no cuDNN (attention on own kernels: pip install %s)", PACKAGE);
 }
 
 void weft__dnn_message(unsigned status, const char *what, char message[WEFT_DNN_MESSAGE]) {

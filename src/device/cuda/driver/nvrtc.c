@@ -18,21 +18,15 @@ const char *weft__nvrtc_file;
 /* Versions that know sm_75 and C++17, the newest first. */
 static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-static const weft__cuda_symbol wanted[] = {
+static const weft_shared_symbol wanted[] = {
 #define NVRTC_FUNCTION(result, name, arguments) {#name, offsetof(struct nvrtc_functions, name)},
 #include "device/cuda/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 };
 
-static weft__cuda_library library = {.title = "NVRTC",
-                                     .package = "nvidia-cuda-nvrtc",
-                                     .files = files,
-                                     .n_files = sizeof files / sizeof *files,
-                                     .wanted = wanted,
-                                     .n_wanted = sizeof wanted / sizeof *wanted,
-                                     .table = &nvrtc};
+static weft_shared_library library = WEFT_CUDA_LIBRARY("NVRTC", "nvidia-cuda-nvrtc", files, wanted, nvrtc);
 
-const char *weft__nvrtc_open(void) { return weft__cuda_library_open(&library, weft__nvrtc_file); }
+const char *weft__nvrtc_open(void) { return weft__shared_library_open(&library, weft__nvrtc_file, NULL); }
 
 void weft__nvrtc_forget(void) { library.looked = false; }
 

@@ -12,20 +12,14 @@ const char *weft__nccl_file;
 
 static weft__nccl_functions nccl;
 static const char *const files[] = {"libnccl.so.2"};
-static const weft__cuda_symbol wanted[] = {
+static const weft_shared_symbol wanted[] = {
 #define NCCL_FUNCTION(result, name, arguments) {#name, offsetof(weft__nccl_functions, name)},
 #include "device/cuda/nccl/nccl.def"
 #undef NCCL_FUNCTION
 };
-static weft__cuda_library library = {.title = "NCCL",
-                                     .package = "nvidia-nccl-cu13",
-                                     .files = files,
-                                     .n_files = 1,
-                                     .wanted = wanted,
-                                     .n_wanted = sizeof wanted / sizeof *wanted,
-                                     .table = &nccl};
+static weft_shared_library library = WEFT_CUDA_LIBRARY("NCCL", "nvidia-nccl-cu13", files, wanted, nccl);
 
-const char *weft__nccl_open(void) { return weft__cuda_library_open(&library, weft__nccl_file); }
+const char *weft__nccl_open(void) { return weft__shared_library_open(&library, weft__nccl_file, NULL); }
 
 int weft__nccl_version(void) {
     int version = 0;

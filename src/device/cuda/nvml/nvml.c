@@ -1,65 +1,43 @@
 /* NVML, opened at run time. It comes with the driver. Only the display of a card's telemetry needs it.
  * Must not know: devices. Read next: src/train/run/telemetry.c. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "device/cuda/nvml/nvml.h"
+#include "device/shared_library.h"
 
 const char *weft__nvml_file;
 
 static weft__nvml_functions nvml;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool looked;
-static char reason[200];
 
 static const char *const files[] = {
     "libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1", /* WSL does not list it among the libraries */
 };
 
-/* Resolves all functions. Returns the name of the first missing one, or NULL. */
-static const char *resolve(void *library) {
-    void *symbol;
-#define NVML_FUNCTION(name, arguments)                                                                       \
-    symbol = dlsym(library, #name);                                                                          \
-    if (!symbol) return #name;                                                                               \
-    memcpy(&nvml.name, &symbol, sizeof symbol);
+static const weft_shared_symbol wanted[] = {
+#define NVML_FUNCTION(name, arguments) {#name, offsetof(weft__nvml_functions, name)},
 #include "device/cuda/nvml/nvml.def"
 #undef NVML_FUNCTION
-    return NULL;
-}
+};
 
-static void look(void) {
-    const char *file = weft__nvml_file;
-    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; !weft__nvml_file && !library && i < sizeof files / sizeof *files; i++)
-        library = dlopen(file = files[i], RTLD_NOW | RTLD_LOCAL);
-    reason[0] = 0;
-    const char *missing = library ? resolve(library) : NULL;
-    if (!library)
-        snprintf(reason, sizeof reason, "%.60s cannot be opened: it comes with the driver of NVIDIA's cards",
-                 weft__nvml_file ? weft__nvml_file : files[0]);
-    else if (missing)
-        snprintf(reason, sizeof reason, "%.60s has no %s: install a newer driver", file, missing);
-    const nvmlReturn_t error = reason[0] ? 0 : nvml.nvmlInit_v2();
+static void start(weft_shared_library *l) {
+    const nvmlReturn_t error = nvml.nvmlInit_v2();
     if (error)
-        snprintf(reason, sizeof reason, "%.60s does not start (error %u): nvidia-smi tells more", file,
-                 error);
+        snprintf(l->reason, sizeof l->reason, "%.60s does not start (error %u): nvidia-smi tells more",
+                 l->path, error);
 }
 
-const char *weft__nvml_open(void) {
-    pthread_mutex_lock(&lock);
-    if (!looked) look();
-    looked = true;
-    pthread_mutex_unlock(&lock);
-    return reason[0] ? reason : NULL;
-}
+static weft_shared_library library = {.files = files,
+                                      .n_files = sizeof files / sizeof *files,
+                                      .wanted = wanted,
+                                      .n_wanted = sizeof wanted / sizeof *wanted,
+                                      .table = &nvml,
+                                      .absent = "it comes with the driver of NVIDIA's cards",
+                                      .old = "install a newer driver",
+                                      .start = start};
 
-void weft__nvml_forget(void) { looked = false; }
+const char *weft__nvml_open(void) { return weft__shared_library_open(&library, weft__nvml_file, NULL); }
+
+void weft__nvml_forget(void) { library.looked = false; }
 
 const char *weft__nvml_version(char version[80]) {
     if (weft__nvml_open() || nvml.nvmlSystemGetNVMLVersion(version, 80) != 0) version[0] = 0;

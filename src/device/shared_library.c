@@ -1,0 +1,54 @@
+/* Opens libraries at run time, and finds their functions.
+ * Must not know: what libraries do. Read next: shared_library.h. */
+#include "device/shared_library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Finds all functions. Returns the name of the first missing one, or NULL. */
+static const char *resolve(const weft_shared_library *l, void *handle, const char *hidden) {
+    for (int i = 0; i < l->n_wanted; i++) {
+        const char *name = l->wanted[i].name;
+        void *symbol = hidden && strcmp(hidden, name) == 0 ? NULL : dlsym(handle, name);
+        if (!symbol) return name;
+        memcpy((char *)l->table + l->wanted[i].at, &symbol, sizeof symbol);
+    }
+    return NULL;
+}
+
+static void *open_file(weft_shared_library *l, const char *file) {
+    snprintf(l->path, sizeof l->path, "%s", file);
+    return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *open_any(weft_shared_library *l, const char *file) {
+    void *handle = NULL;
+    if (file) return open_file(l, file);
+    if (l->search) return l->search(l, l->path);
+    for (int i = 0; i < l->n_files && !handle; i++) handle = open_file(l, l->files[i]);
+    return handle;
+}
+
+static void look(weft_shared_library *l, const char *file, const char *hidden) {
+    void *handle = open_any(l, file);
+    const char *missing = handle ? resolve(l, handle, hidden) : NULL;
+    l->reason[0] = 0;
+    if (!handle)
+        snprintf(l->reason, sizeof l->reason, "%.150s cannot be opened: %s", file ? file : l->files[0],
+                 l->absent);
+    else if (missing)
+        snprintf(l->reason, sizeof l->reason, "%.150s has no %s: %s", l->path, missing, l->old);
+    else if (l->start)
+        l->start(l);
+}
+
+const char *weft__shared_library_open(weft_shared_library *library, const char *file, const char *hidden) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!library->looked) look(library, file, hidden);
+    library->looked = true;
+    pthread_mutex_unlock(&lock);
+    return library->reason[0] ? library->reason : NULL;
+}
