@@ -155,7 +155,7 @@ struct weft_gpu_device {
     weft_gpu_staging staging;
     weft_gpu_paths paths;
     weft_gpu_buffer *faults; /* the fault record on the device */
-    w_faults record;  /* as read when the host last waited */
+    w_faults record;         /* as read when the host last waited */
     bool unseen;             /* work was submitted since then */
     bool timing;
     size_t guard;             /* bytes of a guard, before and after each buffer */
