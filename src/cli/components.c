@@ -10,14 +10,14 @@
 #include "device/cuda/components.h"
 #include "device/opencl/devices.h"
 
-static const struct piece {
+static const struct component {
     const char *device, *name, *oldest, *from, *without;
-} pieces[] = {
+} components[] = {
 #define PIECE(device, name, oldest, from, without) {device, name, oldest, from, without},
 #include "cli/components.def"
 #undef PIECE
 };
-enum { PIECES = sizeof pieces / sizeof *pieces };
+enum { COMPONENTS = sizeof components / sizeof *components };
 
 static bool find_opencl(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     const weft__opencl_found *list;
@@ -39,7 +39,7 @@ static bool find_cpu(char text[WEFT_COMPONENT_TEXT]) {
 }
 
 /* Tells whether a component is present. `text` says which version it is, or why it is missing. */
-static bool find(const struct piece *p, char text[WEFT_COMPONENT_TEXT]) {
+static bool find(const struct component *p, char text[WEFT_COMPONENT_TEXT]) {
     text[0] = 0;
     if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
     if (strcmp(p->device, "opencl") == 0) return find_opencl(p->name, text);
@@ -48,20 +48,20 @@ static bool find(const struct piece *p, char text[WEFT_COMPONENT_TEXT]) {
 
 void weft__components_print(const char *device) {
     const char *lost = ""; /* device whose first component is missing; its others are not looked for */
-    for (int i = 0; i < PIECES; i++) {
-        const struct piece *p = &pieces[i];
+    for (int i = 0; i < COMPONENTS; i++) {
+        const struct component *p = &components[i];
         char text[WEFT_COMPONENT_TEXT];
         if ((device && strcmp(device, p->device) != 0) || strcmp(lost, p->device) == 0) continue;
         const bool there = find(p, text);
         weft__print(stdout, "  %-7s %-9s %s%s%s%s\n", p->device, p->name, there ? "" : "missing, so that ",
                     there ? text : p->without, there ? "" : ": ", there ? "" : text);
-        if (!there && (i == 0 || strcmp(pieces[i - 1].device, p->device) != 0)) lost = p->device;
+        if (!there && (i == 0 || strcmp(components[i - 1].device, p->device) != 0)) lost = p->device;
     }
 }
 
 void weft__components_table(void) {
     weft__print(stdout, "| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
-    for (int i = 0; i < PIECES; i++)
-        weft__print(stdout, "| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name,
-                    pieces[i].oldest, pieces[i].from, pieces[i].without);
+    for (int i = 0; i < COMPONENTS; i++)
+        weft__print(stdout, "| `%s` | %s | %s | %s | %s |\n", components[i].device, components[i].name,
+                    components[i].oldest, components[i].from, components[i].without);
 }

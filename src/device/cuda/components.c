@@ -1,4 +1,4 @@
-/* The pieces of CUDA, and whether each is installed. No piece is needed to answer.
+/* The components of CUDA, and whether each is installed. No component is needed to answer.
  * Must not know: what a piece does. Read next: driver/devices.c, docs/devices.md. */
 #include "device/cuda/components.h"
 
@@ -69,13 +69,13 @@ bool weft__cuda_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     static const struct {
         const char *name;
         const char *(*find)(char *text);
-    } pieces[] = {{"driver", find_driver}, {"card", find_card}, {"NVRTC", find_nvrtc},
-                  {"cuBLASLt", find_blas}, {"cuDNN", find_dnn}, {"NCCL", find_nccl},
-                  {"NVML", find_nvml}};
+    } components[] = {{"driver", find_driver}, {"card", find_card}, {"NVRTC", find_nvrtc},
+                      {"cuBLASLt", find_blas}, {"cuDNN", find_dnn}, {"NCCL", find_nccl},
+                      {"NVML", find_nvml}};
     const char *why = "no such piece";
     text[0] = 0;
-    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
-        if (strcmp(pieces[i].name, name) == 0) why = pieces[i].find(text);
+    for (size_t i = 0; i < sizeof components / sizeof *components; i++)
+        if (strcmp(components[i].name, name) == 0) why = components[i].find(text);
     if (why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", why);
     return !why;
 }

@@ -17,11 +17,11 @@ static bool ends_context(CUresult error) {
            (error >= CUDA_ERROR_CONTEXT_IS_DESTROYED && error <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
-static weft_gpu_trouble explain(weft_gpu_device *device, int number, char words[WEFT_GPU_WORDS]) {
+static weft_gpu_trouble explain(weft_gpu_device *device, int number, char message[WEFT_GPU_MESSAGE]) {
     weft__cuda *d = of(device);
     const CUresult error = (CUresult)number;
-    weft__cuda_error_name(error, words);
-    if (d->said[0]) snprintf(words, WEFT_GPU_WORDS, "%.150s", d->said);
+    weft__cuda_error_name(error, message);
+    if (d->said[0]) snprintf(message, WEFT_GPU_MESSAGE, "%.150s", d->said);
     d->said[0] = 0;
     if (error == CUDA_ERROR_OUT_OF_MEMORY) return WEFT_GPU_NO_MEMORY;
     if (!ends_context(error)) return WEFT_GPU_REFUSED;

@@ -6,8 +6,8 @@
 
 static weft__opencl *of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
 
-static weft_gpu_trouble explain(weft_gpu_device *device, int error, char words[WEFT_GPU_WORDS]) {
-    weft__opencl_error_name(error, words);
+static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]) {
+    weft__opencl_error_name(error, message);
     if (error == OPENCL_MEM_OBJECT_ALLOCATION_FAILURE || error == OPENCL_OUT_OF_RESOURCES ||
         error == OPENCL_OUT_OF_HOST_MEMORY || error == OPENCL_INVALID_BUFFER_SIZE)
         return WEFT_GPU_NO_MEMORY;

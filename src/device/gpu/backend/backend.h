@@ -47,7 +47,7 @@ enum { WEFT_GPU_POINTER_BYTES = sizeof(void *) };
 
 /* What an error of the API means. */
 typedef enum weft_gpu_trouble { WEFT_GPU_REFUSED, WEFT_GPU_NO_MEMORY, WEFT_GPU_LOST } weft_gpu_trouble;
-enum { WEFT_GPU_WORDS = 160 };
+enum { WEFT_GPU_MESSAGE = 160 };
 
 typedef struct weft_gpu_memory_functions {
     size_t buffer_bytes; /* size of the backend's own buffer struct */
@@ -122,7 +122,7 @@ typedef struct weft_gpu_backend {
     int (*enter)(weft_gpu_device *device);
     void (*leave)(weft_gpu_device *device);
     /* Returns what an error means, and writes its name. */
-    weft_gpu_trouble (*explain)(weft_gpu_device *device, int error, char words[WEFT_GPU_WORDS]);
+    weft_gpu_trouble (*explain)(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]);
     /* Adds the launch of a command with its `call` if one of the backend's libraries replaces the template.
      * Otherwise it adds nothing. NULL: no library does. */
     weft_status (*offer)(weft_gpu_device *device, weft_launches *launches, const weft_command *command);

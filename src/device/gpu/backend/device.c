@@ -13,19 +13,19 @@ weft__gpu_hooks weft__gpu_hook;
 
 weft_status weft__gpu_fail(weft_gpu_device *d, int error, const char *what) {
     const weft_device *device = &d->base;
-    char words[WEFT_GPU_WORDS];
-    switch (d->backend->explain(d, error, words)) {
+    char message[WEFT_GPU_MESSAGE];
+    switch (d->backend->explain(d, error, message)) {
     case WEFT_GPU_NO_MEMORY:
         return weft__fail(device->ctx, WEFT_ERR_OOM, "%s: %s: %s; %llu bytes are in use of %llu",
-                          device->name, what, words, (unsigned long long)device->bytes_in_use,
+                          device->name, what, message, (unsigned long long)device->bytes_in_use,
                           (unsigned long long)d->found->memory);
     case WEFT_GPU_LOST:
         return weft__fail(device->ctx, WEFT_ERR_DEVICE,
                           "%s: %s: the device is lost (%s); open a new context, and look at the driver's log",
-                          device->name, what, words);
+                          device->name, what, message);
     case WEFT_GPU_REFUSED: break;
     }
-    return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: %s: %s", device->name, what, words);
+    return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: %s: %s", device->name, what, message);
 }
 
 int weft__gpu_gone(const weft_gpu_device *d) {

@@ -33,7 +33,7 @@ static void put_argument(layout *to, const weft_gpu_device *d, const weft_argume
     case WEFT_ARGUMENT_FAULTS: put(to, &d->faults->address, WEFT_GPU_POINTER_BYTES); break;
     case WEFT_ARGUMENT_NUMBERS: put(to, a->numbers, (size_t)a->i); break;
     case WEFT_ARGUMENT_PARAMETERS:
-        put(to, &e->words->address, WEFT_GPU_POINTER_BYTES);
+        put(to, &e->parameters->address, WEFT_GPU_POINTER_BYTES);
         put(to, &a->i, 8);
         break;
     case WEFT_ARGUMENT_TIMES:
@@ -112,15 +112,15 @@ static int set_arguments(weft_gpu_device *d, const weft_gpu_launch *to, const we
 }
 
 static weft_status make_kernel(weft_gpu_device *d, weft_gpu_launch *to, const weft_launch *from,
-                               const weft_gpu_source *text) {
+                               const weft_gpu_source *source) {
     const weft_gpu_program_functions *program = d->backend->program;
     const int64_t most = d->target.groups_most;
     char name[WEFT_GPU_NAME];
     if (most && (from->groups[0] > INT32_MAX || from->groups[1] > most || from->groups[2] > most))
         return weft__fail(d->base.ctx, WEFT_ERR_DEVICE, "%s: %s needs more blocks than a launch can have",
                           d->base.name, from->name);
-    weft__gpu_kernel_name(text, from->name, name);
-    int error = program->kernel_new(d, to, d->compiler.modules[text->module].module, name);
+    weft__gpu_kernel_name(source, from->name, name);
+    int error = program->kernel_new(d, to, d->compiler.modules[source->module].module, name);
     if (error) return weft__gpu_fail(d, error, from->name);
     weft__gpu_hook.kernels++;
     error = set_arguments(d, to, from);
@@ -146,14 +146,14 @@ static void make_launch(weft_gpu_executable *e, const weft_gpu_program *p, int l
         to->all_items[i] = to->groups[i] * to->items[i];
     }
     to->follows = l > 0 && p->commands[l - 1] == p->commands[l];
-    to->after = !to->follows && (e->chain || waits(e->commands, p->commands, l));
+    to->after = !to->follows && (e->fused || waits(e->commands, p->commands, l));
     for (int a = 0; a < from->n_arguments; a++)
         to->scratch = to->scratch || (from->arguments[a].kind == WEFT_ARGUMENT_BUFFER &&
                                       from->arguments[a].index == p->scratch_slot);
 }
 
 weft_status weft__gpu_make_launches(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_program *p,
-                                    const weft_gpu_source *const *texts) {
+                                    const weft_gpu_source *const *sources) {
     const size_t count = (size_t)p->launches.count;
     e->launches = weft__array(d->base.ctx, count + 1, sizeof *e->launches);
     e->events = weft__array(d->base.ctx, count + 1, sizeof *e->events);
@@ -163,7 +163,7 @@ weft_status weft__gpu_make_launches(weft_gpu_device *d, weft_gpu_executable *e, 
     WEFT_TRY(make_places(d, e, p));
     for (int l = 0; l < p->launches.count; l++) {
         make_launch(e, p, l);
-        if (!e->launches[l].call) WEFT_TRY(make_kernel(d, &e->launches[l], &p->launches.list[l], texts[l]));
+        if (!e->launches[l].call) WEFT_TRY(make_kernel(d, &e->launches[l], &p->launches.list[l], sources[l]));
     }
     return WEFT_OK;
 }
