@@ -353,12 +353,11 @@ static weft_status refuse_evaluated(const walk *w, weft_tensor *const *wrt, cons
     size_t i = 0;
     while (i < count && !(lost[i] && (wrt[i]->flags & WEFT_NODE_VARIABLE))) i++;
     if (!t || i == count) return WEFT_OK;
-    return weft__fail(
-        w->ctx, WEFT_ERR_STATE,
-        "%s: what is recorded here was evaluated before the gradient was taken, so nobody knows "
-        "whether it depends on '%s': take the gradient first, record it anew, or use "
-        "weft_detach where a constant is meant",
-        t->where ? t->where : "gradient", wrt[i]->name ? wrt[i]->name : "?");
+    return weft__fail(w->ctx, WEFT_ERR_STATE,
+                      "%s: this tensor was evaluated before the gradient was taken, so Weft cannot know "
+                      "whether it depends on '%s': take the gradient first, record the tensor again, or use "
+                      "weft_detach if it is meant as a constant",
+                      t->where ? t->where : "gradient", wrt[i]->name ? wrt[i]->name : "?");
 }
 
 /* Fails if the loss depends on a tensor only through integers or bools, or may depend on it through an
@@ -381,11 +380,11 @@ static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_
     if (status == WEFT_OK) status = refuse_evaluated(&all, wrt, lost, count);
     const weft_tensor *op = any && status == WEFT_OK ? first_rounding(&all) : NULL;
     if (op)
-        status = weft__fail(
-            loss->ctx, WEFT_ERR_UNSUPPORTED,
-            "%s: %s%s%s is not differentiable, and the loss depends on a tensor through it alone; use "
-            "weft_detach where that is meant",
-            op->where ? op->where : "gradient", op->path, *op->path ? ": " : "", weft__op_name(op->op));
+        status = weft__fail(loss->ctx, WEFT_ERR_UNSUPPORTED,
+                            "%s: %s%s%s is not differentiable, and the loss depends on a tensor only through "
+                            "this op; use weft_detach if that is intended",
+                            op->where ? op->where : "gradient", op->path, *op->path ? ": " : "",
+                            weft__op_name(op->op));
     weft__free(loss->ctx, lost);
     weft__free(loss->ctx, floats.order);
     weft__free(loss->ctx, all.order);
@@ -410,11 +409,10 @@ weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t cou
     WEFT_TRY(weft_tensor_status(loss));
     char text[WEFT_SHAPE_TEXT];
     if (loss->numel != 1 || !weft_dtype_is_float((weft_dtype)loss->dtype))
-        return weft__fail(
-            loss->ctx, WEFT_ERR_SHAPE,
-            "gradient: the loss is %s, not one float; take its mean or sum, of complex numbers also "
-            "the real part or the absolute value",
-            weft__tensor_text(loss, text));
+        return weft__fail(loss->ctx, WEFT_ERR_SHAPE,
+                          "gradient: the loss is %s, not one float; take its mean or sum, and for complex "
+                          "numbers also the real part or the absolute value",
+                          weft__tensor_text(loss, text));
     for (size_t i = 0; i < count; i++) {
         WEFT_TRY(weft_tensor_status(wrt[i]));
         if (wrt[i]->ctx != loss->ctx)

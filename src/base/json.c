@@ -116,7 +116,7 @@ static weft_status dump(weft__json *j, const json_t *root, size_t flags, const c
     const size_t length = root && !j->starved ? json_dumpb(root, NULL, 0, flags) : 0;
     if (!root && !j->starved)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "%s: a text in it is not UTF-8, or a number in it is not finite", what);
+                          "%s: it holds a string that is not UTF-8, or a number that is not finite", what);
     char *out = length && !j->starved ? weft__alloc(ctx, length + 1) : NULL;
     if (!out || json_dumpb(root, out, length, flags) != length || j->starved) {
         weft__free(ctx, out);

@@ -369,8 +369,8 @@ void weft_scope_close(weft_scope *scope) {
     while (open != scope && open != ctx->root_scope) open = open->parent;
     if (open == ctx->root_scope) {
         weft__fail(ctx, WEFT_ERR_STATE,
-                   "weft_scope_close: this scope is not open; one that was opened around it closed it with "
-                   "itself, or it is closed twice");
+                   "weft_scope_close: this scope is not open: it was closed before, or an outer scope was "
+                   "closed and closed this one too");
         return;
     }
     while (ctx->scope != scope) close_one(ctx->scope, true);
@@ -389,8 +389,9 @@ weft_status weft__graph_open(weft_context *ctx) {
     graph->oom_error.status = WEFT_ERR_OOM;
     strcpy(graph->oom_error.text, "out of memory while recording an operation: close scopes or free tensors");
     graph->freed_error.status = WEFT_ERR_STATE;
-    strcpy(graph->freed_error.text, "this tensor was freed, with its scope or by weft_free; weft_keep what "
-                                    "must outlive its scope, and free it after its last use");
+    strcpy(graph->freed_error.text,
+           "this tensor was freed, with its scope or by weft_free; call weft_keep on a tensor that must "
+           "outlive its scope, and free it after its last use");
     ctx->root_scope = weft_scope_open(ctx);
     return ctx->root_scope ? WEFT_OK : WEFT_ERR_OOM;
 }

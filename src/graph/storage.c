@@ -151,7 +151,7 @@ weft_status weft_set_scalar(weft_tensor *scalar, double value) {
     WEFT_NEED(NULL, scalar);
     if (scalar->leaf != WEFT_LEAF_SCALAR)
         return weft__fail(scalar->ctx, WEFT_ERR_ARGUMENT,
-                          "weft_set_scalar: not a tensor made by weft_scalar");
+                          "weft_set_scalar: the tensor was not made by weft_scalar");
     scalar->value.number = number_of((weft_dtype)scalar->dtype, value);
     scalar->epoch = ++scalar->ctx->epoch;
     return WEFT_OK;
@@ -264,7 +264,8 @@ weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tens
     for (size_t i = 0; i < count; i++)
         if (!(variables[i]->flags & WEFT_NODE_VARIABLE) ||
             weft__part_dtype((weft_dtype)variables[i]->dtype) != dtype)
-            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "placing '%s': a block holds variables of one dtype",
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "placing '%s': all variables of a block must have one dtype",
                               variables[i]->name ? variables[i]->name : "?");
     size_t *offsets = weft__array(ctx, count + 1, sizeof *offsets);
     if (!offsets) return weft__fail_oom(ctx, count * sizeof *offsets, "a block's layout");

@@ -40,11 +40,12 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
 
 static const char *check(const weft_heavy *heavy) {
     const weft_heavy_attention *at = &heavy->as.attention;
-    if (!weft_dtype_is_float((weft_dtype)at->dtype)) return "no floats";
+    if (!weft_dtype_is_float((weft_dtype)at->dtype)) return "the dtype is not a float";
     if (!weft__heavy_extents(6, (int64_t[]){at->batch, at->heads, at->t_q, at->t_k, at->d, at->query_group}))
         return "a negative extent";
-    if (at->heads % weft__query_group(at) != 0) return "query heads do not share heads of keys evenly";
-    return at->cached && at->backward ? "a gradient through a cache" : NULL;
+    if (at->heads % weft__query_group(at) != 0)
+        return "the number of query heads is not a multiple of the number of KV heads";
+    return at->cached && at->backward ? "a gradient cannot go through a cache" : NULL;
 }
 
 const weft_heavy_class weft__heavy_attention = {.name = "attention",

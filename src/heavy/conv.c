@@ -30,7 +30,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
 
 static const char *check(const weft_heavy *heavy) {
     const weft_heavy_conv *c = &heavy->as.conv;
-    if (!weft_dtype_is_float((weft_dtype)c->dtype)) return "no floats";
+    if (!weft_dtype_is_float((weft_dtype)c->dtype)) return "the dtype is not a float";
     if (c->pass > WEFT_CONV_WEIGHT) return "an unknown pass";
     if (!weft__heavy_extents(4, (int64_t[]){c->n, c->groups, c->in, c->out}) ||
         !weft__heavy_extents(2, c->x) || !weft__heavy_extents(2, c->size) || !weft__heavy_extents(2, c->y))

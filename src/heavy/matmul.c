@@ -52,7 +52,7 @@ static const char *check(const weft_heavy *heavy) {
     if (mm->m > 1 && mm->k > 1 && mm->a_m != 1 && mm->a_k != 1) return "no unit stride in a";
     if (mm->k > 1 && mm->n > 1 && mm->b_k != 1 && mm->b_n != 1) return "no unit stride in b";
     if (mm->sums && (mm->batch_rank || !weft_dtype_is_float((weft_dtype)mm->dtype)))
-        return "sums of a batch, or of no floats";
+        return "row sums of a batch, or of a dtype that is not a float";
     return NULL;
 }
 

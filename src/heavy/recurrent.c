@@ -39,7 +39,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
 
 static const char *check(const weft_heavy *heavy) {
     const weft_heavy_recurrent *r = &heavy->as.recurrent;
-    if (!weft_dtype_is_float((weft_dtype)r->dtype)) return "no floats";
+    if (!weft_dtype_is_float((weft_dtype)r->dtype)) return "the dtype is not a float";
     return weft__heavy_extents(3, (int64_t[]){r->t, r->batch, r->width}) ? NULL : "a negative extent";
 }
 

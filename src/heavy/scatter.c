@@ -28,7 +28,7 @@ static const char *check(const weft_heavy *heavy) {
     const weft_heavy_scatter *s = &heavy->as.scatter;
     if (!weft__heavy_extents(4, (int64_t[]){s->outer, s->count, s->rows, s->inner}))
         return "a negative extent";
-    if (s->index_dtype != WEFT_I32 && s->index_dtype != WEFT_I64) return "an index of neither i32 nor i64";
+    if (s->index_dtype != WEFT_I32 && s->index_dtype != WEFT_I64) return "the index is neither i32 nor i64";
     return s->in_place && !s->based ? "in place without a base" : NULL;
 }
 

@@ -31,7 +31,7 @@ static const char *check(const weft_heavy *heavy) {
     const weft_heavy_update *u = &heavy->as.update;
     if (!weft__heavy_extents(4, (int64_t[]){u->outer, u->total, u->extent, u->inner}))
         return "a negative extent";
-    return u->extent > u->total ? "a slice longer than what it is part of" : NULL;
+    return u->extent > u->total ? "the slice is longer than its dimension" : NULL;
 }
 
 const weft_heavy_class weft__heavy_update = {.name = "update",

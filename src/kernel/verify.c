@@ -50,7 +50,8 @@ static bool known_dtype(int dtype) {
 /* Checks extents, blocks of rows, counts and arguments. */
 static weft_status check_frame(weft_context *ctx, const weft_kernel *k) {
     if (k->n_parallel < 0 || k->n_reduce < 0 || k->n_parallel + k->n_reduce > WEFT_VIEW_RANK)
-        return refuse(ctx, k, "%d parallel and %d reduction dimensions", k->n_parallel, k->n_reduce);
+        return refuse(ctx, k, "%d parallel and %d reduction dimensions are not possible", k->n_parallel,
+                      k->n_reduce);
     int64_t total;
     if (!weft__numel(k->n_parallel + k->n_reduce, k->extent, &total))
         return refuse(ctx, k, "the index space is too large or has a negative extent");
@@ -169,8 +170,8 @@ static weft_status check_part(weft_context *ctx, const weft_kernel *k, int part,
     least += span_low;
     most += span_high;
     if (least >= 0 && most < limit) return WEFT_OK;
-    return refuse_at(ctx, k, i, "elements %" PRId64 "..%" PRId64 " of 0..%" PRId64, clip(least), clip(most),
-                     clip(limit - 1));
+    return refuse_at(ctx, k, i, "elements %" PRId64 "..%" PRId64 " are not in 0..%" PRId64, clip(least),
+                     clip(most), clip(limit - 1));
 }
 
 /* Proves that the element numbers of instruction i's view, plus span_low..span_high, lie in 0..limit-1. */
@@ -212,7 +213,7 @@ static weft_status check_operands(weft_context *ctx, const weft_kernel *k, int i
     const int operands[3] = {in->a, in->b, in->c};
     for (int o = 0; o < 3; o++) {
         if (o >= count) {
-            if (operands[o] != -1) return refuse_at(ctx, k, i, "operand %d is too many", o);
+            if (operands[o] != -1) return refuse_at(ctx, k, i, "operand %d is one too many", o);
             continue;
         }
         if (operands[o] < 0) return refuse_at(ctx, k, i, "operand %d is missing", o);
@@ -220,9 +221,10 @@ static weft_status check_operands(weft_context *ctx, const weft_kernel *k, int i
         const weft_instr *from = &k->code[operands[o]];
         if (from->kind == WEFT_INSTR_STORE) return refuse_at(ctx, k, i, "v%d is a store", operands[o]);
         if (from->kind == WEFT_INSTR_FOLD && (in->kind != WEFT_INSTR_STORE || in->level != from->level))
-            return refuse_at(ctx, k, i, "v%d is folded: it is only stored, once a block", operands[o]);
+            return refuse_at(ctx, k, i, "v%d is folded: it can only be stored, once for each block",
+                             operands[o]);
         if (in->kind != WEFT_INSTR_REDUCE && in->level == WEFT_LEVEL_ROW && from->level == WEFT_LEVEL_FULL)
-            return refuse_at(ctx, k, i, "a row value needs v%d, which is not one", operands[o]);
+            return refuse_at(ctx, k, i, "a row value cannot need v%d, which is not a row value", operands[o]);
         if (in->kind == WEFT_INSTR_STORE && weft__level_folded(in->level) && from->kind != WEFT_INSTR_FOLD)
             return refuse_at(ctx, k, i, "v%d is not folded", operands[o]);
     }
@@ -241,9 +243,9 @@ static bool still_along(const weft_view *view, int first, int last) {
 static weft_status check_places(weft_context *ctx, const weft_kernel *k, int i, const fields *f) {
     const weft_instr *in = &k->code[i];
     if (f->arg ? in->arg < 0 || in->arg >= k->n_args : in->arg != -1)
-        return refuse_at(ctx, k, i, "argument %d", in->arg);
+        return refuse_at(ctx, k, i, "argument %d is not valid here", in->arg);
     if (f->view ? in->view < 0 || in->view >= k->n_views : in->view != -1)
-        return refuse_at(ctx, k, i, "view %d", in->view);
+        return refuse_at(ctx, k, i, "view %d is not valid here", in->view);
     if (f->reads && !k->args[in->arg].read) return refuse_at(ctx, k, i, "arg%d is not read", in->arg);
     if (f->writes && !k->args[in->arg].written) return refuse_at(ctx, k, i, "arg%d is not written", in->arg);
     const int p = k->n_parallel;
@@ -260,7 +262,8 @@ static weft_status check_calc(weft_context *ctx, const weft_kernel *k, int i) {
     const int operands[3] = {in->a, in->b, in->c};
     const int first = row->arity == 3 ? 1 : 0; /* the first operand of three is the condition */
     const int dtype = k->code[operands[first]].dtype;
-    if (first == 1 && k->code[in->a].dtype != WEFT_BOOL) return refuse_at(ctx, k, i, "v%d is no bool", in->a);
+    if (first == 1 && k->code[in->a].dtype != WEFT_BOOL)
+        return refuse_at(ctx, k, i, "v%d is not a bool", in->a);
     for (int o = first; o < row->arity; o++)
         if (k->code[operands[o]].dtype != dtype) return refuse_at(ctx, k, i, "operands of different dtypes");
     if (!weft__row_takes(row, (weft_dtype)dtype))
@@ -290,7 +293,7 @@ static weft_status check_access(weft_context *ctx, const weft_kernel *k, int i) 
     case WEFT_INSTR_GATHER: {
         const int index_dtype = k->code[in->a].dtype;
         if (index_dtype != WEFT_I32 && index_dtype != WEFT_I64)
-            return refuse_at(ctx, k, i, "v%d is no index", in->a);
+            return refuse_at(ctx, k, i, "v%d is not an index", in->a);
         if (in->bound < 0) return refuse_at(ctx, k, i, "a negative bound");
         if (in->bound == 0) return in->dtype == arg->dtype ? WEFT_OK : refuse_at(ctx, k, i, "dtypes differ");
         const wide reach = (wide)in->imm_i * (in->bound - 1);
@@ -309,30 +312,32 @@ static weft_status check_access(weft_context *ctx, const weft_kernel *k, int i) 
 
 static weft_status check_instr(weft_context *ctx, const weft_kernel *k, int i) {
     const weft_instr *in = &k->code[i];
-    if (in->kind >= WEFT_INSTR_COUNT) return refuse_at(ctx, k, i, "no such instruction");
+    if (in->kind >= WEFT_INSTR_COUNT) return refuse_at(ctx, k, i, "unknown instruction");
     if (in->kind != WEFT_INSTR_STORE && !known_dtype(in->dtype))
-        return refuse_at(ctx, k, i, "dtype %d", in->dtype);
+        return refuse_at(ctx, k, i, "unknown dtype %d", in->dtype);
     const bool fold = in->kind == WEFT_INSTR_FOLD, reduce = in->kind == WEFT_INSTR_REDUCE || fold;
     const bool calc = in->kind == WEFT_INSTR_CALC;
-    if (in->level > WEFT_LEVEL_COLUMN) return refuse_at(ctx, k, i, "level %d", in->level);
+    if (in->level > WEFT_LEVEL_COLUMN) return refuse_at(ctx, k, i, "unknown level %d", in->level);
     if (weft__level_inner(in->level) && k->n_reduce == 0)
-        return refuse_at(ctx, k, i, "without reduction dimensions all values are rows");
+        return refuse_at(ctx, k, i, "without reduction dimensions all values are row values");
     if (weft__level_folded(in->level) && (k->n_fold == 0 || !(fold || in->kind == WEFT_INSTR_STORE)))
-        return refuse_at(ctx, k, i, "only folds and their stores are of a block of rows");
+        return refuse_at(ctx, k, i, "only folds and their stores can belong to a block of rows");
     const fields *f = &fields_of[in->kind];
     const weft_row *row = weft__row(in->op);
-    if ((calc || reduce) && (!row || row->reduce != reduce)) return refuse_at(ctx, k, i, "op %d", in->op);
+    if ((calc || reduce) && (!row || row->reduce != reduce))
+        return refuse_at(ctx, k, i, "op %d is not valid here", in->op);
     WEFT_TRY(check_operands(ctx, k, i, calc ? row->arity : f->operands));
     WEFT_TRY(check_places(ctx, k, i, f));
     if (calc) return check_calc(ctx, k, i);
     if (reduce) {
         const weft_instr *from = &k->code[in->a];
         if (fold && in->level != (from->level | WEFT_LEVEL_BLOCK))
-            return refuse_at(ctx, k, i, "a fold takes a full value to a column, a row value to a block");
+            return refuse_at(ctx, k, i,
+                             "a fold turns a full value into a column, and a row value into a block");
         if (!fold && (from->level != WEFT_LEVEL_FULL || in->level != WEFT_LEVEL_ROW))
-            return refuse_at(ctx, k, i, "a reduction takes a full value to a row value");
+            return refuse_at(ctx, k, i, "a reduction turns a full value into a row value");
         if (from->dtype != in->dtype || !weft__row_takes(row, (weft_dtype)in->dtype))
-            return refuse_at(ctx, k, i, "%s of %s to another dtype or one it does not take", row->name,
+            return refuse_at(ctx, k, i, "%s does not take %s, or its result has another dtype", row->name,
                              weft_dtype_name((weft_dtype)from->dtype));
     }
     return f->view ? check_access(ctx, k, i) : WEFT_OK;
@@ -356,7 +361,9 @@ static weft_status check_arg_use(weft_context *ctx, const weft_kernel *k, int ar
             same = k->code[s].kind == WEFT_INSTR_STORE && k->code[s].arg == arg &&
                    !weft__level_folded(k->code[s].level) &&
                    weft__view_equal(&k->views[k->code[s].view], &k->views[in->view]);
-        if (!same) return refuse_at(ctx, k, i, "arg%d is written, and read elsewhere than where it is", arg);
+        if (!same)
+            return refuse_at(ctx, k, i, "arg%d is written, and read at another element than the written one",
+                             arg);
     }
     return WEFT_OK;
 }

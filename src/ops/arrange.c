@@ -49,7 +49,8 @@ weft_tensor *weft_tile_at(const char *where, weft_tensor *x, const int64_t *coun
     char text[WEFT_SHAPE_TEXT];
     for (int d = 0; d < x->rank; d++)
         if (counts[d] < 0 || !weft__mul(x->shape[d], counts[d], &shape[d]))
-            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "tile: %lld times dimension %d of %s",
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                                "tile: a count of %lld for dimension %d of %s is negative or too large",
                                 (long long)counts[d], d, weft__tensor_text(x, text));
     for (int d = 0; d < x->rank && !weft__poisoned(x); d++) {
         if (counts[d] == 1) continue;
@@ -77,9 +78,10 @@ weft_tensor *weft_repeat_interleave_at(const char *where, weft_tensor *x, int64_
     char text[WEFT_SHAPE_TEXT];
     memcpy(shape, x->shape, sizeof shape);
     if (count < 0 || !weft__mul(x->shape[d], count, &shape[d]))
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
-                            "repeat_interleave: %lld times dimension %d of %s", (long long)count, d,
-                            weft__tensor_text(x, text));
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_ARGUMENT,
+            "repeat_interleave: a count of %lld for dimension %d of %s is negative or too large",
+            (long long)count, d, weft__tensor_text(x, text));
     const int rank = x->rank;
     const int64_t n = x->shape[d];
     x = around(where, x, d, &outer, &inner);
@@ -111,7 +113,7 @@ weft_tensor *weft_pad_with_at(const char *where, weft_tensor *x, const int64_t *
     if (bad || !x) return bad;
     if ((x->rank && (!before || !after)) || (int)mode < 0 || mode > WEFT_PAD_CIRCULAR)
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
-                            "pad_with: before or after is NULL, or no mode");
+                            "pad_with: before or after is NULL, or the mode is unknown");
     char text[WEFT_SHAPE_TEXT];
     for (int d = 0; d < x->rank; d++) {
         const int64_t n = x->shape[d], most = mode == WEFT_PAD_REFLECT    ? n - 1
@@ -120,10 +122,11 @@ weft_tensor *weft_pad_with_at(const char *where, weft_tensor *x, const int64_t *
                                                                           : 0;
         if (before[d] == 0 && after[d] == 0) continue;
         if (before[d] < 0 || after[d] < 0 || before[d] > most || after[d] > most)
-            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                                "pad_with: dimension %d of %s by %lld and %lld; this mode has 0 to %lld", d,
-                                weft__tensor_text(x, text), (long long)before[d], (long long)after[d],
-                                (long long)(most < 0 ? 0 : most));
+            return weft__poison(
+                x->ctx, where, WEFT_ERR_SHAPE,
+                "pad_with: cannot pad dimension %d of %s by %lld and %lld; this mode allows 0 to %lld", d,
+                weft__tensor_text(x, text), (long long)before[d], (long long)after[d],
+                (long long)(most < 0 ? 0 : most));
     }
     for (int d = 0; !weft__poisoned(x) && d < x->rank; d++) {
         weft_tensor *parts[3];
@@ -144,8 +147,9 @@ weft_tensor *weft_diagonal_at(const char *where, weft_tensor *x, int64_t offset,
     int a, b, order[WEFT_MAX_RANK], rank = 0;
     char text[WEFT_SHAPE_TEXT];
     if (!weft__axis(dim0, x->rank, &a) || !weft__axis(dim1, x->rank, &b) || a == b)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "diagonal: dimensions %d and %d of %s", dim0, dim1,
-                            weft__tensor_text(x, text));
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "diagonal: dimensions %d and %d must be two different dimensions of %s", dim0,
+                            dim1, weft__tensor_text(x, text));
     const int64_t n = x->shape[a], m = x->shape[b];
     int64_t shape[WEFT_MAX_RANK], outer = 1, length = 0, first = 0;
     for (int i = 0; i < x->rank; i++) {
@@ -231,10 +235,12 @@ weft_tensor *weft_one_hot_at(const char *where, weft_tensor *index, int64_t clas
     if (bad || !index) return bad;
     char text[WEFT_SHAPE_TEXT];
     if (!weft__dtype_in((weft_dtype)index->dtype, WEFT_CLASS_INTEGER) || index->dtype == WEFT_BOOL)
-        return weft__poison(index->ctx, where, WEFT_ERR_DTYPE, "one_hot: the index is %s, no integer",
+        return weft__poison(index->ctx, where, WEFT_ERR_DTYPE, "one_hot: the index is %s, not an integer",
                             weft__tensor_text(index, text));
     if (classes < 0 || classes > INT32_MAX || index->rank == WEFT_MAX_RANK)
-        return weft__poison(index->ctx, where, WEFT_ERR_SHAPE, "one_hot: %lld classes of index %s",
+        return weft__poison(index->ctx, where, WEFT_ERR_SHAPE,
+                            "one_hot: %lld classes for index %s: the number is negative or too large, or the "
+                            "index has too many dimensions",
                             (long long)classes, weft__tensor_text(index, text));
     const bool wide = weft_dtype_size((weft_dtype)index->dtype) > 4 || index->dtype == WEFT_U32;
     index = weft_cast_at(where, index, wide ? WEFT_I64 : WEFT_I32);

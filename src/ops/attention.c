@@ -207,9 +207,8 @@ static weft_tensor *reject_operands(const char *where, weft_tensor *q, weft_tens
     if (!fits)
         return weft__poison(
             q->ctx, where, WEFT_ERR_SHAPE,
-            "attention: q %s, k %s, v %s are not (B,H,T,D), (B,G,S,D) twice with H a multiple "
-            "of G",
-            a, b, c);
+            "attention: q %s, k %s, v %s must be (B,H,T,D), (B,G,S,D), (B,G,S,D), with H a multiple of G", a,
+            b, c);
     if (q->dtype != k->dtype || q->dtype != v->dtype || !weft_dtype_is_float((weft_dtype)q->dtype))
         return weft__poison(q->ctx, where, WEFT_ERR_DTYPE,
                             "attention: q %s, k %s, v %s must be of one float dtype", a, b, c);
@@ -227,11 +226,11 @@ static weft_tensor *reject_mask(const char *where, const weft_tensor *q, const w
     char text[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
     if (!fits)
         return weft__poison(q->ctx, where, WEFT_ERR_SHAPE,
-                            "attention: mask %s cannot be repeated to (B,H,T,S), here %s",
+                            "attention: mask %s does not broadcast to (B,H,T,S), here %s",
                             weft__tensor_text(mask, text), weft__shape_text(4, scores, wanted));
     if (dtype != WEFT_BOOL && !weft_dtype_is_float(dtype))
         return weft__poison(q->ctx, where, WEFT_ERR_DTYPE,
-                            "attention: mask %s must be bool, true where a key is seen, or a float",
+                            "attention: mask %s must be bool (true where a query sees a key) or a float",
                             weft__tensor_text(mask, text));
     return NULL;
 }

@@ -34,9 +34,10 @@ static weft_tensor *reject_input(const char *where, weft_tensor *x, bool alone) 
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "batch_norm: x %s must be (N, C, ...)",
                             weft__tensor_text(x, text));
     if (alone || x->numel > x->shape[1]) return NULL;
-    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                        "batch_norm: x %s must have two values a channel and more to have a variance",
-                        weft__tensor_text(x, text));
+    return weft__poison(
+        x->ctx, where, WEFT_ERR_SHAPE,
+        "batch_norm: x %s must have at least two values in each channel, or there is no variance",
+        weft__tensor_text(x, text));
 }
 
 /* NULL if v is a vector with one element a channel of x, or NULL; else a poisoned tensor. */
@@ -45,7 +46,7 @@ static weft_tensor *reject_vector(const char *where, weft_tensor *x, const char 
     if (bad || !v || (v->rank == 1 && v->shape[0] == x->shape[1])) return bad;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                        "batch_norm: %s %s must be a vector of the channels of %s", what,
+                        "batch_norm: %s %s must be a vector with one element for each channel of %s", what,
                         weft__tensor_text(v, a), weft__tensor_text(x, b));
 }
 
@@ -130,9 +131,9 @@ weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *
     weft_tensor *mean = o.mean, *variance = o.variance, *bad = reject_input(where, x, mean || variance);
     if (bad || !x) return bad;
     if (!(o.eps >= 0.0) || !mean != !variance)
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
-                            "batch_norm: eps %g must not be negative, mean and variance be given together",
-                            o.eps);
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_ARGUMENT,
+            "batch_norm: eps %g must not be negative, and mean and variance must be given together", o.eps);
     if (!(bad = reject_vector(where, x, "mean", mean)) &&
         !(bad = reject_vector(where, x, "variance", variance)) &&
         !(bad = reject_vector(where, x, "gamma", gamma)))

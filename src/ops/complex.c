@@ -24,8 +24,8 @@ weft_tensor *weft_complex_at(const char *where, weft_tensor *re, weft_tensor *im
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     if (re->dtype != im->dtype || (re->dtype != WEFT_F32 && re->dtype != WEFT_F64))
         return weft__poison(re->ctx, where, WEFT_ERR_DTYPE,
-                            "complex: parts %s and %s; both must be f32 or f64", weft__tensor_text(re, a),
-                            weft__tensor_text(im, b));
+                            "complex: the parts are %s and %s; both must be f32, or both f64",
+                            weft__tensor_text(re, a), weft__tensor_text(im, b));
     int rank;
     int64_t shape[WEFT_MAX_RANK];
     if (!weft__broadcast(re->rank, re->shape, im->rank, im->shape, &rank, shape))
@@ -79,8 +79,10 @@ weft_tensor *weft_view_as_real_at(const char *where, weft_tensor *x) {
     int64_t shape[WEFT_MAX_RANK + 1];
     if (!is_complex(x)) return refuse_real(where, "view_as_real", x);
     if (x->rank == WEFT_MAX_RANK)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "view_as_real: rank %d and one more; at most %d",
-                            x->rank, WEFT_MAX_RANK);
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_SHAPE,
+            "view_as_real: the result has one dimension more than rank %d; at most %d are allowed", x->rank,
+            WEFT_MAX_RANK);
     for (int i = 0; i < x->rank; i++) shape[i] = x->shape[i];
     shape[x->rank] = 2;
     return weft__node(x->ctx, where, WEFT_OP_VIEW_AS_REAL, weft__part_dtype((weft_dtype)x->dtype),
@@ -92,10 +94,11 @@ weft_tensor *weft_view_as_complex_at(const char *where, weft_tensor *x) {
     if (bad || !x) return bad;
     char text[WEFT_SHAPE_TEXT];
     if (x->dtype != WEFT_F32 && x->dtype != WEFT_F64)
-        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "view_as_complex: %s; f32 or f64 is due",
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "view_as_complex: %s must be f32 or f64",
                             weft__tensor_text(x, text));
     if (x->rank == 0 || x->shape[x->rank - 1] != 2)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "view_as_complex: %s has no last dimension of 2",
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "view_as_complex: the last dimension of %s must be 2",
                             weft__tensor_text(x, text));
     return weft__node(x->ctx, where, WEFT_OP_VIEW_AS_COMPLEX, x->dtype == WEFT_F32 ? WEFT_C64 : WEFT_C128,
                       x->rank - 1, x->shape, 1, &x, 0, NULL);

@@ -97,8 +97,8 @@ weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor
     char text[WEFT_SHAPE_TEXT];
     if (a->rank == WEFT_MAX_RANK)
         return weft__poison(a->ctx, where, WEFT_ERR_SHAPE,
-                            "matmul: %s: complex matrices have rank %d at most", weft__tensor_text(a, text),
-                            WEFT_MAX_RANK - 1);
+                            "matmul: %s: the rank of complex matrices must be at most %d",
+                            weft__tensor_text(a, text), WEFT_MAX_RANK - 1);
     for (int i = 0; i < 2; i++) {
         weft_tensor *plain = unconjugated(where, in[i]);
         if (!plain) continue;

@@ -103,7 +103,7 @@ static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x
     for (int i = 0; i < 2; i++) {
         int64_t padded;
         if (!weft__add(c->padding[i], c->padding[i], &padded) || !weft__add(extent[i], padded, &padded))
-            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: a padding of %lld", name,
+            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: a padding of %lld is too large", name,
                                 (long long)c->padding[i]);
         weft_tensor *bad = weft__window_count(where, name, x->ctx, padded, c->size[i], c->stride[i],
                                               c->dilation[i], &p.y[i]);
@@ -130,12 +130,11 @@ static weft_tensor *convolve_transposed(const char *name, const char *where, wef
             !weft__mul(c->size[i] - 1, c->dilation[i], &span) || !weft__add(to, span, &to) ||
             !weft__add(to, 1, &to) || !weft__add(to, c->extra[i], &p.x[i]) ||
             !weft__mul(c->padding[i], 2, &cut) || cut >= p.x[i])
-            return weft__poison(
-                x->ctx, where, WEFT_ERR_SHAPE,
-                "%s: an extent of %lld, a kernel of %lld, padding %lld and output padding %lld leave no "
-                "result; output padding is less than stride or dilation",
-                name, (long long)extent[i], (long long)c->size[i], (long long)c->padding[i],
-                (long long)c->extra[i]);
+            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                                "%s: an extent of %lld, a kernel of %lld, padding %lld and output padding "
+                                "%lld leave no result; output padding must be less than stride or dilation",
+                                name, (long long)extent[i], (long long)c->size[i], (long long)c->padding[i],
+                                (long long)c->extra[i]);
         set_window(&p, c, i, p.x[i]);
         p.x[i] -= cut;
         p.y[i] = extent[i];

@@ -50,11 +50,10 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
     if (op->value)
         out[0] = record(where, op->value, in, op->arity);
     else
-        out[0] = weft__poison(
-            op->ctx, where, WEFT_ERR_UNSUPPORTED,
-            "%s: its source is %s, which device %s does not run, or its derivative is asked for, "
-            "and it has no expression",
-            op->name, dialects[op->source.dialect], weft_device_of(op->ctx));
+        out[0] = weft__poison(op->ctx, where, WEFT_ERR_UNSUPPORTED,
+                              "%s: this op has no expression, and its source is %s, which device %s cannot "
+                              "run, or its derivative was requested",
+                              op->name, dialects[op->source.dialect], weft_device_of(op->ctx));
 }
 
 /* Records the gradients. in: the operands, the result and its gradient, in the order of the letters of
@@ -77,8 +76,10 @@ static void expand_gradient(const char *where, const void *params, weft_tensor *
         if (!out[i])
             out[i] = at_zeros_like(in[i]);
         else if (!out[i]->error && (out[i]->dtype != in[i]->dtype || !weft__shape_equal(out[i], in[i])))
-            out[i] = weft__poison(op->ctx, where, WEFT_ERR_SHAPE, "%s: its gradient by operand %d is %s",
-                                  op->name, i, weft__tensor_text(out[i], text));
+            out[i] =
+                weft__poison(op->ctx, where, WEFT_ERR_SHAPE,
+                             "%s: its gradient for operand %d is %s; shape and dtype must be the operand's",
+                             op->name, i, weft__tensor_text(out[i], text));
     }
 }
 
@@ -119,9 +120,8 @@ static weft_status read_source(weft_defined_op *op, const weft_op_options *optio
         (op->dtypes & halves) || options->items < 0 || options->items > 256 ||
         (unsigned)options->dialect > WEFT_DIALECT_CUDA || op->truth)
         return weft__fail(op->ctx, WEFT_ERR_ARGUMENT,
-                          "%s: a source needs a function's name (at most %d letters, digits and _), one "
-                          "dtype of more than 16 "
-                          "bits or an integer, a dialect, at most 256 items, and numbers for its result",
+                          "%s: a source needs the name of a function (at most %d letters, digits and _), one "
+                          "dtype (not f16 or bf16), a dialect, at most 256 items, and numbers as its result",
                           op->name, SOURCE_NAME_MAX);
     op->source = (weft_source){.name = op->name,
                                .text = kept(op->ctx, options->source),
@@ -142,15 +142,15 @@ static weft_status define(weft_defined_op *op, const weft_op_options *options) {
     for (int i = 0; i < WEFT_OP_OPERANDS; i++) {
         if (!options->gradients[i]) continue;
         if (i >= op->arity || op->gradient || op->truth)
-            return weft__fail(op->ctx, WEFT_ERR_ARGUMENT, "%s: a gradient by operand %d: %s", op->name, i,
-                              i >= op->arity ? "there is none"
-                              : op->truth    ? "of a condition"
-                                             : "beside a function");
+            return weft__fail(op->ctx, WEFT_ERR_ARGUMENT, "%s: a gradient for operand %d: %s", op->name, i,
+                              i >= op->arity ? "there is no such operand"
+                              : op->truth    ? "a condition has no gradient"
+                                             : "a gradient function is given too");
         op->has_gradient = true;
         WEFT_TRY(read(op, options->gradients[i], more[op->arity], true, &op->gradients[i]));
         if (op->gradients[i]->terms[op->gradients[i]->count - 1].truth)
-            return weft__fail(op->ctx, WEFT_ERR_ARGUMENT, "%s: \"%s\" is a condition, no gradient", op->name,
-                              options->gradients[i]);
+            return weft__fail(op->ctx, WEFT_ERR_ARGUMENT, "%s: \"%s\" is a condition, not a gradient",
+                              op->name, options->gradients[i]);
     }
     op->forward = (weft_composite){.name = op->name,
                                    .kind = op->source.text ? WEFT_HEAVY_SOURCE : WEFT_HEAVY_NONE,
@@ -178,8 +178,8 @@ weft_status weft_op_define(weft_context *ctx, const weft_op_options *options, we
     WEFT_NEED(ctx, options);
     WEFT_NEED(ctx, options->name);
     if (!options->expression && !options->source)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_op_define: '%s' has neither expression nor source",
-                          options->name);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_op_define: '%s' has neither an expression nor a source", options->name);
     if (options->arity < 1 || options->arity > WEFT_OP_OPERANDS)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_op_define: '%s': arity is %d, not in 1..%d",
                           options->name, options->arity, WEFT_OP_OPERANDS);
@@ -210,15 +210,14 @@ weft_tensor *weft_op_apply_at(const char *where, const weft_defined_op *op, weft
     int64_t shape[WEFT_MAX_RANK];
     memcpy(shape, in[0]->shape, sizeof shape);
     if (in[0]->ctx != op->ctx)
-        return weft__poison(in[0]->ctx, where, WEFT_ERR_ARGUMENT, "%s: it was defined in another context",
+        return weft__poison(in[0]->ctx, where, WEFT_ERR_ARGUMENT, "%s: the op was defined in another context",
                             op->name);
     for (int i = 0; i < op->arity; i++) {
         if (in[i]->dtype != in[0]->dtype || !(op->dtypes >> in[i]->dtype & 1u))
-            return weft__poison(
-                op->ctx, where, WEFT_ERR_DTYPE,
-                "%s: operand %d is %s, the first %s: the op must be defined for it, and all of one "
-                "dtype",
-                op->name, i, weft__tensor_text(in[i], a), weft__tensor_text(in[0], b));
+            return weft__poison(op->ctx, where, WEFT_ERR_DTYPE,
+                                "%s: operand %d is %s, the first is %s: all must have one dtype, and the op "
+                                "must be defined for it",
+                                op->name, i, weft__tensor_text(in[i], a), weft__tensor_text(in[0], b));
         if (!weft__broadcast(rank, shape, in[i]->rank, in[i]->shape, &rank, shape))
             return weft__poison(op->ctx, where, WEFT_ERR_SHAPE, "%s: shapes %s and %s do not broadcast",
                                 op->name, weft__tensor_text(in[0], a), weft__tensor_text(in[i], b));

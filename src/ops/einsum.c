@@ -45,14 +45,15 @@ static weft_tensor *read_labels(const equation *e, const char **at, int *labels,
         if (**at == ' ') continue;
         if (*count > WEFT_MAX_RANK) return wrong(e, WEFT_ERR_SHAPE, "too many labels", *at);
         if (**at == '.') {
-            if (strncmp(*at, "...", 3) || dotted) return wrong(e, WEFT_ERR_ARGUMENT, "no ellipsis", *at);
+            if (strncmp(*at, "...", 3) || dotted)
+                return wrong(e, WEFT_ERR_ARGUMENT, "expected an ellipsis, ..., once in an operand", *at);
             labels[(*count)++] = -1;
             dotted = true;
             *at += 2;
         } else if (label_of(**at) >= 0) {
             labels[(*count)++] = label_of(**at);
         } else {
-            return wrong(e, WEFT_ERR_ARGUMENT, "no letter, comma, arrow or ellipsis", *at);
+            return wrong(e, WEFT_ERR_ARGUMENT, "expected a letter, comma, arrow or ellipsis", *at);
         }
     }
     return NULL;
@@ -71,8 +72,8 @@ static weft_tensor *read_operand(equation *e, const char **at, weft_tensor *x, i
     if (dots < 0 || (dots > 0 && !dotted)) {
         char text[WEFT_SHAPE_TEXT];
         return weft__poison(e->ctx, e->where, WEFT_ERR_SHAPE,
-                            "einsum: \"%s\": %d labels at character %lld for %s", e->text, count - dotted,
-                            (long long)(start - e->text) + 1, weft__tensor_text(x, text));
+                            "einsum: \"%s\": %d labels at character %lld do not fit %s", e->text,
+                            count - dotted, (long long)(start - e->text) + 1, weft__tensor_text(x, text));
     }
     for (int i = 0; i < count; i++) {
         if (labels[i] >= 0) full[n++] = labels[i];
@@ -86,8 +87,9 @@ static weft_tensor *read_operand(equation *e, const char **at, weft_tensor *x, i
         if (x->shape[i] == 1 || x->shape[i] == *extent) continue;
         char text[WEFT_SHAPE_TEXT];
         return weft__poison(e->ctx, e->where, WEFT_ERR_SHAPE,
-                            "einsum: \"%s\": dimension %d of %s is %lld where it was %lld before", e->text, i,
-                            weft__tensor_text(x, text), (long long)x->shape[i], (long long)*extent);
+                            "einsum: \"%s\": dimension %d of %s is %lld, but its label was %lld before",
+                            e->text, i, weft__tensor_text(x, text), (long long)x->shape[i],
+                            (long long)*extent);
     }
     return NULL;
 }
@@ -123,7 +125,8 @@ static weft_tensor *read_output(equation *e, const char *at) {
     const char *arrow = at;
     if (*at) {
         if (strncmp(at, "->", 2))
-            return wrong(e, WEFT_ERR_ARGUMENT, *at == ',' ? "an operand too many" : "no arrow", at);
+            return wrong(e, WEFT_ERR_ARGUMENT, *at == ',' ? "one operand too many" : "expected an arrow, ->,",
+                         at);
         at += 2;
         weft_tensor *bad = read_labels(e, &at, labels, &count);
         if (bad) return bad;
@@ -132,7 +135,7 @@ static weft_tensor *read_output(equation *e, const char *at) {
         labels[count++] = -1;
         for (int l = 0; l < LETTERS; l++) {
             if (e->seen[l] != 1) continue;
-            if (count > WEFT_MAX_RANK) return wrong(e, WEFT_ERR_SHAPE, "an output of too many labels", arrow);
+            if (count > WEFT_MAX_RANK) return wrong(e, WEFT_ERR_SHAPE, "too many output labels", arrow);
             labels[count++] = l;
         }
     }
@@ -141,9 +144,9 @@ static weft_tensor *read_output(equation *e, const char *at) {
         for (int k = 0; k < (labels[i] < 0 ? e->dots : 1); k++) {
             const int l = labels[i] < 0 ? LABELS - e->dots + k : labels[i];
             if (!e->seen[l]) return wrong(e, WEFT_ERR_ARGUMENT, "an output label that no operand has", arrow);
-            if (used[l]) return wrong(e, WEFT_ERR_ARGUMENT, "an output label that is repeated", arrow);
+            if (used[l]) return wrong(e, WEFT_ERR_ARGUMENT, "a repeated output label", arrow);
             if (e->n_out == WEFT_MAX_RANK)
-                return wrong(e, WEFT_ERR_SHAPE, "an output of too many dimensions", arrow);
+                return wrong(e, WEFT_ERR_SHAPE, "too many output dimensions", arrow);
             used[l] = true;
             e->out[e->n_out++] = l;
         }
@@ -158,7 +161,7 @@ static weft_tensor *read_equation(equation *e, weft_tensor *const *operands, int
         e->terms[i].x = operands[i];
         weft_tensor *bad = read_operand(e, &at, operands[i], full[i]);
         if (bad) return bad;
-        if (i + 1 < count && *at++ != ',') return wrong(e, WEFT_ERR_ARGUMENT, "an operand too few", at - 1);
+        if (i + 1 < count && *at++ != ',') return wrong(e, WEFT_ERR_ARGUMENT, "one operand too few", at - 1);
     }
     weft_tensor *bad = read_output(e, at);
     for (int i = 0; i < count && !bad; i++) simplify(e, &e->terms[i], full[i]);
@@ -254,7 +257,7 @@ static void contract(equation *e, int a, int b) {
     int label[WEFT_MAX_RANK];
     weft_tensor *y = NULL;
     if (counts[BATCH] + counts[ROWS] + counts[COLUMNS] > WEFT_MAX_RANK)
-        y = wrong(e, WEFT_ERR_SHAPE, "a product of too many dimensions", e->text);
+        y = wrong(e, WEFT_ERR_SHAPE, "a matmul of too many dimensions", e->text);
     for (int g = BATCH; g <= COLUMNS && !y; g++)
         for (int i = 0; i < counts[g]; i++) {
             const term *t = g == COLUMNS ? r : l;
@@ -278,8 +281,9 @@ static void contract(equation *e, int a, int b) {
 
 weft_tensor *weft_einsum_at(const char *where, const char *text, weft_tensor *const *operands, int count) {
     if (count <= 0 || count > MOST_OPERANDS || !operands || !text)
-        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "einsum: %d operands, of 1 to %d, or no equation",
-                            count, MOST_OPERANDS);
+        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT,
+                            "einsum: %d operands are not 1 to %d, or the equation is NULL", count,
+                            MOST_OPERANDS);
     weft_tensor *bad = weft__reject("einsum", where, operands, count);
     if (bad || !operands[0]) return bad;
     equation e = {.where = where, .text = text, .ctx = operands[0]->ctx};

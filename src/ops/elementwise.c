@@ -33,7 +33,7 @@ bool weft__dtype_in(weft_dtype dtype, weft_dtype_class class) {
 }
 
 static const char *const class_text[] = {"a float dtype", "a real number, not bool", "an integer or bool",
-                                         "what is not complex"};
+                                         "a dtype that is not complex"};
 
 static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tensor *const *in) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
@@ -152,7 +152,7 @@ weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "clamp: %s is not accepted, only %s",
                             weft__tensor_text(x, text), class_text[rows[WEFT_OP_MAXIMUM].class]);
     if (!(low <= high))
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "clamp: %g to %g is no range", low, high);
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "clamp: %g to %g is not a range", low, high);
     const weft_dtype dtype = (weft_dtype)x->dtype;
     if (!keeps_low(dtype, low)) x = limited(where, WEFT_OP_GT, WEFT_OP_MAXIMUM, x, low);
     return keeps_high(dtype, high) ? x : limited(where, WEFT_OP_LT, WEFT_OP_MINIMUM, x, high);

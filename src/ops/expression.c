@@ -42,7 +42,7 @@ static int wrong(reader *r, const char *at, const char *message, const char *nam
 
 static int too_deep(reader *r, const char *at) {
     char message[64];
-    snprintf(message, sizeof message, "too deep, %d levels, the limit is %d", r->depth, DEEPEST);
+    snprintf(message, sizeof message, "nested too deeply: %d levels, the limit is %d", r->depth, DEEPEST);
     return wrong(r, at, message, "", 0);
 }
 
@@ -73,8 +73,10 @@ static int calc(reader *r, const char *from, weft_op op, const int *in) {
     const bool truth = r->e->terms[in[first]].truth;
     for (int i = first + 1; i < n; i++)
         if (r->e->terms[in[i]].truth != truth)
-            return wrong(r, from, "a condition beside a number; choose one by w_sel, or write (T) before it",
-                         "", 0);
+            return wrong(
+                r, from,
+                "a condition is combined with a number; choose with w_sel, or write (T) before the condition",
+                "", 0);
     if (truth && !bits && !compares && n != 3)
         return wrong(r, from, "a condition where a number is needed; write (T) before it", "", 0);
     term.truth = n == 3 || bits ? truth : compares || op == WEFT_OP_ISNAN || op == WEFT_OP_ISINF;
@@ -109,7 +111,7 @@ static int call(reader *r, const char *name, size_t length) {
     if (op >= 0) return calc(r, name, (weft_op)op, in);
     bool known = false;
     for (int other = 1; other <= 3; other++) known |= function_named(name, length, other) >= 0;
-    return wrong(r, name, known ? "another number of arguments for " : "no function is named ", name,
+    return wrong(r, name, known ? "wrong number of arguments for " : "no function is named ", name,
                  (int)length);
 }
 
@@ -125,7 +127,8 @@ static int primary(reader *r) {
             end++;
         const weft__number_kind kind = weft__parse_f64(from, (size_t)(end - from), &number);
         if (kind != WEFT__NUMBER_OK)
-            return wrong(r, from, kind == WEFT__NUMBER_OVERFLOW ? "too large a number" : "no number", "", 0);
+            return wrong(r, from, kind == WEFT__NUMBER_OVERFLOW ? "the number is too large" : "not a number",
+                         "", 0);
         r->at = *end == 'f' ? end + 1 : end;
         return add_term(r, from, (weft_term){.kind = WEFT_TERM_NUMBER, .number = number});
     }
@@ -147,7 +150,7 @@ static int primary(reader *r) {
     if (operand)
         return add_term(
             r, from, (weft_term){.kind = WEFT_TERM_OPERAND, .in = {(int)(operand - r->e->operands), -1, -1}});
-    if (length) return wrong(r, from, "nothing is named ", from, (int)length);
+    if (length) return wrong(r, from, "unknown name ", from, (int)length);
     return wrong(r, from, *from ? "an operand is missing before " : "an operand is missing", from,
                  *from != 0);
 }
@@ -161,7 +164,7 @@ static int unary(reader *r) {
         r->at++;
         term = unary(r);
         if (term >= 0 && *from == '!' && !r->e->terms[term].truth)
-            term = wrong(r, from, "! of a number", "", 0);
+            term = wrong(r, from, "! needs a condition, not a number", "", 0);
         if (term >= 0) term = calc(r, from, *from == '-' ? WEFT_OP_NEG : WEFT_OP_NOT, (int[]){term, -1, -1});
     } else if (!strncmp(from, "(T)", 3)) {
         r->at += 3;
@@ -225,11 +228,11 @@ weft_status weft__expression_accepts(weft_context *ctx, const weft_expression *e
     for (int i = 0; i < e->count; i++) {
         const weft_term *t = &e->terms[i];
         if (t->kind == WEFT_TERM_NUMBER && !weft__is_value_of(dtype, t->number))
-            return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: \"%s\", column %d: %g is no %s", e->what, e->text,
-                              t->column, t->number, weft_dtype_name(dtype));
+            return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: \"%s\", column %d: %g is not a value of %s", e->what,
+                              e->text, t->column, t->number, weft_dtype_name(dtype));
         const bool of_truth = t->kind == WEFT_TERM_CALC && e->terms[t->in[rows[t->op].n == 3]].truth;
         if (t->kind != WEFT_TERM_CALC || of_truth || weft__row_accepts((weft_op)t->op, dtype)) continue;
-        return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: \"%s\", column %d: there is no %s of %s", e->what,
+        return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: \"%s\", column %d: there is no %s for %s", e->what,
                           e->text, t->column, weft__op_name(t->op), weft_dtype_name(dtype));
     }
     return WEFT_OK;

@@ -39,8 +39,8 @@ weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *inde
     if (bad || !x || (bad = check_index(where, "gather", index))) return bad;
     int axis;
     if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: axis %d of a tensor of rank %d", dim,
-                            x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "gather: axis %d is out of range for a tensor of rank %d", dim, x->rank);
     return weft__gather(where, x, index, axis, false);
 }
 
@@ -73,8 +73,9 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
                                                              : x->shape[i - index->rank + 1]);
     if (!fits)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "scatter_add: x %s, index %s, source %s along axis %d", weft__tensor_text(x, a),
-                            weft__tensor_text(index, b), weft__tensor_text(source, c), dim);
+                            "scatter_add: x %s, index %s and source %s do not fit together along axis %d",
+                            weft__tensor_text(x, a), weft__tensor_text(index, b),
+                            weft__tensor_text(source, c), dim);
     if (is_complex(x)) {
         weft_tensor *to = weft_view_as_real_at(where, x), *from = weft_view_as_real_at(where, source);
         return weft_view_as_complex_at(where, weft_scatter_add_at(where, to, index, from, axis));
@@ -97,15 +98,17 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
     if (value->dtype != x->dtype || offset->dtype != WEFT_I32)
-        return weft__poison(
-            x->ctx, where, WEFT_ERR_DTYPE, "update: x %s and value %s must be of one dtype, offset %s an i32",
-            weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c));
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
+                            "update: x %s and value %s must have one dtype, and offset %s must be i32",
+                            weft__tensor_text(x, a), weft__tensor_text(value, b),
+                            weft__tensor_text(offset, c));
     bool fits = weft__axis(dim, x->rank, &axis) && value->rank == x->rank && offset->numel == 1;
     for (int i = 0; fits && i < x->rank; i++)
         fits = i == axis ? value->shape[i] <= x->shape[i] : value->shape[i] == x->shape[i];
     if (!fits)
         return weft__poison(
-            x->ctx, where, WEFT_ERR_SHAPE, "update: x %s, value %s, offset %s (an i32 scalar) along axis %d",
+            x->ctx, where, WEFT_ERR_SHAPE,
+            "update: x %s, value %s and offset %s (an i32 scalar) do not fit together along axis %d",
             weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c), dim);
     if (is_complex(x)) {
         weft_tensor *to = weft_view_as_real_at(where, x), *from = weft_view_as_real_at(where, value);
@@ -148,7 +151,8 @@ weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_ten
     bool fits = weft__axis(dim, x->rank, &axis) && index->rank == x->rank;
     for (int i = 0; fits && i < x->rank; i++) fits = i == axis || index->shape[i] == x->shape[i];
     if (!fits)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "take_along_axis: x %s, index %s along axis %d",
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "take_along_axis: x %s and index %s do not fit together along axis %d",
                             weft__tensor_text(x, a), weft__tensor_text(index, b), dim);
     if (x->shape[axis] == x->numel)
         return weft__take_along(where, x, index, axis, false); /* there is no other row */

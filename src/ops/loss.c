@@ -115,7 +115,8 @@ static weft_tensor *reject_classes(const char *where, weft_tensor *logits, weft_
     weft__tensor_text(weights, b);
     if (weights->rank != 1 || weights->shape[0] != logits->shape[logits->rank - 1])
         return weft__poison(logits->ctx, where, WEFT_ERR_SHAPE,
-                            "cross_entropy: weights %s must be one for each class of logits %s", b, a);
+                            "cross_entropy: weights %s must have one element for each class of logits %s", b,
+                            a);
     return reject_float("cross_entropy", where, weights);
 }
 

@@ -51,10 +51,10 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
     char ta[WEFT_SHAPE_TEXT], tb[WEFT_SHAPE_TEXT];
     if (a->dtype != b->dtype || a->dtype == WEFT_BOOL)
         return weft__poison(a->ctx, where, WEFT_ERR_DTYPE,
-                            "matmul: dtypes of a %s and b %s; convert with weft_cast",
+                            "matmul: a %s and b %s must be numbers of one dtype; convert with weft_cast",
                             weft__tensor_text(a, ta), weft__tensor_text(b, tb));
     if (a->rank == 0 || b->rank == 0)
-        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE, "matmul: a %s, b %s: a scalar is no matrix",
+        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE, "matmul: a %s, b %s: a scalar is not a matrix",
                             weft__tensor_text(a, ta), weft__tensor_text(b, tb));
     bool row = a->rank == 1, column = b->rank == 1;
     if (row) a = weft_unsqueeze_at(where, a, 0);

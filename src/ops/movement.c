@@ -65,7 +65,8 @@ weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int 
     int a, b, order[WEFT_MAX_RANK];
     if (!weft__axis(dim0, x->rank, &a) || !weft__axis(dim1, x->rank, &b))
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "transpose: dimensions %d and %d of a tensor of rank %d", dim0, dim1, x->rank);
+                            "transpose: dimension %d or %d is out of range for a tensor of rank %d", dim0,
+                            dim1, x->rank);
     for (int i = 0; i < x->rank; i++) order[i] = i == a ? b : i == b ? a : i;
     return weft_permute_at(where, x, order);
 }
@@ -121,7 +122,7 @@ static weft_tensor *pad_zeros(const char *where, weft_tensor *x, const int64_t *
         if (before[i] < 0 || after[i] < 0 || !weft__add(x->shape[i], before[i], &shape[i]) ||
             !weft__add(shape[i], after[i], &shape[i]))
             return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                                "pad: dimension %d of extent %lld by %lld and %lld", i,
+                                "pad: cannot pad dimension %d of extent %lld by %lld and %lld", i,
                                 (long long)x->shape[i], (long long)before[i], (long long)after[i]);
     }
     if (!any) return x;
@@ -176,7 +177,7 @@ weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *sta
     for (int i = 0; i < x->rank; i++) {
         int64_t by = step ? step[i] : 1;
         if (by == 0)
-            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "slice: step 0 in dimension %d", i);
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "slice: the step is 0 in dimension %d", i);
         if (by > x->shape[i]) by = x->shape[i] + 1; /* reaches beyond any end, and nothing overflows */
         if (by < -x->shape[i]) by = -x->shape[i] - 1;
         int64_t from = start ? start[i] : by > 0 ? 0 : -1;
@@ -197,12 +198,12 @@ weft_tensor *weft_narrow_at(const char *where, weft_tensor *x, int dim, int64_t 
     if (bad || !x) return bad;
     int axis;
     if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "narrow: dimension %d of a tensor of rank %d", dim,
-                            x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "narrow: dimension %d is out of range for a tensor of rank %d", dim, x->rank);
     if (start < 0 || extent < 0 || start > x->shape[axis] - extent)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "narrow: %lld elements from %lld of an extent of %lld", (long long)extent,
-                            (long long)start, (long long)x->shape[axis]);
+                            "narrow: %lld elements from %lld on are not in an extent of %lld",
+                            (long long)extent, (long long)start, (long long)x->shape[axis]);
     weft_attr_slice attr = {{0}, {0}};
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) {
@@ -218,8 +219,8 @@ weft_tensor *weft_flip_at(const char *where, weft_tensor *x, int dim) {
     if (bad || !x) return bad;
     int axis;
     if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "flip: dimension %d of a tensor of rank %d", dim,
-                            x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "flip: dimension %d is out of range for a tensor of rank %d", dim, x->rank);
     weft_attr_slice attr = {{0}, {0}};
     for (int i = 0; i < x->rank; i++) {
         attr.start[i] = i == axis && x->shape[i] ? x->shape[i] - 1 : 0;
@@ -236,7 +237,7 @@ weft_tensor *weft_squeeze_at(const char *where, weft_tensor *x, int dim) {
     if (!weft__axis(dim, x->rank, &axis) || x->shape[axis] != 1) {
         char a[WEFT_SHAPE_TEXT];
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "squeeze: dimension %d of %s is not an extent of 1", dim,
+                            "squeeze: dimension %d of %s does not have an extent of 1", dim,
                             weft__tensor_text(x, a));
     }
     for (int i = 0; i < x->rank; i++)
@@ -251,8 +252,9 @@ weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim) {
     int64_t shape[WEFT_MAX_RANK + 1];
     if (!weft__axis(dim, x->rank + 1, &axis) || x->rank == WEFT_MAX_RANK)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "unsqueeze: dimension %d of a tensor of rank %d, at most %d", dim, x->rank,
-                            WEFT_MAX_RANK);
+                            "unsqueeze: dimension %d is out of range for a tensor of rank %d, or the result "
+                            "has more than %d dimensions",
+                            dim, x->rank, WEFT_MAX_RANK);
     for (int i = 0; i <= x->rank; i++) shape[i] = i == axis ? 1 : x->shape[i < axis ? i : i - 1];
     return weft__reshape_to(where, x, x->rank + 1, shape);
 }
@@ -267,8 +269,8 @@ enum { MOST_PARTS = 65536 };
 static weft_tensor *check_parts(const char *op, const char *where, weft_tensor *const *parts, int count) {
     if (!parts || count < 1 || count > MOST_PARTS)
         return weft__poison(NULL, where, WEFT_ERR_ARGUMENT,
-                            "%s: parts is %s, count is %d; 1 to %d parts are joined", op,
-                            parts ? "given" : "NULL", count, MOST_PARTS);
+                            "%s: parts is %s, count is %d; give 1 to %d parts", op, parts ? "given" : "NULL",
+                            count, MOST_PARTS);
     return weft__reject(op, where, parts, count);
 }
 
@@ -293,20 +295,21 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     if (!weft__axis(dim, first->rank, &axis))
-        return weft__poison(first->ctx, where, WEFT_ERR_SHAPE, "concat: axis %d of a tensor of rank %d", dim,
-                            first->rank);
+        return weft__poison(first->ctx, where, WEFT_ERR_SHAPE,
+                            "concat: axis %d is out of range for a tensor of rank %d", dim, first->rank);
     int64_t total = 0;
     for (int p = 0; p < count; p++) {
         if (parts[p]->dtype != first->dtype)
             return weft__poison(first->ctx, where, WEFT_ERR_DTYPE,
-                                "concat: part %d is %s, the first %s; convert one with weft_cast", p,
+                                "concat: part %d is %s, the first is %s; convert one with weft_cast", p,
                                 weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
         bool fits = parts[p]->rank == first->rank;
         for (int i = 0; fits && i < first->rank; i++)
             fits = i == axis || parts[p]->shape[i] == first->shape[i];
         if (!fits || !weft__add(total, parts[p]->shape[axis], &total))
-            return weft__poison(first->ctx, where, WEFT_ERR_SHAPE, "concat: part %d is %s, the first %s", p,
-                                weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
+            return weft__poison(first->ctx, where, WEFT_ERR_SHAPE,
+                                "concat: part %d is %s, the first is %s; they may differ only along the axis",
+                                p, weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
     }
     if (count > CONCAT_MOST) return concat_groups(where, parts, count, axis);
     weft_tensor *all = NULL;
@@ -327,7 +330,8 @@ weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int cou
     int rank = parts[0]->rank, at;
     if (rank == WEFT_MAX_RANK || !weft__axis(axis, rank + 1, &at))
         return weft__poison(parts[0]->ctx, where, WEFT_ERR_SHAPE,
-                            "stack: axis %d of parts of rank %d, at most %d", axis, rank, WEFT_MAX_RANK - 1);
+                            "stack: axis %d is out of range for parts of rank %d, or their rank is above %d",
+                            axis, rank, WEFT_MAX_RANK - 1);
     weft_tensor **rows = weft__array(parts[0]->ctx, (size_t)count, sizeof *rows);
     if (!rows) return &parts[0]->ctx->graph->oom;
     for (int p = 0; p < count; p++) rows[p] = weft_unsqueeze_at(where, parts[p], at);

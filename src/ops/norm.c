@@ -87,7 +87,7 @@ weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t group
     char text[WEFT_SHAPE_TEXT];
     if (x->rank < 2 || groups < 1 || x->shape[1] % groups)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "group_norm: x %s must be (N, C, ...), its channels a multiple of %lld groups",
+                            "group_norm: x %s must be (N, C, ...), with C a multiple of %lld groups",
                             weft__tensor_text(x, text), (long long)groups);
     return norm_groups("group_norm", where, x, groups, gamma, beta, eps);
 }
@@ -99,7 +99,7 @@ weft_tensor *weft_instance_norm_at(const char *where, weft_tensor *x, weft_tenso
     char text[WEFT_SHAPE_TEXT];
     if (x->rank < 3 || x->shape[1] < 1)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "instance_norm: x %s must be (N, C, ...) of a line or image",
+                            "instance_norm: x %s must be (N, C, ...) with at least 3 dimensions",
                             weft__tensor_text(x, text));
     return norm_groups("instance_norm", where, x, x->shape[1], gamma, beta, eps);
 }

@@ -26,9 +26,10 @@ static weft_tensor *take_options(const char *name, const char *where, weft_tenso
         p[i] = (pool){o->size[i], o->stride[i] ? o->stride[i] : o->size[i], o->padding[i],
                       o->dilation[i] ? o->dilation[i] : 1, o->exclude_padding};
         if (p[i].size < 1 || p[i].padding < 0 || p[i].padding > p[i].size / 2)
-            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
-                                "%s: size %lld must be positive, padding %lld at most half of it", name,
-                                (long long)p[i].size, (long long)p[i].padding);
+            return weft__poison(
+                x->ctx, where, WEFT_ERR_ARGUMENT,
+                "%s: size %lld must be positive, and padding %lld must be 0 to half of the size", name,
+                (long long)p[i].size, (long long)p[i].padding);
     }
     return NULL;
 }

@@ -42,9 +42,10 @@ static weft_tensor *reject_rotary(const char *where, weft_tensor *x, weft_tensor
                             "rotary: %s is not (..., time, channels) with an even number of channels",
                             weft__tensor_text(x, a));
     if (position && position->rank && (position->rank != 1 || position->shape[0] != x->shape[x->rank - 2]))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "rotary: position %s must be a scalar or one for each row of %s",
-                            weft__tensor_text(position, b), weft__tensor_text(x, a));
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_SHAPE,
+            "rotary: position %s must be a scalar, or a vector with one position for each row of %s",
+            weft__tensor_text(position, b), weft__tensor_text(x, a));
     if (!(base > 0 && base < (double)INFINITY))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "rotary: base %g must be positive", base);
     return NULL;

@@ -403,8 +403,9 @@ static weft_tensor *given(const char *where, const weft_tensor *x, weft_tensor *
     for (int i = 0; i < rank && fits; i++) fits = t->shape[i] == shape[i];
     if (fits) return t;
     return weft__poison(x->ctx, where, t->dtype == x->dtype ? WEFT_ERR_SHAPE : WEFT_ERR_DTYPE,
-                        "recurrent: %s %s does not fit x %s: (%s%lld)", what, weft__tensor_text(t, a),
-                        weft__tensor_text(x, b), rank == 2 ? "batch, " : "", (long long)shape[rank - 1]);
+                        "recurrent: %s %s does not fit x %s: it must be (%s%lld)", what,
+                        weft__tensor_text(t, a), weft__tensor_text(x, b), rank == 2 ? "batch, " : "",
+                        (long long)shape[rank - 1]);
 }
 
 static weft_tensor *given_lengths(const char *where, const weft_tensor *x, weft_tensor *t) {
@@ -433,7 +434,7 @@ static weft_tensor *reject_recurrent(const char *where, weft_tensor *x, weft_ten
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "recurrent: %s",
                             !o                              ? "the options are NULL"
                             : (unsigned)o->kind <= WEFT_GRU ? "only an LSTM has a state c"
-                                                            : "no such kind");
+                                                            : "unknown kind");
     const int64_t parts = gates_of[o->kind];
     if (x->rank != 3 || weight->rank != 2 || weight->shape[0] != x->shape[2] ||
         weight->shape[0] != parts * weight->shape[1])
@@ -442,7 +443,8 @@ static weft_tensor *reject_recurrent(const char *where, weft_tensor *x, weft_ten
                             weft__tensor_text(x, a), weft__tensor_text(weight, b), (long long)parts,
                             (long long)parts);
     if (x->shape[0] < 1 || x->shape[0] > INT32_MAX)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "recurrent: x %s has sequences of length %lld",
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "recurrent: x %s has sequences of length %lld, which must be 1 to 2^31 - 1",
                             weft__tensor_text(x, a), (long long)x->shape[0]);
     return NULL;
 }

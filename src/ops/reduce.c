@@ -29,8 +29,8 @@ static weft_tensor *mask_of(const char *where, const char *op, weft_tensor *x, i
     *mask = (1u << x->rank) - 1u;
     if (axis == WEFT_ALL_AXES) return NULL;
     if (!weft__axis(axis, x->rank, &at))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of a tensor of rank %d", op, axis,
-                            x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "%s: axis %d is out of range for a tensor of rank %d", op, axis, x->rank);
     *mask = 1u << at;
     return NULL;
 }
@@ -73,7 +73,7 @@ static weft_tensor *reduce_axis(const char *where, const char *name, weft_op op,
                             "%s: %s is not accepted; convert it with weft_cast", name,
                             weft__tensor_text(x, text));
     if ((op == WEFT_OP_MAX || op == WEFT_OP_MIN) && reduced_count(x, mask) == 0)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: nothing to choose from in %s", name,
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: there is no element to choose in %s", name,
                             weft__tensor_text(x, text));
     return drop(where, weft__reduce(where, op, x, mask), mask, keep);
 }
@@ -254,7 +254,7 @@ weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const i
         if (to != x->shape[i]) mask |= 1u << i;
     }
     if (!fits)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "sum_to: %s is no broadcast of %s",
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "sum_to: %s is not a broadcast of %s",
                             weft__tensor_text(x, a), weft__shape_text(rank, shape, b));
     return weft__reshape_to(where, weft__reduce(where, WEFT_OP_SUM, x, mask), rank, shape);
 }

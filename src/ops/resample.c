@@ -15,7 +15,7 @@ static weft_tensor *reject_image(const char *name, const char *where, weft_tenso
     for (int i = 0; fine && i < dims; i++) fine = x->shape[x->rank - 1 - i] > 0;
     if (fine) return NULL;
     return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                        "%s: x %s must have %d to %d dimensions, the last %d not empty", name,
+                        "%s: x %s must have %d to %d dimensions, and the last %d must not be empty", name,
                         weft__tensor_text(x, text), dims, WEFT_MAX_RANK - 1, dims);
 }
 
@@ -89,8 +89,9 @@ static weft_tensor *pool(const char *name, const char *where, weft_tensor *x, in
     if (bad || !x) return bad;
     for (int i = 0; i < dims; i++)
         if (to[i] < 1 || to[i] > INT32_MAX || x->shape[x->rank - dims + i] > INT32_MAX)
-            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: an extent of %lld for one of %lld",
-                                name, (long long)to[i], (long long)x->shape[x->rank - dims + i]);
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                                "%s: cannot make an extent of %lld from one of %lld", name, (long long)to[i],
+                                (long long)x->shape[x->rank - dims + i]);
     const weft_dtype dtype = (weft_dtype)x->dtype;
     const int rank = x->rank;
     if (mean) x = widen(where, x);
@@ -187,11 +188,10 @@ static weft_tensor *take_options(const char *name, const char *where, weft_tenso
         const bool sized = o->size[i] != 0, scaled = o->scale[i] != 0;
         const double to = sized ? (double)o->size[i] : floor((double)extent * o->scale[i]);
         if (sized == scaled || !(to >= 1 && to <= INT32_MAX) || extent > INT32_MAX)
-            return weft__poison(
-                x->ctx, where, WEFT_ERR_ARGUMENT,
-                "%s: size %lld, scale %g for an extent of %lld: one of the two must be given, "
-                "and leave an element",
-                name, (long long)o->size[i], o->scale[i], (long long)extent);
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                                "%s: size %lld and scale %g for an extent of %lld: give one of the two, so "
+                                "that at least one element remains",
+                                name, (long long)o->size[i], o->scale[i], (long long)extent);
         d[i] = (drawn){(int64_t)to, o->scale[i]};
     }
     return NULL;

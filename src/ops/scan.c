@@ -21,7 +21,7 @@ static weft_tensor *scan(const char *where, const char *name, weft_tensor *x, in
     int at;
     char text[WEFT_SHAPE_TEXT];
     if (!weft__axis(axis, x->rank, &at))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of %s", name, axis,
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d is out of range for %s", name, axis,
                             weft__tensor_text(x, text));
     if (is_complex(x)) return weft__complex_scan(where, x, at, product);
     if (!weft_dtype_is_float((weft_dtype)x->dtype) &&

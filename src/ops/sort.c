@@ -33,11 +33,12 @@ static weft_tensor *check(const char *where, const char *name, weft_tensor *x, i
     char text[WEFT_SHAPE_TEXT];
     if (!weft_dtype_is_float((weft_dtype)x->dtype) &&
         !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_INTEGER))
-        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s has no order", name,
-                            weft__tensor_text(x, text));
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s has no order, so it cannot be sorted",
+                            name, weft__tensor_text(x, text));
     if (!weft__axis(axis, x->rank, d) || x->shape[*d] > INT32_MAX)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of %s, of at most 2^31 - 1 elements",
-                            name, axis, weft__tensor_text(x, text));
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "%s: axis %d of %s does not exist, or has more than 2^31 - 1 elements", name,
+                            axis, weft__tensor_text(x, text));
     return NULL;
 }
 
@@ -66,8 +67,9 @@ weft_tensor *weft_topk_at(const char *where, weft_tensor *x, int64_t k, int axis
     int d;
     weft_tensor *bad = check(where, "topk", x, axis, &d);
     if (!bad && x && (k < 0 || k > x->shape[d]))
-        bad = weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "topk: %lld of %lld elements", (long long)k,
-                           (long long)x->shape[d]);
+        bad =
+            weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "topk: k is %lld, but the axis has %lld elements",
+                         (long long)k, (long long)x->shape[d]);
     if (index) *index = bad;
     return bad || !x ? bad : choose(where, x, d, k, largest, index);
 }

@@ -30,7 +30,7 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
     int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0;
     if (dtype == WEFT_U64 && value >= 0x1p63 && value < 0x1p64) whole = (int64_t)(uint64_t)value;
     if (!weft__is_value_of(dtype, value))
-        return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %g is no %s", op, value,
+        return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %g is not a value of %s", op, value,
                             weft_dtype_name(dtype));
     return weft__constant(ctx, where, dtype, rank, shape, value, whole);
 }
@@ -91,8 +91,9 @@ weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, doub
     if (bad) return bad;
     const bool real = weft_dtype_is_float(weft__part_dtype(dtype));
     if (!(fabs(count) < 0x1p53) || (!real && (!whole || dtype == WEFT_BOOL)))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_arange: %s from %g to %g by %g",
-                            weft_dtype_name(dtype), start, stop, step);
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT,
+                            "weft_arange: cannot count in %s from %g to %g by %g", weft_dtype_name(dtype),
+                            start, stop, step);
     if (weft_dtype_is_complex(dtype))
         return weft_cast_at(where, weft_arange(ctx, weft__part_dtype(dtype), start, stop, step), dtype);
     weft_tensor *y = steps(ctx, dtype, n);

@@ -70,7 +70,8 @@ static weft_tensor *reject_length(const char *where, const char *op, weft_tensor
     int64_t row, all;
     if (weft__add(length, dilation, &row) && weft__mul(row, size, &all) && weft__mul(all, x->numel + 1, &all))
         return NULL;
-    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: %lld windows elements of %lld are too many", op,
+    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                        "%s: windows of %lld elements along an extent of %lld are too many elements", op,
                         (long long)size, (long long)length);
 }
 
@@ -81,9 +82,10 @@ weft_tensor *weft_unfold_at(const char *where, weft_tensor *x, int dim, int64_t 
     int d;
     int64_t n;
     if (!weft__axis(dim, x->rank, &d) || x->rank == WEFT_MAX_RANK)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "unfold: dimension %d of a tensor of rank %d, at most %d", dim, x->rank,
-                            WEFT_MAX_RANK - 1);
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_SHAPE,
+            "unfold: dimension %d is out of range for a tensor of rank %d, or its rank is above %d", dim,
+            x->rank, WEFT_MAX_RANK - 1);
     const int64_t length = x->shape[d];
     if ((bad = weft__window_count(where, "unfold", x->ctx, length, size, step, dilation, &n))) return bad;
     if (size == 1) dilation = 1;
@@ -110,19 +112,20 @@ weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t ex
     int d;
     int64_t n;
     if (x->rank < 2 || !weft__axis(dim, x->rank - 1, &d))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "fold: dimension %d of windows of rank %d, whose last one is the window", dim,
-                            x->rank);
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_SHAPE,
+            "fold: dimension %d is out of range for windows of rank %d, whose last dimension is the window",
+            dim, x->rank);
     const int64_t size = x->shape[x->rank - 1], count = x->shape[d];
     if ((bad = weft__window_count(where, "fold", x->ctx, extent, size, step, dilation, &n))) return bad;
     if (n != count)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "fold: an extent of %lld has %lld windows, dimension %d has %lld",
+                            "fold: an extent of %lld has %lld windows, but dimension %d has %lld",
                             (long long)extent, (long long)n, d, (long long)count);
     if (!weft__row_accepts(WEFT_OP_SUM, (weft_dtype)x->dtype)) {
         char text[WEFT_SHAPE_TEXT];
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
-                            "fold: %s cannot be added; convert it with weft_cast",
+                            "fold: elements of %s cannot be added; convert it with weft_cast",
                             weft__tensor_text(x, text));
     }
     if (size == 1) dilation = 1;

@@ -72,13 +72,14 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
     WEFT_TRY(weft_optimizer_status(opt));
     weft_context *ctx = opt->ctx;
     if (opt->held || opt->next_part)
-        return weft__fail(ctx, WEFT_ERR_STATE, "weft_optimizer_group: a step is %s: groups are fixed",
+        return weft__fail(ctx, WEFT_ERR_STATE,
+                          "weft_optimizer_group: a step is %s: add groups before or after it",
                           opt->held ? "held" : "being accumulated");
     if ((!options->pattern && !options->match) || !(options->lr_scale >= 0.0) ||
         !(options->weight_decay >= 0.0))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "weft_optimizer_group: a pattern or function is needed, and rate and "
-                          "decay that are not negative");
+                          "weft_optimizer_group: give a pattern or a function, and an lr_scale and a "
+                          "weight_decay that are not negative");
     weft__group group = {options->pattern ? weft__intern(ctx, options->pattern) : NULL, options->match,
                          options->user, options->lr_scale == 0.0 ? 1.0 : options->lr_scale,
                          options->weight_decay};

@@ -186,7 +186,7 @@ weft_status weft_optimizer_schedule(weft_optimizer *opt, const weft_schedule *sc
     bool falls = schedule->kind == WEFT_SCHEDULE_COSINE || schedule->kind == WEFT_SCHEDULE_LINEAR;
     if (falls && schedule->steps <= schedule->warmup)
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
-                          "schedule: %llu steps are not more than %llu of warm-up",
+                          "schedule: %llu steps must be more than the %llu steps of warm-up",
                           (unsigned long long)schedule->steps, (unsigned long long)schedule->warmup);
     opt->schedule = *schedule;
     return WEFT_OK;

@@ -14,15 +14,18 @@ static const char *const where = NULL;
 static weft_status check(weft_optimizer *opt, const weft_loss_scale_options *o) {
     const char *kind = weft_optimizer_kind(opt);
     if (opt->held || opt->next_part)
-        return weft__fail(opt->ctx, WEFT_ERR_STATE, "weft_optimizer_scale_loss: a step of %s is %s: too late",
+        return weft__fail(opt->ctx, WEFT_ERR_STATE,
+                          "weft_optimizer_scale_loss: a step of %s is %s: call it before the first step",
                           kind, opt->held ? "held" : "being accumulated");
     if (!(o->init > 0.0 && (float)o->init < INFINITY) || !(o->growth >= 1.0 && (float)o->growth < INFINITY))
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
-                          "%s: loss scale: init is %g, growth %g: finite, positive and at least 1", kind,
-                          o->init, o->growth);
+                          "%s: loss scale: init is %g, growth is %g: both must be finite, init positive and "
+                          "growth at least 1",
+                          kind, o->init, o->growth);
     if (!(o->backoff > 0.0 && o->backoff < 1.0) || o->interval < 1 || o->interval > INT32_MAX)
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
-                          "%s: loss scale: backoff is %g, interval %lld: between 0 and 1, and at least 1",
+                          "%s: loss scale: backoff is %g, interval is %lld: backoff must be between 0 and 1, "
+                          "interval at least 1",
                           kind, o->backoff, (long long)o->interval);
     return WEFT_OK;
 }

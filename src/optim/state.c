@@ -55,14 +55,15 @@ static weft_status check_pair(weft_optimizer *to, weft_optimizer *from) {
     weft_context *ctx = to->ctx;
     const size_t n = weft_optimizer_state_count(to);
     if (to->kind != from->kind)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_optimizer_copy: %s is to be copied to %s",
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_optimizer_copy: cannot copy %s to %s: both must be of one type",
                           weft_optimizer_kind(from), weft_optimizer_kind(to));
     if (to->next_part || from->next_part)
         return weft__fail(ctx, WEFT_ERR_STATE, "weft_optimizer_copy: a step is being accumulated");
     if (weft_optimizer_state_count(from) != n)
         return weft__fail(ctx, WEFT_ERR_SHAPE,
-                          "weft_optimizer_copy: %zu tensors of state are to be copied to %zu: are the same "
-                          "parameters frozen, and is the loss scaled by both?",
+                          "weft_optimizer_copy: cannot copy %zu state tensors to %zu: freeze the same "
+                          "parameters in both, and scale the loss in both or in neither",
                           weft_optimizer_state_count(from), n);
     for (size_t i = 0; i < n; i++) {
         weft_named_tensor a = {0}, b = {0};
@@ -70,8 +71,9 @@ static weft_status check_pair(weft_optimizer *to, weft_optimizer *from) {
             strcmp(a.name, b.name) != 0 || !weft__shape_equal(a.tensor, b.tensor) ||
             a.tensor->dtype != b.tensor->dtype)
             return weft__fail(ctx, WEFT_ERR_SHAPE,
-                              "weft_optimizer_copy: state %zu is '%s' here and '%s' there", i, a.name,
-                              b.name);
+                              "weft_optimizer_copy: state %zu is '%s' in the target and '%s' in the source; "
+                              "name, shape and dtype must be the same",
+                              i, a.name, b.name);
     }
     return WEFT_OK;
 }

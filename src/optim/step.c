@@ -76,9 +76,10 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(weft_optimizer_status(opt));
     if (of < 1 || k < 0 || k >= of || (k != 0 && k != opt->next_part))
-        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
-                          "%s: part %d of %d: parts are counted 0, 1, ... in order, and the next one is %d",
-                          weft_optimizer_kind(opt), k, of, opt->next_part);
+        return weft__fail(
+            opt->ctx, WEFT_ERR_ARGUMENT,
+            "%s: micro-batch %d of %d: micro-batches are numbered 0, 1, ... in order, and the next one is %d",
+            weft_optimizer_kind(opt), k, of, opt->next_part);
     if (of == 1) return weft_optimizer_step(opt, loss);
     if (k == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
@@ -100,7 +101,9 @@ weft_status weft_optimizer_micro_batch(weft_optimizer *opt, int k) {
     WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     if (k < 0)
-        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: part %d of a step", weft_optimizer_kind(opt), k);
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: micro-batch %d of a step: the number must not be negative",
+                          weft_optimizer_kind(opt), k);
     opt->ctx->micro_batch = (uint64_t)k;
     return WEFT_OK;
 }
@@ -119,7 +122,7 @@ static weft_status comparable(weft_optimizer *const *list, size_t n) {
     weft_context *ctx = list[0]->ctx;
     for (size_t i = 0; i < n; i++) {
         if (!list[i]->next_part)
-            return weft__fail(ctx, WEFT_ERR_STATE, "%s: optimizer %zu of %zu has added no gradients",
+            return weft__fail(ctx, WEFT_ERR_STATE, "%s: optimizer %zu of %zu has accumulated no gradients",
                               weft_optimizer_kind(list[0]), i, n);
         bool same = list[i]->n_blocks == list[0]->n_blocks;
         for (size_t b = 0; same && b < list[0]->n_blocks; b++)
@@ -137,7 +140,7 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
     WEFT_NEED(NULL, optimizers);
     if (n == 0)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "weft_optimizer_all_reduce: n is 0; at least one optimizer shares");
+                          "weft_optimizer_all_reduce: n is 0; give at least one optimizer");
     WEFT_NEED_ARRAY(NULL, optimizers, n);
     for (size_t i = 0; i < n; i++) WEFT_TRY(weft_optimizer_status(optimizers[i]));
     weft_context *ctx = optimizers[0]->ctx;
@@ -157,8 +160,10 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
     WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     if (parts < 1 || !opt->next_part)
-        return weft__fail(opt->ctx, WEFT_ERR_STATE, "%s: no gradients were added, or %d parts of them",
-                          weft_optimizer_kind(opt), parts);
+        return weft__fail(
+            opt->ctx, WEFT_ERR_STATE,
+            "%s: no gradients were accumulated, or the number of micro-batches, %d, is not positive",
+            weft_optimizer_kind(opt), parts);
     weft__sinks sinks;
     WEFT_TRY(weft__optimizer_numbers(opt));
     weft_scope *scope = weft_scope_open(opt->ctx);
@@ -189,7 +194,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
     WEFT_NEED(opt->ctx, plan);
     WEFT_TRY(weft_optimizer_status(opt));
     if (of < 1)
-        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: a plan needs at least one part",
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: a plan needs at least one micro-batch",
                           weft_optimizer_kind(opt));
     *plan = (weft_memory_plan){0};
     WEFT_TRY(prepare(opt, loss));

@@ -163,7 +163,7 @@ static void check_sources(matrix *m) {
         only.expression = NULL;
         weft_tensor *alone = weft_op_apply(define(m->ctx, &only), in);
         const weft_status status = weft_eval(&alone, 1);
-        const bool named = strstr(weft_last_error(m->ctx), "own_product: its source is") != NULL;
+        const bool named = strstr(weft_last_error(m->ctx), "own_product: this op has no expression") != NULL;
         ops_hold(m, "defined", WEFT_F32, ops_text(m, "source alone %d", d),
                  here ? status == WEFT_OK : status == WEFT_ERR_UNSUPPORTED && named);
     }
@@ -188,17 +188,17 @@ static void check_wrong(matrix *m) {
     } wrong[] = {{"a +", "column 4: an operand is missing", WEFT_ERR_ARGUMENT},
                  {"a b", "column 3: an operator is missing before b", WEFT_ERR_ARGUMENT},
                  {"(a", "column 3: a ) is missing", WEFT_ERR_ARGUMENT},
-                 {"a * c", "column 5: nothing is named c", WEFT_ERR_ARGUMENT},
+                 {"a * c", "column 5: unknown name c", WEFT_ERR_ARGUMENT},
                  {"1 + w_foo(a)", "column 5: no function is named w_foo", WEFT_ERR_ARGUMENT},
-                 {"w_exp(a, a)", "column 1: another number of arguments for w_exp", WEFT_ERR_ARGUMENT},
+                 {"w_exp(a, a)", "column 1: wrong number of arguments for w_exp", WEFT_ERR_ARGUMENT},
                  {"w_max(a", "column 8: a comma or ) is missing", WEFT_ERR_ARGUMENT},
-                 {"a + (a > 0)", "column 3: a condition beside a number", WEFT_ERR_ARGUMENT},
+                 {"a + (a > 0)", "column 3: a condition is combined with a number", WEFT_ERR_ARGUMENT},
                  {"w_sel(a, a, a)", "column 1: the first argument", WEFT_ERR_ARGUMENT},
                  {"a && a", "column 3: numbers where conditions", WEFT_ERR_ARGUMENT},
-                 {"!a", "column 1: ! of a number", WEFT_ERR_ARGUMENT},
+                 {"!a", "column 1: ! needs a condition", WEFT_ERR_ARGUMENT},
                  {"-(a > 0)", "column 1: a condition where a number", WEFT_ERR_ARGUMENT},
                  {"", "column 1: an operand is missing", WEFT_ERR_ARGUMENT},
-                 {"a & a", "column 3: there is no and of f32", WEFT_ERR_DTYPE},
+                 {"a & a", "column 3: there is no and for f32", WEFT_ERR_DTYPE},
                  {"a $ a", "column 3: an operator is missing before $", WEFT_ERR_ARGUMENT}};
     for (int i = 0; i < COUNT(wrong); i++) {
         weft_defined_op *op;
@@ -226,7 +226,7 @@ static void check_wrong(matrix *m) {
         .name = "half", .arity = 1, .expression = "a * 0.5", .dtypes = 1u << WEFT_I32};
     ops_hold(m, "defined", WEFT_I32, "a number that is none",
              weft_op_define(m->ctx, &half, &op) == WEFT_ERR_DTYPE &&
-                 strstr(weft_last_error(m->ctx), "column 5: 0.5 is no i32"));
+                 strstr(weft_last_error(m->ctx), "column 5: 0.5 is not a value of i32"));
     ops_hold(m, "defined", WEFT_F32, "NULL", weft_op_define(m->ctx, NULL, &op) == WEFT_ERR_ARGUMENT);
     ops_refused(m, "defined", WEFT_F32, "NULL op", weft_op_apply(NULL, NULL), WEFT_ERR_ARGUMENT);
 }

@@ -296,13 +296,13 @@ static void test_verify_refuses(void **state) {
     (void)state;
     assert_refused(operand_later, "instruction 2, \"v2 f32 = sub v3, v1\": v3 does not come before");
     assert_refused(operand_missing, "operand 1 is missing");
-    assert_refused(operand_extra, "operand 2 is too many");
+    assert_refused(operand_extra, "operand 2 is one too many");
     assert_refused(operand_store, "v6 is a store");
-    assert_refused(row_from_full, "a row value needs v3");
-    assert_refused(reduce_of_row, "a reduction takes a full value");
+    assert_refused(row_from_full, "a row value cannot need v3");
+    assert_refused(reduce_of_row, "a reduction turns a full value");
     assert_refused(level_bad, "level 4");
     assert_refused(level_folded, "only folds and their stores");
-    assert_refused(kind_bad, "no such instruction");
+    assert_refused(kind_bad, "unknown instruction");
     assert_refused(op_bad, "op ");
     assert_refused(op_reduce, "op ");
     assert_refused(dtype_result, "the result has another dtype");
@@ -315,12 +315,12 @@ static void test_verify_refuses(void **state) {
     assert_refused(arg_bad, "argument 3");
     assert_refused(view_bad, "view 2");
     assert_refused(view_extent, "the index space of view 0");
-    assert_refused(small_arg, "elements 0..63 of 0..62");
-    assert_refused(negative, "elements -1..62 of 0..63");
+    assert_refused(small_arg, "elements 0..63 are not in 0..62");
+    assert_refused(negative, "elements -1..62 are not in 0..63");
     assert_refused(row_store, "depends on a reduction index");
     assert_refused(rank_bad, "11 reduction dimensions");
     assert_refused(huge, "too large");
-    assert_refused(read_elsewhere, "read elsewhere than where it is");
+    assert_refused(read_elsewhere, "read at another element than the written one");
 }
 
 static void fold_without_rows(example *e) { e->kernel.n_fold = 0; }
@@ -353,21 +353,21 @@ static void test_verify_refuses_folds(void **state) {
     assert_bad(folded, fold_without_rows, "only folds and their stores");
     assert_bad(folded, fold_too_many, "3 of 2 parallel dimensions");
     assert_bad(folded, fold_of_none, "a block has no rows");
-    assert_bad(folded, fold_of_other, "a fold takes a full value to a column");
+    assert_bad(folded, fold_of_other, "a fold turns a full value into a column");
     assert_bad(folded, fold_of_fold, "v6 is folded");
     assert_bad(folded, fold_op, "op ");
-    assert_bad(folded, fold_dtype, "sum of f32 to another dtype");
+    assert_bad(folded, fold_dtype, "sum does not take f32, or its result has another dtype");
     assert_bad(folded, fold_used, "v6 is folded");
     assert_bad(folded, fold_stored_rowwise, "v7 is folded");
     assert_bad(folded, row_stored_as_block, "v4 is not folded");
     assert_bad(folded, fold_view_moves, "depends on the row");
     assert_bad(folded, fold_view_inner, "depends on a reduction index");
-    assert_bad(folded, fold_leaves, "elements 0..15 of 0..14");
+    assert_bad(folded, fold_leaves, "elements 0..15 are not in 0..14");
     assert_bad(folded, fold_last_of_many, "4 rows in the last block");
     assert_bad(folded, fold_last_of_none, "-1 rows in the last block");
     assert_bad(folded, fold_last_without, "1 rows in the last block");
-    assert_bad(folded, fold_last_leaves, "elements 32..55 of 0..54");
-    assert_bad(folded, fold_over_input, "read elsewhere than where it is");
+    assert_bad(folded, fold_last_leaves, "elements 32..55 are not in 0..54");
+    assert_bad(folded, fold_over_input, "read at another element than the written one");
 }
 
 /* Reading and writing one buffer is fine where the index is the same. */

@@ -303,7 +303,7 @@ static void test_shapes(void **state) {
     REFUSED(weft_expand(column, DIMS(2, -1)), WEFT_ERR_SHAPE, "expand");
     REFUSED(weft_pad(x, I64(-1, 0), I64(0, 0), 0), WEFT_ERR_SHAPE, "pad");
     REFUSED(weft_pad(x, I64(INT64_MAX, 0), I64(0, 0), 0), WEFT_ERR_SHAPE, "pad");
-    REFUSED(weft_slice(x, NULL, NULL, I64(1, 0)), WEFT_ERR_ARGUMENT, "slice: step 0");
+    REFUSED(weft_slice(x, NULL, NULL, I64(1, 0)), WEFT_ERR_ARGUMENT, "slice: the step is 0");
     REFUSED(weft_narrow(x, 2, 0, 1), WEFT_ERR_SHAPE, "narrow");
     REFUSED(weft_narrow(x, 0, 1, 2), WEFT_ERR_SHAPE, "narrow");
     REFUSED(weft_narrow(x, 0, -1, 1), WEFT_ERR_SHAPE, "narrow");
@@ -339,7 +339,7 @@ static void test_shapes(void **state) {
 
 static void test_numbers(void **state) {
     weft_tensor *x = ((fixture *)*state)->x, *i = weft_cast(x, WEFT_I32);
-    REFUSED(weft_add_scalar(i, 0.5), WEFT_ERR_ARGUMENT, "0.5 is no i32");
+    REFUSED(weft_add_scalar(i, 0.5), WEFT_ERR_ARGUMENT, "0.5 is not a value of i32");
     REFUSED(weft_full_like(i, 1e10), WEFT_ERR_ARGUMENT, "full_like");
     REFUSED(weft_clamp(x, 1, 0), WEFT_ERR_ARGUMENT, "clamp");
     REFUSED(weft_layer_norm(x, NULL, NULL, -1), WEFT_ERR_ARGUMENT, "eps");
@@ -350,8 +350,8 @@ static void test_numbers(void **state) {
     REFUSED(weft_cross_entropy(x, weft_argmax(x, -1, false), &(weft_cross_entropy_options){.reduction = 9}),
             WEFT_ERR_ARGUMENT, "reduction");
     REFUSED(weft_pad_with(x, I64(0, 3), I64(0, 0), WEFT_PAD_REFLECT), WEFT_ERR_SHAPE,
-            "dimension 1 of f32 [2,3] by 3 and 0; this mode has 0 to 2");
-    REFUSED(weft_tile(x, I64(1, -1)), WEFT_ERR_ARGUMENT, "-1 times dimension 1 of f32 [2,3]");
+            "dimension 1 of f32 [2,3] by 3 and 0; this mode allows 0 to 2");
+    REFUSED(weft_tile(x, I64(1, -1)), WEFT_ERR_ARGUMENT, "a count of -1 for dimension 1 of f32 [2,3]");
     REFUSED(weft_cast(x, (weft_dtype)99), WEFT_ERR_DTYPE, "cast");
     REFUSED(weft_cast(x, (weft_dtype)-1), WEFT_ERR_DTYPE, "cast");
 }
