@@ -188,7 +188,7 @@ weft_status weft_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kin
     *predictions = *targets = (weft_array){0};
     if (loader->text || !loader->options.in_order)
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
-                          "evaluate_all: a loader of samples in order is wanted");
+                          "evaluate_all: give a loader of samples, not of text, with options.in_order");
     const weft_status status = evaluate(&e, m, loader, loss);
     if (status != WEFT_OK) {
         weft_array_free(NULL, predictions);

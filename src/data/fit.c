@@ -273,12 +273,14 @@ static weft_status add_weights(const fit *f, worker *w) {
         o->loss == WEFT_LOSS_CROSS_ENTROPY ? o->n_classes > 0 : o->loss == WEFT_LOSS_BCE && o->n_classes == 2;
     if (!o->class_weights) return WEFT_OK;
     if (!known || o->custom_loss)
-        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
-                          "fit: class_weights are for a cross-entropy, or two of them for a binary one");
+        return weft__fail(
+            f->ctx, WEFT_ERR_ARGUMENT,
+            "fit: class_weights go with a cross-entropy loss, or two of them with a binary one");
     for (int64_t i = 0; i < o->n_classes; i++)
         if (!(o->class_weights[i] >= 0) || !isfinite(o->class_weights[i]))
-            return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: the weight of class %lld is %g", (long long)i,
-                              (double)o->class_weights[i]);
+            return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
+                              "fit: the weight of class %lld is %g; it must be finite and not negative",
+                              (long long)i, (double)o->class_weights[i]);
     w->weights = weft_keep(weft_from(w->ctx, WEFT_F32, 1, &o->n_classes, o->class_weights));
     return weft_tensor_status(w->weights);
 }
@@ -290,12 +292,12 @@ static weft_status add_worker(fit *f, const weft_replica *r) {
     WEFT_TRY(weft_optimizer_status(r->optimizer));
     if (weft_optimizer_steps(r->optimizer) != weft_optimizer_steps(f->opt) ||
         r->loader->batches != f->loader->batches)
-        return weft__fail(
-            f->ctx, WEFT_ERR_ARGUMENT,
-            "fit: replica %zu has made %llu steps and has %lld batches, the first %llu and %lld",
-            f->n_workers, (unsigned long long)weft_optimizer_steps(r->optimizer),
-            (long long)r->loader->batches, (unsigned long long)weft_optimizer_steps(f->opt),
-            (long long)f->loader->batches);
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
+                          "fit: replica %zu has made %llu steps and has %lld batches, but the first has made "
+                          "%llu and has %lld",
+                          f->n_workers, (unsigned long long)weft_optimizer_steps(r->optimizer),
+                          (long long)r->loader->batches, (unsigned long long)weft_optimizer_steps(f->opt),
+                          (long long)f->loader->batches);
     f->optimizers[f->n_workers] = r->optimizer;
     f->workers[f->n_workers++] = (worker){
         .ctx = weft_module_context(r->module), .m = r->module, .opt = r->optimizer, .loader = r->loader};
@@ -310,7 +312,7 @@ static weft_status add_workers(fit *f) {
     const size_t n = o->n_replicas + 1; /* 0: the sum overflowed */
     if (n == 0 || f->accumulate % n)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
-                          "fit: the %llu batches of a step cannot be shared among %zu devices alike",
+                          "fit: the %llu batches of a step cannot be divided evenly among %zu devices",
                           (unsigned long long)f->accumulate, n);
     f->per_worker = f->accumulate / n;
     f->workers = weft__array(f->ctx, n, sizeof *f->workers);

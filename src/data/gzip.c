@@ -92,7 +92,7 @@ static weft_status fail_inflate(const gunzip *g, int code, const char *message) 
                           g->in_size);
     }
     return weft__fail(g->ctx, WEFT_ERR_FORMAT, "%s: byte %zu: not a valid gzip stream: %s", g->name,
-                      g->in_done, message != NULL ? message : "a dictionary is asked for");
+                      g->in_done, message != NULL ? message : "it needs a dictionary");
 }
 
 /* Calls inflate once, with as many bytes as it takes. Advances in_done and out_done. */

@@ -14,7 +14,7 @@ static weft_status image_new(weft_context *ctx, const char *name, int64_t rows, 
                              int64_t channels, weft__image *out) {
     *out = (weft__image){.rows = rows, .columns = columns, .channels = channels};
     if (rows < 1 || columns < 1 || rows > PIXELS_MAX / columns)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: says that it has %lld x %lld pixels; 1 to %lld are read",
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: declares %lld x %lld pixels; 1 to %lld are allowed",
                           name, (long long)columns, (long long)rows, (long long)PIXELS_MAX);
     out->pixels = weft__alloc(ctx, (size_t)(rows * columns * channels));
     return out->pixels ? WEFT_OK : weft__fail_oom(ctx, (size_t)(rows * columns * channels), name);
@@ -118,6 +118,6 @@ weft_status weft__image_decode(weft_context *ctx, const void *bytes, size_t size
         return decode_jpeg(ctx, bytes, size, name, channels, out);
     if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0)
         return decode_png(ctx, bytes, size, name, channels, out);
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 0: begins neither as PNG nor as JPEG: convert it",
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 0: begins neither as a PNG nor as a JPEG: convert it",
                       name);
 }

@@ -134,10 +134,10 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
     size_t number = 0;
     weft_status status = list(ctx, path, &folders, &stray);
     if (status == WEFT_OK && stray.count > 0)
-        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is in no folder of a class", stray.at[0]);
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is not in the folder of a class", stray.at[0]);
     if (status == WEFT_OK && folders.count == 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT,
-                            "%s: has no folders: one is wanted for each class, with its images in it", path);
+                            "%s: has no folders: each class needs a folder with its images", path);
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++) {
         const size_t before = f->files.count;
         status = class_number(ctx, o, folders.at[i], f, &number);
@@ -181,8 +181,8 @@ static weft_status place(weft_context *ctx, const char *path, const weft_image_f
     if (image.channels > shape[0] || (!o->rows && (image.rows != shape[1] || image.columns != shape[2])))
         status =
             weft__fail(ctx, WEFT_ERR_FORMAT,
-                       "%s: is of %lld channels, %lld rows and %lld columns, the first image is of %lld, "
-                       "%lld and %lld: say what all are to be made into (model.image of a configuration)",
+                       "%s: has %lld channels, %lld rows and %lld columns, but the first image has %lld, "
+                       "%lld and %lld: set the size that all images get (model.image of a configuration)",
                        path, (long long)image.channels, (long long)image.rows, (long long)image.columns,
                        (long long)shape[0], (long long)shape[1], (long long)shape[2]);
     if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
@@ -251,8 +251,8 @@ static weft_status check_options(weft_context *ctx, const weft_image_folder_opti
         o->rows >= 0 && o->columns >= 0 && weft__numel(3, shape, &bytes))
         return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                      "images of %lld channels, %lld rows and %lld columns: there are 1 (grey) or 3 (red, "
-                      "green, blue) channels, and rows and columns are given together",
+                      "images of %lld channels, %lld rows and %lld columns: give 1 (grey) or 3 (red, green, "
+                      "blue) channels, and rows and columns together",
                       (long long)o->channels, (long long)o->rows, (long long)o->columns);
 }
 

@@ -25,11 +25,10 @@ weft_status weft__images_check(const weft_loader *loader) {
                           "loader: samples are not images of %lld channels, %lld rows and %lld columns",
                           (long long)o->channels, (long long)o->rows, (long long)o->columns);
     if (o->shift < 0 || o->shift >= o->rows || o->shift >= o->columns || !o->mean != !o->deviation)
-        return weft__fail(
-            loader->ctx, WEFT_ERR_ARGUMENT,
-            "loader: images are moved by 0 to less than their extent, not by %lld, and scaled by "
-            "mean and deviation together",
-            (long long)o->shift);
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
+                          "loader: shift %lld must be 0 to less than the extent of the images, and mean and "
+                          "deviation must be given together",
+                          (long long)o->shift);
     if (!weft__mul(pixels, loader->options.batch, &all) || all > INT32_MAX)
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: a batch of %lld images is too large",
                           (long long)loader->options.batch);

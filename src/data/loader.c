@@ -155,14 +155,14 @@ static weft_status check_classes(weft_loader *loader) {
     int64_t classes = loader->options.classes;
     if (classes == 0 || !y->data) return WEFT_OK;
     if (y->dtype != WEFT_I32 && y->dtype != WEFT_U8)
-        return weft__fail(loader->ctx, WEFT_ERR_DTYPE, "loader: classes are i32, i64 or u8, not %s",
+        return weft__fail(loader->ctx, WEFT_ERR_DTYPE, "loader: classes must be i32, i64 or u8, not %s",
                           weft_dtype_name(y->dtype));
     size_t count = y->bytes / weft_dtype_size(y->dtype);
     for (size_t i = 0; i < count; i++) {
         int32_t value = y->dtype == WEFT_I32 ? ((const int32_t *)y->data)[i] : ((const uint8_t *)y->data)[i];
         if (value < 0 || value >= classes)
             return weft__fail(loader->ctx, WEFT_ERR_INDEX,
-                              "loader: the class of sample %zu is %d, but there are 0 to %lld",
+                              "loader: the class of sample %zu is %d, but classes are 0 to %lld",
                               i * (size_t)y->shape[0] / count, value, (long long)classes - 1);
     }
     return WEFT_OK;
@@ -244,7 +244,8 @@ static weft_status start(weft_context *ctx, const weft_loader_options *options, 
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.batch must say how many samples a batch has");
     if (options->classes < 0)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: options.classes is %lld; give their number, or 0",
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: options.classes is %lld; give the number of classes, or 0",
                           (long long)options->classes);
     weft_loader *loader = weft__zalloc(ctx, sizeof *loader);
     if (!loader) return weft__fail_oom(ctx, sizeof *loader, "a loader");
@@ -309,7 +310,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     if (context < 1 || context > n - 1)
         return weft__fail(
             loader->ctx, WEFT_ERR_ARGUMENT,
-            "loader: %lld tokens are too few for windows of %lld: a longer text or a shorter context",
+            "loader: %lld tokens are too few for windows of %lld: use a longer text or a shorter context",
             (long long)n, (long long)context);
     if (!weft__mul(batch, context, &total) || !weft__mul(total, 8, &total))
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: %lld windows of %lld are too many",
@@ -326,11 +327,10 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
         loader->batches = (n / batch - 1) / context;
         loader->samples = loader->batches * batch;
         if (loader->batches < 1)
-            return weft__fail(
-                loader->ctx, WEFT_ERR_ARGUMENT,
-                "loader: %lld tokens are too few for %lld streams with windows of %lld: a longer "
-                "text, fewer streams or a shorter context",
-                (long long)n, (long long)batch, (long long)context);
+            return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
+                              "loader: %lld tokens are too few for %lld streams with windows of %lld: use a "
+                              "longer text, fewer streams or a shorter context",
+                              (long long)n, (long long)batch, (long long)context);
     }
     loader->padded = loader->options.in_order ? context : 0;
     weft__side side = {.array = array,

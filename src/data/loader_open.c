@@ -14,7 +14,7 @@ static weft_status read_array(weft_context *ctx, const char *path, weft_array *o
     if (names(path, ".npy")) return weft_read_npy(ctx, path, out);
     if (names(path, "idx") || names(path, "ubyte")) return weft_read_idx(ctx, path, out);
     return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                      "loader: %s: the name must hold idx, ubyte, .npy, .csv, .json or .bin", path);
+                      "loader: %s: the name must contain idx, ubyte, .npy, .csv, .json or .bin", path);
 }
 
 static weft_status read_table(weft_context *ctx, const char *path, weft_array *x, weft_array *y) {

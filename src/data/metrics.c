@@ -164,7 +164,7 @@ static weft_status take_targets(const scoring *s, const weft_array *targets) {
                                                  : ((const int32_t *)targets->data)[i];
         if (s->actual[i] < 0 || s->actual[i] >= classes)
             return weft__fail(s->ctx, WEFT_ERR_INDEX,
-                              "scores: sample %lld has class %d, but there are 0 to %lld", (long long)i,
+                              "scores: sample %lld has class %d, but classes are 0 to %lld", (long long)i,
                               s->actual[i], (long long)classes - 1);
     }
     return WEFT_OK;
@@ -197,9 +197,8 @@ weft_status weft_score_classes(weft_context *ctx, const weft_array *logits, cons
     const int64_t samples = elements(targets), all = elements(logits);
     if (samples < 1 || all < samples || all % samples != 0 || logits->dtype != WEFT_F32 ||
         (targets->dtype != WEFT_I32 && targets->dtype != WEFT_U8))
-        return weft__fail(
-            ctx, WEFT_ERR_SHAPE,
-            "scores: logits of f32 (samples, classes) and classes of i32 or u8 (samples) are wanted");
+        return weft__fail(ctx, WEFT_ERR_SHAPE,
+                          "scores: logits must be f32 (samples, classes), and classes i32 or u8 (samples)");
     const int64_t width = all / samples;
     out->samples = samples;
     out->classes = width == 1 ? 2 : width;
@@ -254,7 +253,7 @@ weft_status weft_score_numbers(weft_context *ctx, const weft_array *predictions,
     if (all < 1 || all != elements(targets) || targets->rank < 1 || predictions->dtype != WEFT_F32 ||
         targets->dtype != WEFT_F32)
         return weft__fail(ctx, WEFT_ERR_SHAPE,
-                          "scores: predictions and targets of f32, as many of each, are wanted");
+                          "scores: predictions and targets must be f32, and there must be as many of each");
     const int64_t rows = targets->shape[0], columns = all / rows;
     *out = (weft_number_scores){.samples = rows, .columns = columns};
     for (int64_t i = 0; i < columns; i++) {

@@ -289,7 +289,7 @@ static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, 
         return weft__fail(
             ctx, WEFT_ERR_FORMAT,
             "%s: byte %zu: the header declares %" PRId64 " bytes of elements, %" PRIu64 " are there (%s)",
-            name, h.size, h.body, found, found < (uint64_t)h.body ? "cut off" : "bytes too many");
+            name, h.size, h.body, found, found < (uint64_t)h.body ? "cut off" : "too many bytes");
     }
     *out = (weft_array){.dtype = h.dtype, .rank = h.rank};
     memcpy(out->shape, h.shape, sizeof out->shape);

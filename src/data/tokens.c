@@ -62,17 +62,17 @@ static weft_status check_header(weft_context *ctx, const char *path, const uint8
                           "%s: begins with the number %d: files of 16-bit tokens with a header begin with %d",
                           path, magic, MAGIC);
     if (size < HEADER_BYTES)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, but its header alone has %zu: it was cut",
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, but its header alone has %zu: it was cut off",
                           path, size, HEADER_BYTES);
     int32_t version = read_i32(bytes + 4), count = read_i32(bytes + 8);
     if (version != VERSION)
-        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version %d of the format, this Weft reads %d", path,
-                          version, VERSION);
+        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version %d of the format, but this Weft reads %d",
+                          path, version, VERSION);
     if (count < 0 || (size - HEADER_BYTES) / 2 != (size_t)count || size % 2)
         return weft__fail(
             ctx, WEFT_ERR_FORMAT, "%s: its header promises %d tokens, but %zu bytes follow it: %s", path,
             count, size - HEADER_BYTES,
-            count > 0 && size - HEADER_BYTES < 2 * (size_t)count ? "it was cut"
+            count > 0 && size - HEADER_BYTES < 2 * (size_t)count ? "it was cut off"
                                                                  : "expected two for each token");
     return WEFT_OK;
 }
@@ -96,8 +96,8 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
     size_t begin = 0;
     if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "tell the size of", path, errno);
     if (!S_ISREG(st.st_mode))
-        return weft__fail(ctx, WEFT_ERR_IO, "%s: is no file%s", path,
-                          S_ISDIR(st.st_mode) ? ": of the files in a folder give a pattern, FOLDER/*.bin"
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: is not a file%s", path,
+                          S_ISDIR(st.st_mode) ? ": for the files in a folder give a pattern, FOLDER/*.bin"
                                               : "");
     /* an empty file cannot be mapped */
     if (st.st_size == 0) return weft__parse_tokens(ctx, "", 0, path, &begin);

@@ -78,8 +78,8 @@ static weft_status link_failed(weft_context *ctx, const char *path, int error) {
     if (error != EPERM && error != EOPNOTSUPP)
         return weft__fail_io(ctx, "mark the best checkpoint of", path, error);
     return weft__fail(ctx, WEFT_ERR_IO,
-                      "%s: this file system has no symbolic links, by which the best checkpoint is marked: "
-                      "keep runs elsewhere, or none as the best (train.keep_best: false)",
+                      "%s: this file system has no symbolic links, which mark the best checkpoint: keep runs "
+                      "on another file system, or set train.keep_best: false",
                       path);
 }
 
@@ -93,8 +93,9 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
     int folder;
     weft_status status = weft__own_folder(ctx, &weft__io_system, path, &folder);
     if (status == WEFT_OK && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
-        status = errno == ENOENT ? weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to be the best", path, name)
-                                 : weft__fail_io(ctx, "look at the newest checkpoint in", path, errno);
+        status = errno == ENOENT
+                     ? weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to mark as the best", path, name)
+                     : weft__fail_io(ctx, "look at the newest checkpoint in", path, errno);
     if (status == WEFT_OK && replace_link(ctx, path, folder, name) != 0)
         status = link_failed(ctx, path, errno);
     if (folder >= 0) (void)close(folder);

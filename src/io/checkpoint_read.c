@@ -63,8 +63,8 @@ static weft_status read_all(opening *o, int fd, char *out, size_t bytes) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return weft__fail_io(o->ctx, "read", o->path, errno);
         if (n == 0)
-            return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s ends at byte %zu, %zu more were wanted", o->path,
-                              at, bytes - at);
+            return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s ends at byte %zu, but %zu more were expected",
+                              o->path, at, bytes - at);
         at += (size_t)n;
     }
     return WEFT_OK;
@@ -185,7 +185,8 @@ static weft_status open_first_good(weft_context *ctx, const char *run, const uin
         weft__free(ctx, dir);
         if (status == WEFT_OK) {
             if (i > 0)
-                weft__log(ctx, WEFT_LOG_WARNING, "going on from the earlier checkpoint %s of %s", name, run);
+                weft__log(ctx, WEFT_LOG_WARNING, "continuing from the earlier checkpoint %s of %s", name,
+                          run);
             return WEFT_OK;
         }
         /* An earlier checkpoint may be undamaged, so damage is skipped. These errors are no damage: too

@@ -48,7 +48,7 @@ static bool scan_mark(scan *s, char c) {
         s->items[s->depth] = 0;
         s->array[s->depth] = c == '[';
     } else if (c == '}' || c == ']') {
-        if (s->depth == 0) return refuse(s, "a bracket too many");
+        if (s->depth == 0) return refuse(s, "one bracket too many");
         s->depth--;
     } else if (c == ',' && s->array[s->depth] && ++s->items[s->depth] >= s->limits->items) {
         return refuse(s, "too many elements in an array");

@@ -60,14 +60,14 @@ static weft_status write_failed(weft__writer *w, size_t wanted, int error) {
         if (error == EFBIG)
             return weft__fail(w->ctx, WEFT_ERR_IO,
                               "cannot write %s: %s: %" PRIu64 " bytes needed, files may have %" PRIu64
-                              " here; what was there before is untouched",
+                              " here; the old file, if there was one, is untouched",
                               w->path, message, needed, w->limit);
         if (room == UINT64_MAX)
             return weft__fail(w->ctx, WEFT_ERR_IO, "cannot write %s: %s: %" PRIu64 " bytes needed", w->path,
                               message, needed);
         return weft__fail(w->ctx, WEFT_ERR_IO,
                           "cannot write %s: %s: %" PRIu64 " bytes needed, %" PRIu64 " were written, %" PRIu64
-                          " are free; what was there before is untouched",
+                          " are free; the old file, if there was one, is untouched",
                           w->path, message, needed, w->bytes, room);
     }
     (void)give_up(w, WEFT_ERR_IO);

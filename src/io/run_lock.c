@@ -128,11 +128,11 @@ static weft_status busy(weft_context *ctx, const char *run, const holder *h, boo
  * BEAT_SECONDS. */
 static weft_status distrust(weft_context *ctx, const char *run, int fd, const holder *h) {
     (void)futimens(fd, NULL);
-    return weft__fail(
-        ctx, WEFT_ERR_BUSY,
-        "%s is in use by process %ld on %s, or was: the clocks differ; if that process is gone, try "
-        "again in %d minutes",
-        run, h->pid, h->host, BEAT_SECONDS / 60);
+    return weft__fail(ctx, WEFT_ERR_BUSY,
+                      "%s is, or was, in use by process %ld on %s: the clocks of the two machines differ; if "
+                      "that process is gone, try "
+                      "again in %d minutes",
+                      run, h->pid, h->host, BEAT_SECONDS / 60);
 }
 
 static weft_status take(weft_context *ctx, const char *run, int fd) {

@@ -86,7 +86,8 @@ weft_status weft__safetensors_pread(weft_safetensors *f, uint64_t offset, void *
         if (n < 0) return weft__fail_io(f->ctx, "read", f->path, errno);
         if (n == 0)
             return weft__fail(f->ctx, WEFT_ERR_IO,
-                              "%s ends at byte %" PRIu64 ", %zu more were wanted: it shrank while open",
+                              "%s ends at byte %" PRIu64
+                              ", but %zu more were expected: the file shrank while it was open",
                               f->path, offset, bytes);
         p += n;
         offset += (uint64_t)n;
@@ -122,12 +123,13 @@ static weft_status check_length(weft_safetensors *f, uint64_t *length) {
             return weft__fail(
                 f->ctx, WEFT_ERR_FORMAT,
                 "%s: byte order: the header's length is big-endian, safetensors is little-endian: "
-                "write the file anew",
+                "write the file again",
                 f->path);
-        return weft__fail(f->ctx, WEFT_ERR_FORMAT,
-                          "%s: header length: %" PRIu64 " of a file of %" PRIu64
-                          " bytes (2 to 100,000,000 and not past the end): truncated, or no safetensors file",
-                          f->path, n, f->size);
+        return weft__fail(
+            f->ctx, WEFT_ERR_FORMAT,
+            "%s: header length: %" PRIu64 " of a file of %" PRIu64
+            " bytes (2 to 100,000,000 and not past the end): truncated, or not a safetensors file",
+            f->path, n, f->size);
     }
     if (head[8] != '{')
         return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: byte 8 is 0x%02x, not '{'", f->path, head[8]);
@@ -151,7 +153,7 @@ static weft_status read_entry(const weft_safetensors *f, const char *name, const
         return bad(f, name, "fields", "must be exactly dtype, shape, data_offsets");
     if (!json_is_string(dtype) || !weft__safetensors_dtype(json_string_value(dtype), &e->dtype))
         return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: entry '%.200s': dtype: '%.20s' is not known", f->path,
-                          name, json_is_string(dtype) ? json_string_value(dtype) : "(no string)");
+                          name, json_is_string(dtype) ? json_string_value(dtype) : "(not a string)");
     if (!json_is_array(shape) || json_array_size(shape) > WEFT_ENTRY_RANK_MAX)
         return bad(f, name, "shape", "must be an array of at most 8 sizes");
     e->rank = (int)json_array_size(shape);
@@ -168,11 +170,11 @@ static weft_status read_entry(const weft_safetensors *f, const char *name, const
     int64_t elements, bytes;
     if (!weft__numel(e->rank, e->shape, &elements) ||
         !weft__mul(elements, (int64_t)weft_dtype_size(e->dtype), &bytes))
-        return bad(f, name, "shape", "its product overflows");
+        return bad(f, name, "shape", "the number of elements overflows");
     if (e->begin > e->end || e->end > f->size - f->data)
         return bad(f, name, "data_offsets", "reversed, or past the end of the file (truncated?)");
     if (e->end - e->begin != (uint64_t)bytes)
-        return bad(f, name, "data_offsets", "do not span what dtype and shape need");
+        return bad(f, name, "data_offsets", "do not span the bytes that dtype and shape need");
     return WEFT_OK;
 }
 
@@ -293,7 +295,8 @@ static weft_status check_tiling(weft_safetensors *f) {
     weft__free(f->ctx, ranges);
     if (status == WEFT_OK && at != f->size - f->data)
         status = weft__fail(f->ctx, WEFT_ERR_FORMAT,
-                            "%s: data: the entries end at byte %" PRIu64 " of the data, which has %" PRIu64,
+                            "%s: data: the entries end at byte %" PRIu64 " of the data, which has %" PRIu64
+                            " bytes",
                             f->path, at, f->size - f->data);
     return status;
 }
@@ -438,8 +441,8 @@ weft_status weft_safetensors_read(weft_safetensors *file, size_t i, size_t offse
     const entry *e = &file->entries[i];
     if (offset > e->end - e->begin || bytes > e->end - e->begin - offset)
         return weft__fail(file->ctx, WEFT_ERR_INDEX,
-                          "%s: entry '%.200s' has %" PRIu64 " bytes, %zu wanted from byte %zu", file->path,
-                          e->name, e->end - e->begin, bytes, offset);
+                          "%s: entry '%.200s' has %" PRIu64 " bytes, but %zu were requested from byte %zu",
+                          file->path, e->name, e->end - e->begin, bytes, offset);
     return weft__safetensors_pread(file, file->data + e->begin + offset, out, bytes);
 }
 

@@ -21,19 +21,19 @@ static weft_status bad(weft_context *ctx, const weft_entry *e, const char *why) 
 static weft_status check_entry(weft_context *ctx, const weft_entry *e, uint64_t *bytes) {
     int64_t elements, size;
     if (!e->name || !*e->name || strlen(e->name) > WEFT_ENTRY_NAME_MAX)
-        return bad(ctx, e, "a name has 1 to 4096 bytes");
-    if (strcmp(e->name, "__metadata__") == 0) return bad(ctx, e, "the name is the format's own");
-    if (weft_dtype_size(e->dtype) == 0) return bad(ctx, e, "no such dtype");
+        return bad(ctx, e, "a name must have 1 to 4096 bytes");
+    if (strcmp(e->name, "__metadata__") == 0) return bad(ctx, e, "the format reserves this name");
+    if (weft_dtype_size(e->dtype) == 0) return bad(ctx, e, "unknown dtype");
     if (!weft__safetensors_dtype_name(e->dtype))
         return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
                           "safetensors: entry '%.200s': the format has no %s: store two real arrays", e->name,
                           weft_dtype_name(e->dtype));
     if (e->rank < 0 || e->rank > WEFT_ENTRY_RANK_MAX || (e->rank > 0 && !e->shape))
-        return bad(ctx, e, "rank must be 0 to 8, with a shape");
+        return bad(ctx, e, "the rank must be 0 to 8, and the shape must be given");
     if (!weft__numel(e->rank, e->shape, &elements) ||
         !weft__mul(elements, (int64_t)weft_dtype_size(e->dtype), &size))
-        return bad(ctx, e, "a negative size, or a product that overflows");
-    if (size > 0 && !e->data && !e->read) return bad(ctx, e, "neither data nor read");
+        return bad(ctx, e, "a negative size, or too many elements");
+    if (size > 0 && !e->data && !e->read) return bad(ctx, e, "it has neither data nor a read function");
     *bytes = (uint64_t)size;
     return WEFT_OK;
 }

@@ -47,7 +47,7 @@ weft_status weft__seal_check(weft_context *ctx, const char *path, const char *te
     if (memcmp(found, seal, SEAL_SIZE) == 0) return WEFT_OK;
     if (memcmp(found, SEAL_BEFORE, sizeof SEAL_BEFORE - 1) != 0)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: checksum: not where the file must end: truncated, appended to, or edited",
+                          "%s: checksum: not at the end of the file: truncated, appended to, or edited",
                           path);
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: checksum: the file's bytes do not match it: damaged or edited", path);

@@ -58,7 +58,8 @@ static weft_status check_header(verifying *v, int fd, const weft__manifest_file 
             if (n < 0 && errno == EINTR) continue;
             if (n < 0) return weft__fail_io(v->ctx, "read", v->path, errno);
             if (n == 0)
-                return weft__fail(v->ctx, WEFT_ERR_FORMAT, "%s: size: it shrank while it was read", v->path);
+                return weft__fail(v->ctx, WEFT_ERR_FORMAT, "%s: size: the file shrank while it was read",
+                                  v->path);
             held += (size_t)n;
         }
         weft__sum_piece(&sum, v->buffer, wanted);
@@ -161,9 +162,8 @@ weft_status weft__fail_unreadable(weft_context *ctx, weft_status status, const c
     if (status == WEFT_OK || status == WEFT_ERR_OOM) return status;
     char why[WEFT_ERROR_SIZE];
     snprintf(why, sizeof why, "%s", weft_last_error(ctx));
-    return weft__fail(
-        ctx, WEFT_ERR_IO,
-        "cannot write %s: what was written does not read back (%.600s); what was there before is "
-        "untouched: check the disk and the memory of this machine",
-        path, why);
+    return weft__fail(ctx, WEFT_ERR_IO,
+                      "cannot write %s: the written bytes do not read back (%.600s); the old file, if there "
+                      "was one, is untouched: check the disk and the memory of this machine",
+                      path, why);
 }

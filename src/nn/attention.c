@@ -147,14 +147,14 @@ static bool check_options(weft_module *m, int64_t width, int64_t heads,
                             "attention: width %lld must be a positive multiple of heads %lld",
                             (long long)width, (long long)heads);
     else if (o->kv_heads < 0 || (o->kv_heads > 0 && heads % o->kv_heads != 0))
-        weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                            "attention: heads %lld must be a multiple of heads of keys, %lld",
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "attention: heads %lld must be a multiple of kv_heads %lld",
                             (long long)heads, (long long)o->kv_heads);
     else if (!(o->dropout >= 0.0 && o->dropout < 1.0))
         weft__module_poison(m, WEFT_ERR_ARGUMENT, "attention: dropout %g is not in 0..1", o->dropout);
     else if (o->rotary && width / heads % 2 != 0)
         weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                            "attention: rotary positions turn pairs of channels, but heads have %lld",
+                            "attention: rotary positions rotate pairs of channels, but a head has an odd "
+                            "number of them, %lld",
                             (long long)(width / heads));
     return !m->error;
 }
@@ -199,7 +199,7 @@ weft_module *weft_cross_attention(weft_context *ctx, int64_t width, int64_t memo
     weft_module *m = weft__module_make(ctx, "cross_attention", cross_forward, 0);
     return m->error ? m
                     : weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                          "cross attention: memory width %lld must be positive, and neither "
-                                          "causal nor rotary be set",
+                                          "cross attention: memory width %lld must be positive, and causal "
+                                          "and rotary must not be set",
                                           (long long)memory_width);
 }

@@ -64,11 +64,10 @@ weft_module *weft_batchnorm(weft_context *ctx, int64_t channels, const weft_batc
     weft_module *m = weft__module_make(ctx, "batchnorm", batchnorm_forward, sizeof(batchnorm_own));
     if (m->error) return m;
     if (channels < 1 || !(o.eps >= 0.0) || !(o.momentum >= 0.0 && o.momentum <= 1.0))
-        return weft__module_poison(
-            m, WEFT_ERR_ARGUMENT,
-            "weft_batchnorm: %lld channels must be positive, eps %g not negative, momentum "
-            "%g in 0..1",
-            (long long)channels, o.eps, o.momentum);
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_batchnorm: %lld channels must be positive, eps %g must not be "
+                                   "negative, and momentum %g must be in 0..1",
+                                   (long long)channels, o.eps, o.momentum);
     const weft_init ones = {WEFT_INIT_ONES, 0.0}, zeros = {WEFT_INIT_ZEROS, 0.0};
     const weft_dtype wide = o.dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
     batchnorm_own *own = m->user;

@@ -47,7 +47,8 @@ static weft_module *feed(weft_context *ctx, int64_t width, const weft_transforme
     if (m->error) return m;
     if (hidden < 1 || hidden > INT32_MAX)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "block: width %lld is not positive, or too large, or hidden %lld is",
+                                   "block: width %lld must be positive, hidden %lld must not be negative, "
+                                   "and neither may be too large",
                                    (long long)width, (long long)o->hidden);
     weft_activation_kind kind = o->activation;
     if (kind == WEFT_IDENTITY) kind = o->gated ? WEFT_SILU : WEFT_GELU_TANH;

@@ -33,8 +33,8 @@ static weft_module *conv(weft_context *ctx, const char *kind, conv_fn fn, int64_
     if (!fine)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
-            "weft_%s_layer: %lld to %lld channels in %lld groups: all and the kernel's "
-            "size must be positive, channels multiples of groups",
+            "weft_%s_layer: %lld to %lld channels in %lld groups: all of these and the kernel's size must be "
+            "positive, and channels must be multiples of groups",
             kind, (long long)in, (long long)out, (long long)groups);
     int64_t full[4];
     for (int i = 0; i < rank; i++) full[i] = i == 1 ? shape[1] / groups : shape[i];

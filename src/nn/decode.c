@@ -174,16 +174,15 @@ weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t 
     weft_context *ctx = cache->ctx;
     if (!cache->gpt)
         return weft__fail(ctx, WEFT_ERR_STATE,
-                          "weft_gpt_feed: the cache's model was freed: free it after its last token");
+                          "weft_gpt_feed: the cache's model was freed: free the model after its last token");
     if (!tokens || !logits || count < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "weft_gpt_feed: tokens, logits and a count of at least 1 are needed");
     if (count > cache->capacity - cache->length)
-        return weft__fail(
-            ctx, WEFT_ERR_STATE,
-            "weft_gpt_feed: %lld tokens do not fit after the %lld in a cache for %lld: reset it and feed "
-            "the end of the text again",
-            (long long)count, (long long)cache->length, (long long)cache->capacity);
+        return weft__fail(ctx, WEFT_ERR_STATE,
+                          "weft_gpt_feed: %lld tokens do not fit after the %lld in a cache for %lld: reset "
+                          "the cache and feed the end of the text again",
+                          (long long)count, (long long)cache->length, (long long)cache->capacity);
     for (int64_t i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= cache->vocab)
             return weft__fail(ctx, WEFT_ERR_INDEX, "weft_gpt_feed: token %d at %lld is not in 0..%lld",

@@ -105,12 +105,11 @@ static bool check_options(weft_module *m, const weft_gpt_options *given) {
     const weft_gpt_options o = *given;
     if (o.vocab < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1 || o.vocab > INT32_MAX ||
         o.context > INT32_MAX || o.layers > 100000 || o.head_chunks < 0)
-        weft__module_poison(
-            m, WEFT_ERR_ARGUMENT,
-            "weft_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must be "
-            "positive, and none huge",
-            (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
-            (long long)o.width);
+        weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                            "weft_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must "
+                            "be positive, and none may be huge",
+                            (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
+                            (long long)o.width);
     else if (o.tokens < 0 || o.tokens > o.vocab)
         weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: tokens %lld must be 0 to vocab, %lld",
                             (long long)o.tokens, (long long)o.vocab);

@@ -49,7 +49,7 @@ static weft_status entry_of(const reading *r, const weft_parameter_info *p, size
     char there[WEFT_SHAPE_TEXT], here[WEFT_SHAPE_TEXT];
     const bool table = strcmp(p->name, "wte.weight") == 0, head = strcmp(p->name, "lm_head.weight") == 0;
     if (!find(r, p->name, at, info) && !(head && find(r, "wte.weight", at, info)))
-        return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: there is no '%s' in it", r->path, p->name);
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file has no tensor '%s'", r->path, p->name);
     const int last = t->rank - 1, crossed = r->crossed && is_crossed(p->name);
     bool same = info->rank == t->rank && (info->dtype == WEFT_F32 || info->dtype == WEFT_F16 ||
                                           info->dtype == WEFT_BF16 || info->dtype == WEFT_F64);
@@ -60,9 +60,10 @@ static weft_status entry_of(const reading *r, const weft_parameter_info *p, size
                (strcmp(p->name, "wpe.weight") == 0 && rows > t->shape[0]);
     }
     if (same) return WEFT_OK;
-    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: '%s' is %s %s, this model has %s%s", r->path, info->name,
-                      weft_dtype_name(info->dtype), weft__shape_text(info->rank, info->shape, there),
-                      weft__tensor_text(t, here), crossed ? " transposed" : "");
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: '%s' is %s %s, but this model has %s%s", r->path,
+                      info->name, weft_dtype_name(info->dtype),
+                      weft__shape_text(info->rank, info->shape, there), weft__tensor_text(t, here),
+                      crossed ? " transposed" : "");
 }
 
 /* Whether some parameter has this name, or the entry is known to be no weight. */
@@ -81,7 +82,8 @@ static weft_status check(const reading *r, weft_module *gpt) {
     for (size_t i = 0; weft_safetensors_entry(r->file, i, &info); i++)
         if (!is_known(gpt, info.name))
             return weft__fail(r->ctx, WEFT_ERR_FORMAT,
-                              "%s: '%s' is none of this model's: has it fewer layers?", r->path, info.name);
+                              "%s: '%s' is not a tensor of this model: does the model have fewer layers?",
+                              r->path, info.name);
     return WEFT_OK;
 }
 
@@ -141,7 +143,7 @@ static weft_status check_module(weft_module *gpt) {
     WEFT_TRY(weft_module_status(gpt));
     if (weft__gpt_options_of(gpt) && !gpt->parent) return WEFT_OK;
     return weft__fail(gpt->ctx, WEFT_ERR_ARGUMENT,
-                      "GPT-2's files are for a gpt that is no part of another module");
+                      "GPT-2's files are for a gpt that is not part of another module");
 }
 
 weft_status weft_gpt_load(weft_module *gpt, const char *path) {
@@ -170,7 +172,7 @@ weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vo
     *vocab = found ? info.shape[0] : 0;
     weft_safetensors_close(r.file);
     return found ? WEFT_OK
-                 : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there is no table 'wte.weight' in it", path);
+                 : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no token table 'wte.weight'", path);
 }
 
 /* ---- writing ---- */
@@ -185,8 +187,8 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     if (o->norm != WEFT_NORM_LAYER || o->positions != WEFT_POSITION_LEARNED || o->swiglu || o->no_bias ||
         (o->kv_heads && o->kv_heads != o->heads))
         return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
-                          "%s: the file is one of GPT-2's weights, which has layer norms, biases, learned "
-                          "positions, a GELU, and keys for every head; weft_module_save writes any",
+                          "%s: GPT-2's format is for models with layer norms, biases, learned positions, a "
+                          "GELU, and as many KV heads as query heads; weft_module_save writes any model",
                           path);
     WEFT_TRY(weft__module_use(gpt));
     const size_t count = weft_parameter_count(gpt);

@@ -71,10 +71,10 @@ weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
         .conv.padding = {size / 2, size / 2}, .no_bias = o.no_bias, .dtype = o.dtype};
     const weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype};
     if (count < 1 || count > CNN_CONVOLUTIONS || size < 1 || size % 2 == 0 || o.hidden < 0)
-        return weft__module_poison(
-            m, WEFT_ERR_ARGUMENT,
-            "weft_cnn: %d convolutions of 1 to %d, of an odd size, not %lld, and %lld hidden units", count,
-            CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_cnn: %d convolutions must be 1 to %d, their size %lld must be odd, "
+                                   "and %lld hidden units must not be negative",
+                                   count, CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
     for (int i = 0; i < count; i++) {
         append(m, weft_conv2d_layer(ctx, own.channels, list[i], size, size, &conv));
         append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
@@ -83,7 +83,7 @@ weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
         own = (images_own){list[i], own.rows / 2, own.columns / 2};
         if (own.rows < 1 || own.columns < 1)
             return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                       "weft_cnn: images of %lld x %lld can be halved %d times",
+                                       "weft_cnn: images of %lld x %lld can be halved only %d times",
                                        (long long)o.rows, (long long)o.columns, i);
     }
     const int64_t hidden = o.hidden ? o.hidden : 128;
@@ -154,8 +154,8 @@ weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options) 
     if (depth < 8 || depth > 6 * 1000 + 2 || depth % 6 != 2 || width < 1 || width > INT64_C(1) << 30)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
-            "weft_resnet: depth %lld must be 6 n + 2 (8, 14, 20, ...), width %lld positive", (long long)depth,
-            (long long)width);
+            "weft_resnet: depth %lld must be 6 n + 2 (8, 14, 20, ...), and width %lld must be positive",
+            (long long)depth, (long long)width);
     weft_module_child(m, "conv1", convolution(ctx, o.channels, width, 1, o.dtype));
     weft_module_child(m, "bn1", weft_batchnorm(ctx, width, &(weft_batchnorm_options){.dtype = o.dtype}));
     weft_module_child(m, "relu", weft_activation(ctx, WEFT_RELU));

@@ -41,7 +41,7 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
     if (m->error) return m;
     if (width < 1 || !(o.eps >= 0.0))
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "%s: width %lld must be positive, eps %g not negative", kind,
+                                   "%s: width %lld must be positive, and eps %g must not be negative", kind,
                                    (long long)width, o.eps);
     *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width, 0};
     m->cheap = WEFT_RECOMPUTE_NORM;
@@ -78,7 +78,7 @@ weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
     if (m->error) return m;
     if (groups < 1 || channels % groups)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_groupnorm: %lld channels are no multiple of %lld groups",
+                                   "weft_groupnorm: %lld channels are not a multiple of %lld groups",
                                    (long long)channels, (long long)groups);
     ((norm_own *)m->user)->groups = groups;
     return m;
@@ -88,9 +88,10 @@ static weft_tensor *instancenorm_forward(weft_module *m, weft_tensor *x) {
     const norm_own *own = m->user;
     if (x->rank < 3 || x->shape[1] != own->width) {
         char text[WEFT_SHAPE_TEXT];
-        return weft__poison(x->ctx, m->where, WEFT_ERR_SHAPE,
-                            "instancenorm: input %s must be lines or images of %lld channels",
-                            weft__tensor_text(x, text), (long long)own->width);
+        return weft__poison(
+            x->ctx, m->where, WEFT_ERR_SHAPE,
+            "instancenorm: input %s must be (N, C, ...) with at least 3 dimensions and %lld channels",
+            weft__tensor_text(x, text), (long long)own->width);
     }
     weft_tensor *gamma = m->n_parameters > 0 ? weft__parameter_of(m, 0) : NULL;
     weft_tensor *beta = m->n_parameters > 1 ? weft__parameter_of(m, 1) : NULL;

@@ -154,7 +154,7 @@ static bool may_add(weft_module *m, const char *what, const char *name) {
         return false;
     }
     if (weft__module_root(m)->used) {
-        weft__module_poison(m, WEFT_ERR_STATE, "%s: %s '%s' comes too late: the model was used already",
+        weft__module_poison(m, WEFT_ERR_STATE, "%s: %s '%s' comes too late: the model was already used",
                             m->kind, what, name);
         return false;
     }
@@ -189,9 +189,10 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
         weft__module_poison(m, child->error->status, "%s", child->error->text);
     if (!may_add(m, "child", name) || !is_real(child)) return child;
     if (child->parent || child->used || child->ctx != m->ctx || child == weft__module_root(m)) {
-        weft__module_poison(m, WEFT_ERR_STATE,
-                            "%s: child '%s' (%s) has a parent, was used already or is of another context",
-                            m->kind, name, child->kind);
+        weft__module_poison(
+            m, WEFT_ERR_STATE,
+            "%s: child '%s' (%s) already has a parent, was already used, or belongs to another context",
+            m->kind, name, child->kind);
         return child;
     }
     if (depth_with(m, child) > WEFT_MODULE_DEPTH) {

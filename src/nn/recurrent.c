@@ -193,7 +193,7 @@ weft_tensor *weft_forward_from_at(const char *where, weft_module *m, weft_tensor
     if (!is_recurrent(layer)) {
         if (!m->ctx || m->error || x->error) return weft_forward_at(where, m, x);
         return weft__poison(m->ctx, where, WEFT_ERR_ARGUMENT,
-                            "forward: %s has no states; weft_forward runs it", m->kind);
+                            "forward: %s has no states; run it with weft_forward", m->kind);
     }
     recurrent_own *own = layer->user;
     own->states = states;
@@ -243,9 +243,10 @@ static weft_module *make(weft_context *ctx, const char *kind, const weft_recurre
     own.time_first = o.time_first;
     own.dropout = o.dropout;
     if (own.in < 1 || own.hidden < 1 || own.hidden > INT32_MAX / 8 || own.layers < 1 || own.layers > 10000)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "%s: %lld inputs, width %lld and %lld layers must be positive, none huge",
-                                   kind, (long long)own.in, (long long)own.hidden, (long long)own.layers);
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "%s: %lld inputs, width %lld and %lld layers must be positive, and none may be huge", kind,
+            (long long)own.in, (long long)own.hidden, (long long)own.layers);
     if (!(o.dropout >= 0.0 && o.dropout < 1.0))
         return weft__module_poison(m, WEFT_ERR_ARGUMENT, "%s: dropout %g is not in 0..1", kind, o.dropout);
     *(recurrent_own *)m->user = own;

@@ -29,7 +29,8 @@ static weft_tensor *run_layers(weft_module *m, weft_tensor *x) {
     const weft_dtype kept = m->parameters[0].dtype;
     weft_status status = weft_module_assign(m, "h", as_dtype(m->where, states.h, kept));
     if (status == WEFT_OK && lstm) status = weft_module_assign(m, "c", as_dtype(m->where, states.c, kept));
-    return status == WEFT_OK ? y : weft__poison(m->ctx, m->where, status, "%s: its states", m->kind);
+    return status == WEFT_OK ? y
+                             : weft__poison(m->ctx, m->where, status, "%s: cannot store its states", m->kind);
 }
 
 static weft_tensor *lm_forward(weft_module *m, weft_tensor *tokens) {
@@ -139,13 +140,13 @@ weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_option
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
             "weft_recurrent_lm: vocab %lld, layers %lld, width %lld and embedding %lld "
-            "must be positive, and the kind one of four",
+            "must be positive, and the kind must be one of the four",
             (long long)o.vocab, (long long)o.layers, (long long)o.width, (long long)o.embedding);
     if (o.tied && o.embedding != o.width)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_recurrent_lm: a tied head needs a table as wide as the states, "
-                                   "%lld, not %lld",
-                                   (long long)o.width, (long long)o.embedding);
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_recurrent_lm: a tied head needs a token table as wide as the states, %lld, not %lld",
+            (long long)o.width, (long long)o.embedding);
     ((lm_own *)m->user)->o = o;
     weft_embedding_options table = {.dtype = o.dtype};
     if (o.tied) table.weight = (weft_init){WEFT_INIT_UNIFORM, 0.1};

@@ -40,10 +40,9 @@ weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module
                                 size_t count) {
     weft_module *m = sequential(ctx, name);
     if (!m->error && (count > MOST_LAYERS || (count > 0 && !children)))
-        return weft__module_poison(
-            m, WEFT_ERR_ARGUMENT,
-            "weft_sequential_of: children is %s, count is %zu; at most %d layers are taken",
-            children ? "given" : "NULL", count, MOST_LAYERS);
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_sequential_of: children is %s, count is %zu; give at most %d layers",
+                                   children ? "given" : "NULL", count, MOST_LAYERS);
     for (size_t i = 0; i < count && !m->error; i++) append(m, children[i]);
     return m;
 }
@@ -54,7 +53,7 @@ weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count, const 
     if (m->error) return m;
     if (!sizes || count < 2 || count > MOST_LAYERS)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_mlp: sizes is %s, count is %d; 2 to %d sizes are taken",
+                                   "weft_mlp: sizes is %s, count is %d; give 2 to %d sizes",
                                    sizes ? "given" : "NULL", count, MOST_LAYERS);
     weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype, .weight = o.weight};
     for (int i = 0; i + 1 < count; i++) {

@@ -109,10 +109,10 @@ static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor 
         for (size_t j = 0; j < count && !wanted; j++) wanted = strcmp(info.name, tensors[j].name) == 0;
         if (!wanted)
             return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: the file has %zu entries more than are expected: '%s'", what, n - count,
-                              info.name);
+                              "%s: the file has %zu entries more than expected, such as '%s'", what,
+                              n - count, info.name);
     }
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have one name", what);
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have the same name", what);
 }
 
 /* Reads an entry into its tensor through a buffer that is large enough for it. */
@@ -186,11 +186,11 @@ static weft_status named_parameters(weft_module *m, weft_named_tensor **list, si
 static weft_status check_pair(weft_context *ctx, const weft_named_tensor *to, const weft_named_tensor *from) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     if (strcmp(to->name, from->name) != 0)
-        return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_module_copy: '%s' is to be copied to '%s'", from->name,
-                          to->name);
+        return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_module_copy: cannot copy '%s' to '%s': the names differ",
+                          from->name, to->name);
     if (weft__shape_equal(to->tensor, from->tensor) && to->tensor->dtype == from->tensor->dtype)
         return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_module_copy: '%s' is %s, and %s where it is to be copied to",
+    return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_module_copy: '%s' is %s in the source, but %s in the target",
                       to->name, weft__tensor_text(from->tensor, b), weft__tensor_text(to->tensor, a));
 }
 
@@ -228,7 +228,7 @@ weft_status weft_module_copy(weft_module *to, weft_module *from) {
         weft__fail(to->ctx, status, "weft_module_copy: %s", weft_last_error(from->ctx));
     if (status == WEFT_OK && n_a != n_b)
         status = weft__fail(to->ctx, WEFT_ERR_SHAPE,
-                            "weft_module_copy: %zu parameters and buffers are to be copied to %zu", n_b, n_a);
+                            "weft_module_copy: cannot copy %zu parameters and buffers to %zu", n_b, n_a);
     if (status == WEFT_OK) status = copy_all(to->ctx, a, b, n_a);
     weft__free(to->ctx, a);
     weft__free(from->ctx, b);

@@ -181,7 +181,7 @@ weft_status weft_module_assign(weft_module *m, const char *name, weft_tensor *va
         return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s: the value of '%s' belongs to another context",
                           m->kind, name);
     if (!weft__shape_equal(variable, value) || variable->dtype != value->dtype)
-        return weft__fail(m->ctx, WEFT_ERR_SHAPE, "%s: assigning %s to '%s', which is %s", m->kind,
+        return weft__fail(m->ctx, WEFT_ERR_SHAPE, "%s: cannot assign %s to '%s', which is %s", m->kind,
                           weft__tensor_text(value, a), name, weft__tensor_text(variable, b));
     return m->ctx->training ? weft__assignment_add(variable, value) : WEFT_OK;
 }

@@ -53,10 +53,10 @@ weft_status weft__bpe_add_token(weft_tokenizer *t, const char *name, const char 
     if (read_written(text, bytes, token, &used))
         status = weft__tokenizer_add(t, token, used);
     else
-        status = weft__fail(t->ctx, WEFT_ERR_FORMAT,
-                            "%s: vocabulary: id %zu, '%.40s', is not written in the characters that GPT-2 "
-                            "writes bytes as",
-                            name, t->count, text);
+        status = weft__fail(
+            t->ctx, WEFT_ERR_FORMAT,
+            "%s: vocabulary: id %zu, '%.40s', is not written in the characters that GPT-2 uses for bytes",
+            name, t->count, text);
     weft__free(t->ctx, token);
     return status;
 }
@@ -78,8 +78,8 @@ weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char 
     weft__bpe *b = t->bpe;
     const char *space = bytes ? memchr(text, ' ', bytes) : NULL;
     if (!space)
-        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: %s %zu: two tokens and a space between are wanted",
-                          name, where, number);
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT,
+                          "%s: %s %zu: expected two tokens with a space between them", name, where, number);
     if (!weft__grow(t->ctx, &b->merges, &b->merge_capacity, b->merge_count, sizeof *b->merges))
         return weft__fail_oom(t->ctx, b->merge_count * sizeof *b->merges, "merges");
     char *room = weft__alloc(t->ctx, bytes + 1);
@@ -91,9 +91,11 @@ weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char 
     if (merge.right >= 0) merge.made = t->slots[weft__tokenizer_slot(t, room, left + right)];
     weft__free(t->ctx, room);
     if (merge.made < 0)
-        return weft__fail(
-            t->ctx, WEFT_ERR_FORMAT, "%s: %s %zu: %s: the two files belong to different vocabularies", name,
-            where, number, merge.right >= 0 ? "what it makes is no token" : "one of the two is no token");
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT,
+                          "%s: %s %zu: %s: the two files belong to different vocabularies", name, where,
+                          number,
+                          merge.right >= 0 ? "the merged token is not in the vocabulary"
+                                           : "one of the two tokens is not in the vocabulary");
     b->merges[b->merge_count++] = merge;
     return WEFT_OK;
 }

@@ -73,7 +73,8 @@ static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, co
 
 static weft_status check_options(weft_context *ctx, const weft_corpus_options *o) {
     if ((unsigned)o->kind >= WEFT_TOKENIZER_KIND_COUNT)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: no tokenizer of kind %d", (int)o->kind);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: unknown kind %d of tokenizer",
+                          (int)o->kind);
     if (!(o->validation_fraction >= 0 && o->validation_fraction < 1))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "weft_corpus_open: validation_fraction must be 0 to less than 1");

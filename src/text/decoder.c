@@ -86,8 +86,8 @@ weft_status weft_decoder_push(weft_decoder *decoder, int32_t id, const char **te
     const weft_tokenizer *t = decoder->tokenizer;
     const char *token = weft_tokenizer_token(t, id, &n);
     if (!token)
-        return weft__fail(t->ctx, WEFT_ERR_INDEX, "tokenizer: id %" PRId32 ": the vocabulary has %zu", id,
-                          t->count);
+        return weft__fail(t->ctx, WEFT_ERR_INDEX,
+                          "tokenizer: id %" PRId32 ": the vocabulary has only %zu tokens", id, t->count);
     WEFT_TRY(reserve(decoder, n + 1));
     bool word = t->spaced && id != t->newline;
     if (word && decoder->spaced) decoder->in[decoder->in_used++] = ' ';

@@ -146,7 +146,7 @@ weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, c
     *out = NULL;
     if (!types[kind]->build)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "tokenizer: kind %s is not made from a text: it is loaded from its files",
+                          "tokenizer: kind %s is not made from a text: load it from its files",
                           types[kind]->name);
     weft_tokenizer *t = weft__tokenizer_new(ctx, kind);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
@@ -165,7 +165,7 @@ weft_status weft_tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, co
     WEFT_NEED(ctx, out);
     *out = NULL;
     if (!known(kind))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_build: no kind %d", (int)kind);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_build: unknown kind %d", (int)kind);
     if (kind != WEFT_TOKENIZER_BYTE) WEFT_NEED_ARRAY(ctx, text, bytes);
     if (kind != WEFT_TOKENIZER_BYTE && bytes == 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_build: the corpus is empty");
@@ -210,8 +210,9 @@ weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *t
     WEFT_TRY(tokenizer->type->encode(tokenizer, &span, &out));
     *count = out.count;
     if (!ids || out.count <= capacity) return WEFT_OK;
-    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_encode: %zu ids, room for %zu",
-                      out.count, capacity);
+    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT,
+                      "weft_tokenizer_encode: %zu ids do not fit, there is room for %zu", out.count,
+                      capacity);
 }
 
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
@@ -247,8 +248,8 @@ weft_status weft_tokenizer_decode(const weft_tokenizer *tokenizer, const int32_t
         const char *token = weft_tokenizer_token(tokenizer, ids[i], &n);
         if (!token)
             return weft__fail(tokenizer->ctx, WEFT_ERR_INDEX,
-                              "tokenizer: id %" PRId32 " at position %zu: the vocabulary has %zu", ids[i], i,
-                              tokenizer->count);
+                              "tokenizer: id %" PRId32 " at position %zu: the vocabulary has only %zu tokens",
+                              ids[i], i, tokenizer->count);
         bool word = tokenizer->spaced && ids[i] != tokenizer->newline;
         if (word && spaced) {
             if (out && used < capacity) out[used] = ' ';
@@ -260,6 +261,6 @@ weft_status weft_tokenizer_decode(const weft_tokenizer *tokenizer, const int32_t
     }
     *bytes = used;
     if (!out || used <= capacity) return WEFT_OK;
-    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_decode: %zu bytes, room for %zu",
-                      used, capacity);
+    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT,
+                      "weft_tokenizer_decode: %zu bytes do not fit, there is room for %zu", used, capacity);
 }

@@ -73,7 +73,7 @@ static weft_status compile_pattern(weft_context *ctx, weft__bpe_work *w) {
     if (!w->pattern) {
         PCRE2_UCHAR text[128] = "";
         pcre2_get_error_message(code, text, sizeof text);
-        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "tokenizer: PCRE2 does not take its pattern: %s",
+        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "tokenizer: PCRE2 does not accept its pattern: %s",
                           (const char *)text);
     }
     (void)pcre2_jit_compile(w->pattern, PCRE2_JIT_COMPLETE); /* without JIT, matching is slower */
@@ -156,7 +156,7 @@ static weft_status sort_out(weft_tokenizer *t, const char *name) {
     weft__free(t->ctx, made);
     b->special_count = specials;
     if (specials <= SPECIALS_MAX) return WEFT_OK;
-    return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: %zu tokens are made by no merge: merges are missing",
+    return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: no merge makes %zu of the tokens: merges are missing",
                       name, specials);
 }
 
@@ -200,7 +200,8 @@ static weft_status make_room(weft_tokenizer *t, const weft__span *span, size_t b
     weft__bpe_work *w = t->bpe->work;
     if (bytes <= w->room) return WEFT_OK;
     if (bytes > UINT32_MAX / 2)
-        return weft__fail(t->ctx, WEFT_ERR_UNSUPPORTED, "%s: a word of %zu bytes", span->name, bytes);
+        return weft__fail(t->ctx, WEFT_ERR_UNSUPPORTED, "%s: a word of %zu bytes is too long", span->name,
+                          bytes);
     size_t wanted = bytes + bytes / 2 + 64;
     weft__free(t->ctx, w->symbols);
     weft__free(t->ctx, w->heap);
@@ -281,8 +282,8 @@ static weft_status encode_valid(weft_tokenizer *t, const weft__span *span, size_
                                w->match, NULL);
         if (code == PCRE2_ERROR_NOMEMORY) return weft__fail_oom(t->ctx, end - at, "matching a pattern");
         if (code < 1 || found[1] == 0 || found[1] > end - at)
-            return weft__fail(t->ctx, WEFT_ERR_INTERNAL, "%s: byte %zu: the tokenizer's pattern gives %d",
-                              span->name, at, code);
+            return weft__fail(t->ctx, WEFT_ERR_INTERNAL,
+                              "%s: byte %zu: the tokenizer's pattern failed with %d", span->name, at, code);
         WEFT_TRY(encode_word(t, span, span->text + at, found[1], out));
         at += found[1];
     }

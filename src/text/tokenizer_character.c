@@ -80,7 +80,7 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
         if (id < 0)
             return weft__fail(t->ctx, WEFT_ERR_INDEX,
                               "%s: character U+%04" PRIX32
-                              " at byte %zu is none of the %zu that the model knows",
+                              " at byte %zu is not one of the %zu that the model knows",
                               span->name, point, at, t->count);
         weft__put_id(out, id);
         at += (size_t)n;

@@ -114,7 +114,7 @@ static bool is_flat(const char *json, size_t bytes) {
 static weft_status read_vocabulary(weft_tokenizer *t, const char *name, const json_t *root) {
     const json_t *list = json_object_get(root, "vocabulary");
     if (!t->type->listed) {
-        if (list) return bad(t->ctx, name, "vocabulary", "this kind has none in its file");
+        if (list) return bad(t->ctx, name, "vocabulary", "this kind has no vocabulary in its file");
         return t->type->build(t, NULL, 0, 0);
     }
     if (!json_is_array(list)) return bad(t->ctx, name, "vocabulary", "must be an array of strings");
@@ -154,7 +154,7 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
     if (!format || strcmp(format, FORMAT) != 0) return bad(ctx, name, "format", "must be \"" FORMAT "\"");
     if (!json_is_integer(version)) return bad(ctx, name, "version", "must be an integer");
     if (json_integer_value(version) != VERSION)
-        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version: %" PRId64 ", this Weft reads %d", name,
+        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version: %" PRId64 ", but this Weft reads %d", name,
                           (int64_t)json_integer_value(version), VERSION);
     if (!kind_name || !weft_tokenizer_kind_parse(kind_name, &kind) ||
         strcmp(kind_name, weft_tokenizer_kind_name(kind)))
@@ -164,7 +164,7 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
     weft_status status = WEFT_OK;
     if (json_object_size(root) != (size_t)(3 + t->type->listed + t->type->merged))
         status =
-            bad(ctx, name, "fields", "must be format, version, kind, vocabulary, and merges of kind bpe");
+            bad(ctx, name, "fields", "must be format, version, kind, vocabulary, and for kind bpe merges");
     if (status == WEFT_OK) status = read_vocabulary(t, name, root);
     if (status == WEFT_OK) status = read_merges(t, name, root);
     if (status == WEFT_OK) status = t->type->index(t, name);

@@ -20,7 +20,7 @@ static weft_status find(weft_context *ctx, const char *folder, const char *const
         if (n >= PATH_BYTES) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
         if (access(path, F_OK) == 0) return WEFT_OK;
     }
-    return weft__fail(ctx, WEFT_ERR_IO, "%s: there is no %s or %s in it, nor one that ends in .gz", folder,
+    return weft__fail(ctx, WEFT_ERR_IO, "%s: the folder has neither %s nor %s, not even with .gz", folder,
                       names[0], names[1]);
 }
 
@@ -47,7 +47,8 @@ static weft_status order(weft_context *ctx, const char *name, json_t *root, cons
 
 static weft_status add_tokens(weft_tokenizer *t, const char *name, json_t *root) {
     if (!json_is_object(root) || json_object_size(root) == 0)
-        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: must be an object of tokens and their ids", name);
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: must be a JSON object with tokens and their ids",
+                          name);
     size_t count = json_object_size(root);
     const char **tokens = weft__array(t->ctx, count, sizeof *tokens);
     if (!tokens) return weft__fail_oom(t->ctx, count * sizeof *tokens, "a vocabulary");

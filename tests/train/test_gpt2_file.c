@@ -341,26 +341,28 @@ static void test_refused(void **state) {
     o[2].width = 16;
     o[3].vocab = 9;
     expect(weft_gpt(ctx, &o[0]), published, WEFT_ERR_FORMAT,
-           "'h.1.attn.c_attn.bias' is none of this model's");
-    expect(weft_gpt(ctx, &o[1]), published, WEFT_ERR_FORMAT, "there is no 'h.2.ln_1.weight' in it");
-    expect(weft_gpt(ctx, &o[2]), published, WEFT_ERR_FORMAT, "'wte.weight' is f32 [17,8], this model has");
-    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "'wte.weight' is f32 [17,8], this model has");
+           "'h.1.attn.c_attn.bias' is not a tensor of this model");
+    expect(weft_gpt(ctx, &o[1]), published, WEFT_ERR_FORMAT, "the file has no tensor 'h.2.ln_1.weight'");
+    expect(weft_gpt(ctx, &o[2]), published, WEFT_ERR_FORMAT,
+           "'wte.weight' is f32 [17,8], but this model has");
+    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT,
+           "'wte.weight' is f32 [17,8], but this model has");
     o[3] = options_of(WEFT_F32);
     o[3].context = CONTEXT + 1;
     expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "'wpe.weight' is f32 [12,8]");
     o[3] = options_of(WEFT_F32);
     o[3].no_bias = true;
-    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "is none of this model's");
+    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "is not a tensor of this model");
     o[3].no_bias = false;
     weft_module *gpt = weft_gpt(ctx, &o[3]);
     expect(gpt, in_scratch("none"), WEFT_ERR_IO, "none");
     read_copy(&c, published);
     c.shapes[place(&c, "h.1.attn.c_proj.bias")][0] = 4;
-    expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'h.1.attn.c_proj.bias' is f32 [4], this model has");
+    expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'h.1.attn.c_proj.bias' is f32 [4], but this model has");
     c.shapes[place(&c, "h.1.attn.c_proj.bias")][0] = WIDTH;
     const size_t fc = place(&c, "h.0.mlp.c_fc.weight");
     c.shapes[fc][0] = 4 * WIDTH, c.shapes[fc][1] = WIDTH; /* transposed against the others */
-    expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'h.0.mlp.c_fc.weight' is f32 [32,8], this model has");
+    expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'h.0.mlp.c_fc.weight' is f32 [32,8], but this model has");
     c.shapes[fc][0] = WIDTH, c.shapes[fc][1] = 4 * WIDTH;
     c.entries[place(&c, "ln_f.bias")].dtype = WEFT_I32;
     expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'ln_f.bias' is i32");

@@ -105,13 +105,13 @@ static void test_jpeg(void **state) {
     for (size_t i = 0; i + 9 < size; i++) /* the header says 65,500 x 65,500 */
         if (file[i] == 0xff && file[i + 1] == 0xc0) memcpy(file + i + 5, "\xff\xdc\xff\xdc", 4);
     expect_message(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
-                   "f.jpg: says that it has 65500 x 65500 pixels", NULL);
+                   "f.jpg: declares 65500 x 65500 pixels", NULL);
     size = make_jpeg(8, 9, false, file);
     assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 3, &image), WEFT_OK);
     for (int i = 0; i < 8 * 9 * 3; i++) assert_near(image.pixels[i], 77, 1);
     weft__image_free(NULL, &image);
     expect_message(weft__image_decode(NULL, "GIF89a", 6, "f.gif", 0, &image), WEFT_ERR_FORMAT,
-                   "f.gif: byte 0: begins neither as PNG nor as JPEG", NULL);
+                   "f.gif: byte 0: begins neither as a PNG nor as a JPEG", NULL);
     expect_message(weft__image_decode(NULL, "", 0, "empty", 0, &image), WEFT_ERR_FORMAT, "empty: byte 0",
                    NULL);
 }
@@ -254,13 +254,12 @@ static void test_refused(void **state) {
     refuse("empty", (weft_image_folder_options){0}, WEFT_ERR_FORMAT, "empty: has no images");
     refuse("empty", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT, "has no folders");
     refuse("all/cat", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
-           "z.png: is in no folder of a class");
+           "z.png: is not in the folder of a class");
     refuse("one", (weft_image_folder_options){.with_classes = true, .classes = known, .class_count = 2},
            WEFT_ERR_FORMAT, "one/dog: no class of the training data has this name");
     refuse("all", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
-           "ant/b.png: is of 3 channels, 4 rows and 4 columns, the first image is of 3, 8 and 8");
-    refuse("all", (weft_image_folder_options){.rows = 3}, WEFT_ERR_ARGUMENT,
-           "rows and columns are given together");
+           "ant/b.png: has 3 channels, 4 rows and 4 columns, but the first image has 3, 8 and 8");
+    refuse("all", (weft_image_folder_options){.rows = 3}, WEFT_ERR_ARGUMENT, "rows and columns together");
     refuse("all", (weft_image_folder_options){.channels = 2}, WEFT_ERR_ARGUMENT, "2 channels");
     put("one/dog/y.jpg", "\xff\xd8\xff", 3);
     refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,

@@ -140,7 +140,7 @@ static void test_malformed_header(void **state) {
     refuse(DICT("'<f4'", "False", "(4294967296, 4294967296)"), 4, "more elements than memory");
     refuse(DICT("'<f4'", "False", "(1,1,1,1,1,1,1,1,1)"), 4, "more than 8 dimensions");
     refuse(DICT("'<f4'", "False", "(2,)"), 4, "cut off");
-    refuse(DICT("'<f4'", "False", "(2,)"), 9, "bytes too many");
+    refuse(DICT("'<f4'", "False", "(2,)"), 9, "too many bytes");
     refuse("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4, "newline");
     refuse("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x\n", 4, "newline");
     refuse("{'descr': '<f4', 'fortran_order': False}\n", 4, "shape before here");

@@ -314,13 +314,14 @@ static void bad_replicas_are_refused(void **state) {
     const weft_replica other = {b.net, b.opt, b.loader};
     weft_fit_options options = {.steps = 1, .accumulate = 3, .replicas = &other, .n_replicas = 1};
     assert_int_equal(weft_fit(a.net, a.opt, a.loader, &options, NULL), WEFT_ERR_ARGUMENT);
-    assert_non_null(strstr(weft_last_error(a.ctx), "the 3 batches of a step cannot be shared among 2"));
+    assert_non_null(
+        strstr(weft_last_error(a.ctx), "the 3 batches of a step cannot be divided evenly among 2"));
     options.accumulate = 2;
     assert_int_equal(weft_fit(a.net, a.opt, a.loader, &options, NULL), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(a.ctx), "replica 1 has made 0 steps and has 2 batches"));
     weft_optimizer *const both[2] = {a.opt, b.opt};
     assert_int_equal(weft_optimizer_all_reduce(both, 2), WEFT_ERR_STATE);
-    assert_non_null(strstr(weft_last_error(a.ctx), "has added no gradients"));
+    assert_non_null(strstr(weft_last_error(a.ctx), "has accumulated no gradients"));
     assert_int_equal(weft_optimizer_update(a.opt, 1), WEFT_ERR_STATE);
     weft_module *small = weft_mlp(b.ctx, (int64_t[]){INPUTS, 2}, 2, NULL);
     weft_optimizer *const unlike[2] = {a.opt, weft_adamw(small, &(weft_adam_options){.lr = 0.1})};

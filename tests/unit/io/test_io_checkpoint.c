@@ -313,7 +313,7 @@ static void test_every_write_lies(void **state) {
         weft__io io = faulty_io(&f);
         const weft_status status = save_through(&io, in_scratch("lies"), 1);
         if (f.calls < at) break;
-        if (status != WEFT_ERR_IO || !strstr(weft_last_error(NULL), "does not read back"))
+        if (status != WEFT_ERR_IO || !strstr(weft_last_error(NULL), "do not read back"))
             fail_msg("write %d: %s, %s", at, weft_status_name(status), weft_last_error(NULL));
         assert_int_equal(weft_checkpoint_open_newest(NULL, in_scratch("lies"), true, &c), WEFT_OK);
         weft_checkpoint_close(c);
@@ -329,7 +329,7 @@ static void test_every_write_lies(void **state) {
         const weft_status status = weft__safetensors_write(NULL, &io, path, model, 2, NULL, 0);
         if (f.calls < at) break;
         assert_int_equal(status, WEFT_ERR_IO);
-        assert_non_null(strstr(weft_last_error(NULL), "does not read back"));
+        assert_non_null(strstr(weft_last_error(NULL), "do not read back"));
         assert_int_equal(weft_safetensors_open(NULL, path, &one), WEFT_OK);
         assert_int_equal(weft_safetensors_count(one), 1);
         weft_safetensors_close(one);

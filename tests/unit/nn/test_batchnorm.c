@@ -126,7 +126,7 @@ static void test_bad(void **state) {
     weft_context *ctx = *state;
     weft_tensor *one = pattern(ctx, 5, 0, SHAPE(1, 3)), *two = pattern(ctx, 5, 0, SHAPE(2, 3));
     weft_module *m = weft_batchnorm(ctx, 3, NULL);
-    assert_poisoned(weft_forward(m, one), WEFT_ERR_SHAPE, "two values a channel", NULL);
+    assert_poisoned(weft_forward(m, one), WEFT_ERR_SHAPE, "two values in each channel", NULL);
     assert_poisoned(weft_forward(m, pattern(ctx, 5, 0, SHAPE(3))), WEFT_ERR_SHAPE, "3 channels", NULL);
     assert_poisoned(weft_forward(weft_batchnorm(ctx, 4, NULL), two), WEFT_ERR_SHAPE, "4 channels", NULL);
     weft_train(m, false);
@@ -135,7 +135,7 @@ static void test_bad(void **state) {
         weft_batchnorm(ctx, 3, &(weft_batchnorm_options){.no_running = true, .no_affine = true});
     assert_int_equal(weft_parameter_count(free), 0);
     weft_train(free, false);
-    assert_poisoned(weft_forward(free, one), WEFT_ERR_SHAPE, "two values a channel", NULL);
+    assert_poisoned(weft_forward(free, one), WEFT_ERR_SHAPE, "two values in each channel", NULL);
     assert_ok(weft_tensor_status(weft_forward(free, two)));
     const weft_batchnorm_options bad[] = {{.eps = -1}, {.momentum = 2}, {.momentum = NAN}};
     for (size_t i = 0; i < COUNT(bad); i++)

@@ -341,7 +341,7 @@ static void test_refused(void **state) {
     refused(weft_multihead_attention(ctx, 12, 4, &(weft_multihead_attention_options){.rotary = true}),
             WEFT_ERR_ARGUMENT, "pairs of channels");
     refused(weft_multihead_attention(ctx, 12, 4, &(weft_multihead_attention_options){.kv_heads = 3}),
-            WEFT_ERR_ARGUMENT, "heads of keys");
+            WEFT_ERR_ARGUMENT, "multiple of kv_heads");
     refused(weft_cross_attention(ctx, 8, 0, 2, NULL), WEFT_ERR_ARGUMENT, "memory width");
     refused(weft_cross_attention(ctx, 8, 8, 2, &(weft_multihead_attention_options){.causal = true}),
             WEFT_ERR_ARGUMENT, "causal");

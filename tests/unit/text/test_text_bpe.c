@@ -211,14 +211,15 @@ static void test_bad_files(void **state) {
     write_files(merges, 1, NULL);
     expect_bad("vocab.bpe", "#version: 0.2\n", WEFT_ERR_FORMAT, "vocab.bpe: there are no merges");
     expect_bad("vocab.bpe", "", WEFT_ERR_FORMAT, "vocab.bpe: there are no merges");
-    expect_bad("vocab.bpe", "#version: 0.2\na b\na\n", WEFT_ERR_FORMAT, "line 3: two tokens");
+    expect_bad("vocab.bpe", "#version: 0.2\na b\na\n", WEFT_ERR_FORMAT, "line 3: expected two tokens");
     expect_bad("vocab.bpe", "a b\na b\n", WEFT_ERR_FORMAT, "merge 2 repeats merge 1");
-    expect_bad("vocab.bpe", "a b\n\nb a\n", WEFT_ERR_FORMAT, "line 2: two tokens");
-    expect_bad("vocab.bpe", "b a\n", WEFT_ERR_FORMAT, "line 1: what it makes is no token");
-    expect_bad("vocab.bpe", "b \xff\n", WEFT_ERR_FORMAT, "line 1: one of the two is no token");
+    expect_bad("vocab.bpe", "a b\n\nb a\n", WEFT_ERR_FORMAT, "line 2: expected two tokens");
+    expect_bad("vocab.bpe", "b a\n", WEFT_ERR_FORMAT, "line 1: the merged token is not in the vocabulary");
+    expect_bad("vocab.bpe", "b \xff\n", WEFT_ERR_FORMAT,
+               "line 1: one of the two tokens is not in the vocabulary");
     write_files(merges, 1, NULL);
-    expect_bad("encoder.json", "[1, 2]", WEFT_ERR_FORMAT, "must be an object");
-    expect_bad("encoder.json", "{}", WEFT_ERR_FORMAT, "must be an object");
+    expect_bad("encoder.json", "[1, 2]", WEFT_ERR_FORMAT, "must be a JSON object");
+    expect_bad("encoder.json", "{}", WEFT_ERR_FORMAT, "must be a JSON object");
     expect_bad("encoder.json", "{\"a\": 0,", WEFT_ERR_FORMAT, "encoder.json: line 1");
     expect_bad("encoder.json", "{\"a\": 0, \"b\": 0}", WEFT_ERR_FORMAT, "have one id, 0");
     expect_bad("encoder.json", "{\"a\": 0, \"b\": 2}", WEFT_ERR_FORMAT, "a number from 0 to 1");
@@ -227,7 +228,7 @@ static void test_bad_files(void **state) {
     expect_bad("encoder.json", "{\"a\": 0, \"b\": 1, \"ab\": 2}", WEFT_ERR_FORMAT, "byte 0x00 has no id");
     (void)unlink(in_scratch("vocab.bpe"));
     assert_int_equal(weft_tokenizer_load_gpt2(NULL, scratch, &t), WEFT_ERR_IO);
-    assert_non_null(strstr(weft_last_error(NULL), "there is no vocab.bpe or merges.txt"));
+    assert_non_null(strstr(weft_last_error(NULL), "neither vocab.bpe nor merges.txt"));
     (void)unlink(in_scratch("encoder.json"));
     assert_int_equal(weft_tokenizer_load_gpt2(NULL, scratch, &t), WEFT_ERR_IO);
     assert_int_equal(weft_tokenizer_build(NULL, WEFT_TOKENIZER_BPE, "a", 1, NULL, &t), WEFT_ERR_ARGUMENT);
