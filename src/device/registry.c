@@ -23,7 +23,8 @@ static const weft_device_ops *const kinds[] = {
 static const struct {
     const char *name, *reason;
 } absent[] = {
-    {"webgpu", "this version has no WebGPU device; cards are served by their OpenCL driver: opencl"},
+    {"webgpu",
+     "this version has no WebGPU device; use opencl, which runs on graphics cards with an OpenCL driver"},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds, ABSENT = sizeof absent / sizeof *absent };
@@ -102,11 +103,11 @@ static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, con
                              const weft_open_options *options, weft_device **device) {
     const bool one = !kind->extras || !kind->extras->count; /* "cpu:0" is the cpu; "cpu:1" is an error */
     if (named && !*selector)
-        return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing behind the colon", kind->name,
+        return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing after the colon", kind->name,
                           one ? "0" : "a number or a part of a name");
     if (one && *selector && strcmp(selector, "0") != 0)
         return weft__fail(ctx, WEFT_ERR_DEVICE,
-                          "device \"%s:%s\": there is one %s: name it \"%s\" or \"%s:0\"", kind->name,
+                          "device \"%s:%s\": there is only one %s: name it \"%s\" or \"%s:0\"", kind->name,
                           selector, kind->name, kind->name, kind->name);
     return kind->open(ctx, selector, options, device);
 }
@@ -171,9 +172,9 @@ static weft_status open_list(weft_context *ctx, const char *name, const char *li
     char whys[700] = "", spec[100];
     size_t used = 0;
     while (weft__device_next(&list, spec, sizeof spec)) {
-        const weft_status status = *spec
-                                       ? open_spec(ctx, spec, "", options, device)
-                                       : weft__fail(ctx, WEFT_ERR_DEVICE, "a name is missing beside a comma");
+        const weft_status status =
+            *spec ? open_spec(ctx, spec, "", options, device)
+                  : weft__fail(ctx, WEFT_ERR_DEVICE, "a name is missing before or after a comma");
         if (status == WEFT_OK) {
             if (used)
                 weft__log(ctx, warns ? WEFT_LOG_WARNING : WEFT_LOG_INFO, "device %s%s: %s is used: %s", name,
@@ -187,7 +188,7 @@ static weft_status open_list(weft_context *ctx, const char *name, const char *li
         used += more > 0 ? (size_t)more : 0;
         if (used >= sizeof whys) used = sizeof whys - 1;
     }
-    return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: none opens: %s", name, origin, whys);
+    return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: no device opens: %s", name, origin, whys);
 }
 
 static weft_status open_spec(weft_context *ctx, const char *spec, const char *origin,
@@ -252,10 +253,10 @@ weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_op
 /* ---- after a fork ---- */
 
 const char *weft__device_forked(int forks) {
-    return forks == weft__forks() ? NULL
-                                  : "this process was forked after its parent had loaded the driver, which "
-                                    "serves the parent alone: fork before devices are looked for, or compute "
-                                    "on the cpu";
+    return forks == weft__forks()
+               ? NULL
+               : "this process was forked after its parent had loaded the driver, which works only in the "
+                 "parent: fork before you list or open devices, or compute on the cpu";
 }
 
 weft_status weft__device_usable(const weft_device *device) {

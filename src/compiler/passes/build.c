@@ -522,7 +522,8 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
                    : t->op == WEFT_OP_CAST   ? IR_CAST
                                              : IR_CALC;
     if (is_complex(t))
-        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s of complex numbers", weft__op_name(t->op));
+        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s of complex numbers was not lowered",
+                          weft__op_name(t->op));
     if (simplify(ir, t, in, out)) return WEFT_OK;
     int64_t stored[WEFT_MAX_RANK];
     int order[WEFT_MAX_RANK];
@@ -555,7 +556,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     ir_edge in[16], results[16];
     for (int i = 0; i < whole->n_in; i++)
         if (!find(ir, whole->in[i], &in[i]))
-            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite before its inputs");
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite comes before its inputs");
     weft_status status = weft__ir_heavy(ir, whole, in, results);
     if (status == WEFT_ERR_UNSUPPORTED) { /* the device declines it */
         weft_tensor *expanded[16];
@@ -588,7 +589,7 @@ static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     if (t->op == WEFT_OP_COMPOSITE) return remember(ir, t, (ir_edge){-1, -1});
     for (int i = 0; i < t->n_in; i++)
         if (!find(ir, t->in[i], &in[i]))
-            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op before its inputs");
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op comes before its inputs");
     switch (t->op) {
     case WEFT_OP_INPUT: WEFT_TRY(build_leaf(ir, t, &out)); break;
     case WEFT_OP_RESHAPE:

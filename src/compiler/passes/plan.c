@@ -380,7 +380,7 @@ static weft_status order_units(plan *p) {
     }
     return at == p->n_units ? WEFT_OK
                             : weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL,
-                                         "the kernels of a program depend on each other in a circle");
+                                         "the kernels of a program depend on each other in a cycle");
 }
 
 static bool runs_after(const plan_unit *u, int earlier) {

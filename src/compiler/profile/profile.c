@@ -41,9 +41,10 @@ weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *op
     *profile = NULL;
     if (!options) options = &none;
     if (options->every < 0)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_profile_start: options.every is %d", options->every);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_profile_start: options.every is %d; it must not be negative", options->every);
     if (ctx->compiler->profile)
-        return weft__fail(ctx, WEFT_ERR_STATE, "weft_profile_start: the context is being profiled already");
+        return weft__fail(ctx, WEFT_ERR_STATE, "weft_profile_start: the context is already being profiled");
     weft_profile *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a profile");
     p->ctx = ctx;

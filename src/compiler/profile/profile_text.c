@@ -57,7 +57,8 @@ static void say_peaks(weft_text *t, const weft_profile *p) {
         if (p->peak_flops[d] > 0)
             weft__put(t, "%s%s at %.0f GFLOP/s", said++ ? ", " : "", weft_dtype_name((weft_dtype)d),
                       p->peak_flops[d] / 1e9);
-    weft__put(t, ") and bytes (%.1f GB/s), as measured in large products and moves\n", p->peak_bytes / 1e9);
+    weft__put(t, ") and bytes (%.1f GB/s), as measured with large matmuls and memory moves\n",
+              p->peak_bytes / 1e9);
 }
 
 int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t size) {

@@ -15,7 +15,7 @@ weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, w
     WEFT_TRY(weft_tensor_status(variable));
     WEFT_TRY(weft_tensor_status(value));
     if (!weft__shape_equal(variable, value) || variable->dtype != value->dtype)
-        return weft__fail(derived->ctx, WEFT_ERR_SHAPE, "assigning %s to '%s', which is %s",
+        return weft__fail(derived->ctx, WEFT_ERR_SHAPE, "cannot assign %s to '%s', which is %s",
                           weft__tensor_text(value, a), variable->name ? variable->name : "?",
                           weft__tensor_text(variable, b));
     if (!weft__grow(derived->ctx, &derived->sinks, &derived->capacity, derived->n_sinks,
@@ -153,7 +153,7 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));
         if (derivation->roots[i]->leaf)
             return weft__fail(ctx, WEFT_ERR_STATE,
-                              "the loss has been evaluated already: record it anew for each step");
+                              "the loss was already evaluated: record it again for each step");
     }
     weft_tensor **roots = NULL;
     size_t n_roots = 0;

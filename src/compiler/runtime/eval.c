@@ -170,7 +170,7 @@ static weft_status check_size(const weft_tensor *t, const char *what, size_t byt
     size_t own = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
     char text[WEFT_SHAPE_TEXT];
     if (bytes == own) return WEFT_OK;
-    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %s has %zu bytes, the buffer %zu", what,
+    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %s has %zu bytes, but the buffer has %zu", what,
                       weft__tensor_text(t, text), own, bytes);
 }
 
@@ -197,13 +197,13 @@ weft_status weft__item(weft_tensor *t, double *out) {
     WEFT_TRY(weft_tensor_status(t));
     if (t->numel != 1) {
         char text[WEFT_SHAPE_TEXT];
-        return weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element",
+        return weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s does not have exactly one element",
                           weft__tensor_text(t, text));
     }
     if (weft_dtype_is_complex((weft_dtype)t->dtype)) {
         char text[WEFT_SHAPE_TEXT];
         return weft__fail(t->ctx, WEFT_ERR_DTYPE,
-                          "weft_item: %s is no real number; take weft_real or weft_abs",
+                          "weft_item: %s is not a real number; take weft_real or weft_abs",
                           weft__tensor_text(t, text));
     }
     _Alignas(16) char value[16]; /* large enough for the largest dtype */
@@ -253,7 +253,7 @@ static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const 
             return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                               "weft_assign: target %zu is neither a variable nor data", i);
         if (!weft__shape_equal(variables[i], values[i]) || variables[i]->dtype != values[i]->dtype)
-            return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_assign: '%s' is %s, the value %s",
+            return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_assign: '%s' is %s, but the value is %s",
                               variables[i]->name ? variables[i]->name : "data",
                               weft__tensor_text(variables[i], a), weft__tensor_text(values[i], b));
         for (size_t k = 0; k < i; k++)

@@ -122,11 +122,12 @@ weft_status weft__memory_gone(weft_context *ctx, const weft_program *program) {
         weft__put(&t, "; the largest results of this program: ");
         put_largest(&t, program);
     }
-    return weft__fail(ctx, WEFT_ERR_OOM, "%s; use %s, or take another device", text,
-                      program ? "a smaller batch or context, recompute activations or make logits in parts "
-                                "(train.recompute, train.head_chunks, "
-                                "weft_module_recompute, weft_gpt_options)"
-                              : "a smaller model or batch");
+    return weft__fail(
+        ctx, WEFT_ERR_OOM, "%s; use %s, or take another device", text,
+        program ? "a smaller batch or context, recompute activations or compute the logits in parts "
+                  "(train.recompute, train.head_chunks, "
+                  "weft_module_recompute, weft_gpt_options)"
+                : "a smaller model or batch");
 }
 
 weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_tensor *t) {

@@ -50,7 +50,7 @@ static weft_status check_epilogue(const weft_program *program, const weft_heavy_
     for (int i = 0; i < mm->batch_rank; i++) elements *= mm->batch[i];
     if (!weft__kernel_is_epilogue(mm->epilogue, mm->product) || weft__kernel_rows(mm->epilogue) != elements ||
         mm->epilogue->args[mm->product].dtype != mm->out_dtype)
-        return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s is no epilogue of its product",
+        return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s is not an epilogue of its matmul",
                           mm->epilogue->name);
     return WEFT_OK;
 }
@@ -59,7 +59,7 @@ static weft_status check_epilogue(const weft_program *program, const weft_heavy_
 static weft_status check(const weft_program *program, const weft_command *command) {
     for (int k = 0; k < command->n_operands; k++)
         if (command->operands[k].slot < 0 || command->operands[k].slot >= program->commands.n_slots)
-            return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s: operand %d has no place",
+            return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s: operand %d has no slot",
                               command->kernel ? command->kernel->name : "a command", k);
     const weft_kernel *kernel = weft__command_kernel(command);
     if (kernel && !command->kernel) WEFT_TRY(check_epilogue(program, &command->heavy.as.matmul));
@@ -165,9 +165,10 @@ weft_status weft__report_fault(weft_context *ctx) {
     char element[48] = ""; /* stays empty for a value that a kernel computed */
     if (fault.element >= 0) snprintf(element, sizeof element, " (element %lld)", (long long)fault.element);
     if (fault.kind == WEFT_FAULT_DIVIDE)
-        return weft__fail(ctx, WEFT_ERR_NUMERIC,
-                          "%s%s%s%s; nothing was updated; keep zeros out of the divisor, with weft_where say",
-                          path, colon, text, element);
+        return weft__fail(
+            ctx, WEFT_ERR_NUMERIC,
+            "%s%s%s%s; nothing was updated; keep zeros out of the divisor, for example with weft_where", path,
+            colon, text, element);
     if (last < 0) /* an index into an empty dimension */
         return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s%s; nothing was updated", path, colon, text, element);
     return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s: %lld is not in 0..%lld%s; nothing was updated", path,

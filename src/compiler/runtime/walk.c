@@ -22,14 +22,13 @@ static weft_status add_leaf(weft_context *ctx, weft_walk *walk, weft_tensor *t) 
 
 /* Fails: node t reads a variable that was written after t was recorded. */
 static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
-    return weft__fail(
-        t->ctx, WEFT_ERR_STALE,
-        "%s%s%s reads '%s', which has been written since it was recorded; evaluate it before (weft_eval), "
-        "or weft_keep it before the step",
-        t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
-        variable->name                       ? variable->name
-        : variable->leaf == WEFT_LEAF_SCALAR ? "a scalar"
-                                             : "data");
+    return weft__fail(t->ctx, WEFT_ERR_STALE,
+                      "%s%s%s reads '%s', which was written after this op was recorded; evaluate the op "
+                      "before the write (weft_eval), or call weft_keep on it before the step",
+                      t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
+                      variable->name                       ? variable->name
+                      : variable->leaf == WEFT_LEAF_SCALAR ? "a scalar"
+                                                           : "data");
 }
 
 /* Numbers a node whose inputs have their numbers, and adds it to the key. Fails if an input was written after

@@ -125,7 +125,7 @@ static weft_status check_command(weft_device *device, const weft_commands *comma
     if (c->n_operands != operands_of(c)) return refuse(device, i, c, "wrong number of operands");
     for (int o = 0; o < c->n_operands; o++)
         if (c->operands[o].slot < 0 || c->operands[o].slot >= commands->n_slots || c->operands[o].offset < 0)
-            return refuse(device, i, c, "an operand lies in no slot");
+            return refuse(device, i, c, "an operand has no slot");
     return WEFT_OK;
 }
 
@@ -200,7 +200,7 @@ static weft_status run_command(weft_interp *d, const interp_executable *e, int i
     if (status == WEFT_OK) status = execute(d, c, args, bytes);
     for (int o = 0; status == WEFT_OK && o < c->n_operands; o++)
         if (!guards_intact(buffers[c->operands[o].slot]))
-            status = refuse(&d->base, i, c, "wrote outside a buffer");
+            status = refuse(&d->base, i, c, "it wrote outside a buffer");
     weft__free(ctx, args);
     weft__free(ctx, bytes);
     return status;

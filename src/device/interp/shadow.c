@@ -75,7 +75,7 @@ const char *weft__shadow_read(weft_shadow *shadow, int arg, int64_t element, int
         for (int64_t i = first; i < last; i++) {
             weft_shadow_access *x = &shadow->of[a][i];
             if (x->writer && !ordered(shadow, me, x->writer))
-                return "race: reads what another index has written";
+                return "race: reads an element that another index has written";
             if (x->reader == 0 ||
                 (x->reader > 0 && row_of(shadow, x->reader) == row && inner_of(shadow, x->reader) < 0))
                 x->reader = me;
@@ -98,7 +98,7 @@ const char *weft__shadow_write(weft_shadow *shadow, int arg, int64_t element, in
             weft_shadow_access *x = &shadow->of[a][i];
             if (x->writer) return "race: an element is written twice";
             if (x->reader && !ordered(shadow, x->reader, me))
-                return "race: writes what another index has read";
+                return "race: writes an element that another index has read";
             x->writer = me;
         }
     }

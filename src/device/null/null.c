@@ -61,10 +61,10 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
         if (strcmp(selector, cards[i].name) == 0) target = &cards[i].target;
     const bool as = strncmp(selector, "as:", 3) == 0;
     if (!target && !as && *selector && strcmp(selector, "0") != 0)
-        return weft__fail(ctx, WEFT_ERR_DEVICE,
-                          "device \"null:%s\": there is \"null\", and \"null:cuda\" and \"null:opencl\" to "
-                          "plan for a card",
-                          selector);
+        return weft__fail(
+            ctx, WEFT_ERR_DEVICE,
+            "device \"null:%s\": choose \"null\", or \"null:cuda\" or \"null:opencl\" to plan for a card",
+            selector);
     null_device *d = weft__testing_open(ctx, &weft__device_null, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
     d->target = target;

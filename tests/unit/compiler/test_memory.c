@@ -122,7 +122,7 @@ static void check_arena(const char *device) {
         said(&s, "8.2 KiB of adam v (4 tensors");
         said(&s, "; the largest results of this program: ");
         said(&s, k < 2 ? "512.0 KiB of 2: matmul f32 " : " MiB of 2: matmul f32 ");
-        said(&s, "; use a smaller batch or context, recompute activations or make logits in parts");
+        said(&s, "; use a smaller batch or context, recompute activations or compute the logits in parts");
         for (; done < STEPS; done++) {
             assert_ok(step(&s, FEW, &loss));
             assert_memory_equal(&loss, &expected[done], sizeof loss);

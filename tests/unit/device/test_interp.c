@@ -668,7 +668,7 @@ static void test_order_is_shuffled(void **state) {
     ops->executable_free(f.device, e);
     p.operands[1][0].slot = 1;
     assert_int_equal(ops->build(f.device, &p.commands, &e), WEFT_ERR_INTERNAL);
-    assert_says(&f, "lies in no slot");
+    assert_says(&f, "has no slot");
     ops->buffer_free(f.device, slots[0]);
     teardown(&f);
 }

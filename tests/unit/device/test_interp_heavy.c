@@ -197,7 +197,7 @@ static void test_matmul(void **state) {
     assert_memory_equal(c, expected, sizeof c);
     bytes[2] = 4 * 10; /* the last element is number 10 */
     assert_int_equal(run_heavy(&f, &h, args, bytes), WEFT_ERR_INTERNAL);
-    assert_non_null(strstr(weft_last_error(&f.ctx), "net.fc: operand 2: elements 0..10 of 10"));
+    assert_non_null(strstr(weft_last_error(&f.ctx), "net.fc: operand 2: elements 0..10 of a buffer of 10"));
     /* integers wrap */
     const int32_t x[2] = {INT32_MAX, 3}, y[2] = {2, 5};
     int32_t z;

@@ -58,7 +58,7 @@ static void test_registry(void **state) {
     assert_null(device);
     unsetenv("WEFT_DEVICE");
     assert_int_equal(weft__device_open(&ctx, "cpu:1", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&ctx), "there is one cpu"));
+    assert_non_null(strstr(weft_last_error(&ctx), "there is only one cpu"));
     assert_int_equal(weft__device_open(&ctx, "cpux", NULL, &device), WEFT_ERR_DEVICE);
     if (weft__device_cards()) return;
     assert_int_equal(weft__device_open(&ctx, "auto", NULL, &device), WEFT_OK);
@@ -74,20 +74,21 @@ static void test_nonsense(void **state) {
     static const struct {
         const char *spec, *says;
     } cases[] = {
-        {",", "device ,: none opens: a name is missing beside a comma; a name is missing beside a comma"},
+        {",", "device ,: no device opens: a name is missing before or after a comma; a name is missing "
+              "before or after a comma"},
         {"abacus,", "\"abacus\" is unknown: choose one of cpu, cuda, opencl, interp, null, gpu, auto"},
         {"abacus , webgpu",
          "\"abacus\" is unknown: choose one of cpu, cuda, opencl, interp, null, gpu, auto; device webgpu: "},
-        {"cpu:", "device \"cpu:\": 0 is missing behind the colon"},
-        {"cpu:1", "there is one cpu: name it \"cpu\" or \"cpu:0\""},
-        {"cpu:gpu", "there is one cpu"},
-        {"opencl:", "device \"opencl:\": a number or a part of a name is missing behind the colon"},
+        {"cpu:", "device \"cpu:\": 0 is missing after the colon"},
+        {"cpu:1", "there is only one cpu: name it \"cpu\" or \"cpu:0\""},
+        {"cpu:gpu", "there is only one cpu"},
+        {"opencl:", "device \"opencl:\": a number or a part of a name is missing after the colon"},
         {"opencl:99", "opencl"},
         {"opencl:-1", "opencl"},
         {"opencl:abacus", "opencl"},
         {"CPU", "device \"CPU\" is unknown"},
         {" cpu", "is unknown"},
-        {"cuda:", "device \"cuda:\": a number or a part of a name is missing behind the colon"},
+        {"cuda:", "device \"cuda:\": a number or a part of a name is missing after the colon"},
         {"cuda:99", "cuda"},
         {"webgpu", "device webgpu: this version has no WebGPU device"},
         {"gpu:0", "\"gpu:0\" is unknown"},

@@ -67,7 +67,7 @@ weft_status weft__cpu_argsort_prepare(weft_context *ctx, const weft_heavy_argsor
                                       int threads, weft_cpu_work *work) {
     (void)path, (void)threads;
     order_plan *plan = weft__zalloc(ctx, sizeof *plan);
-    if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of an order");
+    if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of an argsort");
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
     plan->order = *order;
     if (order->rows == 0 || order->count == 0) return WEFT_OK;

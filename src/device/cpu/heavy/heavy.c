@@ -28,7 +28,7 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
                                     weft_cpu_work *work) {
     *work = (weft_cpu_work){0};
     if (!weft__cpu_heavy_takes(heavy))
-        return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: a heavy operation that the device does not take: %s",
+        return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: the device does not support this heavy operation: %s",
                           heavy->path ? heavy->path : "");
     return table[heavy->kind].prepare(ctx, heavy, threads, work);
 }

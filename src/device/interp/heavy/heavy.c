@@ -45,6 +45,6 @@ weft_status weft__interp_inside(weft_interp *device, const weft_heavy *heavy, in
     const int64_t n = bytes / (int64_t)weft_dtype_size(dtype);
     if (least >= 0 && most < n) return WEFT_OK;
     return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
-                      "interp: %s: %s: operand %d: elements %" PRId64 "..%" PRId64 " of %" PRId64,
+                      "interp: %s: %s: operand %d: elements %" PRId64 "..%" PRId64 " of a buffer of %" PRId64,
                       weft__heavy_class(heavy)->name, heavy->path ? heavy->path : "", i, least, most, n);
 }

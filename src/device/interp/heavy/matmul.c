@@ -79,11 +79,10 @@ static weft_status check_epilogue(weft_interp *device, const weft_heavy *heavy, 
         for (int o = 0; o < 2 && arg->written && m->k > 0; o++)
             fits = fits && (from + size <= (char *)args[o] || (char *)args[o] + span(m, o) <= from);
         if (!fits)
-            return weft__fail(
-                device->base.ctx, WEFT_ERR_INTERNAL,
-                "interp: argument %d of a product's epilogue %s leaves its buffer, or is written "
-                "where the product reads",
-                i, m->epilogue->name);
+            return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
+                              "interp: argument %d of a matmul's epilogue %s leaves its buffer, or is "
+                              "written where the matmul reads",
+                              i, m->epilogue->name);
     }
     return WEFT_OK;
 }
@@ -115,7 +114,7 @@ weft_status weft__interp_matmul(weft_interp *device, const weft_heavy *heavy, vo
     WEFT_TRY(check_epilogue(device, heavy, args, bytes));
     void **list = weft__array(ctx, (size_t)n, sizeof *list);
     void *c = weft__alloc_aligned(ctx, (size_t)size);
-    weft_status status = list && c ? WEFT_OK : weft__fail_oom(ctx, (size_t)size, "interp: a product");
+    weft_status status = list && c ? WEFT_OK : weft__fail_oom(ctx, (size_t)size, "interp: a matmul");
     if (status == WEFT_OK) {
         memcpy(list, args + 2, (size_t)n * sizeof *list);
         if (!m->epilogue->args[m->product].written) list[m->product] = c;

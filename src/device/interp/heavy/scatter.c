@@ -46,7 +46,7 @@ weft_status weft__interp_scatter(weft_interp *device, const weft_heavy *heavy, v
             weft__interp_inside(device, heavy, o, bytes[o], o ? dtype : index_dtype, 1, &counts[o], flat));
     if (s->in_place != (s->based && args[2] == args[to]) && whole > 0)
         return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
-                          "interp: scatter: %s: in_place does not say how it is",
+                          "interp: scatter: %s: in_place does not match its buffers",
                           heavy->path ? heavy->path : "");
     const size_t size = (size_t)(s->rows * s->inner);
     weft_value *sums = weft__array(device->base.ctx, size, sizeof *sums);

@@ -20,7 +20,7 @@ weft_status weft__interp_update(weft_interp *device, const weft_heavy *heavy, vo
     WEFT_TRY(weft__interp_inside(device, heavy, 3, bytes[3], dtype, 1, &whole, flat));
     if (u->in_place != (args[0] == args[3]) && whole > 0)
         return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
-                          "interp: update: %s: in_place does not say how it is",
+                          "interp: update: %s: in_place does not match its buffers",
                           heavy->path ? heavy->path : "");
     if (!u->in_place) memcpy(args[3], args[0], (size_t)(whole * size));
     const int64_t offset = interp_get((interp_operand){WEFT_I32, args[2]}, 0).i;

@@ -85,12 +85,12 @@ static void test_lists(void **state) {
     assert_non_null(strstr(lines.text, "device cuda,opencl,cpu: cpu is used: device cuda: "));
     assert_non_null(strstr(lines.text, "libabsent.so cannot be opened"));
     assert_int_equal(weft__device_open(&ctx, "gpu", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&ctx), "device gpu: none opens: device opencl: "));
+    assert_non_null(strstr(weft_last_error(&ctx), "device gpu: no device opens: device opencl: "));
     assert_int_equal(weft__device_open(&ctx, "gpu,cpu", NULL, &device), WEFT_OK);
     assert_string_equal(device->name, "cpu");
     device->ops->close(device);
     assert_int_equal(lines.count, 2);
-    assert_non_null(strstr(lines.text, "device gpu,cpu: cpu is used: device gpu: none opens: "));
+    assert_non_null(strstr(lines.text, "device gpu,cpu: cpu is used: device gpu: no device opens: "));
     assert_int_equal(weft__device_open(&ctx, "cuda", NULL, &device), WEFT_ERR_DEVICE);
     assert_int_equal(weft__device_open(&ctx, "null,cpu", NULL, &device), WEFT_OK);
     assert_string_equal(device->name, "null");
