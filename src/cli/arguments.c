@@ -21,7 +21,7 @@ static void print_help(const weft__command *command, const weft__option *options
 }
 
 static bool wrong(const weft__command *command, int *code, const char *what, const char *text) {
-    weft__complain("%s: %s%s%s: 'weft %s --help' tells how it is called", command->name, what,
+    weft__complain("%s: %s%s%s: 'weft %s --help' shows how to call it", command->name, what,
                    text[0] ? " " : "", text, command->name);
     *code = WEFT__EXIT_USAGE;
     return false;
@@ -74,10 +74,10 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
             return true;
         }
         const char *value = text[size] == '=' ? text + size + 1 : *i + 1 < argc ? argv[++*i] : NULL;
-        if (!value) return wrong(command, code, "a value is missing behind", text);
+        if (!value) return wrong(command, code, "a value is missing after", text);
         if (!take(option, value)) {
             char what[64];
-            snprintf(what, sizeof what, "%.30s: not a proper value:", option->name);
+            snprintf(what, sizeof what, "%.30s: not a valid value:", option->name);
             return wrong(command, code, what, value);
         }
         return true;

@@ -22,16 +22,16 @@ const weft__workload weft__workloads[] = {
      weft__bench_images, weft__bench_cnn},
     {"resnet", "a residual network of 8 layers on Fashion-MNIST, batch 64, Adam", 60, 5, 1, false, true,
      weft__bench_images, weft__bench_resnet},
-    {"resnet20", "one of 20 layers on CIFAR-10, or such images, batch 128, Adam", 20, 3, 1, false, true,
-     weft__bench_color_images, weft__bench_resnet20},
+    {"resnet20", "a residual network of 20 layers on CIFAR-10 or images of that size, batch 128, Adam", 20, 3,
+     1, false, true, weft__bench_color_images, weft__bench_resnet20},
     {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false, true,
      weft__bench_characters, weft__bench_chargpt_small},
     {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 2, 1, false, true,
      weft__bench_characters, weft__bench_chargpt_big},
-    {"llama_small", "4 layers, 4 heads on 2 of keys, width 128, context 64, batch 12, AdamW", 200, 5, 1,
-     false, true, weft__bench_characters, weft__bench_llama_small},
+    {"llama_small", "4 layers, 4 heads, 2 KV heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false,
+     true, weft__bench_characters, weft__bench_llama_small},
     {"llama",
-     "6 layers, width 256, 8 heads on 4 of keys, context 256, batch 8, rotary, SwiGLU, tied head, AdamW", 12,
+     "6 layers, width 256, 8 heads, 4 KV heads, context 256, batch 8, rotary, SwiGLU, tied head, AdamW", 12,
      2, 1, false, true, weft__bench_characters, weft__bench_llama},
     {"lstm", "embedding 256, 2 layers of 256, batch 32 streams, 64 steps, state carried, Adam", 40, 3, 1,
      false, true, weft__bench_characters, weft__bench_lstm},
@@ -39,16 +39,16 @@ const weft__workload weft__workloads[] = {
      weft__bench_gpt2},
     {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, false, false,
      weft__bench_regression, weft__bench_linreg},
-    {"logreg", "logistic regression, the same", 20, 1, 1, false, false, weft__bench_regression,
+    {"logreg", "logistic regression, the same sizes", 20, 1, 1, false, false, weft__bench_regression,
      weft__bench_logreg},
     {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50, false,
      false, weft__bench_gd_small_data, weft__bench_linreg},
-    {"products", "f32 matrix products of 8 to 4096 and of layers, each within a program of up to 1,000", 0, 2,
-     1, true, false, NULL, weft__bench_matmuls},
-    {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, false, NULL,
-     weft__bench_elementwise},
-    {"convolutions", "layers of 1 x 1 and 3 x 3 kernels and depthwise ones, each pass by itself", 15, 3, 1,
-     true, false, NULL, weft__bench_convolutions},
+    {"products", "f32 matmuls of size 8 to 4096 and of layers, each in a program of up to 1,000", 0, 2, 1,
+     true, false, NULL, weft__bench_matmuls},
+    {"elementwise", "memory-bound elementwise expressions over 4096 x 4096, and AdamW's update", 9, 2, 1,
+     true, false, NULL, weft__bench_elementwise},
+    {"convolutions", "layers with 1 x 1, 3 x 3 and depthwise kernels, each pass separately", 15, 3, 1, true,
+     false, NULL, weft__bench_convolutions},
     {"order", "sort, top-k, cumulative sums and products, argmax, choices, some with gradients", 9, 2, 1,
      true, false, NULL, weft__bench_argsort},
     {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, true, NULL,
@@ -363,7 +363,7 @@ static int usage(const char *name, const weft__bench *bench) {
         weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
     else if (!has_precision(bench))
         weft__complain("bench: --precision %s: %s has f32%s", bench->precision, name,
-                       bench->workload->halves ? ", bf16 and f16" : " alone");
+                       bench->workload->halves ? ", bf16 and f16" : " only");
     else
         weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096, --batch up to 1000000");
     return WEFT__EXIT_USAGE;
@@ -373,9 +373,9 @@ static int list(void) {
     for (size_t i = 0; i < weft__workload_count; i++)
         weft__print(stdout, "%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
     weft__print(stdout, "%-18s %s\n", "gemm",
-                "square matrix products by each way there is, their speed and error");
+                "square matmuls by each available variant: their speed and error");
     weft__print(stdout, "%-18s %s\n", "crossover",
-                "nets of many sizes on several devices, and which one 'auto' takes");
+                "networks of many sizes on several devices, and which device 'auto' chooses");
     return WEFT__EXIT_DONE;
 }
 
@@ -393,9 +393,9 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     int code = 0;
     weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};
     const weft__option options[] = {
-        {"WORKLOAD", WEFT__OPTION_ARG, &name, "its name; 'list' shows them all"},
+        {"WORKLOAD", WEFT__OPTION_ARG, &name, "name of the workload; 'list' shows all names"},
         {"--steps N", WEFT__OPTION_INT, &bench.steps, "timed steps"},
-        {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before them"},
+        {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before the timed ones"},
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp, cnn and the GPTs"},
         {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
          "dtype of mlp, cnn and the GPTs: f32, bf16 or f16; gemm: also tf32 and f64; default: f32"},

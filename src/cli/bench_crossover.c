@@ -158,7 +158,7 @@ static void show(const cell *c, const side *sides, int n, bool json, tally *t) {
 }
 
 static void head(const side *sides, int n) {
-    weft__print(stdout, "microseconds a step, measured and priced\nbatch width depth  data    ");
+    weft__print(stdout, "microseconds a step, measured and estimated\nbatch width depth  data    ");
     for (int k = 0; k < n; k++) weft__print(stdout, " %10s %10s", sides[k].spec, "price");
     weft__print(stdout, "  %-9s %-9s\n", "fastest", "chosen");
 }
@@ -174,9 +174,7 @@ static weft_status open_side(side *s) {
         s->threads = (int)strtol(at + 1, NULL, 10);
         if (s->threads < 1 || s->threads > 4096)
             return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                              "bench crossover: %s: a number of threads is wanted "
-                              "behind the @",
-                              s->spec);
+                              "bench crossover: %s: a number of threads is wanted after the @", s->spec);
     }
     return weft_open(
         &(weft_open_options){.device = name, .threads = s->threads, .seed = 1, .log = weft__show_log},
@@ -215,7 +213,8 @@ int weft__bench_crossover(const char *devices, bool json) {
     if (status == WEFT_OK)
         weft__print(stdout,
                     json ? "{\"cells\": %d, \"fastest_chosen\": %d, \"right\": %d}\n"
-                         : "of %d cells the fastest was chosen in %d, one as fast to a tenth in %d\n",
+                         : "of %d cases, the fastest device was chosen in %d, and one that is at most a "
+                           "tenth slower in %d\n",
                     t.cells, t.exact, t.near);
     const int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     for (int k = 0; k < n; k++) weft_close(sides[k].ctx);

@@ -88,7 +88,7 @@ static weft_status find_error(weft_context *ctx, int64_t n, weft_tensor *const a
     const size_t count = (size_t)(n * n);
     double *all = weft__array(NULL, 3 * count, sizeof *all);
     weft_scope *scope = weft_scope_open(ctx);
-    weft_status status = all && scope ? WEFT_OK : weft__fail_oom(ctx, 3 * count * sizeof *all, "products");
+    weft_status status = all && scope ? WEFT_OK : weft__fail_oom(ctx, 3 * count * sizeof *all, "matmuls");
     for (size_t i = 0; i < 3 && status == WEFT_OK; i++) status = values_of(abc[i], n, all + i * count);
     if (status == WEFT_OK) *error = error_of(n, all, all + count, all + 2 * count);
     weft_scope_close(scope);
@@ -171,7 +171,7 @@ static weft_status measure_loops(int64_t n, row *out) {
         for (size_t i = 0; i < 3 * count; i++) all[i] = (double)a[i];
         out->error = error_of(n, all, all + count, all + 2 * count);
     }
-    const weft_status status = a && all ? WEFT_OK : weft__fail_oom(NULL, 3 * count * sizeof *all, "products");
+    const weft_status status = a && all ? WEFT_OK : weft__fail_oom(NULL, 3 * count * sizeof *all, "matmuls");
     weft__free(NULL, a);
     weft__free(NULL, all);
     return status;
@@ -216,7 +216,8 @@ static weft_status work(variant *w, const asked *a, int to) {
     snprintf(w->head.detail, sizeof w->head.detail, "%s", device.detail);
     w->head.works = !w->card || (strstr(device.detail, "cuBLASLt") && !strstr(device.detail, "no cuBLASLt"));
     if (!w->head.works)
-        snprintf(w->head.detail, sizeof w->head.detail, "%s uses no library of its vendor", w->head.device);
+        snprintf(w->head.detail, sizeof w->head.detail, "%s does not use its vendor's library",
+                 w->head.device);
     tell(to, &w->head, sizeof w->head);
     weft_status status = WEFT_OK;
     for (int i = 0; i < SIZES && w->head.works && status == WEFT_OK; i++) {
@@ -272,7 +273,7 @@ static void print_json(const variant *w, const char *precision) {
 static void print_table(const variant *variants, size_t count, const asked *a) {
     weft__print(stdout, "%6s", "n");
     for (size_t k = 0; k < count; k++) weft__print(stdout, "  %9s %8s", variants[k].name, "error");
-    weft__print(stdout, "   GFLOPS, and the largest error by the largest result\n");
+    weft__print(stdout, "   GFLOPS, and the largest error relative to the largest result\n");
     for (int i = 0; i < SIZES; i++) {
         if (!wanted(a, i)) continue;
         weft__print(stdout, "%6lld", (long long)size_of(i));

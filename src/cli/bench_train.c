@@ -105,7 +105,8 @@ weft_status weft__bench_gd_small_data(weft__bench *b) {
     b->y = arrays[1];
     b->data_kind = "real";
     if (b->x.rank != 2 || b->y.bytes / 4 != (size_t)b->x.shape[0])
-        return weft__fail(b->ctx, WEFT_ERR_FORMAT, "%s: x must be a matrix, and y as long as it", path);
+        return weft__fail(b->ctx, WEFT_ERR_FORMAT,
+                          "%s: x must be a matrix, and y must have a number for each of its rows", path);
     b->y.rank = 2;
     b->y.shape[0] = b->x.shape[0];
     b->y.shape[1] = 1;
@@ -185,7 +186,7 @@ weft_status weft__bench_color_images(weft__bench *b) {
 static weft_status take_precision(weft__bench *b) {
     weft_dtype dtype;
     if (!weft_dtype_parse(b->precision, &dtype))
-        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "%s is no dtype", b->precision);
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "%s is not a dtype", b->precision);
     WEFT_TRY(weft_module_compute(b->module, dtype)); /* must come before the optimizer's first step */
     return dtype == WEFT_F16 ? weft_optimizer_scale_loss(b->optimizer, NULL) : WEFT_OK;
 }
@@ -376,7 +377,8 @@ static weft_status decode(weft__bench *b) {
     WEFT_TRY(weft_gpt_feed(b->cache, prompt, PROMPT, logits));
     for (int i = 0; i < TOKENS; i++) {
         int32_t next = (int32_t)weft_sample(logits, vocabulary, 1, 0, 1, (uint64_t)i);
-        if (next < 0) return weft__fail(b->ctx, WEFT_ERR_NUMERIC, "generate: no finite number");
+        if (next < 0)
+            return weft__fail(b->ctx, WEFT_ERR_NUMERIC, "generate: the model's output is not finite");
         if (i + 1 < TOKENS) WEFT_TRY(weft_gpt_feed(b->cache, &next, 1, logits));
     }
     return WEFT_OK;
@@ -385,7 +387,7 @@ static weft_status decode(weft__bench *b) {
 static weft_status generate(weft__bench *b, const weft_gpt_options *sizes) {
     weft_gpt_options options = *sizes;
     if (!weft_dtype_parse(b->precision, &options.dtype))
-        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "generate: %s is no dtype", b->precision);
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "generate: %s is not a dtype", b->precision);
     b->module = weft_gpt(b->ctx, &options);
     b->cache = weft_gpt_cache_new(b->module);
     if (!b->cache) return weft_last_status(b->ctx);

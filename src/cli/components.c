@@ -60,7 +60,8 @@ void weft__components_print(const char *device) {
 }
 
 void weft__components_table(void) {
-    weft__print(stdout, "| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
+    weft__print(stdout,
+                "| device | component | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < COMPONENTS; i++)
         weft__print(stdout, "| `%s` | %s | %s | %s | %s |\n", components[i].device, components[i].name,
                     components[i].oldest, components[i].from, components[i].without);

@@ -106,11 +106,10 @@ static weft_status gather_source(const char *data, texts *text) {
             if (weft__join(path, sizeof path, root, folders[i])) WEFT_TRY(add_folder(path, 0, text));
     }
     if (text->size >= 20000) return WEFT_OK;
-    return weft__fail(
-        NULL, WEFT_ERR_ARGUMENT,
-        "demo gpt: %zu characters of source text found, too few to learn from: name a folder of text by "
-        "--data",
-        text->size);
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "demo gpt: %zu characters of source text found, too few to learn from: name a folder "
+                      "of text with --data",
+                      text->size);
 }
 
 /* Trains with the given defaults. Settings of the command line replace them. */
@@ -184,7 +183,7 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     show_sample(run);
     const char *weft = weft__program;
     weft__print(stdout,
-                "\nto go on:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
+                "\nto continue:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
                 "  %s resume %s --set train.steps=6000\n  open %s/report.html\n",
                 weft, run, weft, run, run);
     weft__print(stdout, "your own text:\n  %s init gpt --data FILE --out gpt.yaml && %s train gpt.yaml\n",
@@ -240,7 +239,7 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
     if (!quiet) weft__print(stdout, "an mlp learns to tell three spirals of points apart\n");
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    weft__print(stdout, "\nto go on:\n  %s eval %s\n  open %s/report.html\n", weft__program, run, run);
+    weft__print(stdout, "\nto continue:\n  %s eval %s\n  open %s/report.html\n", weft__program, run, run);
     weft__print(stdout,
                 "your own table:\n  %s init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n",
                 weft__program);
@@ -285,7 +284,8 @@ static int demo_xor(const char *device, bool quiet) {
         bool right = (answers[i] > 0.5) == (i == 1 || i == 2);
         if (!right) code = WEFT__EXIT_FAILED;
     }
-    if (code != WEFT__EXIT_DONE) weft__complain("demo xor: not learned, though it should have been");
+    if (code != WEFT__EXIT_DONE)
+        weft__complain("demo xor: the network did not learn xor, though it should have");
     return code;
 }
 

@@ -86,7 +86,7 @@ static weft_status show_memory(demo *d) {
     if (status == WEFT_OK)
         say(d, "%-19s %.0f MiB of zeros, read in %.0f ms\n", "allocated", mb, 1e3 * (weft__now() - from));
     for (int64_t i = 0; status == WEFT_OK && i < n && !d->wrong; i++)
-        if (in[i] != 0) blame(d, "fresh memory differs from zeros", (double)fabsf(in[i]));
+        if (in[i] != 0) blame(d, "new memory differs from zeros", (double)fabsf(in[i]));
     for (int64_t i = 0; status == WEFT_OK && i < n; i++) out[i] = value(i);
     if (status == WEFT_OK) status = transfers(t, out, in, seconds);
     if (status == WEFT_OK) {
@@ -95,7 +95,7 @@ static weft_status show_memory(demo *d) {
             same ? "the same bytes" : "OTHER BYTES");
         for (int64_t i = 0; !same && i < n && !d->wrong; i++)
             if (in[i] != out[i])
-                blame(d, "what came back differs from what was sent", (double)fabsf(in[i] - out[i]));
+                blame(d, "the bytes read back differ from the bytes sent", (double)fabsf(in[i] - out[i]));
     }
     weft_free(t);
     weft__free(NULL, out);
@@ -154,14 +154,14 @@ static double difference(const float *a, const float *b, int64_t count) {
 static weft_status show_product(demo *d, int64_t n, const float *values, double *times) {
     const double gflop = 2e-9 * (double)(n * n) * (double)n;
     char what[64], name[32];
-    snprintf(name, sizeof name, "%lld x %lld product", (long long)n, (long long)n);
+    snprintf(name, sizeof name, "%lld x %lld matmul", (long long)n, (long long)n);
     WEFT_TRY(product(&d->device, n, values));
     WEFT_TRY(product(&d->cpu, n, values));
     const double apart = difference(d->device.product, d->cpu.product, n * n);
     *times = d->cpu.product_seconds / d->device.product_seconds;
     say(d, "%-19s %.1f GFLOP/s, the CPU %.1f; values differ by %.1g of the largest\n", name,
         gflop / d->device.product_seconds, gflop / d->cpu.product_seconds, apart);
-    snprintf(what, sizeof what, "a product of %lld x %lld differs", (long long)n, (long long)n);
+    snprintf(what, sizeof what, "a matmul of %lld x %lld differs", (long long)n, (long long)n);
     if (!(apart <= TOLERANCE)) blame(d, what, apart);
     return WEFT_OK;
 }
@@ -173,12 +173,12 @@ static weft_status show_products(demo *d) {
     d->cpu.product = weft__array(NULL, count, sizeof *values);
     weft_status status = values && d->device.product && d->cpu.product
                              ? WEFT_OK
-                             : weft__fail_oom(NULL, 3 * count * sizeof *values, "a product");
+                             : weft__fail_oom(NULL, 3 * count * sizeof *values, "a matmul");
     for (size_t i = 0; status == WEFT_OK && i <= count; i++) values[i] = value((int64_t)i);
     if (status == WEFT_OK) status = show_product(d, SMALL, values, &d->times[0]);
     const double longer = pow((double)LARGE / (double)SMALL, 3) * d->device.product_seconds;
     if (status == WEFT_OK && !d->wrong && longer > MOST_SECONDS)
-        say(d, "%d x %d product is left out: it would take %.0f seconds\n", LARGE, LARGE, longer);
+        say(d, "%d x %d matmul is left out: it would take %.0f seconds\n", LARGE, LARGE, longer);
     else if (status == WEFT_OK && !d->wrong)
         status = show_product(d, LARGE, values, &d->times[1]);
     weft__free(NULL, values);
@@ -255,7 +255,8 @@ int weft__demo_device(const char *device, bool quiet) {
                                  : WEFT__EXIT_DONE;
     if (code == WEFT__EXIT_DONE && d.times[1] > 0)
         say(&d,
-            "%s works: products of %d at %.2g times the CPU's speed, small training steps at %.2g times\n",
+            "%s works: matmuls of size %d at %.2g times the CPU's speed, small training steps at %.2g "
+            "times\n",
             d.device.name, LARGE, d.times[1], d.times[2]);
     else if (code == WEFT__EXIT_DONE)
         say(&d, "%s works: small training steps at %.2g times the CPU's speed\n", d.device.name, d.times[2]);

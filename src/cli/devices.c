@@ -33,7 +33,7 @@ bool weft__device_works(const weft_device_description *device, char *text, size_
     if (works)
         snprintf(text, size, "three elements added in %.0f ms", 1e3 * (weft__now() - from));
     else if (ran)
-        snprintf(text, size, "WRONG: 11 22 33 is wanted, %g %g %g came back", (double)sum[0], (double)sum[1],
+        snprintf(text, size, "WRONG: expected 11 22 33, got %g %g %g", (double)sum[0], (double)sum[1],
                  (double)sum[2]);
     else
         snprintf(text, size, "FAILED: %s", weft_last_error(ctx));

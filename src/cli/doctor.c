@@ -50,10 +50,12 @@ static void print_cache(void) {
     char path[WEFT_GPU_CACHE_PATH];
     if (!weft__gpu_cache_folder(path))
         weft__print(stdout,
-                    "compiled kernels: not kept, as WEFT_KERNEL_CACHE=off or an empty HOME have it\n");
+                    "compiled kernels: not kept, because WEFT_KERNEL_CACHE is off or HOME is empty\n");
     else
         weft__print(stdout, "compiled kernels: %s%s\n", path,
-                    weft__gpu_cache_wanted() ? "" : ", where nothing can be kept: it must be the user's own");
+                    weft__gpu_cache_wanted()
+                        ? ""
+                        : ", where nothing can be kept: the folder must belong to the user");
 }
 
 int weft__command_doctor(const weft__command *command, int argc, char **argv) {
@@ -84,9 +86,8 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
     print_cache();
     if (broken)
         weft__print(stdout,
-                    "%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run, and without the "
-                    "driver's\n"
-                    "package the others go on working\n",
+                    "%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run; without the "
+                    "driver's\npackage the other devices still work\n",
                     broken, broken == 1 ? "" : "s", broken == 1 ? "s" : "");
     if (broken || !opens) return WEFT__EXIT_DEVICE;
     weft__print(stdout, "%s\n", drivers ? "the devices above work" : "all is well");

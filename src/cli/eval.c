@@ -64,8 +64,8 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     if (status == WEFT_OK) status = evaluate(&use, json, &measured);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     if (status == WEFT_OK && measured == 0) {
-        weft__complain("%s: has neither validation nor test data: data.val_path and data.test_path name them",
-                       dir);
+        weft__complain(
+            "%s: has neither validation nor test data: name them in data.val_path and data.test_path", dir);
         code = WEFT__EXIT_NOTHING;
     }
     weft__use_close(&use);

@@ -33,9 +33,10 @@ static weft_status config_path(const char *out, char path[PATH_BYTES]) {
     weft_bytes_free(NULL, &bytes);
     if (status == WEFT_ERR_OOM) return status;
     return same ? WEFT_OK
-                : weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                             "export: %s is there already, and of no gpt2: choose another folder for --out",
-                             path);
+                : weft__fail(
+                      NULL, WEFT_ERR_ARGUMENT,
+                      "export: %s exists already and is not for a gpt2: choose another folder for --out",
+                      path);
 }
 
 static weft_status write_config(const weft__use *use, const char *path) {
@@ -70,7 +71,7 @@ static weft_status write_config(const weft__use *use, const char *path) {
 static weft_status save(weft__use *use, const char *out) {
     char path[PATH_BYTES];
     if (!weft__config_is(&use->config, WEFT__TRAIT_PUBLISHED))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "export: the run's model is no gpt");
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "export: the run's model is not a gpt");
     WEFT_TRY(config_path(out, path));
     WEFT_TRY(weft_gpt_save(use->model.module, out));
     return write_config(use, path);
@@ -87,7 +88,7 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!out || !out[0]) {
-        weft__complain("export: --out is missing: 'weft export --help' tells how it is called");
+        weft__complain("export: --out is missing: 'weft export --help' shows how to call it");
         return WEFT__EXIT_USAGE;
     }
     weft__use use;

@@ -18,7 +18,7 @@ static weft_status show(void *user, const char *text, size_t bytes) {
 static weft_status generate(weft__use *use, const weft__generation *wanted, bool *reader_left) {
     if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "generate: the run's model is none of language: 'weft predict' is for those");
+                          "generate: the run's model is not a language model: use 'weft predict'");
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
     weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset), use->model.tokens,

@@ -63,7 +63,7 @@
     "  gpt     learns characters of Weft's own source code, in about two minutes\n"                          \
     "  mlp     learns to tell spirals of points apart, in some seconds\n"                                    \
     "  xor     trains the smallest network there is, at once\n"                                              \
-    "  device  tests a device against the CPU: memory, matrix products and training\n"                       \
+    "  device  tests a device against the CPU: memory, matmuls and training\n"                               \
     "\n"                                                                                                     \
     "  weft demo gpt\n"
 #define weft__help_devices "  weft devices\n"
@@ -83,7 +83,7 @@
     "Trains as 'weft train' does, but without a run folder. Prints the time of a step by kernel and by\n"    \
     "stage. Every command is timed and none overlap, so a step takes somewhat longer than in training.\n"    \
     "The bound is the least time that the peaks of this machine allow. The peaks are measured after the\n"   \
-    "warm-up: f32 operations with a large matrix product, bytes by changing as much memory as is in use.\n"  \
+    "warm-up: f32 operations with a large matmul, bytes by changing as much memory as is in use.\n"          \
     "A kernel that finds its operands in a cache can exceed 100 %.\n"                                        \
     "ui.perfetto.dev opens the trace.\n"                                                                     \
     "\n"                                                                                                     \

@@ -37,13 +37,13 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"MODEL", WEFT__OPTION_ARG, &model, models},
-        {"--data FILE", WEFT__OPTION_TEXT, &data, "the training data to write into it"},
+        {"--data FILE", WEFT__OPTION_TEXT, &data, "the training data, to be named in the configuration"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write there instead of to standard output"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     const weft__preset *preset = weft__config_preset(model);
     if (!preset) {
-        weft__complain("init: unknown model %s: it is one of %s", model, models);
+        weft__complain("init: unknown model %s: choose one of %s", model, models);
         return WEFT__EXIT_USAGE;
     }
     char *text = weft__config_template(preset, data ? data : "PATH OF YOUR DATA");

@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
         if (errno != EPIPE) /* EPIPE: the reader has left */
-            weft__complain("standard output: %s", errno ? strerror(errno) : "a part of it is lost");
+            weft__complain("standard output: %s", errno ? strerror(errno) : "a part of the output is lost");
         code = WEFT__EXIT_IO;
     }
     return code;

@@ -54,7 +54,7 @@ static void print_text(const weft__planned *p, const weft__saving *savings, int 
     weft__print(stdout, "%s: %s\n", p->device, p->detail);
     print_kinds(p);
     print_largest(p);
-    if (count) weft__print(stdout, "\nwhat would take less\n");
+    if (count) weft__print(stdout, "\nchanges that would save memory\n");
     for (int i = 0; i < count; i++)
         weft__print(stdout, "%s: %s saves %.3f GB; %.3f GB remain\n", savings[i].key, savings[i].value,
                     gb(savings[i].saves), gb(savings[i].total));

@@ -96,7 +96,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
         weft__use_open(dir, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &use);
     if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                            "predict: the run's model is one of language: 'weft generate' is for those");
+                            "predict: the run's model is a language model: use 'weft generate'");
     if (status == WEFT_OK)
         status = weft__dataset_inputs(use.model.ctx, &use.dataset, &use.config, input, &x, &files);
     if (status == WEFT_OK) status = predict(&use, &x, files);

@@ -202,7 +202,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
         WEFT__CONFIG_OPTIONS(&path, &settings),
         WEFT__DEVICE_OPTION(&device),
         {"--steps N", WEFT__OPTION_INT, &steps, "steps to profile; default: 20"},
-        {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before them; default: 3"},
+        {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before the profiled ones; default: 3"},
         {"--trace FILE", WEFT__OPTION_TEXT, &trace, "write a trace for Perfetto"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };

@@ -10,7 +10,8 @@
     {"[CONFIG]", WEFT__OPTION_ARG, path,                                                                     \
      "the configuration; 'weft init' writes one; default: $WEFT_CONFIG"},                                    \
     {                                                                                                        \
-        "--set KEY=VALUE", WEFT__OPTION_TEXTS, settings, "change a value of it; can be given several times"  \
+        "--set KEY=VALUE", WEFT__OPTION_TEXTS, settings,                                                     \
+            "change a value of the configuration; can be given several times"                                \
     }
 /* The option of commands that use one device. */
 #define WEFT__DEVICE_OPTION(value)                                                                           \

@@ -67,7 +67,7 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
     DIR *dir = weft__opendir(root);
     if (!dir && errno != ENOENT) return weft__give_up(NULL, weft__fail_io(NULL, "list", root, errno));
     if (!dir) {
-        weft__complain("%s: no such folder: 'weft train' makes runs", root);
+        weft__complain("%s: no such folder: 'weft train' creates runs", root);
         return WEFT__EXIT_NOTHING;
     }
     weft_status status = WEFT_OK;

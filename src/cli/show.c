@@ -16,7 +16,7 @@ static const char *unit(const weft__use *use) {
 static void print_text(const weft__use *use, const weft__coefficients *c) {
     char name[24];
     const bool classes = use->config.task == WEFT__TASK_CLASSIFICATION;
-    weft__print(stdout, "what %s changes by when a column grows by 1, and, standardised, by its deviation:\n",
+    weft__print(stdout, "change of %s when a column grows by 1, and, standardised, by its deviation:\n",
                 unit(use));
     for (int64_t i = 0; i < c->outputs; i++) {
         weft__print(stdout, "\n%s%s\n", classes ? "class " : "", weft__output_name(&use->dataset, i, name));

@@ -105,7 +105,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!tokenizer || !j.out || !j.out[0] || j.shard < 1 || j.shard > INT32_MAX) {
-        weft__complain("tokenize: %s: 'weft tokenize --help' tells how it is called",
+        weft__complain("tokenize: %s: 'weft tokenize --help' shows how to call it",
                        !tokenizer          ? "--tokenizer is missing"
                        : j.out && j.out[0] ? "--shard must be 1 to 2147483647"
                                            : "--out is missing");

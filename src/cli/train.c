@@ -16,18 +16,19 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
         return weft__exit_code(status);
     }
     if (result.nothing && result.early) {
-        weft__complain("%s: nothing to do: it stopped early; --set train.patience=0, or more, goes on",
+        weft__complain("%s: nothing to do: the run stopped early; to continue, use --set train.patience=0 or "
+                       "a larger number",
                        result.dir);
         return WEFT__EXIT_NOTHING;
     }
     if (result.nothing) {
-        weft__complain("%s: nothing to do: all its steps are done; --set train.steps=N asks for more",
+        weft__complain("%s: nothing to do: all steps of the run are done; for more, use --set train.steps=N",
                        result.dir);
         return WEFT__EXIT_NOTHING;
     }
     if (result.signal == 0) return WEFT__EXIT_DONE;
     if (!options->quiet)
-        weft__print(stdout, "stopped and saved; go on with: %s resume %s\n", weft__program, result.dir);
+        weft__print(stdout, "stopped and saved; continue with: %s resume %s\n", weft__program, result.dir);
     return 128 + result.signal;
 }
 

@@ -54,7 +54,7 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
     const char *wrong = !devices                       ? "--devices is missing"
                         : steps < 1 || steps > 1000000 ? "--steps is 1 to 1000000"
-                        : !read_sides(devices, &v)     ? "--devices wants two names, as in cpu,opencl, or one"
+                        : !read_sides(devices, &v)     ? "--devices needs two names, as in cpu,opencl, or one"
                                                        : NULL;
     if (wrong) {
         weft__complain("verify: %s: 'weft verify --help' tells more", wrong);

@@ -37,8 +37,8 @@ one_line
 expect 2 'CONFIG is missing' "$weft" train
 expect 2 'missing: DIR' "$weft" resume
 expect 2 'one argument too many' "$weft" devices extra
-expect 2 'a value is missing behind --device' "$weft" train gpt.yaml --device
-expect 2 'not a proper value' "$weft" generate x --tokens many
+expect 2 'a value is missing after --device' "$weft" train gpt.yaml --device
+expect 2 'not a valid value' "$weft" generate x --tokens many
 expect 2 'unknown model' "$weft" init gnn
 expect 2 'no such workload' "$weft" bench nothing
 expect 2 'gpt, mlp, xor or device' "$weft" demo cnn
@@ -79,7 +79,7 @@ one_line
 check "no run folder was made by failures" test ! -e runs
 
 # ---- several devices share a step ----
-expect 2 'accumulate: 2 can be shared' "$weft" train gpt.yaml --set 'devices=[cpu,cpu]'
+expect 2 'use train.accumulate: 2' "$weft" train gpt.yaml --set 'devices=[cpu,cpu]'
 expect 2 'must be of one kind' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
 expect 0 '' "$weft" train gpt.yaml --quiet --run single --set train.accumulate=2 --set model.dropout=0.2
 expect 0 'and cpu, with which it shares' "$weft" train gpt.yaml --run pair --set train.accumulate=2 --set model.dropout=0.2 \
@@ -128,7 +128,7 @@ check 'memory of a middle model' announced middle
 
 # What a step would take, and the batch that fits, which the run keeps.
 expect 0 'activations' "$weft" plan gpt.yaml
-check "a plan says what would take less" grep -q 'train.batch: .* saves' out
+check "a plan says what would save memory" grep -q 'train.batch: .* saves' out
 expect 0 '"fits": true' "$weft" plan gpt.yaml --device cuda --json
 expect 2 'none gelu norm block' "$weft" plan gpt.yaml --set train.recompute=sometimes
 expect 4 'plans are made for' "$weft" plan gpt.yaml --device interp
@@ -164,7 +164,7 @@ expect 2 'no run folder' "$weft" resume nowhere
 llama=(--set model.norm=rms --set model.positions=rotary --set model.mlp=swiglu --set model.kv_heads=1 --set model.bias=false)
 expect 0 '' "$weft" train gpt.yaml --run llama "${llama[@]}" --set train.label_smoothing=0.1 --quiet
 expect 0 'the' "$weft" generate llama --prompt 'the ' --tokens 20 --seed 3
-expect 1 "one of GPT-2's weights" "$weft" export llama --out llama.safetensors
+expect 1 "GPT-2's format is for models" "$weft" export llama --out llama.safetensors
 expect 2 'must divide model.heads' "$weft" train gpt.yaml --set model.kv_heads=3
 expect 0 '' "$weft" train gpt.yaml --run mixed --set train.precision=bf16 --quiet
 expect 0 '' "$weft" train gpt.yaml --run halted --set train.precision=bf16 --set train.steps=20 --quiet
@@ -207,7 +207,7 @@ expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --pr
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision f16
 expect 2 'precision f8: a model trained in f32 is used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
 expect 4 'computes nothing' "$weft" generate "$run" --device null
-expect 2 'precision bf16: products has f32 alone' "$weft" bench products --precision bf16
+expect 2 'precision bf16: products has f32 only' "$weft" bench products --precision bf16
 expect 2 'precision f64: mlp has f32, bf16 and f16' "$weft" bench mlp --precision f64
 expect 2 'precision half: mlp' "$weft" bench mlp --precision half
 for precision in bf16 f16; do
@@ -245,13 +245,13 @@ printf 'a,c\n1.5,2\n' >other.csv
 expect 3 'no column named "b"' "$weft" predict classes other.csv
 printf 'a\n1.5\n' >narrow.csv
 expect 3 'narrow.csv' "$weft" predict classes narrow.csv
-expect 2 'is none of language' "$weft" generate classes
+expect 2 'is not a language model' "$weft" generate classes
 expect 0 'accuracy' "$weft" eval classes
 expect 0 '' "$weft" train line.yaml --run numbers --quiet
 printf 'a\n1.5\n2.5\n' >numbers.csv
 expect 0 '^-?[0-9.]+$' "$weft" predict numbers numbers.csv
 expect 0 'root mean square error' "$weft" eval numbers
-expect 2 "generate' is for those" "$weft" predict "$run" input.csv
+expect 2 "use 'weft generate'" "$weft" predict "$run" input.csv
 
 # ---- damage, diverging, a full disk, two at once, signals ----
 cp -r "$run" damaged
@@ -368,11 +368,11 @@ fi
 
 # ---- demo xor, bench ----
 expect 0 '1 xor 0 = 0.9' "$weft" demo xor
-expect 0 'cpu works: products of 1024' "$weft" demo device --device cpu
-expect 0 'product is left out.*' "$weft" demo device --device interp
-expect 1 'null: what came back differs from what was sent' "$weft" demo device --device null
+expect 0 'cpu works: matmuls of size 1024' "$weft" demo device --device cpu
+expect 0 'matmul is left out.*' "$weft" demo device --device interp
+expect 1 'null: the bytes read back differ from the bytes sent' "$weft" demo device --device null
 expect 4 'opencl' "$weft" demo device --device opencl:99
-expect 4 'is missing beside a comma' "$weft" demo device --device ,
+expect 4 'is missing before or after a comma' "$weft" demo device --device ,
 expect 0 '"workload": "xor200", "peer": "weft"' "$weft" bench xor200 --json
 expect 0 '"seconds_per_step_loop": [0-9.e-]+, "seconds_per_step_queued": [0-9.e-]+, .*"record_ns_per_node": [0-9.]+' "$weft" bench xor200 --json
 expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \

@@ -46,7 +46,7 @@ fi
 doctor 0 WEFT_MATMUL=own "LD_LIBRARY_PATH=$work/library" -- "$cpu" \
     '^opencl +absent: libOpenCL.so.1 cannot be opened: install the OpenCL loader \(Debian: ocl-icd-libopencl1\)'
 doctor 4 WEFT_MATMUL=own "LD_LIBRARY_PATH=$work/library" WEFT_DEVICE=opencl -- '^  that fails: .*cannot be opened: install'
-doctor 0 WEFT_KERNEL_CACHE=off -- '^compiled kernels: not kept, as WEFT_KERNEL_CACHE=off'
+doctor 0 WEFT_KERNEL_CACHE=off -- '^compiled kernels: not kept, because WEFT_KERNEL_CACHE is off'
 here=${WEFT_SOURCE_DIR:?}
 "$weft" doctor --table >table
 cells=$((cells + 1))

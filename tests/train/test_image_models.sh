@@ -55,9 +55,9 @@ check "it has learned them" awk '$1 != (NR - 1) % 3 {wrong++} END {exit wrong > 
 } >square.csv
 expect 2 'model.image' "$weft" train cnn.yaml --run csv "${quick[@]}" --set data.path=square.csv
 expect 0 '' "$weft" train cnn.yaml --run csv "${quick[@]}" --set data.path=square.csv --set model.image=[1,2,2] --set model.filters=[2] --set train.epochs=2
-expect 3 'no images of 1 x 3 x 2' "$weft" train cnn.yaml --run bad "${quick[@]}" --set data.path=square.csv --set model.image=[1,3,2]
+expect 3 'not images of 1 x 3 x 2' "$weft" train cnn.yaml --run bad "${quick[@]}" --set data.path=square.csv --set model.image=[1,3,2]
 expect 2 'model.image' "$weft" train cnn.yaml --run bad "${quick[@]}" --set model.image=[1,3]
-expect 3 'no images of 1 x 8 x 8' "$weft" predict cnn small-labels-idx1-ubyte
+expect 3 'not images of 1 x 8 x 8' "$weft" predict cnn small-labels-idx1-ubyte
 expect 2 'a resnet has none' "$weft" train resnet.yaml --run bad "${small[@]}" --set model.dropout=0.1
 
 # numbers of 32 bits to learn from, bytes to test with and to predict from
@@ -108,8 +108,8 @@ expect 0 '' "$weft" init mlp --data animals --out rows.yaml
 expect 0 '' "$weft" train rows.yaml --run rows "${quick[@]}" --set train.epochs=2
 expect 0 '^animals/cat/00.png	' "$weft" predict rows animals
 expect 3 'more/bat: no class' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.test_path=more
-expect 2 'are the folders they are in' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.labels=[small-labels-idx1-ubyte]
-expect 2 'no numbers to predict' "$weft" train animals.yaml --run bad "${animals[@]}" --set task=regression
+expect 2 'whose classes are the names of their folders' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.labels=[small-labels-idx1-ubyte]
+expect 2 'not numbers to predict' "$weft" train animals.yaml --run bad "${animals[@]}" --set task=regression
 head -c 60 animals/cat/03.png >animals/cat/cut.png
 expect 3 'animals/cat/cut.png: damaged, or cut at byte 60' "$weft" train animals.yaml --run bad "${animals[@]}"
 

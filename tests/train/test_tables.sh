@@ -48,7 +48,7 @@ expect 0 '^(1020|1019.99)[0-9.]*	(2|2.0000|1.9999)' "$weft" predict two twenty.j
 expect 0 '' "$weft" train linear.yaml --run ridge --set model.ridge=108 --quiet
 expect 0 'R2 0\.[5-9]' "$weft" eval ridge
 expect 2 'model.ridge: .*choose adam' "$weft" train linear.yaml --run bad --set model.ridge=1 --set optimizer.type=adamw
-expect 2 'logistic is the one for classes' "$weft" train linear.yaml --run bad --set task=classification
+expect 2 'use logistic for classes' "$weft" train linear.yaml --run bad --set task=classification
 expect 0 '' "$weft" train linear.yaml --run mini --set train.batch=16 --set train.epochs=60 --quiet
 expect 0 'R2 (1.0000|0.99)' "$weft" eval mini
 
@@ -60,7 +60,7 @@ expect 0 '^(above|below)	(1.0000|0.[5-9][0-9]+)$' "$weft" predict side input.csv
 check "10 is below 60" grep -q '^below' out
 expect 0 'logistic-2-3, 9 parameters' "$weft" train logistic.yaml --run third --set data.path=third.csv
 expect 0 '"confusion": \[\[' "$weft" eval third --json
-expect 2 'linear is the one for numbers' "$weft" train logistic.yaml --run bad --set task=regression
+expect 2 'use linear for numbers' "$weft" train logistic.yaml --run bad --set task=regression
 expect 0 '' "$weft" init gpt --data text.txt --out gpt.yaml
 expect 2 'full is for rows' "$weft" train gpt.yaml --set train.batch=full
 expect 0 '' "$weft" verify logistic.yaml --devices cpu,interp --steps 2
@@ -103,7 +103,7 @@ check "which is another one" bash -c "! grep -q 'step ${best#step-}\$' out"
 expect 0 "early, step ${best#step-}\$" "$weft" eval early --checkpoint "${best#step-}"
 expect 2 'best, last or the number of a step' "$weft" eval early --checkpoint first
 expect 8 'step-12345' "$weft" predict early input.csv --checkpoint 12345
-expect 7 'it stopped early; --set train.patience=0' "$weft" resume early
+expect 7 'the run stopped early; to continue, use --set train.patience=0' "$weft" resume early
 expect 0 'early +stopped early' "$weft" runs .
 check "the lowest validation loss is its" python3 -c '
 import json, sys
@@ -140,11 +140,11 @@ for _ in $(seq 100); do [ -e unkept/scores.json ] && sleep 0.1; done
 { kill -9 $running && wait $running; } 2>err
 check "scores of fewer steps go when training goes on" test ! -e unkept/scores.json
 cp -r side unscored && rm unscored/scores.json
-expect 7 'all its steps are done' "$weft" resume unscored
+expect 7 'all steps of the run are done' "$weft" resume unscored
 check "scores are made up for" cmp {side,unscored}/scores.json
 check "and what it said of them stays" bash -c 'grep -o "\"val_loss\": [0-9.]*" side/summary.json | grep -qFf - unscored/summary.json'
 expect 0 "step-${best#step-}  whole  best" "$weft" info early --check
-expect 2 'no validation data to be patient about' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
+expect 2 'there is no validation data' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
 check "no best but where it is asked for" test ! -e side/checkpoints/best
 
 # all of one class, which is said
@@ -159,9 +159,9 @@ yes = json.load(open("balanced/scores.json"))["validation"]["classes"][1]
 assert yes["class"] == "yes" and yes["recall"] > 0, yes'
 expect 0 '' "$weft" train logistic.yaml --run listed "${noise[@]}" --set train.epochs=3 --set train.class_weights=[0.5,1.5] --quiet
 expect 2 'train.class_weights: 3 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[1,2,3]
-expect 2 'one of them at least is above 0' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[0,0]
+expect 2 'at least one weight must be above 0' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[0,0]
 expect 0 '' "$weft" train logistic.yaml --run unweighed "${noise[@]}" --set train.batch=1 --set train.epochs=1 --set train.class_weights=[0,1] --quiet
-expect 2 "train.class_weights: balanced, or a list of numbers.*'heavy'" "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[heavy,1]
+expect 2 "train.class_weights: give balanced, or a list of numbers.*'heavy'" "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[heavy,1]
 expect 2 'train.class_weights: 70 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad \
     --set train.class_weights="[$(seq -s, 70)]"
 expect 2 'train.label_smoothing: goes with classes or tokens' "$weft" train linear.yaml --run bad --set train.label_smoothing=0.1
@@ -215,7 +215,7 @@ printf 'a,k\n1,yes\n2,maybe\n' >unnamed.csv
 expect 3 'unnamed.csv: line 3 .row 2., column 2 ."k".: not one of the given classes, found "maybe"' "$weft" train linear.yaml \
     --run bad --set data.path=named.csv --set data.test_path=unnamed.csv "${class[@]}"
 printf 'a,k\n1,0\n2,maybe\n' >words.csv
-expect 3 'words.csv: row 2, column "k": class "maybe", but the training data has numbers' "$weft" train linear.yaml --run bad \
+expect 3 'words.csv: row 2, column "k": class "maybe", but the classes of the training data are numbers' "$weft" train linear.yaml --run bad \
     --set data.path=small.csv --set data.test_path=words.csv "${class[@]}"
 # images: ten of 2 x 2, the last cut; packed and cut; a label of the test data that training has not
 { printf '\000\000\010\003\000\000\000\012\000\000\000\002\000\000\000\002'; head -c 40 /dev/zero; } >full-images-idx3-ubyte

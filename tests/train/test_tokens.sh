@@ -92,7 +92,7 @@ check "its configuration lies beside it" python3 -c 'import json; c = json.load(
 expect 0 '' "$weft" export run-t --out weights.safetensors # replaced
 mkdir taken
 echo '{"model_type": "bert"}' >taken/config.json
-expect 2 'taken/config.json is there already, and of no gpt2' "$weft" export run-t --out taken/model.safetensors
+expect 2 'taken/config.json exists already and is not for a gpt2' "$weft" export run-t --out taken/model.safetensors
 one_line
 check "and nothing was written" test ! -e taken/model.safetensors
 expect 0 "every node agrees to the bit" "$weft" verify gpt.yaml --devices cpu,cpu --steps 1 --set data.path=t.bin \
@@ -113,10 +113,10 @@ expect 0 '' "$weft" resume again --quiet --set train.steps=2
 expect 8 'absent.safetensors' train --set data.path=t.bin --set model.init=absent.safetensors
 one_line
 "$weft" export run-t --out weights.safetensors
-expect 3 "'wte.weight' is f32 \[256,16\], this model has f32 \[256,32\]" \
+expect 3 "'wte.weight' is f32 \[256,16\], but this model has f32 \[256,32\]" \
     train --set data.path=t.bin --set model.init=weights.safetensors --set model.width=32
 one_line
-expect 3 "there is no 'h.1.ln_1.weight'" train --set data.path=t.bin --set model.init=weights.safetensors --set model.layers=2
+expect 3 "the file has no tensor 'h.1.ln_1.weight'" train --set data.path=t.bin --set model.init=weights.safetensors --set model.layers=2
 one_line
 
 # ---- GPT-2 small's configuration, made small ----
@@ -143,10 +143,10 @@ one_line
 expect 8 'none-\*.bin: there is no such file' train --set data.path='none-*.bin'
 one_line
 mkdir gpt2
-expect 8 'gpt2: there is no encoder.json or vocab.json' train --set data.tokenizer_path=gpt2
+expect 8 'gpt2: the folder has neither encoder.json nor vocab.json' train --set data.tokenizer_path=gpt2
 one_line
 echo '{"a": 0, "b": 1}' >gpt2/encoder.json
-expect 8 'gpt2: there is no vocab.bpe or merges.txt' "$weft" tokenize text.txt --tokenizer gpt2 --out x.bin
+expect 8 'gpt2: the folder has neither vocab.bpe nor merges.txt' "$weft" tokenize text.txt --tokenizer gpt2 --out x.bin
 one_line
 echo '#version: 0.2' >gpt2/vocab.bpe
 expect 3 'vocab.bpe: there are no merges' "$weft" tokenize text.txt --tokenizer gpt2 --out x.bin

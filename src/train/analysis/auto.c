@@ -118,7 +118,7 @@ weft_status weft__auto_choose(const weft__config *config, const weft__dataset *d
     const weft_status status = price(&p, purpose, &best);
     if (status == WEFT_OK) {
         snprintf(choice->device, sizeof choice->device, "%s", best.device);
-        snprintf(choice->why, sizeof choice->why, "a step is priced at %s", best.prices);
+        snprintf(choice->why, sizeof choice->why, "a step is estimated at %s", best.prices);
     }
     weft__free(NULL, p.zeros);
     weft_gpt_cache_free(p.cache);

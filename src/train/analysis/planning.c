@@ -198,7 +198,7 @@ static weft_status none_fits(search *s, uint64_t memory_free) {
     return weft__fail(
         NULL, WEFT_ERR_OOM,
         "train.batch: auto: not even a batch of 1 fits on %s: a step takes %.2f GB, %.2f GB are free, "
-        "of which 1/16 is left alone; the largest: %.2f GB of %s%s%s; %s",
+        "of which 1/16 must stay free; the largest: %.2f GB of %s%s%s; %s",
         s->last.device, 1e-9 * (double)weft_memory_total(&s->last.memory), 1e-9 * (double)memory_free,
         1e-9 * (double)most->bytes, most->layer, most->layer[0] ? ": " : "", most->what,
         advice[0] ? advice : "use a smaller model or context");
@@ -212,7 +212,7 @@ weft_status weft__planning_batch(weft__config *config, const weft__dataset *data
     bool yes = false;
     if (!memory_free)
         return weft__fail(NULL, WEFT_ERR_UNSUPPORTED,
-                          "train.batch: auto: %s does not tell how much memory is free: give a number",
+                          "train.batch: auto: %s does not report how much memory is free: give a number",
                           device);
     s.most = memory_free - weft__planning_reserve(memory_free);
     WEFT_TRY(fits(&s, 1, &yes));

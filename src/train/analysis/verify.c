@@ -229,7 +229,7 @@ static double flipped(const pair *p, int64_t *at) {
 static void describe(const weft__verification *v, const entry *e, const pair *p, int64_t at, double times,
                      char *text, size_t size) {
     char shape[WEFT_SHAPE_TEXT];
-    snprintf(text, size, "%s %s%s%s: element %lld is %.9g on %s and %.9g on %s, %.3g of the tolerance",
+    snprintf(text, size, "%s %s%s%s: element %lld is %.9g on %s and %.9g on %s, %.3g times the tolerance",
              weft__op_name(e->op), weft__tensor_text(e->t, shape), e->path && *e->path ? " of " : "",
              e->path ? e->path : "", (long long)at, weft__element(p->dtype, p->data[0], at),
              v->side[0].device, weft__element(p->dtype, p->data[1], at), v->side[1].device, times);
@@ -318,11 +318,10 @@ static weft_status compare_steps(weft__verification *v, const weft__config *conf
         if (!(d <= v->worst_loss)) v->worst_loss = d;
         if (d <= tolerance) continue;
         v->differs = true;
-        snprintf(
-            v->difference, sizeof v->difference,
-            "the loss of step %llu is %.9g on %s and %.9g on %s, though every node of the first step agrees: "
-            "the update, or the program of the whole step",
-            (unsigned long long)step + 1, v->loss[0], v->side[0].device, v->loss[1], v->side[1].device);
+        snprintf(v->difference, sizeof v->difference,
+                 "the loss of step %llu is %.9g on %s and %.9g on %s, though every node of the first step "
+                 "agrees: look at the update, or at the program of the whole step",
+                 (unsigned long long)step + 1, v->loss[0], v->side[0].device, v->loss[1], v->side[1].device);
     }
     return WEFT_OK;
 }

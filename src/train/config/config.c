@@ -591,7 +591,7 @@ static weft_status follow_devices(weft__config *config) {
     if (!config->devices.count) return WEFT_OK;
     for (size_t i = 0; i < config->devices.count; i++)
         if (!config->devices.values[i][0])
-            return blame(config, WEFT__KEY_devices, "a name of a device is wanted, not an empty one");
+            return blame(config, WEFT__KEY_devices, "the name of a device is wanted, not an empty one");
     if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
         weft__config_one_device(config);
         return WEFT_OK;
@@ -609,16 +609,18 @@ static weft_status check_targets(const weft__config *config) {
     if (config->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (inside && weft__config_given(config, WEFT__KEY_data_labels))
         return blame(config, WEFT__KEY_data_labels,
-                     "csv and json hold their targets themselves: data.target says where");
+                     "csv and json files contain their targets: name the column or member in data.target");
     if (weft__config_form(config) == WEFT__FORM_FOLDER) {
         if (weft__config_given(config, WEFT__KEY_data_labels))
-            return blame(config, WEFT__KEY_data_labels, "the classes of images are the folders they are in");
+            return blame(config, WEFT__KEY_data_labels,
+                         "is not for images, whose classes are the names of their folders");
         if (config->task == WEFT__TASK_REGRESSION && !weft__config_is(config, WEFT__TRAIT_NO_TARGETS))
-            return blame(config, WEFT__KEY_task, "folders of images have classes, no numbers to predict");
+            return blame(config, WEFT__KEY_task, "folders of images have classes, not numbers to predict");
     }
     for (int i = 0; i < 2 && !inside; i++)
         if (weft__config_given(config, names[i]))
-            return blame(config, names[i], "is for csv and json; idx and npy have files of data.labels");
+            return blame(config, names[i],
+                         "is for csv and json; for idx and npy name the label files in data.labels");
     return WEFT_OK;
 }
 
@@ -633,18 +635,19 @@ static weft_status check_model(const weft__config *c) {
 static weft_status check_data(const weft__config *config) {
     const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
     if (!config->data_path)
-        return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
-                          "%s: data.path is missing: name the training data there or by --set data.path=FILE",
-                          config->file ? config->file : "configuration");
+        return weft__fail(
+            NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
+            "%s: data.path is missing: name the training data there or with --set data.path=FILE",
+            config->file ? config->file : "configuration");
     const bool language = weft__config_language((weft__model_type)config->model_type);
     if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
         return blame(config, WEFT__KEY_task,
-                     "language-model goes with models of language, as gpt; classification and regression "
-                     "with others, as mlp");
+                     "language-model goes with language models such as gpt; classification and regression go "
+                     "with other models such as mlp");
     if (text != language)
-        return blame(
-            config, WEFT__KEY_data_source,
-            "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
+        return blame(config, WEFT__KEY_data_source,
+                     "text, bytes and tokens go with language models such as gpt; other formats go with "
+                     "other models such as mlp");
     WEFT_TRY(check_model(config));
     if (config->model_image.count != 0 && config->model_image.count != 3)
         return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
@@ -652,17 +655,18 @@ static weft_status check_data(const weft__config *config) {
         !weft__config_is(config, WEFT__TRAIT_IMAGES))
         return blame(config, WEFT__KEY_model_image, "is for cnn and resnet, and for data.source images");
     if (language && config->train_batch == WEFT__BATCH_FULL)
-        return blame(config, WEFT__KEY_train_batch, "full is for rows: a text has windows everywhere");
+        return blame(config, WEFT__KEY_train_batch,
+                     "full is for rows of data: a text has no fixed number of windows");
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
-                     "must be 0 or absent where data.val_path names the validation data");
+                     "must be 0 or absent if data.val_path names the validation data");
     if (language && config->data_source == WEFT__SOURCE_TEXT &&
         config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
         return blame(
             config, WEFT__KEY_data_tokenizer,
-            "bpe is read from files: data.tokenizer_path names the folder of encoder.json and vocab.bpe");
+            "bpe is read from files: name the folder of encoder.json and vocab.bpe in data.tokenizer_path");
     if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
-        return blame(config, WEFT__KEY_data_tokenizer_path, "bytes are their own tokens: leave it out");
+        return blame(config, WEFT__KEY_data_tokenizer_path, "bytes need no tokenizer: leave it out");
     return check_targets(config);
 }
 
@@ -674,8 +678,8 @@ static weft_status check_devices(const weft__config *config) {
         return blame(config, WEFT__KEY_devices, "give device or devices, not both");
     if (of % n == 0) return WEFT_OK;
     snprintf(what, sizeof what,
-             "%lld of them cannot share the batches of a step (train.accumulate: %lld) alike: "
-             "train.accumulate: %lld can be shared",
+             "%lld devices cannot divide the batches of a step (train.accumulate: %lld) evenly: use "
+             "train.accumulate: %lld",
              n, of, of * n);
     return blame(config, WEFT__KEY_devices, what);
 }
@@ -683,12 +687,12 @@ static weft_status check_devices(const weft__config *config) {
 static weft_status check_stopping(const weft__config *config) {
     if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0)
         return blame(config, WEFT__KEY_train_patience,
-                     "there are no validation data to be patient about: data.val_fraction or data.val_path");
+                     "there is no validation data: set data.val_fraction or data.val_path");
     if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)
         return blame(config, WEFT__KEY_train_class_weights, "goes with task: classification");
     if (config->train_label_smoothing > 0 && config->task == WEFT__TASK_REGRESSION)
         return blame(config, WEFT__KEY_train_label_smoothing,
-                     "goes with classes or tokens, not with numbers");
+                     "goes with classes or tokens, not with regression");
     return WEFT_OK;
 }
 

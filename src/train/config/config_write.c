@@ -167,7 +167,9 @@ static const char *open_section(weft_text *out, const char *key, char section[32
 /* Returns false when memory is short. */
 static bool put_config(weft_text *out, const weft__config *config) {
     char section[32] = "";
-    weft__put(out, "# What this run was made with; behind each value, where it came from.\n");
+    weft__put(
+        out,
+        "# The configuration of this run. The comment after each value says where the value came from.\n");
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         weft__config_key key = (weft__config_key)i;
         char origin[512];

@@ -47,7 +47,7 @@ static weft_status scalar_text(const reader *r, const char **text) {
     if (r->event.data.scalar.anchor) return fail_at(r, "anchors (&name) are not used in a configuration");
     if (r->event.data.scalar.tag) return fail_at(r, "tags (!name) are not used in a configuration");
     *text = (const char *)r->event.data.scalar.value;
-    if (strlen(*text) != r->event.data.scalar.length) return fail_at(r, "a text holds a NUL character");
+    if (strlen(*text) != r->event.data.scalar.length) return fail_at(r, "a text contains a NUL character");
     return WEFT_OK;
 }
 
@@ -74,7 +74,7 @@ static weft_status read_members(reader *r, char **texts, size_t *count) {
         if (r->event.type == YAML_SEQUENCE_END_EVENT) return WEFT_OK;
         const char *text = NULL;
         WEFT_TRY(scalar_text(r, &text));
-        if (*count == TEXTS_MAX) return fail_at(r, "too long a list");
+        if (*count == TEXTS_MAX) return fail_at(r, "the list is too long");
         texts[*count] = weft__strdup(NULL, text);
         if (!texts[*count]) return weft__fail_oom(NULL, strlen(text), "the configuration");
         (*count)++;
@@ -101,7 +101,7 @@ static weft_status read_value(reader *r, weft__config_key key, bool *seen) {
     size_t line = r->event.start_mark.line + 1, column = r->event.start_mark.column + 1;
     char problem[256];
     bool taken = false;
-    if (seen[key]) return fail_at(r, "the key stands here a second time");
+    if (seen[key]) return fail_at(r, "the key appears a second time");
     seen[key] = true;
     if (is_null(r)) return WEFT_OK;
     if (r->event.type == YAML_SEQUENCE_START_EVENT) {

@@ -27,22 +27,23 @@ int64_t weft__class_majority(const weft__dataset *dataset, double *share) {
 
 static weft_status take_list(const weft__texts *list, int64_t classes, float *weights) {
     if ((int64_t)list->count != classes)
-        return weft__fail(
-            NULL, WEFT_ERR_ARGUMENT,
-            "train.class_weights: %zu weights, but there are %lld classes: balanced, or one for each",
-            list->count, (long long)classes);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "train.class_weights: %zu weights, but there are %lld classes: give balanced, or "
+                          "one weight for each class",
+                          list->count, (long long)classes);
     float most = 0;
     for (size_t i = 0; i < list->count; i++) {
         const char *text = list->values[i];
         if (weft__parse_f32(text, strlen(text), &weights[i]) != WEFT__NUMBER_OK || weights[i] < 0)
             return weft__fail(
                 NULL, WEFT_ERR_ARGUMENT,
-                "train.class_weights: balanced, or a list of numbers from 0 on, is wanted, not '%.40s'",
+                "train.class_weights: give balanced, or a list of numbers that are at least 0, not '%.40s'",
                 text);
         if (weights[i] > most) most = weights[i];
     }
     if (!(most > 0))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "train.class_weights: one of them at least is above 0");
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "train.class_weights: at least one weight must be above 0");
     return WEFT_OK;
 }
 

@@ -43,8 +43,8 @@ static weft_status read_description(weft_context *ctx, const char *run, weft__js
     const weft_status status = weft__sealed_read(ctx, run, "data.json", json, root);
     if (status == WEFT_ERR_STATE)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s/data.json: missing: the run folder is not whole, or is of an older Weft; bring "
-                          "the file back, or train anew",
+                          "%s/data.json: missing: the run folder is not whole, or an older Weft wrote it; "
+                          "restore the file, or train again",
                           run);
     WEFT_TRY(status);
     const char *expected = json_string_value(json_object_get(*root, "tokenizer"));
@@ -53,10 +53,9 @@ static weft_status read_description(weft_context *ctx, const char *run, weft__js
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
     WEFT_TRY(sum_of(ctx, path, sum));
     if (strcmp(sum, expected) == 0) return WEFT_OK;
-    return weft__fail(
-        ctx, WEFT_ERR_FORMAT,
-        "%s: checksum %s, %s was written: damaged or edited; bring the file back, or train anew", path, sum,
-        expected);
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: checksum %s, %s was written: damaged or edited; restore the file, or train again",
+                      path, sum, expected);
 }
 
 weft_status weft__dataset_check(weft_context *ctx, const char *run) {

@@ -21,11 +21,10 @@ static weft_status labels_path(weft_context *ctx, const weft__config *config, co
     const char *slash = strrchr(inputs, '/'), *name = slash ? slash + 1 : inputs,
                *at = strstr(name, "images-idx3");
     if (!at)
-        return weft__fail(
-            ctx, WEFT_ERR_ARGUMENT,
-            "data.labels: no file of labels is given for %s: name it there (one for each of path, "
-            "val_path, test_path)",
-            inputs);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.labels: no label file is given for %s: name it there (one for each of path, "
+                          "val_path, test_path)",
+                          inputs);
     int wanted =
         snprintf(out, 4096, "%.*slabels-idx1%s", (int)(at - inputs), inputs, at + strlen("images-idx3"));
     if (wanted >= 4096) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", inputs);
@@ -76,8 +75,8 @@ static weft_status refuse_names(weft_context *ctx, const char *path, const weft_
         if (strspn(name, "0123456789") != strlen(name) || (name[0] == '0' && name[1])) break;
     }
     return weft__fail(ctx, WEFT_ERR_FORMAT,
-                      "%s: row %zu, column \"%.100s\": class \"%.100s\", but the training data has numbers "
-                      "from 0 on for its classes",
+                      "%s: row %zu, column \"%.100s\": class \"%.100s\", but the classes of the training "
+                      "data are numbers from 0 on",
                       path, row + 1, table->target_name, name);
 }
 
@@ -205,8 +204,8 @@ static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype
             dtype == WEFT_I32 ? value >= 0 && value <= INT32_MAX && value == floor(value) : !isnan(value);
         if (!fits) {
             weft_array_free(ctx, &made);
-            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: element %zu is %g, which is no %s", path, i, value,
-                              dtype == WEFT_I32 ? "class" : "number");
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: element %zu is %g, which is not a %s", path, i,
+                              value, dtype == WEFT_I32 ? "class" : "number");
         }
         if (dtype == WEFT_I32)
             ((int32_t *)made.data)[i] = (int32_t)value;
@@ -226,7 +225,7 @@ static weft_status check_finite(weft_context *ctx, const char *path, const weft_
     for (size_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
             return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: sample %zu, number %zu is %f: mend it or leave the sample out", path,
+                              "%s: sample %zu, number %zu is %f: repair it or leave the sample out", path,
                               i / row, i % row, (double)values[i]);
     return WEFT_OK;
 }
@@ -243,16 +242,15 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
     else if (x->rank == 3 || x->rank == 4)
         memcpy(image + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
     else
-        return weft__fail(
-            ctx, WEFT_ERR_ARGUMENT,
-            "%s: has rows of numbers: model.image must say how many channels, rows and columns they are, "
-            "as [1, 8, 8]",
-            path);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "%s: has rows of numbers: set model.image to the channels, rows and columns of a "
+                          "sample, such as [1, 8, 8]",
+                          path);
     const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 &&
                       (size_t)pixels == elements(x) / (size_t)x->shape[0];
     if (!fits || (d->image[0] && memcmp(d->image, image, sizeof image) != 0))
         return weft__fail(
-            ctx, WEFT_ERR_FORMAT, "%s: samples of %zu numbers are no images of %lld x %lld x %lld", path,
+            ctx, WEFT_ERR_FORMAT, "%s: samples of %zu numbers are not images of %lld x %lld x %lld", path,
             x->shape[0] > 0 ? elements(x) / (size_t)x->shape[0] : 0,
             (long long)(fits ? d->image[0] : image[0]), (long long)(fits ? d->image[1] : image[1]),
             (long long)(fits ? d->image[2] : image[2]));
@@ -263,13 +261,14 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
 /* Reshapes samples to vectors (N, features). shape_targets makes targets (N) for classes and (N, outputs) for
  * numbers. */
 static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
-    if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is no data", path);
+    if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is not a data set", path);
     int64_t features = 1;
     for (int i = 1; i < x->rank; i++) features *= x->shape[i];
     if (x->shape[0] < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
     if (features < 1)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row 1 has no numbers, nor has any of the %lld rows",
-                          path, (long long)x->shape[0]);
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: row 1 has no numbers, and neither has any other of the %lld rows", path,
+                          (long long)x->shape[0]);
     if (d->features > 0 && d->features != features)
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers, but the model takes %lld", path,
                           (long long)features, (long long)d->features);
@@ -298,7 +297,7 @@ static weft_status shape_targets(weft_context *ctx, const char *path, weft__data
         WEFT_TRY(convert(ctx, path, WEFT_F32, y));
         return check_finite(ctx, path, y);
     }
-    if (width != 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: one class a sample is wanted", path);
+    if (width != 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: one class for each sample is wanted", path);
     y->rank = 1;
     return convert(ctx, path, WEFT_I32, y);
 }
@@ -327,7 +326,7 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
     if (kept == rows) return WEFT_OK;
     if (kept < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.val_fraction: leaves nothing of %lld samples to train on", (long long)rows);
+                          "data.val_fraction: leaves none of the %lld samples for training", (long long)rows);
     weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]}};
     for (int i = 0; i < 2; i++) {
@@ -421,7 +420,8 @@ static weft_status scale(weft_context *ctx, const weft__config *config, weft__da
         d->scale = config->data_standardize ? 1.0 / 255.0 : 1;
         for (int i = 1; i < WEFT__SPLIT_COUNT; i++)
             if (d->x[i].data && d->x[i].dtype != WEFT_U8)
-                return weft__fail(ctx, WEFT_ERR_FORMAT, "data: training inputs are u8, others are not");
+                return weft__fail(ctx, WEFT_ERR_FORMAT,
+                                  "data: the training inputs are u8, but other inputs are not");
     }
     if (!config->data_standardize) return WEFT_OK;
     if (images && d->image[0]) WEFT_TRY(measure_channels(ctx, d));
@@ -481,7 +481,7 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
                           config->data_path, (long long)d->x[WEFT__TRAIN].shape[0]);
     if (d->outputs > 1000000)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: %lld classes are more than one can mean; task: regression?", config->data_path,
+                          "%s: %lld classes are too many; did you mean task: regression?", config->data_path,
                           (long long)d->outputs);
     return WEFT_OK;
 }

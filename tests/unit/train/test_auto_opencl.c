@@ -100,7 +100,7 @@ static void test_purposes(void **state) {
             cpu_launch_ns = 1e3;
             assert_ok(weft__auto_choose(&config, &dataset, (weft__purpose)purpose, &choice));
             assert_string_equal(choice.device, "cpu");
-            assert_non_null(strstr(choice.why, "a step is priced at cpu "));
+            assert_non_null(strstr(choice.why, "a step is estimated at cpu "));
             assert_non_null(strstr(choice.why, ", opencl:0 "));
         }
         weft__dataset_free(NULL, &dataset);

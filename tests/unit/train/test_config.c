@@ -73,7 +73,7 @@ static void refuses_with_place_and_cause(void **state) {
         {"optimizer:\n  betas: []\n", "1 to 64 values"},
         {"data:\n  path: ''\n", "a text is wanted"},
         {"data:\n  labels: [a, b, c, d]\n", "at most 3 values"},
-        {"task: regression\ntask: regression\n", "t.yaml:2:7: the key stands here a second time"},
+        {"task: regression\ntask: regression\n", "t.yaml:2:7: the key appears a second time"},
         {"train: 3\n", "keys are wanted under a section"},
         {"- a\n- b\n", "'key: value' lines are wanted"},
         {"", "the file is empty"},
@@ -103,7 +103,7 @@ static void refuses_what_does_not_fit_together(void **state) {
     } cases[] = {
         {"task: language-model\n", "data.path is missing"},
         {"data: {path: a}\nmodel: {heads: 3}\n", "t.yaml:2: model.heads: the heads must divide"},
-        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with models of language"},
+        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with language models"},
         {"data: {path: a, source: csv}\n", "text, bytes and tokens go with"},
         {"data: {path: a, val_path: b, val_fraction: 0.2}\n", "data.val_fraction: must be 0"},
         {"task: classification\ndata: {path: a, source: csv, labels: [b]}\n",
@@ -209,7 +209,7 @@ static void devices_share_the_batches_of_a_step(void **state) {
     weft__config_free(&config);
     assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, \"\"]\n"), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
-    assert_non_null(strstr(weft_last_error(NULL), "devices: a name of a device is wanted"));
+    assert_non_null(strstr(weft_last_error(NULL), "devices: the name of a device is wanted"));
     weft__config_free(&config);
 }
 
