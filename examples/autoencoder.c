@@ -1,6 +1,7 @@
-/* An autoencoder: images through a code of a few numbers and back, trained towards themselves.
+/* An autoencoder: it compresses images to a few numbers and reconstructs them. The input is also the
+ * target.
  *
- *   autoencoder [IMAGES]      an idx file, as MNIST's; without it images of a soft spot somewhere */
+ *   autoencoder [IMAGES]      an idx file in MNIST's format; default: generated images of a spot */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -20,7 +21,7 @@ static weft_status make_spots(weft_context *ctx, weft_array *x) {
     return WEFT_OK;
 }
 
-/* An image beside what came back, in shades. */
+/* Prints an image next to its reconstruction, in shades. */
 static void show(const float *image, const float *back, int64_t rows, int64_t columns) {
     static const char shades[] = " .:-=+*#%@";
     for (int64_t r = 0; r < rows; r++) {
@@ -34,7 +35,7 @@ static void show(const float *image, const float *back, int64_t rows, int64_t co
     }
 }
 
-/* The first image, and what comes back of it. */
+/* Copies the first image and its reconstruction. */
 static weft_status look(weft_module *net, const weft_array *x, float *image, float *back) {
     const int64_t pixels = x->shape[1] * x->shape[2], shape[2] = {1, pixels};
     for (int64_t p = 0; p < pixels; p++) image[p] = (float)((const uint8_t *)x->data)[p] / 255;

@@ -1,7 +1,8 @@
-/* A character model by an LSTM: it learns a text by heart, stretch by stretch, each of which begins with the
- * states that the one before it ended with (truncated backpropagation), and then writes on its own.
+/* A character model with an LSTM. It learns a text in consecutive windows. Each window starts with the
+ * states in which the window before it ended (truncated backpropagation). At the end the model writes text
+ * by itself.
  *
- *   char_rnn [FILE [STEPS]]      without a file a text of its own */
+ *   char_rnn [FILE [STEPS]]      without FILE it uses a built-in text */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +27,16 @@ static void free_states(weft_states *states) {
     weft_free(states->c);
 }
 
-/* One stretch of ROWS parts of the text, side by side; replaces the states. */
+/* Trains on one window of ROWS parts of the text in parallel, and replaces the states. */
 static weft_status train_step(weft_module *net, weft_optimizer *opt, const int32_t *x, const int32_t *y,
                               weft_states *states, double *loss) {
     weft_context *ctx = weft_module_context(net);
     const int64_t shape[2] = {ROWS, TIME};
     weft_scope *scope = weft_scope_open(ctx);
-    weft_states last = {weft_detach(states->h), weft_detach(states->c)}; /* no gradient goes back further */
+    weft_states last = {weft_detach(states->h), weft_detach(states->c)}; /* no gradient goes further back */
     weft_tensor *logits = weft_forward_from(net, weft_from(ctx, WEFT_I32, 2, shape, x), &last, NULL);
     weft_tensor *error = weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, 2, shape, y), NULL);
-    weft_keep(last.h); /* they outlive the scope */
+    weft_keep(last.h); /* the states outlive the scope */
     weft_keep(last.c);
     weft_status status = weft_optimizer_step(opt, error);
     if (status == WEFT_OK && loss) *loss = weft_item(error);
@@ -65,7 +66,7 @@ static weft_status train(weft_module *net, const int32_t *ids, int64_t count, in
     return status;
 }
 
-/* Character by character, each by the states that those before it left. */
+/* Writes one character at a time. Each depends on the states that the characters before it left. */
 static weft_status speak(weft_module *net, const weft_tokenizer *tokenizer) {
     weft_context *ctx = weft_module_context(net);
     float logits[TOKENS_MOST];

@@ -1,5 +1,6 @@
-/* A layer of one's own: a gated linear unit (Dauphin et al. 2017), y = (x W) * sigmoid(x V), made of tensor
- * functions, so that it trains without a gradient being written. Learns to multiply two numbers. */
+/* How to write your own layer: a gated linear unit (Dauphin et al. 2017), y = (x W) * sigmoid(x V). It
+ * consists of tensor functions, so you need not write its gradient. The example learns to multiply two
+ * numbers. */
 #include <stdio.h>
 #include <weft/weft.h>
 
@@ -15,7 +16,7 @@ static weft_module *gated_linear(weft_context *ctx, int64_t in, int64_t out) {
     weft_module *m = weft_module_new(ctx, "gated_linear", gate, NULL);
     const weft_init init = {.kind = WEFT_INIT_NORMAL, .value = 0.5};
     int64_t shape[] = {in, out};
-    /* A failure poisons the module: the first step reports it. */
+    /* Errors need no check here: a failure poisons the module, and the first step reports it. */
     (void)weft_module_parameter(m, "value", WEFT_F32, 2, shape, &init);
     (void)weft_module_parameter(m, "gate", WEFT_F32, 2, shape, &init);
     return m;

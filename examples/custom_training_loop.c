@@ -1,13 +1,13 @@
-/* A training loop of one's own: gradients of several batches added up, a schedule, clipping and its norm, a
- * look at other data with early stopping, and the best weights kept. weft_fit does all that is here but the
- * last two. */
+/* How to write your own training loop. It accumulates the gradients of several batches, uses a learning
+ * rate schedule, clips gradients and prints their norm, evaluates on other data with early stopping, and
+ * keeps the best weights. weft_fit does all of this except early stopping and keeping the best weights. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
 
 enum { POINTS = 512, HELD = 128, BATCH = 32, PARTS = 2, STEPS = 1500, EVERY = 50, PATIENCE = 5 };
 
-/* y = sin(3 x) with noise: x (count, 1), y (count, 1). */
+/* Points of y = sin(3 x) with noise: x (count, 1), y (count, 1). */
 static void make_points(int count, double phase, float *x, float *y) {
     for (int i = 0; i < count; i++) {
         x[i] = (float)sin(i * 0.61 + phase);
@@ -19,7 +19,7 @@ static weft_module *new_network(weft_context *ctx) {
     return weft_mlp(ctx, (int64_t[]){1, 32, 32, 1}, 4, &(weft_mlp_options){.activation = WEFT_SILU});
 }
 
-/* One step of PARTS batches; *loss gets the last one's where it is wanted. */
+/* One step of PARTS batches. *loss gets the loss of the last batch, unless `loss` is NULL. */
 static weft_status train_step(weft_module *net, weft_optimizer *opt, weft_loader *loader, uint64_t step,
                               double *loss) {
     for (int k = 0; k < PARTS; k++) {

@@ -1,6 +1,6 @@
-/* One network on each device that is there for computing: the same steps, their time and their loss; then
- * training that moves from each to the next in the middle, with all that belongs to it, and goes on as if it
- * had stayed. Ends with 0 when all losses agree.
+/* Trains one network on each device of this machine, with the same steps, and prints time and loss. Then
+ * training moves from each device to the next one half-way: parameters, optimizer state and random streams
+ * move with it, and the result must be as if it had stayed. The exit status is 0 if all losses agree.
  *
  *   devices [STEPS]      default: 40 */
 #include <math.h>
@@ -26,7 +26,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* y = sin(3 x), learned by a small network with dropout. */
+/* A small network with dropout learns y = sin(3 x). */
 static weft_status begin(training *t) {
     static float x[POINTS], y[POINTS];
     for (int i = 0; i < POINTS; i++) x[i] = (float)i / (POINTS / 2) - 1, y[i] = sinf(3 * x[i]);
@@ -52,7 +52,7 @@ static weft_status train(training *t, int steps, double *loss) {
     return status;
 }
 
-/* All steps on one device, the first of which compiles. */
+/* Makes all steps on one device. The first step also compiles. */
 static weft_status stay(const char *device, int steps, double *loss) {
     training t = {.device = device};
     double started = now(), compiled = 0;
@@ -69,7 +69,7 @@ static weft_status stay(const char *device, int steps, double *loss) {
     return status;
 }
 
-/* Half of the steps on one device, the others on the next. */
+/* Makes half of the steps on one device and the other half on the next. */
 static weft_status move(const char *from, const char *to, int steps, double *loss) {
     training first = {.device = from}, then = {.device = to};
     weft_status status = begin(&first);
@@ -98,7 +98,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < weft_device_count() && count < DEVICES_MOST; i++) {
         weft_device_description d;
         if (!weft_device_info(i, &d) || !d.present) continue;
-        if (strcmp(d.name, "null") == 0 || strcmp(d.name, "interp") == 0) continue; /* they are for tests */
+        if (strcmp(d.name, "null") == 0 || strcmp(d.name, "interp") == 0)
+            continue; /* these devices are for tests */
         devices[count++] = d.name;
     }
     for (int i = 0; i < count; i++) {

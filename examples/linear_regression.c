@@ -1,15 +1,15 @@
-/* Linear regression by gradient descent on all rows at once. Columns are brought to mean 0 and deviation 1
- * for it, and the coefficients back to the units of the data.
+/* Linear regression by gradient descent on all rows at once. The columns are scaled to mean 0 and standard
+ * deviation 1 first. At the end the coefficients are converted back to the units of the data.
  *
- *   linear_regression [FILE.csv]      the last column from the others; without a file a known plane, with
- * noise */
+ *   linear_regression [FILE.csv]      predicts the last column from the others; without FILE.csv it uses a
+ * generated plane with noise */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
 
 enum { ROWS = 200 };
 
-/* y = 3 a - 2 b + 1, and noise. */
+/* y = 3 a - 2 b + 1, with noise. */
 static weft_status make_plane(weft_context *ctx, weft_table *table) {
     weft_status status = weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){ROWS, 2}, &table->features);
     if (status == WEFT_OK) status = weft_array_new(ctx, WEFT_F32, 1, (int64_t[]){ROWS}, &table->target);
@@ -23,7 +23,7 @@ static weft_status make_plane(weft_context *ctx, weft_table *table) {
     return WEFT_OK;
 }
 
-/* To mean 0 and deviation 1, of a column `step` elements apart. */
+/* Scales a column to mean 0 and standard deviation 1; its elements are `step` apart. */
 static void standardise(float *x, int64_t rows, int64_t step, double *mean, double *deviation) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < rows; i++) sum += (double)x[i * step];
@@ -66,7 +66,7 @@ static weft_status fit(weft_context *ctx, weft_table *t, double *r2) {
         offset -= slope * mean[c];
         printf("%-12s %9.4f\n", t->columns ? t->columns[c] : c ? "b" : "a", slope);
     }
-    printf("%-12s %9.4f\nR2 %.4f\n", "constant", offset, 1 - loss); /* the target's variance is 1 */
+    printf("%-12s %9.4f\nR2 %.4f\n", "constant", offset, 1 - loss); /* the variance of the target is 1 */
     *r2 = 1 - loss;
     return WEFT_OK;
 }

@@ -1,7 +1,7 @@
-/* Logistic regression: classes from numbers, by one linear layer and its cross-entropy, in mini-batches.
+/* Logistic regression: one linear layer with cross-entropy predicts classes from numbers, in mini-batches.
  *
- *   logistic_regression [FILE.csv]      the last column holds the classes; without a file three clouds of
- * points */
+ *   logistic_regression [FILE.csv]      the last column holds the classes; without FILE.csv it uses three
+ * clouds of points */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -24,7 +24,7 @@ static weft_status make_clouds(weft_context *ctx, weft_table *table) {
     return WEFT_OK;
 }
 
-/* Each column to mean 0 and deviation 1: one rate of learning suits them all. */
+/* Scales each column to mean 0 and standard deviation 1, so that one learning rate suits all columns. */
 static void standardise(weft_array *features) {
     const int64_t rows = features->shape[0], columns = features->shape[1];
     for (int64_t c = 0; c < columns; c++) {

@@ -1,13 +1,15 @@
-/* A convolutional network on images of digits, in the format of MNIST (idx, may be packed with gzip).
+/* A convolutional network that classifies images of digits in MNIST's format (idx, plain or compressed by
+ * gzip).
  *
- *   mnist_cnn [IMAGES LABELS [EPOCHS]]      without files: small images of bars that lie, stand and lean */
+ *   mnist_cnn [IMAGES LABELS [EPOCHS]]      without files it uses small generated images of horizontal,
+ * vertical and diagonal bars */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weft/weft.h>
 
 enum { SIDE = 12, IMAGES = 480, BARS = 3 };
 
-/* A bar, its place and the noise around it by a fixed sequence. */
+/* Draws bars. Their position and the noise come from a fixed sequence. */
 static weft_status make_bars(weft_context *ctx, weft_array *x, weft_array *y) {
     weft_status status = weft_array_new(ctx, WEFT_U8, 3, (int64_t[]){IMAGES, SIDE, SIDE}, x);
     if (status == WEFT_OK) status = weft_array_new(ctx, WEFT_U8, 1, (int64_t[]){IMAGES}, y);
@@ -46,7 +48,7 @@ static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     return status;
 }
 
-/* Trains on five images in six, looks at the rest. */
+/* Trains on five images of six and evaluates on the rest. */
 static weft_status train(weft_context *ctx, weft_array *x, weft_array *y, int64_t epochs, double *accuracy) {
     const int64_t rows = x->shape[1], columns = x->shape[2], held = x->shape[0] / 6,
                   first = x->shape[0] - held;
@@ -63,7 +65,7 @@ static weft_status train(weft_context *ctx, weft_array *x, weft_array *y, int64_
     x_seen.shape[0] = y_seen.shape[0] = first;
     x_seen.bytes -= x_held.bytes;
     y_seen.bytes -= y_held.bytes;
-    x_seen.rank = x_held.rank = 2; /* rows of pixels, which the network takes as images */
+    x_seen.rank = x_held.rank = 2; /* pixels as one dimension, which the network takes as images */
     x_seen.shape[1] = x_held.shape[1] = rows * columns;
     weft_status status = weft_loader_new(ctx, &x_seen, &y_seen, &options, &loader);
     if (status == WEFT_OK) status = weft_loader_new(ctx, &x_held, &y_held, &options, &validation);

@@ -1,6 +1,7 @@
-/* An op of one's own, a scalar expression: the "snake" activation x + sin(a x)^2 / a (Ziyin et al. 2020),
- * whose frequency a is learned. It runs and fuses on every device, and its derivative is taken from the
- * expression. Fits a sine beyond what a ReLU network of the size can. */
+/* How to write your own op as a scalar expression: the "snake" activation x + sin(a x)^2 / a (Ziyin et al.
+ * 2020), whose frequency a is learned. The op runs and fuses on every device, and Weft derives its gradient
+ * from the expression. The example fits a sine beyond the training data, which a ReLU network of this size
+ * cannot. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>

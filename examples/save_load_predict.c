@@ -1,14 +1,15 @@
-/* Trains a small classifier on points in the plane with weft_fit, saves it, loads it into a second network
- * and predicts. Ends with 0 when the loaded network is right for at least nine points in ten.
+/* Trains a small classifier on points in the plane with weft_fit, saves it, loads it into a second network,
+ * and predicts. The exit status is 0 if the loaded network classifies at least nine points in ten
+ * correctly.
  *
- *   save_load_predict [FILE.safetensors]      where the network is written; default: classify.safetensors */
+ *   save_load_predict [FILE.safetensors]      where the network is saved; default: classify.safetensors */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
 
 enum { POINTS = 600, CLASSES = 3 };
 
-/* Three arms of a spiral: x (POINTS, 2), y (POINTS). */
+/* Points on three arms of a spiral: x (POINTS, 2), y (POINTS). */
 static void make_points(float *x, int32_t *y) {
     for (int i = 0; i < POINTS; i++) {
         double along = (double)(i / CLASSES) / (POINTS / CLASSES), turn = 4 * along + i % CLASSES * 2.0944;
@@ -49,7 +50,7 @@ static weft_status train(weft_context *ctx, float *x, int32_t *y, const char *pa
     return status;
 }
 
-/* How many points the saved network tells right. */
+/* Counts the points that the saved network classifies correctly. */
 static weft_status test(weft_context *ctx, const float *x, const int32_t *y, const char *path, int *right) {
     int32_t answers[POINTS];
     weft_module *network = new_network(ctx);

@@ -1,7 +1,8 @@
-/* Trains a small Llama on a text, character by character, and lets it speak: tokenizer, loader, model,
- * optimizer with a schedule, and decoding with a key/value cache, written out as a loop of one's own.
+/* Trains a small Llama on a text, character by character, and lets it write. It shows the tokenizer, the
+ * loader, the model, an optimizer with a schedule, and decoding with a key/value cache, in a training loop
+ * of its own.
  *
- *   tiny_gpt [FILE [STEPS]]      without a file its own text; 150 steps */
+ *   tiny_gpt [FILE [STEPS]]      without FILE it uses a built-in text; default: 150 steps */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static weft_status train(weft_context *ctx, weft_module *gpt, const int32_t *ids
 }
 
 static weft_status speak(weft_module *gpt, const weft_tokenizer *tokenizer) {
-    int32_t token = 0; /* any will do to begin with */
+    int32_t token = 0; /* any token will do as the first */
     float logits[VOCABULARY_MOST];
     int64_t vocabulary = (int64_t)weft_tokenizer_vocabulary(tokenizer);
     weft_gpt_cache *cache = weft_gpt_cache_new(gpt);

@@ -1,5 +1,5 @@
-/* The smallest network that is worth one: XOR, by two layers and Adam. The step is compiled once, held, and
- * run many times in one call. Ends with 0 when all four answers are right. */
+/* The smallest useful network: XOR with two layers and Adam. The step is compiled once, held, and run many
+ * times in one call. The exit status is 0 if all four answers are right. */
 #include <stdio.h>
 #include <weft/weft.h>
 
