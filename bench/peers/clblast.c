@@ -1,8 +1,8 @@
-/* The products of `weft bench products` by CLBlast, on the first OpenCL device there is (a GPU first, as Weft
- * chooses): operands stay on the device, several products are queued, and one clFinish waits for them. Some
- * elements of each are checked. Must not know: Weft. Needs no headers: what it calls of OpenCL and CLBlast is
- * declared here. cc -O3 clblast.c -ldl -lm -o clblast
- *   ./clblast [TEXT]        lines whose name contains TEXT */
+/* The matmuls of `weft bench products` by CLBlast, on the first OpenCL device (GPUs come first, as in
+ * Weft). Operands stay on the device. Several matmuls are queued, and one clFinish waits for all of them.
+ * The program checks some elements of each result. Must not know: Weft. Needs no headers: it declares the
+ * functions of OpenCL and CLBlast itself. cc -O3 clblast.c -ldl -lm -o clblast
+ *   ./clblast [TEXT]        runs only the lines whose name contains TEXT */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 typedef void *handle; /* cl_platform_id, cl_device_id, cl_context, cl_command_queue, cl_mem */
 
-/* Functions of OpenCL 1.2 (Khronos specification, 4.1 to 5.13). */
+/* OpenCL 1.2 functions (Khronos specification, 4.1 to 5.13). */
 #define OPENCL(X)                                                                                            \
     X(int, clGetPlatformIDs, (unsigned, handle *, unsigned *))                                               \
     X(int, clGetDeviceIDs, (handle, uint64_t, unsigned, handle *, unsigned *))                               \
@@ -28,7 +28,8 @@ typedef void *handle; /* cl_platform_id, cl_device_id, cl_context, cl_command_qu
 #define POINTER(type, name, arguments) static type(*name) arguments;
 OPENCL(POINTER)
 
-/* clblast_c.h: CLBlastSgemm and CLBlastSgemmStridedBatched, whose operands have a stride between items. */
+/* clblast_c.h: CLBlastSgemm and CLBlastSgemmStridedBatched. The batched function takes a stride between
+ * items. */
 typedef int sgemm_fn(int layout, int a_turned, int b_turned, size_t m, size_t n, size_t k, float alpha,
                      handle a, size_t a_at, size_t lda, handle b, size_t b_at, size_t ldb, float beta,
                      handle c, size_t c_at, size_t ldc, handle *queue, handle *event);
@@ -82,7 +83,7 @@ static void open_device(void) {
     check(error, "clCreateCommandQueue");
 }
 
-/* On the device, and as the host keeps them. */
+/* Allocates `count` numbers on the device and keeps a copy of them on the host. */
 static handle numbers(size_t count, float **host) {
     int error;
     *host = malloc(count * sizeof **host);
@@ -108,7 +109,7 @@ static void multiply(const product *p, handle a, size_t a_at, handle b, handle c
               "CLBlastSgemm");
 }
 
-/* A few elements of the last product, or of the first of its batch. */
+/* Checks a few elements of the last matmul, or of the first item of its batch. */
 static void verify(const product *p, const float *a, const float *b, handle from, size_t at) {
     for (size_t e = 0; e < 7; e++) {
         const size_t i = e * 131 % (size_t)p->m, j = e * 977 % (size_t)p->n;
@@ -133,7 +134,7 @@ static void time_product(const product *p) {
     float *host_a, *host_b, *host_c;
     handle a = numbers(a_size(p), &host_a), b = numbers(b_size(p), &host_b),
            c = numbers(step * (size_t)count, &host_c);
-    for (int run = -1; run < runs; run++) { /* the first compiles */
+    for (int run = -1; run < runs; run++) { /* the first run compiles */
         const double from = now();
         for (int i = 0; i < count; i++) multiply(p, a, (size_t)i * width, b, c, (size_t)i * step);
         check(clFinish(queue), "clFinish");

@@ -1,7 +1,7 @@
-/* XOR in KANN, as `weft bench xor10000` has it: 2-8-1, batch 4, plain gradient descent with rate 0.5, one
- * step an epoch. Must not know: Weft. bench/table builds it with a checkout of
- * github.com/attractivechaos/kann: cc -O3 -march=native -IKANN kann_xor.c KANN/kann.c KANN/kautodiff.c -lm -o
- * kann_xor */
+/* XOR in KANN, with the settings of `weft bench xor10000`: 2-8-1, batch 4, plain gradient descent with rate
+ * 0.5, one step per epoch. Must not know: Weft. bench/table builds it with a checkout of
+ * github.com/attractivechaos/kann: cc -O3 -march=native -IKANN kann_xor.c KANN/kann.c KANN/kautodiff.c -lm
+ * -o kann_xor */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

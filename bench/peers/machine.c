@@ -1,8 +1,8 @@
-/* What plain calls get out of this machine: the products of `weft bench products` by a library of matrix
- * products, or the bandwidth of a copy of 4096 x 4096 numbers. Must not know: Weft. cc -O3 -march=native
+/* Measures what this machine can reach without Weft: the matmuls of `weft bench products` by a matmul
+ * library, or the bandwidth of copying 4096 x 4096 numbers. Must not know: Weft. cc -O3 -march=native
  * -fopenmp machine.c -ldl -lm -o machine
  *   ./machine copy
- *   ./machine PEER LIBRARY.so [TEXT]        lines whose name contains TEXT */
+ *   ./machine PEER LIBRARY.so [TEXT]        runs only the lines whose name contains TEXT */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
     void *library = argc > 2 ? dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL) : NULL;
     if (!library) return fprintf(stderr, "machine: %s\n", argc > 2 ? dlerror() : "PEER LIBRARY.so [TEXT]"), 1;
     *(void **)&dnnl = dlsym(library, "dnnl_sgemm");
-    *(void **)&cblas = dlsym(library, "scipy_cblas_sgemm"); /* OpenBLAS of the wheel scipy-openblas32 */
+    *(void **)&cblas = dlsym(library, "scipy_cblas_sgemm"); /* the OpenBLAS of the wheel scipy-openblas32 */
     if (!cblas) *(void **)&cblas = dlsym(library, "cblas_sgemm");
     if (!dnnl && !cblas) return fprintf(stderr, "machine: %s has no sgemm\n", argv[2]), 1;
     for (int i = 0; i < PRODUCTS; i++)

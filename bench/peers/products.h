@@ -1,6 +1,6 @@
-/* What the peers' programs of matrix products share: the products of `weft bench products`, how many of one
- * are timed together, the clock, the JSON line. Read next: machine.c (libraries of the processor), clblast.c
- * (OpenCL). */
+/* Shared by the programs that measure matmuls of other libraries: the matmuls of `weft bench products`, how
+ * many of each are timed together, the clock, the JSON line. Read next: machine.c (CPU libraries),
+ * clblast.c (OpenCL). */
 #ifndef BENCH_PRODUCTS_H
 #define BENCH_PRODUCTS_H
 
@@ -14,7 +14,7 @@ typedef struct product {
     const char *name;
     int m, n, k;
     bool a_t, b_t; /* in memory a is (k, m), b is (n, k) */
-    int batch;     /* so many, one after the other in memory; 0: one */
+    int batch;     /* number of matmuls, stored one after the other; 0: a single one */
 } product;
 
 static const product products[] = {
@@ -44,15 +44,15 @@ enum { PRODUCTS = sizeof products / sizeof *products, RUNS_MOST = 1000 };
 static inline int items_of(const product *p) { return p->batch ? p->batch : 1; }
 static inline double flops_of(const product *p) { return 2.0 * items_of(p) * p->m * p->n * p->k; }
 
-/* As weft bench products: different products one after the other, product i of rows i, i + 1, ... of a, whose
- * results fit the caches. */
+/* As in weft bench products: different matmuls are computed one after the other. Matmul i uses the rows i,
+ * i + 1, ... of a. All results together fit in the caches. */
 static inline int count_of(const product *p) {
     return (int)fmax(1, fmin(1000, fmin(6e9 / flops_of(p), 4194304.0 / 4 / items_of(p) / p->m / p->n)));
 }
 
 static inline size_t width_of(const product *p) {
     return (size_t)(p->a_t ? p->m : p->k);
-} /* of a, in memory */
+} /* number of elements of a in memory */
 static inline size_t a_size(const product *p) {
     return (size_t)(items_of(p) * (p->a_t ? p->k : p->m) + count_of(p) - 1) * width_of(p);
 }
