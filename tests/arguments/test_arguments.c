@@ -1,12 +1,12 @@
-/* Every public function with NULL, 0, -1 and the largest and smallest values in the place of each parameter
- * and in each field of its options: none may crash, hang or read what is not there. A failure says why, and
- * of NULL names function and parameter. The calls are made from the headers by make_calls.py when this is
- * built, so that a new function is called too. Where one is NULL in every place, its valid call comes first
- * and must succeed.
+/* Calls every public function with NULL, 0, -1 and extreme values for each parameter and for each field of
+ * its options. No call may crash, hang or read invalid memory. A failing call must say why. If the cause is
+ * NULL, the message must name the function and the parameter. make_calls.py generates the calls from the
+ * headers during the build, so new functions are covered too. Before the calls with a NULL, the valid call
+ * of the function is made and must succeed.
  *
- * The calls of a function run in a child process; one that ends in a call is replaced by one that goes on
- * behind it. test_arguments NAME makes the calls of functions whose names contain NAME, test_arguments NAME
- * -v prints them. Must not know: what the functions do. Read next: make_calls.py, values.h. */
+ * The calls of a function run in a child process. If a call ends the child, a new child continues after
+ * that call. test_arguments NAME makes the calls of functions whose names contain NAME, and test_arguments
+ * NAME -v prints them. Must not know: what the functions do. Read next: make_calls.py, values.h. */
 #define _XOPEN_SOURCE   700 /* nftw */
 #define _DEFAULT_SOURCE 1   /* MAP_ANONYMOUS */
 #include <ctype.h>
@@ -30,7 +30,8 @@
 
 #ifdef WEFT_SANITIZED
 enum { SECONDS = 60, WATCHED = 1 };
-/* What is too large is NULL as elsewhere; what a call leaks in a child that ends is not looked for here. */
+/* Too large requests return NULL, as without a sanitizer. Leaks in a child that a call ended are not
+ * checked. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=1024:detect_leaks=0";
@@ -43,13 +44,13 @@ typedef struct public_call {
     void (*make)(int which);
     const char *function, *parameter, *value; /* "weft_exp", "x", "x = NULL" */
     int which;                                /* 0: all values are valid */
-    int cannot;                               /* the valid call fails */
+    int cannot;                               /* the valid call fails on this machine */
     int destroys;                             /* frees one of its arguments */
 } public_call;
 
-/* What a child tells. */
+/* Memory in which a child reports. */
 static struct shared {
-    int at; /* the call under way */
+    int at; /* the current call */
     int problems;
 } * shared;
 static const public_call *now;
@@ -78,7 +79,8 @@ static bool holds_word(const char *text, const char *word) {
     return false;
 }
 
-/* Does the message name the function: weft_relu_at, weft_relu or relu; of weft_conv2d_layer conv2d too? */
+/* Whether the message names the function. For weft_relu_at, weft_relu or relu will do; for
+ * weft_conv2d_layer also conv2d. */
 static bool names_function(const char *text) {
     char name[128];
     snprintf(name, sizeof name, "%s", now->function);
@@ -91,7 +93,7 @@ static bool names_argument(const char *text) {
     return holds_word(text, now->parameter) || holds_word(text, "operand");
 }
 
-/* A failure of a valid call, or one that does not say why. */
+/* Reports a valid call that fails, or a failure without a reason. */
 static void check(int which, bool failed) {
     const char *text = weft_last_error(NULL);
     char null[128];
@@ -100,7 +102,8 @@ static void check(int which, bool failed) {
     if (strcmp(text, untouched) == 0) problem("fails without a message");
     if (now->cannot) return;
     snprintf(null, sizeof null, "%s = NULL", now->parameter);
-    if (strcmp(now->parameter, "options") == 0) return; /* they are all defaults, one of which may not do */
+    if (strcmp(now->parameter, "options") == 0)
+        return; /* NULL means all defaults, and a default may be invalid here */
     if (strcmp(now->value, null) == 0 && !(names_function(text) && names_argument(text)))
         problem("the message does not name function and argument: %s", text);
 }
@@ -140,7 +143,7 @@ static void check_optimizer(int which, weft_optimizer *opt) {
     check(which, weft_optimizer_status(opt) != WEFT_OK);
 }
 
-/* ---- what was made is used ---- */
+/* ---- use what the call made ---- */
 
 static void use_loader(weft_loader *loader) {
     weft_batch batch;
@@ -156,7 +159,7 @@ static void use_program(weft_program *program) { (void)!weft_run(program); }
 
 enum { COUNT = (int)(sizeof calls / sizeof *calls) };
 
-/* The calls of one function, from number `first` on; _exit with 0 after the last of them. */
+/* Makes the calls of one function from number `first` on, then ends the child by _exit with 0. */
 static void make_calls(int first, int last, bool verbose) {
     const struct rlimit no_core = {0, 0}, space = {(rlim_t)4 << 30, (rlim_t)4 << 30};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -177,7 +180,7 @@ static void make_calls(int first, int last, bool verbose) {
     _exit(0);
 }
 
-/* Runs them in children; how many calls ended one. */
+/* Runs the calls in children. Returns how many calls ended their child. */
 static int run_function(int first, int last, bool verbose) {
     int crashes = 0;
     while (first < last) {
@@ -212,7 +215,7 @@ int main(int argc, char **argv) {
     int made = 0, crashes = 0, status;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || !mkdtemp(home) || chdir(home) != 0) return 1;
-    const pid_t child = fork(); /* threads of the library stay in children */
+    const pid_t child = fork(); /* threads of the library must only exist in children */
     if (child == 0) {
         good_files();
         _exit(0);

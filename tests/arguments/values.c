@@ -1,5 +1,6 @@
-/* The values of values.h. Each is made at most once a call, and a failure to make one ends the process: then
- * the test itself is wrong. Must not know: which function is called. Read next: make_calls.py. */
+/* The values of values.h. Each value is made at most once per call. If a value cannot be made, the process
+ * ends, since then the test itself is wrong. Must not know: which function is called. Read next:
+ * make_calls.py. */
 #include "arguments/values.h"
 
 #include <stdio.h>
@@ -15,9 +16,9 @@
         }                                                                                                    \
     } while (0)
 
-/* ---- the life of the values ---- */
+/* ---- lifetime of the values ---- */
 
-/* What this call has made. */
+/* The values made for the current call. */
 static struct {
     weft_context *ctx;
     weft_scope *scope;
@@ -59,7 +60,7 @@ void good_end(void) {
     good_forget();
 }
 
-/* Memory of exactly that size, so that a sanitizer sees what reads behind it. */
+/* A block of exactly this size, so that a sanitizer sees reads past its end. */
 static void *block(size_t bytes) {
     void *p = calloc(1, bytes);
     if (!p || made.n_blocks == (int)(sizeof made.blocks / sizeof *made.blocks)) _exit(3);
@@ -70,7 +71,7 @@ static void *block(size_t bytes) {
 #define COPIES(type, ...)                                                                                    \
     memcpy(block(sizeof((type[])__VA_ARGS__)), (type[])__VA_ARGS__, sizeof((type[])__VA_ARGS__))
 
-/* ---- memory of the caller's ---- */
+/* ---- the caller's memory ---- */
 
 static const char words[] = "names of all sorts";
 
@@ -105,7 +106,7 @@ weft_array *good_labels(void) {
 
 /* ---- tensors ---- */
 
-/* Refuses what is large, so that no value of a call can ask for the memory of the machine. */
+/* Refuses large requests, so that no value of a call can take all memory of the machine. */
 static void *limited(void *user, void *old, size_t size) {
     (void)user;
     if (size == 0) {
@@ -357,7 +358,7 @@ weft_entry *good_made_entries(void) {
 weft_metadata *good_metadata(void) { return COPIES(weft_metadata, {{"a", "b"}, {"c", "d"}}); }
 weft_checkpoint_state *good_checkpoint_state(void) { return COPY(weft_checkpoint_state, {.step = 1}); }
 
-/* ---- options that are not all zero ---- */
+/* ---- options with values other than 0 ---- */
 
 weft_json_options *good_json_options(void) { return COPIES(weft_json_options, {{.key = "x"}, {.key = "x"}}); }
 weft_pool_options *good_pool_options(void) { return COPY(weft_pool_options, {.size = {2, 2}}); }
@@ -397,7 +398,7 @@ static void file(const char *path, const void *data, size_t bytes) {
 
 static void folder(const char *path) { MUST(weft_make_folder(NULL, path)); }
 
-/* A PNG of 4 x 4 grey pixels, all black. */
+/* Writes a PNG of 4 x 4 black grey-scale pixels. */
 static void small_image(const char *path) {
     static const uint8_t png[] = {
         137, 80, 78, 71, 13, 10, 26,  10,  0,   0,   0, 13, 73, 72, 68, 82, 0,  0,  0,   4,   0,  0,  0,
@@ -406,7 +407,7 @@ static void small_image(const char *path) {
     file(path, png, sizeof png);
 }
 
-/* GPT-2's files: the character of each byte and its id, and one merge. */
+/* Writes GPT-2's two files: the character and id of each byte, and one merge. */
 static void gpt2_files(void) {
     char json[8192];
     size_t at = 0;

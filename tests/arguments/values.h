@@ -1,20 +1,20 @@
-/* Valid values for the calls of test_arguments, one function a type, which make_calls.py chooses by type and
- * name. Whatever a call needs is made for that call, in a context of its own, and freed after it by good_end.
- * Files lie in a temporary folder, the working folder, where good_files puts them once. Must not know: which
- * function is called. Read next: test_arguments.c. */
+/* Valid values for the calls of test_arguments. There is one function for each type, and make_calls.py
+ * chooses it by type and name. The values of a call are made for this call, in a context of their own.
+ * good_end frees them after the call. Files are in a temporary folder, which is the working folder;
+ * good_files writes them once. Must not know: which function is called. Read next: test_arguments.c. */
 #ifndef WEFT_TESTS_ARGUMENTS_VALUES_H
 #define WEFT_TESTS_ARGUMENTS_VALUES_H
 
 #include <weft/weft.h>
 
-enum { TEXT_SIZE = 65536, MOST = 256 << 20 /* bytes that a context gets at once */ };
+enum { TEXT_SIZE = 65536, MOST = 256 << 20 /* the largest allocation of a context, in bytes */ };
 
-/* ---- the life of the values ---- */
+/* ---- lifetime of the values ---- */
 void good_files(void);
-void good_end(void);    /* frees all that is below */
-void good_forget(void); /* the call destroyed some of it: leaves it to the end of the process */
+void good_end(void);    /* frees all values below */
+void good_forget(void); /* the call destroyed some values: they stay until the process ends */
 
-/* ---- memory of the caller's ---- */
+/* ---- the caller's memory ---- */
 void *good_zeros(size_t bytes);
 void *good_place(void); /* for results: a pointer that is NULL */
 void *good_bytes(void);
@@ -54,7 +54,7 @@ weft_defined_op *good_defined_op(void);
 /* ---- modules: a linear layer of 4 unless the name says otherwise ---- */
 weft_module *good_module(void);
 weft_module *good_other_module(void);
-weft_module *good_fresh_module(void); /* without parameters, not used yet */
+weft_module *good_fresh_module(void); /* without parameters, unused */
 weft_module *good_gpt(void);
 weft_module *good_lstm(void);
 weft_module *good_recurrent_lm(void);
@@ -83,7 +83,7 @@ weft_named_tensor *good_named_tensors(void);
 weft_metadata *good_metadata(void);
 weft_checkpoint_state *good_checkpoint_state(void);
 
-/* ---- options that are not all zero ---- */
+/* ---- options with values other than 0 ---- */
 weft_open_options *good_open_options(void);
 weft_op_options *good_op_options(void);
 weft_json_options *good_json_options(void); /* two */
