@@ -1,10 +1,10 @@
-/* A program of somebody else's: nothing but the installed headers and the installed library. Opens a
- * context, multiplies two matrices, and reads the sum of the product and its gradient. */
+/* A program outside Weft's tree: it uses only the installed headers and library. It opens a context,
+ * multiplies two matrices, and reads the sum of the result and its gradient. */
 #include <stdio.h>
 #include <string.h>
 #include <weft/weft.h>
 
-/* sum(a b) = 1 * (1 + 2) + 3 * (1 + 2) + ... and d sum / d a [i][k] = sum over j of b[k][j] */
+/* sum(a b) = 1 * (1 + 2) + 3 * (1 + 2) + ..., and d sum / d a[i][k] = sum over j of b[k][j]. */
 static int multiply(weft_context *ctx) {
     const float a_data[4] = {1, 2, 3, 4}, b_data[4] = {1, 2, 3, 4};
     const int64_t shape[2] = {2, 2};

@@ -1,8 +1,8 @@
-/* Preloaded into a command (LD_PRELOAD), it makes allocation number FAULT_AT fail: that one alone, or with
- * FAULT_EVER every later one too. Allocations count from the begin of main, so that those of the dynamic
- * linker are not among them. With FAULT_LOG, a file, each allocation adds the hash of its call stack there, 8
- * bytes, and the one that fails its stack as text. The begin of main shows in a trace of system calls as a
- * look at the path "/main-begins". */
+/* A library for LD_PRELOAD that makes allocation number FAULT_AT of a command fail. With FAULT_EVER all
+ * later allocations fail too. Counting starts at main, which excludes the allocations of the dynamic
+ * linker. If FAULT_LOG names a file, each allocation appends the hash of its call stack to it (8 bytes),
+ * and the failing allocation appends its stack as text. To mark the start of main in a trace of system
+ * calls, the library tries to access the path "/main-begins". */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { FRAMES = 48 };
 
-/* glibc's own names of what is replaced here: dlsym would allocate. */
+/* glibc's own names of the functions that are replaced here. dlsym would allocate. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
@@ -78,7 +78,7 @@ static int counted_main(int argc, char **argv, char **environment) {
     return real_main(argc, argv, environment);
 }
 
-/* glibc's start of a program, which calls main. */
+/* glibc's startup code, which calls main. */
 int __libc_start_main(main_function *program, int argc, char **argv, main_function *init, void (*fini)(void),
                       void (*linker_fini)(void), void *stack_end) {
     typedef int start(main_function *, int, char **, main_function *, void (*)(void), void (*)(void), void *);

@@ -1,8 +1,8 @@
-/* What a program does with libweft, for faults to strike: a convolutional net and a gpt that recomputes its
- * blocks take two steps each, are saved to a file and loaded into a second net, whose outputs are printed.
+/* A program that uses libweft, for the fault tests. It trains a convolutional net and a gpt with
+ * recomputation for two steps each, saves each net to a file, loads the file into a second net, and prints
+ * the outputs.
  *
- *   fault_program FILE.safetensors      ends with 0, 5 when memory runs out, 8 when input or output fails, 1
- * otherwise */
+ *   fault_program FILE.safetensors      exit status 0; 5 if memory runs out, 8 if I/O fails, else 1 */
 #include <stdio.h>
 #include <weft/weft.h>
 
@@ -57,7 +57,7 @@ static weft_status steps(weft_context *ctx, weft_module *net, bool text) {
     return WEFT_OK;
 }
 
-/* A net is trained, saved, and loaded into another one; its outputs are printed. */
+/* Trains a net, saves it, loads it into another net, and prints the outputs of that net. */
 static weft_status try(weft_context *ctx, const char *path, bool text) {
     enum { MOST = BATCH * CONTEXT * VOCAB };
     float out[MOST];

@@ -1,5 +1,5 @@
-/* A context for the fuzz targets of the data readers: its allocator stops the run when more memory lives at
- * once than a multiple of the input allows, so that a small file which takes much memory is a finding. */
+/* A context for the fuzz targets of the data readers. Its allocator aborts when the memory in use exceeds a
+ * multiple of the input size, so a small file that takes much memory is a finding. */
 #ifndef WEFT_FUZZ_BOUNDED_H
 #define WEFT_FUZZ_BOUNDED_H
 
@@ -9,7 +9,7 @@
 
 #include "data/parse.h"
 
-#define BOUNDED_HEADER 16 /* bytes in front of each block, where its size is kept */
+#define BOUNDED_HEADER 16 /* bytes in front of each block that hold its size */
 
 typedef struct bounded {
     size_t live, limit;
@@ -44,7 +44,7 @@ static inline weft_context bounded_context(bounded *b, size_t limit) {
     return (weft_context){.alloc = bounded_alloc, .alloc_user = b};
 }
 
-/* After everything is freed nothing may live; a failure must have left a message that names the file. */
+/* Checks that no memory is left in use, and that a failure left a message that names the file. */
 static inline void bounded_check(const bounded *b, const weft_context *ctx, weft_status status) {
     if (b->live != 0 || (status != WEFT_OK && !strstr(weft_last_error(ctx), "input"))) {
         fprintf(stderr, "%zu bytes leaked; message: %s\n", b->live, weft_last_error(ctx));
@@ -52,7 +52,7 @@ static inline void bounded_check(const bounded *b, const weft_context *ctx, weft
     }
 }
 
-/* Reads every byte of a result, which the sanitizers watch, and checks its sizes. */
+/* Reads every byte of a result, so that the sanitizers check the memory, and checks the sizes. */
 static inline void bounded_walk(const weft_array *a) {
     volatile uint8_t sum = 0;
     size_t bytes = weft_dtype_size(a->dtype);

@@ -1,4 +1,5 @@
-/* The manifest of a checkpoint: as the bytes are, and behind a checksum that fits, where the parser is. */
+/* The manifest of a checkpoint: first the bytes as they are, then with a correct checksum, so that they
+ * reach the parser. */
 #include <stdlib.h>
 
 #include "io/manifest.h"

@@ -1,5 +1,5 @@
-/* The configuration's parser on any bytes: it must answer, and what it accepts it must be able to write and
- * read again. */
+/* The parser of configurations on any bytes. It must return. What it accepts it must be able to write and
+ * read back. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A byte for what the rest is read as, then any text: the expression of an op, a gradient of one, or an
- * equation of einsum. What is accepted is computed, and so is its gradient. */
+/* The first byte selects what the rest is: the expression of an op, the gradient of an op, or an equation
+ * of einsum. An accepted text is computed, and so is its gradient. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* GPT-2's two files, encoder.json to the first NUL and vocab.bpe from there to the next, then a text that the
- * tokenizer must give back. */
+/* GPT-2's two files: encoder.json up to the first NUL, then vocab.bpe up to the next NUL. After them comes
+ * a text, which the tokenizer must encode and decode unchanged. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,10 @@
-/* Any bytes as a gzip stream, as such and as a packed idx and npy file (whose headers bound the output). */
+/* Any bytes as a gzip stream, by itself and as a compressed idx and npy file (whose headers bound the
+ * output). */
 #include "bounded.h"
 
 static void unpack(const uint8_t *data, size_t size, weft__declared_fn declared) {
     bounded b;
-    /* the old and the new buffer live while one grows; zlib's window and tables; the head */
+    /* while a buffer grows, the old and the new one exist; also zlib's window and tables, and the header */
     weft_context ctx = bounded_context(&b, declared ? size * 1032 * 2 + (1 << 17)
                                                     : 3 * (size * 32 + (64 << 20)) + (4 << 20));
     weft_bytes out;

@@ -1,4 +1,5 @@
-/* Any bytes as a PNG or JPEG file, as it is and as 8 x 8. What it declares may be 2^28 pixels. */
+/* Any bytes as a PNG or JPEG file, decoded in its own size and as 8 x 8. The header may declare 2^28
+ * pixels. */
 #include "bounded.h"
 
 #include "data/image_file.h"

@@ -1,5 +1,5 @@
-/* A byte for the type wanted, then any bytes as a JSON file with the matrix "x" or a matrix alone. What
- * jansson takes for JSON is taken, and nothing else. */
+/* The first byte selects the dtype, the rest is a JSON file: the matrix "x" in an object, or a matrix by
+ * itself. The reader must accept exactly the JSON that jansson accepts. */
 #include <jansson.h>
 
 #include "bounded.h"

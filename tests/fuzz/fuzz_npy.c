@@ -1,4 +1,4 @@
-/* Any bytes as an npy file. Mutations mostly keep the header's length right, so that they get past it. */
+/* Any bytes as an npy file. Most mutations keep the length of the header valid, so that they get past it. */
 #include "bounded.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -1,4 +1,4 @@
-/* Any bytes as a safetensors file: refused, or every entry readable within the file. */
+/* Any bytes as a safetensors file. It must be refused, or every entry must be readable within the file. */
 #include <stdlib.h>
 
 #include <weft/io.h>

@@ -1,11 +1,11 @@
-/* The first byte chooses: a tokenizer file to parse and use, or a text to build each kind from, which must
- * then encode and decode it. */
+/* The first byte selects: the rest is a tokenizer file to parse and use, or a text from which a tokenizer
+ * of each kind is built. The tokenizer must then encode and decode the text. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <weft/text.h>
 
-/* Streaming and whole decode of all ids, in any case without a byte too many. */
+/* Decodes all ids one by one. Every piece of text must end in NUL. */
 static void stream(const weft_tokenizer *t, const int32_t *ids, size_t count) {
     weft_decoder *d;
     const char *text;

@@ -1,4 +1,4 @@
-/* A file of tokens in memory: what is taken must be all there. */
+/* A file of tokens in memory. If it is accepted, all its tokens must be readable. */
 #include "bounded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
