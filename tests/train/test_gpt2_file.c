@@ -1,7 +1,7 @@
-/* GPT-2's published weights: a tiny model of them gives PyTorch's logits and goes on learning as PyTorch
- * does, in f32 and f64 (parity/make_gpt2.py recorded both); names with and without "transformer.", other
- * dtypes, a head of its own, more rows, fewer positions; what is refused; and writing, which gives the same
- * file again. */
+/* GPT-2's published weights. A tiny model in this format gives PyTorch's logits and then trains as in
+ * PyTorch, in f32 and f64 (parity/make_gpt2.py recorded both). The tests cover names with and without
+ * "transformer.", other dtypes, an untied head, more rows, fewer positions, files that are refused, and
+ * writing, which must give the same file again. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static weft_tensor *tokens(weft_context *ctx, const char *list) {
     return weft_from(ctx, WEFT_I32, 2, (int64_t[]){BATCH, CONTEXT}, ids);
 }
 
-/* The logits of the model, and the largest difference from the recorded ones. */
+/* Computes the logits of the model and returns the largest difference from the recorded logits. */
 static double logits_differ(weft_module *gpt, weft_context *ctx, weft_dtype dtype) {
     static double values[BATCH * CONTEXT * VOCAB];
     double most = 0;
@@ -86,7 +86,7 @@ static void test_parity(void **state) {
         assert_true(logits_differ(gpt, ctx, dtypes[d]) < bar);
         weft_train(gpt, true);
         weft_optimizer *sgd = weft_sgd(gpt, &(weft_sgd_options){.lr = 0.1});
-        for (size_t step = 0; step < STEPS; step++) { /* it goes on learning */
+        for (size_t step = 0; step < STEPS; step++) { /* then it trains */
             weft_scope *scope = weft_scope_open(ctx);
             weft_tensor *loss =
                 weft_keep(weft_cross_entropy(weft_forward(gpt, tokens(ctx, "x")), tokens(ctx, "y"), NULL));
@@ -99,7 +99,7 @@ static void test_parity(void **state) {
     }
 }
 
-/* ---- files made of the published one ---- */
+/* ---- files derived from the published file ---- */
 
 typedef struct copy {
     weft_entry entries[MOST];
@@ -156,7 +156,7 @@ static const char *write_copy(const copy *c) {
     return in_scratch("copy.safetensors");
 }
 
-/* "transformer." before each name, a head beside it that is the token table, and bf16 rounded values. */
+/* "transformer." before each name, an extra head that equals the token table, and values rounded to bf16. */
 static void test_variants(void **state) {
     (void)state;
     copy c;
@@ -172,12 +172,13 @@ static void test_variants(void **state) {
     assert_ok(weft_gpt_load(gpt, write_copy(&c)));
     weft_train(gpt, false);
     assert_true(logits_differ(gpt, ctx, WEFT_F64) < 1e-10);
-    options.untied_head = true; /* takes the table where the file has no head */
+    options.untied_head = true; /* takes the token table if the file has no head */
     weft_module *untied = weft_gpt(ctx, &options);
     assert_ok(weft_gpt_load(untied, write_copy(&c)));
     weft_train(untied, false);
     assert_true(logits_differ(untied, ctx, WEFT_F64) < 1e-10);
-    for (size_t i = 0; i < c.count; i++) { /* in place: the narrower follow the wider */
+    for (size_t i = 0; i < c.count;
+         i++) { /* in place: a narrow value never overtakes the f32 values still to be read */
         float *from = (float *)(uintptr_t)c.entries[i].data;
         int64_t n = 1;
         for (int d = 0; d < c.entries[i].rank; d++) n *= c.entries[i].shape[d];
@@ -194,7 +195,7 @@ static void test_variants(void **state) {
     weft_close(ctx);
 }
 
-/* Rows that the file lacks are the mean of those it has; positions that the model lacks are left out. */
+/* Rows that the file lacks become the mean of the rows it has. Surplus positions are left out. */
 static void test_other_sizes(void **state) {
     (void)state;
     enum { ROWS = VOCAB + 3, FEWER = 5 };
@@ -228,7 +229,8 @@ static void test_other_sizes(void **state) {
     weft_close(ctx);
 }
 
-/* Rows that stand for no token: the losses of a model without them, no gradient, no place in the file. */
+/* Padding rows, which stand for no token: losses equal those of a model without them, they get no gradient,
+ * and they are not in the file. */
 static void test_padded(void **state) {
     (void)state;
     enum { ROWS = VOCAB + 7 };
@@ -311,7 +313,7 @@ static void test_written(void **state) {
     }
     free_copy(&a);
     free_copy(&b);
-    assert_ok(weft_module_save(gpt, in_scratch("own.safetensors"))); /* Weft's own is read as well */
+    assert_ok(weft_module_save(gpt, in_scratch("own.safetensors"))); /* Weft's own format is read as well */
     assert_ok(weft_gpt_load(other, in_scratch("own.safetensors")));
     for (size_t i = 0; weft_parameter_get(gpt, i, &p) && weft_parameter_get(other, i, &q); i++) {
         static float x[4 * WIDTH * WIDTH], y[4 * WIDTH * WIDTH];
@@ -361,7 +363,7 @@ static void test_refused(void **state) {
     expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'h.1.attn.c_proj.bias' is f32 [4], but this model has");
     c.shapes[place(&c, "h.1.attn.c_proj.bias")][0] = WIDTH;
     const size_t fc = place(&c, "h.0.mlp.c_fc.weight");
-    c.shapes[fc][0] = 4 * WIDTH, c.shapes[fc][1] = WIDTH; /* transposed against the others */
+    c.shapes[fc][0] = 4 * WIDTH, c.shapes[fc][1] = WIDTH; /* transposed, unlike the other weights */
     expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'h.0.mlp.c_fc.weight' is f32 [32,8], but this model has");
     c.shapes[fc][0] = WIDTH, c.shapes[fc][1] = 4 * WIDTH;
     c.entries[place(&c, "ln_f.bias")].dtype = WEFT_I32;
@@ -370,7 +372,7 @@ static void test_refused(void **state) {
     expect(weft_linear(ctx, 2, 2, NULL), published, WEFT_ERR_ARGUMENT, "for a gpt");
     assert_int_equal(weft_gpt_file_vocab(NULL, "tests/train/parity/mlp.safetensors", &vocab),
                      WEFT_ERR_FORMAT);
-    weft_train(gpt, false); /* nothing was changed: the next load is as if it were the first */
+    weft_train(gpt, false); /* the failed loads changed nothing: this load works as a first one */
     assert_ok(weft_gpt_load(gpt, published));
     assert_true(logits_differ(gpt, ctx, WEFT_F32) < 2e-5);
     weft_close(ctx);

@@ -1,6 +1,6 @@
-/* Networks of images against PyTorch: ten training steps of a cnn and a resnet from the same weights and
- * batches give the losses, and the resnet the running statistics, that make_images.py recorded (images.inc):
- * in f32 to 1e-5, in f64 to 1e-10. Then what they are made of and refuse. */
+/* Image networks against PyTorch: ten training steps of a cnn and a resnet from the same weights and
+ * batches must give the losses, and for the resnet the running statistics, that make_images.py recorded
+ * (images.inc): in f32 to 1e-5, in f64 to 1e-10. Other tests check parameter counts and what is refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 enum { STEPS = 10, BATCH = 6, SIDE = 8, CLASSES = 4, MOST = 8192 };
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* Writes numbers about `base` to a variable, or makes a tensor of them. */
+/* Writes numbers around `base` to a variable, or makes a tensor of them if `to` is NULL. */
 static weft_tensor *pattern(weft_context *ctx, weft_tensor *to, int by, double base, double scale, int64_t n,
                             const int64_t *shape, weft_dtype dtype) {
     static double wide[MOST];
@@ -28,7 +28,7 @@ static weft_tensor *pattern(weft_context *ctx, weft_tensor *to, int by, double b
     for (int64_t i = 0; i < n; i++) {
         wide[i] = base + (double)((i * 7919 + (int64_t)by * 104729) % 1009 - 504) / 504 * scale;
         narrow[i] = (float)wide[i];
-        wide[i] = (double)narrow[i]; /* f64 begins with the same numbers */
+        wide[i] = (double)narrow[i]; /* f64 starts from the same numbers */
     }
     void *data = dtype == WEFT_F32 ? (void *)narrow : (void *)wide;
     if (!to) return weft_from(ctx, dtype, 4, shape, data);
@@ -64,7 +64,8 @@ static void train(weft_module *net, weft_optimizer *opt, weft_dtype dtype, const
         weft_tensor *x = pattern(ctx, NULL, 50 + step, 0, 1, BATCH * 3 * SIDE * SIDE,
                                  (int64_t[]){BATCH, 3, SIDE, SIDE}, dtype);
         weft_tensor *y = weft_from(ctx, WEFT_I32, 1, (int64_t[]){BATCH}, classes);
-        if (step % 2) x = weft_reshape(x, 2, (int64_t[]){BATCH, 3 * SIDE * SIDE}); /* rows are taken, too */
+        if (step % 2)
+            x = weft_reshape(x, 2, (int64_t[]){BATCH, 3 * SIDE * SIDE}); /* flat rows are accepted too */
         weft_tensor *loss = weft_cross_entropy(weft_forward(net, x), y, NULL);
         assert_ok(weft_optimizer_step(opt, loss));
         assert_near("loss of step", (size_t)step, weft_item(loss), losses[step], allowed);
@@ -127,7 +128,7 @@ static void test_resnet(void **state) {
     train_resnet(WEFT_F64, resnet_f64, mean_f64, var_f64);
 }
 
-/* Depth 20 has 0.27 million parameters, as table 6 of the paper says. */
+/* Depth 20 has 0.27 million parameters, as in table 6 of the paper. */
 static void test_sizes(void **state) {
     (void)state;
     weft_context *ctx = open_context();

@@ -1,6 +1,7 @@
 /* Parity with PyTorch: ten steps of a small MLP and a small GPT, with AdamW and SGD, from the same weights
- * and batches, give the losses that parity/make_reference.py recorded: in f32 to 1e-5 (2e-5 on GPUs), or ten
- * times PyTorch's own difference between f32 and f64 where that is larger; in f64 to 1e-10. */
+ * and batches, must give the losses that parity/make_reference.py recorded. The tolerance in f32 is 1e-5
+ * (2e-5 on GPUs), or ten times PyTorch's own difference between f32 and f64 if that is larger. In f64 it is
+ * 1e-10. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static double number(const json_t *object, const char *key) {
 
 static int64_t whole(const json_t *object, const char *key) { return (int64_t)number(object, key); }
 
-/* ---- model and optimizer as the reference has them ---- */
+/* ---- model and optimizer with the settings of the reference ---- */
 
 static weft_module *model_of(const parity_run *run) {
     if (run->gpt) {
@@ -82,7 +83,7 @@ static void *read_entry(weft_safetensors *file, const char *name, weft_entry_inf
     return data;
 }
 
-/* f32 numbers as run->dtype. */
+/* Converts f32 numbers to run->dtype. */
 static void *convert(const parity_run *run, const float *from, size_t n) {
     double *wide = malloc((n + 1) * sizeof *wide);
     assert_non_null(wide);
@@ -96,7 +97,7 @@ static void *convert(const parity_run *run, const float *from, size_t n) {
 static void load_weights(const parity_run *run, weft_module *net, weft_safetensors *file) {
     weft_parameter_info parameter;
     size_t count = weft_parameter_count(net);
-    assert_int_equal(count + 2, weft_safetensors_count(file)); /* and two batches */
+    assert_int_equal(count + 2, weft_safetensors_count(file)); /* the other two are batches */
     for (size_t i = 0; weft_parameter_get(net, i, &parameter); i++) {
         weft_entry_info info;
         float *values = read_entry(file, parameter.name, &info);
@@ -109,7 +110,7 @@ static void load_weights(const parity_run *run, weft_module *net, weft_safetenso
     }
 }
 
-/* Batch `step` of the entry: its first dimension counts steps. */
+/* Batch `step` of the entry, whose first dimension is the step. */
 static weft_tensor *batch(const parity_run *run, weft_safetensors *file, const char *name, int step) {
     weft_entry_info info;
     char *all = read_entry(file, name, &info);
@@ -165,7 +166,7 @@ static double run_steps(const parity_run *run, weft_safetensors *file) {
         double norm = worst_step(run, "grad_norms", step, weft_optimizer_grad_norm(opt));
         weft_scope_close(scope);
         worst = fmax(worst, isnan(ratio) ? INFINITY : ratio);
-        /* norms are not promised to the loss's bound in f32: small gradients carry more rounding */
+        /* no fixed bound for norms in f32: small gradients carry more rounding */
         if (run->dtype == WEFT_F64) worst = fmax(worst, isnan(norm) ? INFINITY : norm);
     }
     return worst;
