@@ -1,5 +1,5 @@
-/* src/base: statuses and last errors, memory and arena under a failing allocator, interned strings,
- * checked sizes, hashes, Philox and what is drawn from it. */
+/* src/base: statuses and last errors, memory and arena with a failing allocator, interned strings, checked
+ * sizes, hashes, Philox and its distributions. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "base/text.h"
 
-/* An allocator that counts, and fails from the n-th call on. */
+/* An allocator that counts calls, and fails from the n-th call on. */
 typedef struct counting {
     long live, calls, fail_after; /* fail_after < 0: never */
     size_t largest;
@@ -55,7 +55,7 @@ static void test_errors(void **state) {
     assert_int_equal(weft__fail(&ctx, WEFT_ERR_SHAPE, "matmul: %d vs %d", 784, 512), WEFT_ERR_SHAPE);
     assert_string_equal(weft_last_error(&ctx), "matmul: 784 vs 512");
     assert_int_equal(weft_last_status(NULL), WEFT_ERR_SHAPE);
-    /* a message made of the one before */
+    /* a message that contains the previous message */
     weft__fail(&ctx, WEFT_ERR_IO, "outer: %s", weft_last_error(&ctx));
     assert_string_equal(weft_last_error(&ctx), "outer: matmul: 784 vs 512");
     assert_string_equal(weft_last_error(NULL), "outer: matmul: 784 vs 512");
@@ -88,12 +88,13 @@ static void test_long_message_is_cut_at_a_character(void **state) {
     }
 }
 
-/* What files bring steers no terminal. */
+/* Text from files must not contain control sequences for a terminal. */
 static void assert_printable(const char *text, size_t bytes, const char *kept, const char *wanted) {
     char out[64], small[8];
     assert_int_equal(weft__printable(out, sizeof out, text, bytes, kept), strlen(wanted));
     assert_string_equal(out, wanted);
-    for (size_t size = 1; size <= sizeof small; size++) { /* whole pieces, and no byte too many */
+    for (size_t size = 1; size <= sizeof small;
+         size++) { /* never half an escape, and no write past the end */
         memset(small, 'z', sizeof small);
         assert_int_equal(weft__printable(small, size, text, bytes, kept), strlen(wanted));
         assert_true(strlen(small) < size);
@@ -122,7 +123,7 @@ static void test_printable(void **state) {
     assert_string_equal(weft_last_error(&ctx), "outer: entry '\\u001b]0;x\\u0007\\n'");
     weft__fail_oom(&ctx, 1, "\033");
     assert_string_equal(weft_last_error(&ctx), "out of memory: \\u001b: wanted 1 bytes");
-    char text[WEFT_ERROR_SIZE + 100]; /* escapes make it longer than fits */
+    char text[WEFT_ERROR_SIZE + 100]; /* escapes make the message longer than its buffer */
     memset(text, '\033', sizeof text);
     text[WEFT_ERROR_SIZE / 2] = '\0';
     weft__fail(&ctx, WEFT_ERR_FORMAT, "%s", text);
@@ -267,7 +268,7 @@ static void test_arena(void **state) {
         }
         for (size_t i = 0; i < N; i++)
             for (size_t j = 0; j < i % 257; j++) assert_int_equal(parts[i][j], i & 255);
-        if (round == 2) assert_int_equal(c.calls, calls); /* one kept block holds it all */
+        if (round == 2) assert_int_equal(c.calls, calls); /* one kept block holds all allocations */
         weft__arena_reset(&arena);
         assert_int_equal(c.live, 1);
     }
@@ -306,7 +307,7 @@ static void test_intern(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-/* Whichever allocation fails, interning gives NULL or the text, and nothing leaks. */
+/* Whichever allocation fails, interning returns NULL or the text, and leaks nothing. */
 static void test_intern_failures(void **state) {
     (void)state;
     for (long n = 0; n < 12; n++) {
@@ -341,7 +342,7 @@ static void test_sizes(void **state) {
     assert_true(weft__add(INT64_MAX - 1, 1, &v) && v == INT64_MAX);
     assert_false(weft__add(INT64_MAX, 1, &v));
     assert_false(weft__add(5, -1, &v));
-    assert_int_equal(v, INT64_MAX); /* unchanged by a refusal */
+    assert_int_equal(v, INT64_MAX); /* v is unchanged after a refusal */
     assert_true(weft__numel(0, NULL, &v) && v == 1);
     assert_true(weft__numel(3, (int64_t[]){2, 3, 4}, &v) && v == 24);
     assert_true(weft__numel(3, (int64_t[]){2, 0, 4}, &v) && v == 0);
@@ -384,7 +385,7 @@ static void test_hash(void **state) {
     assert_true(x.a != y.a && x.b != y.b); /* order counts */
 }
 
-/* One flipped bit changes half the bits of either lane, give or take. */
+/* One flipped bit changes about half of the bits of either lane. */
 static void test_hash_avalanche(void **state) {
     (void)state;
     for (int bit = 0; bit < 64; bit++) {
@@ -480,7 +481,7 @@ static void test_normal_moments(void **state) {
     assert_true(fabs(m4 / (double)N - 3) < 5 * sqrt(96.0) * sigma);
     assert_true(fabs(pairs / (double)N) < 5 * sigma);
     assert_true(weft__random_normal(1, 2, 3, 17) == weft__random_normal(1, 2, 3, 17));
-    /* from elements 2i and 2i+1 */
+    /* its inputs are elements 2i and 2i+1 */
     double u = ((double)weft__random_u32(1, 2, 3, 34) + 1) * 0x1p-32;
     double v = (double)weft__random_u32(1, 2, 3, 35) * 0x1p-32;
     assert_true(fabs(weft__random_normal(1, 2, 3, 17) -
@@ -507,7 +508,8 @@ static void test_permutation(void **state) {
     assert_true(weft__permute(1, 1, 1u << 20, 9) != weft__permute(2, 1, 1u << 20, 9));
 }
 
-/* All 24 orders of four occur about equally often over seeds: chi-square, 23 degrees of freedom. */
+/* All 24 orders of four elements occur about equally often over many seeds: chi-square test, 23 degrees of
+ * freedom. */
 static void test_permutation_is_fair(void **state) {
     (void)state;
     enum { SEEDS = 24000 };
@@ -526,10 +528,10 @@ static void test_permutation_is_fair(void **state) {
     }
     assert_int_equal(orders, 24);
     printf("chi-square of 24 orders over %d seeds: %.1f\n", SEEDS, chi);
-    assert_true(chi < 49.7); /* one in a thousand for a fair draw; the seeds are fixed */
+    assert_true(chi < 49.7); /* a fair generator exceeds this once in a thousand; the seeds are fixed */
 }
 
-/* Each dtype holds a number in its own width, on machines of either byte order. */
+/* Each dtype stores a number in its own width, in either byte order. */
 static void test_store_number(void **state) {
     (void)state;
     static const int64_t numbers[] = {0, 1, 2, 100, -1, -100};

@@ -1,5 +1,5 @@
-/* Threads of the library: the pool of the CPU device, and what becomes of threads when the process forks,
- * when the library is closed under them, and when the system grants none. */
+/* Threads of the library: the thread pool of the CPU device. The tests also cover a process that forks, a
+ * library that is closed while its threads run, and a system that grants no threads. */
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -21,11 +21,11 @@
 #include "device/cpu/thread_pool.h"
 #include "device/device.h"
 
-#define SECONDS 60 /* after which a child that hangs is ended */
+#define SECONDS 60 /* a child that takes longer is ended */
 
 enum { N = 1 << 20 };
 
-/* Runs it in a child of fork; whether that ended with 0. */
+/* Calls `run` in a forked child. Returns whether the child ended with status 0. */
 static bool in_child(bool (*run)(void *user), void *user) {
     fflush(NULL);
     const pid_t child = fork();
@@ -40,7 +40,7 @@ static bool in_child(bool (*run)(void *user), void *user) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* exp of 0, 1e-6, 2e-6, ...: large enough to be shared by threads. */
+/* exp of 0, 1e-6, 2e-6, ...: large enough to be split between threads. */
 static bool compute(weft_context *ctx, float *out) {
     float *in = malloc(N * sizeof *in);
     for (int i = 0; i < N; i++) in[i] = 1e-6f * (float)i;
@@ -80,7 +80,7 @@ static void test_pool(void **state) {
         assert_non_null(pool);
         assert_int_equal(weft__thread_pool_size(pool), threads);
         for (int run = 0; run < 300; run++) {
-            if (run % 100 == 50) usleep(5000); /* they sleep by then */
+            if (run % 100 == 50) usleep(5000); /* long enough for them to sleep */
             weft__thread_pool_run(pool, count_call, &t);
             for (int i = 0; i < threads; i++) assert_int_equal(t.calls[i], run + 1);
         }
@@ -127,7 +127,8 @@ static void test_default(void **state) {
 static volatile sig_atomic_t delivered;
 static void note(int signal) { delivered = signal; }
 
-/* A signal of the process is the program's, so it waits while the program's one thread blocks it. */
+/* A signal to the process is for the program's threads. It must stay pending while the program's only
+ * thread blocks it. */
 static void test_signals(void **state) {
     (void)state;
     sigset_t mask, before;
@@ -149,7 +150,7 @@ static void test_signals(void **state) {
 /* ---- fork ---- */
 
 typedef struct family {
-    weft_context *parents; /* context */
+    weft_context *parents; /* the parent's context */
     const float *expected;
     weft_loader *loader;
 } family;
@@ -190,9 +191,9 @@ static void test_fork(void **state) {
     family f = {.parents = ctx, .expected = expected};
     assert_true(in_child(use_both, &f));
     assert_true(in_child(close_first, &f));
-    assert_true(same(ctx, expected)); /* the parent goes on */
+    assert_true(same(ctx, expected)); /* the parent can still compute */
     weft_close(ctx);
-    weft_context *again = open_two(); /* a context that has not computed yet */
+    weft_context *again = open_two(); /* a context that has not computed anything yet */
     f.parents = again;
     assert_true(in_child(use_both, &f));
     weft_close(again);
@@ -208,7 +209,8 @@ static bool next_batches(void *user) {
     return true;
 }
 
-/* A loader whose thread stayed with the parent gathers its batches itself. */
+/* After a fork the loader's thread exists only in the parent. The child's loader gathers its batches
+ * itself. */
 static void test_fork_loader(void **state) {
     (void)state;
     weft_context *ctx = open_two();
@@ -226,7 +228,7 @@ static void test_fork_loader(void **state) {
     weft_close(ctx);
 }
 
-/* OpenCL's threads stay with the parent, and so does the card of a CUDA context. */
+/* OpenCL's threads exist only in the parent, and so does a CUDA context. */
 static bool driver_is_refused(void *user) {
     const family *f = user;
     weft_context *ctx = NULL;
@@ -258,7 +260,7 @@ static void test_fork_opencl(void **state) {
     weft_close(f.parents);
 }
 
-/* ---- dlclose, and a system without threads to give ---- */
+/* ---- dlclose, and a system without free threads ---- */
 
 #define FUNCTIONS(X)                                                                                         \
     X(weft_status, weft_open, (const weft_open_options *options, weft_context **ctx))                        \
@@ -267,7 +269,7 @@ static void test_fork_opencl(void **state) {
     X(weft_tensor *, weft_exp_at, (const char *where, weft_tensor *x))                                       \
     X(weft_status, weft_eval, (weft_tensor *const *tensors, size_t count))
 
-/* The library is closed while its threads wait within it, since nobody closed the context. */
+/* Closes the library while its threads wait inside it, because nobody closed the context. */
 static bool close_library(void *user) {
     void *library = dlopen(user, RTLD_NOW | RTLD_LOCAL), *symbol;
     if (!library) return false;
@@ -284,7 +286,7 @@ static bool close_library(void *user) {
     if (f_weft_eval(&y, 1) != WEFT_OK) return false;
     free(zeros);
     dlclose(library);
-    usleep(100000); /* threads spin, and then sleep, in its code */
+    usleep(100000); /* its threads spin, then sleep, in the library's code */
     return true;
 }
 
@@ -300,13 +302,14 @@ static void test_dlclose(void **state) {
     assert_true(in_child(close_library, path));
 }
 
-#ifndef WEFT_SANITIZED /* which map terabytes */
-/* What a thread's stack takes is refused; a context computes with its own thread then, to the same bits. */
+#ifndef WEFT_SANITIZED /* sanitizers map terabytes */
+/* The limit refuses memory for thread stacks. The context then computes with the caller's thread, to the
+ * same bits. */
 static bool compute_alone(void *user) {
     const family *f = user;
     weft_context *ctx;
     if (weft_open(&(weft_open_options){.device = "cpu", .threads = 2}, &ctx) != WEFT_OK) return false;
-    weft_close(ctx); /* what is opened once, is */
+    weft_close(ctx); /* devices stay open once they were opened */
     FILE *file = fopen("/proc/self/statm", "r");
     long pages = 0;
     if (!file || fscanf(file, "%ld", &pages) != 1) return false;
@@ -316,7 +319,7 @@ static bool compute_alone(void *user) {
     limit.rlim_max = limit.rlim_cur;
     if (!room || !out || setrlimit(RLIMIT_AS, &limit) != 0) return false;
     if (weft_open(&(weft_open_options){.device = "cpu", .threads = 64}, &ctx) != WEFT_OK) return false;
-    if (ctx->device->threads >= 64) return false; /* some stacks are those of threads that ended */
+    if (ctx->device->threads >= 64) return false; /* stacks of threads that ended may be reused */
     free(room);
     const bool good = compute(ctx, out) && memcmp(out, f->expected, N * sizeof *out) == 0;
     weft_close(ctx);
@@ -336,7 +339,7 @@ static void test_no_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dlclose), /* first: its children have no context of the parent's */
+        cmocka_unit_test(test_dlclose), /* first: its children must have no context of the parent */
         cmocka_unit_test(test_pool),        cmocka_unit_test(test_parallel),
         cmocka_unit_test(test_default),     cmocka_unit_test(test_signals),
         cmocka_unit_test(test_fork),        cmocka_unit_test(test_fork_loader),

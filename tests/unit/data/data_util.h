@@ -1,4 +1,4 @@
-/* What the tests of src/data share: failing allocations, expected failures, temporary files, real data. */
+/* Shared by the tests of src/data: failing allocations, expected failures, temporary files, real data. */
 #ifndef WEFT_TEST_DATA_UTIL_H
 #define WEFT_TEST_DATA_UTIL_H
 
@@ -15,7 +15,7 @@
 
 #include "data/parse.h"
 
-/* An allocator that counts what lives, and fails the n-th call. */
+/* An allocator that counts the blocks in use, and fails at the n-th call. */
 typedef struct counting {
     long live, calls, fail_at; /* fail_at < 0: never */
     size_t largest;
@@ -40,7 +40,7 @@ static inline weft_context context_with(counting *c) {
     return (weft_context){.alloc = counting_alloc, .alloc_user = c};
 }
 
-/* The status, and every one of the words in the message (the list ends with NULL). */
+/* Checks the status and that the message contains every one of the words (the list ends with NULL). */
 static inline void expect_message(weft_status got, weft_status wanted, const char *words, ...) {
     va_list list;
     assert_string_equal(weft_status_name(got), weft_status_name(wanted));
@@ -52,7 +52,7 @@ static inline void expect_message(weft_status got, weft_status wanted, const cha
     va_end(list);
 }
 
-/* A file of its own for each call; remove it with unlink. */
+/* Makes a new file for each call; remove it with unlink. */
 static inline const char *temporary_file(char path[64], const void *data, size_t size) {
     strcpy(path, "/tmp/weft-test-XXXXXX");
     int fd = mkstemp(path);
@@ -62,7 +62,7 @@ static inline const char *temporary_file(char path[64], const void *data, size_t
     return path;
 }
 
-/* Packs as gzip does; returns the size. */
+/* Compresses like gzip; returns the size. */
 static inline size_t pack(const void *data, size_t size, uint8_t *out, size_t room) {
     z_stream z = {0};
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -76,7 +76,7 @@ static inline size_t pack(const void *data, size_t size, uint8_t *out, size_t ro
     return packed;
 }
 
-/* A file below WEFT_TEST_DATA; the test is skipped, with the reason printed, where it is not. */
+/* A file in the folder WEFT_TEST_DATA. If it is missing, prints the reason and skips the test. */
 static inline const char *real_file(char path[512], const char *name) {
     const char *folder = getenv("WEFT_TEST_DATA");
     if (!folder) {
@@ -91,7 +91,7 @@ static inline const char *real_file(char path[512], const char *name) {
     return path;
 }
 
-/* Runs `parse` with each allocation failing once: it must report ERR_OOM and leak nothing. */
+/* Runs `parse` once for each allocation, which fails. `parse` must report ERR_OOM and leak nothing. */
 static inline void torture(weft_status (*parse)(weft_context *ctx)) {
     counting c;
     weft_context ctx = context_with(&c);

@@ -1,5 +1,5 @@
-/* src/data/csv.c: headers, columns, targets and classes; every malformed file with its place; the tables of
- * the tabular folder. */
+/* src/data/csv.c: headers, columns, targets and classes; every kind of malformed file, with its position in
+ * the message; the data sets of the tabular folder. */
 #include <math.h>
 
 #include "data_util.h"
@@ -43,18 +43,17 @@ static void test_header(void **state) {
     assert_null(t.target_name);
     weft_table_free(NULL, &t);
     weft_csv_options o = {.header = WEFT_CSV_HEADER_YES};
-    assert_int_equal(parse("1,2\n3,4\n", &o, &t), WEFT_OK); /* a header of numbers, when said so */
+    assert_int_equal(parse("1,2\n3,4\n", &o, &t), WEFT_OK); /* a header of numbers, if the option says so */
     assert_int_equal(t.features.shape[0], 1);
     weft_table_free(NULL, &t);
     o = (weft_csv_options){.target_column = -1};
-    assert_int_equal(parse("5.1,3.5,setosa\n7.0,3.2,versicolor\n", &o, &t),
-                     WEFT_OK); /* a number: no header */
+    assert_int_equal(parse("5.1,3.5,setosa\n7.0,3.2,versicolor\n", &o, &t), WEFT_OK); /* numbers: no header */
     assert_int_equal(t.features.shape[0], 2);
     assert_int_equal(t.class_count, 2);
     weft_table_free(NULL, &t);
     o = (weft_csv_options){.header = WEFT_CSV_HEADER_NO};
     expect_message(parse("a,b\n3,4\n", &o, &t), WEFT_ERR_FORMAT, "line 1 (row 1), column 1", "header", NULL);
-    assert_int_equal(parse("\xef\xbb\xbf\"a\"\n3", NULL, &t), WEFT_OK); /* a mark of UTF-8, no last newline */
+    assert_int_equal(parse("\xef\xbb\xbf\"a\"\n3", NULL, &t), WEFT_OK); /* byte order mark, no newline */
     assert_string_equal(t.columns[0], "a");
     weft_table_free(NULL, &t);
 }
@@ -63,7 +62,7 @@ static void test_columns(void **state) {
     (void)state;
     weft_table t;
     const char *const names[] = {"c", "a"};
-    const char *text = "a,b,c,d\n1,text,3,\n4,,6,x\n"; /* what is not asked for may be anything */
+    const char *text = "a,b,c,d\n1,text,3,\n4,,6,x\n"; /* unused columns may hold anything */
     weft_csv_options o = {.columns = names, .column_count = 2};
     assert_int_equal(parse(text, &o, &t), WEFT_OK);
     assert_true(feature(&t, 0, 0) == 3 && feature(&t, 0, 1) == 1 && feature(&t, 1, 0) == 6 &&
@@ -141,13 +140,13 @@ static void test_classes(void **state) {
     o.classes = repeated;
     expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "class 1", NULL);
     o = (weft_csv_options){.target = "y", .target_type = WEFT_CSV_TARGET_CLASS};
-    assert_int_equal(parse("x,y\n1,2\n1,0\n1,7\n", &o, &t), WEFT_OK); /* integers are ids already */
+    assert_int_equal(parse("x,y\n1,2\n1,0\n1,7\n", &o, &t), WEFT_OK); /* integers are class ids */
     const int32_t ids[] = {2, 0, 7};
     assert_memory_equal(t.target.data, ids, sizeof ids);
     assert_int_equal(t.class_count, 8);
     assert_null(t.classes);
     weft_table_free(NULL, &t);
-    assert_int_equal(parse("x,y\n1,1\n1,-1\n", &o, &t), WEFT_OK); /* -1 is no id: both are names */
+    assert_int_equal(parse("x,y\n1,1\n1,-1\n", &o, &t), WEFT_OK); /* -1 cannot be an id, so both are names */
     const int32_t signs[] = {1, 0};
     assert_memory_equal(t.target.data, signs, sizeof signs);
     assert_string_equal(t.classes[0], "-1");
@@ -213,7 +212,7 @@ static void test_nonfinite(void **state) {
     weft_table_free(NULL, &t);
 }
 
-/* A quote that is never closed swallows no more than a megabyte. */
+/* Reading stops after a megabyte if a quote is never closed. */
 static void test_long_row(void **state) {
     (void)state;
     size_t size = 3 << 20;

@@ -1,4 +1,4 @@
-/* src/data/file.c and gzip.c: whole files, packed and plain; cut, damaged and too large ones. */
+/* src/data/file.c and gzip.c: whole files, compressed or not; truncated, damaged and too large files. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -38,20 +38,20 @@ static void test_not_a_file(void **state) {
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_message(weft_read_file(NULL, path, 0, &b), WEFT_ERR_IO, "not a regular file",
-                   NULL); /* and no waiting */
+                   NULL); /* without waiting for a writer */
     unlink(path);
 }
 
 static void test_gzip(void **state) {
     (void)state;
     size_t n = pack(text, sizeof text - 1, packed, sizeof packed);
-    memcpy(packed + n, packed, n); /* two members are one file, as gzip itself reads them */
+    memcpy(packed + n, packed, n); /* two members are one file, as in gzip */
     char path[64];
     weft_bytes b;
     temporary_file(path, packed, 2 * n);
     assert_int_equal(weft_read_file(NULL, path, 0, &b), WEFT_OK);
     assert_int_equal(b.size, 2 * (sizeof text - 1));
-    assert_memory_equal(b.data + sizeof text - 1, text, sizeof text); /* with the NUL */
+    assert_memory_equal(b.data + sizeof text - 1, text, sizeof text); /* the NUL is counted */
     weft_bytes_free(NULL, &b);
     expect_message(weft_read_file(NULL, path, 2 * sizeof text - 3, &b), WEFT_ERR_FORMAT, path, "more than 85",
                    NULL);
@@ -60,7 +60,7 @@ static void test_gzip(void **state) {
     unlink(path);
 }
 
-/* Every cut and every changed byte is refused, except in the header's fields that carry no data. */
+/* Every truncation and every changed byte is refused, except in header fields that carry no data. */
 static void test_gzip_damaged(void **state) {
     (void)state;
     size_t n = pack(text, sizeof text - 1, packed, sizeof packed);
@@ -90,7 +90,8 @@ static weft_status declares(weft_context *ctx, const uint8_t *head, size_t head_
     return WEFT_OK;
 }
 
-/* A bomb is refused when it runs ahead of what was read of it, not when its end is near. */
+/* A decompression bomb is refused as soon as its output is too large for the input read so far, not at the
+ * end. */
 static void test_gzip_bomb(void **state) {
     (void)state;
     uint8_t *zeros = calloc(1, BOMB);
@@ -106,11 +107,11 @@ static void test_gzip_bomb(void **state) {
     assert_non_null(strstr(weft_last_error(&ctx), "unpack the file first"));
     assert_true(c.largest <= 2 * (((size_t)64 << 20) + 5 * n * 32));
     assert_int_equal(c.live, 0);
-    c.largest = 0; /* a header that says so is refused before memory is taken */
+    c.largest = 0; /* a too large declared size is refused before memory is allocated */
     assert_int_equal(weft__gunzip(&ctx, packed, n, "f.gz", declares, 0, &b), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(&ctx), "unpack the file first"));
     assert_true(c.largest < 1 << 16);
-    assert_int_equal(weft__gunzip(&ctx, packed, n, "f.gz", NULL, BOMB, &b), WEFT_OK); /* it was asked for */
+    assert_int_equal(weft__gunzip(&ctx, packed, n, "f.gz", NULL, BOMB, &b), WEFT_OK); /* the caller's limit */
     assert_int_equal(b.size, BOMB);
     weft_bytes_free(&ctx, &b);
     assert_int_equal(weft__gunzip(&ctx, packed, n, "f.gz", NULL, BOMB - 1, &b), WEFT_ERR_FORMAT);
@@ -118,7 +119,8 @@ static void test_gzip_bomb(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-/* A wrong size at the end of the stream is a hint only; it must neither cost memory nor truncate. */
+/* A wrong size at the end of the stream is only a hint. It must neither cost memory nor truncate the
+ * result. */
 static void test_gzip_many_members(void **state) {
     (void)state;
     size_t n = 0, count = 500;

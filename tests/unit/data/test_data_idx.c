@@ -1,4 +1,4 @@
-/* src/data/idx.c: every type, every way to be malformed, gzip bounded by the header, MNIST itself. */
+/* src/data/idx.c: every type, every malformed file, gzip output bounded by the header, MNIST itself. */
 #include "data_util.h"
 
 static const uint8_t good[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
@@ -87,12 +87,12 @@ static void test_gzip_is_bounded(void **state) {
     assert_int_equal(a.bytes, 4088);
     weft_array_free(NULL, &a);
     unlink(path);
-    b[7] = 0xf7; /* one byte more than it declares */
+    b[7] = 0xf7; /* one byte more than the header declares */
     n = pack(b, sizeof b, packed, sizeof packed);
     temporary_file(path, packed, n);
     expect_message(weft_read_idx(NULL, path, &a), WEFT_ERR_FORMAT, path, "more than the 4095 bytes", NULL);
     unlink(path);
-    b[4] = 0x7f; /* two gigabytes in a few bytes: refused before memory is taken */
+    b[4] = 0x7f; /* two gigabytes compressed to a few bytes: refused before memory is allocated */
     n = pack(b, sizeof b, packed, sizeof packed);
     temporary_file(path, packed, n);
     counting c;

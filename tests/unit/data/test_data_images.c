@@ -1,4 +1,4 @@
-/* src/data/image_*.c: PNG and JPEG of each kind, cut at every byte; resampling as Pillow does it; folders. */
+/* src/data/image_*.c: PNG and JPEG of each kind, truncated at every byte; resampling like Pillow; folders. */
 #include "data_util.h"
 
 #include <png.h>
@@ -10,7 +10,7 @@
 
 #define ROOM 65536
 
-/* Channel c of pixel (y, x) of the images made here. */
+/* Channel c of pixel (y, x) in the generated images. */
 static uint8_t pixel(int64_t y, int64_t x, int64_t c) {
     return (uint8_t)((x * 37 + y * 91 + c * 50 + x * y * 5) % 256);
 }
@@ -68,13 +68,13 @@ static void test_png(void **state) {
             for (int c = 0; c < channels; c++)
                 assert_int_equal(image.pixels[i * channels + c], pixel(i / 7, i % 7, c));
         weft__image_free(NULL, &image);
-        for (size_t cut = 8; cut < size - 12; cut++) { /* the last 12 bytes are the mark of the end */
+        for (size_t cut = 8; cut < size - 12; cut++) { /* the last 12 bytes are only the end marker */
             expect_message(weft__image_decode(NULL, file, cut, "f.png", 0, &image), WEFT_ERR_FORMAT,
                            "f.png: damaged, or cut at byte", NULL);
             assert_null(image.pixels);
         }
     }
-    const size_t size = make_png(5, 7, PNG_FORMAT_RGB, file); /* its luma */
+    const size_t size = make_png(5, 7, PNG_FORMAT_RGB, file); /* the luma of the colour */
     assert_int_equal(weft__image_decode(NULL, file, size, "f.png", 1, &image), WEFT_OK);
     for (int i = 0; i < 35; i++)
         assert_near(image.pixels[i],
@@ -102,7 +102,7 @@ static void test_jpeg(void **state) {
     for (size_t cut = 3; cut < size - 4; cut++)
         expect_message(weft__image_decode(NULL, file, cut, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
                        "f.jpg: damaged, or cut at byte", NULL);
-    for (size_t i = 0; i + 9 < size; i++) /* the header says 65,500 x 65,500 */
+    for (size_t i = 0; i + 9 < size; i++) /* the header now declares 65,500 x 65,500 */
         if (file[i] == 0xff && file[i + 1] == 0xc0) memcpy(file + i + 5, "\xff\xdc\xff\xdc", 4);
     expect_message(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
                    "f.jpg: declares 65500 x 65500 pixels", NULL);
@@ -116,7 +116,8 @@ static void test_jpeg(void **state) {
                    NULL);
 }
 
-/* Pillow 12.0: ImageOps.fit(image, (columns, rows), BILINEAR), which rounds in between. */
+/* Expected values by Pillow 12.0: ImageOps.fit(image, (columns, rows), BILINEAR), which rounds after each
+ * pass. */
 static void test_fit(void **state) {
     (void)state;
     static const struct {
@@ -189,7 +190,7 @@ static int remove_folders(void **state) {
     (void)state;
     char command[96];
     snprintf(command, sizeof command, "rm -r %s", root);
-    return system(command); /* NOLINT(cert-env33-c): a path of this test's own */
+    return system(command); /* NOLINT(cert-env33-c): the path is this test's own */
 }
 
 static void test_folder(void **state) {

@@ -120,7 +120,7 @@ static void test_depth(void **state) {
     memset(text + 67, ']', 65);
     text[132] = 0;
     refuse(text, NULL, "line 3, column 65, byte 66", "more than 64 levels");
-    /* brackets in strings are none */
+    /* brackets inside strings do not count */
     weft_array a;
     assert_int_equal(
         parse(
@@ -130,7 +130,8 @@ static void test_depth(void **state) {
     weft_array_free(NULL, &a);
 }
 
-/* [[0 x 20000], [], [], ... ] names a shape of 20000 x 20000: refused before memory is taken for it. */
+/* [[0 x 20000], [], [], ... ] suggests a shape of 20000 x 20000. It is refused before that memory is
+ * allocated. */
 static void test_claimed_shape(void **state) {
     (void)state;
     enum { N = 20000 };
@@ -146,12 +147,13 @@ static void test_claimed_shape(void **state) {
     weft_array a;
     assert_int_equal(weft__parse_json(&ctx, text, (size_t)(p - text), "f.json", &o, 1, &a), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(&ctx), "ragged"));
-    assert_true(c.largest < 1 << 19); /* jansson has a table of N pointers, the claim is of N * N numbers */
+    assert_true(c.largest <
+                1 << 19); /* jansson has a table of N pointers; the suggested shape has N * N numbers */
     free(text);
 }
 
-/* What jansson takes for JSON is taken here, and nothing else: documents, and one byte changed in each place.
- */
+/* The reader must accept exactly the JSON that jansson accepts: whole documents, and documents with one
+ * byte changed at each position. */
 static bool agree(const char *text, size_t size) {
     weft__json_reader r;
     weft__json_begin(&r, NULL, text, size);
@@ -205,7 +207,7 @@ static void test_beside_jansson(void **state) {
         assert_true(agree(documents[i], size));
         for (size_t at = 0; at < size; at++) {
             memcpy(text, documents[i], size);
-            assert_true(agree(text, at)); /* cut */
+            assert_true(agree(text, at)); /* truncated */
             for (size_t b = 0; b < sizeof bytes - 1; b++) {
                 text[at] = bytes[b];
                 assert_true(agree(text, size));
@@ -214,7 +216,7 @@ static void test_beside_jansson(void **state) {
     }
 }
 
-/* No tree is built, which would take 22 times the text. */
+/* No tree of the document is built. It would take 22 times the memory of the text. */
 static void test_memory(void **state) {
     (void)state;
 #ifdef WEFT_SANITIZED

@@ -1,12 +1,12 @@
-/* src/data/npy.c: what is written is read back; NumPy's own bytes; byte orders and Fortran order; malformed
- * headers. */
+/* src/data/npy.c: reading back what was written; NumPy's own bytes; byte orders and Fortran order;
+ * malformed headers. */
 #include "data_util.h"
 
 static weft_status parse(const void *bytes, size_t size, weft_array *out) {
     return weft__parse_npy(NULL, bytes, size, "f.npy", out);
 }
 
-/* A file of version 1 to 3 from a dictionary and elements; returns the size. */
+/* Makes a file of version 1 to 3 from a dictionary and elements; returns the size. */
 static size_t make(uint8_t *out, int version, const char *dictionary, const void *data, size_t bytes) {
     size_t n = strlen(dictionary), start = version == 1 ? 10 : 12;
     memcpy(out, "\x93NUMPY", 6);
@@ -20,7 +20,7 @@ static size_t make(uint8_t *out, int version, const char *dictionary, const void
     return start + n + bytes;
 }
 
-/* As numpy.save writes np.arange(6, dtype='<i4').reshape(2, 3). */
+/* The bytes that numpy.save writes for np.arange(6, dtype='<i4').reshape(2, 3). */
 static void test_numpy_bytes(void **state) {
     (void)state;
     uint8_t b[256];
@@ -35,7 +35,7 @@ static void test_numpy_bytes(void **state) {
     assert_int_equal(a.dtype, WEFT_I32);
     assert_int_equal(a.rank, 2);
     for (int i = 0; i < 6; i++) assert_int_equal(((int32_t *)a.data)[i], i);
-    /* and what we write is what NumPy writes, byte for byte */
+    /* weft writes the same bytes as NumPy */
     char path[64];
     weft_bytes back;
     temporary_file(path, "", 0);
@@ -87,7 +87,7 @@ static void test_orders(void **state) {
     assert_int_equal(parse(b, n, &a), WEFT_OK);
     assert_memory_equal(a.data, want, sizeof want);
     weft_array_free(NULL, &a);
-    /* (2, 3, 2) column-major: element (i, j, k) lies at i + 2 j + 6 k */
+    /* (2, 3, 2) column-major: the offset of element (i, j, k) is i + 2 j + 6 k */
     const uint8_t count[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     n = make(b, 3, "{\"shape\":(2,3,2,),\"fortran_order\":True,\"descr\":\"|u1\",}   \n", count,
              sizeof count);

@@ -1,4 +1,4 @@
-/* src/data/number.c: decimal text to f64 and f32, against strtod and strtof in the C locale. */
+/* src/data/number.c: decimal text to f64 and f32, compared with strtod and strtof in the C locale. */
 #include <locale.h>
 #include <math.h>
 
@@ -16,7 +16,8 @@ static uint32_t bits32(float v) {
     return b;
 }
 
-/* Both widths equal the C library's, bit for bit; where those overflow, so do ours. */
+/* Both widths must equal the C library's result bit for bit. If the C library overflows, the reader must
+ * too. */
 static void check(const char *text) {
     double want64 = strtod(text, NULL), got64 = 0;
     float want32 = strtof(text, NULL), got32 = 0;
@@ -41,7 +42,7 @@ static void test_chosen(void **state) {
         "2.2250738585072011e-308", "4.9406564584124654e-324", "2.4703282292062327e-324",
         "2.4703282292062328e-324", "1e-400", "0e999999999999999999999", "1e400",
         "0.000000000000000000000000000000000000000000000000001e50", "1E+2", "1e-2", "00012.50",
-        /* f32: ties, the largest, past it, subnormals, the smallest */
+        /* f32: ties, the largest number, overflow, subnormals, the smallest number */
         "1.00000005960464477539062500", "1.00000005960464477539062501", "1.00000005960464477539062499",
         "3.4028234663852886e38", "3.4028235677973366e38", "3.40282356779733661637539395458142568447e38",
         "3.40282356779733661637539395458142568448e38", "1.1754943508222875e-38", "1.1754942807573643e-38",
@@ -72,7 +73,7 @@ static void test_random(void **state) {
             snprintf(text, sizeof text, "%llu.%llue%d", (unsigned long long)(r % 1000), (unsigned long long)s,
                      (int)(r >> 57) - 64);
             break;
-        default: { /* next to a tie between two f32 */
+        default: { /* close to a tie between two f32 */
             uint32_t b = (uint32_t)(r >> 9) % 0x7f000000u;
             float v, w;
             memcpy(&v, &b, sizeof v);
@@ -84,7 +85,7 @@ static void test_random(void **state) {
     }
 }
 
-/* Digits beyond any buffer still decide ties, and long zeros cost nothing. */
+/* Digits beyond any fixed buffer must still decide ties, and long runs of zeros must be cheap. */
 static void test_long(void **state) {
     (void)state;
     enum { N = 5000 };

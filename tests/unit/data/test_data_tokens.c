@@ -1,5 +1,5 @@
-/* Files of tokens: both forms, several files, what is refused; and batches of mapped tokens, which are those
- * of the same ids in memory. */
+/* Files of tokens: both formats, several files, refusals. Batches of memory-mapped tokens must equal the
+ * batches of the same ids in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void assert_tokens(const weft_tokens *t, const int32_t *wanted, int64_t c
     assert_int_equal(weft_tokens_read(t, -1, 1, (int32_t[1]){0}), 0);
 }
 
-/* The ids as two bytes each. */
+/* Writes each id as two bytes. */
 static void write_raw(const char *name, const int32_t *from, size_t count) {
     uint8_t bytes[2 * COUNT];
     for (size_t i = 0; i < 2 * count; i++) bytes[i] = (uint8_t)(from[i / 2] >> i % 2 * 8);
@@ -73,7 +73,7 @@ static void test_forms(void **state) {
     weft_tokens_free(NULL);
 }
 
-/* In the order of their names, of either form. */
+/* Files of either format, which are read in the order of their names. */
 static void write_parts(void) {
     assert_int_equal(weft_tokens_write(NULL, in_scratch("part-00.bin"), ids, 5), WEFT_OK);
     write_raw("part-01.bin", ids + 5, 1);
@@ -90,7 +90,7 @@ static void test_patterns(void **state) {
     t = map(in_scratch("part-0[01].bin"));
     assert_tokens(t, ids, 6);
     weft_tokens_free(t);
-    write_raw("odd[name].bin", ids, 3); /* a file is not a pattern */
+    write_raw("odd[name].bin", ids, 3); /* a file name is not taken for a pattern */
     t = map(in_scratch("odd[name].bin"));
     assert_tokens(t, ids, 3);
     weft_tokens_free(t);
@@ -141,7 +141,8 @@ static void test_refused(void **state) {
     assert_int_not_equal(access(in_scratch("large.bin"), F_OK), 0);
 }
 
-/* What loaders of `mapped` tokens from `first` on and of the same ids give. */
+/* Compares the batches of a loader over `mapped` tokens, from token `first` on, with those of a loader over
+ * the ids. */
 static void assert_same_batches(weft_context *ctx, const weft_tokens *mapped, int first, int count,
                                 const weft_loader_options *options) {
     enum { CONTEXT = 4 };

@@ -1,5 +1,4 @@
-/* weft_fit and weft_evaluate: learning, histories, stopping and going on, accumulation, masks, numbers that
- * are none. */
+/* weft_fit and weft_evaluate: learning, histories, stopping and continuing, accumulation, masks, NaN. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +23,7 @@ typedef struct setting {
     int32_t y[ROWS];
 } setting;
 
-/* Two classes, apart by a curve. */
+/* Two classes, separated by a curve. */
 static void set_up(setting *s, int64_t batch, double lr) {
     memset(s, 0, sizeof *s);
     assert_int_equal(test_open(&(weft_open_options){.seed = 3}, &s->ctx), WEFT_OK);
@@ -112,7 +111,8 @@ static void it_learns_and_tells(void **state) {
     tear_down(&s);
 }
 
-/* The mean over what counts, whatever the batches are: padding changes nothing but the order of sums. */
+/* Evaluation is the mean over unmasked samples, whatever the batch size. Padding changes nothing but the
+ * order of the sums. */
 static void evaluation_does_not_depend_on_batches(void **state) {
     (void)state;
     double expected = 0, expected_accuracy = 0;
@@ -158,7 +158,7 @@ static void stopping_and_going_on_is_as_if_unbroken(void **state) {
     tear_down(&cut);
 }
 
-/* A stop at each place where one is asked for, one place later each time. */
+/* Asks to stop at each possible point, one point later each time. */
 typedef struct asking {
     int asks, stop_at; /* 0: never */
 } asking;
@@ -174,7 +174,7 @@ static void interrupt(weft_context *ctx, asking *a, int stop_at) {
     ctx->interrupted_user = a;
 }
 
-/* With batch norm a forward pass assigns. */
+/* With batch norm a forward pass assigns buffers. */
 static weft_module *net_of(weft_context *ctx, bool assigns) {
     if (!assigns) return weft_mlp(ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
     return weft_sequential(ctx, "net", weft_linear(ctx, INPUTS, 8, NULL), weft_batchnorm(ctx, 8, NULL),
@@ -183,8 +183,8 @@ static weft_module *net_of(weft_context *ctx, bool assigns) {
 
 enum { STOPPED_STEPS = 9, PARTS = 3, MOST = 128 };
 
-/* Trains, stopped wherever that is possible, or never. Gives parameters and buffers, and how often it
- * stopped. */
+/* Trains, stopping at every possible point or never. Returns how often it stopped. `out` gets parameters
+ * and buffers. */
 static int train_stopped(bool assigns, bool stopped, float out[MOST]) {
     setting s;
     asking a;
@@ -236,16 +236,17 @@ static void an_evaluation_is_left_between_two_batches(void **state) {
         if (status == WEFT_OK) continue;
         assert_int_equal(status, WEFT_ERR_STOPPED);
         assert_true(isnan(loss));
-        assert_int_equal(a.asks, times + 1); /* nothing more was begun */
+        assert_int_equal(a.asks, times + 1); /* the stop started no more work */
     }
-    assert_true(times > 11); /* so many batches, and what is compiled */
+    assert_true(times > 11); /* more stops than batches: compilations count too */
     interrupt(s.ctx, &a, 0);
     assert_ok(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &whole, NULL));
     assert_true(loss == whole);
     tear_down(&s);
 }
 
-/* 2 x 11 samples a step are 22: the same samples, so the same weights but for rounding. */
+/* 2 micro-batches of 11 samples are the same 22 samples as one batch, so the weights must agree up to
+ * rounding. */
 static void accumulation_is_the_big_batch(void **state) {
     (void)state;
     setting big, small;
@@ -264,7 +265,8 @@ static void accumulation_is_the_big_batch(void **state) {
     tear_down(&small);
 }
 
-/* Two copies that share the parts of a step: the same bits as one that does them all, where each has one. */
+/* Several replicas split the micro-batches of a step. If each has one micro-batch, the bits equal those of
+ * one model that computes them all. */
 static void replicas_share_a_step(void **state) {
     (void)state;
     enum { COPIES = 3, STEPS = 9 };
@@ -272,7 +274,7 @@ static void replicas_share_a_step(void **state) {
     float a[WEIGHTS], b[WEIGHTS];
     weft_replica replicas[COPIES - 1];
     if (!test_on_cpu())
-        return skip(); /* elsewhere each way is kernels to compile; of cards: test_cuda_nccl.c */
+        return skip(); /* on other devices each variant compiles kernels; for GPUs see test_cuda_nccl.c */
     for (int copies = 2; copies <= COPIES; copies++)
         for (int each = 1; each <= 2; each++) {
             watch w = {0}, all = {0};
@@ -308,7 +310,7 @@ static void bad_replicas_are_refused(void **state) {
     (void)state;
     setting a, b;
     float weights[WEIGHTS];
-    if (!test_on_cpu()) return skip(); /* it is the same everywhere */
+    if (!test_on_cpu()) return skip(); /* the device makes no difference */
     set_up(&a, 4, 0.02);
     set_up(&b, 11, 0.02);
     const weft_replica other = {b.net, b.opt, b.loader};
@@ -335,7 +337,7 @@ static void bad_replicas_are_refused(void **state) {
     }
     assert_int_equal(weft_optimizer_all_reduce(unlike, 2), WEFT_ERR_SHAPE);
     assert_int_equal(weft_optimizer_update(a.opt, 0), WEFT_ERR_STATE);
-    read_weights(&a, weights); /* which are as usable as before */
+    read_weights(&a, weights); /* both must still be usable */
     assert_ok(weft_fit(a.net, a.opt, a.loader, &(weft_fit_options){.steps = 2}, NULL));
     tear_down(&a);
     tear_down(&b);
@@ -346,7 +348,7 @@ static void a_loss_that_is_no_number_names_step_and_samples(void **state) {
     setting s;
     watch w = {0};
     set_up(&s, 8, 0.01);
-    s.x[4][1] = NAN; /* after the upload this changes nothing: a loader of its own sees it */
+    s.x[4][1] = NAN; /* too late for the loader in place, which uploaded x: only a new loader sees it */
     weft_loader_free(s.loader);
     const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s.x, sizeof s.x},
                      y = {WEFT_I32, 1, {ROWS}, s.y, sizeof s.y};
@@ -378,7 +380,7 @@ static void callbacks_and_bad_calls_end_it(void **state) {
     tear_down(&s);
 }
 
-/* Evaluating between steps leaves training as it was, dropout included. */
+/* An evaluation between steps leaves training unchanged, dropout included. */
 static void evaluation_does_not_change_training(void **state) {
     (void)state;
     float weights[2][WEIGHTS];

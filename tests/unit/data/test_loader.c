@@ -1,5 +1,5 @@
-/* The loader: what a batch holds, on the device and from the host thread, again after a jump, padded and
- * masked. */
+/* The loader: contents of a batch, both gathered on the device and by the host thread; the same batch after
+ * a jump; padding and masks. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static void get(weft_loader *loader, uint64_t position, got *g) {
     weft_scope_close(scope);
 }
 
-/* Each epoch holds every sample once, rows and targets belong together, padding is masked. */
+/* Each epoch holds every sample once. Rows and targets belong together. Padding is masked. */
 static void epochs_hold_every_sample_once(void **state) {
     (void)state;
     weft_array x, y;
@@ -95,7 +95,7 @@ static void epochs_hold_every_sample_once(void **state) {
     }
 }
 
-/* The same batch at a position whatever came before, and on both ways. */
+/* The batch at a position is the same whatever came before, and on both paths (device and host). */
 static void batches_depend_on_seed_and_position_alone(void **state) {
     (void)state;
     static const uint64_t positions[] = {5, 0, 1, 2, 100, 3, 4, 5, 5, 1000001, 6};
@@ -126,7 +126,7 @@ static void batches_depend_on_seed_and_position_alone(void **state) {
     weft_loader_free(other);
 }
 
-/* Three batches of 4 are one of 12: what accumulation stands on. */
+/* Three batches of 4 are one batch of 12. Gradient accumulation depends on this. */
 static void small_batches_make_up_the_big_one(void **state) {
     (void)state;
     enum { N = 60, TIMES = 12 };
@@ -179,7 +179,7 @@ static void windows_are_text_and_what_follows(void **state) {
             weft_scope_close(scope);
         }
         for (int i = 0; i < N; i++)
-            assert_int_equal(starts[i] > 0, i < N - CONTEXT); /* every place, none beyond */
+            assert_int_equal(starts[i] > 0, i < N - CONTEXT); /* every possible start, and none beyond */
         weft_loader_free(random);
         options.in_order = true;
         assert_int_equal(weft_loader_tokens(ctx, ids, N, CONTEXT, &options, &ordered), WEFT_OK);

@@ -1,5 +1,5 @@
-/* Images in a loader: how they are moved and mirrored (a function of seed, epoch and sample, the same from
- * host memory and from the device's), scaled, and refused; and the files of CIFAR-10. */
+/* Images in a loader: random shifts and mirroring (a function of seed, epoch and sample, the same from host
+ * memory and from device memory), scaling, refusals, and the files of CIFAR-10. */
 #define _DEFAULT_SOURCE
 #include <unistd.h>
 #include "data/parse.h"
@@ -18,7 +18,7 @@ static weft_array images(uint8_t *data) {
     return (weft_array){.dtype = WEFT_U8, .rank = 2, .shape = {N, PIXELS}, .data = data};
 }
 
-/* Which of all moves made this image; fails where none did. Returns them as one number. */
+/* Finds the shift and mirroring that made this image, and returns them as one number. Fails if none fits. */
 static int recognise(const float *got, int sample, int most) {
     for (int code = 0; code < 2 * 9 * 9; code++) {
         const int down = code % 9 - 4, right = code / 9 % 9 - 4, mirrored = code / 81;
@@ -59,7 +59,8 @@ static void test_moves(void **state) {
     host.device_bytes = -1;
     weft_loader *loaders[2] = {open_loader(ctx, &x, options), open_loader(ctx, &x, host)};
     int seen[4][N], mirrored = 0, moved = 0, differs = 0;
-    for (uint64_t at = 12; at-- > 0;) { /* four epochs, backwards: nothing depends on what came before */
+    for (uint64_t at = 12;
+         at-- > 0;) { /* four epochs, backwards: a batch does not depend on earlier batches */
         float a[2 * PIXELS], b[2 * PIXELS];
         get(loaders[0], at, a, sizeof a);
         get(loaders[1], at, b, sizeof b);
@@ -83,7 +84,8 @@ static void test_moves(void **state) {
     weft_loader_free(loaders[1]);
 }
 
-/* A batch of all samples lies as they do, and is moved as the samples are. In order nothing is moved. */
+/* A batch of all samples keeps their order and is augmented like single samples. With in_order nothing is
+ * augmented. */
 static void test_whole(void **state) {
     weft_context *ctx = *state;
     uint8_t data[N * PIXELS];
@@ -137,7 +139,7 @@ static void test_refused(void **state) {
     }
 }
 
-/* A loader of a file has its labels, too. */
+/* A loader of a file also reads its labels. */
 static void open_file(weft_context *ctx, const uint8_t *bytes, size_t size) {
     char path[] = "/tmp/weft-batch-XXXXXX.bin";
     const int fd = mkstemps(path, 4);

@@ -1,4 +1,4 @@
-/* Losses: values against plain C written from the definitions, gradients, errors, extreme logits. */
+/* Losses: values compared with plain C that follows the definitions, gradients, errors, extreme logits. */
 #include "unit/nn_help.h"
 #include "gradcheck.h"
 #include "data/loss.h"
@@ -53,7 +53,7 @@ static void test_cross_entropy(void **state) {
     }
 }
 
-/* A logit x is two logits, 0 and x: whatever smooths labels and weighs classes. */
+/* A logit x is equivalent to the two logits 0 and x, with label smoothing and class weights too. */
 static void test_binary_is_two_classes(void **state) {
     weft_context *ctx = *state;
     const double x[4] = {0.5, -1, 2, -0.25}, both[8] = {0, 0.5, 0, -1, 0, 2, 0, -0.25};
@@ -94,7 +94,7 @@ static void test_cross_entropy_weights(void **state) {
                  {{WEFT_MEAN, true, 0, 0, NULL}, 1.0209910277411975},
                  {{WEFT_MEAN, true, 0, 0.2, NULL}, 1.0550750373072635}};
     for (size_t i = test_on_cpu() ? 0 : COUNT(cases) - 1; i < COUNT(cases);
-         i++) { /* elsewhere: all at once */
+         i++) { /* on other devices only the case with all options */
         weft_cross_entropy_options o = cases[i].o;
         o.weights = weights;
         double got = weft_item(weft_cross_entropy(logits, t, &o));
@@ -116,7 +116,7 @@ static void test_cross_entropy_weights(void **state) {
         WEFT_ERR_SHAPE);
 }
 
-/* A class that a mask gave -inf takes no share of smoothing: the loss is that without the class. */
+/* A class whose logit is -inf gets no label smoothing: the loss equals the loss without the class. */
 static void test_cross_entropy_masked(void **state) {
     weft_context *ctx = *state;
     const double with[3] = {0.5, -HUGE_VAL, 2}, without[2] = {0.5, 2}, zeros[1] = {0};
@@ -147,7 +147,7 @@ static void test_cross_entropy_targets(void **state) {
     double got[2] = {weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_I64, SHAPE(N), b), NULL)),
                      weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_U8, SHAPE(N), c), NULL))};
     assert_close(got, (double[]){wanted, wanted}, 2, 1e-13);
-    /* none: a loss for each row, of any rank */
+    /* no reduction: a loss for each row, for any rank */
     weft_cross_entropy_options none = {.reduction = WEFT_NONE, .use_ignore = true, .ignore = -1};
     weft_tensor *cube = weft_reshape(weft_narrow(logits, 0, 0, 6), SHAPE(2, 3, C));
     weft_tensor *t =
@@ -225,7 +225,7 @@ static void test_extremes(void **state) {
                                      &(weft_cross_entropy_options){.reduction = WEFT_NONE}));
     assert_close(ce, (double[]){2e5, log(2.0), 0.0}, 3, 1e-15);
     free(ce);
-    /* nothing counts: 0, not 0/0 */
+    /* everything is ignored: the loss is 0, not 0/0 */
     double none =
         weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){7, 7, 7}),
                                      &(weft_cross_entropy_options){.use_ignore = true, .ignore = 7}));

@@ -1,5 +1,5 @@
-/* Scores of predictions against scikit-learn's numbers (make_metrics.py), and what a module predicts for all
- * samples of a loader; weights of classes in training. */
+/* Scores of predictions compared with scikit-learn's (make_metrics.py), predictions of a module for all
+ * samples of a loader, and class weights in training. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,7 +114,7 @@ static void a_class_that_is_none_is_named(void **state) {
     assert_int_equal(weft_score_classes(NULL, &logits, NULL, true, &s), WEFT_ERR_ARGUMENT);
     weft_class_scores_free(NULL, &s);
     weft_class_scores_free(NULL, NULL);
-    /* scores that float cannot tell from 1 are told apart */
+    /* scores that f32 rounds to 1 are still told apart */
     float far[8] = {0, 90, 0, 95, 0, 99, 0, 80};
     int32_t is[4] = {0, 1, 1, 0};
     const weft_array certain = array_of(WEFT_F32, 4, 2, far), which = array_of(WEFT_I32, 4, 0, is);
@@ -123,7 +123,7 @@ static void a_class_that_is_none_is_named(void **state) {
     weft_class_scores_free(NULL, &s);
 }
 
-/* Of so many classes no matrix is made, but everything else. */
+/* With so many classes there is no confusion matrix, but all other scores. */
 static void many_classes_are_scored(void **state) {
     (void)state;
     enum { CLASSES = WEFT_CONFUSION_MOST + 1, SAMPLES = 4 };
@@ -132,7 +132,7 @@ static void many_classes_are_scored(void **state) {
     weft_class_scores s;
     assert_non_null(x);
     for (int i = 0; i < SAMPLES; i++) x[i * CLASSES + y[i]] = 5;
-    x[2 * CLASSES + 1] = 9; /* taken for class 1 */
+    x[2 * CLASSES + 1] = 9; /* predicted as class 1 */
     const weft_array logits = array_of(WEFT_F32, SAMPLES, CLASSES, x),
                      ids = array_of(WEFT_I32, SAMPLES, 0, y);
     assert_int_equal(weft_score_classes(NULL, &logits, &ids, true, &s), WEFT_OK);
@@ -151,8 +151,9 @@ static void numbers_are_scored_as_elsewhere(void **state) {
     weft_number_scores s;
     make_logits(p, 3);
     for (int i = 0; i < N * 3; i++)
-        a[i] = i % 3 == 2 ? 1.5f
-                          : (float)((double)p[i] * 0.75 + 0.125 * (i / 3 % 5)); /* the last never changes */
+        a[i] = i % 3 == 2
+                   ? 1.5f
+                   : (float)((double)p[i] * 0.75 + 0.125 * (i / 3 % 5)); /* the last column is constant */
     weft_array x = array_of(WEFT_F32, N, 3, p), y = array_of(WEFT_F32, N, 3, a);
     assert_int_equal(weft_score_numbers(NULL, &x, &y, &s), WEFT_OK);
     assert_int_equal(s.columns, 3);
@@ -176,7 +177,7 @@ typedef struct setting {
     weft_array inputs, targets;
 } setting;
 
-/* One in eight is of class 1, and hard to tell. */
+/* One sample in eight is of class 1, and the classes overlap. */
 static void set_up(setting *s, int64_t outputs) {
     assert_int_equal(weft_open(&(weft_open_options){.seed = 7}, &s->ctx), WEFT_OK);
     s->net = weft_linear(s->ctx, 2, outputs, NULL);
@@ -222,7 +223,7 @@ static void predictions_come_in_order_and_without_padding(void **state) {
     weft_close(s.ctx);
 }
 
-/* Trains on all samples at once and counts how many are taken for class 1. */
+/* Trains on all samples at once. Returns the share of samples that are predicted as class 1. */
 static double share_of_ones(int64_t outputs, const float *weights, int64_t batch) {
     setting s;
     weft_loader *loader, *whole;
@@ -267,12 +268,12 @@ static void weights_of_classes_turn_training(void **state) {
         }
 }
 
-/* The loss of the first step is the weighted mean, as numpy has it. */
+/* The loss of the first step is the weighted mean, compared with numpy. */
 static void weighted_means_are_over_weights(void **state) {
     (void)state;
     const float weights[2] = {0.5f, 3};
     for (int64_t outputs = 1; outputs <= 2; outputs++)
-        for (int64_t batch = N; batch <= 2 * N; batch += N) { /* a batch larger than the data is padded */
+        for (int64_t batch = N; batch <= 2 * N; batch += N) { /* a batch larger than the data set is padded */
             setting s;
             weft_loader *loader;
             weft_history history;

@@ -1,4 +1,4 @@
-/* An I/O table whose calls fail, kill the process or take notes. */
+/* I/O functions that fail, kill the process, or log their calls. */
 #ifndef WEFT_TESTS_IO_FAULTY_H
 #define WEFT_TESTS_IO_FAULTY_H
 
@@ -10,11 +10,11 @@
 #include "io/publish.h"
 
 typedef struct faulty {
-    int calls, at; /* the call with this number (from 1) misbehaves; 0: none */
+    int calls, at; /* the number (from 1) of the call that misbehaves; 0: none */
     int error;     /* errno of the failure; 0: the process is killed instead */
-    bool shorts;   /* writes take one byte, and every other one is interrupted */
-    bool lies;     /* a write that misbehaves writes one bit wrong and reports success */
-    char log[256]; /* one letter a call */
+    bool shorts;   /* writes take one byte, and every other write is interrupted */
+    bool lies;     /* a misbehaving write writes one wrong bit and reports success */
+    char log[256]; /* one letter for each call */
 } faulty;
 
 static inline bool misbehave(faulty *f, char letter) {
@@ -54,7 +54,7 @@ static inline int faulty_sync(void *user, int fd) {
 static inline int faulty_close(void *user, int fd) {
     if (!misbehave(user, 'c')) return weft__io_system.close(NULL, fd);
     int error = errno;
-    (void)close(fd); /* as Linux does: the descriptor is gone whatever close says */
+    (void)close(fd); /* as on Linux: the descriptor is closed whatever close returns */
     errno = error;
     return -1;
 }

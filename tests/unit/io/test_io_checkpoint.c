@@ -1,5 +1,6 @@
-/* Checkpoints: what is saved comes back; no bit, cut or addition goes unseen; a save that fails or dies
- * anywhere leaves the earlier checkpoint; listing, falling back, removing. */
+/* Checkpoints: reading back what was saved; every changed bit, truncation or addition is found; a save that
+ * fails or is killed at any point leaves the earlier checkpoint intact; listing, falling back to an older
+ * one, removing. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -48,7 +49,7 @@ static weft_status save_through(const weft__io *io, const char *run, uint64_t st
 
 static weft_status save(const char *run, uint64_t step) { return save_through(NULL, run, step); }
 
-/* Fresh run folder of that name. */
+/* Makes a new run folder of that name. */
 static const char *run_folder(const char *name) {
     const char *run = in_scratch(name);
     remove_all(run);
@@ -89,7 +90,7 @@ static void test_large_and_empty(void **state) {
     (void)state;
     const char *run = run_folder("large");
     const int64_t shape[] = {3, 1 << 18};
-    const size_t bytes = 3u << 20; /* 3 MiB of f32: several pieces */
+    const size_t bytes = 3u << 20; /* 3 MiB of f32: several blocks */
     float *big = malloc(bytes + 4);
     assert_non_null(big);
     for (size_t i = 0; i < bytes / 4; i++) big[i] = (float)i;
@@ -128,7 +129,7 @@ static void test_refused_state(void **state) {
     assert_int_equal(count_hidden(in_scratch("refused/checkpoints")), 0);
 }
 
-/* The same state gives the same bytes, whenever and wherever it is written. */
+/* The same state gives the same bytes, whenever and wherever it is saved. */
 static void test_deterministic(void **state) {
     (void)state;
     const char *one = run_folder("same-1"), *two = run_folder("same-2");
@@ -151,7 +152,7 @@ static void test_deterministic(void **state) {
 
 /* ---- damage ---- */
 
-/* Refused, with the file named and an array or field of it. */
+/* The checkpoint is refused, and the message names the file and an array or field in it. */
 static void assert_refused(const char *dir, const char *file, const char *what, size_t at) {
     weft_status status = weft_checkpoint_verify(NULL, dir);
     const char *message = weft_last_error(NULL);
@@ -201,7 +202,8 @@ static void test_every_bit_cut_and_byte(void **state) {
     assert_true(total >= 2048);
 }
 
-/* Bytes replaced by any other, white space by white space too; ranges of bytes swapped between files. */
+/* Replaces bytes by other bytes, also white space by other white space, and swaps ranges of bytes between
+ * files. */
 static void test_other_damage(void **state) {
     (void)state;
     (void)run_folder("other");
@@ -225,7 +227,7 @@ static void test_other_damage(void **state) {
     free(data);
     assert_int_equal(weft_checkpoint_verify(NULL, dir), WEFT_OK);
 
-    /* One file put in the place of the other, one missing, one from another checkpoint. */
+    /* one file replaced by the other, one missing, one from another checkpoint */
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     snprintf(second, sizeof second, "%s/optimizer.safetensors", dir);
     data = slurp(path, &n);
@@ -249,7 +251,7 @@ static void test_other_damage(void **state) {
     assert_int_equal(weft_checkpoint_verify(NULL, in_scratch("other/best")), WEFT_OK);
 }
 
-/* A newer format says so, behind a checksum that fits. */
+/* A file in a newer format, with a valid checksum, is reported as such. */
 static void test_newer_format(void **state) {
     (void)state;
     (void)run_folder("newer");
@@ -272,7 +274,7 @@ static void test_newer_format(void **state) {
     free(data);
 }
 
-/* ---- saves that fail or die ---- */
+/* ---- saves that fail or are killed ---- */
 
 static void test_every_call_fails(void **state) {
     (void)state;
@@ -300,8 +302,8 @@ static void test_every_call_fails(void **state) {
     }
 }
 
-/* A disk, or memory, that changes a bit: found before the checkpoint is published and the one before it goes.
- */
+/* A disk or memory that flips a bit: the save must find it before it publishes the checkpoint and removes
+ * the older one. */
 static void test_every_write_lies(void **state) {
     (void)state;
     weft_checkpoint *c;
@@ -403,7 +405,7 @@ static void test_fall_back(void **state) {
     assert_non_null(strstr(weft_last_error(&ctx), "step-10"));
 }
 
-/* There are descriptors again as soon as the newest checkpoint was given up. */
+/* Allows files again as soon as the newest checkpoint was given up. */
 static struct rlimit usual;
 
 static void relent(void *user, weft_log_level level, const char *message) {
@@ -411,8 +413,8 @@ static void relent(void *user, weft_log_level level, const char *message) {
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
 }
 
-/* Too many open files are no damage: an older checkpoint is not taken. Nor is want of memory: the best is not
- * pruned. */
+/* Too many open files do not count as damage, so no older checkpoint is taken. Running out of memory does
+ * not either, so the best checkpoint is not pruned. */
 static void test_no_damage(void **state) {
     (void)state;
     weft_context noisy = {.log = relent};
@@ -427,7 +429,7 @@ static void test_no_damage(void **state) {
     assert_true(free_fd >= 0);
     assert_int_equal(close(free_fd), 0);
     int whole = 0;
-    for (int more = 1; more <= 4; more++) { /* the folder and its files may be opened one by one */
+    for (int more = 1; more <= 4; more++) { /* the folder and its files are opened one after the other */
         const struct rlimit few = {.rlim_cur = (rlim_t)(free_fd + more), .rlim_max = usual.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
         const weft_status status = weft_checkpoint_open_newest(&noisy, run, false, &c);
@@ -453,7 +455,7 @@ static void test_no_damage(void **state) {
     assert_true(f.fail_at > 4);
 }
 
-/* A run folder that is gone is not made again. */
+/* A run folder that was removed is not made again. */
 static void test_no_run_folder(void **state) {
     (void)state;
     assert_int_equal(save(in_scratch("gone"), 1), WEFT_ERR_IO);
@@ -491,7 +493,7 @@ static void test_list_and_prune(void **state) {
     assert_int_equal(count_hidden(in_scratch("list/checkpoints")), 0);
 }
 
-/* Nothing is written, marked or removed behind a link in a run; reading may follow one. */
+/* Nothing is written, marked or removed behind a symbolic link in a run. Reading may follow a link. */
 static void test_linked_checkpoints(void **state) {
     (void)state;
     uint64_t steps[8];
@@ -516,7 +518,8 @@ static void test_linked_checkpoints(void **state) {
     assert_int_equal(count_hidden(in_scratch("mine/checkpoints")), 1);
 }
 
-/* One that cannot be removed keeps none of the others; one newer than the run does not count. */
+/* A checkpoint that cannot be removed does not stop the removal of others. A checkpoint newer than the run
+ * does not count. */
 static void test_prune_goes_on(void **state) {
     (void)state;
     uint64_t steps[8];
@@ -554,7 +557,7 @@ static void test_the_best_is_spared(void **state) {
     assert_int_equal(weft_checkpoint_open_best(NULL, run, &c), WEFT_OK);
     assert_int_equal(weft_checkpoint_state_of(c)->step, 2);
     weft_checkpoint_close(c);
-    assert_int_equal(weft_checkpoint_mark_best(NULL, run, 3), WEFT_ERR_STATE); /* removed by now */
+    assert_int_equal(weft_checkpoint_mark_best(NULL, run, 3), WEFT_ERR_STATE); /* removed in the meantime */
     assert_true(weft_checkpoint_best(run, &best) && best == 2);
     assert_int_equal(count_hidden(in_scratch("best/checkpoints")), 0);
     assert_int_equal(weft_checkpoint_mark_best(NULL, NULL, 3), WEFT_ERR_ARGUMENT);

@@ -1,4 +1,5 @@
-/* The lock of a run folder: one holder, named to the others; gone with its process; races. */
+/* The lock of a run folder: it has one holder, whose name others are told; it ends with the holder's
+ * process; races. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,7 @@ static void test_one_holder(void **state) {
     assert_int_equal(weft_run_lock_take(NULL, NULL, &lock), WEFT_ERR_ARGUMENT);
 }
 
-/* A holder that was killed leaves its text, not its lock. */
+/* A killed holder leaves the text in the file, but not the lock. */
 static void test_killed_holder(void **state) {
     (void)state;
     int ready[2];
@@ -58,7 +59,7 @@ static void test_killed_holder(void **state) {
     (void)close(ready[1]);
 }
 
-/* Texts of another machine: alive while it beats; garbage names nobody. */
+/* Holders on another machine: the lock is held while heartbeats arrive. A damaged text names nobody. */
 static void test_other_machine(void **state) {
     (void)state;
     const char *path = in_scratch("lock"), *text = "host elsewhere.example\npid 4242\nboot other-boot\n";
@@ -80,7 +81,7 @@ static int64_t beat_of(const char *path) {
     return stat(path, &st) == 0 ? (int64_t)time(NULL) - (int64_t)st.st_mtime : INT64_MAX;
 }
 
-/* A beat in the future holds the lock for three minutes at most, unless it comes again. */
+/* A heartbeat in the future holds the lock for at most three minutes, unless it is renewed. */
 static void test_future_beat(void **state) {
     (void)state;
     const char *path = in_scratch("lock"), *text = "host elsewhere.example\npid 4242\nboot other-boot\n";
@@ -92,22 +93,22 @@ static void test_future_beat(void **state) {
     for (int beats = 0; beats < 2; beats++) {
         assert_int_equal(utimensat(AT_FDCWD, path, day, 0), 0);
         assert_true(weft_run_lock_held(scratch));
-        assert_true(beat_of(path) < -1000); /* looking changes nothing */
+        assert_true(beat_of(path) < -1000); /* looking at the lock changes nothing */
         assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_ERR_BUSY);
         assert_non_null(strstr(weft_last_error(NULL), "process 4242 on elsewhere.example"));
         assert_non_null(strstr(weft_last_error(NULL), "the clocks of the two machines differ"));
         assert_true(beat_of(path) >= 0 && beat_of(path) < 100);
         assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_ERR_BUSY);
     }
-    assert_int_equal(utimensat(AT_FDCWD, path, minute, 0), 0); /* clocks that differ a little */
+    assert_int_equal(utimensat(AT_FDCWD, path, minute, 0), 0); /* clocks may differ a little */
     assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_ERR_BUSY);
     assert_true(beat_of(path) < 0);
-    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0); /* nobody came back */
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0); /* no new heartbeat came */
     assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_OK);
     weft_run_lock_release(lock);
 }
 
-/* Of several that start at once exactly one wins. */
+/* Of several processes that start at once exactly one gets the lock. */
 static void test_races(void **state) {
     (void)state;
     enum { RACES = 25, RUNNERS = 4 };
@@ -122,10 +123,10 @@ static void test_races(void **state) {
                 char byte;
                 weft_run_lock *lock;
                 (void)close(start[1]);
-                (void)!read(start[0], &byte, 1); /* ends when the parent closes it */
+                (void)!read(start[0], &byte, 1); /* returns when the parent closes its end */
                 weft_status status = weft_run_lock_take(NULL, scratch, &lock);
                 if (status == WEFT_OK)
-                    (void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* the others try */
+                    (void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* the others try now */
                 _exit(status == WEFT_OK ? 0 : status == WEFT_ERR_BUSY ? 1 : 2);
             }
         }

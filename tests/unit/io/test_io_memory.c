@@ -1,6 +1,7 @@
-/* Memory that runs out while files are written and read: at every allocation, Weft's and jansson's. A save
- * succeeds with files that read back, or fails and leaves what was there; want of memory is never taken for
- * damage. jansson's functions stay those of the host program for what the host does with them. */
+/* Memory runs out while files are written and read, at every allocation of Weft and of jansson. A save must
+ * succeed with files that can be read, or fail and leave the earlier files. Out of memory must never be
+ * reported as damage. The host program's own calls of jansson must keep using the host's allocation
+ * functions. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,7 +19,7 @@
 #include "io/checkpoint.h"
 #include "unit/io_scratch.h"
 
-/* One count for what the context allocates and for what jansson asks of the host. */
+/* One counter for the allocations of the context and of jansson. */
 static failing_alloc fault;
 static long host_live;
 
@@ -43,7 +44,7 @@ static weft_context failing_at(int at) {
     return (weft_context){.alloc = failing_realloc, .alloc_user = &fault};
 }
 
-/* Names of many lengths, so that each size of jansson's buffers ends somewhere in a name or a number. */
+/* Names of many lengths, so that each buffer size of jansson ends inside a name or a number. */
 static const int64_t shape[] = {1234567, 0};
 static const float numbers[] = {1, 2, 3};
 static const int64_t three[] = {3};
@@ -156,7 +157,8 @@ static void test_safetensors(void **state) {
     }
 }
 
-/* What the host makes by jansson is made and freed by the host's functions, whatever Weft did in between. */
+/* Objects that the host makes by jansson are allocated and freed by the host's functions, whatever Weft
+ * does in between. */
 static void test_the_hosts_functions(void **state) {
     (void)state;
     char path[8300];
@@ -173,7 +175,7 @@ static void test_the_hosts_functions(void **state) {
         assert_string_equal(json_string_value(json_object_get(mine, "key")), "value");
         json_decref(mine);
         assert_int_equal(host_live, before);
-        json_set_alloc_funcs(host_malloc, host_free); /* again: Weft notices that its own are gone */
+        json_set_alloc_funcs(host_malloc, host_free); /* Weft must notice the change */
     }
 }
 

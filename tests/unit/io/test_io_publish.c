@@ -1,5 +1,5 @@
-/* Publishing files and folders: content, modes, order of calls, each call failing, death at each call,
- * full disks, stale temporaries. */
+/* Publishing files and folders: content, modes, the order of calls, a failure or a kill at each call, full
+ * disks, old temporary files. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* unshare */
 #endif
@@ -60,7 +60,7 @@ static void assert_content(const char *path, const char *text) {
     free(data);
 }
 
-/* Old or new, whole. */
+/* Whether the file has the old or the new content, complete. */
 static bool is_one_of(const char *path, const char *x, const char *y) {
     size_t n = 0;
     char *data = slurp(path, &n);
@@ -123,8 +123,8 @@ static void test_short_and_interrupted_writes(void **state) {
     assert_content(in_scratch("short"), "a longer text");
 }
 
-/* For every call of a save and several causes: the file is the old or the new one, whole; a failure says
- * so; no temporary stays behind unless removing it is what failed. */
+/* Fails every call of a save, with several causes. The file must be the old or the new one, complete. A
+ * failure must be reported. No temporary file may stay, unless removing it is what failed. */
 static void test_every_call_fails(void **state) {
     (void)state;
     const int errors[] = {EIO, ENOSPC, EACCES, ENOMEM};
@@ -143,7 +143,7 @@ static void test_every_call_fails(void **state) {
                 assert_non_null(strstr(weft_last_error(NULL), "every"));
                 assert_content(path, at < 7 ? "old" : "new text");
             } else {
-                assert_int_equal(status, WEFT_OK); /* closing the folder's descriptor */
+                assert_int_equal(status, WEFT_OK); /* closing the descriptor of the folder */
             }
         }
 }
@@ -165,7 +165,8 @@ static void test_every_call_of_a_folder_fails(void **state) {
     }
 }
 
-/* Death at every call: what is visible is whole, and at most one temporary waits to be removed. */
+/* Kills the process at every call. What is visible must be complete, and at most one temporary file may be
+ * left to remove. */
 static void test_killed_at_every_call(void **state) {
     (void)state;
     int killed = 0;
@@ -194,7 +195,7 @@ static void test_killed_at_every_call(void **state) {
     assert_true(killed >= 20);
 }
 
-/* A lost reply of NFS: the rename was done and reports ENOENT. */
+/* A lost reply on NFS: the rename happened, but reports ENOENT. */
 static int lossy_rename(void *user, int dir, const char *from, const char *to, unsigned flags) {
     (void)user;
     if (weft__io_system.rename(NULL, dir, from, to, flags) != 0) return -1;
@@ -212,7 +213,7 @@ static void test_lost_reply(void **state) {
     assert_content(in_scratch("lost-folder/b"), "text");
 }
 
-/* Where two names cannot be swapped, replacing a folder goes by two renames. */
+/* Where two names cannot be swapped, a folder is replaced by two renames. */
 static int swapless_rename(void *user, int dir, const char *from, const char *to, unsigned flags) {
     (void)user;
     if (!(flags & WEFT__IO_SWAP)) return weft__io_system.rename(NULL, dir, from, to, flags);
@@ -250,10 +251,10 @@ static void test_stale_names(void **state) {
     assert_int_equal(access("/tmp", F_OK), 0);
 }
 
-/* The first call that fails is named, and what can go goes. */
+/* The message names the first call that fails, and removal continues with the rest. */
 static void test_remove_fails(void **state) {
     (void)state;
-    const int last = 8; /* open, rename, fsync, then: unlink, open, two files, the folder; close */
+    const int last = 8; /* open, rename, fsync; then unlink, open, two files, the folder; close */
     for (int at = 4; at <= last; at++) {
         faulty f = {.at = at, .error = EIO};
         weft__io io = faulty_io(&f);
@@ -279,7 +280,7 @@ static void test_make_folder(void **state) {
     assert_int_equal(weft_make_folder(NULL, ""), WEFT_ERR_ARGUMENT);
 }
 
-/* The size limit of a process would raise a signal; Weft sees it coming. */
+/* The file size limit of a process would raise a signal. Weft must check the limit before it writes. */
 static void test_file_size_limit(void **state) {
     (void)state;
     const char *path = in_scratch("limited");
@@ -301,7 +302,7 @@ static void test_file_size_limit(void **state) {
     assert_int_equal(count_hidden(scratch), 0);
 }
 
-/* In a user namespace of its own the child may mount a tiny file system. */
+/* In a user namespace of its own the child may mount a small file system. */
 static bool own_tmpfs(const char *mount_point, const char *options) {
     char users[64], groups[64];
     int u = snprintf(users, sizeof users, "0 %ld 1", (long)getuid());
@@ -312,7 +313,7 @@ static bool own_tmpfs(const char *mount_point, const char *options) {
     return mount("tmpfs", mount_point, "tmpfs", 0, options) == 0;
 }
 
-/* Exit code 99: no such file system here. */
+/* Exit code 99: such a file system cannot be mounted here. */
 static void fill_the_disk(const char *mount_point) {
     static char big[400000];
     char path[4200];
@@ -323,7 +324,7 @@ static void fill_the_disk(const char *mount_point) {
     const char *message = weft_last_error(NULL);
     if (!strstr(message, "400000 bytes needed") || !strstr(message, "are free")) _exit(4);
     if (!is_one_of(path, "old", "old") || count_hidden(mount_point) != 0) _exit(5);
-    _exit(weft_write_file(NULL, path, big, 100000) == WEFT_OK ? 0 : 6); /* the room is free again */
+    _exit(weft_write_file(NULL, path, big, 100000) == WEFT_OK ? 0 : 6); /* the space is free again */
 }
 
 static void test_full_disk(void **state) {

@@ -1,5 +1,5 @@
-/* safetensors: what is written reads back, the bytes are those the format asks for, and every kind of
- * malformed header is refused with the entry and field named. */
+/* safetensors: reading back what was written, the bytes that the format asks for, and malformed headers. A
+ * refusal must name the entry and the field. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static void test_round_trip(void **state) {
     weft_safetensors_close(f);
 }
 
-/* Aligned data, the same bytes whatever the order of the entries, wide elements first. */
+/* Data is aligned, the bytes do not depend on the order of the entries, and wide elements come first. */
 static void test_bytes(void **state) {
     (void)state;
     const weft_entry one[] = {
@@ -177,7 +177,7 @@ static void test_refused_entries(void **state) {
 
 /* ---- malformed files ---- */
 
-/* A file of this JSON and so many bytes of data. */
+/* Makes a file from this JSON and `data` bytes of data. */
 static size_t make_file(char *out, const char *json, size_t data) {
     size_t n = strlen(json);
     for (int i = 0; i < 8; i++) out[i] = (char)(unsigned char)((uint64_t)n >> (8 * i));
@@ -192,7 +192,7 @@ static size_t make_file(char *out, const char *json, size_t data) {
 static const struct {
     const char *json;
     size_t data;
-    const char *message; /* NULL: accepted */
+    const char *message; /* NULL: the file is accepted */
 } cases[] = {
     {"{}", 0, NULL},
     {"{} \n\t ", 0, NULL},
@@ -274,7 +274,7 @@ static void test_malformed(void **state) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         weft_safetensors *f = NULL;
         size_t n = make_file(buffer, cases[i].json, cases[i].data);
-        char *exact = malloc(n); /* so that the sanitizer sees a byte too far */
+        char *exact = malloc(n); /* a block of exact size, so that the sanitizer finds reads past the end */
         assert_non_null(exact);
         memcpy(exact, buffer, n);
         weft_status status = weft_safetensors_open_memory(NULL, "case", exact, n, &f);
@@ -309,7 +309,7 @@ static void test_lengths(void **state) {
     assert_non_null(strstr(weft_last_error(NULL), "byte order"));
 }
 
-/* Every prefix of a real file is refused, and so is every byte more. */
+/* Every prefix of a real file is refused, and so is every additional byte. */
 static void test_every_truncation(void **state) {
     (void)state;
     const weft_entry e[] = {{.name = "a", .dtype = WEFT_F32, .rank = 2, .shape = shape_23, .data = weights},
@@ -334,7 +334,7 @@ static void test_files(void **state) {
     assert_int_equal(weft_safetensors_open(NULL, scratch, &f), WEFT_ERR_IO);
     assert_int_equal(mkfifo(in_scratch("fifo"), 0600), 0);
     assert_int_equal(weft_safetensors_open(NULL, in_scratch("fifo"), &f), WEFT_ERR_IO);
-    /* A file that shrinks while open is an error of reading, no crash. */
+    /* a file that shrinks while it is open is a read error, not a crash */
     const weft_entry e = {.name = "a", .dtype = WEFT_F32, .rank = 2, .shape = shape_23, .data = weights};
     float got[6];
     assert_int_equal(weft_safetensors_write(NULL, in_scratch("shrinks"), &e, 1, NULL, 0), WEFT_OK);
@@ -345,7 +345,7 @@ static void test_files(void **state) {
     weft_safetensors_close(f);
 }
 
-/* The header is read entry by entry: a tree of it would take 16 times its size. */
+/* The header is read entry by entry. A tree of the header would take 16 times its size. */
 static void test_memory(void **state) {
     (void)state;
 #ifdef WEFT_SANITIZED
