@@ -1,4 +1,4 @@
-/* Activation checkpointing changes the memory of a step, never its bits. */
+/* Activation checkpointing changes the memory of a step, but never its bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void train(weft_recompute recompute, const char *device, outcome *out) {
         assert_int_equal(weft_read(loss, &out->losses[step], sizeof(float)), WEFT_OK);
         weft_scope_close(scope);
     }
-    assert_int_equal((int)ctx->compiler->compiles, 1); /* every step finds the first one's program */
+    assert_int_equal((int)ctx->compiler->compiles, 1); /* every step reuses the first program */
     out->arena = ctx->compiler->newest->arena_bytes;
     weft_parameter_info wte;
     assert_true(weft_parameter_find(net, "wte.weight", &wte));
@@ -52,8 +52,9 @@ static void train(weft_recompute recompute, const char *device, outcome *out) {
     weft_close(ctx);
 }
 
-/* Every policy computes what none does, dropout included, and takes less memory. `same`: the same bits; with
- * norms recomputed other kernels add the columns of their gradients up, in an order of their own. */
+/* Every policy must compute the same as no recomputation, dropout included, and use less memory. With
+ * `same` it must give the same bits. Recomputed norms do not: other kernels then compute the column sums of
+ * their gradients, in another order. */
 static void check(const char *device, weft_recompute first, bool same) {
     static outcome kept, again;
     train(WEFT_RECOMPUTE_NONE, device, &kept);
@@ -77,13 +78,13 @@ static void test_cpu(void **state) {
     check("cpu", WEFT_RECOMPUTE_GELU, true);
 }
 
-/* interp rounds where a value is stored, and recomputation stores other ones. */
+/* interp rounds wherever a value is stored, and recomputation stores other values. */
 static void test_interp(void **state) {
     (void)state;
     check("interp", WEFT_RECOMPUTE_GELU, false);
 }
 
-/* On CUDA's a product is cut, or done by a library, by what is done behind it. */
+/* On CUDA the epilogue of a matmul decides how the matmul is split, or which library computes it. */
 static void test_card(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
@@ -100,7 +101,7 @@ static void test_unknown(void **state) {
     weft_close(ctx);
 }
 
-/* ---- GPT-2, planned for a card ---- */
+/* ---- GPT-2, planned for a GPU ---- */
 
 enum { GPT2_BATCH = 64, GPT2_TIME = 1024, GPT2_WIDTH = 768, GPT2_VOCAB = 50304 };
 
@@ -125,7 +126,8 @@ static weft_memory_plan plan(int layers, weft_recompute what, int chunks) {
     return made;
 }
 
-/* What a layer keeps for the backward pass, in batches of vectors of its width in bf16. */
+/* What a layer keeps for the backward pass. The unit is the size of one activation (batch, time, width) in
+ * bf16. */
 static double a_layer(weft_recompute what) {
     const double unit = 2.0 * (GPT2_BATCH * GPT2_TIME * GPT2_WIDTH);
     const uint64_t more = plan(8, what, 8).kinds[WEFT_MEMORY_ACTIVATIONS],

@@ -1,8 +1,10 @@
-/* Buffers that a forward pass assigns: when, how often, in which order, and what keeps them from it. */
+/* Buffers that a forward pass assigns: when they are assigned, how often, in which order, and what prevents
+ * it. */
 #include <unistd.h>
 #include "unit/nn_help.h"
 
-/* y = (x + carried) * weight; carried <- carried + mean(x). Its results read what it assigns. */
+/* y = (x + carried) * weight; carried <- carried + mean(x). The result reads the buffer that the pass
+ * assigns. */
 static weft_tensor *carry_forward(weft_module *m, weft_tensor *x) {
     weft_tensor *carried = weft_parameter(m, "carried");
     weft_tensor *next = weft_add(carried, weft_mean(x, WEFT_ALL_AXES, false));
@@ -32,13 +34,13 @@ static void test_steps(void **state) {
     weft_context *ctx = *state;
     weft_module *m = carry(ctx);
     weft_optimizer *opt = weft_sgd(m, &(weft_sgd_options){.lr = 0.01});
-    for (int i = 1; i <= 3; i++) { /* the second and third by the first one's program */
+    for (int i = 1; i <= 3; i++) { /* the second and third step reuse the first program */
         weft_scope *scope = weft_scope_open(ctx);
         assert_ok(weft_optimizer_step(opt, loss_of(m, (float)i)));
         weft_scope_close(scope);
     }
     assert_true(carried(m) == 6.0);
-    for (int k = 0; k < 3; k++) { /* each part is a pass of its own */
+    for (int k = 0; k < 3; k++) { /* each micro-batch is a pass of its own */
         weft_scope *scope = weft_scope_open(ctx);
         assert_ok(weft_optimizer_accumulate(opt, loss_of(m, 2.0F), k, 3));
         weft_scope_close(scope);
@@ -46,7 +48,7 @@ static void test_steps(void **state) {
     }
 }
 
-/* Two modules of one build and one optimizer each: what is assigned belongs to the graph at hand. */
+/* Two equal modules with one optimizer each: a pass assigns only the buffers of its own module. */
 static void test_apart(void **state) {
     weft_context *ctx = *state;
     weft_module *a = carry(ctx), *b = carry(ctx);
@@ -69,22 +71,22 @@ static void test_eval(void **state) {
     weft_tensor *loss = weft_sum(y, WEFT_ALL_AXES, false);
     assert_true(weft_item(loss) == 6.0);
     assert_true(carried(m) == 3.0);
-    double *values = values_of(y); /* kept, so that it was computed from the old values */
+    double *values = values_of(y); /* y was kept, so it was computed from the old values */
     assert_true(values[0] == 3.0);
     free(values);
-    assert_true(carried(m) == 3.0); /* once */
+    assert_true(carried(m) == 3.0); /* only once */
     weft_train(m, false);
     assert_true(weft_item(loss_of(m, 1.0F)) == 16.0);
     assert_true(carried(m) == 3.0);
     weft_train(m, true);
     weft_scope *scope = weft_scope_open(ctx);
-    weft_forward(m, input(ctx, 5.0F)); /* nobody asks for it */
+    weft_forward(m, input(ctx, 5.0F)); /* nothing reads this pass */
     weft_scope_close(scope);
     assert_true(weft_item(weft_sum(weft_forward(m, input(ctx, 1.0F)), WEFT_ALL_AXES, false)) == 8.0);
     assert_true(carried(m) == 4.0);
 }
 
-/* The second pass reads what the first is to assign, in one program or, where it need not, in two. */
+/* The second pass reads what the first pass will assign: in one program, or in two where two suffice. */
 static void test_order(void **state) {
     weft_context *ctx = *state;
     weft_module *m = carry(ctx);
@@ -96,7 +98,7 @@ static void test_order(void **state) {
     assert_true(carried(m) == 3.0);
     assert_true(weft_item(first) == 1.0);
     weft_forward(m, input(ctx, 5.0F));
-    assert_ok(weft_write(weft_parameter(m, "carried"), &(float){7.0F}, 4)); /* after that pass */
+    assert_ok(weft_write(weft_parameter(m, "carried"), &(float){7.0F}, 4)); /* written after the pass */
     assert_true(weft_item(loss_of(m, 1.0F)) == 64.0);
     assert_true(carried(m) == 8.0);
 }
@@ -119,7 +121,8 @@ static void test_held(void **state) {
     weft_program_free(program);
 }
 
-/* A loop of one's own: the assignment of the parameters makes those of the passes that it reads. */
+/* A hand-written training loop: assigning the parameters also performs the assignments of the passes it
+ * reads. */
 static void test_own_loop(void **state) {
     weft_context *ctx = *state;
     weft_module *m = carry(ctx);
@@ -162,7 +165,7 @@ static void test_elsewhere(void **state) {
     assert_non_null(strstr(text, "1 parameters, 1 trained, 1 in buffers"));
 }
 
-/* ---- what cannot be ---- */
+/* ---- what is refused ---- */
 
 static weft_tensor *bad_forward(weft_module *m, weft_tensor *x) {
     const char *name = *(const char *const *)weft_module_user(m);
@@ -201,7 +204,7 @@ static void test_bad(void **state) {
     assert_int_not_equal(weft_tensor_status(weft_forward(broken, x)), WEFT_OK);
 }
 
-/* The module, or a value that was kept, is gone before the pass is computed. */
+/* The module, or a kept value, is freed before the pass is computed. */
 static void test_gone(void **state) {
     weft_context *ctx = *state;
     weft_module *m = carry(ctx);

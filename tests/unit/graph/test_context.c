@@ -1,5 +1,5 @@
-/* Contexts, scopes and errors as values: what lives how long, what a failed call leaves behind, copies
- * between contexts, programs held by hand, two contexts in two threads. */
+/* Contexts, scopes and errors as values: lifetimes, the state after a failed call, copies between contexts,
+ * programs held by hand, two contexts in two threads. */
 #include <pthread.h>
 #include "unit/core_help.h"
 
@@ -43,7 +43,7 @@ static void test_kept_survives(void **state) {
     assert_ok(weft_eval(&done, 1));
     weft_scope_close(inner);
     weft_scope_close(outer);
-    assert_ok(weft_write(v, (float[]){9, 9}, 8)); /* evaluated at the latest when the scope closed */
+    assert_ok(weft_write(v, (float[]){9, 9}, 8)); /* evaluated when the scope closed */
     assert_values(pending, (float[]){3, 6}, 2);
     assert_values(done, (float[]){2, 3}, 2);
     weft_free(pending);
@@ -60,11 +60,11 @@ static void test_outer_scope_closes_inner(void **state) {
     assert_ptr_equal(ctx->scope, ctx->root_scope);
     assert_values(kept, (float[]){4, 4}, 2);
     weft_scope_close(NULL);
-    weft_scope_close(ctx->root_scope); /* not the user's to close */
+    weft_scope_close(ctx->root_scope); /* the user may not close the root scope */
     assert_ptr_equal(ctx->scope, ctx->root_scope);
 }
 
-/* One kept tensor that cannot be evaluated is poisoned; the other lives. */
+/* One kept tensor that cannot be evaluated is poisoned; the other one stays valid. */
 static void test_close_with_stale_work(void **state) {
     weft_context *ctx = *state;
     weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), (float[]){1, 2});
@@ -111,7 +111,8 @@ static void test_swap(void **state) {
     assert_values(v[1], (float[]){2, 2}, 2);
 }
 
-/* A variable that gets its own elements in another order: more of them than a kernel holds at a time. */
+/* A variable is assigned its own elements in another order. It has more elements than a kernel holds at a
+ * time. */
 static void turn(const char *device) {
     enum { N = 5000 };
     weft_context *ctx = open_device(device, false);
@@ -145,7 +146,7 @@ static void test_poison_travels(void **state) {
     float out[6];
     weft_tensor *list[2] = {worse, other};
     assert_int_equal(weft_eval(list, 2), WEFT_ERR_SHAPE);
-    assert_non_null(strstr(weft_last_error(ctx), "matmul")); /* the first cause */
+    assert_non_null(strstr(weft_last_error(ctx), "matmul")); /* the message names the first cause */
     assert_non_null(strstr(weft_last_error(ctx), "test_context.c"));
     assert_int_equal(weft_read(worse, out, sizeof out), WEFT_ERR_SHAPE);
     assert_true(isnan(weft_item(worse)));
@@ -154,32 +155,32 @@ static void test_poison_travels(void **state) {
     weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2, 3), NULL);
     assert_int_equal(weft_assign(&v, &worse, 1), WEFT_ERR_SHAPE);
     float zeros[6] = {0};
-    assert_values(v, zeros, 6); /* and the context goes on */
+    assert_values(v, zeros, 6); /* the context stays usable */
 }
 
-/* What is evaluated lets its inputs go: a gradient past it would be zeros, and nobody would notice. */
+/* Evaluated tensors drop their inputs. A gradient through them would be zeros, so it must be an error. */
 static void test_evaluated_before_the_gradient(void **state) {
     weft_context *ctx = *state;
-    if (!test_on_cpu()) return skip(); /* it is the same everywhere */
+    if (!test_on_cpu()) return skip(); /* the device makes no difference */
     const float values[2] = {2, 3}, slopes[2] = {4, 6}, none[2] = {0, 0};
     float out[2];
     weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), values), *grad;
     weft_tensor *square = weft_square(v), *loss = weft_sum(square, WEFT_ALL_AXES, false);
-    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK); /* before */
+    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK); /* before the evaluation */
     assert_int_equal(weft_read(square, out, sizeof out), WEFT_OK);
     assert_values(grad, slopes, 2);
     loss = weft_sum(weft_exp(square), WEFT_ALL_AXES, false);
     assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_ERR_STATE);
     assert_non_null(strstr(weft_last_error(ctx), "depends on 'v'"));
     assert_non_null(strstr(weft_last_error(ctx), "test_context.c"));
-    loss = weft_sum(weft_exp(weft_detach(square)), WEFT_ALL_AXES, false); /* a constant, and meant to be */
+    loss = weft_sum(weft_exp(weft_detach(square)), WEFT_ALL_AXES, false); /* a constant on purpose */
     assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK);
     assert_values(grad, none, 2);
-    loss = weft_sum(weft_mul(square, v), WEFT_ALL_AXES, false); /* as a carried state is used */
+    loss = weft_sum(weft_mul(square, v), WEFT_ALL_AXES, false); /* like a carried state */
     assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK);
     assert_values(grad, ((const float[2]){4, 9}), 2);
     weft_tensor *data = weft_from(ctx, WEFT_F32, SHAPE(2), values), *half = weft_mul_scalar(data, 0.5);
-    assert_int_equal(weft_read(half, out, sizeof out), WEFT_OK); /* data alone says nothing of variables */
+    assert_int_equal(weft_read(half, out, sizeof out), WEFT_OK); /* the value depends on no variable */
     assert_int_equal(weft_gradient(weft_sum(half, WEFT_ALL_AXES, false), &v, 1, &grad), WEFT_OK);
     assert_values(grad, none, 2);
 }
@@ -200,7 +201,7 @@ static void test_two_contexts_do_not_mix(void **state) {
     assert_int_equal(weft_tensor_status(weft_add(a, b)), WEFT_ERR_ARGUMENT);
     weft_tensor *mixed[2] = {weft_add(a, a), weft_add(b, b)};
     assert_int_equal(weft_eval(mixed, 2), WEFT_ERR_ARGUMENT);
-    weft_tensor *here = weft_to(weft_mul_scalar(b, 5), ctx); /* evaluates, copies */
+    weft_tensor *here = weft_to(weft_mul_scalar(b, 5), ctx); /* evaluates the tensor, then copies it */
     assert_ptr_equal(weft_context_of(here), ctx);
     assert_values(weft_add(a, here), (float[]){11, 11}, 2);
     weft_tensor *bad = weft_reshape(b, SHAPE(3));
@@ -209,7 +210,8 @@ static void test_two_contexts_do_not_mix(void **state) {
     weft_close(other);
 }
 
-/* A bad index is reported, and nothing was updated: also not by kernels that could have run before. */
+/* A bad index is reported and no variable is updated, not even by kernels that could have run before the
+ * check. */
 static void fault_leaves_variables(const char *device, bool no_fusion) {
     weft_context *ctx = open_device(device, no_fusion);
     weft_tensor *v[2] = {weft_variable_new(ctx, "a", WEFT_F32, SHAPE(3), (float[]){1, 2, 3}),
@@ -239,7 +241,7 @@ static void test_fault_leaves_variables(void **state) {
     fault_leaves_variables("interp", true);
 }
 
-/* An integer divided by 0 has a status of its own, and what to do about it. */
+/* Integer division by 0 has its own status, and the message says what to do. */
 static void division_leaves_variables(const char *device) {
     weft_context *ctx = open_device(device, false);
     weft_tensor *v = weft_variable_new(ctx, "v", WEFT_I32, SHAPE(3), (int32_t[]){7, 8, 9});
@@ -275,7 +277,7 @@ static void test_held_program(void **state) {
     weft_tensor *y = weft_mul(w, x), *next = weft_sub(w, weft_mul(rate, x));
     weft_program *program = NULL;
     assert_ok(weft_compile(&y, 1, &w, &next, 1, &program));
-    weft_scope_close(scope); /* the program keeps what it reads and writes */
+    weft_scope_close(scope); /* the program keeps its inputs and outputs alive */
     uint64_t compiles = ctx->compiler->compiles;
     assert_ok(weft_run(program));
     assert_values(y, (float[]){10, 40}, 2);
@@ -285,7 +287,7 @@ static void test_held_program(void **state) {
     assert_ok(weft_run(program));
     assert_values(y, (float[]){-4, -8}, 2);
     assert_values(w, (float[]){-4, -8}, 2);
-    weft_tensor *reader = weft_add(y, y); /* of what the next run replaces */
+    weft_tensor *reader = weft_add(y, y); /* reads what the next run replaces */
     assert_ok(weft_write(w, (float[]){3, 3}, 8));
     assert_ok(weft_run(program));
     float out[2];
@@ -296,13 +298,15 @@ static void test_held_program(void **state) {
     weft_program_free(NULL);
 }
 
-/* What two programs share outlives the first, and what their user frees outlives neither too early. */
+/* Tensors shared by two programs outlive the first program. Tensors that the user frees stay as long as a
+ * program needs them. */
 static void test_held_programs_share(void **state) {
     weft_context *ctx = *state;
     weft_scope *scope = weft_scope_open(ctx);
     weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2});
     weft_tensor *w = weft_variable_new(ctx, "w", WEFT_F32, SHAPE(2), (float[]){3, 4});
-    weft_tensor *only = weft_variable_new(ctx, "only", WEFT_F32, SHAPE(2), NULL); /* written, never read */
+    weft_tensor *only =
+        weft_variable_new(ctx, "only", WEFT_F32, SHAPE(2), NULL); /* written, but never read */
     weft_tensor *a = weft_mul(x, w), *b = weft_keep(weft_add(x, w)), *next = weft_sub(x, w);
     weft_program *first = NULL, *second = NULL;
     assert_ok(weft_compile(&a, 1, NULL, NULL, 0, &first));
@@ -312,7 +316,7 @@ static void test_held_programs_share(void **state) {
     weft_free(w);
     weft_free(b);
     weft_free(only);
-    for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), NULL); /* takes what was freed */
+    for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), NULL); /* reuses the freed memory */
     for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){9, 9});
     assert_ok(weft_run(second));
     float out[2];
@@ -323,10 +327,10 @@ static void test_held_programs_share(void **state) {
     weft_program_free(second);
     weft_tensor *again = weft_mul_scalar(weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}), 3);
     assert_ok(weft_compile(&again, 1, NULL, NULL, 0, &first));
-    assert_ok(weft_run(first)); /* weft_close frees it */
+    assert_ok(weft_run(first)); /* weft_close frees the program */
 }
 
-/* Also without assignments, a run makes recorded readers of its outputs stale. */
+/* A run makes recorded readers of its outputs stale, even if the program assigns nothing. */
 static void test_held_outputs_are_versions(void **state) {
     weft_context *ctx = *state;
     weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}), *y = weft_mul_scalar(x, 2);

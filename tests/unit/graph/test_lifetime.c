@@ -1,6 +1,6 @@
-/* What a program in good faith frees too early: tensors that recorded work reads, scopes out of order, models
- * before their optimizers, strings after the call, contexts with all of it open. Each has a value that can be
- * trusted or an error that says what to do; the address sanitizer sees the rest. */
+/* Things that a correct program may free early: tensors that recorded work reads, scopes out of order,
+ * models before their optimizers, strings after the call, contexts with all of these still open. The result
+ * must be a valid value or an error that says what to do. The address sanitizer finds the rest. */
 #include <weft/loader.h>
 #include "unit/core_help.h"
 
@@ -21,7 +21,7 @@ static void assert_values(weft_tensor *t, float first, float second) {
     assert_float_equal(got[1], second, 1e-6);
 }
 
-/* Data that outlived the scope it was made in. */
+/* Data that outlives the scope in which it was made. */
 static weft_tensor *kept(weft_context *ctx, float first, float second) {
     weft_scope *scope = weft_scope_open(ctx);
     weft_tensor *t = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){first, second}));
@@ -29,7 +29,7 @@ static weft_tensor *kept(weft_context *ctx, float first, float second) {
     return t;
 }
 
-/* Takes the structs and buffers that were freed last. */
+/* Reuses the structs and buffers that were freed last. */
 static void reuse(weft_context *ctx) {
     for (int i = 0; i < 50; i++) (void)weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){-100, -100});
 }
@@ -48,16 +48,17 @@ static void test_read_after_free(void **state) {
     weft_scope *scope = weft_scope_open(ctx);
     weft_tensor *t = kept(ctx, 1, 2), *twice = weft_mul_scalar(t, 2), *sum = weft_add(t, t);
     weft_free(t);
-    weft_free(t); /* as often as one likes: recorded work holds it */
+    weft_free(t); /* freeing twice is harmless: recorded work holds t */
     reuse(ctx);
     assert_values(twice, 2, 4);
-    assert_int_equal(count_kept(ctx), before + 1); /* sum reads it still */
+    assert_int_equal(count_kept(ctx), before + 1); /* sum still reads t */
     assert_values(sum, 2, 4);
     assert_int_equal(count_kept(ctx), before);
     weft_scope_close(scope);
 }
 
-/* Work that is never asked for lets go when its scope closes, whether it reads the tensor itself or not. */
+/* Work that is never evaluated releases its inputs when its scope closes, whether it reads a tensor
+ * directly or not. */
 static void test_let_go_with_the_scope(void **state) {
     weft_context *ctx = *state;
     size_t before = count_kept(ctx);
@@ -87,7 +88,7 @@ static void test_kept_again(void **state) {
     weft_context *ctx = *state;
     weft_tensor *t = kept(ctx, 3, 4), *y = weft_neg(t);
     weft_free(t);
-    assert_ptr_equal(weft_keep(t), t); /* y holds it: it is there to be kept */
+    assert_ptr_equal(weft_keep(t), t); /* y holds t, so t can be kept again */
     assert_values(y, -3, -4);
     assert_values(t, 3, 4);
     weft_free(t);
@@ -106,8 +107,8 @@ static void test_variable_freed(void **state) {
     assert_float_equal(weft_item(loss), 61, 1e-6);
 }
 
-/* A program may never open a scope, and what it frees must be free all the same. An optimizer frees the old
- * block of parameters when it lays them out anew. */
+/* A program may never open a scope, and freeing must work for it too. An optimizer frees the old block of
+ * parameters when it changes the layout. */
 static void test_variable_freed_without_a_scope(void **state) {
     weft_context *ctx = *state;
     const size_t kept = count_kept(ctx), temporaries = ctx->root_scope->count;
@@ -130,7 +131,7 @@ static void test_variable_freed_without_a_scope(void **state) {
     assert_int_equal(ctx->root_scope->count, temporaries + 1); /* y */
 }
 
-/* A kept tensor that could not be evaluated is poisoned, and holds nothing more. */
+/* A kept tensor that could not be evaluated is poisoned and holds no inputs any more. */
 static void test_poisoned_at_the_end(void **state) {
     weft_context *ctx = *state;
     size_t before = count_kept(ctx);
@@ -157,7 +158,7 @@ static void test_assigned_below_a_reader(void **state) {
     assert_non_null(strstr(weft_last_error(ctx), "weft_keep"));
 }
 
-/* A program takes over what its outputs held. */
+/* A program keeps alive what its outputs need. */
 static void test_program_of_freed(void **state) {
     weft_context *ctx = *state;
     size_t before = count_kept(ctx);
@@ -174,7 +175,7 @@ static void test_program_of_freed(void **state) {
     assert_int_equal(count_kept(ctx), before);
 }
 
-/* Programs and recorded work hold independently of each other. */
+/* Programs and recorded work hold tensors independently of each other. */
 static void test_program_and_reader(void **state) {
     weft_context *ctx = *state;
     size_t before = count_kept(ctx);
@@ -193,7 +194,7 @@ static void test_program_and_reader(void **state) {
     assert_int_equal(count_kept(ctx), before);
 }
 
-/* What was recorded on a batch outlives its loader, wherever the data lies. */
+/* Work recorded on a batch may outlive the loader, wherever the data is. */
 static void test_loader_freed(void **state) {
     weft_context *ctx = *state;
     float rows[3][2] = {{1, 2}, {3, 4}, {5, 6}};
@@ -215,7 +216,7 @@ static void test_loader_freed(void **state) {
         assert_int_equal(count_kept(ctx), before);
     }
     weft_array less = data;
-    less.bytes = 8; /* not what the shape says */
+    less.bytes = 8; /* less than the shape needs */
     weft_loader *none;
     assert_int_equal(weft_loader_new(ctx, &less, NULL, &(weft_loader_options){.batch = 3}, &none),
                      WEFT_ERR_ARGUMENT);
@@ -243,7 +244,7 @@ static void test_used_after_scope(void **state) {
     weft_free(x);
     assert_int_equal(weft_assign(&live, &x, 1), WEFT_ERR_STATE);
     assert_true(isnan(weft_item(x)));
-    reuse(ctx); /* y carries a cause of its own, whoever has the struct now */
+    reuse(ctx); /* y has its own error message, even if the struct of x is in use again */
     assert_int_equal(weft_tensor_status(y), WEFT_ERR_STATE);
     assert_values(live, 2, 2);
 }
@@ -257,7 +258,7 @@ static void test_scopes_out_of_order(void **state) {
     weft_scope *outer = weft_scope_open(ctx), *inner = weft_scope_open(ctx);
     weft_tensor *y = weft_keep(weft_neg(x));
     weft_scope_close(outer);
-    weft_scope_close(inner); /* closed with the outer one: not those around it */
+    weft_scope_close(inner); /* the outer close also closed it, but not the scopes around */
     assert_int_equal(weft_last_status(ctx), WEFT_ERR_STATE);
     assert_ptr_equal(ctx->scope, first);
     assert_values(weft_neg(x), -1, -1);
@@ -266,7 +267,7 @@ static void test_scopes_out_of_order(void **state) {
     weft_free(y);
 }
 
-/* ---- models before what was made for them ---- */
+/* ---- models freed before what was made for them ---- */
 
 static void test_module_freed_first(void **state) {
     weft_context *ctx = *state;
@@ -292,8 +293,8 @@ static void test_module_freed_first(void **state) {
     assert_int_equal(weft_optimizer_state_count(opt), 0);
     assert_true(isnan(weft_optimizer_lr(opt)) && isnan(weft_optimizer_grad_norm(opt)));
     assert_string_equal(weft_optimizer_kind(opt), "adamw");
-    assert_float_equal(weft_item(loss), wanted, 1e-6); /* the forward pass reads the weights still */
-    assert_ok(weft_run(program));                      /* and the held step has all that it needs */
+    assert_float_equal(weft_item(loss), wanted, 1e-6); /* the forward pass still reads the weights */
+    assert_ok(weft_run(program));                      /* the held step has all it needs */
     weft_optimizer_free(opt);
     weft_program_free(program);
     weft_scope_close(scope);
@@ -308,8 +309,8 @@ static void test_optimizer_freed_before_a_step(void **state) {
     weft_optimizer *first = weft_adamw(net, &(weft_adam_options){.lr = 0.1}), *second;
     weft_optimizer_free(first);
     second = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
-    assert_ok(weft_optimizer_step(second, loss)); /* the loss is the module's, not the optimizer's */
-    weft_module_free(net);                        /* the optimizer is left to the context */
+    assert_ok(weft_optimizer_step(second, loss)); /* the loss belongs to the module, not to the optimizer */
+    weft_module_free(net);                        /* weft_close frees the optimizer */
 }
 
 static void test_cache_outlives_model(void **state) {
@@ -323,10 +324,10 @@ static void test_cache_outlives_model(void **state) {
     assert_int_equal(weft_gpt_feed(freed, (int32_t[]){1}, 1, logits), WEFT_ERR_STATE);
     assert_int_equal(weft_gpt_cache_length(freed) + weft_gpt_cache_capacity(left), 0);
     weft_gpt_cache_reset(freed);
-    weft_gpt_cache_free(freed); /* the other one is left to the context */
+    weft_gpt_cache_free(freed); /* weft_close frees the other one */
 }
 
-/* ---- strings of the caller, which are gone or hold something else when Weft shows them ---- */
+/* ---- strings of the caller that are freed or changed when Weft prints them ---- */
 
 /* Overwrites text, frees it, and returns NULL. */
 static char *gone(char *text) {
@@ -340,7 +341,7 @@ static void assert_says(const char *text) {
     assert_non_null(strstr(weft_last_error(NULL), text));
 }
 
-/* One buffer for the locations of two ops, as bindings to other languages have it. */
+/* One buffer for the locations of two ops, as bindings to other languages use it. */
 static void test_location_freed(void **state) {
     weft_context *ctx = *state;
     weft_tensor *w = weft_variable_new(ctx, "w", WEFT_F32, SHAPE(2), (float[]){1, 2});
@@ -361,12 +362,12 @@ static void test_location_freed(void **state) {
     assert_int_equal(weft_tensor_status(bad), WEFT_ERR_ARGUMENT);
     assert_says("model.py:34: ");
     weft_scope_close(scope);
-    assert_int_equal(weft_tensor_status(z), WEFT_ERR_STATE); /* freed tensors name their location too */
+    assert_int_equal(weft_tensor_status(z), WEFT_ERR_STATE); /* also for freed tensors */
     assert_says("model.py:34: ");
     weft_free(w);
 }
 
-/* More locations than the table of the last ones has entries, in one buffer; and none at all. */
+/* More locations in one buffer than the table of recent locations has entries; and no location at all. */
 static void test_many_locations(void **state) {
     weft_context *ctx = *state;
     weft_tensor *w = weft_variable_new(ctx, "w", WEFT_F32, SHAPE(2), (float[]){1, 2}), *y[200];
@@ -415,7 +416,7 @@ static void test_names_freed(void **state) {
     weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2});
     assert_ok(weft_optimizer_step(opt, weft_sum(weft_forward(child, x), WEFT_ALL_AXES, false)));
     assert_ok(weft_read(info.tensor, after, sizeof after));
-    assert_memory_equal(before, after, sizeof before); /* the rate of the pattern is next to 0 */
+    assert_memory_equal(before, after, sizeof before); /* the learning rate of this group is almost 0 */
     assert_values(weft_op_apply(op, &x), 2, 4);
     weft_tensor *wide = weft_cast(x, WEFT_I32);
     assert_int_equal(weft_tensor_status(weft_op_apply(op, &wide)), WEFT_ERR_DTYPE);
@@ -424,7 +425,8 @@ static void test_names_freed(void **state) {
     weft_module_free(root);
 }
 
-/* Everything still there: work that nobody asked for, programs, scopes, what was freed and is read. */
+/* Closes a context in which everything is open: work never evaluated, programs, scopes, freed tensors that
+ * are still read. */
 static void test_close_with_all_open(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);

@@ -1,5 +1,6 @@
-/* src/graph/view: chains of movements against a naive index map, composition, and what must come out as one
- * map. The naive side is an array with the element number of every index, -1 where a guard fails. */
+/* src/graph/view: random sequences of movements compared with a naive index map, composition, and sequences
+ * that must become one map. The naive side is an array that holds the element number for every index, or -1
+ * where a guard fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,9 +52,9 @@ static void naive_identity(naive *n, int rank, const int64_t *shape) {
     for (int64_t i = 0; i < count_of(rank, shape); i++) n->at[i] = (int32_t)i;
 }
 
-/* ---- the movements, on view and array alike. Each returns false when the view declined. ---- */
+/* ---- the movements, on the view and on the array. Each returns false if the view declines. ---- */
 
-/* Fills n->at for a new shape from the old array, by `from`, which maps a new index to an old one. */
+/* Fills n->at for a new shape from the old array. `from` maps a new index to an old one. */
 typedef struct movement {
     enum { RESHAPE, PERMUTE, EXPAND, SLICE, PAD } kind;
     int rank;
@@ -152,7 +153,7 @@ static void random_movement(const naive *n, movement *m) {
     }
 }
 
-/* ---- comparing ---- */
+/* ---- comparisons ---- */
 
 static void assert_same(const weft_view *v, const naive *n) {
     int64_t index[WEFT_VIEW_RANK];
@@ -167,7 +168,8 @@ static void assert_same(const weft_view *v, const naive *n) {
     if (guarded) assert_true(weft__view_guarded(v));
 }
 
-/* Could one affine guarded map say it? The valid indices are a box, and steps along it are constant. */
+/* Whether one affine guarded map suffices: the valid indices form a box, with constant steps along each
+ * axis. */
 static bool one_map_suffices(const naive *n) {
     int64_t lo[MAX_RANK], hi[MAX_RANK], index[MAX_RANK], step[MAX_RANK], total = count_of(n->rank, n->shape),
                                                                          valid = 0, box = 1, corner = 0;
@@ -200,7 +202,7 @@ static bool one_map_suffices(const naive *n) {
     return true;
 }
 
-/* Walks a chain of random movements from a random shape; returns how many the view declined. */
+/* Applies random movements to a random shape. Returns how many of them the view declined. */
 static int random_chain(naive *n, weft_view *v, int length) {
     int declined = 0;
     for (int i = 0; i < length; i++) {
@@ -248,7 +250,7 @@ static void test_chains(void **state) {
     }
     printf("chains=%d lists=%ld declined=%ld; one map suffices: %ld, not found: %ld\n", CHAINS, lists,
            declined, singles, missed);
-    assert_true(missed * 200 < singles); /* oddities such as anti-diagonals and accidents of tiny shapes */
+    assert_true(missed * 200 < singles); /* exceptions: anti-diagonals and coincidences of tiny shapes */
     assert_true(declined * 500 < CHAINS * 4);
 }
 
@@ -279,7 +281,8 @@ static void test_compose(void **state) {
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
 #define ORDER(...) ((const int[]){__VA_ARGS__})
 
-/* Splitting and merging heads of attention: (b, t, 3, h, d) read in place from the packed projection. */
+/* Splitting and merging the heads of attention: (b, t, 3, h, d) is read in place from the packed
+ * projection. */
 static void test_packed_heads_are_one_map(void **state) {
     (void)state;
     weft_view v;
@@ -293,9 +296,9 @@ static void test_packed_heads_are_one_map(void **state) {
     assert_int_equal(v.map[0].offset, 64);
     const int64_t strides[] = {16 * 192, 16, 192, 1};
     assert_memory_equal(v.map[0].stride, strides, sizeof strides);
-    assert_true(weft__view_reshape(&v, 3, SHAPE(2, 4, 256))); /* needs a list: (t, d) is no single stride */
+    assert_true(weft__view_reshape(&v, 3, SHAPE(2, 4, 256))); /* a list: (t, d) has no single stride */
     assert_int_equal(v.count, 2);
-    assert_true(weft__view_reshape(&v, 4, SHAPE(2, 4, 16, 16))); /* and comes back */
+    assert_true(weft__view_reshape(&v, 4, SHAPE(2, 4, 16, 16))); /* and one map again */
     assert_int_equal(v.count, 1);
     assert_memory_equal(v.map[0].stride, strides, sizeof strides);
 }
@@ -319,7 +322,7 @@ static void test_there_and_back_is_identity(void **state) {
     weft__view_hash(&hv, &v);
     weft__view_hash(&hw, &w);
     assert_true(weft__hash_equal(hv, hw));
-    /* flip twice; pad and cut off; expand and take one */
+    /* flip twice; pad and crop; expand and take one */
     assert_true(weft__view_slice(&v, SHAPE(3, 0, 4), SHAPE(4, 6, 5), SHAPE(-1, 1, -1)));
     assert_int_equal(v.map[0].offset, 3 * 30 + 4);
     assert_int_equal(v.map[0].stride[0], -30);
@@ -336,11 +339,11 @@ static void test_padded_reshapes(void **state) {
     weft_view v;
     weft__view_identity(&v, 2, SHAPE(3, 4));
     assert_true(weft__view_pad(&v, SHAPE(1, 0), SHAPE(2, 0)));
-    assert_true(weft__view_reshape(&v, 1, SHAPE(24))); /* the inner guard is trivial: merges */
+    assert_true(weft__view_reshape(&v, 1, SHAPE(24))); /* the inner guard always holds, so the maps merge */
     assert_int_equal(v.count, 1);
     assert_int_equal(v.map[0].lo[0], 4);
     assert_int_equal(v.map[0].hi[0], 16);
-    assert_true(weft__view_reshape(&v, 3, SHAPE(3, 2, 4))); /* rows 1..3 of 6 are no box of (3, 2) */
+    assert_true(weft__view_reshape(&v, 3, SHAPE(3, 2, 4))); /* rows 1..3 of 6 form no box in (3, 2) */
     assert_int_equal(v.count, 2);
     assert_true(weft__view_reshape(&v, 3, SHAPE(6, 2, 2)));
     assert_int_equal(v.count, 1);
@@ -368,7 +371,7 @@ static void test_limits(void **state) {
     before = v;
     assert_false(weft__view_reshape(&v, 1, SHAPE(36)));
     assert_true(weft__view_equal(&v, &before));
-    /* extents past 32 bits need no memory */
+    /* extents beyond 32 bits, which need no memory */
     weft__view_identity(&v, 2, SHAPE(INT64_C(1) << 33, 64));
     assert_true(weft__view_reshape(&v, 3, SHAPE(1 << 20, 1 << 13, 64)));
     assert_true(
@@ -390,7 +393,7 @@ static void test_empty_and_never_valid(void **state) {
     assert_true(weft__view_reshape(&v, 1, SHAPE(14)));
     assert_int_equal(v.count, 1);
     assert_true(weft__view_slice(&v, SHAPE(5), SHAPE(1), SHAPE(1)));
-    assert_true(weft__view_reshape(&v, 0, NULL)); /* rank 0 cannot say "never": a list does */
+    assert_true(weft__view_reshape(&v, 0, NULL)); /* one map of rank 0 cannot express "never", a list can */
     assert_int_equal(weft__view_at(&v, NULL), -1);
     assert_true(weft__view_guarded(&v));
     assert_true(weft__view_reshape(&v, 1, SHAPE(1)));
@@ -398,7 +401,7 @@ static void test_empty_and_never_valid(void **state) {
     assert_int_equal(weft__view_at(&v, SHAPE(0)), -1);
 }
 
-/* Part [from, to) of dimension 1 of a (rows, columns) buffer, padded to all of it. */
+/* Columns [from, to) of a (rows, columns) buffer, padded to all columns. */
 static weft_view padded_part(int64_t rows, int64_t columns, int64_t from, int64_t to) {
     weft_view view;
     weft__view_identity(&view, 2, (int64_t[]){rows, columns});
@@ -408,7 +411,7 @@ static weft_view padded_part(int64_t rows, int64_t columns, int64_t from, int64_
     return view;
 }
 
-/* Every index of a joined view gives what one of the two gives; parts that do not fit are not joined. */
+/* A joined view equals one of the two views at every index. Views that do not fit are not joined. */
 static void test_join(void **state) {
     (void)state;
     for (int i = 0; i < 3000; i++) {

@@ -1,7 +1,7 @@
-/* Bad input: every function of ops.def with NULL, with a poisoned operand and with one of another context;
- * ranks beyond 8, shapes, axes, dtypes and numbers that do not fit; NULL in every function of tensor.h. Each
- * gives a poison or a status with a message that names the op and the line of the call, nothing crashes, and
- * the context stays usable. */
+/* Bad input: every function of ops.def with NULL, with a poisoned operand, and with an operand of another
+ * context. Also ranks beyond 8, invalid shapes, axes, dtypes and numbers, and NULL for every function of
+ * tensor.h. Each call gives a poisoned tensor or a status, with a message that names the op and the line of
+ * the call. Nothing crashes, and the context stays usable. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,13 +20,13 @@
 typedef struct fixture {
     weft_context *ctx, *other;
     weft_tensor *x;       /* f32 (2, 3) */
-    weft_tensor *foreign; /* the same of the other context */
+    weft_tensor *foreign; /* f32 (2, 3) of the other context */
     weft_tensor *poison;
 } fixture;
 
-/* ---- every op, by the table: an op without a line here does not compile ---- */
+/* ---- every op of the table: an op without a line here does not compile ---- */
 
-/* x is the operand that is bad; y a good one, or the same as x. */
+/* x is the bad operand; y is a good one, or the same as x. */
 static const weft_pool_options pool_of_one = {.size = {1, 1}};
 
 #define CALL(name, call)                                                                                     \
@@ -146,7 +146,7 @@ CALL(huber, weft_huber(x, y, 1, WEFT_MEAN))
 typedef struct op_call {
     const char *name;
     weft_tensor *(*call)(weft_tensor *x, weft_tensor *y);
-    int tensors; /* operands that are tensors; 1: of one only, so that y is not used */
+    int tensors; /* number of tensor operands; 1: y is not used */
 } op_call;
 
 static const op_call calls[] = {
@@ -157,7 +157,7 @@ static const op_call calls[] = {
 #include "ops/ops.def"
 };
 
-/* Those of two tensors or more among the written ones. */
+/* Whether a hand-written op takes two tensors or more. */
 static bool takes_two(const op_call *op) {
     static const char *const names[] = {
         "complex",          "concat",           "stack",           "matmul",        "gather", "scatter_add",
@@ -175,7 +175,7 @@ static void assert_refused(const op_call *op, weft_tensor *got, weft_status stat
                  weft_status_name(status));
     const char *said = weft_last_error(weft_context_of(got));
     bool placed =
-        strstr(said, "test_bad_input.c:") || strstr(said, "ops.def:"); /* the call is written there */
+        strstr(said, "test_bad_input.c:") || strstr(said, "ops.def:"); /* where the call is written */
     if (!strstr(said, word) || !placed) fail_msg("%s says \"%s\"", op->name, said);
     assert_int_equal(weft_rank(got), -1);
     assert_int_equal(weft_numel(got), -1);
@@ -197,7 +197,7 @@ static int setup(void **state) {
     return 0;
 }
 
-/* What went wrong before has left nothing behind. */
+/* Earlier failures must leave nothing behind. */
 static int teardown(void **state) {
     fixture *f = *state;
     float sum = 0;
@@ -241,7 +241,7 @@ static void test_other_context(void **state) {
     }
 }
 
-/* The plain functions, which bindings call, name no line. */
+/* The plain functions, which bindings call, report no line. */
 static void test_plain_functions(void **state) {
     fixture *f = *state;
     weft_tensor *t = (weft_add)(f->x, NULL);
@@ -249,7 +249,7 @@ static void test_plain_functions(void **state) {
     assert_string_equal(weft_last_error(f->ctx), "add: operand 2 is NULL");
 }
 
-/* ---- arguments that do not fit ---- */
+/* ---- invalid arguments ---- */
 
 #define REFUSED(expression, status, word)                                                                    \
     do {                                                                                                     \
@@ -387,7 +387,7 @@ static void test_sources(void **state) {
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 2, negative, 1), WEFT_ERR_SHAPE, "weft_full: dimension 1");
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 2, huge, 1), WEFT_ERR_SHAPE, "2^63");
     ASSERT_POISON(weft_full(ctx, WEFT_F64, DIMS(INT64_C(1) << 61), 1), WEFT_ERR_SHAPE, "of f64, has more");
-    for (int empty = 0; empty < 3; empty++) { /* whichever extent is 0, strides must be countable */
+    for (int empty = 0; empty < 3; empty++) { /* if any extent is 0, the strides must still fit in 64 bits */
         int64_t shape[3] = {INT64_C(1) << 40, INT64_C(1) << 40, INT64_C(1) << 40};
         shape[empty] = 0;
         ASSERT_POISON(weft_full(ctx, WEFT_F32, 3, shape, 1), WEFT_ERR_SHAPE, "2^63");
@@ -483,7 +483,7 @@ static void test_questions(void **state) {
     assert_null(weft_scope_open(NULL));
     weft_scope_close(NULL);
     weft_free(NULL);
-    weft_free(f->x); /* not kept: ignored */
+    weft_free(f->x); /* not kept, so this is ignored */
     weft_free(weft_add(NULL, NULL));
     assert_int_equal(weft_tensor_status(weft_keep(weft_add(NULL, NULL))), WEFT_ERR_ARGUMENT);
     weft_program_free(NULL);
@@ -499,7 +499,7 @@ static void test_questions(void **state) {
     assert_non_null(strstr(weft_last_error(NULL), "abacus"));
 }
 
-/* Memory that has an end, whatever the machine's does. */
+/* An allocator with a limit, on any machine. */
 static void *small_memory(void *user, void *old, size_t size) {
     (void)user;
     if (size) return size > (size_t)1 << 30 ? NULL : realloc(old, size);
@@ -507,7 +507,7 @@ static void *small_memory(void *user, void *old, size_t size) {
     return NULL;
 }
 
-/* A constant is a number until it is asked for: then memory is an error like any other. */
+/* A constant tensor takes no memory until it is evaluated. Too little memory is then an ordinary error. */
 static void test_too_large(void **state) {
     weft_context *ctx = NULL;
     (void)state;

@@ -1,5 +1,5 @@
-/* Complex numbers as a user meets them: values and gradients against PyTorch's (complex.inc, written by
- * make_complex.py), variables, text, what programs they become, and what is refused. */
+/* Complex numbers in user code: values and gradients against PyTorch's (complex.inc, written by
+ * make_complex.py), variables, printing, the commands of their programs, and what is refused. */
 #include <complex.h>
 #undef I
 
@@ -54,9 +54,9 @@ static void test_parity(void **state) {
     weft_close(ctx);
 }
 
-/* A chain of operations is one kernel that reads each operand once and stores pairs; a product is one
- * command, of conjugates too, and so are its gradients: g b^H and a^H g read what they conjugate as it lies.
- */
+/* Several elementwise operations become one kernel, which reads each operand once and stores pairs. A
+ * matmul is one command, also with conjugates. So are its gradients: g b^H and a^H g read the conjugated
+ * operand in place. */
 static void test_programs(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -75,11 +75,11 @@ static void test_programs(void **state) {
                 *grads[2];
     assert_ok(weft_gradient(loss, (weft_tensor *[]){z, v}, 2, grads));
     assert_ok(weft_eval(grads, 2));
-    assert_plan(newest(ctx), 1, 2); /* the gradient of the product, and both of its operands */
+    assert_plan(newest(ctx), 1, 2); /* the gradient of the elementwise product, and of both its operands */
     weft_close(ctx);
 }
 
-/* |w z - 1|^2 falls to 0 where w is the inverse of z, by steps against the gradient of w. */
+/* Gradient descent on |w z - 1|^2 must reach 0, where w is the inverse of z. */
 static void test_descent(void **state) {
     (void)state;
     weft_context *ctx = open_device(test_device(), false);
@@ -107,7 +107,7 @@ static weft_tensor *affine(weft_module *m, weft_tensor *x) {
     return weft_add(weft_matmul(x, w), weft_parameter(m, "b"));
 }
 
-/* A real parameter between complex ones: they share a block. */
+/* A real parameter between complex ones: all share one block. */
 static weft_module *affine_new(weft_context *ctx, weft_dtype dtype) {
     weft_module *m = weft_module_new(ctx, "affine", affine, NULL);
     assert_ok(weft_module_parameter(m, "w", dtype, SHAPE(3, 4), NULL));
@@ -164,8 +164,7 @@ static void train(weft_module *m, make_fn make, float *result) {
     weft_optimizer_free(opt);
 }
 
-/* Optimizers see pairs of floats, as PyTorch's do, and files hold c64 but not c128, which their format lacks.
- */
+/* Optimizers see pairs of floats, as in PyTorch. Files hold c64 but not c128, which the format lacks. */
 static void test_parameters(void **state) {
     (void)state;
     static const struct {
@@ -198,14 +197,15 @@ static void test_parameters(void **state) {
     weft_close(ctx);
 }
 
-/* First values: of PyTorch's variances, both parts alike and not the same. */
+/* Initial values have PyTorch's variances. Both components have the same distribution, but different
+ * values. */
 static void test_first_values(void **state) {
     (void)state;
     enum { N = 4096 };
     static float v[2 * N];
     static const struct {
         weft_init init;
-        double square, most; /* of a part */
+        double square, most; /* the variance of one component */
     } cases[] = {{{WEFT_INIT_UNIFORM, 0.5}, 0.25 / 3, 0.5}, {{WEFT_INIT_NORMAL, 2}, 2, 20}};
     weft_context *ctx = open_device("cpu", false);
     for (size_t c = 0; c < COUNT(cases); c++) {
@@ -242,7 +242,7 @@ static void test_text(void **state) {
     weft_close(ctx);
 }
 
-/* What is divided by infinity is 0, whatever its angle; roots of it lie where C has them. */
+/* A number divided by infinity is 0, whatever its angle. Square roots of infinity are as in C. */
 static void test_infinite(void **state) {
     (void)state;
     weft_context *ctx = open_device(test_device(), false);
@@ -267,7 +267,8 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(weft_last_error(ctx), "for complex numbers also the real part"));
     assert_int_equal(weft_tensor_status(weft_lt(z, z)), WEFT_ERR_DTYPE);
     assert_non_null(strstr(weft_last_error(ctx), "lt: c64 [3,4] is not accepted"));
-    assert_ok(weft_tensor_status(weft_mul(many, weft_flip(many, -1)))); /* of rank 8 all but pairs */
+    assert_ok(weft_tensor_status(weft_mul(
+        many, weft_flip(many, -1)))); /* only view_as_real fails for rank 8: pairs need one more axis */
     assert_ok(weft_eval((weft_tensor *[]){weft_mul(many, weft_flip(many, -1))}, 1));
     assert_int_equal(weft_tensor_status(weft_view_as_real(many)), WEFT_ERR_SHAPE);
     assert_int_equal(weft_tensor_status(weft_matmul(many, weft_transpose(many, -1, -2))), WEFT_ERR_SHAPE);

@@ -1,5 +1,5 @@
 /* Convolutions and pools against PyTorch's, with their gradients (convolutions.inc, written by
- * make_convolutions.py), and what their programs are made of. */
+ * make_convolutions.py), and the commands of their programs. */
 #include "unit/core_help.h"
 #include "unit/parity/convolutions.inc"
 
@@ -59,7 +59,7 @@ static void check(weft_tensor *y, weft_tensor *const *in, size_t n, const float 
               (const size_t[]){COUNT(name##_y), COUNT(name##_x)});                                           \
     } while (0)
 
-/* Extents that do not divide each other, sizes and scales. */
+/* Resamples with extents that do not divide each other, by sizes and by scales. */
 static void check_resampling(weft_context *ctx) {
     typedef weft_interpolate_options to;
     IMAGE(adaptive_avg_pool2d, SHAPE(1, 2, 5, 6), weft_adaptive_avg_pool2d(x, 3, 4));
@@ -96,14 +96,14 @@ static void test_pytorch(void **state) {
     check_device("interp");
 }
 
-/* What is promised not to be copied. */
+/* Checks that programs contain no copies beyond the documented ones. */
 static void test_plans(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
     weft_tensor *x = numbers(ctx, false, 1, SHAPE(2, 3, 8, 9)), *w = numbers(ctx, true, 2, SHAPE(4, 3, 3, 3));
     weft_tensor *y = weft_sum(weft_unfold(weft_unfold(x, 2, 3, 1, 1), 3, 3, 2, 2), -1, false);
     assert_ok(weft_eval(&y, 1));
-    assert_plan(newest(ctx), 1, 0); /* windows are a view */
+    assert_plan(newest(ctx), 1, 0); /* the windows are views */
     y = weft_conv2d(x, w, NULL, &(weft_conv_options){.padding = {1, 1}});
     y = weft_conv2d(y, numbers(ctx, true, 3, SHAPE(5, 4, 1, 1)), NULL, NULL);
     assert_ok(weft_eval(&y, 1));

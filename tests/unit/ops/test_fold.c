@@ -1,9 +1,9 @@
-/* What folds are for: linear models in one pass over their data, and layer norm's backward with the gradients
- * of its parameters. Values against the definition in f64, bits between threads, and what the programs are.
- */
+/* Use cases of folds: linear models in one pass over their data, and the backward pass of layer norm with
+ * the gradients of its parameters. The tests check values against the definition in f64, equal bits for
+ * different numbers of threads, and the commands of the programs. */
 #include "unit/core_help.h"
 
-/* Numbers of that dtype in -1..1, half of which are not exact. */
+/* Numbers of that dtype in -1..1, half of which are rounded. */
 static weft_tensor *data(weft_context *ctx, weft_dtype dtype, int salt, int rank, const int64_t *shape,
                          double *out) {
     int64_t n = 1;
@@ -29,7 +29,8 @@ static void read_doubles(weft_tensor *t, double *out) {
     free(f32);
 }
 
-/* Class D: |got - want| <= (2 log2 K + 4) u sum|terms|, all of it doubled for what the terms carry along. */
+/* Class D: |got - want| <= (2 log2 K + 4) u sum|terms|. The bound is doubled, because the terms have
+ * rounding errors too. */
 static void assert_sum(weft_dtype dtype, double got, double want, double size, int64_t terms) {
     const double u = dtype == WEFT_F32 ? 0x1p-24 : 0x1p-53;
     const double bound = 2 * (2 * log2((double)terms) + 4) * u * size;
@@ -37,10 +38,10 @@ static void assert_sum(weft_dtype dtype, double got, double want, double size, i
 }
 
 typedef struct model {
-    weft_tensor *x, *w, *y, *loss, *gradient[2]; /* by w and b */
+    weft_tensor *x, *w, *y, *loss, *gradient[2]; /* gradients by w and b */
 } model;
 
-/* mean((X w + b - y)^2), or with w from the left: w^T X^T. */
+/* mean((X w + b - y)^2); with `left` the same as w^T X^T. */
 static void record(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns, bool left,
                    double *const *values, model *m) {
     m->x = data(ctx, dtype, 1, SHAPE(rows, columns), values[0]);
@@ -63,7 +64,7 @@ static int fold_kernels(const weft_program *program) {
     return n;
 }
 
-/* Without folds: of few rows. */
+/* With few rows there must be no folds. */
 static void check_model(weft_dtype dtype, int64_t rows, int64_t columns, bool left) {
     double *values[4], got[70];
     for (int i = 0; i < 4; i++) values[i] = malloc(sizeof(double) * (size_t)(rows * columns));
@@ -78,7 +79,7 @@ static void check_model(weft_dtype dtype, int64_t rows, int64_t columns, bool le
         read_doubles(m.gradient[0], got);
         read_doubles(m.gradient[1], got + columns);
         read_doubles(m.loss, got + columns + 1);
-        if (c == 0) { /* by definition */
+        if (c == 0) { /* the reference, by the definition */
             for (int64_t i = 0; i < rows; i++) {
                 double r = values[3][0] - values[2][i], terms = fabs(values[3][0]) + fabs(values[2][i]);
                 for (int64_t j = 0; j < columns; j++) {
@@ -109,7 +110,7 @@ static void check_model(weft_dtype dtype, int64_t rows, int64_t columns, bool le
 
 static void test_linear_models(void **state) {
     (void)state;
-    const int64_t rows[] = {8200 /* 50 blocks of 164 */, 8209 /* a prime: 64 of 129, the last of 82 */};
+    const int64_t rows[] = {8200 /* 50 blocks of 164 */, 8209 /* a prime: 64 of 129, one of 82 */};
     for (size_t i = 0; i < COUNT(rows); i++) {
         check_model(WEFT_F32, rows[i], 2, false);
         check_model(WEFT_F32, rows[i], 5, true);
@@ -125,7 +126,7 @@ static void test_linear_models(void **state) {
     check_model(WEFT_F64, 1009, 3, false);
 }
 
-/* What is no long and thin matrix stays a product. */
+/* A matmul with any other shape than a long thin matrix stays a matmul. */
 static void test_other_products(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -137,14 +138,14 @@ static void test_other_products(void **state) {
         assert_ok(weft_eval(&y, 1));
         assert_plan(newest(ctx), 0, 1);
     }
-    weft_tensor *turned = numbers(ctx, false, 1, SHAPE(32, 8200)); /* its rows lie apart */
+    weft_tensor *turned = numbers(ctx, false, 1, SHAPE(32, 8200)); /* its rows are not contiguous */
     weft_tensor *y = weft_matmul(weft_transpose(turned, 0, 1), numbers(ctx, false, 2, SHAPE(32, 1)));
     assert_ok(weft_eval(&y, 1));
     assert_plan(newest(ctx), 0, 1);
     weft_close(ctx);
 }
 
-/* Lengths that no number of blocks divides: what is left over is added apart, without guards. */
+/* Lengths that are no multiple of the block size: the remainder is summed separately, without guards. */
 static void test_rests(void **state) {
     (void)state;
     enum { N = 10007, C = 3 };
@@ -171,8 +172,8 @@ static void test_rests(void **state) {
     weft_close(ctx);
 }
 
-/* What else is made of a prime number of rows in a program where sums over them are folds: values that are
- * stored, sums that cannot be in one kernel with them, sums of leaves and of views. */
+/* Other results with a prime number of rows, in a program that folds sums over these rows: stored values,
+ * sums that cannot join the kernel of the folds, sums of inputs and of views. */
 enum { PRIME = 8219, COMPANY = 11 };
 
 static void record_company(weft_context *ctx, weft_tensor **out) {
@@ -223,7 +224,8 @@ static void test_company(void **state) {
     free(got);
 }
 
-/* Backward of layer norm with the gradients of scale and shift, and of the bias that was added before it. */
+/* The backward pass of layer norm, with the gradients of scale and shift, and of the bias that was added
+ * before. */
 static void test_layer_norm(void **state) {
     (void)state;
     weft_context *fused = open_device("cpu", false), *plain = open_device("cpu", true);
@@ -241,7 +243,7 @@ static void test_layer_norm(void **state) {
         assert_ok(weft_gradient(weft_sum(weft_mul(y, seed), WEFT_ALL_AXES, false), wrt, 4, out));
         assert_ok(weft_eval(out, 4));
         if (c == 0) {
-            assert_plan(newest(ctx), 2, 0); /* forward and backward in one, then the blocks */
+            assert_plan(newest(ctx), 2, 0); /* forward and backward in one kernel, then the blocks */
             assert_int_equal(fold_kernels(newest(ctx)), 1);
         }
         for (int i = 0; i < 4; i++)

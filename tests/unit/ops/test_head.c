@@ -1,5 +1,5 @@
-/* A cross-entropy whose logits are made in parts is the one of whole logits: loss, gradients, what is
- * ignored, evaluation; and never has all of them. On the CPU and on a GPU device. */
+/* Cross-entropy whose logits are computed in chunks must equal cross-entropy of the whole logits: loss,
+ * gradients, ignored targets, evaluation. It must never hold all logits. On the CPU and on a GPU device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,9 +73,8 @@ static void train(const form *f, outcome *out) {
     weft_close(ctx);
 }
 
-/* The same numbers but for how sums are rounded; twice the same bits. 7 parts of 60 rows: the last is
- * shorter.
- */
+/* The numbers agree up to the rounding of sums, and a second run gives the same bits. 60 rows make 7
+ * chunks, of which the last is shorter. */
 static void check(form f, int most) {
     static outcome whole, made, once_more;
     const float loss = f.bf16 ? 2e-3f : 2e-5f, weight = f.bf16 ? 2e-2f : 1e-4f;
@@ -107,7 +106,7 @@ static void check_device(const char *device) {
     check((form){.device = device, .loss = none}, 7);
     form f = {.device = device, .loss = sum, .parts = 1};
     outcome whole, parts;
-    train(&f, &whole); /* diverges soon: the first loss is the sum of all */
+    train(&f, &whole); /* the training soon diverges, so only the first loss (a sum) is compared */
     f.parts = 3;
     train(&f, &parts);
     assert_float_equal(parts.losses[0], whole.losses[0], 1e-5f * whole.losses[0]);
@@ -124,7 +123,7 @@ static void test_card(void **state) {
     check_device(test_gpu());
 }
 
-/* Evaluation makes its logits in parts too, for losses and right answers. */
+/* Evaluation also computes its logits in chunks, for losses and for right answers. */
 static void test_evaluation(void **state) {
     double loss[2], right[2];
     (void)state;

@@ -1,5 +1,5 @@
-/* Softmax and its kin, activations, norms, dropout: values against plain C, gradients, and what is special.
- */
+/* Softmax and related functions, activations, norms, dropout: values compared with plain C, gradients, and
+ * special cases. */
 #include "unit/nn_help.h"
 #include "gradcheck.h"
 
@@ -37,7 +37,8 @@ static void test_softmax(void **state) {
                     "i32");
 }
 
-/* A fully masked row: softmax 0, gradient 0; other rows are as ever. Large logits do not overflow. */
+/* A fully masked row has softmax 0 and gradient 0, and does not affect other rows. Large logits do not
+ * overflow. */
 static void test_masked_rows(void **state) {
     weft_context *ctx = *state;
     const double inf = (double)INFINITY;
@@ -65,9 +66,9 @@ static void test_masked_rows(void **state) {
     }
 }
 
-/* ---- gradients where a function has an edge ---- */
+/* ---- gradients at the edges of functions ---- */
 
-/* That of sum(y * (1, 2, ...)) by x, which has n elements. */
+/* The gradient of sum(y * (1, 2, ...)) by x, which has n elements, is `wanted`. */
 static void assert_gradient(weft_tensor *y, weft_tensor *x, int n, const double *wanted) {
     weft_context *ctx = weft_context_of(x);
     weft_tensor *weights = weft_arange(ctx, WEFT_F64, 1, 1 + (double)weft_numel(y), 1), *grad;
@@ -78,7 +79,7 @@ static void assert_gradient(weft_tensor *y, weft_tensor *x, int n, const double 
     free(got);
 }
 
-/* As PyTorch has them: 0 at a limit, and of a deviation that is 0. */
+/* As in PyTorch, the gradient is 0 at a limit of clamp, and for a standard deviation of 0. */
 static void test_edges(void **state) {
     weft_context *ctx = *state;
     const double inf = (double)INFINITY, d = sqrt(2.0) / 2;
@@ -150,7 +151,7 @@ static void test_activations(void **state) {
         WEFT_ERR_ARGUMENT, "activation", "77");
 }
 
-/* Gradients where naive forms give NaN or the wrong side: far out, and exactly at 0. */
+/* Gradients where naive formulas give NaN or the wrong sign: far from 0, and exactly at 0. */
 static void test_activation_gradients_at(void **state) {
     weft_context *ctx = *state;
     double x[3] = {0.0, 800.0, -800.0};
@@ -178,7 +179,7 @@ static void test_norms(void **state) {
     fill(x, R * W, 5);
     fill(gamma, W, 6);
     fill(beta, W, 7);
-    for (int i = 0; i < W; i++) x[i] += 1e3; /* a large mean: one-pass variance fails here */
+    for (int i = 0; i < W; i++) x[i] += 1e3; /* a large mean, for which a one-pass variance fails */
     for (int r = 0; r < R; r++) {
         double mean = 0.0, var = 0.0, square = 0.0;
         for (int i = 0; i < W; i++) mean += x[r * W + i] / (double)W;
@@ -197,7 +198,7 @@ static void test_norms(void **state) {
     got = values_of(weft_rms_norm(t, g, 1e-5));
     assert_close(got, rms, R * W, 1e-13);
     free(got);
-    /* f32 keeps the digits that its input has: the bound of class E for a mean of 1000 deviations */
+    /* f32 keeps the digits of its input: the bound of class E for a mean of 1000 deviations */
     got = values_of(
         weft_layer_norm(weft_cast(t, WEFT_F32), weft_cast(g, WEFT_F32), weft_cast(b, WEFT_F32), 1e-5));
     assert_close(got, wanted, R * W, 1e-3);
@@ -242,7 +243,7 @@ static void test_dropout(void **state) {
     int zeros = 0, differ = 0;
     for (int i = 0; i < M; i++) {
         assert_true(a[i] == 0.0 || fabs(a[i] - 1.0 / 0.7) < 1e-15);
-        assert_true(g[i] == a[i]); /* the same mask backward */
+        assert_true(g[i] == a[i]); /* the backward pass uses the same mask */
         zeros += a[i] == 0.0;
         differ += a[i] != b[i];
     }

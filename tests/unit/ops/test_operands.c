@@ -1,10 +1,10 @@
-/* What the head of weft/ops.h says about operands of ops that have two or more: shapes are broadcast as in
- * NumPy, dtypes are never converted, and losses do neither. Each such op of the table is called. */
+/* The rules of weft/ops.h for ops with two or more operands: shapes are broadcast as in NumPy, dtypes are
+ * never converted, and losses do neither. The tests call each such op of the table. */
 #include "unit/nn_help.h"
 
 typedef weft_tensor *(*binary_op)(weft_tensor *a, weft_tensor *b);
 
-/* The condition is of the operands' shape as well. */
+/* where() with a condition that has the shape of the operands. */
 static weft_tensor *choose(weft_tensor *a, weft_tensor *b) {
     weft_tensor *condition = weft_cast(a, WEFT_BOOL);
     return weft_where(condition, a, b);
@@ -48,7 +48,7 @@ static void test_values_broadcast(void **state) {
     free(sum);
 }
 
-/* The condition of where broadcasts, too. */
+/* The condition of where() broadcasts too. */
 static void test_condition(void **state) {
     weft_context *ctx = *state;
     weft_tensor *a = weft_full(ctx, WEFT_F32, SHAPE(3), 1), *b = weft_full(ctx, WEFT_F32, 0, NULL, 2);
@@ -64,7 +64,7 @@ static void test_dtypes_stay(void **state) {
     for (size_t i = 0; i < COUNT(ops); i++)
         for (size_t k = 0; k < COUNT(others); k++) {
             weft_tensor *a = weft_full(ctx, first_dtype(i), SHAPE(2), 1);
-            weft_tensor *b = weft_full(ctx, others[k], 0, NULL, 1); /* a scalar is no exception */
+            weft_tensor *b = weft_full(ctx, others[k], 0, NULL, 1); /* scalars are no exception */
             assert_poisoned(ops[i].call(a, b), WEFT_ERR_DTYPE, ops[i].name, weft_dtype_name(others[k]));
             assert_poisoned(ops[i].call(b, a), WEFT_ERR_DTYPE, ops[i].name, weft_dtype_name(others[k]));
         }
@@ -73,7 +73,7 @@ static void test_dtypes_stay(void **state) {
     assert_poisoned(weft_add_scalar(whole, 0.5), WEFT_ERR_ARGUMENT, "0.5", "i32");
 }
 
-/* Losses: one shape and one dtype; each reduction has its shape. */
+/* Losses need equal shapes and dtypes. Each reduction gives its own shape. */
 static weft_tensor *huber(weft_tensor *x, weft_tensor *target, weft_reduction reduction) {
     return weft_huber(x, target, 1.0, reduction);
 }
