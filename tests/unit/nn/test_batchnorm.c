@@ -1,5 +1,5 @@
-/* Batch norm as a layer against PyTorch's (batchnorm.inc, written by make_batchnorm.py): results, gradients,
- * running statistics after three passes, evaluation; then what runs it, saves it and refuses it. */
+/* Batch norm as a layer against PyTorch's (batchnorm.inc, written by make_batchnorm.py): results,
+ * gradients, running statistics after three passes, evaluation. Other tests train, save, copy and refuse. */
 #include "unit/nn_help.h"
 #include "unit/parity/batchnorm.inc"
 
@@ -67,7 +67,7 @@ static void test_pytorch(void **state) {
     check(ctx, &(weft_batchnorm_options){.cumulative = true}, 30, SHAPE(6, 4), EXPECTED(vectors));
 }
 
-/* ---- in a network that is trained ---- */
+/* ---- in a network during training ---- */
 
 static weft_module *network(weft_context *ctx) {
     return weft_sequential(ctx, "net", weft_linear(ctx, 4, 6, NULL), weft_batchnorm(ctx, 6, NULL),
@@ -89,8 +89,8 @@ static weft_tensor *statistics(weft_module *m) {
     return weft_parameter(weft_module_child_get(m, 1), "running_var");
 }
 
-/* Passes of accumulated steps and recomputed ones move the statistics as those of single steps do where the
- * weights stay; what is copied after some steps goes on to the same bits. */
+/* With constant weights, accumulated and recomputed passes change the statistics like single steps. A copy
+ * made after some steps continues with the same bits. */
 static void test_training(void **state) {
     weft_context *ctx = *state;
     float bits[4][6];
@@ -98,7 +98,7 @@ static void test_training(void **state) {
         weft_module *m = network(ctx);
         if (i == 2) assert_ok(weft_module_recompute(m, WEFT_RECOMPUTE_NORM));
         weft_optimizer *opt = weft_sgd(m, &(weft_sgd_options){.lr = 1e-30});
-        for (size_t p = 0; p < weft_parameter_count(m); p++) { /* the same for each network */
+        for (size_t p = 0; p < weft_parameter_count(m); p++) { /* the same values for each network */
             weft_parameter_info info;
             assert_true(weft_parameter_get(m, p, &info));
             if (!info.buffer) {

@@ -1,6 +1,6 @@
 /* Training a convolutional net: ten steps against PyTorch's from the same weights (cnn.inc, written by
- * make_cnn.py); and convolutions of many shapes, with gradients and gradients of these, on the CPU with one
- * thread and two, and on interp whole and expanded, which all agree. */
+ * make_cnn.py). Then convolutions of many shapes, with first and second gradients: the CPU with one and two
+ * threads, and interp with and without expansion, must all agree. */
 #include <weft/fit.h>
 #include "unit/core_help.h"
 #include "device/interp/interp.h"
@@ -11,7 +11,7 @@
 
 enum { BATCH = 16, PIXELS = 28 * 28 };
 
-/* n numbers of a hash in -bound..bound, the same bits as in Python. */
+/* n hash values in -bound..bound, with the same bits as in Python. */
 static void spread(int64_t n, uint32_t salt, float bound, float *to) {
     for (int64_t i = 0; i < n; i++) {
         uint32_t x = (uint32_t)i + salt * 1000003U;
@@ -79,8 +79,8 @@ static void test_pytorch(void **state) {
     weft_close(ctx);
 }
 
-/* Images are never turned but where they are flattened, once for the product and its gradient; both passes of
- * a pool are one map each. */
+/* Images change their layout only where they are flattened, once for the matmul and its gradient. Both
+ * passes of a pool are one map each. */
 static void test_plan(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -90,26 +90,26 @@ static void test_plan(void **state) {
     step(ctx, net, adam, 0);
     const weft_program *program = newest(ctx);
     int large = 0;
-    assert_int_equal(heavies(program, WEFT_HEAVY_CONV), 5); /* no gradient of the images */
+    assert_int_equal(heavies(program, WEFT_HEAVY_CONV), 5); /* the images get no gradient */
     for (int i = 0; i < program->commands.count; i++) {
         const weft_kernel *kernel = program->commands.list[i].kernel;
         if (program->commands.list[i].kind != WEFT_COMMAND_KERNEL) continue;
         for (int v = 0; v < kernel->n_views; v++) assert_int_equal(kernel->views[v].count, 1);
         large += weft__kernel_rows(kernel) * weft__kernel_row_length(kernel) >= BATCH * 3136;
     }
-    assert_int_equal(large,
-                     8); /* two pools forward, the flatten, two pools backward, two biases, the update */
+    assert_int_equal(large, 8); /* 2 pools forward, flatten, 2 pools backward, 2 biases, update */
     weft_close(ctx);
 }
 
-/* ---- ways to compute the same ---- */
+/* ---- different computations of the same convolutions ---- */
 
 typedef struct geometry {
     int64_t x[4], w[4];
     weft_conv_options o;
 } geometry;
 
-/* Bands, parts of a sum, several calls of vectors, classes of pixels without taps, ranges of channels. */
+/* These shapes cover bands of rows, split sums, several vector calls, pixels without taps, and ranges of
+ * channels. */
 static const geometry geometries[] = {
     {{3, 5, 17, 19}, {35, 5, 3, 3}, {.padding = {1, 1}}},
     {{2, 70, 9, 8}, {20, 70, 3, 3}, {.padding = {1, 0}, .stride = {2, 1}}},
@@ -121,7 +121,7 @@ static const geometry geometries[] = {
     {{2, 20, 11, 12}, {20, 1, 3, 4}, {.groups = 20, .padding = {2, 3}, .stride = {2, 3}, .dilation = {2, 3}}},
     {{1, 2, 8, 9}, {2, 1, 20, 21}, {.groups = 2, .padding = {10, 10}}},
     {{2, 2, 8, 3}, {2, 1, 4, 2}, {.groups = 2, .padding = {4, 3}, .stride = {2, 1}, .dilation = {1, 2}}},
-    {{2, 6, 5, 4}, {6, 3, 2, 2}, {.groups = 2, .padding = {4, 5}}}, /* windows that hold padding alone */
+    {{2, 6, 5, 4}, {6, 3, 2, 2}, {.groups = 2, .padding = {4, 5}}}, /* windows that cover only padding */
     {{1, 2, 1, 420}, {2, 1, 1, 400}, {.groups = 2, .padding = {0, 20}}},
     {{2, 33, 9, 9}, {66, 33, 1, 1}, {.groups = 1}},
     {{9, 8, 4, 4}, {4, 8, 4, 4}, {.groups = 1}},
@@ -134,7 +134,7 @@ static weft_tensor *squares(weft_tensor *t) {
     return weft_sum(weft_mul(t, weft_mul(t, t)), WEFT_ALL_AXES, false);
 }
 
-/* y, its gradients, and those of a function of these. */
+/* Computes y, its gradients, and the gradients of a function of those gradients. */
 static void compute(weft_context *ctx, const geometry *g, bool up, float *out[RESULTS], int64_t *count) {
     weft_tensor *x = numbers(ctx, true, 1, 4, g->x), *w = numbers(ctx, true, 2, 4, g->w), *all[RESULTS];
     weft_tensor *bias = numbers(ctx, false, 3, 1, &g->w[up ? 1 : 0]);
@@ -172,7 +172,7 @@ static void test_agree(void **state) {
     for (int up = 0; up < 2; up++)
         for (size_t g = 0; g < COUNT(geometries); g++) {
             geometry one = geometries[g];
-            if (up) { /* x is what the convolution gives */
+            if (up) { /* x has the shape of the convolution's result */
                 one.x[1] = one.w[0];
                 one.x[2] = one.x[2] / 2 + 1, one.x[3] = one.x[3] / 2 + 1;
                 if (one.o.padding[0] * 2 >= one.x[2]) continue;

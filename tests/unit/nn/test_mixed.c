@@ -1,4 +1,4 @@
-/* Mixed precision: a module that computes in bf16 or f16 from parameters of f32. */
+/* Mixed precision: a module computes in bf16 or f16 with f32 parameters. */
 #include "unit/nn_help.h"
 
 enum { BATCH = 3, IN = 5, HIDDEN = 8, OUT = 4 };
@@ -20,11 +20,11 @@ static weft_tensor *parameter(weft_module *m, size_t i) {
     return info.tensor;
 }
 
-static weft_dtype dtype = WEFT_BF16; /* of the test that runs */
+static weft_dtype dtype = WEFT_BF16; /* the dtype of the running test */
 
 static weft_tensor *narrow(weft_tensor *t) { return weft_cast(t, dtype); }
 
-/* The bytes of t are those of `wanted`. */
+/* t has the same bytes as `wanted`. */
 static void assert_same(weft_tensor *t, weft_tensor *wanted) {
     double *a = values_of(t), *b = values_of(wanted);
     assert_int_equal(weft_dtype_of(t), weft_dtype_of(wanted));
@@ -33,7 +33,7 @@ static void assert_same(weft_tensor *t, weft_tensor *wanted) {
     free(b);
 }
 
-/* What goes in and comes out is f32; between them is what the layers' functions make of rounded operands. */
+/* Inputs and outputs are f32. In between, the layers compute with rounded operands. */
 static void test_forward(void **state) {
     weft_context *ctx = *state;
     weft_module *m = net(ctx);
@@ -56,7 +56,7 @@ static void test_forward(void **state) {
     free(exact);
 }
 
-/* Gradients have the dtype of what they are of. */
+/* A gradient has the dtype of its operand. */
 static void test_gradients(void **state) {
     weft_context *ctx = *state;
     weft_module *m = net(ctx);
@@ -77,7 +77,8 @@ static void test_gradients(void **state) {
     }
 }
 
-/* Rows of a table are added up in f32: a thousand times 2^-9 beside 1 is lost in 16 bits. */
+/* The rows of an embedding's gradient are summed in f32: in 16 bits a thousand times 2^-9 would be lost
+ * next to 1. */
 static void test_embedding(void **state) {
     weft_context *ctx = *state;
     enum { TIMES = 1024 };
@@ -101,7 +102,7 @@ static weft_module *gpt(weft_context *ctx) {
                     &(weft_gpt_options){.vocab = 11, .context = 16, .layers = 2, .heads = 2, .width = 32});
 }
 
-/* The gradients of weights and biases are sums in f32, and are not rounded on their way. */
+/* The gradients of weights and biases are sums in f32, which are not rounded on their way. */
 static void test_unrounded(void **state) {
     weft_context *ctx = *state;
     enum { TIMES = 1024 };
@@ -116,7 +117,7 @@ static void test_unrounded(void **state) {
     assert_ok(weft_gradient(loss, wrt, 2, gradients));
     assert_int_equal(weft_dtype_of(gradients[0]), WEFT_F32);
     for (int i = 0; i < 2; i++) assert_true(weft_item(gradients[i]) == 1.0 + (double)TIMES * 0x1p-14);
-    /* a gradient of such a gradient */
+    /* the gradient of such a gradient */
     weft_tensor *w = weft_cast(input(ctx, 4, 4, 3), WEFT_F32), *narrowed = narrow(w);
     assert_ok(
         weft_gradient(weft_sum(weft_matmul(narrowed, narrowed), WEFT_ALL_AXES, false), &w, 1, gradients));
@@ -169,7 +170,7 @@ static float train(weft_context *ctx, weft_module *m, int steps) {
     return value;
 }
 
-/* The same law of learning; optimizer and parameters see f32 alone. */
+/* Mixed precision learns like f32. Optimizer and parameters stay f32. */
 static void test_training(void **state) {
     weft_context *ctx = *state;
     weft_module *wide = gpt(ctx), *mixed = gpt(ctx);
@@ -184,7 +185,7 @@ static void test_training(void **state) {
         assert_int_equal(weft_dtype_of(parameter(mixed, i)), WEFT_F32);
 }
 
-/* What m computes is what a copy of it computes that no optimizer keeps rounded values for. */
+/* m computes the same as a copy of it for which no optimizer keeps rounded values. */
 static void assert_current(weft_context *ctx, weft_module *m) {
     const int32_t ids[4] = {1, 7, 2, 2};
     weft_module *copy = gpt(ctx);
@@ -208,8 +209,8 @@ static void steps_of(weft_context *ctx, weft_module *m, weft_optimizer *opt, int
         }
 }
 
-/* The optimizer writes rounded values with the parameters; whoever else writes them, layers read the new
- * ones. */
+/* The optimizer writes the rounded values together with the parameters. Layers must also read new values
+ * that others write. */
 static void test_kept_rounded(void **state) {
     weft_context *ctx = *state;
     weft_module *m = gpt(ctx);
@@ -218,7 +219,7 @@ static void test_kept_rounded(void **state) {
     if (dtype == WEFT_F16)
         assert_ok(weft_optimizer_scale_loss(opt, &(weft_loss_scale_options){.init = 0x1p100}));
     assert_current(ctx, m);
-    steps_of(ctx, m, opt, 1); /* f16: skipped, so that everything stays */
+    steps_of(ctx, m, opt, 1); /* f16: the step is skipped, so nothing changes */
     assert_current(ctx, m);
     if (dtype == WEFT_F16) assert_ok(weft_optimizer_scale_loss(opt, NULL));
     steps_of(ctx, m, opt, 2);
@@ -228,8 +229,8 @@ static void test_kept_rounded(void **state) {
     assert_current(ctx, m);
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
-    if (!test_on_cpu()) return; /* what follows is the host's, and each layout compiles kernels */
-    weft_freeze(weft_module_child_get(m, 2), true); /* another layout */
+    if (!test_on_cpu()) return; /* the rest is host code, and each layout compiles kernels */
+    weft_freeze(weft_module_child_get(m, 2), true); /* changes the layout */
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
     weft_optimizer *second = weft_sgd(m, &(weft_sgd_options){.lr = 0.1});
@@ -238,8 +239,7 @@ static void test_kept_rounded(void **state) {
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
     weft_optimizer_free(second);
-    assert_ok(
-        weft_module_compute(m, dtype == WEFT_F16 ? WEFT_BF16 : WEFT_F16)); /* of another dtype than kept */
+    assert_ok(weft_module_compute(m, dtype == WEFT_F16 ? WEFT_BF16 : WEFT_F16)); /* not the kept dtype */
     steps_of(ctx, m, opt, 1);
     assert_ok(weft_module_compute(m, dtype));
     assert_current(ctx, m);
@@ -248,7 +248,7 @@ static void test_kept_rounded(void **state) {
     assert_current(ctx, m);
 }
 
-/* Token by token as all at once: the caches hold what the layers compute in. */
+/* Decoding token by token gives what the whole sequence gives. Caches hold the layers' compute dtype. */
 static void test_decoding(void **state) {
     weft_context *ctx = *state;
     weft_module *m = gpt(ctx);
@@ -265,7 +265,7 @@ static void test_decoding(void **state) {
     weft_gpt_cache_free(cache);
 }
 
-/* A part of a network may compute in bf16 within one of f32, and a child joins what its parent does. */
+/* A part of an f32 network may compute in bf16. A child computes in the dtype of its parent. */
 static void test_parts(void **state) {
     weft_context *ctx = *state;
     weft_module *first = weft_linear(ctx, IN, HIDDEN, NULL), *second = weft_linear(ctx, HIDDEN, OUT, NULL);
@@ -283,7 +283,7 @@ static void test_parts(void **state) {
     assert_int_equal(weft_module_compute(weft_linear(ctx, 0, 1, NULL), WEFT_BF16), WEFT_ERR_ARGUMENT);
 }
 
-/* Modules of three dtypes within each other: what crosses a border is cast. */
+/* Nested modules of three dtypes: values are cast where they pass from one dtype to another. */
 static void test_borders(void **state) {
     weft_context *ctx = *state;
     weft_module *first = weft_linear(ctx, IN, HIDDEN, &(weft_linear_options){.no_bias = true});
@@ -306,8 +306,8 @@ static int setup_half(void **state) {
     return setup(state);
 }
 
-/* Elsewhere than on the CPU, where kernels are compiled, a sample is enough: what the passes of the compiler
- * alone decide, and every kernel once more in f16 (for which there is test_loss_scale), is left out. */
+/* Devices that compile kernels run only a sample. They skip tests of compiler passes and the f16 run of
+ * each kernel (test_loss_scale covers f16). */
 static int setup_on_cpu(void **state) {
     *state = NULL;
     return test_on_cpu() ? setup(state) : 0;
@@ -320,7 +320,7 @@ static int setup_half_on_cpu(void **state) {
 
 #define ON_CPU(name)                                                                                         \
     static void name##_on_cpu(void **state) {                                                                \
-        if (!*state) return skip(); /* left out on this device */                                            \
+        if (!*state) return skip(); /* skipped on this device */                                             \
         name(state);                                                                                         \
     }
 ON_CPU(test_forward)

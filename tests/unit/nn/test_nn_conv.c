@@ -1,5 +1,5 @@
-/* Layers of images: shapes, parameters, refusals, and a small LeNet (LeCun et al. 1998) that learns to tell
- * bars from columns; on the device of the tests. */
+/* Image layers: shapes, parameters, refusals, and a small LeNet (LeCun et al. 1998) that learns to tell
+ * bars from columns. They run on the device of the tests. */
 #include "unit/nn_help.h"
 
 static void assert_weight(weft_module *m, int rank, const int64_t *shape, size_t count) {
@@ -76,7 +76,7 @@ static void test_refused(void **state) {
                     "scalar");
 }
 
-/* Eight images of 12 by 12: a bar across, or a column, at one of four places. */
+/* Eight images of 12 by 12, with a horizontal bar or a column at one of four places. */
 static void test_lenet_learns(void **state) {
     weft_context *ctx = *state;
     enum { N = 8, SIDE = 12, STEPS = 60 };

@@ -37,7 +37,7 @@ static void test_cache(void **state) {
     assert_int_equal(weft_gpt_cache_capacity(cache), CONTEXT);
     float logits[VOCAB];
     for (int round = 0; round < 2; round++) { /* the second one after a reset */
-        int64_t at = round ? 21 : 5;          /* a prompt padded to 16, or to 32 */
+        int64_t at = round ? 21 : 5;          /* a prompt padded to 16 or to 32 */
         assert_ok(weft_gpt_feed(cache, tokens, at, logits));
         compare(logits, wanted + (at - 1) * VOCAB);
         for (; at < CONTEXT; at++) {
@@ -48,21 +48,21 @@ static void test_cache(void **state) {
         assert_int_equal(weft_gpt_feed(cache, tokens, 1, logits), WEFT_ERR_STATE);
         weft_gpt_cache_reset(cache);
     }
-    /* a prompt that fills the cache: the last part has no room for padding */
+    /* a prompt that fills the cache: its last chunk has no room for padding */
     assert_ok(weft_gpt_feed(cache, tokens, CONTEXT - 1, logits));
     compare(logits, wanted + (CONTEXT - 2) * VOCAB);
     weft_gpt_cache_reset(cache);
     assert_int_equal(weft_gpt_feed(cache, (int32_t[]){1, VOCAB}, 2, logits), WEFT_ERR_INDEX);
     assert_int_equal(weft_gpt_cache_length(cache), 0);
-    assert_true(weft_is_training(gpt)); /* decoding leaves the mode alone */
+    assert_true(weft_is_training(gpt)); /* decoding does not change the mode */
     weft_gpt_cache_free(cache);
     cache = weft_gpt_cache_new(gpt);
-    weft_module_free(gpt); /* takes the cache along */
+    weft_module_free(gpt); /* frees the cache too */
     assert_null(weft_gpt_cache_new(weft_linear(ctx, 1, 1, NULL)));
     free(wanted);
 }
 
-/* A network saved in f32 and used in bf16: the same logits, as nearly as weights of 8 bits allow. */
+/* A network saved in f32 and used in bf16 gives the same logits, up to the rounding of weights to 8 bits. */
 static void test_rounded(void **state) {
     weft_context *ctx = *state;
     weft_gpt_options o = {.vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 32};
@@ -73,7 +73,7 @@ static void test_rounded(void **state) {
     weft_safetensors *file = NULL;
     assert_ok(weft_module_save(wide, path));
     assert_ok(weft_safetensors_open(ctx, path, &file));
-    assert_int_equal(weft_module_load_from(narrow, file), WEFT_ERR_FORMAT); /* strictly: another dtype */
+    assert_int_equal(weft_module_load_from(narrow, file), WEFT_ERR_FORMAT); /* strict: another dtype */
     assert_ok(weft_module_load_rounded(narrow, file));
     weft_safetensors_close(file);
     assert_int_equal(remove(path), 0);
@@ -107,7 +107,8 @@ static bool takes_no_attention(weft_device *device, const weft_heavy *heavy) {
     return heavy->kind != WEFT_HEAVY_ATTENTION && real->takes(device, heavy);
 }
 
-/* A device without attention computes its expansion; another one agrees. */
+/* A device without an attention kernel expands attention into simpler ops. It must agree with a device that
+ * has one. */
 static void test_devices(void **state) {
     (void)state;
     for (int expanded = 0; expanded < 2; expanded++) {
@@ -146,7 +147,7 @@ static void test_gpt_errors(void **state) {
     assert_non_null(strstr(weft_last_error(ctx), "multiple of kv_heads"));
 }
 
-/* The causal mask: a token does not see later ones. */
+/* The causal mask: a token does not see later tokens. */
 static void test_causality(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt = gpt_of(ctx);
@@ -178,7 +179,7 @@ static void test_sample(void **state) {
     assert_int_equal(weft_sample((float[]){NAN, NAN}, 2, 1.0, 0, 9, 3), -1);
 }
 
-/* Of the k best, those that are as good as the last of them are all considered. */
+/* Top-k: all tokens that tie with the k-th best are candidates. */
 static void test_sample_ties(void **state) {
     (void)state;
     const float logits[7] = {2, -0.0f, 2, -INFINITY, 0, -3, NAN};

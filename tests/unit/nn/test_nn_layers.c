@@ -1,4 +1,4 @@
-/* Layers: shapes, values against plain C, and the gradient of every one of them. */
+/* Layers: shapes, values compared with plain C, and the gradient of every layer. */
 #include "unit/nn_help.h"
 #include "gradcheck.h"
 
@@ -39,7 +39,7 @@ static void test_linear(void **state) {
                     WEFT_ERR_ARGUMENT, "weft_linear", "0 inputs");
 }
 
-/* A batch of no samples is one of all shapes. */
+/* An empty batch works like any other batch. */
 static void test_empty_batch(void **state) {
     weft_context *ctx = *state;
     weft_module *m = weft_autoencoder(ctx, (int64_t[]){12, 5, 2}, 3, NULL);
@@ -114,10 +114,10 @@ static void test_attention(void **state) {
 
 typedef struct layer_case {
     weft_module *layer;
-    weft_tensor *x; /* variable, or data for layers that take integers */
+    weft_tensor *x; /* a variable, or data for layers that take integers */
 } layer_case;
 
-/* sum(sin(y) * y): no symmetry that could hide a fault. */
+/* sum(sin(y) * y): without a symmetry that could hide an error. */
 static weft_tensor *layer_loss(void *user) {
     layer_case *c = user;
     weft_tensor *y = weft_forward(c->layer, c->x);
@@ -130,8 +130,7 @@ static void check_layer(weft_context *ctx, weft_module *layer, weft_tensor *x) {
     size_t n = 0;
     weft_parameter_info info;
     for (size_t i = 0; weft_parameter_get(layer, i, &info) && n < 60; i++) {
-        double
-            values[400]; /* of order one: where weights are tiny, norms bend too much for the differences */
+        double values[400]; /* of order one: with tiny weights, norms bend too much */
         int64_t size = weft_numel(info.tensor);
         assert_true(size <= 400);
         fill(values, size, (int)i);
@@ -205,7 +204,7 @@ static void test_dropout_modes(void **state) {
         differ += a[i] != b[i];
     }
     assert_true(abs(kept - 1000) < 4 * 28); /* the two layers draw independently: a quarter is kept */
-    assert_true(differ > 1000);             /* another step, another mask */
+    assert_true(differ > 1000);             /* another step has another mask */
     assert_memory_equal(a, c, 4000 * sizeof *a);
     free(a), free(b), free(c);
     weft_train(net, false);

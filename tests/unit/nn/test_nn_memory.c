@@ -1,11 +1,11 @@
-/* Every allocation of making, training, decoding and freeing a model fails in turn: each time there is a
- * status, nothing is lost or leaked, and a scenario that ends well has the values that it has without
+/* Fails every allocation of making, training, decoding and freeing a model in turn. Each failure must give
+ * a status and must leak nothing. A scenario that still succeeds must give the same values as without
  * failures. */
 #include "unit/nn_help.h"
 
 typedef struct counted {
     long calls, fail_at, live;
-    bool for_good; /* all later ones fail too */
+    bool for_good; /* all later allocations fail too */
 } counted;
 
 static void *counted_alloc(void *user, void *old, size_t size) {
@@ -22,13 +22,13 @@ static void *counted_alloc(void *user, void *old, size_t size) {
     return p;
 }
 
-/* What a scenario comes to. */
+/* The result of a scenario. */
 static struct outcome {
     float values[16];
     char summary[500];
 } outcome;
 
-/* The first failure of a list of statuses. */
+/* Remembers the first failure of several calls. */
 #define TRY(call)                                                                                            \
     do {                                                                                                     \
         weft_status status_ = (call);                                                                        \
@@ -71,7 +71,7 @@ static weft_status decode(weft_context *ctx) {
     return WEFT_OK;
 }
 
-/* Runs until no allocation is left to fail. */
+/* Repeats the scenario until no allocation is left to fail. */
 static void fail_each(weft_status (*scenario)(weft_context *ctx), bool for_good) {
     struct outcome whole = {0};
     for (long at = 0;; at++) {

@@ -1,4 +1,4 @@
-/* The tree of modules: names, initial values, modes, own modules, poisoned ones, summary, files. */
+/* The tree of modules: names, initial values, modes, custom modules, poisoned modules, summary, files. */
 #include <unistd.h>
 #include "unit/nn_help.h"
 
@@ -67,7 +67,7 @@ static void test_initialisers(void **state) {
     const double third = 1.0 / sqrt(3.0);
     const struct {
         weft_init init;
-        double deviation, limit; /* limit 0: a normal */
+        double deviation, limit; /* limit 0: a normal distribution */
     } cases[] = {
         {{WEFT_INIT_DEFAULT, 0}, third / 8.0, 1.0 / 8.0},
         {{WEFT_INIT_UNIFORM, 0.5}, 0.5 * third, 0.5},
@@ -103,7 +103,7 @@ static double first_weight(weft_module *m) {
     return first;
 }
 
-/* Values are a function of seed and name, and of which of the networks of that name it is. */
+/* Initial values depend on the seed, the name, and the number of earlier networks with that name. */
 static void test_draws(void **state) {
     weft_context *ctx = *state, *other = NULL;
     weft_module *a = weft_linear(ctx, 3, 3, NULL), *b = weft_linear(ctx, 3, 3, NULL);
@@ -117,7 +117,7 @@ static void test_draws(void **state) {
     weft_close(other);
 }
 
-/* ---- modules of one's own ---- */
+/* ---- custom modules ---- */
 
 static weft_tensor *scaled(weft_module *m, weft_tensor *x) {
     weft_tensor *y = weft_forward(weft_module_child_get(m, 0), x);
@@ -144,11 +144,11 @@ static void test_own_module(void **state) {
     double *y = values_of(weft_forward(m, weft_full(ctx, WEFT_F32, SHAPE(1, 2), 1e4)));
     assert_close(y, (double[]){4.0, 4.0}, 2, 1e-6);
     free(y);
-    assert_int_equal(weft_parameter_elements(m, false), 1); /* buffers do not count */
+    assert_int_equal(weft_parameter_elements(m, false), 1); /* buffers are not counted */
     weft_parameter_info info;
     assert_true(weft_parameter_find(m, "offset", &info) && info.buffer);
     assert_poisoned(weft_parameter(m, "shift"), WEFT_ERR_ARGUMENT, "scaled", "shift");
-    /* too late for more */
+    /* too late to add a parameter */
     assert_int_equal(weft_module_parameter(m, "late", WEFT_F32, 0, NULL, NULL), WEFT_ERR_STATE);
     weft_module_free(m);
     assert_int_equal(freed, 1);
@@ -175,7 +175,7 @@ static void test_poison(void **state) {
         weft_sequential(ctx, "inner", weft_linear(ctx, 2, 3, NULL), weft_linear(ctx, 4, 1, NULL), NULL),
         NULL);
     assert_poisoned(weft_forward(deep, x), WEFT_ERR_SHAPE, "0.1", "[1,3]");
-    /* one child, two parents; one name, two children; used modules */
+    /* one child with two parents; one name for two children; modules in use */
     weft_module *a = weft_sequential(ctx, "a", NULL), *b = weft_sequential(ctx, "b", NULL),
                 *c = weft_linear(ctx, 1, 1, NULL);
     weft_module_child(a, "c", c);
@@ -218,7 +218,7 @@ static void test_files(void **state) {
     path_of(path, sizeof path, "model.safetensors");
     weft_module *a = small_gpt(ctx), *b = small_gpt(ctx);
     assert_ok(weft_module_save(a, path));
-    assert_ok(weft_module_load(b, path)); /* unused: nothing is drawn */
+    assert_ok(weft_module_load(b, path)); /* unused, so initial values were not drawn yet */
     weft_parameter_info x, y;
     assert_true(weft_parameter_count(b) == weft_parameter_count(a));
     for (size_t i = 0; weft_parameter_get(a, i, &x) && weft_parameter_get(b, i, &y); i++) {
@@ -227,13 +227,13 @@ static void test_files(void **state) {
         free(v);
         free(w);
     }
-    /* another shape, more entries, fewer entries: each is named and changes nothing */
+    /* another shape, more entries, fewer entries: the message names each, and nothing changes */
     weft_module *wide =
         weft_gpt(ctx, &(weft_gpt_options){.vocab = 12, .context = 8, .layers = 2, .heads = 2, .width = 4});
     assert_int_equal(weft_module_load(wide, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "wte.weight"));
     assert_non_null(strstr(weft_last_error(ctx), "[11,4]"));
-    assert_true(first_weight(wide) != 0.0); /* drawn after all */
+    assert_true(first_weight(wide) != 0.0); /* now the values are drawn */
     weft_module *less =
         weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4});
     assert_int_equal(weft_module_load(less, path), WEFT_ERR_FORMAT);
@@ -253,8 +253,7 @@ static void test_files(void **state) {
     assert_int_equal(weft_module_load(a, path), WEFT_ERR_IO);
 }
 
-/* From context to context: afterwards both compute the same; what does not fit is named, and changes nothing.
- */
+/* Copies between contexts: afterwards both compute the same. A mismatch is named and changes nothing. */
 static void test_copy(void **state) {
     weft_context *ctx = *state, *other;
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu", .seed = 99}, &other), WEFT_OK);

@@ -1,6 +1,6 @@
 /* Recurrent layers, cells and language models against PyTorch's (recurrent.inc, written by
- * make_recurrent.py): results, states, gradients, ten training steps with carried states; what is refused,
- * and what programs are made of. */
+ * make_recurrent.py): results, states, gradients, ten training steps with carried states. Other tests check
+ * refusals and the commands of programs. */
 #include <weft/recurrent.h>
 
 #include "unit/core_help.h"
@@ -37,7 +37,7 @@ static void assert_near(const char *what, weft_tensor *t, const float *want, siz
     assert_numbers(what, got, want, n);
 }
 
-/* Parameters as make_recurrent.py fills them. */
+/* Fills the parameters like make_recurrent.py. */
 static size_t fill(weft_module *m, weft_tensor **parameters) {
     const size_t n = weft_parameter_count(m);
     for (size_t k = 0; k < n; k++) {
@@ -53,7 +53,7 @@ static size_t fill(weft_module *m, weft_tensor **parameters) {
     return n;
 }
 
-/* Two numbers of each gradient. */
+/* Compares two numbers of each gradient. */
 static void assert_digests(weft_tensor *const *grads, size_t n, const float *want) {
     for (size_t k = 0; k < n; k++) {
         float grad[512], by[512], two[2] = {0, 0};
@@ -67,10 +67,10 @@ static void assert_digests(weft_tensor *const *grads, size_t n, const float *wan
     }
 }
 
-/* What PyTorch has of one layer; the c of NULL where there is none. */
+/* PyTorch's values for one layer; `c` is NULL if the layer has no cell state. */
 typedef struct expected {
     const float *y, *x, *parameters, *last[2], *first[2];
-    size_t n_parameters; /* numbers */
+    size_t n_parameters; /* count of numbers */
 } expected;
 
 static void check_layer(weft_module *m, bool packed, const expected *want) {
@@ -120,7 +120,7 @@ static void test_layers(void **state) {
     weft_context *ctx = open_device(test_device(), false);
     weft_recurrent_layer_options two = {.layers = 2}, two_ways = {.layers = 2, .bidirectional = true};
     check_layer(weft_lstm(ctx, IN, H, &two), false, EXPECTED_C(lstm));
-    if (test_on_cpu()) { /* elsewhere the same operations in other numbers */
+    if (test_on_cpu()) { /* other devices run the same operations with other sizes */
         check_layer(weft_lstm(ctx, IN, H, &two_ways), true, EXPECTED_C(lstm_packed));
         check_layer(weft_gru(ctx, IN, H, &two_ways), false, EXPECTED(gru));
         two_ways.no_bias = true;
@@ -207,7 +207,7 @@ static void test_training(void **state) {
     assert_numbers("gru losses", losses, gru_losses, 10);
 }
 
-/* Streams go on from the last step of each, also where sequences are shorter than the window. */
+/* A stream continues from its own last step, even if the sequence is shorter than the window. */
 static void test_streams(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -219,7 +219,7 @@ static void test_streams(void **state) {
     weft_tensor *y = weft_forward_from(m, tokens, NULL, steps);
     assert_ok(weft_read(y, logits, sizeof logits));
     assert_ok(weft_read(weft_parameter(m, "h"), carried, sizeof carried));
-    assert_memory_equal(logits[0][1], logits[0][2], sizeof logits[0][1]); /* of 0, the head's bias */
+    assert_memory_equal(logits[0][1], logits[0][2], sizeof logits[0][1]); /* states 0: the head's bias */
     weft_train(m, false);
     weft_states last = {NULL, NULL};
     assert_ok(weft_tensor_status(weft_forward_from(m, tokens, &last, steps)));
@@ -244,7 +244,8 @@ static void test_programs(void **state) {
     weft_optimizer *sgd = weft_sgd(m, &(weft_sgd_options){.lr = 0.1});
     weft_tensor *x = given(ctx, false, 5, SHAPE(B, T, IN));
     assert_ok(weft_optimizer_step(sgd, weft_mean(weft_forward(m, x), WEFT_ALL_AXES, false)));
-    weft_program *step = newest(ctx); /* a product for the inputs and each gradient, none a step of time */
+    weft_program *step =
+        newest(ctx); /* one matmul for the inputs and one for each gradient, none for each time step */
     assert_int_equal(heavies(step, WEFT_HEAVY_RECURRENT), 4);
     assert_int_equal(products(step), 2 + 2 + 3);
     weft_close(ctx);

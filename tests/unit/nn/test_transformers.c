@@ -1,5 +1,5 @@
-/* A Llama and PyTorch's own encoder and decoder layers from the same weights (transformers.inc, written by
- * make_transformers.py): results, gradients, ten steps of training; and what their programs are made of. */
+/* A Llama, and PyTorch's own encoder and decoder layers, from the same weights (transformers.inc, written
+ * by make_transformers.py): results, gradients, ten training steps, and the commands of their programs. */
 #include "unit/core_help.h"
 #include "unit/parity/transformers.inc"
 
@@ -17,7 +17,7 @@ static weft_tensor *pattern_of(weft_context *ctx, int64_t number, int64_t time, 
                     : weft_from(ctx, WEFT_F32, SHAPE(2, time, WIDTH), data);
 }
 
-/* Gives parameter number p pattern p; norms' weights are around 1. */
+/* Gives parameter p the pattern p. The weights of norms are around 1. */
 static void fill(weft_module *m) {
     float data[3 * WIDTH * WIDTH];
     weft_parameter_info info;
@@ -136,14 +136,15 @@ static void test_parity(void **state) {
     weft_context *ctx = open_device(NULL, false);
     check_llama(ctx);
     check_layers(ctx, true, post_y, post_source, post_target, post_q_attn);
-    if (test_on_cpu()) /* kernels of cards take long to compile: where it differs is no kernel */
+    if (test_on_cpu()) /* GPUs skip this: kernels take long to compile, and these use the same ones */
         check_layers(ctx, false, pre_y, pre_source, pre_target, pre_q_attn);
     weft_close(ctx);
 }
 
 /* ---- decoding ---- */
 
-/* A cache gives what the whole sequence gives, whatever stands for positions, in f32 and in bf16. */
+/* Decoding with a cache gives what the whole sequence gives, for every kind of positions, in f32 and in
+ * bf16. */
 static void check_cache(weft_context *ctx, weft_position_kind positions, weft_dtype compute, float within) {
     enum { LENGTH = 24 };
     weft_gpt_options o = llama_options();
@@ -160,7 +161,7 @@ static void check_cache(weft_context *ctx, weft_position_kind positions, weft_dt
     weft_scope_close(scope);
     weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
     assert_non_null(cache);
-    for (int at = 5; at <= LENGTH; at++) { /* a prompt padded to 16, then one by one */
+    for (int at = 5; at <= LENGTH; at++) { /* a prompt padded to 16, then one token at a time */
         assert_ok(weft_gpt_feed(cache, at == 5 ? ids : ids + at - 1, at == 5 ? 5 : 1, logits));
         for (int i = 0; i < VOCAB; i++) assert_true(fabsf(logits[i] - whole[(at - 1) * VOCAB + i]) <= within);
     }
@@ -179,8 +180,8 @@ static void test_cache(void **state) {
     weft_close(ctx);
 }
 
-/* PyTorch's attention with numbers added to scores: one of -inf, a row of -1e9, whose gradients are those of
- * equal weights, and a row that sees nothing; `learns`: with the gradient of the mask. */
+/* PyTorch's attention with a mask that is added to the scores. One score is -inf, one row is -1e9 (its
+ * gradients are those of equal weights), and one row sees nothing. `learns`: the mask has a gradient too. */
 static void check_masked(weft_context *ctx, bool learns) {
     enum { B = 2, H = 2, T = 3, S = 5, D = 4 };
     float x[B * H * S * D], more[H * T * S];
@@ -217,7 +218,7 @@ static void check_masked(weft_context *ctx, bool learns) {
     if (learns) NEAR(grads[3], masked_mask);
 }
 
-/* No key at all, and a mask that learns. */
+/* Attention over no keys, with a learned mask. */
 static void check_no_keys(weft_context *ctx) {
     enum { T = 3, D = 4 };
     const float y[T * D] = {0};
@@ -242,9 +243,9 @@ static void test_masked(void **state) {
     weft_close(ctx);
 }
 
-/* ---- what is kept, and what is refused ---- */
+/* ---- what is stored, and what is refused ---- */
 
-/* An encoder's scores are in no memory, with padding or without. */
+/* An encoder never stores its attention scores, with padding or without. */
 static void test_padding(void **state) {
     enum { LONG = 512 };
     (void)state;
@@ -261,12 +262,13 @@ static void test_padding(void **state) {
         assert_ok(weft_eval(&grad, 1));
         peaks[i] = ctx->device->bytes_peak;
     }
-    assert_true(peaks[1] < LONG * LONG * 4 * HEADS); /* a quarter of the longer one's scores */
+    assert_true(peaks[1] < LONG * LONG * 4 * HEADS); /* a quarter of the scores of the longer sequence */
     assert_true(peaks[1] > peaks[0]);
     weft_close(ctx);
 }
 
-/* Keys and values that heads share are read where the projection and the rotation left them. */
+/* Grouped-query attention reads shared keys and values in place: in the output of the projection and of the
+ * rotation. */
 static void test_shared(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -283,14 +285,14 @@ static void test_shared(void **state) {
         attentions++;
         assert_int_equal(c->heavy.as.attention.query_group, 2);
         assert_int_equal(c->heavy.as.attention.heads, HEADS);
-        assert_int_equal(c->heavy.as.attention.v[2], 2 * WIDTH); /* rows of the packed projection */
+        assert_int_equal(c->heavy.as.attention.v[2], 2 * WIDTH); /* the row length of the packed projection */
     }
     assert_int_equal(attentions, 2);
     weft_close(ctx);
 }
 
-/* The classes of tokens (B, T) lie as an image's channels would, innermost: logits beside them stay as they
- * are, and their products read them without a copy. */
+/* For tokens (B, T) the classes are stored innermost, like the channels of an image. So logits keep their
+ * layout, and the matmuls read them without a copy. */
 static void test_copies(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -307,7 +309,7 @@ static void test_copies(void **state) {
     weft_close(ctx);
 }
 
-/* Recomputing and bf16 train the same network: the same loss before, one that falls after. */
+/* Recomputation and bf16 train the same network: the first loss is the same, and later losses are lower. */
 static void test_training(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);

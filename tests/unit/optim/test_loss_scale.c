@@ -1,12 +1,12 @@
-/* Dynamic scaling of the loss: without overflow it changes nothing, a step with a gradient that is not finite
- * changes nothing but the scale, and scale and counters go on from a file. In f32, whose overflow is as good.
- */
+/* Dynamic loss scaling. Without overflow it changes nothing. A step whose gradient is not finite changes
+ * nothing but the scale. Scale and counters are restored from a file. The tests use f32, which overflows
+ * just as well. */
 #include <unistd.h>
 #include "unit/nn_help.h"
 
 enum { IN = 4, HIDDEN = 6, OUT = 3, BATCH = 12 };
 
-/* Of the context's first network: two contexts of one seed have the same. */
+/* Two contexts of one seed give the same first network. */
 static weft_module *net_of(weft_context *ctx) {
     return weft_mlp(ctx, (int64_t[]){IN, HIDDEN, OUT}, 3, &(weft_mlp_options){.activation = WEFT_TANH});
 }
@@ -24,7 +24,7 @@ static weft_tensor *loss_of(weft_context *ctx, weft_module *net, int step, int f
     return weft_mse(y, rows_of(ctx, 200 + step, first, rows, OUT, size), WEFT_MEAN);
 }
 
-/* size: of the targets, and so of the gradients. */
+/* `size` scales the targets, and so the gradients. */
 static void step_of(weft_context *ctx, weft_module *net, weft_optimizer *opt, int step, float size) {
     weft_scope *scope = weft_scope_open(ctx);
     assert_ok(weft_optimizer_step(opt, loss_of(ctx, net, step, 0, BATCH, size)));
@@ -43,10 +43,11 @@ static weft_optimizer *make(weft_module *net, int kind) {
 }
 enum { KINDS = 4 };
 
-/* A device that compiles its kernels is shown two of the four. */
+/* A device that compiles its kernels tests only two of the four kinds. */
 static int next_kind(int kind) { return kind + (test_on_cpu() ? 1 : KINDS - 1); }
 
-/* Everything that a step changes: parameters, then states without those of the scaling; to be freed. */
+/* Everything that a step changes: parameters, then optimizer states without those of loss scaling. The
+ * caller frees the result. */
 static double *all_of(weft_module *m, weft_optimizer *opt, int64_t *count) {
     double *out = calloc(4096, sizeof *out);
     int64_t at = 0;
@@ -82,7 +83,7 @@ static void assert_same(weft_module *a, weft_optimizer *x, weft_module *b, weft_
 typedef struct pair {
     weft_context *ctx[2];
     weft_module *net[2];
-    weft_optimizer *opt[2]; /* the second one scales */
+    weft_optimizer *opt[2]; /* the second one scales its loss */
 } pair;
 
 static void open_pair(pair *p, int kind, const weft_loss_scale_options *options) {
@@ -101,7 +102,7 @@ static void close_pair(pair *p) {
     weft_close(p->ctx[1]);
 }
 
-/* A power of two cancels to the bit; Adam's corrections are computed in f32 on the device. */
+/* A power of two cancels exactly. Adam's corrections are computed in f32 on the device. */
 static void test_nothing_changes(void **state) {
     (void)state;
     for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
@@ -116,7 +117,8 @@ static void test_nothing_changes(void **state) {
     }
 }
 
-/* Gradients of about 100 times 2^126 are infinite, and later fit: then as if the bad steps had not been. */
+/* Gradients of about 100 times 2^126 overflow until the scale is lower. The result must be as if the
+ * skipped steps had not happened. */
 static void test_skipped(void **state) {
     (void)state;
     for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
@@ -146,7 +148,7 @@ static void test_skipped(void **state) {
     }
 }
 
-/* A NaN among the gradients of one parameter is enough, and nothing of it gets anywhere. */
+/* A NaN among the gradients of one parameter is enough, and it must not spread. */
 static void test_nan(void **state) {
     weft_context *ctx = *state;
     weft_module *net = net_of(ctx);
@@ -167,10 +169,11 @@ static void test_nan(void **state) {
     free(after);
 }
 
-/* After `interval` good steps in a row it grows; a bad one begins the count anew; it never becomes infinite.
- */
+/* The scale grows after `interval` good steps in a row. A bad step restarts the count. The scale never
+ * becomes infinite. */
 static void test_growth(void **state) {
-    if (!test_on_cpu()) return skip(); /* it is the same everywhere, and elsewhere kernels to compile */
+    if (!test_on_cpu())
+        return skip(); /* the device makes no difference; other devices would compile kernels */
     weft_context *ctx = *state;
     weft_module *net = net_of(ctx);
     weft_optimizer *opt = make(net, 3);
@@ -189,9 +192,10 @@ static void test_growth(void **state) {
     assert_true(weft_optimizer_loss_scale(opt) == 0x1p127);
 }
 
-/* One scale for all parts of a step, one decision, one clipping: as the whole batch. */
+/* All micro-batches of a step share one scale, one decision and one clipping, like the whole batch. */
 static void test_accumulation(void **state) {
-    if (!test_on_cpu()) return skip(); /* it is the same everywhere, and elsewhere kernels to compile */
+    if (!test_on_cpu())
+        return skip(); /* the device makes no difference; other devices would compile kernels */
     (void)state;
     for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
         pair p;
@@ -210,7 +214,7 @@ static void test_accumulation(void **state) {
         }
         assert_same(p.net[0], p.opt[0], p.net[1], p.opt[1], 2e-5);
         assert_int_equal(weft_optimizer_updates(p.opt[1]), 4);
-        assert_true(weft_optimizer_loss_scale(p.opt[1]) == 131072); /* up, down, up */
+        assert_true(weft_optimizer_loss_scale(p.opt[1]) == 131072); /* the scale grew, shrank and grew */
         close_pair(&p);
     }
 }
@@ -242,7 +246,7 @@ static void test_resumed(void **state) {
     weft_optimizer *resumed = make(again, 3);
     weft_safetensors *file;
     assert_ok(weft_safetensors_open(other, path, &file));
-    assert_int_equal(weft_optimizer_load_from(resumed, file), WEFT_ERR_FORMAT); /* it does not scale */
+    assert_int_equal(weft_optimizer_load_from(resumed, file), WEFT_ERR_FORMAT); /* it scales no loss */
     assert_ok(weft_optimizer_scale_loss(resumed, &options));
     assert_ok(weft_optimizer_load_from(resumed, file));
     weft_optimizer_set_steps(resumed, weft_optimizer_steps(opt));
@@ -258,9 +262,10 @@ static void test_resumed(void **state) {
     unlink(path);
 }
 
-/* A held program, many steps at once: the device alone counts. */
+/* A held program runs many steps at once. The device alone counts the good steps. */
 static void test_held(void **state) {
-    if (!test_on_cpu()) return skip(); /* it is the same everywhere, and elsewhere kernels to compile */
+    if (!test_on_cpu())
+        return skip(); /* the device makes no difference; other devices would compile kernels */
     (void)state;
     pair p;
     weft_program *program;

@@ -1,5 +1,6 @@
-/* Laws of optimizers: accumulation equals the big batch, groups and frozen parameters are left as they should
- * be, a held step equals a recorded one, state survives saving, two optimizers can share parameters. */
+/* Laws of optimizers: accumulation equals the big batch, groups and frozen parameters get what their
+ * settings say, a held step equals a recorded step, state survives saving, two optimizers can share
+ * parameters. */
 #include <unistd.h>
 #include "device/device.h"
 #include "unit/nn_help.h"
@@ -17,7 +18,7 @@ static weft_optimizer *adamw_of(weft_module *net) {
     return opt;
 }
 
-/* Rows first.. of a batch that belongs to a step, and their targets. */
+/* The loss of `rows` rows of a step's batch, beginning with row `first`. */
 static weft_tensor *loss_of(weft_context *ctx, weft_module *net, int step, int first, int rows) {
     double x[BATCH * IN], t[BATCH * OUT];
     fill(x, BATCH * IN, 100 + step);
@@ -32,7 +33,7 @@ static void step_whole(weft_context *ctx, weft_module *net, weft_optimizer *opt,
     weft_scope_close(scope);
 }
 
-/* All parameters one after the other; to be freed. */
+/* All parameters, one after the other. The caller frees the result. */
 static double *all_of(weft_module *m, int64_t *count) {
     int64_t n = weft_parameter_elements(m, false), at = 0;
     double *out = calloc((size_t)n + 1, sizeof *out);
@@ -47,7 +48,7 @@ static double *all_of(weft_module *m, int64_t *count) {
     return out;
 }
 
-/* Makes b's parameters those of a. */
+/* Copies a's parameters to b. */
 static void copy_parameters(weft_module *a, weft_module *b) {
     weft_parameter_info from, to;
     for (size_t i = 0; weft_parameter_get(a, i, &from) && weft_parameter_get(b, i, &to); i++) {
@@ -107,7 +108,7 @@ static void test_accumulate(void **state) {
 }
 
 /* The masks of the micro-batches are those of the whole batch. */
-/* Without fusion a kernel may take over the memory of the block of gradients. */
+/* Without fusion a kernel may reuse the memory of the block of gradients. */
 static void test_fused_against_unfused(void **state) {
     (void)state;
     weft_context *one = NULL, *other = NULL;
@@ -200,7 +201,7 @@ static void test_freezing(void **state) {
     free(before), free(after), free(thawed), free(all), free(changed);
 }
 
-/* What was frozen and thawed goes on with its own state: as if it had paused. */
+/* A parameter that was frozen and unfrozen continues with its own state, as if it had paused. */
 static void test_freezing_keeps_state(void **state) {
     weft_context *ctx = *state;
     weft_module *a = net_of(ctx, 0.0), *b = net_of(ctx, 0.0);
@@ -210,7 +211,7 @@ static void test_freezing_keeps_state(void **state) {
     for (int step = 0; step < 2; step++) {
         step_whole(ctx, a, x, step);
         step_whole(ctx, b, y, step);
-        weft_freeze(weft_module_child_get(b, 0), true); /* a new layout and back */
+        weft_freeze(weft_module_child_get(b, 0), true); /* the layout changes and changes back */
         assert_ok(weft_optimizer_group(y, &(weft_group_options){.pattern = "2.*"}));
         weft_freeze(weft_module_child_get(b, 0), false);
     }
@@ -248,7 +249,7 @@ static void test_held(void **state) {
     weft_program_free(program);
 }
 
-/* Makes seven held steps, one by one or in one call; returns the submissions that took. */
+/* Makes seven held steps, one by one or in one call. Returns the number of submissions. */
 static uint64_t seven_steps(weft_context *ctx, weft_module *net, weft_optimizer *opt, bool many,
                             double *last) {
     double x[BATCH * IN], t[BATCH * OUT];
@@ -270,8 +271,8 @@ static uint64_t seven_steps(weft_context *ctx, weft_module *net, weft_optimizer 
     return before;
 }
 
-/* Many steps in one call are as many calls: in one submission, or, where each step has numbers of its own
- * (bias corrections, masks of dropout), in as many. */
+/* Many steps in one call must equal as many calls. They take one submission. If each step has numbers of
+ * its own (bias corrections, dropout masks), they take one submission per step. */
 static void test_held_many(void **state) {
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
@@ -293,9 +294,9 @@ static void test_held_many(void **state) {
     }
 }
 
-/* ---- sharing ---- */
+/* ---- shared parameters ---- */
 
-/* Each takes the parameters into its own block; neither may work on a stale copy. */
+/* Each optimizer moves the parameters into its own block. Neither may work on a stale copy. */
 static void test_two_optimizers(void **state) {
     weft_context *ctx = *state;
     weft_module *a = net_of(ctx, 0.0), *b = net_of(ctx, 0.0);
@@ -359,7 +360,7 @@ static void assert_refused(weft_status status, const char *where) {
     assert_non_null(strstr(said, "none of the 4 parameters to train ('0.weight', '0.bias', "));
 }
 
-/* Steps of every sort refuse such a loss and leave everything as it was. */
+/* Every kind of step must refuse such a loss and change nothing. */
 static void test_loss_of_nothing(void **state) {
     weft_context *ctx = *state;
     weft_module *net = net_of(ctx, 0.0), *other = net_of(ctx, 0.0);
@@ -367,13 +368,13 @@ static void test_loss_of_nothing(void **state) {
     int64_t n;
     double *before = all_of(net, &n);
     weft_scope *scope = weft_scope_open(ctx);
-    weft_tensor *loss = loss_of(ctx, other, 0, 0, 4); /* of another module */
+    weft_tensor *loss = loss_of(ctx, other, 0, 0, 4); /* the parameters of another module */
     weft_tensor *constant =
         weft_mean_at("model.py:7", weft_detach(loss_of(ctx, net, 0, 0, 4)), WEFT_ALL_AXES, false);
     weft_memory_plan plan;
     weft_program *program = NULL;
     assert_refused(weft_optimizer_step(opt, loss), "test_optim_laws.c:");
-    assert_refused(weft_optimizer_step(opt, loss), "test_optim_laws.c:"); /* no program was kept */
+    assert_refused(weft_optimizer_step(opt, loss), "test_optim_laws.c:"); /* no program was cached */
     assert_refused(weft_optimizer_step(opt, constant), "model.py:7: adamw: ");
     assert_refused(weft_optimizer_accumulate(opt, constant, 0, 2), "model.py:7: ");
     assert_refused(weft_optimizer_add_gradients(opt, constant), "model.py:7: ");
@@ -388,7 +389,7 @@ static void test_loss_of_nothing(void **state) {
     free(before), free(after);
 }
 
-/* One parameter is enough, also where its gradient is 0. */
+/* A loss that depends on one parameter is enough, even if its gradient is 0. */
 static void test_loss_of_one(void **state) {
     weft_context *ctx = *state;
     weft_module *net = net_of(ctx, 0.0);

@@ -1,5 +1,5 @@
-/* Optimizer formulas against plain C in f64 over several steps: every kind, its options, clipping and the
- * norm. */
+/* Optimizer formulas compared with plain C in f64 over several steps: every kind with its options, clipping
+ * and the gradient norm. */
 #include "unit/nn_help.h"
 
 enum { STEPS = 6, IN = 3, OUT = 2, P = IN * OUT + OUT };
@@ -73,7 +73,7 @@ static double gradient(const double *p, const double *x, double *g) {
     return loss;
 }
 
-/* One step on parameter p with gradient g and state m, v; t counts from 1. */
+/* One step for parameter p with gradient g and states m and v; t counts from 1. */
 static void reference_step(const rule_case *c, bool decays, int t, double *p, double g, double *m,
                            double *v) {
     double decay = decays ? c->decay : 0.0;
@@ -168,7 +168,7 @@ static void test_errors(void **state) {
     weft_status cause = weft_tensor_status(poisoned);
     assert_int_not_equal(cause, WEFT_OK);
     assert_int_equal(weft_optimizer_step(opt, poisoned), cause);
-    assert_ok(weft_optimizer_step(opt, loss)); /* and it stays usable */
+    assert_ok(weft_optimizer_step(opt, loss)); /* the optimizer stays usable */
     assert_true(isnan(weft_optimizer_grad_norm(opt)));
     weft_module *empty = weft_activation(ctx, WEFT_RELU);
     assert_int_equal(weft_optimizer_status(weft_sgd(empty, &(weft_sgd_options){.lr = 1.0})),

@@ -1,5 +1,5 @@
-/* The byte-pair tokenizer: GPT-2's ids as tiktoken 0.14 gives them, merges against a plain loop that looks
- * for the best pair again and again, round trips of any bytes, its files and what can be wrong with them. */
+/* The byte-pair tokenizer: GPT-2's ids as in tiktoken 0.14, merges compared with a plain loop that searches
+ * for the best pair again and again, round trips of any bytes, its files and their errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +15,11 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* ---- a small vocabulary: the bytes in the order of their characters, then what is given ---- */
+/* ---- a small vocabulary: the bytes in the order of their characters, then the given tokens ---- */
 
 static bool is_printable(unsigned b) { return (b >= 33 && b <= 126) || (b >= 161 && b != 173); }
 
-/* Writes encoder.json and vocab.bpe. A merge "a b" makes the token "ab"; `extra` stands last. */
+/* Writes encoder.json and vocab.bpe. A merge "a b" makes the token "ab". `extra` comes last. */
 static void write_files(const char *const *merges, size_t count, const char *extra) {
     char *json = malloc(1 << 16), *lines = malloc(1 << 16);
     size_t at = 0, used = 0, id = 0;
@@ -81,16 +81,16 @@ static void test_merges(void **state) {
     weft_tokenizer *t = load();
     assert_int_equal(weft_tokenizer_kind_of(t), WEFT_TOKENIZER_BPE);
     assert_int_equal(weft_tokenizer_vocabulary(t), 263);
-    ASSERT_IDS(t, "abc", 258);              /* b c before a b */
-    ASSERT_IDS(t, "abab", 257, 257);        /* each as soon as the other */
-    ASSERT_IDS(t, "aaaaa", 261, 'a');       /* of equal pairs the leftmost */
-    ASSERT_IDS(t, "ab abc", 257, ' ', 258); /* a bc before the space's */
+    ASSERT_IDS(t, "abc", 258);              /* "b c" ranks before "a b" */
+    ASSERT_IDS(t, "abab", 257, 257);        /* both pairs have the same rank */
+    ASSERT_IDS(t, "aaaaa", 261, 'a');       /* the leftmost of equal pairs first */
+    ASSERT_IDS(t, "ab abc", 257, ' ', 258); /* "a bc" ranks before " a" */
     ASSERT_IDS(t, "ab ab", 257, ' ', 257);
     ASSERT_IDS(t, "ab a", 257, 259);
-    ASSERT_IDS(t, "a<|end|>a", 'a', 262, 'a'); /* special */
+    ASSERT_IDS(t, "a<|end|>a", 'a', 262, 'a'); /* a special token */
     ASSERT_IDS(t, "<|end|><|end|>", 262, 262);
     ASSERT_IDS(t, "<|end", '<', '|', 'e', 'n', 'd');
-    ASSERT_IDS(t, "a  a", 'a', ' ', 259); /* of a run of spaces the last goes with the word */
+    ASSERT_IDS(t, "a  a", 'a', ' ', 259); /* the last of several spaces belongs to the word */
     ASSERT_IDS(t,
                "ab\xff\xfe"
                "ab",
@@ -102,7 +102,7 @@ static void test_merges(void **state) {
     weft_tokenizer_free(t);
 }
 
-/* The same by trying every pair for the best, which is then merged where it comes first. */
+/* The reference: searches all pairs for the best merge, and merges its first occurrence. */
 static size_t merge_plainly(const char *const *merges, size_t n, const char *word, char pieces[][64]) {
     size_t count = strlen(word);
     for (size_t i = 0; i < count; i++) sprintf(pieces[i], "%c", word[i]);
@@ -137,7 +137,8 @@ static void test_random_words(void **state) {
     for (int round = 0; round < 3000; round++) {
         char word[65] = "";
         int32_t ids[65];
-        size_t length = 1 + (size_t)(seed >> 16) % (round % 3 ? 12 : 64), n = 0, at = 0; /* cached, and not */
+        size_t length = 1 + (size_t)(seed >> 16) % (round % 3 ? 12 : 64), n = 0,
+               at = 0; /* short words are cached, long ones are not */
         for (size_t i = 0; i < length; i++) {
             seed = seed * 1664525u + 1013904223u;
             word[i] = "abc"[(seed >> 16) % 3];
@@ -156,7 +157,8 @@ static void test_random_words(void **state) {
     weft_tokenizer_free(t);
 }
 
-/* Every byte, alone and in a word of all, comes back; so it does from a file, and by a stream. */
+/* Every byte, alone and in a word of all bytes, is encoded and decoded unchanged. So it is with a tokenizer
+ * read from a file, and in a stream. */
 static void test_files(void **state) {
     (void)state;
     static const char *const merges[] = {"a b", "\xc3\x83 \xc2\xa9",
@@ -256,7 +258,7 @@ static void test_short_memory(void **state) {
     assert_true(calls > 10);
 }
 
-/* ---- GPT-2's own, where the data are ---- */
+/* ---- GPT-2's own files, if they are there ---- */
 
 static const char *data_folder(void) {
     static char path[4096];
@@ -339,7 +341,7 @@ static void test_gpt2(void **state) {
     assert_int_equal(weft_tokenizer_vocabulary(t), 50257);
     for (size_t i = 0; i < COUNT(knowns); i++)
         assert_ids(t, knowns[i].text, knowns[i].bytes, knowns[i].ids, knowns[i].count);
-    /* every token of the vocabulary is one token again, or was never more than a text's beginning */
+    /* the text of every token is encoded and decoded unchanged */
     for (int32_t id = 0; id < 50257; id++) {
         size_t bytes = 0, n = 0, m = 0;
         const char *token = weft_tokenizer_token(t, id, &bytes);
@@ -353,7 +355,8 @@ static void test_gpt2(void **state) {
     weft_tokenizer_free(t);
 }
 
-/* encode_ordinary of tiktoken's gpt2: how many ids, and the FNV-1a hash of them as little-endian u16 */
+/* encode_ordinary of tiktoken's gpt2: the number of ids, and the FNV-1a hash of the ids as little-endian
+ * u16 */
 static const struct {
     const char *file;
     size_t count;

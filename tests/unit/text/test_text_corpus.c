@@ -1,4 +1,4 @@
-/* Corpora: parts, fractions, files of their own, gzip, given tokenizers, bad input, a real text. */
+/* Corpora: splits, fractions, separate files, gzip, given tokenizers, bad input, a real text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,7 +142,7 @@ static void test_bad_input(void **state) {
     assert_null(c);
 }
 
-/* The sizes that the character model of nanoGPT has. */
+/* The sizes that nanoGPT's character model has. */
 static void test_tinyshakespeare(void **state) {
     (void)state;
     const char *folder = getenv("WEFT_TEST_DATA");

@@ -1,5 +1,5 @@
-/* Every allocation of files and texts failing in turn: the error is "out of memory", nothing leaks, and what
- * was on disk stays. */
+/* Fails every allocation of files and texts in turn. The error must be "out of memory", nothing may leak,
+ * and files on disk must stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -158,13 +158,13 @@ static void test_word(void **state) {
     weft_tokenizer_free(t);
 
     t = build(WEFT_TOKENIZER_WORD, "x y y z z", 4);
-    assert_int_equal(weft_tokenizer_vocabulary(t), 4); /* equal counts by their bytes: y before z */
+    assert_int_equal(weft_tokenizer_vocabulary(t), 4); /* equal counts: by bytes, y before z */
     const int32_t kept[] = {2, 3, 0};
     assert_ids(t, "y z x", kept, 3);
     weft_tokenizer_free(t);
 }
 
-/* Enough words that the table grows; each finds its own id again. */
+/* So many words that the table grows. Each word must find its own id again. */
 static void test_many_words(void **state) {
     (void)state;
     enum { WORDS = 20000 };
@@ -242,7 +242,7 @@ static void test_streaming(void **state) {
 static void test_files(void **state) {
     (void)state;
     const char *corpus = "The \"quick\" brown\tfox\\ jumps\x01 over \xc3\xa9\xf0\x9f\x98\x80\n";
-    for (int k = 0; k < WEFT_TOKENIZER_BPE; k++) { /* which has a test of its own */
+    for (int k = 0; k < WEFT_TOKENIZER_BPE; k++) { /* has a test of its own */
         weft_tokenizer *t = build((weft_tokenizer_kind)k, corpus, 0), *u = NULL;
         const char *path = in_scratch("tokenizer.json");
         size_t n1 = 0, n2 = 0;
@@ -273,7 +273,7 @@ static void test_files(void **state) {
     assert_int_equal(weft_tokenizer_load(NULL, in_scratch("absent"), &t), WEFT_ERR_IO);
 }
 
-/* A character that is NUL goes through the file as well. */
+/* The character NUL survives in a file too. */
 static void test_nul(void **state) {
     (void)state;
     weft_tokenizer *t, *u;

@@ -1,6 +1,6 @@
-/* "auto" where there is a graphics card, which a hook makes of an OpenCL device on the processor: it is
- * priced beside the cpu for every purpose, a driver that is absent leaves the cpu, and a run says what it
- * took and why. */
+/* The device "auto" on a machine with a graphics card. A hook makes an OpenCL device on the processor look
+ * like a card. It is priced against the cpu for every purpose. If the driver is missing, the cpu is taken.
+ * A run reports which device it took and why. */
 #include "device.h"
 #include "device/cuda/hooks.h"
 #include "device/opencl/devices.h"
@@ -19,7 +19,7 @@
 
 static bool cards;
 
-/* Rates by which a launch is all that costs, and costs more on the cpu or as much as elsewhere. */
+/* Made-up rates with which only launches cost time: on the cpu more than elsewhere, or the same. */
 static double cpu_launch_ns;
 static weft_status made_up(const char *spec, int threads, char name[64], weft__rates *rates) {
     (void)threads;
@@ -84,7 +84,7 @@ static void test_when(void **state) {
     weft__config_free(&config);
 }
 
-/* The cheapest is taken, and of equals the cpu. */
+/* The cheapest device is taken, and the cpu if prices are equal. */
 static void test_purposes(void **state) {
     (void)state;
     for (int model = 0; cards && model < 2; model++) {
@@ -129,7 +129,7 @@ static void test_run(void **state) {
     weft__use_close(&use);
 }
 
-/* Who knows no program takes a card. */
+/* Without a program to price, the card is taken. */
 static void test_open_auto(void **state) {
     (void)state;
     weft_context *ctx = NULL;
@@ -139,7 +139,7 @@ static void test_open_auto(void **state) {
 }
 
 int main(void) {
-    weft__cuda_hook.library = "libabsent.so"; /* on every machine */
+    weft__cuda_hook.library = "libabsent.so"; /* CUDA is absent on every machine */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_when), cmocka_unit_test(test_purposes),
                                        cmocka_unit_test(test_run), cmocka_unit_test(test_open_auto)};
     return cmocka_run_group_tests(tests, setup, scratch_teardown);

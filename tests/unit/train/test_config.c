@@ -1,4 +1,4 @@
-/* The configuration: what it accepts, what each malformed class is answered with, and that what it writes
+/* The configuration: what it accepts, the message for each kind of malformed text, and that written text
  * reads back the same. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void accepts_every_kind(void **state) {
     assert_true(config.optimizer_betas.values[1] == 0.95);
     assert_int_equal(config.train_steps, 1000);
     assert_true(config.train_seed == INT64_MAX);
-    assert_int_equal(config.train_save_every, 500); /* ~ leaves the default */
+    assert_int_equal(config.train_save_every, 500); /* ~ keeps the default */
     assert_string_equal(weft__config_origin(&config, WEFT__KEY_optimizer_lr, origin, sizeof origin),
                         "t.yaml:7");
     assert_string_equal(weft__config_origin(&config, WEFT__KEY_model_width, origin, sizeof origin),
@@ -48,7 +48,7 @@ static void accepts_every_kind(void **state) {
     weft__config_free(&config);
 }
 
-/* Text, and what the message must hold. */
+/* Malformed texts, and what the message must contain. */
 static void refuses_with_place_and_cause(void **state) {
     (void)state;
     static const struct {
@@ -178,21 +178,22 @@ static void devices_share_the_batches_of_a_step(void **state) {
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
     assert_string_equal(config.device, "opencl:0");
     assert_int_equal(config.devices.count, 2);
-    char *written = weft__config_text(&config); /* which names both, and is no contradiction */
+    char *written =
+        weft__config_text(&config); /* names `device` and `devices`, which do not contradict here */
     weft__config_free(&config);
     assert_int_equal(parse(&config, written), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
     assert_int_equal(config.devices.count, 2);
     free(written);
     weft__config_free(&config);
-    assert_int_equal(parse(&config, text), WEFT_OK); /* one that is asked for by hand counts more */
+    assert_int_equal(parse(&config, text), WEFT_OK); /* a flag overrides the list of the file */
     assert_int_equal(weft__config_put(&config, WEFT__KEY_device, "cpu", WEFT__ORIGIN_FLAG, "--device"),
                      WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
     assert_string_equal(config.device, "cpu");
     assert_int_equal(config.devices.count, 0);
     weft__config_free(&config);
-    assert_int_equal(parse(&config, text), WEFT_OK); /* to use the model one is enough */
+    assert_int_equal(parse(&config, text), WEFT_OK); /* one device is enough to use a model */
     weft__config_one_device(&config);
     assert_string_equal(config.device, "opencl:0");
     assert_int_equal(config.devices.count, 0);
@@ -213,7 +214,7 @@ static void devices_share_the_batches_of_a_step(void **state) {
     weft__config_free(&config);
 }
 
-/* What is written reads back to the same values, awkward texts included. */
+/* Written text reads back to the same values, including awkward strings. */
 static void resolved_text_reads_back(void **state) {
     (void)state;
     weft__config first, second;
@@ -247,8 +248,8 @@ static void resolved_text_reads_back(void **state) {
     weft__config_free(&second);
 }
 
-/* Checkpoints of the first version are known again: keys that came later, as they are by themselves, change
- * no hash. */
+/* Checkpoints of the first version are still recognised: newer keys with their default values do not change
+ * the hash. */
 static void later_keys_change_no_hash(void **state) {
     (void)state;
     static const struct {
@@ -281,7 +282,8 @@ static weft_status hash_it(weft_context *ctx) {
     return status;
 }
 
-/* A key whose value finds no memory is not left out: the checkpoint could not be resumed. */
+/* If memory is too short for a key's value, hashing fails. With a hash that leaves out the key the checkpoint
+ * could not be resumed. */
 static void no_hash_without_memory(void **state) {
     (void)state;
     assert_int_equal(parse(&hashed, "data: {path: a}"), WEFT_OK);
@@ -290,7 +292,7 @@ static void no_hash_without_memory(void **state) {
     weft__config_free(&hashed);
 }
 
-/* The template holds every key, and works as it is once it has data. */
+/* The template holds every key, and is valid as soon as it names data. */
 static void template_is_complete_and_valid(void **state) {
     (void)state;
     static const char *const names[] = {
@@ -313,7 +315,7 @@ static void template_is_complete_and_valid(void **state) {
         assert_int_equal(parse(&config, text), WEFT_OK);
         assert_int_equal(weft__config_resolve(&config), WEFT_OK);
         assert_int_equal(config.model_type, model);
-        if (preset < (int)WEFT__MODEL_TYPE_COUNT) { /* the choices of the key are those of the table */
+        if (preset < (int)WEFT__MODEL_TYPE_COUNT) { /* the key's choices equal those of the table */
             char choice[32];
             assert_string_equal(weft__config_choice(WEFT__KEY_model_type, preset, choice), names[preset]);
         }
@@ -323,8 +325,7 @@ static void template_is_complete_and_valid(void **state) {
     }
 }
 
-/* Keys whose values are those of an enum of the library have the library's words, in the order of the enum.
- */
+/* Keys whose values are those of an enum of the library have the library's words, in its order. */
 static void words_are_those_of_the_library(void **state) {
     (void)state;
     char word[32];
@@ -338,11 +339,11 @@ static void words_are_those_of_the_library(void **state) {
         assert_string_equal(word, weft_schedule_name((weft_schedule_kind)i));
 }
 
-/* The name of the data tells its kind, and a path of any length fits. */
+/* The file name tells the kind of the data, and a path of any length fits. */
 static void template_follows_the_data(void **state) {
     (void)state;
     char longest[3000];
-    memset(longest, '"', sizeof longest); /* each is written as two characters */
+    memset(longest, '"', sizeof longest); /* each character takes two bytes when written */
     memcpy(longest + sizeof longest - 8, ".csv.gz", 8);
     const struct {
         const char *path;
@@ -364,7 +365,7 @@ static void template_follows_the_data(void **state) {
     }
 }
 
-/* Of two values of which only one may be given, the file's yields to --set. */
+/* If only one of two keys may be set, --set wins over the file. */
 static void set_wins_over_the_file(void **state) {
     (void)state;
     weft__config config;

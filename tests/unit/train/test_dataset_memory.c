@@ -1,5 +1,4 @@
-/* Memory that runs out while training data is read: at every allocation, reading fails or leaves out nothing.
- */
+/* Memory runs out while training data is read, at every allocation. Reading must fail, or read everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +22,7 @@ static weft_status read_table(weft_context *ctx) {
     return status;
 }
 
-/* The name of the target's column was lost, with which later files are read. */
+/* The name of the target column, with which later files are read, must not be lost. */
 static void test_a_table_is_read_whole_or_not_at_all(void **state) {
     (void)state;
     static const char text[] = "height,weight,kind\n1,2,cat\n3,4,dog\n5,6,cat\n7,8,dog\n";

@@ -1,5 +1,5 @@
-/* Linear and logistic regression, of two classes and of three that count differently, with a ridge: the
- * losses of ten steps from the same weights are PyTorch's (make_linear_parity.py), to 1e-5. */
+/* Linear and logistic regression: two classes, and three with class weights, with a ridge. The losses of
+ * ten steps from the same weights must be PyTorch's (make_linear_parity.py), to 1e-5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Plans of a configuration: by device, what saves, and the batch that fits; without data, card or memory. */
+/* Plans of a configuration: memory by device, advice that saves memory, and the largest batch that fits.
+ * Planning needs no data, card or memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ static uint64_t total(const weft__config *config, const weft__dataset *data, con
     return weft_memory_total(&planned.memory);
 }
 
-/* Parameters in f32 and bf16 and two states of f32: 14 bytes each, and gradients 4. */
+/* Parameters in f32 and bf16, and two f32 states: 14 bytes for each parameter. Gradients take 4. */
 static void test_step(void **state) {
     weft__config config;
     weft__dataset data;
@@ -63,7 +64,7 @@ static void test_step(void **state) {
     weft__config_free(&config);
 }
 
-/* The largest multiple of 8 that fits; nothing smaller than 1 is tried. */
+/* The largest multiple of 8 that fits; sizes below 1 are never tried. */
 static void test_batch(void **state) {
     weft__config config;
     weft__dataset data;

@@ -1,5 +1,5 @@
-/* The run folder: names that are never used twice, lines that read back, cutting back to a step, the report.
- */
+/* The run folder: names that are never used twice, records that read back, truncating to a step, the
+ * report. */
 #define _GNU_SOURCE /* memmem, nftw */
 #include <fcntl.h>
 #include <ftw.h>
@@ -148,7 +148,7 @@ static void every_metric_is_read_back_and_documented(void **state) {
     free(page);
 }
 
-/* What is left after a cut and the same steps again equals what an unbroken run writes. */
+/* Truncating and repeating the same steps gives the files of an uninterrupted run. */
 static void cutting_back_then_going_on_is_as_if_unbroken(void **state) {
     (void)state;
     weft__run whole, cut;
@@ -186,7 +186,7 @@ static void cutting_back_then_going_on_is_as_if_unbroken(void **state) {
     weft__run_close(&cut);
 }
 
-/* Every tag that is opened is closed, and nothing is loaded from elsewhere. */
+/* Every tag is closed, and nothing is loaded from elsewhere. */
 static void report_is_whole(void **state) {
     (void)state;
     weft__run run;
@@ -242,7 +242,7 @@ static void report_is_whole(void **state) {
     weft__run_close(&run);
 }
 
-/* What a card was found to do fastest comes back as it was, or not at all. */
+/* The tuner's choices for a card are read back unchanged, or not at all. */
 static void choices_come_back(void **state) {
     (void)state;
     weft__run run;
@@ -271,7 +271,7 @@ static void choices_come_back(void **state) {
     static const char *const damaged[] = {
         "{}", "[", "{\"tuned\": 3}", "{\"tuned\": [4, {\"key\": \"00\"}]}",
         "{\"tuned\": [{\"key\": \"00000000000000000000000000000000\", \"kept\": \"zz\"}]}"};
-    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) { /* nothing is known then */
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) { /* then no choice is known */
         char *sealed;
         size_t bytes;
         assert_int_equal(weft__run_write(&run, "summary.json", damaged[i]), WEFT_OK);
@@ -285,7 +285,7 @@ static void choices_come_back(void **state) {
         weft__free(NULL, read);
         weft__free(NULL, sealed);
     }
-    /* They go to the device's library as they are: not with one bit that is another. */
+    /* Choices go to the device's library unchecked, so one changed bit must make them invalid. */
     weft_bytes bytes;
     assert_int_equal(weft__summary_write(&run, &summary), WEFT_OK);
     assert_int_equal(weft_read_file(NULL, "choices/summary.json", 0, &bytes), WEFT_OK);
@@ -310,7 +310,7 @@ static size_t events_until(const weft_bytes *bytes, size_t size, uint64_t step) 
     return end;
 }
 
-/* Records are whole up to the step that is asked for, and a torn one is left out. */
+/* Records are complete up to the given step, and a torn record is left out. */
 static void events_are_cut_between_records(void **state) {
     (void)state;
     weft__run run;
@@ -327,7 +327,7 @@ static void events_are_cut_between_records(void **state) {
     assert_true(ten < all);
     assert_true(events_until(&bytes, torn, 12) < torn);
     assert_true(events_until(&bytes, torn, 12) > ten);
-    for (size_t bit = 0; bit < 8 * (all - ten); bit++) { /* records carry checksums */
+    for (size_t bit = 0; bit < 8 * (all - ten); bit++) { /* checksums cover every byte of a record */
         bytes.data[ten + bit / 8] ^= (uint8_t)(1 << bit % 8);
         assert_true(events_until(&bytes, all, 12) < all);
         bytes.data[ten + bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -340,7 +340,7 @@ static void events_are_cut_between_records(void **state) {
     weft__run_close(&run);
 }
 
-/* A damaged line is left out and named; the lines around it are kept, after a cut too. */
+/* A damaged line is left out and reported. The lines around it are kept, also after truncating. */
 static void damaged_lines_are_left_out(void **state) {
     (void)state;
     weft__run run;
@@ -374,7 +374,7 @@ static void damaged_lines_are_left_out(void **state) {
     free(html);
     free(csv);
     free(log);
-    assert_int_equal(write(run.metrics, "nonsense\n", 9), 9); /* with nothing good after it it goes */
+    assert_int_equal(write(run.metrics, "nonsense\n", 9), 9); /* a damaged last line is removed */
     assert_int_equal(weft__run_truncate(&run, 2), WEFT_OK);
     assert_int_equal(weft__history_read("bad", &history), WEFT_OK);
     assert_int_equal(history.damaged, 0);
@@ -396,14 +396,13 @@ static void numbers_are_short_and_exact(void **state) {
     assert_string_equal(weft__number_text(1e300, text), "1e+300");
 }
 
-/* A pipe in the place of a file, with and without somebody at its other end, is refused at once, by its name.
- */
+/* A pipe in the place of a file, with and without a process at its other end, is refused at once, by name. */
 static void pipes_in_a_run_are_refused(void **state) {
     (void)state;
     static const char *const names[] = {"metrics.jsonl", "metrics.csv", "log.txt", WEFT__EVENTS_FILE};
     char path[4096];
     weft__run run;
-    alarm(20); /* what waits, waits forever */
+    alarm(20); /* ends the test if a call blocks */
     assert_int_equal(weft__run_create("piped", "gpt", true, &run), WEFT_OK);
     assert_int_equal(weft__run_write(&run, "config.yaml", "task: classification\n"), WEFT_OK);
     weft__run_close(&run);

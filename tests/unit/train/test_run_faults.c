@@ -1,6 +1,6 @@
-/* The run folder when others, or the disk, get in the way: a second run at the wrong moment, interrupted and
- * failing calls, a folder that is moved. Some calls of the C library are replaced by those below, which a
- * test tells what to do. */
+/* The run folder when other processes or the disk interfere: a second run at the wrong moment, calls that
+ * are interrupted or fail, a folder that is moved. The functions below replace some calls of the C library,
+ * and each test sets what they do. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -17,9 +17,9 @@
 #include "train/run/events.h"
 #include "train/run/run_dir.h"
 
-/* ---- calls that a test may change ---- */
+/* ---- replaced functions ---- */
 
-static void (*before_fsync)(void); /* called once */
+static void (*before_fsync)(void); /* called once, before the next fsync */
 static bool signals;               /* every other call is interrupted, and the others write at most 3 bytes */
 
 static bool interrupted(void) {
@@ -49,7 +49,7 @@ int unlinkat(int folder, const char *name, int flags) {
     return interrupted() ? -1 : (int)syscall(SYS_unlinkat, folder, name, flags);
 }
 
-/* ---- two runs, one folder ---- */
+/* ---- two runs in one folder ---- */
 
 static void another_run(void) {
     weft__run other;
@@ -58,7 +58,7 @@ static void another_run(void) {
     weft__run_close(&other);
 }
 
-/* A whole run takes place between the look at a new folder and its lock: while the folder is made. */
+/* Another run starts and ends after a new folder was checked and before it is locked. */
 static void test_a_run_since_the_first_look(void **state) {
     (void)state;
     weft__run run;
@@ -69,15 +69,15 @@ static void test_a_run_since_the_first_look(void **state) {
     assert_non_null(strstr(weft_last_error(NULL), "holds a run already"));
     assert_null(run.dir);
     assert_int_equal(stat(in_scratch("twice/metrics.csv"), &before), 0);
-    assert_int_equal(weft__run_open(in_scratch("twice"), true, &run), WEFT_OK); /* the lock was given back */
+    assert_int_equal(weft__run_open(in_scratch("twice"), true, &run), WEFT_OK); /* the lock was released */
     weft__run_close(&run);
     assert_int_equal(stat(in_scratch("twice/metrics.csv"), &after), 0);
     assert_int_equal(before.st_size, after.st_size);
 }
 
-/* ---- what a kill leaves behind ---- */
+/* ---- after a kill ---- */
 
-/* Temporary files of a process that is gone are removed with the lock taken, and not without. */
+/* Temporary files of a dead process are removed while the lock is held, and only then. */
 static void test_temporaries_are_removed(void **state) {
     (void)state;
     static const char *const places[] = {"", "/samples", "/checkpoints"};
@@ -101,7 +101,7 @@ static void test_temporaries_are_removed(void **state) {
     }
 }
 
-/* ---- a folder that is moved ---- */
+/* ---- a folder is moved ---- */
 
 static void test_a_moved_folder(void **state) {
     (void)state;
@@ -117,7 +117,7 @@ static void test_a_moved_folder(void **state) {
     assert_string_equal(run.dir, now);
     assert_int_equal(access(in_scratch("there/run/samples/step-4.txt"), F_OK), 0);
     assert_int_not_equal(access(in_scratch("here"), F_OK), 0);
-    assert_int_equal(weft_make_folder(NULL, in_scratch("here")), WEFT_OK); /* another one by now */
+    assert_int_equal(weft_make_folder(NULL, in_scratch("here")), WEFT_OK); /* a new folder there */
     assert_int_equal(weft__run_sync(&run), WEFT_OK);
     assert_string_equal(run.dir, now);
     remove_all(now);
@@ -129,9 +129,9 @@ static void test_a_moved_folder(void **state) {
     weft__run_close(&run);
 }
 
-/* ---- signs of life ---- */
+/* ---- heartbeats ---- */
 
-/* Other machines are told at most twice a minute that the run lives, but each time that this is due. */
+/* A run updates its heartbeat at most twice a minute, but each time it is due. */
 static void test_beats(void **state) {
     (void)state;
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
@@ -153,8 +153,8 @@ static void test_beats(void **state) {
 
 /* ---- links ---- */
 
-/* Whoever sends a run folder must not choose what is removed on this machine; linking a run folder is fine.
- */
+/* The sender of a run folder must not be able to choose which files are removed on this machine. A link to
+ * a whole run folder is fine. */
 static void test_links(void **state) {
     (void)state;
     static const char *const names[] = {"checkpoints", "samples", "metrics.jsonl"};
@@ -223,8 +223,8 @@ static void some_work(const char *dir) {
     weft__run_close(&run);
 }
 
-/* Calls that signals interrupt, and writes that do a part, are the library's business: the files are those of
- * a run without signals. */
+/* The library must handle calls that signals interrupt and writes that are partial. The files must equal
+ * those of a run without signals. */
 static void test_interrupted_calls(void **state) {
     (void)state;
     static const char *const names[] = {"metrics.jsonl",
@@ -239,7 +239,7 @@ static void test_interrupted_calls(void **state) {
     some_work("signals");
     signals = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) assert_same_file(names[i]);
-    assert_int_equal(stat(in_scratch("calm/" WEFT__EVENTS_FILE), &calm), 0); /* its times differ */
+    assert_int_equal(stat(in_scratch("calm/" WEFT__EVENTS_FILE), &calm), 0); /* only its times differ */
     assert_int_equal(stat(in_scratch("signals/" WEFT__EVENTS_FILE), &disturbed), 0);
     assert_int_equal(calm.st_size, disturbed.st_size);
     assert_int_equal(count_hidden(in_scratch("signals")), 0);

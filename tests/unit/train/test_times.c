@@ -1,4 +1,4 @@
-/* The parts of a run's time: shares that add up to 100, whatever they are. */
+/* How a run's time is divided: the percentages must always add up to 100. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void names_are_added_to(void **state) {
     weft__shares alone = {1, {{"matmul", 3}}};
     assert_true(weft__shares_without(&alone, "matmul") == 0);
     for (char name[] = "a"; *name <= 'm'; ++*name) weft__shares_add(&shares, name, 1);
-    assert_int_equal(shares.count, WEFT__SHARES); /* what finds no room is left out */
+    assert_int_equal(shares.count, WEFT__SHARES); /* names beyond the limit are left out */
 }
 
 int main(void) {
