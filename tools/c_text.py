@@ -1,5 +1,5 @@
-"""What the checks of this folder share: the files of the project, and C with its comments, strings and
-preprocessor lines blanked out so that only code is left, every line in its place."""
+"""Shared by the checks in this folder: lists of the project's files, and C text in which comments, strings and
+preprocessor lines are replaced by spaces, so that only code is left and line numbers stay the same."""
 
 import ast
 import pathlib
@@ -12,7 +12,7 @@ _NOT_CODE = re.compile(
 
 
 def files(*patterns):
-    """Paths of the project's own files, relative to its root, in order."""
+    """Sorted paths of the files that match the patterns, relative to the root of the project."""
     found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()}
     return sorted(found)
 
@@ -26,7 +26,7 @@ def is_generated(text):
 
 
 def blank(text, pattern=_NOT_CODE):
-    """The text with every match replaced by spaces, line breaks kept."""
+    """Replaces every match by spaces and keeps line breaks."""
     return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
@@ -60,7 +60,7 @@ def c_string(argument):
 
 
 def report(name, problems, checked):
-    """Prints the problems and a verdict; the exit status."""
+    """Prints the problems and a summary; returns the exit status."""
     for problem in problems:
         print(problem)
     print(f"{name}: {checked}, " + (f"{len(problems)} problems" if problems else "ok"))

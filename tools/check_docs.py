@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Compiles and runs what README.md and docs/*.md show, so that documents cannot rot.
+"""Compiles and runs the code blocks of README.md and docs/*.md.
 
     check_docs.py --build FOLDER [--cc CC] [FILE.md ...]
 
 A block marked
-    ```c            is a whole program if it holds `int main` (weft/weft.h is included for it), else the
-                    body of a function that is given `ctx`; it runs and must end well
-    ```c no-run     is only compiled
-    ```c skip       is an extract from the sources, shown and not checked
+    ```c            is a whole program if it contains `int main` (weft/weft.h is included for it). Else it is
+                    the body of a function with the parameter `ctx`. It runs and must succeed.
+    ```c no-run     is compiled, but does not run
+    ```c skip       is an extract from the sources, which is not checked
     ```sh test      runs under `bash -e` in a temporary folder that looks like the root of the source
-                    tree; what it writes stays there
-Other blocks are left alone. Ends with 1 when any block failed."""
+                    tree; files that it writes stay in this folder
+Other blocks are ignored. The exit status is 1 if any block failed."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(c|sh)\b([^\n]*)\n(.*?)^```\s*$", re.M | re.S)
-TIME_LIMIT = 300  # seconds a block may run
+TIME_LIMIT = 300  # seconds for a block
 
 FRAGMENT = """#include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ WHOLE = '#include <weft/weft.h>\n#line {line} "{name}"\n{text}\n'
 
 
 def run(command, **options):
-    """Exit status and what was printed."""
+    """Runs the command; returns its exit status and its output."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=TIME_LIMIT, check=False, **options)
@@ -58,7 +58,7 @@ def run(command, **options):
 
 
 def compile_block(args, work, name, line, text, runs):
-    """Status and output of compiling a block of C: a program, or the body of a function."""
+    """Compiles a block of C: a program, or the body of a function. Returns the exit status and the output."""
     flags = ["-std=c17", "-Wall", "-Wextra", "-Wno-unused", "-I", str(ROOT / "include")]
     flags += ["-D_POSIX_C_SOURCE=200809L"]
     source = work / "snippet.c"
@@ -70,7 +70,7 @@ def compile_block(args, work, name, line, text, runs):
 
 
 def mirror(args, work):
-    """A temporary root of the source tree: links to all in it, with the build folder as `build`."""
+    """Fills a temporary folder with links to all entries of the source tree, and to the build folder as `build`."""
     for entry in ROOT.iterdir():
         if entry.name not in (".git", "runs") and not entry.name.startswith("build"):
             (work / entry.name).symlink_to(entry)
@@ -78,7 +78,7 @@ def mirror(args, work):
 
 
 def check(args, name, line, language, marks, text):
-    """None when the block is as it says, otherwise what went wrong."""
+    """Checks one block. Returns None, or what went wrong."""
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         environment = dict(os.environ, NO_COLOR="1")

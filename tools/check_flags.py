@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the flags: every source of src/ is compiled as strict C17, with all warnings, without contraction
-of a * b + c, and with nothing that lets the compiler reorder floating-point arithmetic."""
+"""Checks the compiler flags. Every source of src/ must be compiled as strict C17, with all warnings, without
+contraction of a * b + c, and without flags that let the compiler reorder floating-point arithmetic."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ WANTED = {"-std=c17", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "
           "-ffp-contract=off"}
 FORBIDDEN = {"-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-fassociative-math",
              "-freciprocal-math", "-ffinite-math-only"}
-# The command is no library: nothing of it is exported.
+# The command is not a library, so its symbols need not be hidden.
 COMMAND = ("train", "cli")
 
 

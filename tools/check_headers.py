@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the public headers: each compiles alone as C17 and as C++17, declares only names that begin with
-weft_ or WEFT_, and has a comment above every function. Functions that follow one another without a
-blank line may share one."""
+"""Checks the public headers. Each must compile alone as C17 and as C++17, must declare only names that begin with
+weft_ or WEFT_, and must have a comment above every function. Functions without a blank line between them may
+share a comment."""
 
 import os
 import re
@@ -18,7 +18,7 @@ FUNCTION = re.compile(r"^(?:WEFT_API|WEFT_CHECKED)\b[^;{]*?\b(\w+)\s*\(", re.M)
 
 
 def compile_alone(path, language, standard, compiler):
-    """What the compiler says against a file that holds only this include, twice."""
+    """Compiles a file that contains only this include, twice. Returns the compiler's errors."""
     with tempfile.NamedTemporaryFile("w", suffix=".c") as source:
         name = path.relative_to("include")
         source.write(f"#include <{name}>\n#include <{name}>\n")
@@ -29,7 +29,7 @@ def compile_alone(path, language, standard, compiler):
 
 
 def undocumented(path, text):
-    """Functions without a comment that ends on the line above or above the run of declarations."""
+    """Yields functions without a comment directly above them, or above the group of declarations they belong to."""
     lines = text.splitlines()
     for match in FUNCTION.finditer(text):
         first = c_text.line_of(text, match.start())
@@ -39,13 +39,13 @@ def undocumented(path, text):
         if at < 0 or not lines[at].rstrip().endswith("*/"):
             yield f"{path}:{first}: {match[1]} has no comment"
         if not re.match(r"weft_[a-z0-9]", match[1]):
-            yield f"{path}:{first}: {match[1]}: a public function is named weft_..."
+            yield f"{path}:{first}: {match[1]}: the name of a public function must begin with weft_"
 
 
 def foreign_macros(path, text):
     for match in re.finditer(r"^#[ \t]*define[ \t]+(\w+)", text, re.M):
         if not re.match(r"(WEFT_|weft_)", match[1]):
-            yield f"{path}:{c_text.line_of(text, match.start())}: {match[1]}: a public macro is named WEFT_..."
+            yield f"{path}:{c_text.line_of(text, match.start())}: {match[1]}: the name of a public macro must begin with WEFT_"
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the order of the folders of src/: a file includes headers of its own folder, of lower folders
-and of include/weft, and nothing else. Folders of one tier may include one another as long as no
-circle arises. JSON is parsed and written by base/json.h alone."""
+"""Checks the order of the folders of src/. A file may include headers of its own folder, of lower folders and of
+include/weft, and nothing else. Folders of one tier may include one another, but not in a cycle. Only base/json.h
+may parse and write JSON."""
 
 import re
 import sys
@@ -11,16 +11,17 @@ import c_text
 TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["device"], ["compiler"],
          ["nn", "optim", "data", "text", "io"], ["train"], ["cli"]]
 RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
-# Lower folders that are out of sight all the same: kernels and devices know nothing of nodes.
+# Headers of lower folders that are hidden all the same: kernels and devices must not know nodes.
 UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "heavy": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
-# Rooms that may not see other rooms: passes are pure, and a GPU backend knows what all GPUs share, never the reverse.
+# Subfolders and the subfolders hidden from them. Passes are pure functions. A GPU backend may use device/gpu, but
+# device/gpu may not use a backend.
 UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime", "compiler/profile"),
                 "device/cpu": ("device/gpu", "device/cuda", "device/opencl", "device/interp", "device/null"),
                 "device/gpu": ("device/cpu", "device/cuda", "device/opencl", "device/interp", "device/null"),
                 "device/cuda": ("device/cpu", "device/opencl", "device/interp", "device/null"),
                 "device/opencl": ("device/cpu", "device/cuda", "device/interp", "device/null"),
                 "device/interp": ("device/cpu", "device/gpu", "device/cuda", "device/opencl", "device/null")}
-# From nn/ upwards, code calls tensor functions. Of the folders that make them work it sees these headers alone.
+# From nn/ upwards, code calls tensor functions. Of the folders that implement them it may include only these headers.
 INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
 DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "device/device.h"},
          "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
@@ -29,38 +30,38 @@ DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "d
          "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h",
                  "device/gpu/backend/cache.h", "device/opencl/devices.h"},
          "text": set(), "io": set()}
-# Headers of other projects belong to the command alone; libweft stands on these few.
+# Libraries that only the command may use; libweft has fewer dependencies.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
-# What jansson does silently wrong where memory is short; base/json.h says how instead.
+# jansson's functions that give wrong results silently when memory is short; base/json.h has replacements.
 UNSAFE_JSON = re.compile(r"\b(json_load\w*|json_dump\w*|json_v?unpack\w*|json_decref|json_set_alloc_funcs\w*)\s*\(")
-# The command prints names from files, so that it prints by train/print.h.
+# Names from files may contain control characters, so the command must print with train/print.h.
 PRINTS = re.compile(r"(?<!\w)(printf|puts|vprintf) *\(|(?<!\w)(fprintf|vfprintf|fwrite|json_dumpf) *\([^;]*\bstd(out|err)\b")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<][^">\n]+[">])', re.M)
 
 
 def check_source(path, target, sideways):
-    """What is wrong with one include of a file in src/, or None."""
+    """Checks one include of a file in src/. Returns the problem, or None."""
     folder = path.parts[1]
     if target.startswith("<"):
         if RANK[folder] < RANK["train"] and COMMAND_ONLY.match(target):
-            return f"{target} belongs to the command (train/, cli/)"
+            return f"{target} may only be included by the command (train/, cli/)"
         return None
     name = target[1:-1]
     other = name.split("/")[0]
     if "/" not in name:
         return f'{target} must be written with its folder: "{folder}/{name}"'
     if other == "weft":
-        return f"public headers are written <{name}>"
+        return f"public headers must be included as <{name}>"
     if (c_text.ROOT / "src" / name).exists() and other in RANK:
-        if RANK[other] > RANK[folder] and not name.endswith(".def"):  # a table is nobody's code
-            return f"{folder}/ may not know {other}/, which stands above it"
+        if RANK[other] > RANK[folder] and not name.endswith(".def"):  # tables may be included from any folder
+            return f"{folder}/ may not include headers of the higher folder {other}/"
         if name in UNSEEN.get(folder, ()):
-            return f"{folder}/ may not know {name}"
+            return f"{folder}/ may not include {name}"
         room = "/".join(path.parts[1:3])
         if name.startswith(tuple(hidden + "/" for hidden in UNSEEN_ROOMS.get(room, ()))):
-            return f"{room}/ may not know {name}"
+            return f"{room}/ may not include {name}"
         if folder in DOORS and other in INNER and name not in DOORS[folder] and not name.endswith(".def"):
-            return f"{folder}/ may not know {name}: see DOORS in tools/check_layers.py"
+            return f"{folder}/ may not include {name}: see DOORS in tools/check_layers.py"
         if other != folder and RANK[other] == RANK[folder]:
             sideways.setdefault(folder, set()).add(other)
         return None
@@ -69,19 +70,19 @@ def check_source(path, target, sideways):
 
 def check_public(target):
     if target.startswith('"'):
-        return f"public headers include <weft/...> and the standard library, not {target}"
+        return f"public headers may include only <weft/...> and the standard library, not {target}"
     return None
 
 
 def circles(sideways):
-    """Folders of one tier that reach themselves."""
+    """Returns cycles of includes between folders of one tier."""
     found = []
     for start in sorted(sideways):
         seen, open_ = set(), [start]
         while open_:
             for other in sideways.get(open_.pop(), ()):
                 if other == start:
-                    found.append(f"src/{start}: a circle through {', '.join(sorted(seen)) or other}")
+                    found.append(f"src/{start}: a cycle of includes through {', '.join(sorted(seen)) or other}")
                 elif other not in seen:
                     seen.add(other)
                     open_.append(other)
@@ -100,7 +101,7 @@ def main():
             for match in UNSAFE_JSON.finditer(text):
                 problems.append(f"{path}:{c_text.line_of(text, match.start(1))}: {match[1]}: use base/json.h")
         if path.parts[1] in ("train", "cli"):
-            problems += [f"{path}:{c_text.line_of(text, match.start())}: prints past train/print.h"
+            problems += [f"{path}:{c_text.line_of(text, match.start())}: must print with train/print.h"
                          for match in PRINTS.finditer(text)]
         for match in INCLUDE.finditer(text):
             count += 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the names in the libraries of a build folder: the shared one exports weft_* (no weft__*), the static
-one defines only weft_* and weft__*, and no object calls what ends the process or prints. fprintf to a
-file is allowed, stdout and stderr are not."""
+"""Checks the symbols of the libraries in a build folder. The shared library may export only weft_* (not weft__*). The
+static library may define only weft_* and weft__*. No object may call a function that prints or that ends the process.
+fprintf to a file is allowed; stdout and stderr are not."""
 
 import pathlib
 import re
@@ -14,11 +14,11 @@ FORBIDDEN = {"abort", "exit", "_exit", "_Exit", "quick_exit", "atexit", "__asser
              "sigaction", "printf", "vprintf", "__printf_chk", "__vprintf_chk", "puts", "putchar", "perror",
              "stdout", "stderr", "setlocale", "setenv", "putenv", "system", "popen", "tmpnam", "mktemp",
              "strtod", "strtof", "atof", "rand", "srand", "drand48"}
-ALLOWED = {("library.c.o", "sigaction")}  # of the OpenCL device: it puts back the handlers that drivers take over
+ALLOWED = {("library.c.o", "sigaction")}  # the OpenCL device restores signal handlers that drivers replace
 
 
 def symbols(*arguments):
-    """(object, kind, name) of each symbol that nm lists."""
+    """Yields (object, kind, name) for each symbol that nm lists."""
     output = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True).stdout
     member = ""
     for line in output.splitlines():
@@ -41,9 +41,9 @@ def main():
             problems.append(f"libweft.so exports {name}")
     for member, kind, name in symbols("-g", str(build / "libweft.a")):
         if kind == "U" and name in FORBIDDEN and (member, name) not in ALLOWED:
-            problems.append(f"{member}: uses {name}, which the library may not")
+            problems.append(f"{member}: uses {name}, which the library must not use")
         elif kind in "TDBRVWC" and not name.startswith("weft_"):
-            problems.append(f"{member}: defines {name}, which is not weft_*")
+            problems.append(f"{member}: defines {name}, which does not begin with weft_")
     return c_text.report("symbols", problems, f"{exported} exported")
 
 

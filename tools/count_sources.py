@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Counts the distinct sources of kernels that tests compile, from what each of them noted in FOLDER
-(tests/kernel_sources.c). Usage: count_sources.py FOLDER EACH MATRIX TEST... Exit code 1 when there are more than EACH for an op
-of the page MATRIX, 77 (skipped) when one of the tests did not run or there is no device."""
+"""Counts the distinct kernel sources that tests compile. Each test records its sources in FOLDER (tests/kernel_sources.c).
+
+    count_sources.py FOLDER EACH MATRIX TEST...
+
+The exit status is 1 if there are more than EACH sources for each op on the page MATRIX. It is 77 (skipped) if a test did
+not run or there is no device."""
 import pathlib
 import sys
 
@@ -22,7 +25,7 @@ def main():
         return 77
     for test, own in sorted(sources.items(), key=lambda item: -len(item[1])):
         others = set().union(*(t for name, t in sources.items() if name != test))
-        print(f"{len(own):5} sources, {len(own - others):5} of them nowhere else: {test}")
+        print(f"{len(own):5} sources, {len(own - others):5} of them in no other test: {test}")
     print(f"{len(total)} distinct sources in {len(tests)} tests; {most} are allowed, {each} for each of {ops} ops")
     return int(len(total) > most)
 

@@ -1,15 +1,16 @@
-# cmake -DFROM=... -DTO=... -DNAME=... -DROOT=... -P embed.cmake: writes a file as a constant of C, with a NUL behind it.
-# Each line #include "FILE" is replaced by FILE of the folder ROOT. That is a header which C code includes, too
+# cmake -DFROM=... -DTO=... -DNAME=... -DROOT=... -P embed.cmake: writes a file as a C constant that
+# ends in NUL.
+# Each line #include "FILE" is replaced by FILE of the folder ROOT. C code includes this header, too
 # (src/device/gpu/backend/kernel_types.h). Its own #include lines are for C alone and are left out.
 file(READ ${FROM} text)
-string(REGEX MATCHALL "#include \"[^\"\n]*\"" includes "${source}")
+string(REGEX MATCHALL "#include \"[^\"\n]*\"" includes "${text}")
 foreach(include IN LISTS includes)
   string(REGEX REPLACE "#include \"(.*)\"" "\\1" header "${include}")
   file(READ ${ROOT}/${header} body)
   string(REGEX REPLACE "#include [^\n]*\n" "" body "${body}")
-  string(REPLACE "${include}\n" "${body}" text "${source}")
+  string(REPLACE "${include}\n" "${body}" text "${text}")
 endforeach()
-string(HEX "${source}" bytes)
+string(HEX "${text}" bytes)
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 get_filename_component(origin ${FROM} NAME)

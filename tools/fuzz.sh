@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets of the folder $1 and runs each for $2 seconds. New inputs are kept in
-# FOLDER/corpus/NAME, findings in FOLDER/findings; tests/fuzz/corpus/NAME, where it exists, is read first.
+# Builds the fuzz targets in the build folder $1 and runs each for $2 seconds. New inputs go to FOLDER/corpus/NAME,
+# findings to FOLDER/findings. Inputs in tests/fuzz/corpus/NAME, if there are any, are used first.
 set -euo pipefail
 build=$1 seconds=$2 jobs=${3:-2}
 root=$(cd "$(dirname "$0")/.." && pwd)

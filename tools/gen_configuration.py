@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of keys in docs/configuration.md from src/train/config (config_keys.def, choices.def)
 and src/train/model/models.def.
-With --check: fails when the page is stale. Text outside the two marks is written by hand and stays."""
+With --check it only compares, and fails if the page is out of date. Text outside the two marks is written by hand
+and is kept."""
 
 import re
 import sys
@@ -17,13 +18,14 @@ FIELDS = ("field", "key", "kind", "low", "high", "choices", "models", "language"
 
 
 def calls(text, name):
-    """The arguments of each call of a macro, as strings; a C string is unquoted, NULL is None."""
+    """Yields the arguments of each call of a macro as strings. C strings are unquoted, and NULL becomes None."""
     for _, arguments in c_text.macro_calls(text, name):
         yield [c_text.c_string(a) if a.startswith('"') else None if a == "NULL" else a for a in arguments]
 
 
 def read():
-    """The keys as dictionaries, the models of each kind, and the defaults of single models by field."""
+    """Returns the keys as dictionaries, the models of each kind, and by field the defaults that only some
+    models have."""
     models, defaults, words = {"LANGUAGE": [], "VECTORS": []}, {}, {}
     table = c_text.read("src/train/model/models.def") + c_text.read("src/train/config/choices.def")
     table = re.sub(r"/\*.*?\*/", "", table, flags=re.S)
@@ -40,7 +42,7 @@ def read():
 
 
 def taken_by(key, models):
-    """The models that a key has a meaning for."""
+    """Returns the models that use a key."""
     everything = models["LANGUAGE"] + models["VECTORS"]
     names = [n for word in key["models"].split("|")
              for n in {"ALL": everything, **models}.get(word.strip(), [word.strip().lower()])]
@@ -48,7 +50,7 @@ def taken_by(key, models):
 
 
 def values(key):
-    """What a key may be set to."""
+    """Describes the valid values of a key."""
     kind, low, high, choices = key["kind"], key["low"], key["high"], key["choices"]
     words = ", ".join(f"`{c}`" for c in choices.split("|")) if choices else ""
     span = f"{low} to {high}" if float(high) <= 1e6 else f"at least {low}"
@@ -58,13 +60,13 @@ def values(key):
 
 
 def default(key, models, own):
-    """The default, by model where models differ."""
+    """Describes the default, for each model if models differ."""
     taken = taken_by(key, models)
     usual = {n: own.get(n, key["language"] if n in models["LANGUAGE"] else key["vectors"]) for n in taken}
     by_value = {}
     for name, value in usual.items():
         by_value.setdefault(f"`{value}`" if value is not None else "not set", []).append(name)
-    if len(taken) > 4:  # what most have goes first, without their names
+    if len(taken) > 4:  # the most common default comes first, without names
         most = max(by_value, key=lambda value: len(by_value[value]))
         others = [f"{', '.join(names)}: {value}" for value, names in by_value.items() if value != most]
         return "; ".join([most, *others])

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Finds out what is missing to build and test Weft. Root gets it installed, where apt-get is there. Anybody else is told
-# the command that installs it, and sudo is called only where --sudo asks for it. Ends with 1 where something is missing
-# that Weft cannot be built or tested without.
-#   install_deps.sh            what `make`, `make demo` and `make test` need
-#   install_deps.sh --lint     also what `make lint`, `make tidy`, `make ubsan`, `make tsan` and `make fuzz` need
-#   install_deps.sh --sudo     installs by sudo, where it is not run by root (make deps)
+# Finds packages that are missing to build and test Weft. For root it installs them, if apt-get exists. For other users it
+# prints the command that installs them; it calls sudo only with --sudo. The exit status is 1 if a required package is
+# missing.
+#   install_deps.sh            packages for `make`, `make demo` and `make test`
+#   install_deps.sh --lint     also packages for `make lint`, `make tidy`, `make ubsan`, `make tsan` and `make fuzz`
+#   install_deps.sh --sudo     installs with sudo if the user is not root (make deps)
 set -euo pipefail
 
 lint=false sudo=false
@@ -19,20 +19,20 @@ for option in "$@"; do
     esac
 done
 
-required=() optional=() # Debian's names
-need() {                # need PACKAGE COMMAND...: the package, unless the command succeeds
+required=() optional=() # names of Debian packages
+need() {                # need PACKAGE COMMAND...: the package is required, unless the command succeeds
     local package=$1
     shift
     "$@" >/dev/null 2>&1 || required+=("$package")
 }
-like() { # the same for what can be done without
+like() { # the same for optional packages
     local package=$1
     shift
     "$@" >/dev/null 2>&1 || optional+=("$package")
 }
 has() { command -v "$1"; }
 header() { echo "#include <$1>" | ${CC:-cc} -E -; }
-clang_runtime() { # clang's sanitizers, which Debian packs apart from it
+clang_runtime() { # clang's sanitizers are a package of their own in Debian
     local program
     program=$(mktemp)
     echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o "$program"
@@ -40,17 +40,17 @@ clang_runtime() { # clang's sanitizers, which Debian packs apart from it
     rm -f "$program"
     return $status
 }
-cmocka_header() { # cmocka.h needs its friends first
+cmocka_header() { # cmocka.h needs these headers before it
     printf '#include <%s>\n' stdarg.h stddef.h setjmp.h stdint.h cmocka.h | ${CC:-cc} -E -
 }
-pcre2_header() { # which wants to know the size of a character
+pcre2_header() { # pcre2.h needs the size of a character
     printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | ${CC:-cc} -E -
 }
-matmul_library() { # anything of what the CPU device can open at run time
+matmul_library() { # any matmul library that the CPU device can load
     ldconfig -p | grep -E 'libdnnl\.so\.[23]|libopenblas\.so\.0|libmkl_rt\.so'
 }
 
-opencl() { # the loader and any driver; tests skip by name without them
+opencl() { # the loader and any driver; without them tests are skipped
     ldconfig -p | grep -q 'libOpenCL\.so\.1' && compgen -G '/etc/OpenCL/vendors/*.icd'
 }
 
@@ -85,7 +85,7 @@ find_missing() {
     fi
 }
 
-# The matmul library has another name from release to release, and clang's own package may hold its sanitizers.
+# The name of the matmul library depends on the release, and the sanitizers may be part of clang's own package.
 name_packages() {
     for i in "${!optional[@]}"; do
         if [ "${optional[$i]}" != libdnnl2 ]; then continue; fi
@@ -115,10 +115,10 @@ fi
 if ! has apt-get >/dev/null || { [ "$(id -u)" -ne 0 ] && ! $sudo; }; then
     install="apt-get install --no-install-recommends"
     if [ ${#required[@]} -gt 0 ]; then
-        echo "These packages are missing, by Debian's names: ${required[*]}"
+        echo "These Debian packages are missing: ${required[*]}"
     fi
     if [ ${#optional[@]} -gt 0 ]; then
-        echo "Weft can do without these: ${optional[*]}"
+        echo "These optional packages are missing: ${optional[*]}"
         echo "(Without oneDNN or OpenBLAS matmul is slower. Tests that need OpenCL or valgrind are skipped.)"
     fi
     if has apt-get >/dev/null; then
@@ -141,5 +141,5 @@ install() { "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$@";
 name_packages
 if [ ${#required[@]} -gt 0 ]; then install "${required[@]}"; fi
 for package in "${optional[@]}"; do
-    install "$package" || echo "Weft does without $package."
+    install "$package" || echo "Weft works without $package."
 done

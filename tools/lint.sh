@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All checks of `make lint` on a build folder, cheapest first; each prints one line when all is well.
-# All run, so that one visit shows everything; ends with 1 when any failed.
+# Runs all checks of `make lint` on a build folder, the cheapest first. A check that passes prints one line.
+# All checks run, even after a failure. The exit status is 1 if any check failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=${1:-build}
@@ -14,14 +14,14 @@ if [ -e tools/gen_ops.py ]; then
     if python3 tools/gen_ops.py --check; then
         echo "generated: include/weft/ops.h is up to date"
     else
-        echo "generated: include/weft/ops.h is stale: tools/gen_ops.py"
+        echo "generated: include/weft/ops.h is out of date: run tools/gen_ops.py"
         status=1
     fi
 fi
 if python3 tools/gen_configuration.py --check; then
     echo "generated: docs/configuration.md is up to date"
 else
-    echo "generated: docs/configuration.md is stale: tools/gen_configuration.py"
+    echo "generated: docs/configuration.md is out of date: run tools/gen_configuration.py"
     status=1
 fi
 python3 tools/check_headers.py || status=1
@@ -32,7 +32,7 @@ tools/tidy.sh --quick "$build" || status=1
 
 stale=0
 for patch in tests/mutants/*.patch; do
-    patch -p1 -s -F3 --dry-run <"$patch" >/dev/null || { echo "$patch does not apply: renew it"; stale=1; }
+    patch -p1 -s -F3 --dry-run <"$patch" >/dev/null || { echo "$patch does not apply: update it"; stale=1; }
 done
 if [ $stale = 0 ]; then
     echo "mutants: all planted faults apply"

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Shows that the portable build in folder $1 needs libc alone: what its programs load is looked at, then the command and
-# the tests (those that WEFT_PORTABLE_TESTS names, where it is set) run in an empty root that holds nothing but them,
-# libc, libm and the loader.
+# Checks that the portable build in folder $1 needs only libc. First it lists the libraries that the programs load. Then it
+# runs the command and the tests in an empty root folder that contains only the programs, libc, libm and the loader.
+# WEFT_PORTABLE_TESTS may name the tests to run.
 set -euo pipefail
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/.." && pwd)
 allowed='^(linux-vdso\.so\.1|libc\.so\.6|libm\.so\.6|ld-linux.*|/lib.*/ld-linux.*)$'
 
-# Only what is on the list, or lies beside the programs.
-foreign() { # foreign PROGRAM: names of other libraries that it loads
+# Allowed are the libraries of the list, and those in the folder of the programs.
+foreign() { # foreign PROGRAM: prints the other libraries that the program loads
     ldd "$1" | awk -v beside="$build/" '$2 == "=>" && index($3, beside) == 1 { next } { print $1 }' | grep -Ev "$allowed" || true
 }
-# cmocka has no static library in most distributions: it goes beside the tests.
+# Most distributions have no static cmocka, so the shared library is copied to the folder of the tests.
 for program in "$build"/test_*; do
     if [ ! -x "$program" ] || [ -d "$program" ]; then continue; fi
     ldd "$program" | awk '$1 ~ /^libcmocka/ && $3 ~ /^\// { print $3 }' | while read -r library; do
         if [ ! -e "$build/$(basename "$library")" ]; then cp -L "$library" "$build/"; fi
     done
-    if compgen -G "$build/libcmocka*" >/dev/null; then break; fi # not every test uses it
+    if compgen -G "$build/libcmocka*" >/dev/null; then break; fi # not every test loads it
 done
 programs=("$build/weft")
 for program in "$build"/test_*; do
@@ -30,14 +30,14 @@ for program in "${programs[@]}"; do
         exit 1
     fi
 done
-echo "portable: ${#programs[@]} programs load libc, libm and what lies beside them"
+echo "portable: ${#programs[@]} programs load only libc, libm and libraries in their folder"
 
 if [ "$(id -u)" -eq 0 ]; then
     enter=("$(command -v chroot)")
 elif unshare -Ur true 2>/dev/null; then
     enter=("$(command -v unshare)" -Ur "$(command -v chroot)")
 else
-    echo "portable: the run in an empty root is skipped: neither root nor user namespaces"
+    echo "portable: skipped the run in an empty root folder: it needs root or user namespaces"
     exit 0
 fi
 root=$(mktemp -d)
@@ -71,7 +71,7 @@ for program in "${programs[@]:1}"; do
     }
 done
 if [ ${#failed[@]} -gt 0 ]; then
-    echo "portable: failed in an empty root: ${failed[*]}"
+    echo "portable: failed in an empty root folder: ${failed[*]}"
     exit 1
 fi
-echo "portable: $done tests pass in an empty root"
+echo "portable: $done tests pass in an empty root folder"

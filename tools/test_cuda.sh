@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# tools/test_cuda.sh BUILD [REGEX]: every test that a card of CUDA can run, on the card itself: the whole matrix of ops and of
-# gradients, layers, losses, optimizers and parity, the device's own tests, and training by the command. Says what it ran, how
-# long that took and on what; where there is no card each is skipped by its name. REGEX chooses among the names. WRAP is put in
-# front of each program: WRAP="compute-sanitizer --error-exitcode 1" watches every access of every kernel.
-# BUILD/cuda-tests.txt, which CMake writes, has the names.
+# tools/test_cuda.sh BUILD [REGEX]: runs every test for CUDA on a real card: all ops and gradients, layers, losses,
+# optimizers and parity, the tests of the device, and training with the command. It prints each test, its time, and at the
+# end the card. Without a card it prints each test as skipped. REGEX selects tests by name. WRAP is a command in front of
+# each program: WRAP="compute-sanitizer --error-exitcode 1" checks every memory access of every kernel.
+# CMake writes the list of tests to BUILD/cuda-tests.txt.
 set -uo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${1:?names the build folder}" && pwd) || exit 1
 only=${2:-.}
-logs=$build/test-cuda # and the records of the matrix
+logs=$build/test-cuda # also holds the records for docs/op-matrix.md
 read -r -a wrap <<<"${WRAP:-}"
 mkdir -p "$logs" && rm -f "$logs"/*.log
 export WEFT_SOURCE_DIR=$source WEFT_BINARY_DIR=$build WEFT_KERNEL_CACHE=${WEFT_KERNEL_CACHE:-off}
@@ -16,7 +16,7 @@ export WEFT_SOURCE_DIR=$source WEFT_BINARY_DIR=$build WEFT_KERNEL_CACHE=${WEFT_K
 card=$("$build/weft" devices 2>/dev/null | grep '^cuda')
 ran=0 failed=0 skipped=0
 
-# one NAME COMMAND...: its output goes to a file of its own.
+# one NAME COMMAND...: runs the command and writes its output to a file of its own.
 one() {
     local name=$1 from=$SECONDS code
     shift
@@ -39,7 +39,7 @@ while read -r kind name; do
     case $kind in
     matrix)
         one "$name" "${wrap[@]}" "$build/$name" cuda --record "$logs/$name.tsv"
-        one "${name}_calls" "${wrap[@]}" "$build/$name" cuda --op matmul --calls 1 # small products by cuBLASLt too
+        one "${name}_calls" "${wrap[@]}" "$build/$name" cuda --op matmul --calls 1 # small matmuls with cuBLASLt too
         ;;
     device) one "$name" env WEFT_TEST_DEVICE=cuda "${wrap[@]}" "$build/$name" ;;
     gpu) one "$name" env WEFT_TEST_GPU=cuda "${wrap[@]}" "$build/$name" ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy over src/ with the flags of the build folder $1: --quick leaves out the path-sensitive
-# analyzer, which takes nine tenths of the time; $2 is the number of processes.
+# Runs clang-tidy on src/ with the flags of the build folder $1 and $2 processes. --quick leaves out the path-sensitive
+# analyzer, which takes nine tenths of the time.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 quick=()

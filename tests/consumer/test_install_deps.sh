@@ -40,15 +40,15 @@ expect() {
 }
 
 expect "headers are missing, not root" 1000 1 1 '' 'sudo apt-get install .*libpng-dev'
-expect "only what can be missed, not root" 1000 0 0 '' 'can do without these: valgrind libdnnl2'
+expect "only optional packages are missing, not root" 1000 0 0 '' 'optional packages are missing: valgrind libdnnl2'
 expect "the same with --sudo" 1000 0 0 'sudo apt-get install .*valgrind' 'Installing valgrind' --sudo
 expect "headers are missing, --sudo" 1000 1 0 'sudo apt-get install .*zlib1g-dev' 'Installing build-essential' --sudo
 expect "headers are missing, root" 0 1 0 '^apt-get install .*zlib1g-dev' 'Installing build-essential'
 stub apt-get 'echo "apt-get $*" >>'"$work"'/calls; case "$*" in *libdnnl2*) exit 100 ;; esac'
-expect "what can be missed is not to be had, root" 0 0 0 '^apt-get install .*libdnnl2' 'does without libdnnl2'
+expect "optional packages are not available, root" 0 0 0 '^apt-get install .*libdnnl2' 'works without libdnnl2'
 rm "$work/apt-get"
 expect "headers are missing, no apt" 1000 1 1 '' 'libjansson-dev' --sudo
-expect "only what can be missed, no apt" 1000 0 0 '' 'valgrind'
+expect "only optional packages are missing, no apt" 1000 0 0 '' 'valgrind'
 stub valgrind true
 stub ldconfig 'echo libdnnl.so.2 libOpenCL.so.1'
 expect "an unknown option" 1000 0 2 '' 'unknown option' --root
