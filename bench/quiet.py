@@ -1,5 +1,5 @@
-"""How Weft and its peers are measured: on an idle machine, each run alone, thrown away where others worked meanwhile.
-Read next: compare (one workload, any peer), table (all of them)."""
+"""Measures commands on an idle machine: each runs alone, and a run that other processes disturbed is discarded.
+Read next: compare (one workload, any peer), table (all workloads)."""
 
 import json
 import os
@@ -13,7 +13,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def busy_seconds():
-    """Processor seconds that the whole machine has worked since it was started, stolen ones included."""
+    """Returns the processor seconds that the whole machine has worked since its start, stolen time included."""
     with open("/proc/stat", encoding="ascii") as file:
         values = [int(word) for word in file.readline().split()[1:9]]
     idle, waiting = values[3], values[4]
@@ -26,7 +26,7 @@ def children_seconds():
 
 
 def wait_until_idle(limit, patience, rest):
-    """False when the machine did not come to rest in time."""
+    """Returns False if the machine did not become idle in time."""
     deadline = time.monotonic() + patience
     while True:
         busy, start = busy_seconds(), time.monotonic()
@@ -42,7 +42,7 @@ class Disturbed(Exception):
 
 
 def run_once(command, args, **variables):
-    """JSON lines of one undisturbed run; variables: of its environment."""
+    """Runs the command until a run is undisturbed and returns its JSON lines. `variables` are added to its environment."""
     env = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **variables)
     for _ in range(args.tries):
         if not wait_until_idle(args.limit, args.patience, args.rest):
@@ -56,7 +56,7 @@ def run_once(command, args, **variables):
             sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr[-1000:]}")
         if others <= args.limit:
             return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        print(f"  disturbed by {others:.2f} processors of other work, once more", file=sys.stderr)
+        print(f"  disturbed by {others:.2f} processors of other processes, repeating", file=sys.stderr)
     raise Disturbed(f"{args.tries} runs in a row were disturbed")
 
 
@@ -71,8 +71,8 @@ def median_of(runs, workload):
 
 def add_options(parser):
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--limit", type=float, default=0.12, help="processors that others may use")
-    parser.add_argument("--rest", type=float, default=1.0, help="seconds that it must have been idle before a run")
+    parser.add_argument("--limit", type=float, default=0.12, help="processors that other processes may use")
+    parser.add_argument("--rest", type=float, default=1.0, help="seconds that the machine must be idle before a run")
     parser.add_argument("--patience", type=float, default=120, help="seconds to wait for an idle machine")
-    parser.add_argument("--tries", type=int, default=4, help="of each run")
-    parser.add_argument("--timeout", type=float, default=1200, help="seconds of one run")
+    parser.add_argument("--tries", type=int, default=4, help="attempts for each run")
+    parser.add_argument("--timeout", type=float, default=1200, help="seconds allowed for one run")

@@ -1,10 +1,10 @@
-"""The table of results: as text, as the measured part of docs/performance.md, as a chart. Must not know how things are
+"""Writes the table of results as text, into docs/performance.md, and as a chart. Must not know how the results are
 measured. Read next: table."""
 
 from xml.sax.saxutils import escape
 
 BEGIN, END = "<!-- measured by make bench-compare: begin -->", "<!-- measured: end -->"
-HEAD = ["workload", "Weft", "best peer", "which", "times as fast", "asked", "memory, MB", "of torch's", "asked", "at"]
+HEAD = ["workload", "Weft", "best peer", "variant", "times as fast", "target", "memory, MB", "of torch's", "target", "commit"]
 
 
 def seconds(value):
@@ -33,7 +33,7 @@ def cells(row):
 
 
 def show(rows):
-    """Lines of a table in Markdown."""
+    """Returns the lines of a Markdown table."""
     table = [HEAD] + [cells(row) for row in rows]
     widths = [max(len(line[i]) for line in table) for i in range(len(HEAD))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in table]
@@ -41,7 +41,7 @@ def show(rows):
 
 
 def publish(results, page):
-    """Writes the measured part of the page, between its two markers."""
+    """Replaces the part of the page between the two markers."""
     text, c = page.read_text(), results["conditions"]
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
@@ -49,9 +49,12 @@ def publish(results, page):
     lines = [
         f"{c['threads']} threads of {c['processor']}; {c['system']};",
         f"{c['peers']}{kann}; data {c['data']}; latest run {c['date']}.",
-        "Medians of runs in turns: the last column is the commit of the sources that a row was measured at (+: with changes) and how",
-        "many. *Warm memory*: glibc's malloc keeps what is freed, in huge pages. *Below*: short of what is asked for.",
-        "Memory is the peak of the whole process, torch's as it comes.", "",
+        "",
+        "- Times are medians of runs in turns. The last column gives the commit of the measured sources (+: with local changes) and",
+        "  the number of runs.",
+        "- *Warm memory*: glibc's malloc keeps freed memory, in huge pages.",
+        "- *Below*, *above*: the target is missed.",
+        "- Memory is the peak of the whole process. torch's is measured with default settings.", "",
         *show(results["rows"]), "", "![Times as fast as the best peer](../bench/results.svg)"]
     page.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
 
@@ -65,7 +68,7 @@ STYLE = ("text{font:12px sans-serif;fill:#1b1b1b}.note{fill:#666}.grid{stroke:#d
 
 
 def draw(results, path):
-    """Horizontal bars: how many times as fast as the best peer, up to 4; a mark where a ratio is asked for."""
+    """Draws a bar for each row: how many times as fast as the best peer, up to 4. A mark shows the target."""
     most, rows = 4.0, results["rows"]
     scale, height = WIDTH / most, TOP + ROW * len(rows) + 34
 
@@ -74,7 +77,7 @@ def draw(results, path):
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 90}" height="{height}" role="img">',
              f"<style>{STYLE}</style>", '<rect width="100%" height="100%" fill="#fff"/>',
              '<text x="10" y="20">Weft: times as fast as the best variant of the best peer</text>',
-             '<text class="note" x="10" y="37">mark: asked for; orange: short of it</text>']
+             '<text class="note" x="10" y="37">mark: target; orange: below the target</text>']
     for tick in range(int(most) + 1):
         kind = "one" if tick == 1 else "grid"
         parts.append(f'<line class="{kind}" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" y2="{height - 28}"/>'

@@ -1,4 +1,4 @@
-"""A GPT-2 shaped network in torch: norm before each part, biases, tanh GELU, tied head; training and decoding."""
+"""A GPT-2 shaped network in torch: norm before attention and MLP, biases, tanh GELU, tied head; training and decoding."""
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def split(self, x):
-        """q, k, v of the heads: (B, H, T, D)."""
+        """Returns q, k, v as (B, H, T, D)."""
         batch, length, width = x.shape
         parts = self.qkv(self.norm_attn(x)).view(batch, length, 3, self.heads, width // self.heads)
         return parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -28,7 +28,7 @@ class Block(nn.Module):
         return self.join(x, functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
     def decode(self, x, cache, at):
-        """The same for tokens at .. of a text whose earlier ones are in the cache (2, B, H, context, D)."""
+        """forward() for the tokens from position `at` on. The cache (2, B, H, context, D) holds earlier keys and values."""
         q, k, v = self.split(x)
         end = at + x.shape[1]
         cache[0, :, :, at:end], cache[1, :, :, at:end] = k, v
@@ -59,7 +59,7 @@ class GPT(nn.Module):
 
     @torch.inference_mode()
     def generate(self, ids, count):
-        """Samples so many tokens after ids (1, T)."""
+        """Samples tokens that continue ids (1, T)."""
         caches, at, out = [torch.zeros(self.cache_shape) for _ in self.blocks], 0, []
         for _ in range(count):
             x = self.tokens(ids) + self.places.weight[at:at + ids.shape[1]]

@@ -1,4 +1,4 @@
-"""A Llama shaped network in torch: RMS norms, rotary positions, keys and values shared by heads, SwiGLU, tied head."""
+"""A Llama shaped network in torch: RMS norms, rotary positions, grouped-query attention, SwiGLU, tied head."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch.nn import functional
 
 
 def turned(x, cosine, sine):
-    """Rotary positions: channels i and D / 2 + i turn together, as Llama's weights are published."""
+    """Rotary positions. Channels i and D / 2 + i form a pair, as in Llama's published weights."""
     left, right = x.chunk(2, -1)
     return torch.cat((left * cosine - right * sine, right * cosine + left * sine), -1)
 

@@ -6,7 +6,7 @@
     ops.py order
     ops.py convolutions
 
-Small products are not here: a call from Python costs more than they do (see products.c)."""
+Small matmuls are not measured here, because a call from Python takes longer than they do (see products.h)."""
 
 import torch
 from torch.nn import functional
@@ -58,7 +58,7 @@ def products(args):
 
 
 def orders():
-    """Name: shape, whether with the gradient of the values, the operation."""
+    """Returns {name: (rows, columns, whether to compute the gradient of the values, the operation)}."""
     million = 1000000
     return {"sort_1x1m": (1, million, False, lambda x: torch.sort(x, dim=1, stable=True)[0]),
             "sort_64x50257": (64, 50257, False, lambda x: torch.sort(x, dim=1, stable=True)[0]),
@@ -98,7 +98,7 @@ def order(args):
         peer.report(f"order_{name}", args, seconds)
 
 
-# name: images, channels, extent, channels of the result, kernel, stride, groups
+# name: images, channels, image size, output channels, kernel size, stride, groups
 LAYERS = {"1x1_64_256_28": (32, 64, 28, 256, 1, 1, 1), "1x1_256_64_28": (32, 256, 28, 64, 1, 1, 1),
           "1x1_512_512_14": (16, 512, 14, 512, 1, 1, 1), "3x3_16_16_32": (128, 16, 32, 16, 3, 1, 1),
           "3x3_32_64_14": (64, 32, 14, 64, 3, 1, 1), "3x3_256_256_14": (16, 256, 14, 256, 3, 1, 1),

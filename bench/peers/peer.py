@@ -1,5 +1,5 @@
-"""What the peers' scripts share: options, data, timing, the JSON line. Steps are whole, as those of `weft bench`: a batch
-drawn and gathered from data in memory, forward, loss, backward, update. Read next: train.py."""
+"""Shared by the peers' scripts: options, data, timing, the JSON line. Steps are complete, as in `weft bench`: draw and
+gather a batch from data in memory, forward, loss, backward, update. Read next: train.py."""
 
 import argparse
 import gzip
@@ -19,10 +19,10 @@ LABELS = ["fashion-mnist/train-labels-idx1-ubyte.gz", "train-labels-idx1-ubyte.g
 def arguments(workloads, about):
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("workload", choices=list(workloads))
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
-    parser.add_argument("--steps", type=int, default=0, help="timed steps; 0: the workload's")
+    parser.add_argument("--compile", action="store_true", help="use torch.compile")
+    parser.add_argument("--steps", type=int, default=0, help="timed steps; 0: the default of the workload")
     parser.add_argument("--threads", type=int, default=int(os.environ.get("OMP_NUM_THREADS", "2")))
-    parser.add_argument("--only", help="of single operations, those whose name contains it")
+    parser.add_argument("--only", help="run only single operations whose name contains this text")
     parser.add_argument("--data", help="a folder with fashion-mnist/*.gz and tinyshakespeare.txt")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -34,7 +34,7 @@ def compiled(args, function):
     return torch.compile(function) if args.compile else function
 
 
-# ---- data: as weft bench has it, real where a folder is given, made up otherwise ----
+# ---- data as in weft bench: real if a folder is given, else synthetic ----
 
 def find(folder, names):
     paths = [os.path.join(folder, name) for name in names] if folder else []
@@ -42,7 +42,7 @@ def find(folder, names):
 
 
 def idx(path):
-    """The array of an idx.gz file: two zeros, a type, the rank, big-endian extents, bytes."""
+    """Reads the array of an idx.gz file: two zeros, a type, the rank, big-endian extents, bytes."""
     with gzip.open(path) as file:
         raw = file.read()
     shape = numpy.frombuffer(raw, ">u4", raw[3], 4)
@@ -50,7 +50,7 @@ def idx(path):
 
 
 def images(args):
-    """Images of 784 numbers in 0..1, labels."""
+    """Returns images of 784 numbers in 0..1, and labels."""
     x, y = find(args.data, IMAGES), find(args.data, LABELS)
     if x and y:
         x, y = idx(x), idx(y)
@@ -62,7 +62,7 @@ def images(args):
 
 
 def color_images(args):
-    """Images of CIFAR-10's size, channels first, in 0..1, labels."""
+    """Returns images of CIFAR-10's size (channels first, in 0..1), and labels."""
     path = find(args.data, ["cifar10/train-4000.bin.gz"])
     if path:
         with gzip.open(path) as file:
@@ -76,7 +76,7 @@ def color_images(args):
 
 
 def characters(args):
-    """Ids of a text and the number of different ones."""
+    """Returns the ids of a text, and the number of different ids."""
     path = find(args.data, ["tinyshakespeare.txt", "input.txt"])
     if path:
         with open(path, "rb") as file:
@@ -89,7 +89,7 @@ def characters(args):
 # ---- timing ----
 
 def timed(step, steps, warmup):
-    """Seconds of each step, the first loss of all and the last."""
+    """Returns the seconds of each timed step, and the first and the last loss."""
     first = step() if warmup else None
     for _ in range(warmup - 1):
         step()
@@ -103,7 +103,7 @@ def timed(step, steps, warmup):
 
 
 def report(workload, args, seconds, losses=(None, None), parts=1):
-    """One JSON line; parts: of a step, whose time is wanted."""
+    """Prints one JSON line. A step repeats its operation `parts` times, and the line gives the time of one."""
     print(json.dumps({
         "workload": workload, "peer": "torch", "version": torch.__version__, "threads": args.threads,
         "seconds_per_step_min": min(seconds) / parts, "seconds_per_step_median": statistics.median(seconds) / parts,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""GPT-2's tokens of texts: weft tokenize and tiktoken in turns, one thread each, in MB of text a second (medians); the ids
-must be the same.
+"""Tokenizes texts with GPT-2's tokenizer, by weft tokenize and by tiktoken in turns, with one thread each. Prints the
+medians in MB of text per second. The ids must be the same.
 
-    python bench/peers/tokens.py --weft build/weft --gpt2 FOLDER TEXT...     FOLDER: encoder.json and vocab.bpe, maybe .gz
+    python bench/peers/tokens.py --weft build/weft --gpt2 FOLDER TEXT...     FOLDER: has encoder.json and vocab.bpe, or both with .gz
 """
 import argparse
 import gzip

@@ -77,7 +77,7 @@ class LSTM(nn.Module):
 
 
 def lstm(args):
-    """Streams of a text, whose states go on from step to step."""
+    """Trains on parallel streams of a text. Each step continues with the states of the last one."""
     (ids, vocabulary), streams, stretch, width, layers = peer.characters(args), 32, 64, 256, 2
     ids = ids[:len(ids) // streams * streams].view(streams, -1)
     net = LSTM(vocabulary, width, layers)
@@ -97,7 +97,7 @@ def lstm(args):
 
 
 class Residual(nn.Module):
-    """Two 3 x 3 convolutions with batch norm; the shortcut takes every other pixel and has zeros for new channels."""
+    """Two 3 x 3 convolutions with batch norm. The shortcut takes every other pixel and fills new channels with zeros."""
 
     def __init__(self, channels, out):
         super().__init__()
@@ -205,7 +205,7 @@ def generate_gpt2(args):
     return decode(args, GPT(50304, 1024, 12, 12, 768))
 
 
-# name: what makes its step, timed steps, steps before them
+# name: the function that makes its step, timed steps, warm-up steps
 WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "resnet": (resnet, 60, 5), "resnet20": (resnet20, 20, 3),
              "lstm": (lstm, 40, 3),
              "chargpt_small": (chargpt_small, 200, 5),
