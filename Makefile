@@ -1,5 +1,5 @@
-# What people type; CMake and Ninja (or make, without Ninja) do the work in build/.
-#   make BUILD=build-clang CC=clang      another compiler, in a folder of its own
+# The commands for users (`make help` lists them). CMake and Ninja, or make if there is no Ninja, build in build/.
+#   make BUILD=build-clang CC=clang      uses another compiler in a folder of its own
 SHELL := /bin/bash
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -17,7 +17,7 @@ GENERATOR := $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
 ifneq ($(origin CC),default)
 COMPILER := -DCMAKE_C_COMPILER=$(CC)
 endif
-# $(call configure,FOLDER,OPTIONS): the generator and the compiler are chosen once for a folder.
+# $(call configure,FOLDER,OPTIONS): configures a folder once. Later calls keep its generator and compiler.
 configure = @test -f $(1)/build.ninja -o -f $(1)/Makefile || \
 	cmake -S . -B $(1) -G "$(GENERATOR)" $(COMPILER) $(2) >$(if $(V),/dev/stdout,/dev/null)
 compile = @cmake --build $(1) -j $(JOBS) $(2)
@@ -30,19 +30,19 @@ all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
 	$(call compile,$(BUILD))
 
-deps: ## install what is missing to build and test, by sudo where you are not root
+deps: ## install missing packages to build and test, with sudo if you are not root
 	@tools/install_deps.sh --sudo
-# What the targets below need. Only root has it installed: others are told the command.
+# Checks for the packages that the targets below need. It installs them for root, and prints the command for other users.
 check-deps:
 	@tools/install_deps.sh
 check-deps-lint:
 	@tools/install_deps.sh --lint
 
-test: check-deps ## build and run the tests of a few minutes (TEST_ARGS="-R gpt" for some)
+test: check-deps ## build and run the tests, a few minutes (TEST_ARGS="-R gpt" selects some)
 	@$(MAKE) --no-print-directory all
 	@$(call run_tests,$(BUILD)) -LE repeated
 
-test-all: check-deps ## also run them again on OpenCL and on a simulated CUDA driver, with the whole op matrix
+test-all: check-deps ## run all tests, also on OpenCL and on a simulated CUDA driver, with the whole op matrix
 	@$(MAKE) --no-print-directory all
 	@$(call run_tests,$(BUILD))
 
@@ -50,13 +50,13 @@ demo: check-deps ## build, train a small GPT on Weft's own source text
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
-lint: check-deps-lint ## format, layers, lengths, names, headers, generated files, flags, quick clang-tidy
+lint: check-deps-lint ## check format, layers, lengths, names, headers, generated files and flags; quick clang-tidy
 	@$(MAKE) --no-print-directory all; built=$$?; tools/lint.sh $(BUILD) && exit $$built
 
-format: ## write all C files as clang-format does
+format: ## format all C files with clang-format
 	@tools/check_format.sh --fix
 
-tidy: check-deps-lint ## clang-tidy with the path-sensitive analyzer (minutes)
+tidy: check-deps-lint ## run clang-tidy with the path-sensitive analyzer (minutes)
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
 	@tools/tidy.sh $(BUILD) $(JOBS)
 
@@ -65,11 +65,11 @@ asan: check-deps ## build with the address and undefined-behaviour sanitizers in
 	$(call compile,$(BUILD)-asan)
 	@$(call run_tests,$(BUILD)-asan)
 
-# Left out is what clang's sanitizers cannot see or what takes its time elsewhere: drivers and their compilers, instruction
-# counts, long trainings, plans of large models.
+# Tests to leave out, because clang's sanitizers cannot check them or because they mostly run other code: drivers and their
+# compilers, instruction counts, long trainings, plans of large models.
 NOT_SANITIZED = opencl|gpu|cuda|nvrtc|dnn|render|on_a_card|bench|compare|instructions|table$$|texts|test_models|kill_resume|example|planning|recompute
 ubsan: COMPILER = -DCMAKE_C_COMPILER=clang
-ubsan: check-deps-lint ## build the tests of the CPU with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
+ubsan: check-deps-lint ## build the CPU tests with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
 	$(call configure,$(BUILD)-ubsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined$(,)float-cast-overflow \
 		-DWEFT_TEST_EXCEPT='$(NOT_SANITIZED)')
 	$(call compile,$(BUILD)-ubsan)
@@ -85,7 +85,7 @@ tsan: check-deps-lint ## build the tests that use threads with the thread saniti
 	@$(call run_tests,$(BUILD)-tsan)
 
 POINTS ?= all
-faults: check-deps ## every allocation and system call of whole commands fails in turn (an hour or more; POINTS=2000: so many of them)
+faults: check-deps ## fail every allocation and system call of whole commands in turn (an hour or more; POINTS=2000 draws 2000)
 	@$(MAKE) --no-print-directory all
 	@for kind in alloc calls; do WEFT_FAULT_POINTS=$(POINTS) WEFT_BINARY_DIR=$(abspath $(BUILD)) WEFT_COMMAND=$(abspath $(BUILD))/weft \
 		bash tests/faults/run.sh $$kind || [ $$? = 77 ] || exit 1; done
@@ -96,26 +96,26 @@ fuzz: check-deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_SANITIZE=address$(,)undefined)
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
 
-# Of NVIDIA's libraries those that Weft opens, in the major versions by which it names their files; of CUDA 13, or CUDA=12 for
-# drivers before 580.
+# NVIDIA's libraries that Weft loads, in the major versions that it expects. They are for CUDA 13; CUDA=12 is for drivers
+# before 580.
 CUDA_PACKAGES = $(if $(filter 12,$(CUDA)),'nvidia-cuda-nvrtc-cu12==12.*' 'nvidia-cublas-cu12==12.*' 'nvidia-cudnn-cu12==9.*' 'nvidia-nccl-cu12==2.*',\
 	'nvidia-cuda-nvrtc==13.*' 'nvidia-cublas==13.*' 'nvidia-cudnn-cu13==9.*' 'nvidia-nccl-cu13==2.*')
-cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda, where build/weft finds them: no toolkit is needed (CUDA=12)
+cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda for build/weft; you need no CUDA toolkit (CUDA=12)
 	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/cuda $(CUDA_PACKAGES)
 	@$(if $(wildcard $(BUILD)/weft),$(BUILD)/weft devices | grep cuda,true)
 
-test-cuda: all ## run every test that a card can run on the card (skipped by name without one); WRAP=compute-sanitizer watches
+test-cuda: all ## run all GPU tests on a CUDA card (skipped without one); WRAP=compute-sanitizer checks memory accesses
 	@tools/test_cuda.sh $(BUILD) $(TEST_CUDA)
 
-test-nvrtc: all ## compile what CUDA would run (goldens, models, the op matrix) with NVRTC, without a card: build/nvrtc/report.tsv
+test-nvrtc: all ## compile the CUDA kernels of goldens, models and the op matrix with NVRTC, without a card: build/nvrtc/report.tsv
 	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \
 		$(BUILD)/test_ops null --texts $(BUILD)/nvrtc | tail -1 && $(BUILD)/test_grad null --texts $(BUILD)/nvrtc | tail -1 && \
 		$(BUILD)/test_nvrtc $(BUILD)/nvrtc
 
-mutants: check-deps ## plant faults into copies of the tree: each must be caught by the test that it names (minutes)
+mutants: check-deps ## plant faults into copies of the tree: the test that each fault names must fail (minutes)
 	@WEFT_MUTANTS=1 tests/mutants/run.sh
 
-portable: check-deps ## build in build-portable the command and tests that need libc alone; run them in an empty root
+portable: check-deps ## build the command and tests so that they need only libc (build-portable), run them in an empty root folder
 	$(call configure,$(BUILD)-portable,-DWEFT_PORTABLE=ON)
 	$(call compile,$(BUILD)-portable)
 	@tools/portable.sh $(BUILD)-portable
@@ -123,25 +123,25 @@ portable: check-deps ## build in build-portable the command and tests that need 
 bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
 	@for workload in $(or $(BENCH),xor200 mlp chargpt_small products elementwise); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
 
-bench-compare: all ## the same beside other libraries, in turns: docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
+bench-compare: all ## compare the workloads with other libraries, update docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
 
-bench-opencl: all ## products on the OpenCL device beside those of the processor and of CLBlast, in turns (BENCH, BENCH_ARGS)
+bench-opencl: all ## compare matmuls on the OpenCL device, on the processor and by CLBlast (BENCH, BENCH_ARGS)
 	@mkdir -p $(BUILD)/peers && $(or $(CC),cc) -O3 bench/peers/clblast.c -ldl -lm -o $(BUILD)/peers/clblast
 	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" products \
 		-- $(BUILD)/weft bench products --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
 
-instructions: check-deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
+instructions: check-deps ## count the instructions of a step, write them to tests/bench/instructions.tsv for a test
 	@$(MAKE) --no-print-directory all
 	@WEFT_BINARY_DIR=$(abspath $(BUILD)) tests/bench/test_instructions.sh --update
 
-install: all ## install under PREFIX=/usr/local (DESTDIR is honoured)
+install: all ## install to PREFIX=/usr/local (DESTDIR works too)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-portable
 
-help: ## this list
+help: ## print this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
 		while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 

@@ -1,5 +1,5 @@
-# What `make install` puts where: the headers, both libraries, weft.pc and the CMake package.
-# The package has a component `static`, which alone needs the libraries that libweft stands on.
+# Installs the headers, both libraries, weft.pc and the CMake package (`make install`).
+# Only the package's component `static` needs the libraries that libweft depends on.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 
@@ -16,7 +16,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake
         DESTINATION ${package_dir})
 
-# weft.pc finds its prefix from where it lies, so that an installation can be moved.
+# weft.pc finds the prefix relative to its own folder, so an installation can be moved.
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file(packaging/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
