@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench/compare: a ratio of medians where the machine is left alone, a refusal where it is not, and the peer's failure.
+# Tests bench/compare: a ratio of medians on an idle machine, a refusal on a busy one, and a peer that fails.
 set -u
 if ! command -v python3 >/dev/null || [ ! -r /proc/stat ]; then
     echo "compare: skipped, it needs python3 and /proc/stat"

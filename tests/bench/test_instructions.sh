@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a step executes, counted by callgrind: one thread, AVX2, own matmul, so that the count is the same on any x86
-# machine. Fails where a step executes over 2 % more than instructions.tsv says for this compiler.
-#   tests/bench/test_instructions.sh [--update]       --update writes the figures (make instructions)
+# Counts the instructions of a training step with callgrind. One thread, AVX2 and Weft's own matmul give the same count on
+# any x86 machine. The test fails if a step executes over 2 % more than instructions.tsv has for this compiler.
+#   tests/bench/test_instructions.sh [--update]       --update writes the counts (make instructions)
 set -u
-unset MALLOC_PERTURB_ # filling memory is no part of a step
+unset MALLOC_PERTURB_ # filling memory would count as work of the step
 build=${WEFT_BINARY_DIR:?names the build folder}
 weft=${WEFT_COMMAND:-$build/weft}
 table=tests/bench/instructions.tsv
@@ -17,17 +17,17 @@ of_build() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 version=$(of_compiler CMAKE_C_COMPILER_VERSION)
 compiler=$(of_compiler CMAKE_C_COMPILER_ID)-${version%%.*}
 command -v valgrind >/dev/null || skip "valgrind is not installed"
-[ "$(uname -m)" = x86_64 ] || skip "the figures are of x86-64"
+[ "$(uname -m)" = x86_64 ] || skip "the counts are for x86-64"
 if [ "$(of_build CMAKE_BUILD_TYPE)" != RelWithDebInfo ] || [ -n "$(of_build WEFT_SANITIZE)" ]; then
-    skip "the figures are of the ordinary build"
+    skip "the counts are for the ordinary build"
 fi
 grep -q avx2 /proc/cpuinfo || skip "the processor has no AVX2"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 out=$folder/out
-strip --strip-debug -o "$folder/weft" "$weft" || exit 1 # older valgrinds do not read all of clang's
-# count FUNCTION STEPS WORKLOAD ARGUMENTS...: instructions a step, executed below the function
+strip --strip-debug -o "$folder/weft" "$weft" || exit 1 # older valgrinds cannot read all debug information of clang
+# count FUNCTION STEPS WORKLOAD ARGUMENTS...: prints the instructions per step inside the function
 count() {
     local function=$1 steps=$2
     shift 2
@@ -38,8 +38,7 @@ count() {
     fi
     sed -n "s/^==[0-9]*== Collected : //p" "$out" | awk -v steps="$steps" '{ printf "%.0f\n", $1 / steps }'
 }
-# measure NAME: of a step of the held XOR program; of the ordinary loop; of the small GPT and Llama with a batch of one
-# text
+# measure NAME: prints the instructions of a step: held XOR program, ordinary XOR loop, small GPT, small Llama (batch of one)
 measure() {
     case $1 in
     xor_held) count weft_optimizer_run 1000 xor10000 ;;
@@ -52,7 +51,7 @@ measure() {
 failed=0
 known=$(grep "^$compiler"$'\t' "$table")
 if [ "${1:-}" != --update ] && [ -z "$known" ]; then
-    skip "$table has no figure for $compiler: 'make instructions' adds them"
+    skip "$table has no counts for $compiler: 'make instructions' adds them"
 fi
 for name in xor_held xor_loop gpt_small llama_small; do
     now=$(measure $name) || exit 1
@@ -64,12 +63,12 @@ for name in xor_held xor_loop gpt_small llama_small; do
     fi
     was=$(awk -F '\t' -v name="$name" '$2 == name { print $3 }' <<<"$known")
     change=$(awk -v now="${now:-0}" -v was="${was:-0}" 'BEGIN { printf "%+.2f", was ? 100 * (now / was - 1) : 100 }')
-    echo "$compiler $name: $now instructions a step, $change % against $was"
+    echo "$compiler $name: $now instructions per step, $change % against $was"
     if [ "${now:-0}" -le 0 ] || awk -v change="$change" 'BEGIN { exit !(change > 2) }'; then
-        echo "FAIL: $name: over 2 % more. Where it is wanted, 'make instructions' writes the new figures."
+        echo "FAIL: $name: over 2 % more. If this is intended, run 'make instructions' to write the new counts."
         failed=1
     elif awk -v change="$change" 'BEGIN { exit !(change < -2) }'; then
-        echo "less: 'make instructions' writes the new figures"
+        echo "fewer: run 'make instructions' to write the new counts"
     fi
 done
 if [ "${1:-}" = --update ]; then

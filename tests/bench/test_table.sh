@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bench/table: rows, page and chart of a made-up peer; rows of other workloads stay; a busy machine changes nothing.
+# Tests bench/table with a made-up peer: rows, page and chart. Rows of other workloads must stay, and on a busy machine
+# nothing may change.
 set -u
 if ! command -v python3 >/dev/null || [ ! -r /proc/stat ]; then
     echo "table: skipped, it needs python3 and /proc/stat"
@@ -10,7 +11,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
 
-# A Python environment whose torch takes 2 seconds a step, 1 with its memory kept warm.
+# A Python environment whose torch takes 2 seconds per step, and 1 second with warm memory.
 mkdir -p "$folder/venv/bin"
 cat >"$folder/venv/bin/python" <<'PEER'
 #!/bin/sh
@@ -49,5 +50,5 @@ expect out 'xor10000: refused: the machine was not idle'
 cmp "$folder/page.md" "$folder/page.was" || failed=1
 table nothing
 [ $? = 2 ] || failed=1
-[ "$failed" = 0 ] || echo "FAIL: an exit status, or what else stands on the page"
+[ "$failed" = 0 ] || echo "FAIL: a wrong exit status, or a change in the rest of the page"
 exit $failed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the build folder $1 into a temporary prefix, moves it, and builds and runs the consumer
-# against it: by CMake, also by one that knows C++ alone, and by pkg-config, shared and static, also by another compiler.
-# Then it takes in the tree as a subproject, which is configured and not built.
+# Installs the build folder $1 into a temporary prefix and moves the prefix. Builds and runs the consumer against it: with
+# CMake (also a project that only has C++) and with pkg-config, shared and static, also with another compiler. Then it
+# configures the tree as a subproject, without building it.
 set -euo pipefail
 
 build=$(cd "$1" && pwd)
@@ -14,7 +14,7 @@ cmake --install "$build" --prefix "$work/staged" >"$work/install.log" || {
     cat "$work/install.log"
     exit 1
 }
-mv "$work/staged" "$work/prefix" # nothing installed may know where it was put first
+mv "$work/staged" "$work/prefix" # installed files must not contain the first location
 prefix=$work/prefix
 pc=$(find "$prefix" -name weft.pc)
 libdir=$(dirname "$(dirname "$pc")")
@@ -29,7 +29,7 @@ if [ "$soname" != "libweft.so.$major" ]; then
     exit 1
 fi
 
-# What is installed must not name the folders that it was built from and in.
+# Installed files must not name the source folder or the build folder.
 while read -r file; do
     if grep -aq -F -e "$tree/" -e "$build" "$file"; then
         echo "$file names the build's folders: $(grep -aoE "[[:print:]]*($tree|$build)[[:print:]]*" "$file" | sort -u | head -n 3)"
@@ -69,7 +69,7 @@ for program in "${programs[@]}"; do
     echo "${program#"$work"/}: $(LD_LIBRARY_PATH=$libdir "$program")"
 done
 
-# A machine that is not supported is refused in words.
+# An unsupported machine must be refused with a message.
 if [ "$(uname -m)" = x86_64 ] && ! grep -q clang <<<"$CC"; then
     if cmake -S "$tree" -B "$work/narrow" -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS=-m32 \
         -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY >"$work/narrow.log" 2>&1 ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/install_deps.sh on machines made of stubs: who is not root gets no sudo unasked, but the command to run, and
-# packages that Weft can do without never count as missing.
+# Tests tools/install_deps.sh on machines made of stubs. Without --sudo it must not call sudo, but must print the command.
+# Optional packages must never make it fail.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,15 +11,15 @@ stub() { # stub NAME LINE: a program of one line
     chmod +x "$work/$1"
 }
 for tool in make cmake pkg-config protoc-c python3 ninja; do stub $tool true; done
-stub cc 'mapfile; exit $(<'"$work"'/cc_status)' # finds each header, or none
+stub cc 'mapfile; exit $(<'"$work"'/cc_status)' # finds all headers, or none
 stub ldconfig true                     # neither a matmul library nor OpenCL
 stub sudo 'echo "sudo $*" >>'"$work"'/calls; exec "$@"'
 stub apt-get 'echo "apt-get $*" >>'"$work"'/calls'
 stub apt-cache 'exit 1'
 
 failed=0
-# expect WHAT UID CC_STATUS STATUS CALLS TEXT OPTIONS...: the status, what was called (a pattern; '' for nothing), and a
-# text that is printed.
+# expect WHAT UID CC_STATUS STATUS CALLS TEXT OPTIONS...: checks the exit status, the calls (a pattern; '' for none), and
+# the printed text.
 expect() {
     local what=$1 user=$2 status=$4 calls=$5 text=$6
     stub id "echo $user"
