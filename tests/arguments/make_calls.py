@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the calls that test_arguments makes: each function of include/weft/*.h with NULL, 0, -1 and the largest and
-smallest values in the place of each parameter, and in each field of each options struct that it reads. The other
-parameters get a valid value, which the tables below choose by function and parameter, by parameter, or by type.
+"""Writes the calls that test_arguments makes. Each function of include/weft/*.h is called with NULL, 0, -1 and extreme
+values for each parameter, and for each field of its options structs. The other parameters get a valid value. The tables
+below choose this value by function and parameter, by type and name, or by type.
 
-Where a new function needs a valid value that the tables lack, the generator stops and names the type, or the test
-fails and names the function. Must not know: what the functions do. Read next: values.h, test_arguments.c.
+If the tables lack a valid value for a new function, the generator stops and names the type, or the test fails and names
+the function. Must not know: what the functions do. Read next: values.h, test_arguments.c.
 
 Use: make_calls.py OUTPUT"""
 
@@ -17,25 +17,25 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import c_text  # noqa: E402
 
-# Their valid call fails, for a reason that has nothing to do with arguments.
+# Functions whose valid call fails, for a reason that does not depend on arguments.
 CANNOT_SUCCEED = {
     "weft_fit_losses": "only a callback of weft_fit has a state",
     "weft_module_assign": "only a forward function may assign",
 }
 
-# They give an answer and cannot fail: where there is none, or nothing to ask, it is NULL.
+# Functions that return an answer and cannot fail: NULL means that there is no answer.
 ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model", "weft_checkpoint_optimizer",
           "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
           "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
           "weft_profile_entries"]
 
-# What is done with a result before it is freed.
+# How the test uses a result before it is freed.
 USES = {"weft_loader *": "use_loader", "weft_program *": "use_program"}
 
-# What follows the named parameters of a function with "...".
+# Arguments after the named parameters of a function with "...".
 VARIADIC = {"weft_sequential": "good_module(), NULL"}
 
-# Calls that are not made: they would do what they say for ever, or lie about memory.
+# Calls that are left out: they would run for ever, or would give a wrong size of a buffer.
 LEFT_OUT = {
     "weft_fit.options.steps = UINT64_MAX": "trains so many steps",
     "weft_fit.options.accumulate = INT_MAX": "takes so many batches a step",
@@ -60,7 +60,7 @@ EXTREMES = {
     "bool": ["false", "true"],
 }
 
-# Valid values by type. Pointers to structs of the headers that are not here: all zero.
+# Valid values by type. Pointers to other structs of the headers get a struct of zeros.
 BY_TYPE = {
     "int": "1", "int32_t": "1", "int64_t": "1", "size_t": "1", "uint64_t": "1", "uint32_t": "1",
     "uint16_t": "1", "float": "0.5f", "double": "0.5", "bool": "false",
@@ -171,14 +171,14 @@ DESTROYS = re.compile(r"_(free|close|release)$")
 
 
 def plain(ctype):
-    """A type without const, as the tables have it: "weft_tensor **"."""
+    """Returns a type without const, in the form of the tables: "weft_tensor **"."""
     words = re.sub(r"\bconst\b|\bstruct\b", " ", ctype).replace("*", " * ").split()
     stars = "".join(word for word in words if word == "*")
     return " ".join(word for word in words if word != "*") + (" " + stars if stars else "")
 
 
 class Parameter:
-    """A parameter of a function or a field of a struct: how it is declared, and which values to try."""
+    """A parameter of a function or a field of a struct: its declaration, and the values to try."""
 
     def __init__(self, text):
         text = " ".join(text.split())
@@ -199,7 +199,7 @@ class Parameter:
 
 
 def split(text):
-    """Parts between commas outside of brackets."""
+    """Splits a text at commas outside of brackets."""
     parts, depth, part = [], 0, ""
     for letter in text:
         depth += (letter in "([") - (letter in ")]")
@@ -232,7 +232,7 @@ class Headers:
         self.functions = [(plain(m[1]), m[2], split(m[3])) for m in DECLARATION.finditer(text)]
         self.names = {name for _, name, _ in self.functions}
         if len(self.functions) != text.count("WEFT_API"):
-            sys.exit(f"make_calls.py: {text.count('WEFT_API')} functions, but {len(self.functions)} are understood")
+            sys.exit(f"make_calls.py: {text.count('WEFT_API')} functions, but only {len(self.functions)} could be parsed")
         self.structs = {m[1]: list(fields_of(m[2])) for m in STRUCT.finditer(text)}
         self.enums = set(ENUM.findall(text))
         self.callbacks = set(CALLBACK.findall(text))
@@ -249,7 +249,7 @@ class Headers:
         return EXTREMES.get(ctype)
 
     def fields(self, struct, path=""):
-        """(path, value) of each bad value of each field, those of inner structs too."""
+        """Yields (path, value) for each bad value of each field, also in nested structs."""
         for field in self.structs[struct]:
             at = path + field.name
             if field.callback or field.type in self.callbacks:
@@ -272,7 +272,7 @@ class Headers:
 
 
 def without_at(headers, name):
-    """The name without the _at of a function that is told the caller's place."""
+    """Returns the name without the _at of a function that takes the caller's location."""
     short = name.removesuffix("_at")
     return short if short != name and short in headers.names else name
 
@@ -300,7 +300,7 @@ def valid(headers, function, p):
 
 
 def bad_values(headers, function, p):
-    """(what, value or None, statement or None): the parameter's own values, then those of what it points to."""
+    """Yields (what, value or None, statement or None): the values of the parameter, then those of its target."""
     if p.is_pointer() or p.type in headers.callbacks:
         yield "NULL", "NULL", None
     else:
@@ -340,7 +340,7 @@ def write_function(headers, out, result, name, texts):
         choices = []
         for what, value, statement in bad_values(headers, name, p):
             if name + "_at" in headers.names:
-                break  # the same function, which is told no place
+                break  # the same function without the location
             if f"{name}.{what if statement else p.name + ' = ' + what}" in LEFT_OUT:
                 continue
             rows.append((len(rows), p.name, what if statement else f"{p.name} = {what}"))
@@ -363,7 +363,7 @@ def write_function(headers, out, result, name, texts):
 
 
 def free_results(headers, out, name, parameters):
-    """Uses and frees what a call made, and frees what it must have left empty."""
+    """Returns code that uses and frees the results of a call, and frees outputs that it must have set to NULL."""
     if DESTROYS.search(name):
         return
     context = next((p.name for p in parameters if p.type == "weft_context *"), "NULL")
