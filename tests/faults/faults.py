@@ -1,16 +1,16 @@
-"""Runs whole commands while one allocation, or one system call, fails, and judges how they end and what they leave.
+"""Runs whole commands while one allocation, or one system call, fails, and checks their exit codes and the files they leave.
 
 usage: faults.py alloc|calls COMMAND PRELOAD PROGRAM
 
-COMMAND is weft, PRELOAD the library made of preload.c, PROGRAM the program made of program.c. With `alloc`, allocation N fails:
-only that one ("once"), or all from N on ("ever"). With `calls`, strace makes call N of one kind fail with an error. CASES lists
-what is run, ERRORS the errors of system calls, and judge() says what must hold after each fault.
+COMMAND is weft, PRELOAD is the library built from preload.c, PROGRAM is the program built from program.c. With `alloc`,
+allocation N fails: only this one ("once"), or all from N on ("ever"). With `calls`, strace makes call N of one kind fail with
+an error. CASES lists the commands, ERRORS lists the errors of system calls, and judge() checks the result of each fault.
 
     WEFT_FAULT_POINTS    how many faults are drawn (default 240). "stacks": for each call stack that allocates, its first and
                          its last allocation. "all": every allocation and every call, which takes an hour or more
     WEFT_FAULT_ONLY      names of cases, separated by commas. Default: all
     WEFT_FAULT_THREADS   threads of each command (default 1)
-    WEFT_MATMUL          as for weft, but the default is "own": libraries of others may abort when memory runs out
+    WEFT_MATMUL          as for weft, but the default is "own": other libraries may abort when memory runs out
     WEFT_SEED            seed of the draw (default 1). It is printed
 """
 import collections
@@ -31,9 +31,9 @@ POINTS = os.environ.get("WEFT_FAULT_POINTS", "240")
 ONLY = [name for name in os.environ.get("WEFT_FAULT_ONLY", "").split(",") if name]
 SEED = int(os.environ.get("WEFT_SEED", "1"))
 WORKERS = 2
-SECONDS = 60  # beyond that a command hangs: without faults each takes less than one second
+SECONDS = 60  # a command that takes longer hangs: without faults each takes less than one second
 
-# ---- what is run ----
+# ---- the commands ----
 
 TEXT = "schedule: {warmup: 0}\ndata: {path: text.txt, val_fraction: 0.2}\noptimizer: {lr: 0.01}\ndevice: cpu\ntask: language-model\n"
 TRAIN = "train: {steps: 4, batch: 2, eval_every: 2, save_every: 2, log_every: 2, keep: %d%s}\n"
@@ -50,9 +50,9 @@ CONFIGS = {
               "data: {path: images.npy, labels: labels.npy, source: npy, val_fraction: 0.3}\n"
               "model: {type: cnn, filters: [2], hidden: 4}\n" + TRAIN % (1, ""),
 }
-RUNS = ("gpt", "rows", "tokens")  # trained without faults, for the commands that read
+RUNS = ("gpt", "rows", "tokens")  # trained without faults, as input of the commands that read runs
 
-# name: (words, the run folder that it writes or None, the files that it writes)
+# name: (arguments, the run folder that the command writes or None, the files that it writes)
 Case = collections.namedtuple("Case", "words run files", defaults=(None, ()))
 CASES = {
     "train-%s" % name: Case(["weft", "train", name + ".yaml", "--run", "run"], "run") for name in CONFIGS
@@ -74,7 +74,7 @@ CASES.update({
     "program": Case(["program", "net.safetensors"], None, ("net.safetensors",)),
 })
 
-# The errors that calls fail with.
+# The errors with which system calls fail.
 ERRORS = {
     "openat": ("EIO", "ENOSPC", "EINTR", "ENOMEM", "EMFILE", "EACCES"),
     "read": ("EIO", "EINTR"), "pread64": ("EIO", "EINTR"),
@@ -100,7 +100,7 @@ Result = collections.namedtuple("Result", "code out err")
 
 
 def run(folder, words, settings=None, before=()):
-    """Runs a command in a folder. Its code is None where it hangs, and minus the number of a signal that killed it."""
+    """Runs a command in a folder. The code is None if it hangs, and negative if a signal killed it."""
     programs = {"weft": COMMAND, "program": PROGRAM}
     process = subprocess.Popen([*before, programs[words[0]], *words[1:]], cwd=folder, env={**ENVIRONMENT, **(settings or {})},
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -114,7 +114,7 @@ def run(folder, words, settings=None, before=()):
 
 
 def files(folder):
-    """Every file and link below a folder, with what it holds."""
+    """Returns every file and link below a folder, with its contents."""
     found = {}
     for where, folders, names in os.walk(folder):
         for name in names + [name for name in folders if os.path.islink(os.path.join(where, name))]:
@@ -135,7 +135,7 @@ def lines_of_json(data):
 
 
 def records(data):
-    """How many events a file of TensorBoard's holds, and how many bytes of no event."""
+    """Returns the number of events in a TensorBoard file, and the number of bytes after the last event."""
     at, count = 0, 0
     while len(data) - at >= 16 and struct.unpack_from("<Q", data, at)[0] <= len(data) - at - 16:
         at, count = at + 16 + struct.unpack_from("<Q", data, at)[0], count + 1
@@ -144,7 +144,7 @@ def records(data):
 
 LACKS = "it says what could not be read"
 
-# What is compared of a file of a run: all of it, but for times, rates, the use of memory, and where values came from.
+# What is compared of a file in a run: everything except times, rates, memory use, and the origins of values.
 COMPARED = {
     "log.txt": bool, "lock": lambda data: "its holder is gone",
     "env.json": lambda data: sorted(json.loads(data)),
@@ -158,7 +158,7 @@ COMPARED = {
 
 
 def outcome(folder):
-    """What must be equal in two runs of a configuration."""
+    """Returns the contents that must be equal in two runs of a configuration."""
     found = files(folder)
     for name in COMPARED.keys() & found.keys():
         try:
@@ -169,7 +169,7 @@ def outcome(folder):
 
 
 def spoken(text):
-    """What a command says, without times and the use of memory."""
+    """Returns the output of a command without times and memory use."""
     return re.sub(r"[0-9.]+( s\b|k? [a-z]+/s\b| [KMG]B\b)", "#", text)
 
 
@@ -212,7 +212,7 @@ def need(result):
 
 
 class Folders:
-    """The inputs and runs without faults, and what each case comes to there. Each worker has a copy."""
+    """The inputs, the runs without faults, and the result of each case without faults. Each worker has a copy."""
 
     def __init__(self, root):
         self.root, self.local, self.number = root, threading.local(), 0
@@ -236,7 +236,7 @@ class Folders:
         return self.local.folder
 
     def prepare(self, name):
-        """A folder of this worker in which the case has not run yet."""
+        """Returns a folder of this worker in which the case has not run yet."""
         folder, case = self.mine(), CASES[name]
         for left in set(os.listdir(folder)) - set(os.listdir(self.first)):
             path = os.path.join(folder, left)
@@ -246,7 +246,7 @@ class Folders:
         return folder
 
     def result(self, name, folder, out):
-        """What a case came to: its run, or what it says and its file."""
+        """Returns the result of a case: its run, or its output and its files."""
         case = CASES[name]
         if case.run:
             return outcome(os.path.join(folder, case.run))
@@ -263,14 +263,14 @@ class Folders:
         return results[0]
 
 
-# ---- the verdict ----
+# ---- checks after a fault ----
 
 DAMAGE = re.compile(r"damage|corrupt|malformed|not whole|checksum|torn|cut short|not a safetensors|unsealed", re.I)
 MEMORY = ("alloc", "ENOMEM")
 
 
 def codes(fault, call):
-    """The exit codes that a fault may lead to. stdio does not make a write again that a signal interrupted."""
+    """Returns the allowed exit codes after a fault. stdio does not repeat a write that a signal interrupted."""
     if fault.what == "alloc":
         return (0, 5)
     interrupted = (0, 8) if re.search(r"writev?\([12],", call) else (0,)
@@ -278,13 +278,13 @@ def codes(fault, call):
 
 
 def said(result):
-    """The line that says why a command failed, without its numbers."""
+    """Returns the line that says why a command failed."""
     lines = [line for line in result.err.splitlines() if line.startswith("weft: ")] or result.err.splitlines() or ["nothing"]
     return lines[-1]
 
 
 def judge(folders, name, fault, call, folder, result):
-    """What is wrong after a fault (for system calls, call is their trace): a list of texts, empty where all is well."""
+    """Returns a list of problems after a fault. For system calls, `call` is the trace of the failed call."""
     case, wrong = CASES[name], []
     if result.code is None:
         return ["hangs"]
@@ -295,12 +295,12 @@ def judge(folders, name, fault, call, folder, result):
     if result.code != 0 and not any(line.startswith("weft: ") for line in result.err.splitlines()):
         wrong.append("exit code %d without a message" % result.code)
     if (fault.what in MEMORY or fault.error in MEMORY) and DAMAGE.search(result.err + result.out):
-        wrong.append("calls it damage: %s" % DAMAGE.search(result.err + result.out).group())
+        wrong.append("reports damage: %s" % DAMAGE.search(result.err + result.out).group())
     if result.code == 0:
         got = folders.result(name, folder, result.out)
-        if "an old checkpoint takes room" in result.err + result.out:  # a warning: it stays until the next start
+        if "an old checkpoint takes room" in result.err + result.out:  # only a warning: the checkpoint stays until the next start
             got = {path: got[path] for path in got if path in folders.wanted[name] or not path.startswith("checkpoints")}
-        if fault.error not in MEMORY and got.get("report.html") == LACKS:  # which the report tells
+        if fault.error not in MEMORY and got.get("report.html") == LACKS:  # the report says what is missing
             got["report.html"] = folders.wanted[name]["report.html"]
         if got != folders.wanted[name]:
             wrong.append("exit code 0, but " + difference(got, folders.wanted[name]))
@@ -312,7 +312,7 @@ def judge(folders, name, fault, call, folder, result):
 
 
 def judge_run(folders, name, folder, where):
-    """A run must be whole, and resumed it must come to what it would have come to."""
+    """Checks that the run is complete, and that resuming gives the same result as without the fault."""
     wrong, path = [], os.path.join(folder, where)
     if os.path.exists(os.path.join(path, "config.yaml")):
         check = run(folder, ["weft", "info", where, "--check"])
@@ -327,19 +327,19 @@ def judge_run(folders, name, folder, where):
         wrong.append("then resume says: " + DAMAGE.search(after.err + after.out).group())
     got, wanted = outcome(path), folders.wanted[name]
     if got != wanted:
-        wrong.append("then resume comes to something else: " + difference(got, wanted))
+        wrong.append("then resume gives another result: " + difference(got, wanted))
     return wrong
 
 
 def judge_rest(folders, name, folder):
-    """A command that reads leaves all as it was, but for whole files that it may have written."""
+    """Checks that a command that reads runs changed nothing, except complete files that it wrote."""
     wrong, found = [], files(folder)
     for file in CASES[name].files:
         written = found.pop(file, None)
-        if written is not None and written != folders.wanted[name][file] and name != "program":  # which writes it twice
-            wrong.append("leaves another " + file)
+        if written is not None and written != folders.wanted[name][file] and name != "program":  # it writes the file twice
+            wrong.append("writes other contents to " + file)
     if found != folders.inputs:
-        wrong.append("leaves behind: " + difference(found, folders.inputs))
+        wrong.append("changes files: " + difference(found, folders.inputs))
     return wrong
 
 
@@ -349,7 +349,7 @@ Fault = collections.namedtuple("Fault", "what number error", defaults=("",))
 
 
 def strike(folders, name, fault):
-    """Runs a case with a fault. Returns what is wrong, and the stack of the allocation that failed."""
+    """Runs a case with a fault. Returns the problems, and the stack of the allocation that failed."""
     folder = folders.prepare(name)
     log = folder + ".log"
     if os.path.exists(log):
@@ -373,7 +373,7 @@ def strike(folders, name, fault):
 
 
 def count_allocations(folders, name):
-    """The call stack of each allocation of a case, as a number."""
+    """Returns the call stack of each allocation of a case, as a number."""
     folder = folders.prepare(name)
     log = folder + ".log"
     if os.path.exists(log):
@@ -415,7 +415,7 @@ def call_faults(folders, name):
 
 
 def place(stack):
-    """Where in Weft an allocation failed, as function names from the inside; the text itself where nothing is known of it."""
+    """Returns where in Weft an allocation failed, as function names from the innermost out. Unknown stacks stay as they are."""
     names = []
     for line in stack.splitlines():
         frame = re.match(r"(.*)\((.*)\+(0x[0-9a-f]+)\)", line)
@@ -459,9 +459,9 @@ def main(root):
 
 if KIND == "calls" and (not shutil.which("strace") or
                         subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode):
-    print("faults calls: skipped, strace is not installed or may not trace")
+    print("faults calls: skipped, strace is not installed or has no permission to trace")
     sys.exit(77)
-memory_disk = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where flushing a file takes no time
+memory_disk = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # flushing a file takes no time there
 with tempfile.TemporaryDirectory(prefix="weft-faults-", dir=memory_disk) as temporary:
     status = main(temporary)
 sys.exit(status)

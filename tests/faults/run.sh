@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whole commands under one kind of fault (alloc, calls): see faults.py. Skipped by name where what it takes is missing.
+# Runs whole commands under one kind of fault (alloc, calls): see faults.py. Skipped if a tool that it needs is missing.
 set -eu
 kind=$1
 here=$(dirname "$0")

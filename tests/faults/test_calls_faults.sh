@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Whole commands while one system call fails: see faults.py.
+# Runs whole commands while one system call fails: see faults.py.
 exec bash "$(dirname "$0")/run.sh" calls
