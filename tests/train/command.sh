@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# For tests of the command, which source it: an own folder that goes away, the command as $weft, two small data sets,
-# text.txt and table.csv, and cells that are counted, in $cells, and failures, in $fail.
+# Tests of the command source this file. It makes a temporary folder that is removed at the end, sets $weft to the command,
+# and writes two small data sets, text.txt and table.csv. $cells counts checks and $fail counts failures.
 set -u
 # shellcheck disable=SC2034
 weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
@@ -18,7 +18,7 @@ for i in $(seq 120); do echo "the weft goes over and under the warp, line $((i *
 
 cells=0 fail=0
 
-# expect CODE PATTERN COMMAND...: exit code, and an extended regular expression that the output must hold.
+# expect CODE PATTERN COMMAND...: checks the exit code, and that the output matches an extended regular expression.
 expect() {
     local code=$1 pattern=$2 got
     shift 2
@@ -32,7 +32,7 @@ expect() {
     fi
 }
 
-# one_line: the last error was one line that begins with "weft: ".
+# one_line: checks that the last error was a single line that begins with "weft: ".
 one_line() {
     cells=$((cells + 1))
     if [ "$(wc -l <err)" != 1 ] || ! grep -q '^weft: ' err; then
@@ -42,7 +42,7 @@ one_line() {
     fi
 }
 
-check() { # check NAME COMMAND...: the command must succeed; it may read the last output, "out"
+check() { # check NAME COMMAND...: the command must succeed; "out" holds the last output
     local name=$1
     shift
     cells=$((cells + 1))

@@ -1,13 +1,15 @@
-"""Attacks small runs and resumes them until they are done: kills (SIGKILL, some inside a save), signals that stop, save or
-pause, and several commands in one folder at once. Whatever happened on the way, the verdict is the same: weights, best
-checkpoint, scores and metrics equal those of an unbroken run byte for byte (rates, times and memory excepted), every
-checkpoint is whole, no temporary file is left, and no checkpoint is kept beyond train.keep and the best.
+"""Attacks small runs and resumes them until they are done. The attacks are kills (SIGKILL, some inside a save), signals that
+stop, save or pause, and several commands in one folder at once. After every attack the same must hold:
+- Weights, best checkpoint, scores and metrics equal those of an uninterrupted run byte for byte, except rates, times and
+  memory.
+- Every checkpoint is complete, and no temporary file is left.
+- No checkpoints are kept beyond train.keep and the best.
 
 usage: kill_resume.py COMMAND [--full] [--device DEVICE] [ATTACK...]
 
-ATTACK is kills, signals or races, or one of them in one scenario: kills:llama. Without --full a sample is made, in less
-than a minute on two cores; --full makes 100 kills, each signal at 20 moments, and 50 races. Seeded by $WEFT_SEED
-(default 1), which is printed. The scenario "device", on opencl or the DEVICE, is part of the sample only by its name.
+ATTACK is kills, signals or races, or one of them in one scenario: kills:llama. Without --full a sample runs, in less than a
+minute on two cores. --full makes 100 kills, each signal at 20 moments, and 50 races. $WEFT_SEED is the seed (default 1). It
+is printed. The scenario "device", on opencl or DEVICE, runs in the sample only if it is named.
 """
 import argparse
 import collections
@@ -27,7 +29,7 @@ parser.add_argument("attacks", nargs="*")
 ARGUMENTS = parser.parse_intermixed_args()
 COMMAND, FULL = ARGUMENTS.command, ARGUMENTS.full
 SEED = int(os.environ.get("WEFT_SEED", "1"))
-LATE = 20.0  # seconds from a signal to the end of the process, on a machine that does much else
+LATE = 20.0  # seconds allowed from a signal to the end of the process, on a busy machine
 UNEQUAL = {"tokens_per_second", "samples_per_second", "epoch_seconds", "memory_peak"}
 
 LANGUAGE = "task: language-model\ndata: {path: text.txt, val_fraction: 0.1}\n"
@@ -67,8 +69,8 @@ device: %s
 """ % ARGUMENTS.device}
 KEEP = {"llama": 2, "lstm": 2, "resnet": 1, "tables": 1, "device": 2}
 
-# What is sent at a moment, and what the command then ends with; None: it goes on. A stop before the first step has the
-# same code as one that was saved.
+# The signals to send, and the exit codes that may follow. None: the run continues. A stop before the first step gives the
+# same exit code as a stop after a save.
 SIGNALS = {
     "TERM": ([signal.SIGTERM], {143}),
     "INT": ([signal.SIGINT], {130}),
@@ -91,7 +93,7 @@ def start(scenario, *words):
 
 
 def begin(scenario, run):
-    """Trains, or goes on where the folder is a run already. What was ended before it became one is begun again."""
+    """Trains, or resumes if the folder is a run. A folder that did not become a run is trained anew."""
     if os.path.exists(os.path.join(run, "config.yaml")):
         return start(scenario, "resume", run)
     return start(scenario, "train", scenario.name + ".yaml", "--run", run)
@@ -104,14 +106,14 @@ def finish(process, codes):
 
 
 def is_saving(run):
-    """True while a checkpoint is being written: its temporary folder is there."""
+    """Returns True while a checkpoint is being written: its temporary folder exists."""
     try:
         return any(name.startswith(".") for name in os.listdir(os.path.join(run, "checkpoints")))
     except FileNotFoundError:
         return False
 
 
-# ---- the verdict ----
+# ---- checks after an attack ----
 
 
 def checkpoints(run):
@@ -125,7 +127,7 @@ def best(run):
 
 
 def weights(run):
-    """The files of the last and of the best checkpoint, and what was made of them at the end."""
+    """Returns the files of the last and of the best checkpoint, and the scores."""
     paths = ["scores.json"]
     for step in {checkpoints(run)[-1], best(run)} - {None}:
         paths += ["checkpoints/step-%d/%s" % (step, name)
@@ -144,32 +146,32 @@ def metrics(run):
 
 
 def verdict(scenario, run, whole):
-    """What must hold of a run that was attacked and then came to its end."""
-    assert weights(run) == whole.weights, run + ": other weights, optimizer state or scores than the unbroken run"
-    assert metrics(run) == whole.metrics, run + ": other metrics than the unbroken run"
+    """Checks a run that was attacked and then finished."""
+    assert weights(run) == whole.weights, run + ": weights, optimizer state or scores differ from the uninterrupted run"
+    assert metrics(run) == whole.metrics, run + ": metrics differ from the uninterrupted run"
     info = subprocess.run([COMMAND, "info", run, "--check"], capture_output=True, text=True, check=False)
     assert info.returncode == 0 and "DAMAGED" not in info.stdout, (run, info.stdout, info.stderr)
     left = [name for _, folders, files in os.walk(run) for name in folders + files if name.endswith(".tmp")]
-    assert not left, "%s: left behind: %s" % (run, left)
+    assert not left, "%s: temporary files are left: %s" % (run, left)
     more = set(checkpoints(run)[:-KEEP[scenario.name]]) - {best(run)}
-    assert not more, "%s: checkpoints that should be gone: %s" % (run, more)
+    assert not more, "%s: checkpoints that should have been removed: %s" % (run, more)
 
 
 def unbroken(scenario):
     with open(scenario.name + ".yaml", "w", encoding="utf-8") as file:
         file.write(CONFIGS[scenario.name])
     name = "%s-%d" % scenario
-    finish(begin(scenario, name + "-first"), {0})  # which compiles a device's kernels
+    finish(begin(scenario, name + "-first"), {0})  # compiles a device's kernels
     began = time.monotonic()
     finish(begin(scenario, name + "-whole"), {0})
     return Whole(weights(name + "-whole"), metrics(name + "-whole"), time.monotonic() - began)
 
 
-# ---- the attacks: each waits for its moment, and tells what it did to the process, or nothing where that had ended ----
+# ---- the attacks: each waits for its moment and returns what it did, or None if the process had ended ----
 
 
 def wait_for(process, seconds, run=None):
-    """False where the process ended before. run: the moment is inside the first save after it."""
+    """Waits for the moment, or with `run` for the first save after it. Returns False if the process ended before."""
     moment = time.monotonic() + seconds
     while process.poll() is None:
         if time.monotonic() >= moment and (run is None or is_saving(run)):
@@ -188,9 +190,9 @@ def kill(process, run, seconds, inside_save):
 
 
 def send(process, run, seconds, name):
-    """A stop must be heeded at once; what is no stop must not end the run."""
+    """Sends signals. A stop must end the run soon, and other signals must not end it."""
     numbers, codes = SIGNALS[name]
-    if name == "USR1":  # before its handlers are installed, it ends a process
+    if name == "USR1":  # USR1 ends a process that has no handlers yet
         while process.poll() is None and not os.path.exists(os.path.join(run, "lock")):
             time.sleep(0.001)
     if not wait_for(process, seconds):
@@ -212,8 +214,7 @@ slowest = collections.Counter()
 
 
 def attacked(chance, scenario, whole, label, attack, moments):
-    """Runs under attack until each of the moments (seconds, argument) was one of a running process; counts what was done.
-    """
+    """Attacks runs until an attack at each moment (seconds, argument) hit a running process. Counts the attacks."""
     done, runs, moments = collections.Counter(), 0, list(moments)
     while moments:
         run = "%s-%d-%s-%d" % (*scenario, label, runs)
@@ -221,7 +222,7 @@ def attacked(chance, scenario, whole, label, attack, moments):
         process = begin(scenario, run)
         while moments:
             what = attack(process, run, *moments[0])
-            if what is None:  # it had come to its end: earlier, next time
+            if what is None:  # the process had ended: attack earlier next time
                 moments[0] = (chance.uniform(0, 0.6) * moments[0][0], moments[0][1])
                 break
             done[what] += 1
@@ -236,24 +237,24 @@ def attacked(chance, scenario, whole, label, attack, moments):
 
 
 def kills(chance, scenario, whole, count):
-    """Two in five of them inside a save."""
+    """Kills runs, in two cases of five inside a save."""
     return attacked(chance, scenario, whole, "killed", kill,
                     [(chance.uniform(0, 0.6 * whole.seconds), i % 5 < 2) for i in range(count)])
 
 
 def signals(chance, scenario, whole, count):
-    """Each signal at so many moments, spread over the whole run."""
+    """Sends each signal at `count` moments, spread over the whole run."""
     moments = [((i + chance.random()) / count * whole.seconds, name) for i in range(count) for name in SIGNALS]
     chance.shuffle(moments)
     return attacked(chance, scenario, whole, "signalled", send, moments)
 
 
 def races(chance, scenario, whole, count):
-    """Commands that begin in one folder at once: one of them has it, the others are told so."""
+    """Starts commands in one folder at once: one of them trains, the others report that the folder is in use."""
     done = collections.Counter()
     for i in range(count):
         run = "%s-%d-raced-%d" % (*scenario, i)
-        if i % 2:  # a race of resumes, in a run that was killed
+        if i % 2:  # a race of resume commands, in a run that was killed
             process = begin(scenario, run)
             if kill(process, run, chance.uniform(0.3, 0.9) * whole.seconds, False) is None:
                 finish(process, {0})
@@ -264,15 +265,15 @@ def races(chance, scenario, whole, count):
         finish(start(scenario, "resume", run), DONE)
         verdict(scenario, run, whole)
         done["races"] += 1
-        done["told that the folder is taken"] += codes.count(9) + codes.count(2)
+        done["reports of a folder in use"] += codes.count(9) + codes.count(2)
     return done
 
 
-# ---- the plan ----
+# ---- which attacks to run ----
 
 ATTACKS = {"kills": kills, "signals": signals, "races": races}
 EVERY = [Scenario(name, threads) for name in CONFIGS for threads in (1, 2)]
-# Attack, scenario, how many: of a signal that is so many moments each.
+# Attack, scenario, count. For signals the count is the number of moments for each signal.
 PLAN = {
     True: [("kills", scenario, 10) for scenario in EVERY] + [("signals", scenario, 2) for scenario in EVERY] +
           [("races", Scenario(name, 2), 10) for name in CONFIGS],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes images.inc beside itself: the losses of ten training steps of a cnn and of a resnet by PyTorch, and the
-resnet's running statistics after them, for test_images.c. Weights and batches are the numbers of pattern() there.
+"""Writes images.inc to its own folder, for test_images.c: PyTorch's losses for ten training steps of a cnn and a resnet, and
+the resnet's running statistics after these steps. Weights and batches are the numbers of pattern() in test_images.c.
 
     python make_images.py
 """
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 class Resnet(nn.Module):
-    """Depth 8: one block a stage."""
+    """Depth 8: one block for each stage."""
 
     def __init__(self, width):
         super().__init__()
@@ -56,7 +56,7 @@ def cnn():
 
 
 def run(net, optimizer, dtype):
-    """Losses of the steps, from weights by their place among the parameters."""
+    """Returns the losses of the steps. The weights are pattern() of the parameter's index."""
     for i, p in enumerate(net.parameters()):
         matrix = p.dim() > 1
         inputs = p[0].numel() if matrix else 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The numbers that test_table_figures.sh and docs/results.md compare with: scikit-learn's linear and logistic regression
-on the same rows. Every fifth row of a table (rows 5, 10, ... from 1 on) is test data, the others are trained on.
+"""Prints the reference results for test_table_figures.sh and docs/results.md: scikit-learn's linear and logistic regression
+on the same rows. Every fifth row of a table (rows 5, 10, ..., counted from 1) is test data, the others are training data.
 
-    tables_reference.py FOLDER       of iris.csv, breast_cancer.csv, digits.csv, diabetes.csv"""
+    tables_reference.py FOLDER       FOLDER: has iris.csv, breast_cancer.csv, digits.csv, diabetes.csv"""
 import sys
 
 import numpy as np

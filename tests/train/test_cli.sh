@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command from outside: usage, exit codes, one clear line of error, run folders, signals, generate, eval, predict.
-# Everything happens in a temporary folder; the models are tiny.
+# Tests the command as users call it: usage, exit codes, one clear line for an error, run folders, signals, generate, eval,
+# predict. Everything happens in a temporary folder, with tiny models.
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
@@ -78,7 +78,7 @@ expect 3 'latin.csv: the name of class 0 is not UTF-8' "$weft" train mlp.yaml --
 one_line
 check "no run folder was made by failures" test ! -e runs
 
-# ---- several devices share a step ----
+# ---- data parallel training on several devices ----
 expect 2 'use train.accumulate: 2' "$weft" train gpt.yaml --set 'devices=[cpu,cpu]'
 expect 2 'must be of one kind' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
 expect 0 '' "$weft" train gpt.yaml --quiet --run single --set train.accumulate=2 --set model.dropout=0.2
@@ -94,7 +94,7 @@ for file in model optimizer; do
     check "and of f16's scale" cmp half-{single,pair}/checkpoints/step-40/$file.safetensors
 done
 
-# ---- training, names of folders, what lies in them ----
+# ---- training, names of folders, their contents ----
 expect 0 'where the time went' "$weft" train gpt.yaml
 check "the parts of the time that were taken add up to 100 %" awk '/^where/ {on = 1; next} /in all/ {exit !(sum > 99.95 && sum < 100.05 && n >= 7 && !none)}
     on {sum += $(NF - 1); n++; none = none || /convolution/}' out
@@ -110,23 +110,23 @@ check "one line a logged step" test "$(wc -l <"$run/metrics.jsonl")" = 8
 check "origins are written down" grep -q 'width: 16  # gpt.yaml:2' "$run/config.yaml"
 check "the loss falls" awk -F, 'NR == 2 { first = $3 } { last = $3 } END { exit !(last < first) }' "$run/metrics.csv"
 
-# The memory that is announced before the first step is that of the peak, 1.2 times at most.
+# The memory that is printed before the first step must be close to the peak: at most 1.2 times.
 announced() {
     local run=$1 said peak
     said=$(sed -n 's/^memory: \([0-9]*\)\.\([0-9]\) MB.*/\1\2/p' out)
     peak=$(sed -n 's/.*"memory_peak": \([0-9]*\).*/\1/p' "$run"/metrics.jsonl | tail -1)
     echo "said $said tenths of a MB, peak $((peak * 10 >> 20))"
-    [ -n "${ASAN_OPTIONS:-}" ] && return # a sanitizer takes memory of its own
+    [ -n "${ASAN_OPTIONS:-}" ] && return # a sanitizer needs memory of its own
     [ "$peak" -gt 0 ] && [ $((peak * 100)) -le $((said * 12 << 20)) ] && [ $((peak * 120)) -ge $((said * 10 << 20)) ]
 }
-# (A malloc that fills what it gives touches pages that nobody else would.)
+# (A malloc that fills new memory touches pages that would otherwise stay unused.)
 expect 0 'memory: [0-9.]+ MB: parameters' env -u MALLOC_PERTURB_ "$weft" train gpt.yaml --run small
 check 'memory of a small model' announced small
 expect 0 'memory: [0-9.]+ MB: parameters' env -u MALLOC_PERTURB_ "$weft" train gpt.yaml --run middle --set train.steps=4 --set train.batch=8 \
     --set model.width=256 --set model.layers=4 --set model.heads=4 --set model.context=128
 check 'memory of a middle model' announced middle
 
-# What a step would take, and the batch that fits, which the run keeps.
+# Prints the memory of a step and the batch that fits. The run stores this batch.
 expect 0 'activations' "$weft" plan gpt.yaml
 check "a plan says what would save memory" grep -q 'train.batch: .* saves' out
 expect 0 '"fits": true' "$weft" plan gpt.yaml --device cuda --json
@@ -137,7 +137,7 @@ expect 0 'train.batch [0-9]+: the largest' "$weft" train gpt.yaml --run fitting 
 check "the run keeps its batch" grep -Eq '^  batch: [0-9]+ ' fitting/config.yaml
 expect 0 '' "$weft" resume fitting --set train.steps=2 --quiet
 
-# The warm-up that a short run gets by default is kept with it.
+# A short run stores its default warm-up.
 grep -v warmup gpt.yaml >short.yaml
 expect 0 '' "$weft" train short.yaml --run short --set train.steps=20 --quiet
 expect 7 'nothing to do' "$weft" resume short
@@ -180,7 +180,7 @@ check "what is exported is f32" grep -aq '"F32"' mixed.safetensors
 check "nothing of it is bf16" bash -c '! grep -aq "\"BF16\"" mixed.safetensors'
 expect 0 '' "$weft" train mlp.yaml --run mixed-mlp --set train.precision=bf16 --quiet
 
-# f16: the scale falls from one that is too large, grows again, and goes on from a checkpoint
+# f16: the loss scale starts too large, falls, grows again, and is restored from a checkpoint
 half=(--set train.precision=f16 --set train.loss_scale=1e9 --set train.loss_scale_every=7 --set train.log_every=1)
 expect 0 '' "$weft" train gpt.yaml --run half "${half[@]}" --quiet
 expect 0 '' "$weft" train gpt.yaml --run half-halted "${half[@]}" --set train.steps=20 --quiet
@@ -233,13 +233,13 @@ printf 'a,b\n1.5,2\n3.5,4\n' >input.csv
 expect 0 '^(even|odd)	0\.[0-9]+$' "$weft" predict classes input.csv
 check "one line a row" test "$(wc -l <out)" = 2
 cp out first
-printf 'b,note,a\n2,x,1.5\n4,y,3.5\n' >mixed.csv # by their names, whatever the order
+printf 'b,note,a\n2,x,1.5\n4,y,3.5\n' >mixed.csv # columns are found by name, in any order
 expect 0 '' "$weft" predict classes mixed.csv
 check "columns go by name" cmp first out
 printf '1.5,2\n3.5,4\n' >bare.csv
 expect 0 '' "$weft" predict classes bare.csv
 check "columns without names go by position" cmp first out
-expect 0 '' "$weft" predict classes table.csv # the target is passed over
+expect 0 '' "$weft" predict classes table.csv # the target column is ignored
 check "one line a row" test "$(wc -l <out)" = 60
 printf 'a,c\n1.5,2\n' >other.csv
 expect 3 'no column named "b"' "$weft" predict classes other.csv
@@ -253,7 +253,7 @@ expect 0 '^-?[0-9.]+$' "$weft" predict numbers numbers.csv
 expect 0 'root mean square error' "$weft" eval numbers
 expect 2 "use 'weft generate'" "$weft" predict "$run" input.csv
 
-# ---- damage, diverging, a full disk, two at once, signals ----
+# ---- damage, divergence, a full disk, two runs at once, signals ----
 cp -r "$run" damaged
 printf 'x' | dd of=damaged/checkpoints/step-40/model.safetensors bs=1 seek=700 conv=notrunc 2>/dev/null
 expect 3 'DAMAGED|model.safetensors' "$weft" info damaged --check

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# weft doctor as it is, without an OpenCL library, without a driver, and with one whose library is gone.
+# Tests weft doctor: in the given environment, without an OpenCL library, without a driver, and with a driver whose library
+# is missing.
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
-# doctor CODE SETTINGS... -- PATTERNS...: what it ends with under the settings, and expressions of which each finds a line.
+# doctor CODE SETTINGS... -- PATTERNS...: checks the exit code under these variables, and that each pattern matches a line.
 doctor() {
     local code=$1 settings=() got
     shift
@@ -27,7 +28,7 @@ doctor() {
 
 mkdir none broken library
 echo libweft-there-is-no-such-driver.so >broken/gone.icd
-: >library/libOpenCL.so.1 # no library
+: >library/libOpenCL.so.1 # not a library
 cp library/libOpenCL.so.1 library/libOpenCL.so
 cpu='^cpu .* threads?,.* GiB; three elements added in [0-9]+ ms$'
 
@@ -56,7 +57,7 @@ if ! awk 'NR == FNR { want[++n] = $0; next } $0 == want[at + 1] { at++; if (at =
     echo "FAIL: docs/devices.md has another table than 'weft doctor --table' prints:"
     cat table
 fi
-# What `make cuda` would fetch, of which CUDA ever, is in the table, and the reverse.
+# The table must list the packages that `make cuda` fetches, for each CUDA version, and no others.
 {
     make -s -n -C "$here" cuda
     make -s -n -C "$here" cuda CUDA=12

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Models of images by the command: cnn, resnet and autoencoder from idx, CIFAR-10's batches and csv; moved and mirrored
-# images after a resume; what predict and eval do with them; files cut short.
+# Tests image models with the command: cnn, resnet and autoencoder from idx, CIFAR-10's batches and csv. Also shifted and
+# mirrored images after a resume, predict and eval, and truncated files.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 
-# Twelve records of CIFAR-10: label i % 3, pixels brighter with it, and a little noise.
+# Twelve records of CIFAR-10: label i % 3; the pixels are brighter for higher labels, with a little noise.
 record() {
     printf '%b' "$(printf '\\x%02x' "$1")"
     awk -v c="$1" -v s="$2" 'BEGIN {for (i = 0; i < 3072; i++) printf "%c", 33 + c * 30 + (i * 7 + s * 5) % 11}'
@@ -13,7 +13,7 @@ for i in $(seq 0 11); do record $((i % 3)) "$i"; done >train.bin
 gzip -k train.bin
 check "twelve records" test "$(wc -c <train.bin)" = 36876
 
-# idx of the same: 3 x 8 x 8 of each, as (12, 8, 8)
+# the first 64 pixels of each as an idx file: (12, 8, 8)
 {
     printf '\0\0\x08\x03\0\0\0\x0c\0\0\0\x08\0\0\0\x08'
     for i in $(seq 0 11); do tail -c +$((i * 3073 + 2)) train.bin | head -c 64; done
@@ -60,7 +60,7 @@ expect 2 'model.image' "$weft" train cnn.yaml --run bad "${quick[@]}" --set mode
 expect 3 'not images of 1 x 8 x 8' "$weft" predict cnn small-labels-idx1-ubyte
 expect 2 'a resnet has none' "$weft" train resnet.yaml --run bad "${small[@]}" --set model.dropout=0.1
 
-# numbers of 32 bits to learn from, bytes to test with and to predict from
+# trains on 32-bit numbers, tests and predicts on bytes
 {
     printf '\0\0\x0d\x02\0\0\0\x04\0\0\0\x02'
     printf '\x3f\x80\0\0\0\0\0\0%.0s' 1 2
@@ -113,7 +113,7 @@ expect 2 'not numbers to predict' "$weft" train animals.yaml --run bad "${animal
 head -c 60 animals/cat/03.png >animals/cat/cut.png
 expect 3 'animals/cat/cut.png: damaged, or cut at byte 60' "$weft" train animals.yaml --run bad "${animals[@]}"
 
-# ---- files cut short ----
+# ---- truncated files ----
 head -c 36875 train.bin >short.bin
 expect 3 'short.bin: byte 36875: .*record 11' "$weft" train resnet.yaml --run bad "${small[@]}" --set data.path=short.bin
 { head -c 3073 train.bin && printf '\xff' && tail -c +3075 train.bin; } >label.bin

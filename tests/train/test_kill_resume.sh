@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills, signals and races, resumed, and the same bits: see kill_resume.py. Here a sample of them.
+# A sample of kills, signals and races; resumed runs must have the same bits: see kill_resume.py.
 set -eu
 if ! command -v python3 >/dev/null; then
     echo "kill_resume: skipped, python3 is not installed"

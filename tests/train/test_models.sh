@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Every network of src/train/model/models.def by every command that is for it. README's table of models is what this test ran: it
-# fails where the two differ, and WEFT_UPDATE=1 writes the table.
+# Runs every model type of src/train/model/models.def with every command that applies to it. The table of models in the
+# README must equal the results, or the test fails. WEFT_UPDATE=1 writes the table.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 source=$(cd "$OLDPWD" && cd "${WEFT_SOURCE_DIR:-.}" && pwd)
 
-# Eight images of 8 x 8 with labels 0 and 1, as idx, and as CIFAR-10 has them
+# Eight images of 8 x 8 with labels 0 and 1, as idx files and in CIFAR-10's format
 bytes() { awk -v n="$1" -v s="$2" 'BEGIN {for (i = 0; i < n; i++) printf "%c", 33 + (i * 7 + s * 31) % 90}'; }
 {
     printf '\0\0\x08\x03\0\0\0\x08\0\0\0\x08\0\0\0\x08'
@@ -18,7 +18,7 @@ for i in $(seq 8); do
 done >some.bin
 sed 's/odd/1/; s/even/0/' table.csv >numbers.csv
 
-# recipe NAME KIND: $data, and $what it is, and $small, settings that make it small.
+# recipe NAME KIND: sets $data, $what (a description of the data), and $small (settings for a small model).
 recipe() {
     small=() data=table.csv from="classes of rows"
     [ "$2" = LANGUAGE ] && data=text.txt from=text small=(--set model.layers=1 --set model.width=16 --set model.context=16)
@@ -35,7 +35,7 @@ recipe() {
     esac
 }
 
-# cell COMMAND...: "yes" where it succeeds, in the row.
+# cell COMMAND...: adds an entry to the row, "yes" if the command succeeds.
 cell() {
     cells=$((cells + 1))
     if "$@" >out 2>err; then
@@ -48,7 +48,7 @@ cell() {
     head -c 2000 out err
 }
 
-# In a run of its own, stopped half way and resumed, all but a folder's name is the same.
+# A run that is stopped half-way and resumed must equal the other run, except for the folder's name.
 resumes() {
     "$weft" train "$1.yaml" --run "$1-whole" "${steps[@]}" --set train.steps=4 --quiet &&
         "$weft" train "$1.yaml" --run "$1-part" "${steps[@]}" --set train.steps=2 --quiet &&
@@ -79,7 +79,7 @@ while read -r name kind; do
     echo "$row" >>table
 done < <(sed -n 's/^MODEL([A-Z]*, \([a-z0-9]*\), \([A-Z]*\), .*)$/\1 \2/p' "$source/src/train/model/models.def")
 
-# README: between the two marks
+# the table in the README, between the two marks
 if [ -n "${WEFT_UPDATE:-}" ]; then
     awk 'FNR == NR {table = table $0 "\n"; next} /<!-- models: end -->/ {on = 0} !on {print}
         /<!-- models: begin/ {on = 1; printf "%s", table}' table "$source/README.md" >README && cp README "$source/README.md"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Names and texts of files steer no terminal: tables, messages and the report show them escaped. What programs read (csv,
-# a model's text) is exact in a pipe, and escaped on a terminal.
+# Control sequences in names and texts from files must not reach the terminal: tables, messages and the report print them
+# escaped. Output for programs (csv, a model's text) is exact in a pipe, and escaped on a terminal.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 
 esc=$(printf '\033') evil=$(printf '\033[31mred')
-clean() { ! LC_ALL=C grep -q "$esc" "$@"; } # nothing in these files that begins a sequence
+clean() { ! LC_ALL=C grep -q "$esc" "$@"; } # these files contain no escape character
 
 # ---- columns and classes of a table ----
 {
@@ -23,14 +23,14 @@ done
 check "classes are named" bash -c "'$weft' eval run | grep -Fq '\u001b[31mred0'"
 check "JSON is JSON" bash -c "'$weft' eval run --json | grep -Fqi '\u001b[31mred0'"
 check "log.txt and the report" clean run/log.txt run/report.html
-expect 0 "$esc" "$weft" predict run table.csv # which programs read
+expect 0 "$esc" "$weft" predict run table.csv # output for programs
 expect 0 "$esc" "$weft" show run --csv
 printf 'a,b%s\n1,2\n' "$evil" >other.csv
 expect 3 'u001b\[31mred' "$weft" predict run other.csv
 one_line
 check "an error" clean err
 
-# ---- the summary of a run that somebody sent ----
+# ---- the summary of a run from another person ----
 sed -i 's/"model": "/"model": "\\u001b[31m/; s/"status": "[a-z]*"/"status": "<b>\\u001b\\u009b\\u202e"/' run/summary.json
 for command in "info run" "runs ." "compare run run"; do
     # shellcheck disable=SC2086
@@ -39,7 +39,7 @@ for command in "info run" "runs ." "compare run run"; do
     check "C1 and bidi" bash -c "! LC_ALL=C grep -q $'\xc2\x9b\|\xe2\x80\xae' out"
 done
 
-# ---- what a file is named, keys of a configuration ----
+# ---- file names, keys of a configuration ----
 expect 8 'u001b\[31mred' "$weft" train "$evil.yaml"
 check "a file's name" clean out err
 printf '"%s": 1\n' '\e[31mred' >keys.yaml

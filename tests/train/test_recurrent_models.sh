@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Recurrent language models by the command: lstm of characters and gru of words, trained over streams whose states go on from
-# window to window, resumed within an epoch and across its end, generated from and evaluated.
+# Tests recurrent language models with the command: lstm on characters and gru on words. They train on streams whose states
+# are carried from window to window, are resumed within an epoch and across its end, and then generate and are evaluated.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The run folder between commands: how many checkpoints stay; and, through strace, when calls are late or fail: two runs
-# that begin at once. Everything happens in a temporary folder; the models are tiny.
+# Tests the run folder: how many checkpoints are kept, damage, links, moved folders, and two runs that start at once. strace
+# delays system calls or makes them fail. Everything happens in a temporary folder, with tiny models.
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 cat >mlp.yaml <<'YAML'
@@ -10,10 +10,10 @@ model: {type: mlp, hidden: [8]}
 train: {steps: 12, batch: 8, save_every: 2, eval_every: 2, log_every: 2, keep: 2}
 YAML
 
-# checkpoints RUN: their names in a line, but for links.
+# checkpoints RUN: prints the names of the checkpoints on one line, without links.
 checkpoints() { find "$1/checkpoints" -mindepth 1 -maxdepth 1 -type d -printf '%f ' | tr ' ' '\n' | sort -V | xargs; }
 
-# ---- as many checkpoints as train.keep, whenever a run ends ----
+# ---- train.keep checkpoints remain, whenever a run ends ----
 expect 0 '' "$weft" train mlp.yaml --quiet --run kept --set train.keep=1 --set optimizer.lr=0.001
 check "the last is the best" [ "$(readlink kept/checkpoints/best)" = step-12 ]
 check "the best before it is gone" [ "$(checkpoints kept)" = step-12 ]
@@ -22,7 +22,7 @@ check "three are kept" [ "$(checkpoints many)" = "step-8 step-10 step-12" ]
 expect 7 'nothing to do' "$weft" resume many --set train.keep=2
 check "with nothing to do too" [ "$(checkpoints many)" = "step-10 step-12" ]
 
-# ---- a damaged checkpoint counts for nothing ----
+# ---- a damaged checkpoint is not counted ----
 truncate -s 100 many/checkpoints/step-12/model.safetensors
 expect 7 'cannot be used' "$weft" resume many --set train.steps=10 --set train.keep=1
 check "the last whole one is kept" [ "$(checkpoints many)" = "step-10 step-12" ]
@@ -43,7 +43,7 @@ expect 0 '' "$weft" resume linked/ --set train.steps=14 --quiet
 check "a link to the folder is followed" [ "$(checkpoints mine)" = "step-12 step-14" ]
 
 # ---- a run folder that is moved, and one that is removed, while it trains ----
-# await COMMAND...: waits until it succeeds, at most 60 seconds.
+# await COMMAND...: repeats the command until it succeeds, at most 60 seconds.
 await() {
     for _ in $(seq 600); do
         "$@" && return
@@ -53,7 +53,7 @@ await() {
 }
 has_step() { compgen -G "$1/checkpoints/step-*" >/dev/null; }
 newer() { [ "$(checkpoints "$1")" != "$2" ]; }
-# endless RUN: trains until it is stopped, with half a second or more between what it writes.
+# endless RUN: trains until it is stopped, and writes at most every half second.
 endless() {
     exec "$weft" train mlp.yaml --run "$1" --set train.steps=100000000 --set train.save_every=16000 \
         --set train.eval_every=16000 --set train.log_every=16000
@@ -92,7 +92,7 @@ check "the report says so" grep -q 'metrics.jsonl:2 is damaged' bad/report.html
 expect 0 'bad/metrics.jsonl:2 is damaged' "$weft" runs .
 expect 0 'last loss' "$weft" compare bad bad
 
-# ---- what cannot be removed ----
+# ---- folders that cannot be removed ----
 mkdir -p many/checkpoints/step-11/1/2/3/4/5 # deeper than any checkpoint
 rm -r many/checkpoints/step-12
 expect 0 'cannot remove many/checkpoints/step-11: Directory not empty: an old checkpoint takes room' \
@@ -105,18 +105,18 @@ if ! strace -f -o trace true 2>/dev/null; then
     exit
 fi
 
-# inject RULE COMMAND...: the command, with calls changed as strace's -e inject=RULE says.
+# inject RULE COMMAND...: runs the command under strace with -e inject=RULE.
 inject() {
     local rule=$1
     shift
-    # The leak sanitizer cannot work in a process that is traced.
+    # The leak sanitizer does not work in a traced process.
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -f -qq -o trace -e "trace=${rule%%:*}" -e "inject=$rule" "$@"
 }
 
-# ---- two runs into one new folder: the first looks at it, then sleeps while the second trains ----
+# ---- two runs in one new folder: the first checks the folder, then sleeps while the second trains ----
 inject fsync:delay_enter=3000000:when=1 "$weft" train mlp.yaml --quiet --run twice >late 2>&1 &
 late=$!
-for _ in $(seq 100); do # the folder is there before it is flushed
+for _ in $(seq 100); do # the folder exists before the flush
     [ -d twice ] && break
     sleep 0.05
 done
@@ -133,7 +133,7 @@ expect 0 'cannot remove flaky/checkpoints/step-[0-9]*: Input/output error' \
     inject unlinkat:error=EIO:when=4 "$weft" train mlp.yaml --run flaky --set train.keep=1
 check "training went on" [ "$(readlink flaky/checkpoints/best)" = step-12 ]
 
-# ---- the disk fails while a folder is looked at ----
+# ---- the disk fails while a folder is read ----
 expect 8 'cannot look at new/config.yaml: Input/output error' \
     inject newfstatat:error=EIO -P new/config.yaml "$weft" train mlp.yaml --quiet --run new
 expect 8 'cannot look at flaky/samples: Input/output error' \

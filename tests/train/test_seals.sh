@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One digit changed in a file of a run folder that changes results: every command that reads it ends with exit code 3 and
-# names the file. A damaged summary.json loses what it says, and no more.
+# Changes one digit in each file of a run folder that affects results. Every command that reads the file must end with exit
+# code 3 and name the file. A damaged summary.json only loses its own contents.
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
@@ -28,7 +28,7 @@ for run in text table tokens; do
     expect 0 'scores.json  whole' "$weft" info $run --check
 done
 
-# damage RUN FILE EDIT: a copy of the run, "damaged", with an edit, in sed's words, of one of its files.
+# damage RUN FILE EDIT: copies the run to "damaged" and edits one of its files with a sed command.
 damage() {
     rm -rf damaged
     cp -r "$1" damaged
@@ -36,7 +36,7 @@ damage() {
     check "$2 of $1 is changed" bash -c "! cmp -s $1/$2 damaged/$2"
 }
 
-# refused FILE: by all commands that work with the run.
+# refused FILE: all commands that use the run must refuse it.
 refused() {
     local file=$1
     shift
@@ -49,7 +49,7 @@ refused() {
 
 damage text tokenizer.json 's/"7"/"8"/'
 refused tokenizer.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'show damaged'
-damage text tokenizer.json 's/"7"/"?"/' # one character for another that is in no token
+damage text tokenizer.json 's/"7"/"?"/' # replaces a character by one that is in no token
 refused tokenizer.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'show damaged'
 damage text data.json 's/"vocabulary": ./"vocabulary": 9/'
 refused data.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors'
@@ -65,7 +65,7 @@ refused data.json 'predict damaged input.csv' 'eval damaged' 'show damaged'
 rm damaged/data.json
 refused data.json 'predict damaged input.csv' 'eval damaged' 'show damaged'
 
-# A run goes on without what its summary said, and says so.
+# A run continues without its summary, with a message.
 damage text summary.json 's/"parameters": ./"parameters": 7/'
 expect 3 'summary.json  DAMAGED' "$weft" info damaged --check
 expect 0 'summary.json: .*tuned again' "$weft" resume damaged --set train.steps=12
@@ -74,7 +74,7 @@ damage text scores.json '1s/[1-8]/9/'
 expect 3 'scores.json  DAMAGED' "$weft" info damaged --check
 expect 0 '' "$weft" generate damaged --tokens 3
 
-# config.yaml is there to be edited, but not so that other weights than those of the checkpoints were meant.
+# Users may edit config.yaml, but not in a way that would need other weights than the checkpoints have.
 damage text config.yaml 's/heads: 2/heads: 4/'
 for words in 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'resume damaged --set train.steps=12'; do
     # shellcheck disable=SC2086 # words are words

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Stops at the places where the command used to wait: an evaluation, a step of many batches, output that nobody takes, a
-# pipe in the place of a file, and all that comes before the first step. What is resumed then equals an unbroken run.
+# Stops the command at points where a stop could be delayed: an evaluation, a step of many micro-batches, output that nobody
+# reads, a pipe in the place of a file, and the work before the first step. A resumed run must equal an uninterrupted run.
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
-# A second of steps is much less than the evaluation (some 180 times as many tokens) or than a step of 400 batches.
+# An evaluation (about 180 times as many tokens) or a step of 400 micro-batches takes much longer than a second of steps.
 for i in $(seq 12000); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >long.txt
 cat >slow.yaml <<'END'
 task: language-model
@@ -15,7 +15,7 @@ schedule: {warmup: 2}
 train: {steps: 8, batch: 8, eval_every: 4, save_every: 100, log_every: 1, keep: 1, patience: 5, keep_best: true}
 END
 
-# wait_for_line PATTERN FILE: until the file has one, or half a minute is over.
+# wait_for_line PATTERN FILE: waits until a line of the file matches, at most half a minute.
 wait_for_line() {
     local _
     for _ in $(seq 600); do
@@ -24,7 +24,7 @@ wait_for_line() {
     done
 }
 
-# stopped CODE NAME: stops the process $pid, whose end it waits for: with that code, in seconds.
+# stopped CODE NAME: stops the process $pid and waits for its end. It must end within seconds, with this exit code.
 stopped() {
     local code=$1 name=$2 began got
     began=$(date +%s%N)
@@ -36,7 +36,7 @@ stopped() {
     check "$name: the end came after $took ms" test "$took" -lt 5000
 }
 
-# same A B: weights, optimizer state, scores and metrics (but for rates and memory) of two runs.
+# same A B: compares weights, optimizer state, scores and metrics (except rates and memory) of two runs.
 same() {
     local file
     for file in checkpoints/step-8/model.safetensors checkpoints/step-8/optimizer.safetensors checkpoints/step-8/state.json \
@@ -60,7 +60,7 @@ check "it is said how to go on" grep -q 'weft resume evaluation' evaluation.out
 check "the step whose evaluation was cut short is kept" ls evaluation/checkpoints/step-4
 check "it is not logged yet" test "$(wc -l <evaluation/metrics.jsonl)" = 3
 expect 0 'whole' "$weft" info evaluation --check
-"$weft" resume evaluation >evaluation.out 2>&1 & # which stops in the same evaluation
+"$weft" resume evaluation >evaluation.out 2>&1 & # this stops in the same evaluation
 pid=$!
 wait_for_line 'resumed' evaluation/log.txt
 sleep 0.3
@@ -68,7 +68,7 @@ stopped 143 "a stop in an evaluation that was due"
 expect 0 '' "$weft" resume evaluation --quiet
 same whole evaluation
 
-# ---- the evaluation of the last step, and the last of all ----
+# ---- the evaluation of the last step, and the final evaluation ----
 "$weft" train slow.yaml --run last >last.out 2>&1 &
 pid=$!
 wait_for_line '"step": 7' last/metrics.jsonl
@@ -77,7 +77,7 @@ stopped 143 "a stop in the last evaluation"
 expect 0 '' "$weft" resume last --quiet
 same whole last
 
-# ---- a step of many batches ----
+# ---- a step of many micro-batches ----
 expect 0 '' "$weft" train slow.yaml --run parts-whole --quiet --set train.accumulate=30
 "$weft" train slow.yaml --run parts --set train.accumulate=30 >parts.out 2>&1 &
 pid=$!
@@ -99,7 +99,7 @@ wait_for_line 'resumed' first/log.txt
 stopped 143 "a stop in the first step after resuming"
 check "the run is as it was, which is said" grep -q 'the run is as it was$' first.out
 
-# ---- output that nobody takes ----
+# ---- output that nobody reads ----
 mkfifo output
 "$weft" train slow.yaml --run unread --set train.steps=100000 --set train.eval_every=0 --set train.patience=0 \
     --set model.width=8 >output 2>&1 &
@@ -110,7 +110,7 @@ stopped 143 "a stop while output is held up"
 exec 7<&-
 expect 0 'whole' "$weft" info unread --check
 
-# ---- pipes in the place of files ----
+# ---- pipes instead of files ----
 for file in metrics.jsonl metrics.csv log.txt events.out.tfevents.0000000000.weft; do
     expect 0 '' "$weft" train slow.yaml --run piped --quiet --set train.steps=3 --set train.eval_every=0
     rm "piped/$file"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The figures of tables in docs/results.md: accuracy and R2 of linear and logistic regression on real tables, within 0.01 of
-# scikit-learn's (tables_reference.py) for the same model and the same rows. Skipped where WEFT_TEST_DATA has none.
+# Checks the results in docs/results.md: accuracy and R2 of linear and logistic regression on real tables must be within 0.01
+# of scikit-learn's (tables_reference.py) for the same model and the same rows. Skipped if WEFT_TEST_DATA has no tables.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 data=${WEFT_TEST_DATA:-}/tabular
@@ -9,7 +9,8 @@ data=${WEFT_TEST_DATA:-}/tabular
     exit 0
 }
 
-# figure NAME TYPE KEY WANTED KEY WANTED...: each within 0.01 on every fifth row, trained on the others with a ridge of 1.
+# figure NAME TYPE KEY WANTED KEY WANTED...: trains with a ridge of 1 and tests on every fifth row. Each score must be within
+# 0.01 of the wanted value.
 figure() {
     local name=$1 type=$2
     awk 'NR == 1 || (NR - 1) % 5' "$data/$name.csv" >train.csv
@@ -32,7 +33,7 @@ figure iris logistic accuracy 0.9333 auc 1.0000 f1 0.9327 loss 0.1558
 figure breast_cancer logistic accuracy 1.0000 auc 1.0000 f1 1.0000 loss 0.0421
 figure digits logistic accuracy 0.9638 auc 0.9986 f1 0.9625 loss 0.1166
 figure diabetes linear r2 0.4453
-# the same coefficients, in the units of the data, but for what 500 steps leave
+# the coefficients, in the units of the data, agree up to what 500 steps leave
 expect 0 '' "$weft" show diabetes --csv
 check "bmi's is 5.37" awk -F, '$2 == "bmi" {d = $3 - 24.7324 / $6; exit !(d < 0.05 && d > -0.05)}' out
 

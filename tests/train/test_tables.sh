@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Models of tables by the command: linear and logistic regression from csv, JSON and npy, what they predict and how good
-# that is.
+# Tests models of tables with the command: linear and logistic regression from csv, JSON and npy, their predictions and
+# scores.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 
-# y = 3 a - 2 b + 10 without noise, and what is above 12 of it; three classes by where a lies
+# y = 3 a - 2 b + 10 without noise; whether y is above 12; three classes by the value of a
 {
     echo "a,b,y"
     for i in $(seq 120); do
@@ -39,12 +39,12 @@ expect 0 '' "$weft" predict linear input.csv
 cp out cpu
 expect 0 '' "$weft" predict linear input.csv --device interp
 check "another device predicts the same" awk 'NR == FNR {a[FNR] = $1; next} {d = a[FNR] - $1; if (d < 0) d = -d; if (d > 1e-4) bad = 1} END {exit bad}' cpu out
-# two targets are scaled each by its own
+# two targets: each is scaled by its own mean and deviation
 printf '{"x": [[1], [2], [3], [4], [5], [6], [7], [8], [9], [10]], "y": [[1001, 0.1], [1002, 0.2], [1003, 0.3], [1004, 0.4], [1005, 0.5], [1006, 0.6], [1007, 0.7], [1008, 0.8], [1009, 0.9], [1010, 1]]}' >two.json
 expect 0 '' "$weft" train linear.yaml --run two --set data.path=two.json --quiet
 printf '{"x": [[20]]}' >twenty.json
 expect 0 '^(1020|1019.99)[0-9.]*	(2|2.0000|1.9999)' "$weft" predict two twenty.json
-# a ridge pulls the slopes, not the bias, towards 0; beside adamw there is none
+# a ridge reduces the slopes, but not the bias; adamw has no ridge
 expect 0 '' "$weft" train linear.yaml --run ridge --set model.ridge=108 --quiet
 expect 0 'R2 0\.[5-9]' "$weft" eval ridge
 expect 2 'model.ridge: .*choose adam' "$weft" train linear.yaml --run bad --set model.ridge=1 --set optimizer.type=adamw
@@ -74,14 +74,14 @@ trained = [json.loads(l)["loss"] for l in open("weighed/metrics.jsonl")][-1]
 verified = float(re.search("the last: ([0-9.]+)", open("out").read()).group(1))
 assert abs(trained - verified) < 1e-6, (trained, verified)'
 
-# ---- what they have learned ----
+# ---- the learned coefficients ----
 expect 0 '' "$weft" show linear --csv
 check "3 a - 2 b + 10, whatever the scaling" awk -F, 'function near(x, y) {d = x - y; return d < 1e-3 && d > -1e-3}
     $2 == "a" {n += near($3, 3)} $2 == "b" {n += near($3, -2)} $2 == "(bias)" {n += near($3, 10)} $1 == "y" {n++} END {exit n != 6}' out
 expect 0 '^  a +(3|2.9999[0-9]*|3.0000[0-9]*) ' "$weft" show linear
 expect 0 '"output": "below", "bias": -?[0-9.]+, "bias_standardised": [-0-9.]+, "coefficients": \[\{"column": "a", "coefficient": ' "$weft" show side --json
 expect 0 'class middle' "$weft" show third
-expect 0 '^  1 +[0-9]' "$weft" show json # names no columns
+expect 0 '^  1 +[0-9]' "$weft" show json # without column names
 expect 0 '' "$weft" train linear.yaml --run raw --quiet --set data.standardize=false --set model.bias=false --set train.epochs=3
 expect 0 '[(]bias[)] +0 +0$' "$weft" show raw
 check "unscaled, both are one" awk '$1 == "a" {exit $2 != $3}' out
@@ -90,8 +90,8 @@ expect 0 '' "$weft" train mlp.yaml --run mlp --quiet --set task=regression --set
 expect 0 'layer .*parameters' "$weft" show mlp
 expect 2 'has no coefficients' "$weft" show mlp --csv
 
-# ---- early stopping, the best checkpoint, weights of classes ----
-# noise: 70 % of class no, which nothing foretells
+# ---- early stopping, the best checkpoint, class weights ----
+# noise: 70 % are of class no, independent of the columns
 awk 'BEGIN {srand(3); print "a,b,answer"; for (i = 0; i < 200; i++) print rand() "," rand() "," (rand() < 0.7 ? "no" : "yes")}' >noise.csv
 noise=(--set data.path=noise.csv --set train.batch=16 --set optimizer.lr=0.1 --set schedule.type=constant --set data.val_fraction=0.3)
 expect 0 'stopped early: the last 3 evaluations' "$weft" train logistic.yaml --run early "${noise[@]}" --set train.steps=900 --set train.patience=3
@@ -128,7 +128,7 @@ check "without patience it goes on" grep -q '54 of 54\|"step": 54' early/summary
 cp -r part lost && rm lost/checkpoints/best
 expect 0 '' "$weft" resume lost --set train.patience=0 --set train.steps=54 --quiet
 check "a resumed run knows its best again" cmp {early,lost}/checkpoints/best/model.safetensors
-cp -rL part copied # as scp -r does
+cp -rL part copied # like scp -r
 expect 0 "copied, step ${best#step-}\$" "$weft" eval copied
 expect 0 '' "$weft" resume copied --set train.patience=0 --set train.steps=54 --quiet
 check "whose best is a link again" cmp <(readlink early/checkpoints/best) <(readlink copied/checkpoints/best)
@@ -147,7 +147,7 @@ expect 0 "step-${best#step-}  whole  best" "$weft" info early --check
 expect 2 'there is no validation data' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
 check "no best but where it is asked for" test ! -e side/checkpoints/best
 
-# all of one class, which is said
+# a warning if all predictions are of one class
 expect 0 'all 60 validation samples are taken for class no, which most of the training data have' "$weft" train logistic.yaml --run one \
     "${noise[@]}" --set train.epochs=3
 check "it is in the log" grep -q 'train.class_weights=balanced' one/log.txt
@@ -167,14 +167,14 @@ expect 2 'train.class_weights: 70 weights, but there are 2 classes' "$weft" trai
 expect 2 'train.label_smoothing: goes with classes or tokens' "$weft" train linear.yaml --run bad --set train.label_smoothing=0.1
 expect 2 'goes with task: classification' "$weft" train linear.yaml --run bad --set train.class_weights=balanced
 
-# a loss that is no number says what to run
+# if the loss is NaN, the message says what to try
 expect 6 'the loss is .*; try --set optimizer.lr=10, which is 100 now, or --set optimizer.clip=1' "$weft" train linear.yaml --run wild \
     --set optimizer.type=sgd --set optimizer.lr=100
 one_line
 expect 6 'or --set data.standardize=true' "$weft" train linear.yaml --run wilder --set optimizer.type=sgd --set optimizer.lr=0.1 --set data.standardize=false
 
-# ---- bad input: named with row and column, or byte ----
-# bad FILE TEXT PATTERN [SETTING...]: the file holds the text, and the one line of error the pattern.
+# ---- bad input: the message gives row and column, or the byte ----
+# bad FILE TEXT PATTERN [SETTING...]: writes the text to the file. The error must be one line that matches the pattern.
 bad() {
     local file=$1 pattern=$3
     printf "%b" "$2" >"$file"
@@ -217,7 +217,7 @@ expect 3 'unnamed.csv: line 3 .row 2., column 2 ."k".: not one of the given clas
 printf 'a,k\n1,0\n2,maybe\n' >words.csv
 expect 3 'words.csv: row 2, column "k": class "maybe", but the classes of the training data are numbers' "$weft" train linear.yaml --run bad \
     --set data.path=small.csv --set data.test_path=words.csv "${class[@]}"
-# images: ten of 2 x 2, the last cut; packed and cut; a label of the test data that training has not
+# ten images of 2 x 2: the last one truncated; compressed and truncated; a test label that training data lacks
 { printf '\000\000\010\003\000\000\000\012\000\000\000\002\000\000\000\002'; head -c 40 /dev/zero; } >full-images-idx3-ubyte
 head -c 53 full-images-idx3-ubyte >cut-images-idx3-ubyte
 gzip -c full-images-idx3-ubyte | head -c 30 >packed-images-idx3-ubyte.gz
@@ -237,7 +237,7 @@ printf '' >empty.bin
 expect 3 'empty.bin' "$weft" train gpt.yaml --run bad --set data.path=empty.bin
 one_line
 
-# what the files of a run say of it
+# the files of the run
 check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl
 check "metrics of classes" grep -q '"val_f1": .*"val_auc": ' side/metrics.jsonl
 check "as csv" grep -q 'loss_scale,val_f1,val_auc,val_r2,val_rmse,val_mae$' side/metrics.csv

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a text to files of tokens, to a gpt that is trained on them, to its weights in GPT-2's names, to a gpt that begins
-# with those; and what is refused. Everything happens in a temporary folder; the models are tiny.
+# Turns a text into files of tokens, trains a gpt on them, exports its weights with GPT-2's names, and starts another gpt from
+# these weights. Also tests refusals. Everything happens in a temporary folder, with tiny models.
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
@@ -15,7 +15,7 @@ bytes=$(wc -c <text.txt)
 weights=checkpoints/step-20/model.safetensors
 train() { "$weft" train gpt.yaml --quiet "$@"; }
 
-# ---- the same tokens give the same weights, wherever they come from ----
+# ---- the same tokens give the same weights, whatever file they come from ----
 expect 0 '' train --run text --set data.tokenizer=byte
 expect 0 "^$bytes tokens of $bytes bytes of text, 1.00 bytes a token, in 1 file, [0-9.]+ MB a second\$" \
     "$weft" tokenize text.txt --tokenizer text/tokenizer.json --out t.bin
@@ -40,7 +40,7 @@ expect 0 '[0-9]+ [0-9]+' "$weft" generate bare --prompt '116 104' --tokens 5
 expect 0 'the' "$weft" generate run-t --prompt 'the ' --tokens 20
 expect 0 'validation +loss' "$weft" eval run-part-
 
-# ---- GPT-2's tokens of a text of several blocks, as tiktoken has them ----
+# ---- GPT-2's tokens of a text of several blocks, as by tiktoken ----
 sample=${WEFT_TEST_DATA:-}/wikitext-2/train.txt.gz gpt2=${WEFT_TEST_DATA:-}/gpt2-bpe
 if [ -r "$sample" ] && [ -d "$gpt2" ]; then
     expect 0 '^2448382 tokens of 10797148 bytes' "$weft" tokenize "$sample" --tokenizer "$gpt2" --out wiki.bin
@@ -50,7 +50,7 @@ else
     echo "test_tokens: GPT-2's tokens skipped: no wikitext-2 and gpt2-bpe in WEFT_TEST_DATA"
 fi
 
-# ---- an evaluation of a few batches changes nothing but itself ----
+# ---- an evaluation of a few batches does not change training ----
 expect 0 '' train --run few --set data.tokenizer=byte --set train.eval_batches=1
 check "the weights are the same" cmp "text/$weights" "few/$weights"
 val() { sed -n 's/.*"val_loss": \([0-9.]*\).*/\1/p' "$1/metrics.jsonl" | tail -1; }
@@ -84,12 +84,12 @@ check "the configuration has the model's own numbers" python3 -c 'import json; c
 expect 2 'model.vocab: 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
 one_line
 
-# ---- weights out and in ----
+# ---- exporting and importing weights ----
 expect 0 '' "$weft" export run-t --out weights.safetensors
 check "its configuration lies beside it" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
     c["model_type"] == "gpt2" and c["vocab_size"] == 256 and c["n_positions"] == 16 and c["n_embd"] == 16 and
     c["n_layer"] == 1 and c["n_head"] == 2 and c["n_inner"] is None and c["tie_word_embeddings"] and c["eos_token_id"] is None))'
-expect 0 '' "$weft" export run-t --out weights.safetensors # replaced
+expect 0 '' "$weft" export run-t --out weights.safetensors # replaces the file
 mkdir taken
 echo '{"model_type": "bert"}' >taken/config.json
 expect 2 'taken/config.json exists already and is not for a gpt2' "$weft" export run-t --out taken/model.safetensors
@@ -126,7 +126,7 @@ expect 0 '' "$weft" train gpt2.yaml --quiet --run small --set data.tokenizer_pat
     --set model.layers=1 --set model.heads=2 --set model.width=8 --set model.context=8 --set model.vocab=256 \
     --set train.batch=2 --set train.accumulate=2 --set train.steps=3 --set schedule.warmup=1
 
-# ---- what is refused ----
+# ---- refusals ----
 head -c 3000 t.bin >cut.bin
 expect 3 'cut.bin: its header promises [0-9]+ tokens, but 1976 bytes follow it: it was cut' train --set data.path=cut.bin
 one_line

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The command on a GPU device, $WEFT_TEST_GPU or opencl: a small GPT and an MLP on images reach the CPU's
-# losses, a run stopped on one device goes on on the other, a model trained on one is evaluated and predicts on the other,
-# and weft verify finds every node the same. The images are Fashion-MNIST's where $WEFT_TEST_DATA has them.
+# Tests the command on a GPU device, $WEFT_TEST_GPU or opencl. A small GPT and an MLP on images must reach the CPU's losses.
+# A run that was stopped on one device continues on the other. A model that was trained on one device is evaluated and
+# predicts on the other. weft verify must find that every node agrees. The images are Fashion-MNIST's if $WEFT_TEST_DATA has
+# them.
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/train/command.sh
 . "$here/command.sh"
@@ -18,10 +19,10 @@ train: {steps: 20, batch: 4, eval_every: 10, save_every: 10, log_every: 1}
 schedule: {warmup: 2, type: constant}
 YAML
 
-# be N: a number of 4 bytes, the highest first, as idx files have it.
+# be N: prints a 4-byte big-endian number, as in idx files.
 be() { printf '%b' "$(printf '\\0%03o' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)))"; }
 images=${WEFT_TEST_DATA:-}/fashion-mnist/t10k-images-idx3-ubyte.gz
-if [ ! -r "$images" ] || [ "$gpu" = cuda ]; then # 100 of 6 x 6, the brighter the higher their class
+if [ ! -r "$images" ] || [ "$gpu" = cuda ]; then # 100 images of 6 x 6, brighter for higher classes
     images=$work/some-images-idx3-ubyte
     { be 2051 && be 100 && be 6 && be 6; } >"$images"
     { be 2049 && be 100; } >some-labels-idx1-ubyte
@@ -43,14 +44,14 @@ fail() {
     exit 1
 }
 
-# same RUN OTHER: every loss of the two logs agrees to 1e-4, and there are as many.
+# same RUN OTHER: both logs must have the same number of losses, which agree to 1e-4.
 same() {
     paste -d, <(cut -d, -f3 "$1/metrics.csv") <(cut -d, -f3 "$2/metrics.csv") | awk -F, '
         NR > 1 { d = $1 - $2; if (d < 0) d = -d; if ($1 == "" || $2 == "" || !(d <= 1e-4)) bad = 1 }
         END { exit bad || NR < 10 }' || fail "the losses of $1 and $2 differ"
 }
 
-models="gpt images" # and no mlp of tables: it is that of images in other numbers, and kernels cost
+models="gpt images" # no mlp on tables: it is the image mlp with other sizes, and kernels take long to compile
 for model in $models; do
     for device in cpu "$gpu"; do
         "$weft" train $model.yaml --device $device --run $model-$device --quiet || fail "$model on $device"
@@ -69,7 +70,7 @@ for model in $models; do
     "$weft" verify $model.yaml --devices "cpu,$gpu" | grep -q 'every node agrees' || fail "$model: verify"
 done
 grep -q '"gpu_' gpt-cpu/metrics.jsonl && fail "a CPU has no telemetry"
-if [ "$gpu" = cuda ]; then # NVML's, or that of the tests
+if [ "$gpu" = cuda ]; then # telemetry of NVML or of the tests' simulated library
     { grep -q '"gpu_power": ' gpt-cuda/summary.json && grep -q 'watts of the card' gpt-cuda/report.html &&
         "$weft" compare gpt-cpu gpt-cuda | grep -Eq "^card's watts +- +[0-9.]+"; } || fail "no telemetry in what is shown: $("$weft" compare gpt-cpu gpt-cuda)"
     { grep -q '"gpu_utilisation": .*"gpu_power": ' gpt-cuda/metrics.jsonl && grep -q 'Card: watts' gpt-cuda/report.html; } ||
@@ -82,7 +83,7 @@ for device in cpu "$gpu"; do
 done
 { [ "$(wc -l <classes-cpu)" -ge 100 ] && cmp -s classes-cpu "classes-$gpu"; } || fail "predict: other classes"
 "$weft" demo xor --device "$gpu" | grep -q '1 xor 0 = 0.9' || fail "demo xor"
-if [ "$gpu" != cuda ]; then # whose tests have a driver that is too slow for large products
+if [ "$gpu" != cuda ]; then # the simulated CUDA driver is too slow for large matmuls
     "$weft" demo device --device "$gpu" >demo || fail "demo device: $(cat demo)"
     grep -q "^$gpu:0 works: " demo || fail "demo device: $(cat demo)"
 fi
@@ -98,7 +99,7 @@ if [ "$gpu" = cuda ] && "$weft" devices | grep -q 'cuBLASLt  *[1-9]'; then
     grep -Eq '"way": "vendor", "device": "cuda:0", .*"error": [0-9.]+e-0[78]}' gemm || fail "bench gemm: $(cat gemm)"
 fi
 "$weft" train gpt.yaml --device "$gpu:99" 2>&1 | grep -q "there is none; there are $gpu:0" || fail "$gpu:99"
-if [ "$gpu" != cuda ] && command -v python3 >/dev/null; then # kill -9, resume, and the same bits
+if [ "$gpu" != cuda ] && command -v python3 >/dev/null; then # after kill -9 and resume the bits are the same
     python3 "$here/kill_resume.py" "$weft" --device "$gpu" kills:device || fail "killed and resumed"
 fi
 echo "training on $gpu: $models"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes what tests/train/test_gpt2_file.c compares with: a tiny GPT-2 in the names and shapes in which its weights are
-published (Conv1D matrices (in, out), the mask of attention among them, no lm_head), tokens, the logits by PyTorch in
-f64, and the losses of three steps of SGD from there.
+"""Makes the reference data for tests/train/test_gpt2_file.c: a tiny GPT-2 with the published names and shapes (Conv1D
+matrices (in, out), the attention mask as an entry, no lm_head), tokens, PyTorch's logits in f64, and the losses of three
+steps of SGD.
 
-    python make_gpt2.py            writes beside itself: gpt2.safetensors (the weights), gpt2.json (the rest)
+    python make_gpt2.py            writes to its own folder: gpt2.safetensors (the weights), gpt2.json (the rest)
 """
 import json
 import math

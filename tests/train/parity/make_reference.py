@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the reference runs that tests/train/test_parity.c compares with: ten training steps of a small MLP and a
+"""Makes the reference runs for tests/train/test_parity.c: ten training steps of a small MLP and a
 small GPT by PyTorch, from the same weights and batches, with AdamW and SGD, in f32 and f64.
 
-    python make_reference.py            writes beside itself: mlp.safetensors, gpt.safetensors, losses.json
+    python make_reference.py            writes to its own folder: mlp.safetensors, gpt.safetensors, losses.json
 
-Each safetensors file holds the first weights (f64 values that are exact in f32, stored as f32) and the ten batches.
+Each safetensors file holds the initial weights (f64 values that are exact in f32, stored as f32) and the ten batches.
 """
 import json
 import math
@@ -63,7 +63,7 @@ class Gpt(nn.Module):
 
 
 class Mlp(nn.Sequential):
-    """Named as Weft names the children of an MLP: 0, 2, 4 are linear, activations lie between."""
+    """Layers are named as in Weft's MLP: 0, 2, 4 are linear, the others are activations."""
 
     def __init__(self, o):
         layers = []
@@ -80,7 +80,7 @@ def model(kind):
     for name, p in net.named_parameters():
         if p.dim() == 2:
             std = 0.02 / math.sqrt(2 * GPT["layers"]) if name.endswith("c_proj.weight") else 0.02
-            nn.init.normal_(p, 0.0, 5 * std)  # wider than GPT-2's, so that attention matters in ten steps
+            nn.init.normal_(p, 0.0, 5 * std)  # a larger deviation than GPT-2's, so that attention matters within ten steps
         elif "bias" in name and "ln" not in name:
             nn.init.zeros_(p)
     return net
