@@ -86,7 +86,7 @@ static void test_eval(void **state) {
     assert_true(carried(m) == 4.0);
 }
 
-/* The second pass reads what the first pass will assign: in one program, or in two where two suffice. */
+/* The second pass reads the buffer that the first pass assigns: in one program, or in two. */
 static void test_order(void **state) {
     weft_context *ctx = *state;
     weft_module *m = carry(ctx);
