@@ -1,6 +1,6 @@
-/* What a CUDA device would get to compile: the null device of a context, made to take what CUDA takes and to
- * write the source of each launch into a folder, a file a source, whatever is built on it. No card and no
- * library is needed. */
+/* Writes the kernel sources that a CUDA device would compile. The null device of a context is changed so that
+ * it accepts what CUDA accepts, and writes the source of each launch to a file of its own in a folder. This
+ * needs no GPU and no library. */
 #ifndef WEFT_TESTS_CUDA_SOURCES_H
 #define WEFT_TESTS_CUDA_SOURCES_H
 
@@ -12,8 +12,8 @@
 #include "device/gpu/backend/program.h"
 #include "graph/graph.h"
 
-/* As of a card of a hundred multiprocessors, once of the oldest compute capability and once of a new one.
- * What the new one alone gets is for CUDA_SOURCES_NEW and later, and its file is named so. */
+/* Two GPUs with 100 multiprocessors: one of the oldest compute capability, one of a new one. Files of sources
+ * that only the new GPU gets are named so, and are compiled for CUDA_SOURCES_NEW and later. */
 static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA,
                                                     .lanes = 256,
                                                     .units = 100,
@@ -33,7 +33,7 @@ enum { CUDA_SOURCES_NEW = 80 };
 #define CUDA_TEXTS_MARK ".new"
 
 static struct {
-    weft_device_ops ops; /* of the null device, but for two */
+    weft_device_ops ops; /* the null device's, except for two functions */
     const weft_device_ops *null;
     const char *folder;
     int count;
@@ -41,7 +41,7 @@ static struct {
     bool failed;
 } cuda_sources;
 
-/* Keeps a source that is new. */
+/* Writes a source to the folder, unless the same source was written before. */
 static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
     const char *parts[WEFT_GPU_PRELUDE_MOST];
     const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, launch->prelude, parts);
@@ -70,7 +70,7 @@ static inline bool cuda_texts_takes(weft_device *device, const weft_heavy *heavy
 
 static inline weft_status cuda_texts_build(weft_device *device, const weft_commands *commands,
                                            weft_executable **executable) {
-    /* as it is, and with chains where they pay */
+    /* once as it is, and once with fused launches where they pay */
     for (int i = 0; i < 2 * CUDA_TEXTS_TARGETS; i++) {
         const int target = i / 2, fused = i % 2;
         weft_arena arena;
@@ -91,7 +91,7 @@ static inline weft_status cuda_texts_build(weft_device *device, const weft_comma
     return cuda_sources.null->build(device, commands, executable);
 }
 
-/* From now on; ctx is open on "null". */
+/* Starts writing sources. ctx must be open on "null". */
 static inline void cuda_texts_write(weft_context *ctx, const char *folder) {
     cuda_sources.folder = folder;
     cuda_sources.null = ctx->device->ops;

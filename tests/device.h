@@ -1,7 +1,9 @@
-/* The device that a test's contexts are opened on: the CPU, or the one named by $WEFT_TEST_DEVICE
- * (tests.cmake runs a list of tests so once more), where each run is made twice. A test whose device is
- * absent ends as skipped. Buffers on OpenCL have guard bytes around them, which must be whole when the test
- * ends; with $WEFT_TEST_ITEMS a CPU is given the kernels of cards, for groups of so many work-items. */
+/* Opens the contexts of a test on the CPU, or on the device that $WEFT_TEST_DEVICE names. tests.cmake runs
+ * some tests a second time that way, and then each program runs twice (twice.h). If the device is absent, the
+ * test is skipped.
+ *
+ * Buffers on OpenCL have guard bytes around them. They must be unchanged when the test ends. If
+ * $WEFT_TEST_ITEMS is set, a CPU gets the kernels meant for GPUs, for work-groups of that many work-items. */
 #ifndef WEFT_TESTS_DEVICE_H
 #define WEFT_TESTS_DEVICE_H
 
@@ -17,7 +19,7 @@
 
 enum { TEST_SKIPPED = 77, TEST_GUARD = 256 };
 
-/* A test of cmocka that fails prints the library's last error. */
+/* A failing cmocka test prints the library's last error. */
 #define assert_ok(call)                                                                                      \
     do {                                                                                                     \
         weft_status status_ = (call);                                                                        \
@@ -39,7 +41,7 @@ static inline void test_look_at_guards(void) {
     _exit(1);
 }
 
-/* Before the first context is opened. */
+/* Call this before the first context is opened. */
 static inline void test_guard_buffers(void) {
     const char *items = getenv("WEFT_TEST_ITEMS");
     if (weft__gpu_hook.guard) return;
@@ -48,7 +50,7 @@ static inline void test_guard_buffers(void) {
     atexit(test_look_at_guards);
 }
 
-/* weft_open on that device; options that name one keep it. */
+/* weft_open on the device of the test. Options that name a device keep it. */
 static inline weft_status test_open(const weft_open_options *options, weft_context **ctx) {
     weft_open_options chosen = options ? *options : (weft_open_options){0};
     if (!chosen.device) chosen.device = test_device();

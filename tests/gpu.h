@@ -1,6 +1,6 @@
-/* The GPU backend that a test is about: $WEFT_TEST_GPU, or OpenCL (tests.cmake runs such tests once more with
- * "cuda", on a driver of its own: cuda/fake.h). A test that is left out for want of a device says so by name.
- */
+/* Chooses the GPU backend of a test: $WEFT_TEST_GPU, or OpenCL. tests.cmake runs these tests a second time
+ * with "cuda", on a simulated driver (cuda/fake.h). A test that is skipped without a device prints its
+ * name. */
 #ifndef WEFT_TESTS_GPU_H
 #define WEFT_TESTS_GPU_H
 
@@ -27,7 +27,7 @@ static inline bool test_without_gpu(void) {
     return true;
 }
 
-/* ---- a device and programs ---- */
+/* ---- device and programs ---- */
 
 typedef struct test_programs {
     weft_context ctx;
@@ -37,7 +37,7 @@ typedef struct test_programs {
     weft_commands commands;
 } test_programs;
 
-/* False where there is no such device: the test is skipped. */
+/* Returns false if there is no such device. The test is then skipped. */
 static inline bool test_setup(test_programs *f, const char *device) {
     memset(f, 0, sizeof *f);
     if (strcmp(device, "opencl") == 0 ? test_without_opencl() : test_without_gpu()) return false;

@@ -1,5 +1,5 @@
-/* Gradient check: weft_gradient against finite differences of fourth order, in f64. Include after cmocka.h.
- */
+/* Gradient check: compares weft_gradient with finite differences of fourth order, in f64. Include this header
+ * after cmocka.h. */
 #ifndef WEFT_TESTS_GRADCHECK_H
 #define WEFT_TESTS_GRADCHECK_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <weft/tensor.h>
 
-/* Records a loss (one f64) from variables that `user` knows. */
+/* Records a loss (one f64) from variables that the caller passes in `user`. */
 typedef weft_tensor *(*gradcheck_loss)(void *user);
 
 static double gradcheck_value(weft_context *ctx, gradcheck_loss loss, void *user) {
@@ -18,8 +18,8 @@ static double gradcheck_value(weft_context *ctx, gradcheck_loss loss, void *user
     return value;
 }
 
-/* The derivative by element i of a variable whose values are x[0..bytes): (8 (f(+h) - f(-h)) - (f(+2h) -
- * f(-2h))) / 12h. */
+/* The derivative with respect to element i of a variable with the values x[0..bytes): (8 (f(+h) - f(-h)) -
+ * (f(+2h) - f(-2h))) / 12h. */
 static double gradcheck_difference(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *variable,
                                    double *x, size_t bytes, int64_t i) {
     static const double steps[4] = {1.0, -1.0, 2.0, -2.0}, weights[4] = {8.0, -8.0, -1.0, 1.0};
@@ -34,8 +34,8 @@ static double gradcheck_difference(weft_context *ctx, gradcheck_loss loss, void 
     return sum / (12.0 * h);
 }
 
-/* The worst |analytic - numeric| / max(1, |analytic|, |numeric|) over at most `most` elements of each
- * variable; NaN after an error, which is printed. */
+/* The largest |analytic - numeric| / max(1, |analytic|, |numeric|) over at most `most` elements of each
+ * variable. After an error, prints it and returns NaN. */
 static double gradcheck(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *const *variables,
                         size_t count, int64_t most) {
     double worst = 0.0;

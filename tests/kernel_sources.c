@@ -1,5 +1,5 @@
-/* The keys of all sources of kernels that a test compiles go to the file $WEFT_TEST_SOURCES, where that is
- * named: tools/count_sources.py counts them. Linked with every test. */
+/* Appends the key of each kernel source that a test compiles to the file $WEFT_TEST_SOURCES, if it is set.
+ * tools/count_sources.py counts the keys. Every test is linked with this file. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static void note(uint64_t a, uint64_t b) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     fprintf(file, "%016" PRIx64 "%016" PRIx64 "\n", a, b);
-    fflush(file); /* some tests end by a signal */
+    fflush(file); /* flush now: some tests end by a signal */
     pthread_mutex_unlock(&lock);
 }
 

@@ -1,4 +1,4 @@
-/* Whether there is an OpenCL device; a test that is left out for want of one says so by name. */
+/* Tells whether there is an OpenCL device. A test that is skipped without a device prints its name. */
 #ifndef WEFT_TESTS_OPENCL_H
 #define WEFT_TESTS_OPENCL_H
 

@@ -1,6 +1,7 @@
-/* A context whose runs on an asynchronous device are each made twice, from the same contents of all buffers:
- * what differs afterwards in a single bit is counted, and the test fails when it ends. A run that records a
- * fault is made once, since the second would find it there. Read next: device.h. */
+/* Runs every program of a context twice on an asynchronous device, from the same contents of all buffers. The
+ * test fails at its end if any result differed in a single bit between the two runs. A run that records a
+ * fault is made only once, since the second run would find the fault already recorded. Read next:
+ * device.h. */
 #ifndef WEFT_TESTS_TWICE_H
 #define WEFT_TESTS_TWICE_H
 
@@ -11,7 +12,7 @@
 #include "device/opencl/opencl.h"
 #include "graph/graph.h"
 
-enum { TWICE_BYTES = 64 << 20 }; /* of all buffers: what has more runs once */
+enum { TWICE_BYTES = 64 << 20 }; /* limit for all buffers together: larger programs run once */
 
 static struct {
     weft_device_ops ops;
@@ -52,7 +53,7 @@ static inline const weft_timing *twice_timings(weft_device *device, const weft_e
     return weft__device_opencl.extras->timings(device, ((const twice_executable *)executable)->real);
 }
 
-/* The buffers that are bound, each once; 0: none, or too much to copy. */
+/* Lists the bound buffers, each once. Returns 0 if there are none, or too many bytes to copy. */
 static inline int twice_list(const twice_executable *e, weft_buffer *const *buffers, twice_copy *list) {
     size_t bytes = 0;
     int n = 0;
@@ -77,7 +78,7 @@ static inline weft_status twice_download(weft_device *device, twice_copy *list, 
     return status;
 }
 
-/* The first run's contents are in `after`; makes the second. */
+/* Makes the second run. `after` holds the contents that the first run left. */
 static inline weft_status twice_again(weft_device *device, const twice_executable *e,
                                       weft_buffer *const *buffers, int times, twice_copy *list, int n) {
     weft_status status = WEFT_OK;
@@ -118,7 +119,7 @@ static inline void test_look_at_runs(void) {
     _exit(1);
 }
 
-/* Of a context that has run nothing yet. */
+/* Call this before the context has run anything. */
 static inline void test_run_twice(weft_context *ctx) {
     if (ctx->device->ops != &weft__device_opencl) return;
     if (!test_twice.ops.name) atexit(test_look_at_runs);

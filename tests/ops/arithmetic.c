@@ -1,4 +1,4 @@
-/* Arithmetic with numbers: add_scalar, mul_scalar, square, clamp. */
+/* Arithmetic with a scalar: add_scalar, mul_scalar, square, clamp. */
 #include "ops/grad.h"
 
 typedef struct number_op {
@@ -43,7 +43,8 @@ static int64_t clamped_integer(int64_t v, weft_dtype t) {
     return ordered(t, v) > ordered(t, 3) ? 3 : t != WEFT_U64 && v < 0 ? 0 : v;
 }
 
-/* name, recording of x, float x, function of an integer, tolerance, values that keep away from kinks */
+/* NUMBER(name, call that records it on x, float formula of x, integer function, tolerance, range of values
+ * that avoids kinks) */
 #define NUMBER(op_, call, on_float_, on_integer_, how_, low_, high_)                                         \
     static weft_tensor *fn_##op_(weft_tensor *x) { return call; }                                            \
     static real float_##op_(real x) { return on_float_; }                                                    \
@@ -80,7 +81,7 @@ static weft_tensor *build_clamp(weft_context *ctx, weft_dtype dtype, weft_tensor
     return weft_clamp(in[0], limits[0], limits[1]);
 }
 
-/* At a limit and beyond it clamp has no gradient, nor at NaN, which stays; with one limit alone neither. */
+/* clamp has gradient 0 at a limit, beyond it, and at NaN. This also holds with one limit only. */
 static void gradient_at_limits(matrix *m) {
     const double limits[3][2] = {{0, 3}, {0, HUGE_VAL}, {-HUGE_VAL, 3}}, nan = (double)NAN,
                  x[7] = {-1, 0, 1, 3, 4, nan, -HUGE_VAL},
@@ -96,7 +97,7 @@ static void gradient_at_limits(matrix *m) {
                     x, want[i]);
 }
 
-/* A number that the dtype cannot hold is refused, never cut off. */
+/* A number that the dtype cannot hold is refused, never truncated. */
 static void refusals_add_scalar(matrix *m) {
     operand x = operand_new(m, WEFT_I32, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
     ops_refused(m, "add_scalar", WEFT_I32, "0.5", weft_add_scalar(x.t, 0.5), WEFT_ERR_ARGUMENT);
@@ -111,7 +112,7 @@ static void refusals_mul_scalar(matrix *m) {
 
 static void refusals_square(matrix *m) { (void)m; }
 
-/* Limits beyond the dtype's limit nothing. */
+/* Limits outside the range of the dtype have no effect. */
 static void refusals_clamp(matrix *m) {
     const weft_dtype dtypes[3] = {WEFT_U8, WEFT_I32, WEFT_I64};
     for (int d = 0; d < 3; d++) {

@@ -1,5 +1,5 @@
-/* What rearranges and selects by place: roll, tile, repeat_interleave, pad_with, diagonal, tril, triu,
- * masked_fill are copies by an index, or a number; trace, outer and one_hot. */
+/* Ops that rearrange or select elements by position: roll, tile, repeat_interleave, pad_with, diagonal, tril,
+ * triu and masked_fill copy elements or a constant. Also trace, outer and one_hot. */
 #include "ops/grad.h"
 
 #define I(...) ((int64_t[]){__VA_ARGS__})
@@ -8,7 +8,8 @@ typedef struct sample {
     const char *op, *what;
     shape s, out;
     weft_tensor *(*record)(weft_tensor *x);
-    /* Where element o of the result comes from, in place; false: it is `other`. */
+    /* Turns the index o of a result element into its source index, in place. Returns false if the result is
+     * `other`. */
     bool (*from)(int64_t *o);
     double other;
 } sample;
@@ -17,7 +18,7 @@ static int64_t modulo(int64_t a, int64_t n) { return (a % n + n) % n; }
 static int64_t mirrored(int64_t a, int64_t n) { return a < 0 ? -a : a >= n ? 2 * n - 2 - a : a; }
 static int64_t limited(int64_t a, int64_t n) { return a < 0 ? 0 : a >= n ? n - 1 : a; }
 
-/* Elements 1 and 4, ... of the last dimension. */
+/* Fills elements 1, 4, 7, ... of the last dimension. */
 static weft_tensor *fill(weft_tensor *x) {
     const int64_t n = weft_dim(x, -1);
     weft_tensor *i = weft_iota(weft_context_of(x), WEFT_I32, 1, &n);
@@ -94,7 +95,7 @@ static array *expect(matrix *m, const sample *s, const array *x) {
     return y;
 }
 
-/* Padding has modes, each with kernels of its own. */
+/* pad_with has modes, and each mode has kernels of its own. */
 static bool is_mode(const sample *s) { return strcmp(s->op, "pad_with") == 0; }
 
 static void run(matrix *m, const char *op) {
@@ -288,7 +289,7 @@ void ops_case_one_hot(matrix *m) {
         const weft_dtype dtype = ops_dtypes[d];
         if (!ops_has_dtype(m, "one_hot", dtype)) continue;
         ops_breathe(m);
-        operand x = operand_new(m, dtype, SHAPE(4, 9), VIEW_TRANSPOSED, GEN_NORMAL); /* -9..9 */
+        operand x = operand_new(m, dtype, SHAPE(4, 9), VIEW_TRANSPOSED, GEN_NORMAL); /* values -9..9 */
         if (is_float(dtype) || dtype == WEFT_BOOL) {
             ops_refused(m, "one_hot", dtype, "dtype", weft_one_hot(x.t, 3, WEFT_F32), WEFT_ERR_DTYPE);
             continue;

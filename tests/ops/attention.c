@@ -1,5 +1,5 @@
-/* Attention: taken whole by a device or expanded, causal or not, with dropout, rows without keys, heads that
- * share keys, masks. */
+/* Attention, computed by the device as one operation or by its expansion. Causal or not, with dropout, rows
+ * without keys, grouped-query attention, masks. */
 #include "base/base.h"
 #include "ops/grad.h"
 
@@ -7,20 +7,20 @@ typedef struct sample {
     const char *name;
     int64_t b, h, t, s, d;
     weft_attention_options options;
-    int64_t query_group; /* heads that share keys; 0: one */
+    int64_t query_group; /* query heads per key head; 0: one */
     enum { NO_MASK, PADDING, ADDED, TURNED, LENGTHS, SCATTERED, WINDOW, QUERIES } mask;
 } sample;
 
 static int64_t key_heads(const sample *o) { return o->query_group ? o->h / o->query_group : o->h; }
 
-/* What a mask does to key j of query i in a head: hides it, or adds a number. */
+/* Applies the mask to key j of query i in a head: returns -inf for a hidden key, else the number to add. */
 static real masked(const sample *o, int64_t head, int64_t i, int64_t j) {
     bool seen = true;
     switch (o->mask) {
     case PADDING: seen = j < o->s - head / o->h * 2; break;
     case LENGTHS: seen = j < head / o->h * 2; break; /* the first sequence has no keys */
     case SCATTERED: seen = (head * 3 + i * 5 + j * 7) % 3 != 0 && i % 4 != 1; break;
-    case WINDOW: /* other keys are hidden by numbers */
+    case WINDOW: /* large negative numbers hide the other keys */
         if (i > j + 9 || j > i + 30) return -HUGE_VALL;
         return (real)((i + j) % 7) * -0.125L;
     case QUERIES: seen = i % 3 != 2; break;
@@ -35,7 +35,7 @@ static const sample samples[] = {
     {"plain", 2, 3, 5, 5, 8, .options = {0}},
     {"causal", 2, 3, 17, 17, 8, .options = {.causal = true}},
     {"more keys", 1, 2, 3, 33, 16, .options = {.causal = true}},
-    {"fewer keys", 1, 2, 7, 4, 16, .options = {.causal = true}}, /* the first queries see nothing: 0 */
+    {"fewer keys", 1, 2, 7, 4, 16, .options = {.causal = true}}, /* the first queries see no key: result 0 */
     {"one query", 2, 2, 1, 129, 32, .options = {.causal = true}},
     {"one of all", 1, 1, 1, 1, 1, .options = {0}},
     {"scaled", 1, 2, 16, 15, 7, .options = {.scale = 0.25}},
@@ -58,7 +58,8 @@ static const sample samples[] = {
 
 static bool sees(const sample *o, int64_t i, int64_t j) { return !o->options.causal || j <= i + o->s - o->t; }
 
-/* Weights of one query in p, how far off they may be (relative) in off; false where it sees nothing. */
+/* Computes the weights of one query in p, and their relative error bounds in off. Returns false if the query
+ * sees no key. */
 static bool weights(const sample *o, const real *q, const real *k, int64_t head, int64_t i, real scale,
                     weft_dtype dtype, real *p, real *off) {
     real largest = -HUGE_VALL, sum = 0, u = roundoff(dtype);
@@ -106,15 +107,15 @@ static array *expect(matrix *m, const sample *o, const array *q, const array *k,
                 sum += p[j] * values[j * o->d + d];
                 magnitude += fabsl(p[j] * values[j * o->d + d]);
             }
-            y->f[row * o->d + d] = sum; /* the sum of weights is off as much as the worst of them */
+            y->f[row * o->d + d] = sum; /* the error of the sum is that of its worst weight */
             y->bound[row * o->d + d] = 2 * worst * magnitude + bound_sum(q->dtype, o->s, magnitude, sum);
         }
     }
     return y;
 }
 
-/* Of bool (B, 1, 1, S), (B, H, T, S) or (T, 1); of f32 (H, T, S), the same by a view of (H, S, T), or (T, S).
- */
+/* The mask. Bool: (B, 1, 1, S), (B, H, T, S) or (T, 1). f32: (H, T, S), also as a view of (H, S, T), or (T,
+ * S). */
 static weft_tensor *mask_of(weft_context *ctx, const sample *o) {
     static const int turned[3] = {0, 2, 1};
     const bool numbers = o->mask == ADDED || o->mask == TURNED || o->mask == WINDOW;
@@ -206,7 +207,7 @@ void ops_case_attention(matrix *m) {
     ops_flush(m);
 }
 
-/* The nodes that carry a composite and its outputs are recorded by attention alone. */
+/* Only attention records the nodes of a composite and of its outputs, so this op has no cases of its own. */
 void ops_case_composite(matrix *m);
 void ops_case_composite(matrix *m) { (void)m; }
 void ops_case_output(matrix *m);
@@ -214,7 +215,7 @@ void ops_case_output(matrix *m) { (void)m; }
 
 static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
     (void)dtype;
-    ctx->random_ordinal = 3; /* the same draw each time */
+    ctx->random_ordinal = 3; /* the same random numbers each time */
     weft_attention_options options = ((const sample *)user)->options;
     options.mask = mask_of(ctx, user);
     return weft_attention(in[0], in[1], in[2], &options);
@@ -259,7 +260,8 @@ void ops_grad_attention(matrix *m) {
         {"turned", 1, 2, 3, 4, 2, .options = {0}, .mask = TURNED}};
     for (int i = 0; i < COUNT(checked); i++) {
         const sample *o = &checked[i];
-        if (m->gpu && o->mask && o->mask != PADDING && o->mask != WINDOW) continue; /* a text of each kind */
+        if (m->gpu && o->mask && o->mask != PADDING && o->mask != WINDOW)
+            continue; /* on GPUs only one mask of each kind, since each needs a kernel source of its own */
         shape keys = SHAPE(o->b, key_heads(o), o->s, o->d);
         grad_check(m, &(grad_case){.op = "attention",
                                    .sample = o->name,

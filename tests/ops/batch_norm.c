@@ -1,5 +1,5 @@
-/* batch_norm, from the definition: by the batch's own statistics and by given ones, of vectors, lines and
- * images, with and without gamma and beta, with a large mean. */
+/* batch_norm, compared with the definition: with the batch's own statistics and with given ones, on vectors,
+ * 1-d and 2-d images, with and without gamma and beta, with a large mean. */
 #include "ops/grad.h"
 
 static const double eps = 1e-5;
@@ -7,7 +7,7 @@ static const double eps = 1e-5;
 static const shape samples[] = {{2, {4, 3}},         {2, {300, 5}},       {3, {3, 2, 7}},   {4, {2, 4, 3, 5}},
                                 {4, {3, 2, 17, 16}}, {4, {5, 33, 4, 16}}, {4, {2, 3, 1, 1}}};
 
-/* Elements of a channel, and the k-th of channel c. */
+/* The number of elements of a channel, and the position of element k of channel c. */
 static int64_t count_of(const array *x) { return x->n / x->s.dim[1]; }
 static int64_t element(const array *x, int64_t c, int64_t k) {
     const int64_t pixels = x->n / (x->s.dim[0] * x->s.dim[1]);
@@ -41,7 +41,7 @@ static array *expect(matrix *m, const array *x, const array *mean, const array *
     return y;
 }
 
-/* given: 1 gamma, 2 beta, 4 statistics. */
+/* given, a bit mask: 1 gamma, 2 beta, 4 statistics. */
 static void check(matrix *m, weft_dtype dtype, shape s, view_kind view, generator from, int given) {
     ops_breathe(m);
     const shape channels = SHAPE(s.dim[1]);
@@ -56,7 +56,7 @@ static void check(matrix *m, weft_dtype dtype, shape s, view_kind view, generato
               expect(m, x.h, mean.h, variance.h, gamma.h, beta.h), TOLERANCE_GIVEN);
 }
 
-/* Whole numbers around 1,000: a variance of one pass has no digit left in f32. */
+/* Whole numbers around 1,000: a one-pass variance would have no correct digit in f32. */
 static void check_far(matrix *m, weft_dtype dtype, shape s) {
     const operand x = operand_new(m, dtype, s, VIEW_PLAIN, GEN_STEPS);
     for (int64_t i = 0; i < x.h->n; i++) x.h->f[i] += 1000;
@@ -97,9 +97,9 @@ void ops_case_batch_norm(matrix *m) {
         }
         refuse(m, dtype, x);
         for (int i = 0; i < COUNT(samples); i++) {
-            if (m->gpu && i % 3 != 1) continue; /* of each sample several kernels */
+            if (m->gpu && i % 3 != 1) continue; /* each sample needs several kernels */
             check(m, dtype, samples[i], VIEW_PLAIN, GEN_NORMAL, 3 - i % 4);
-            if (d == 0 && i == 1) ops_another_way(m); /* by given statistics */
+            if (d == 0 && i == 1) ops_another_way(m); /* with given statistics */
             check(m, dtype, samples[i], VIEW_PLAIN, GEN_NORMAL, 7 - i % 4);
         }
         if (dtype != WEFT_BF16 && !m->gpu) check_far(m, dtype, samples[4]);
@@ -124,7 +124,7 @@ static weft_tensor *build_given(weft_context *ctx, weft_dtype dtype, weft_tensor
 void ops_grad_batch_norm(matrix *m);
 void ops_grad_batch_norm(matrix *m) {
     for (int i = 0; i < 4; i++) {
-        if (i == 1) continue; /* differences of 1,500 elements */
+        if (i == 1) continue; /* too slow: differences of 1,500 elements */
         const shape channels = SHAPE(samples[i].dim[1]);
         for (int given = 0; given < 2; given++) {
             if (i == 0) ops_another_way(m);

@@ -34,7 +34,8 @@ static int64_t shift_right(int64_t v, unsigned by, weft_dtype t) {
 static real larger(real x, real y) { return isnan(x) || isnan(y) ? NAN : x > y ? x : y; }
 static real smaller(real x, real y) { return isnan(x) || isnan(y) ? NAN : x < y ? x : y; }
 
-/* X(name, accepted, float x and y, integer v and w of dtype t, tolerance, gradient, low, high, avoid) */
+/* X(name, accepted dtypes, float x and y, integer v and w of dtype t, tolerance, gradient, low, high,
+ * avoid) */
 #define BINARY_LIST(X)                                                                                       \
     X(add, NUMBER, x + y, (uint64_t)v + (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                          \
     X(sub, NUMBER, x - y, (uint64_t)v - (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                          \
@@ -68,7 +69,7 @@ typedef struct binary_ref {
     binary_fn fn;
     real (*on_float)(real x, real y);
     uint64_t (*on_integer)(int64_t v, int64_t w, weft_dtype t);
-    bool compares; /* the result is a bool: on_float and on_integer say which */
+    bool compares; /* the result is a bool, computed by on_float and on_integer */
     int accept;
     tolerance how;
 } binary_ref;
@@ -103,7 +104,7 @@ static void check_views(matrix *m, const binary_ref *ref, weft_dtype dtype) {
         for (int v = 1; v < VIEW_COUNT; v++) {
             shape s = ops_views[i];
             view_kind view = (view_kind)v, other = (view_kind)(1 + (v + i) % (VIEW_COUNT - 1));
-            bool zeros = !is_float(dtype) && (other == VIEW_PADDED); /* no division by 0 here */
+            bool zeros = !is_float(dtype) && (other == VIEW_PADDED); /* avoids division by 0 */
             ops_breathe(m);
             check(m, ref, view_name(view), operand_new(m, dtype, s, view, GEN_WIDE),
                   operand_new(m, dtype, s, VIEW_PLAIN, GEN_NONZERO));
@@ -134,7 +135,7 @@ static void check_broadcast(matrix *m, const binary_ref *ref, weft_dtype dtype) 
     }
 }
 
-/* x op x, x op x^T, and overlapping slices of one tensor. */
+/* x op x, x op transpose(x), and two overlapping slices of one tensor. */
 static void check_aliased(matrix *m, const binary_ref *ref, weft_dtype dtype) {
     ops_breathe(m);
     operand x = operand_new(m, dtype, SHAPE(17, 17), VIEW_PLAIN, GEN_NONZERO);
@@ -149,7 +150,7 @@ static void check_aliased(matrix *m, const binary_ref *ref, weft_dtype dtype) {
     check(m, ref, "aliased slices", low, high);
 }
 
-/* Every special value with every other. */
+/* Combines every special value with every other. */
 static void check_specials(matrix *m, const binary_ref *ref, weft_dtype dtype) {
     int n = is_float(dtype) ? 46 : 18;
     ops_breathe(m);
@@ -207,7 +208,7 @@ static weft_tensor *build_integer(weft_context *ctx, weft_dtype dtype, weft_tens
     return weft_cast(((const binary_ref *)user)->fn(v, v), dtype);
 }
 
-/* x with numbers of its own, before or behind them. */
+/* An op on x and constant numbers, with x as first or as second operand. */
 typedef struct beside {
     const binary_ref *ref;
     const double *other;
@@ -222,8 +223,7 @@ static weft_tensor *build_beside(weft_context *ctx, weft_dtype dtype, weft_tenso
     return u->swapped ? u->ref->fn(other, in[0]) : u->ref->fn(in[0], other);
 }
 
-/* Where one of two is NaN the larger and the smaller are NaN, and both operands get the gradient, as in
- * PyTorch. */
+/* If one operand is NaN, maximum and minimum are NaN and both operands get the gradient, as in PyTorch. */
 static void gradient_at_nan(matrix *m, const binary_ref *ref) {
     const double nan = (double)NAN, x[4] = {nan, 1, nan, 1}, other[4] = {1, nan, nan, 1},
                  want[4] = {1, 1, 1, 0.5};
@@ -255,7 +255,7 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                    .build = build,
                                    .user = ref});
     if (where == AVOID_TIES && ref->how != TOLERANCE_CHOICE) return;
-    if (where == AVOID_TIES) { /* x against itself: both halves of a tie's gradient */
+    if (where == AVOID_TIES) { /* x with itself: each operand gets half of a tie's gradient */
         const double x[3] = {-1, 0, 2}, one[3] = {1, 1, 1};
         grad_expect(m,
                     &(grad_case){.op = ref->name,
@@ -278,8 +278,9 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                .user = ref});
 }
 
-/* x is the divisor of `other`: minus the whole number of times that it fits, exactly as many as the remainder
- * says. 1 / 0.1 is rounded up to 10, but 0.1 (as f64) fits nine times only; 3e15 / 7 is beyond f32. */
+/* The gradient of mod with respect to the divisor x is minus the quotient, rounded down exactly as the
+ * remainder requires. 1 / 0.1 rounds up to 10, but 0.1 (as f64) fits only nine times into 1. 3e15 / 7 is
+ * beyond the precision of f32. */
 static void gradient_of_divisor(matrix *m) {
     static const binary_ref mod_ = {.name = "mod", .fn = weft_mod};
     const double x[7] = {0.1, -0.1, 0.1, 7, 2.5, HUGE_VAL, HUGE_VAL},
@@ -295,9 +296,9 @@ static void gradient_of_divisor(matrix *m) {
                 x, want);
 }
 
-/* hypot of (1, 1), (4, 3), (3, 4) and (6, 6) in units of which a length has few bits, or none: the least
- * number of each dtype, and one of which f64 cannot hold 6 sqrt(2). The gradient is of the length that the
- * numbers have, 1 / sqrt(2), 0.8, 0.6 and 1 / sqrt(2). x moves the first operand, from 0. */
+/* hypot of (1, 1), (4, 3), (3, 4) and (6, 6), in units so small that the length has few bits, or rounds to 0:
+ * the least number of each dtype, and a unit in which f64 cannot hold 6 sqrt(2). The gradients must be those
+ * of the exact lengths: 1 / sqrt(2), 0.8, 0.6 and 1 / sqrt(2). x is added to the first operand, and is 0. */
 static const double legs[2][4] = {{1, 4, 3, 6}, {1, 3, 4, 6}};
 static const struct {
     weft_dtype dtype;
@@ -341,7 +342,7 @@ static void gradient_of_length(matrix *m) {
     }
 }
 
-/* 0 to a power: no 0 * inf, by either operand; NaN and a pole stay. */
+/* 0 to a power: neither gradient may become 0 * inf. NaN and a pole stay. */
 static void gradient_at_zero(matrix *m) {
     static const binary_ref pow_ = {.name = "pow", .fn = weft_pow};
     const double nan = (double)NAN, inf = HUGE_VAL, zeros[5] = {0}, powers[5] = {0, 1, 2, nan, -1},
@@ -468,7 +469,7 @@ static weft_tensor *build_where(weft_context *ctx, weft_dtype dtype, weft_tensor
     return weft_where(weft_from(ctx, WEFT_BOOL, 1, (int64_t[]){3}, choices), in[0], in[1]);
 }
 
-/* The condition depends on an operand: no gradient flows through it, and that is no error. */
+/* The condition depends on an operand. No gradient flows through the condition, and this is not an error. */
 static weft_tensor *build_where_greater(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
                                         const void *user) {
     (void)ctx, (void)dtype, (void)user;

@@ -1,11 +1,11 @@
 /* cast between every two dtypes, and detach. */
 #include "ops/grad.h"
 
-/* The limits of an integer dtype: of n bits, with or without a sign. */
+/* The range of an integer dtype. */
 static void limits(weft_dtype dtype, int64_t *least, int64_t *most) {
     bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
     int bits = (int)(8 * weft_dtype_size(dtype)) - (has_sign ? 1 : 0);
-    *most = bits == 64 ? -1 : (int64_t)((UINT64_C(1) << bits) - 1); /* of u64: bits */
+    *most = bits == 64 ? -1 : (int64_t)((UINT64_C(1) << bits) - 1); /* of u64: all bits set */
     *least = has_sign ? -*most - 1 : 0;
 }
 
@@ -23,7 +23,8 @@ static array *expect(matrix *m, const array *x, weft_dtype to) {
     array *y = array_like(m, x, to);
     for (int64_t k = 0; k < x->n; k++) {
         if (y->f)
-            y->f[k] = rounded(to, x->f ? x->f[k] : value_of(x->dtype, x->i[k])); /* once, ties to even */
+            y->f[k] =
+                rounded(to, x->f ? x->f[k] : value_of(x->dtype, x->i[k])); /* rounded once, ties to even */
         else
             y->i[k] = x->f ? to_integer(to, x->f[k]) : wrap(to, x->i[k]);
     }
@@ -39,7 +40,8 @@ static void check(matrix *m, weft_dtype from, weft_dtype to, shape s, view_kind 
               weft_cast(x.t, to), expect(m, x.h, to), TOLERANCE_COPY);
 }
 
-/* Numbers that lie between two of the next format, and those where rounding twice goes wrong. */
+/* Numbers halfway between two neighbours of the target format, and numbers where rounding twice gives a wrong
+ * result. */
 static void check_halfway(matrix *m, weft_dtype from, weft_dtype to) {
     ops_breathe(m);
     array *x = array_new(m, from, SHAPE(400));
@@ -48,7 +50,7 @@ static void check_halfway(matrix *m, weft_dtype from, weft_dtype to) {
         real unit = ulp_of(to, 1), base = 1 + (real)(k % 20) * unit, tiny = ulp_of(from, 1);
         if (x->f)
             x->f[k] = rounded(from, ldexpl(base + unit / 2 + tiny * (real)(k % 3 - 1), (int)(k / 20) - 10));
-        else /* a tie, and one above and below it, at every size */
+        else /* a tie, and a number just above and below it, at every magnitude */
             x->i[k] = wrap(from, (((INT64_C(1) << top) + k % 20) * 2 + 1) *
                                          (INT64_C(1) << (k / 20 * 3 % (61 - top))) +
                                      k % 3 - 1);

@@ -1,6 +1,7 @@
-/* Complex numbers: every op that takes them, on c64 and c128, against long double complex; views of them,
- * casts, products of matrices, what is refused, and gradients by the parts of their operands. On the host a
- * complex array is one of floats with a last dimension of 2, and so are results compared. */
+/* Complex numbers: every op that accepts them, on c64 and c128, compared with long double complex. Covers
+ * views, casts, matmul, calls that must be refused, and gradients with respect to the real and imaginary
+ * parts. On the host a complex array is an array of floats with a last dimension of 2. Results are compared
+ * in this form. */
 #include <complex.h>
 #undef I
 
@@ -11,7 +12,7 @@ typedef long double _Complex number;
 
 static const real pi = 3.14159265358979323846264338328L;
 
-static number number_at(const array *a, int64_t k) { /* an infinity times i is more than that */
+static number number_at(const array *a, int64_t k) { /* not x + y * I, which makes NaN of infinity */
     number z;
     memcpy(&z, a->f + 2 * k, sizeof z);
     return z;
@@ -29,7 +30,7 @@ static array *numbers_new(matrix *m, weft_dtype dtype, shape s) {
     return a;
 }
 
-/* Both parts may be off by `steps` roundings of a number of that size. */
+/* Both parts may be off by `steps` roundings of a number of magnitude `size`. */
 static void put(array *a, int64_t k, number z, real size, real steps) {
     const weft_dtype dtype = a->dtype;
     a->f[2 * k] = creall(z), a->f[2 * k + 1] = cimagl(z);
@@ -45,7 +46,8 @@ static weft_tensor *upload(matrix *m, weft_dtype dtype, const array *h) {
     return weft_from(m->ctx, dtype, rank, h->s.dim, dtype == WEFT_C64 ? (const void *)f : (const void *)d);
 }
 
-/* Whole dimensions of both at once: the last one, of the parts, stays. */
+/* Applies the same view to the tensor and to its host copy. The last dimension of the host copy, the parts,
+ * stays. */
 static operand viewed(operand z, matrix *m, view_kind view, shape s) {
     const int rank = s.rank;
     const shape to = pairs_of(s);
@@ -81,7 +83,7 @@ static operand numbers(matrix *m, weft_dtype dtype, shape s, view_kind view, gen
     return viewed((operand){upload(m, dtype, h), h}, m, view, s);
 }
 
-/* The dtypes in which an op has been computed: each is on each device. */
+/* The dtypes in which an op has been computed. Each op is computed on each device. */
 static uint32_t *met_by(const char *op) {
     static struct {
         const char *op;
@@ -93,7 +95,8 @@ static uint32_t *met_by(const char *op) {
     return &ops[i].met;
 }
 
-/* Where kernels are compiled, one part after the other, which one kernel computes of several results. */
+/* On devices that compile kernels, checks the real and the imaginary part separately, because one kernel can
+ * then compute several results. */
 static void check_part(matrix *m, const char *op, weft_dtype dtype, const char *sample, weft_tensor *got,
                        const array *want, int64_t which) {
     shape s = want->s;
@@ -122,16 +125,16 @@ static void check(matrix *m, const char *op, weft_dtype dtype, const char *sampl
 static bool has(matrix *m, weft_dtype dtype) { return ops_has_dtype(m, "complex", dtype); }
 static const weft_dtype both[2] = {WEFT_C64, WEFT_C128};
 
-/* ---- functions of one and of two numbers ---- */
+/* ---- functions of one and two numbers ---- */
 
 typedef struct function {
     const char *name;
     weft_tensor *(*one)(weft_tensor *x);
     weft_tensor *(*two)(weft_tensor *a, weft_tensor *b);
     generator gen;
-    int kind; /* of the result: complex, real, bool */
+    int kind; /* kind of the result: complex, real or bool */
     number (*value)(number a, number b);
-    real (*size)(number a, number b); /* of what is rounded on the way */
+    real (*size)(number a, number b); /* magnitude of the intermediate values that are rounded */
     real steps;
 } function;
 
@@ -270,11 +273,11 @@ static void check_functions(matrix *m) {
     }
 }
 
-/* Signed zeros, infinities and points on the cuts: as C has them, where it says what is due. Numbers whose
- * squares overflow or vanish, and results that are small beside what they are made of. */
+/* Signed zeros, infinities and points on the branch cuts, with the results that C defines. Also numbers whose
+ * squares overflow or vanish, and results that are small compared with their operands. */
 static void check_edges(matrix *m) {
     const real inf = INFINITY, big = 3e38L, tiny = 0x1p-149L,
-               t = 0x1p-30L; /* of their squares nothing is seen */
+               t = 0x1p-30L; /* its square is too small to change a result */
     static const struct {
         const char *name;
         weft_tensor *(*fn)(weft_tensor *x);
@@ -319,7 +322,7 @@ static void check_edges(matrix *m) {
     }
 }
 
-/* A product's parts as weft has them: without the infinities that C's annex G makes of NaN and NaN. */
+/* The product as Weft defines it, part by part. C's annex G would turn some NaN parts into infinities. */
 static number plain_product(number a, number b) {
     const real re = creall(a) * creall(b) - cimagl(a) * cimagl(b),
                im = creall(a) * cimagl(b) + cimagl(a) * creall(b);
@@ -328,15 +331,15 @@ static number plain_product(number a, number b) {
     return z;
 }
 static number plain_square(number a, number b) { return (void)b, plain_product(a, a); }
-/* The imaginary part of sin is infinite at x + i inf for x infinite or NaN; C leaves its sign open. */
+/* The imaginary part of sin is infinite at x + i inf if x is infinite or NaN. C leaves its sign open. */
 static number sine_at(number a, number b) {
     number z = csinl(a);
     if (!isfinite(creall(a)) && isinf(cimagl(a))) memcpy(&z, (real[2]){NAN, cimagl(a)}, sizeof z);
     return (void)b, z;
 }
 
-/* All numbers of parts that are NaN, 0, -0, 1, -1, infinite and 2.5, and all pairs of them: functions and
- * quotients as C's annex G has them, sums and products part by part. */
+/* All numbers whose parts are NaN, 0, -0, 1, -1, infinite or 2.5, and all pairs of them. Functions and
+ * quotients follow C's annex G, sums and products are computed part by part. */
 static void check_infinite(matrix *m) {
     static const struct {
         const char *name;
@@ -473,7 +476,7 @@ static void check_reduced(matrix *m, weft_dtype dtype, shape s, int axis) {
     if (length) check(m, "mean", dtype, sample, weft_mean(z.t, axis, false), mean);
 }
 
-/* ---- statistics, norms, scans, sums by equation ---- */
+/* ---- statistics, norms, scans, einsum ---- */
 
 static void check_statistics(matrix *m, weft_dtype dtype) {
     ops_breathe(m);
@@ -550,9 +553,9 @@ static void check_casts(matrix *m, weft_dtype dtype) {
         check(m, "cast", dtype, "complex to complex", weft_cast(weft_cast(z.t, other), dtype), there);
 }
 
-/* ---- products of matrices ---- */
+/* ---- matmul ---- */
 
-/* conj, 1: of the left operand's conjugates, 2: of the right one's. */
+/* conj: bit 0 uses the conjugate of the left operand, bit 1 the conjugate of the right one. */
 static void check_product(matrix *m, weft_dtype dtype, shape sa, shape sb, view_kind view, int conj) {
     ops_breathe(m);
     operand a = numbers(m, dtype, sa, view, GEN_NORMAL), b = numbers(m, dtype, sb, view, GEN_NORMAL);
@@ -598,7 +601,7 @@ static void check_products(matrix *m, weft_dtype dtype) {
     if (!m->slow && !m->gpu) check_product(m, dtype, SHAPE(70, 129), SHAPE(129, 66), VIEW_PLAIN, 0);
 }
 
-/* ---- what is refused ---- */
+/* ---- calls that must be refused ---- */
 
 static bool is_taken(const char *name) {
     for (int i = 0; i < COUNT(functions); i++)
@@ -654,7 +657,7 @@ static void check_all(matrix *m) {
     ops_flush(m);
 }
 
-/* What each function does on the dtypes that are not complex: itself, or refused. */
+/* What each function does on real dtypes: it returns its operand, or it is refused. */
 static void check_real(matrix *m, const char *name, weft_tensor *(*fn)(weft_tensor *x), bool passes,
                        int floats) {
     for (int d = 0; d < OPS_DTYPES; d++) {
@@ -688,7 +691,7 @@ CASE(angle, check_real(m, "angle", weft_angle, false, 0))
 CASE(view_as_real, check_real(m, "view_as_real", weft_view_as_real, false, 0))
 CASE(view_as_complex, check_real(m, "view_as_complex", weft_view_as_complex, false, 3))
 
-/* ---- gradients: of the parts of the results by the parts of the operands ---- */
+/* ---- gradients: parts of the results with respect to parts of the operands ---- */
 
 typedef weft_tensor *(*build_fn)(weft_tensor *a, weft_tensor *b);
 

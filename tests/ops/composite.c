@@ -1,4 +1,5 @@
-/* Activations, softmax and its logarithms, norms: composites of other ops, against their definitions. */
+/* Activations, softmax, log_softmax, logsumexp and norms, which are composites of other ops, compared with
+ * their definitions. */
 #include "ops/grad.h"
 
 /* ---- activations: elementwise ---- */
@@ -32,7 +33,7 @@ typedef struct activation {
     unary_fn fn;
     real (*reference)(real x);
     tolerance how;
-    bool tail; /* the bound is absolute, 4u|x|, where the result is small beside x */
+    bool tail; /* the bound is absolute, 4u|x|, if the result is small compared with x */
 } activation;
 
 static weft_tensor *record(weft_tensor *x, const void *user) { return ((const activation *)user)->fn(x); }
@@ -87,7 +88,7 @@ static void gradient(matrix *m, const activation *op, avoid where) {
                                .user = op});
 }
 
-/* At kinks and where x is NaN or infinite, as PyTorch's. */
+/* Gradients at kinks, and where x is NaN or infinite, are PyTorch's. */
 static void gradient_at(matrix *m, const activation *op, double at_zero, double at_nan, double below) {
     const double x[5] = {0, (double)NAN, 1, HUGE_VAL, -HUGE_VAL}, want[5] = {at_zero, at_nan, 1, 1, below};
     grad_expect(
@@ -143,7 +144,7 @@ static int64_t row_base(row r, int64_t i) { return i / r.inner * r.inner * r.n +
 
 typedef enum soft { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP } soft;
 
-/* The largest element and the sum of exp(x - largest); a row of only -inf has sum 0. */
+/* Finds the largest element, and returns the sum of exp(x - largest). For a row of only -inf the sum is 0. */
 static real row_sum(const array *x, row r, int64_t base, real *largest) {
     real sum = 0;
     *largest = -HUGE_VALL;
@@ -202,7 +203,7 @@ static void check_soft(matrix *m, soft what, const char *kind, operand x, int ax
               record_soft(x.t, what, axis, keep), expect_soft(m, x.h, what, axis, keep), TOLERANCE_GIVEN);
 }
 
-/* Rows of only -inf, with one number, with NaN, and far from 0. */
+/* Rows of only -inf, with one number, with NaN, and with values far from 0. */
 static void check_masked(matrix *m, soft what, weft_dtype dtype) {
     array *x = array_random(m, dtype, SHAPE(6, 17), GEN_NORMAL);
     for (int j = 0; j < 17; j++) {
@@ -274,7 +275,7 @@ static void gradient_soft(matrix *m, soft what) {
     const double x[6] = {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, 5, -HUGE_VAL}, zero[6] = {0},
                  one[6] = {0, 0, 0, 0, 1, 0};
     use u = {what, 1};
-    if (what != LOG_SOFTMAX) /* there the masked elements are -inf themselves */
+    if (what != LOG_SOFTMAX) /* log_softmax gives -inf for the masked elements */
         grad_expect(m,
                     &(grad_case){.op = soft_names[what],
                                  .sample = "masked",
@@ -302,7 +303,7 @@ void ops_grad_logsumexp(matrix *m) { gradient_soft(m, LOGSUMEXP); }
 
 static const double eps = 1e-5;
 
-/* layer_norm where centred, rms_norm where not; gamma and beta may be NULL. */
+/* Expected layer_norm if centred, else rms_norm. gamma and beta may be NULL. */
 static array *expect_norm(matrix *m, const array *x, const array *gamma, const array *beta, bool centred) {
     array *y = array_like(m, x, x->dtype);
     y->bound = ops_alloc(m, (size_t)(y->n + 1) * sizeof *y->bound);
@@ -383,8 +384,9 @@ static weft_tensor *build_rms_norm(weft_context *ctx, weft_dtype dtype, weft_ten
     return weft_rms_norm(in[0], in[1], 1e-3);
 }
 
-/* Of a norm by x. PyTorch's layer_norm holds mean and deviation fixed there and disagrees with differences of
- * its own second derivative. */
+/* Third derivative of a norm with respect to x. This cannot be compared with PyTorch: its layer_norm treats
+ * mean and deviation as constants here, and so contradicts finite differences of its own second
+ * derivative. */
 static void third_derivative(matrix *m, const char *op,
                              weft_tensor *(*build_norm)(weft_context *, weft_dtype, weft_tensor *const *,
                                                         const void *)) {

@@ -1,4 +1,4 @@
-/* concat and stack: parts of one tensor, of views, empty ones, one part, many parts. */
+/* concat and stack of parts of one tensor, views, empty tensors, one tensor and many tensors. */
 #include "ops/grad.h"
 
 enum { PARTS = 12 };
@@ -28,7 +28,7 @@ static const joining joinings[] = {
     {"to rank 8", 2, 3, true, {{7, {1, 2, 1, 2, 1, 2, 3}}, {7, {1, 2, 1, 2, 1, 2, 3}}}},
 };
 
-/* The parts laid one after the other along axis of shape s; extent[p] of each. */
+/* Concatenates the parts along axis. extent[p] is the extent of part p. */
 static array *join(matrix *m, const joining *j, const operand *parts) {
     shape one = parts[0].h->s;
     int axis = j->axis < 0 ? j->axis + one.rank + (j->stack ? 1 : 0) : j->axis;

@@ -1,6 +1,6 @@
-/* Convolutions and transposed ones, in one and two dimensions, from the definition: one sum over channels and
- * kernel an element. Strides, paddings, dilations, groups, depthwise, kernels as large as the image, empty
- * batches, views. */
+/* Convolutions and transposed convolutions in 1-d and 2-d, compared with the definition: for each element,
+ * one sum over channels and kernel. Covers strides, paddings, dilations, groups, depthwise, kernels as large
+ * as the image, empty batches and views. */
 #include "ops/grad.h"
 
 typedef struct convolution {
@@ -51,7 +51,7 @@ static const conv_op conv_transpose1d_ = {"conv_transpose1d", weft_conv_transpos
 static const conv_op conv_transpose2d_ = {"conv_transpose2d", weft_conv_transpose2d, up_images,
                                           COUNT(up_images), true};
 
-/* A convolution with all of its numbers, rows first; of a line there is one row. */
+/* All numbers of a convolution, rows before columns. A 1-d image has one row. */
 typedef struct plain {
     int64_t n, in, out, groups, extent[2], size[2], result[2], stride[2], padding[2], dilation[2];
 } plain;
@@ -61,7 +61,8 @@ static plain plain_of(const conv_op *op, shape x, shape weight, const weft_conv_
     const int dims = x.rank - 2;
     p.out = op->up ? weight.dim[1] * p.groups : weight.dim[0];
     for (int i = 0; i < 2; i++) {
-        const int from = i - (2 - dims); /* dimension of the options; of a line's row, none */
+        const int from =
+            i - (2 - dims); /* dimension of the options. The single row of a 1-d image has none */
         const bool is = from >= 0;
         p.extent[i] = is ? x.dim[2 + from] : 1;
         p.size[i] = is ? weight.dim[2 + from] : 1;
@@ -75,7 +76,7 @@ static plain plain_of(const conv_op *op, shape x, shape weight, const weft_conv_
     return p;
 }
 
-/* Adds what pixel (i, j) of the small side, the windows', gives and takes at kernel element (k, l). */
+/* Adds the contribution of pixel (i, j) of the smaller image at kernel element (k, l). */
 static void add_tap(const plain *p, bool up, const array *x, const array *w, array *y, real *magnitude,
                     const int64_t *at) {
     const int64_t b = at[0], c = at[1], o = at[2], k = at[5], l = at[6];
@@ -161,7 +162,7 @@ static void refuse(matrix *m, const conv_op *op, int d) {
                  {"padding", {.padding = {-1}}, WEFT_ERR_ARGUMENT},
                  {"dilation", {.dilation = {-1}}, WEFT_ERR_ARGUMENT},
                  {"huge padding", {.padding = {INT64_MAX}}, WEFT_ERR_SHAPE}};
-    convolution one = *c; /* of one channel, which two groups cannot share */
+    convolution one = *c; /* one channel, which two groups cannot share */
     one.x.dim[1] = 1;
     one.weight.dim[0] = one.weight.dim[1] = 1;
     x = plain_operand(m, dtype, one.x), w = plain_operand(m, dtype, one.weight);
@@ -173,7 +174,8 @@ static void refuse(matrix *m, const conv_op *op, int d) {
     if (op->up) ops_refused(m, op->name, dtype, "output padding", op->fn(x, w, none, &extra), WEFT_ERR_SHAPE);
 }
 
-/* Each is some kernels: of a device that compiles them a sample is tried, in which all options are. */
+/* Each sample needs several kernels. A device that compiles kernels runs one sample in three, which together
+ * use all options. */
 static bool leaves_out(const matrix *m, int i) { return m->gpu && i % 3 != 1; }
 
 static void run(matrix *m, const conv_op *op) {

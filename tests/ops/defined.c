@@ -1,5 +1,6 @@
-/* Ops defined from outside: expressions against the same in long double, gradients of the expression, given
- * as expressions and given as a function; definitions that are wrong. */
+/* Ops that a program defines itself. Compares expressions with the same formula in long double. Checks
+ * gradients that are derived from the expression, given as expressions, or given as a function. Wrong
+ * definitions must be refused. */
 #include <weft/op.h>
 
 #include "ops/grad.h"
@@ -7,7 +8,7 @@
 typedef struct definition {
     weft_op_options options;
     real (*reference)(real a, real b, real c);
-    real error; /* units in the last place of f32 */
+    real error; /* in ulps of f32 */
     double low, high;
     avoid where;
 } definition;
@@ -96,7 +97,7 @@ static void check(matrix *m, const definition *d, weft_dtype dtype, view_kind vi
               weft_op_apply(define(m->ctx, &d->options), in), y, TOLERANCE_GIVEN);
 }
 
-/* Of integers, and conditions as results. */
+/* Integer expressions, and conditions as results. */
 static void check_others(matrix *m) {
     const weft_op_options bits = {
         .name = "bits", .arity = 2, .expression = "(a & 7) ^ ~b | (T)(a == b)", .dtypes = 1u << WEFT_I32};
@@ -125,8 +126,8 @@ static void check_others(matrix *m) {
                 WEFT_ERR_SHAPE);
 }
 
-/* Source for one dialect: what it computes is another number than the expression, so that it shows who did.
- */
+/* A kernel source for one dialect. It computes another number than the expression, so the result shows which
+ * of them ran. */
 static const weft_op_options sources[] = {
     {.name = "own_product",
      .arity = 2,
@@ -251,7 +252,7 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
     return weft_op_apply(define(ctx, &((const definition *)user)->options), in);
 }
 
-/* ---- gradients of source: (a^2 + 1) b, whose gradients are found in each way that there is ---- */
+/* ---- gradients of (a^2 + 1) b with a source, by each kind of gradient that a definition can have ---- */
 
 typedef enum way { DERIVED, GIVEN, GIVEN_ALONE, RECORDED } way;
 
@@ -262,7 +263,7 @@ static void squares_gradient(weft_tensor *const *in, weft_tensor *y, weft_tensor
     grads[1] = weft_mul(g, weft_div(y, in[1]));
 }
 
-/* GIVEN_ALONE has no expression. */
+/* A definition of kind GIVEN_ALONE has no expression. */
 static weft_op_options squares(weft_dialect dialect, way how) {
     static const char *const texts[] = {
         "void own_squares(__global const double *a, __global const double *b, __global double *out, long n) "
@@ -289,13 +290,13 @@ static weft_tensor *build_source(weft_context *ctx, weft_dtype dtype, weft_tenso
     return weft_op_apply(define(ctx, user), wide);
 }
 
-/* b is a weight: each of its elements counts for a row of a. */
+/* b is a weight: each of its elements applies to a row of a. */
 static void check_source_gradients(matrix *m) {
     static const char *const names[] = {"source, derived", "source, given", "source alone, given",
                                         "source, recorded"};
     const bool cuda = !strcmp(m->device, "cuda") || m->texts, here = cuda || !strcmp(m->device, "opencl");
     for (int how = DERIVED; how <= RECORDED; how++) {
-        if (how == GIVEN_ALONE && !here) continue; /* which check_sources has */
+        if (how == GIVEN_ALONE && !here) continue; /* check_sources tests this case */
         weft_op_options *o = ops_alloc(m, sizeof *o);
         *o = squares(cuda ? WEFT_DIALECT_CUDA : WEFT_DIALECT_OPENCL, (way)how);
         ops_another_way(m);

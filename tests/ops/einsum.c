@@ -1,9 +1,11 @@
-/* einsum, by its definition: a sum over all labels, element by element; and what an equation may not say. */
+/* einsum, compared with its definition: a sum over all labels for each element. Also equations that must be
+ * refused. */
 #include "ops/grad.h"
 
 enum { OPERANDS = 3 };
 
-/* The equation as it is given, and with its dots as letters and its output written out. */
+/* The equation as the caller writes it, and the same with letters for the dots and with an explicit
+ * output. */
 typedef struct equation {
     const char *text, *plain;
     int n;
@@ -49,7 +51,7 @@ static int64_t extent_of(const equation *e, char label) {
     return extent;
 }
 
-/* The labels: those of the output, then the summed ones. */
+/* Lists the labels: first those of the output, then the summed ones. */
 static int labels_of(const equation *e, char *labels, shape *out, shape *every) {
     int n = 0;
     for (const char *c = strchr(e->plain, '>') + 1; *c; c++) labels[n++] = *c;
@@ -100,7 +102,7 @@ static array *expect(matrix *m, const equation *e, array *const *x, weft_dtype d
             y->i[k / terms] = wrap(dtype, (int64_t)((uint64_t)y->i[k / terms] + i));
         }
     }
-    for (int64_t k = 0; k < y->n && y->f; k++) /* rounded where it is stored between two sums */
+    for (int64_t k = 0; k < y->n && y->f; k++) /* rounded, since it is stored between two sums */
         y->bound[k] = bound_sum(dtype, terms, magnitude[k], y->f[k]) +
                       (real)(2 * (e->n - 1)) * roundoff(dtype) * magnitude[k];
     return y;

@@ -1,8 +1,9 @@
-/* Checks gradients: a held program gives the result and its gradients; inputs are written anew for each
- * difference (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4. The whole Jacobian
- * where it is small, else three random directions.
- *   Where each text costs a compilation (run.c), one kernel computes what a case takes in all dtypes, chosen
- * cases wait until there are enough for a program of 50 kernels, and all are checked by running that. */
+/* Checks gradients. A held program computes the result and its gradients. For each difference (8 (f(+h) -
+ * f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4, new inputs are written. A small Jacobian is
+ * checked whole, a large one in three random directions.
+ *
+ * Compiling kernels takes long on some devices (run.c). There, one kernel computes a case in all dtypes.
+ * Chosen cases wait until there are enough for a program of 50 kernels, which then checks them all. */
 #include "device/gpu/backend/hooks.h"
 #include "ops/grad.h"
 
@@ -10,33 +11,34 @@ enum { JACOBIAN_MOST = 64, DIRECTIONS = 3, GRAD_DTYPES = 4, PROGRAM_CASES = 25 }
 static const double step = 1e-3, accepted = 1e-7;
 static const weft_dtype dtypes[GRAD_DTYPES] = {WEFT_F64, WEFT_F32, WEFT_F16, WEFT_BF16};
 
-/* A function of variables, with the program that computes it and its gradients weighted by `weights`. */
+/* A function of variables, with the program that computes its value and its gradients, weighted by
+ * `weights`. */
 typedef struct function {
     int n;
     weft_tensor *x[GRAD_OPERANDS], *weights, *value, *grad[GRAD_OPERANDS];
-    bool joins[GRAD_OPERANDS], value_joins; /* the gradient, the value: ops_joins */
-    double *at[GRAD_OPERANDS];              /* values of x */
+    bool joins[GRAD_OPERANDS], value_joins; /* ops_joins of the gradients and of the value */
+    double *at[GRAD_OPERANDS];              /* values of the variables x */
     int64_t size[GRAD_OPERANDS], total, results;
     weft_program *program;
 } function;
 
-/* A case that is recorded, until it is checked. */
+/* A case that was recorded and waits to be checked. */
 typedef struct grad_pending {
     grad_case c;
     function f[GRAD_DTYPES], second;
-    int n_functions; /* in dtypes[], of f */
+    int n_functions; /* in f and dtypes */
     bool spare, has_second, spare_second;
-    const char *plain; /* "zero" or "at": f[0] has the gradients of the plain sum, which must be `want` */
+    const char *plain; /* "zero" or "at": f[0] has the gradients of the plain sum, which must equal `want` */
     const double *want;
     weft_status recorded, recorded_second;
-    uint64_t random; /* the generator's state when it was recorded */
+    uint64_t random; /* the generator's state when the case was recorded */
 } grad_pending;
 
 /* ---- values ---- */
 
 static double *numbers(matrix *m, int64_t n) { return ops_alloc(m, (size_t)(n + 1) * sizeof(double)); }
 
-/* Values for all operands, in f32 exactly, away from where the op is not smooth. */
+/* Chooses values for all operands. They are exact in f32, and away from points where the op is not smooth. */
 static void choose_values(matrix *m, const grad_case *c, function *f) {
     int64_t done = 0;
     double *all = numbers(m, f->total);
@@ -74,10 +76,10 @@ static weft_tensor *weighted_sum(weft_tensor *y, weft_tensor *weights) {
     return weft_sum(weft_mul(y, weights), WEFT_ALL_AXES, false);
 }
 
-/* A node of its own, so that a program may have it as output whatever it is. */
+/* Returns a new node with the same value, so that a program can have it as output in any case. */
 static weft_tensor *fresh(weft_tensor *t) { return weft_mul_scalar(t, 1); }
 
-/* Variables of the operands' shapes; at[] filled. */
+/* Makes variables of the operands' shapes and fills at[]. */
 static void open_operands(matrix *m, const grad_case *c, weft_dtype dtype, function *f) {
     *f = (function){.n = c->n};
     for (int i = 0; i < c->n; i++) {
@@ -88,7 +90,7 @@ static void open_operands(matrix *m, const grad_case *c, weft_dtype dtype, funct
     }
 }
 
-/* A program in the making. */
+/* A list of outputs for a program. */
 typedef struct outputs {
     weft_tensor **list;
     size_t count, capacity;
@@ -109,7 +111,7 @@ static void add_outputs(matrix *m, outputs *o, const function *f) {
     for (int i = 0; i < f->n; i++) add_output(m, o, f->grad[i]);
 }
 
-/* Records the gradients of y by x, and y itself if wanted. */
+/* Records the gradients of y with respect to x, and y itself if with_value. */
 static weft_status record_function(matrix *m, function *f, weft_dtype dtype, weft_tensor *y,
                                    bool with_value) {
     weft_status status = weft_tensor_status(y);
@@ -177,7 +179,7 @@ static weft_status read_numbers(matrix *m, weft_tensor *t, double *v) {
     return status;
 }
 
-/* The values at `at` plus `by` times the direction (of all operands one after the other). */
+/* Evaluates at the values in `at` plus `by` times the direction (all operands concatenated). */
 static weft_status evaluate(matrix *m, function *f, const double *direction, double by, double *value) {
     const double *d = direction;
     for (int i = 0; i < f->n; i++) {
@@ -190,7 +192,7 @@ static weft_status evaluate(matrix *m, function *f, const double *direction, dou
     return status == WEFT_OK && value ? read_numbers(m, f->value, value) : status;
 }
 
-/* The derivative of every result along a direction. */
+/* The derivatives of all results along a direction. */
 static weft_status differences(matrix *m, function *f, const double *direction, double *slope) {
     static const double offset[4] = {1, -1, 2, -2}, weight[4] = {8, -8, -1, 1};
     double *value = numbers(m, f->results);
@@ -203,7 +205,7 @@ static weft_status differences(matrix *m, function *f, const double *direction, 
     return WEFT_OK;
 }
 
-/* The gradient of the sum of the results times weights, for all operands one after the other. */
+/* The gradient of the weighted sum of the results, for all operands concatenated. */
 static weft_status analytic(matrix *m, function *f, const double *weights, double *gradient) {
     weft_status status = write_numbers(m, f->weights, weights);
     if (status == WEFT_OK) status = evaluate(m, f, NULL, 0, NULL);
@@ -263,11 +265,12 @@ static weft_status check_directions(matrix *m, function *f, outcome *o) {
     return status;
 }
 
-/* One cell: sample with a word before it. */
+/* Reports one check. Its name is the sample's name with a word in front. */
 static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char *what, weft_status status,
                      double worst, const char *why) {
     bool fine = status == WEFT_OK && worst <= 1;
-    if (status != WEFT_OK && m->refused_before != weft__gpu_hook.refused) { /* spare, and not known */
+    if (status != WEFT_OK &&
+        m->refused_before != weft__gpu_hook.refused) { /* a spare case that needs new kernels */
         m->refused_before = weft__gpu_hook.refused;
         m->left_out++;
         return;
@@ -287,7 +290,8 @@ static void check_function(matrix *m, const grad_case *c, function *f, const cha
              ops_text(m, "number %lld: analytic %.12g, numeric %.12g", (long long)o.at, o.a, o.numeric));
 }
 
-/* The first derivatives, weighted by constants and added, are a function with one result: its gradient. */
+/* The first derivatives, weighted by constants and added up, are a function with one result. Records its
+ * gradient. */
 static weft_status record_second(matrix *m, const grad_case *c, const function *first, function *f) {
     weft_tensor *grads[GRAD_OPERANDS], *sum = NULL;
     open_operands(m, c, WEFT_F64, f);
@@ -310,7 +314,7 @@ static weft_tensor *narrow_result(matrix *m, const grad_case *c, weft_dtype dtyp
     return weft_tensor_status(y) == WEFT_OK && weft_dtype_of(y) != dtype ? weft_cast(y, dtype) : y;
 }
 
-/* The gradient in a narrower dtype against the one in f64 at the same values. */
+/* Compares the gradient in a narrower dtype with the gradient in f64 at the same values. */
 static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dtype dtype, function *f) {
     double *weights = random_direction(m, wide->results), *want = numbers(m, wide->total),
            *got = numbers(m, wide->total);
@@ -337,7 +341,7 @@ static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dty
     for (int i = 0; i < f->n; i++) wide->at[i] = before[i];
 }
 
-/* Gradients at given values. */
+/* Compares gradients at given values. */
 static void check_plain(matrix *m, const grad_pending *p) {
     const function *f = &p->f[0];
     outcome o = {0};
@@ -357,7 +361,7 @@ static void check_plain(matrix *m, const grad_pending *p) {
              ops_text(m, "element %lld is %.12g, not %.12g", (long long)o.at, o.a, o.numeric));
 }
 
-/* The bits of all results of a function, at its inputs as they are. */
+/* The bits of all results of a function at its current inputs. */
 static weft_status read_bits(matrix *m, const function *f, char **bits, size_t *size) {
     *size = f->value ? (size_t)f->results * weft_dtype_size(weft_dtype_of(f->value)) : 0;
     const size_t value = *size;
@@ -386,9 +390,9 @@ static bool wanted(const matrix *m) {
     return weft_tensor_status(weft_full(m->ctx, WEFT_F64, 0, NULL, 0)) == WEFT_OK;
 }
 
-/* Where each text costs a compilation: the first case of some size of each op and one in sixteen of the
- * others, the second derivative of one in sixteen; what is not chosen is computed if its kernels are known.
- */
+/* Chooses cases on devices that compile kernels. Chosen are the first case of some size of each op, one in
+ * sixteen of the others, and the second derivative of one in sixteen. A case that is not chosen is computed
+ * if its kernels are known. */
 static bool is_spare(matrix *m, const grad_case *c, const function *f) {
     enum { SOME_SIZE = 4 };
     const bool first = !m->met && f->total >= SOME_SIZE;
@@ -400,7 +404,7 @@ static bool is_spare_second(const matrix *m, const grad_case *c) {
     return m->gpu && !ops_drawn(m, c->op, WEFT_F64, c->sample, 16);
 }
 
-/* Are values that are rounded to 16 bits still away from where the op is not smooth? */
+/* After rounding to 16 bits, are the values still away from points where the op is not smooth? */
 static bool has_halves(const grad_case *c, int64_t total) {
     const double apart = (c->high - c->low) / (double)total, most = fmax(fabs(c->low), fabs(c->high));
     return c->avoid != AVOID_TIES || apart > 2 * (double)ulp_of(WEFT_BF16, (real)most);
@@ -413,8 +417,8 @@ static bool same_shape(const weft_tensor *a, const weft_tensor *b) {
            memcmp(weft_shape(a), weft_shape(b), (size_t)weft_rank(a) * sizeof(int64_t)) == 0;
 }
 
-/* What makes one kernel of the gradients by operand i in all dtypes (and of the value, if it has that shape):
- * whether any of them is not 0, element by element. NULL: they are not such. */
+/* An extra output that joins the gradients of operand i in all dtypes (and the value, if it has that shape)
+ * into one kernel: for each element, whether any of them is not 0. NULL if they cannot share a kernel. */
 static weft_tensor *witness(const grad_pending *p, int i) {
     const function *wide = &p->f[0];
     weft_tensor *any = NULL;
@@ -460,7 +464,7 @@ static void check_second(matrix *m, grad_pending *p) {
     weft_program_free(own);
 }
 
-/* Its functions have their programs. */
+/* Checks a case whose functions have their programs. */
 static void check_case(matrix *m, grad_pending *p) {
     m->random = p->random;
     if (p->plain) {
@@ -477,7 +481,7 @@ static void not_compiled(matrix *m, const grad_pending *p, weft_status status) {
     conclude(m, &p->c, WEFT_F64, p->plain ? p->plain : "first", status, 0, "");
 }
 
-/* The cases list[0..n-1] as one program, or where that fails each alone. */
+/* Checks the cases list[0..n-1] in one program. If the program fails, checks each case alone. */
 static void check_together(matrix *m, grad_pending *const *list, int n, bool known_only) {
     outputs o = {0};
     weft_program *program = NULL;
@@ -498,7 +502,7 @@ static void check_together(matrix *m, grad_pending *const *list, int n, bool kno
     weft_program_free(program);
 }
 
-/* Each function a program of its own. */
+/* Gives each function a program of its own. */
 static void check_apart(matrix *m, grad_pending *p) {
     weft_status status = WEFT_OK;
     for (int d = 0; d < p->n_functions && status == WEFT_OK; d++) {
@@ -535,7 +539,7 @@ void grad_end(matrix *m) {
     if (m->grads_chosen >= PROGRAM_CASES) grad_settle(m);
 }
 
-/* p, recorded or failed, among those that wait. */
+/* Appends p, recorded or failed, to the cases that wait. */
 static void enqueue(matrix *m, grad_pending *p) {
     p->random = m->random;
     if (p->recorded != WEFT_OK || !m->gpu) {
@@ -591,7 +595,7 @@ void grad_check(matrix *m, const grad_case *c) {
     enqueue(m, p);
 }
 
-/* Gradients of the sum of the result by all operands at random values, or at x. */
+/* Records the gradients of the sum of the result with respect to all operands, at random values or at x. */
 static weft_status record_plain(matrix *m, const grad_case *c, const double *x, function *f) {
     for (int64_t k = 0; x && k < f->size[0]; k++) f->at[0][k] = x[k];
     for (int i = 0; i < f->n; i++) {

@@ -1,12 +1,12 @@
-/* Gradient checks: the analytic gradient against finite differences of fourth order in f64, second
- * derivatives likewise, and gradients in f32 against those in f64. Case files declare what to check; grad.c
- * checks it. */
+/* Gradient checks. They compare the analytic gradient with finite differences of fourth order in f64, do the
+ * same for second derivatives, and compare gradients in f32 with those in f64. Case files say what to check;
+ * grad.c checks it. */
 #ifndef WEFT_TESTS_OPS_GRAD_H
 #define WEFT_TESTS_OPS_GRAD_H
 
 #include "ops/matrix.h"
 
-/* Points at which an op is not smooth, from which samples stay away by more than ten steps of the
+/* Points where an op is not smooth. Samples stay away from them by more than ten steps of the finite
  * differences. */
 typedef enum avoid {
     AVOID_NOTHING,
@@ -19,30 +19,34 @@ enum { GRAD_OPERANDS = 5 };
 
 typedef struct grad_case {
     const char *op, *sample;
-    int n; /* operands, all differentiated */
+    int n; /* number of operands, all of them differentiated */
     shape s[GRAD_OPERANDS];
-    double low, high; /* their values */
+    double low, high; /* range of their values */
     avoid avoid;
-    /* Records the op; wide operands are in `dtype`, so is the result. Other operands come from `user`. */
+    /* Records the op. The operands have dtype `dtype`, and so has the result. Other operands come from
+     * `user`. */
     weft_tensor *(*build)(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user);
     const void *user;
-    const char *blames; /* grad_none: what the message names; NULL: op */
-    double within;      /* grad_expect: how far a gradient may be off, relative from 1 on; 0: 1e-12 */
+    const char *blames; /* grad_none: op that the message names. NULL: op */
+    double within;      /* grad_expect: allowed error, relative for gradients above 1. 0: 1e-12 */
 } grad_case;
 
-/* These record a case, which on a GPU's backend is checked later, with others: main.c calls grad_settle. */
-/* The gradient by every operand: against differences, second derivatives, in f32. */
+/* These functions record a case. On a GPU backend it is checked later, together with others: main.c calls
+ * grad_settle. */
+/* Checks the gradients of all operands: against differences, second derivatives, in f32. */
 void grad_check(matrix *m, const grad_case *c);
-/* The gradient exists and is 0 everywhere. */
+/* Checks that the gradient exists and is 0 everywhere. */
 void grad_zero(matrix *m, const grad_case *c);
-/* There is no gradient: weft_gradient fails, and its message says "not differentiable" and names the op. */
+/* Checks that there is no gradient: weft_gradient fails, and its message says "not differentiable" and names
+ * the op. */
 void grad_none(matrix *m, const grad_case *c);
-/* The gradient of the sum of the result at x (f64) is want, to twelve digits or `within`: at kinks, ties,
- * infinities and NaN. */
+/* Checks that the gradient of the sum of the result at x (f64) is want, to twelve digits or `within`. For
+ * kinks, ties, infinities and NaN. */
 void grad_expect(matrix *m, const grad_case *c, const double *x, const double *want);
 
-/* A build function: the gradient by the first operand of what another case (`user`) builds, as 1, 2, 3, ...
- * times its elements. So a check of it is one of second and third derivatives. */
+/* A build function. It builds another case (`user`), and returns the gradient of the sum of 1, 2, 3, ...
+ * times the elements of its result, with respect to its first operand. A check of this function checks second
+ * and third derivatives. */
 weft_tensor *grad_slope(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user);
 
 #endif

@@ -1,5 +1,5 @@
-/* group_norm and instance_norm, from the definition: one group, a group a channel (instance norm) and
- * between, of vectors, lines and images, with and without gamma and beta. */
+/* group_norm and instance_norm, compared with the definition: one group, one group for each channel (instance
+ * norm), and numbers of groups between. On vectors, 1-d and 2-d images, with and without gamma and beta. */
 #include "ops/grad.h"
 
 static const double eps = 1e-5;

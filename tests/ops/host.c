@@ -1,5 +1,5 @@
-/* Values on the host: random arrays, their views as naive index maps, and rounding to a dtype from the
- * definition of the formats. Knows the library only to upload. Read next: run.c. */
+/* Values on the host: random arrays, views of them as naive index maps, and rounding to a dtype by the
+ * definition of its format. Uses the library only to upload arrays. Read next: run.c. */
 #include "ops/matrix.h"
 
 const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64, WEFT_F16,  WEFT_BF16, WEFT_I32,
@@ -316,7 +316,8 @@ static operand permuted(matrix *m, weft_dtype dtype, shape s, const int *order, 
     return (operand){weft_permute(b.t, order), array_permute(m, b.h, order)};
 }
 
-/* Elements first, first + step, ... of a base that is `times` as large and has `more` elements on top. */
+/* Takes elements first, first + step, ... of a base that is `times` as large and has `more` additional
+ * elements. */
 static operand sliced(matrix *m, weft_dtype dtype, shape s, int64_t times, int64_t more, int64_t first,
                       int64_t step, generator gen) {
     shape base = s;
@@ -326,7 +327,7 @@ static operand sliced(matrix *m, weft_dtype dtype, shape s, int64_t times, int64
         by[i] = step;
         start[i] = step > 0 ? first : base.dim[i] - 1 - first;
         stop[i] = step > 0 ? first + s.dim[i] * step : base.dim[i] - 1 - first + s.dim[i] * step;
-        if (stop[i] < 0) stop[i] = INT64_MIN / 2; /* before the beginning */
+        if (stop[i] < 0) stop[i] = INT64_MIN / 2; /* stops before the first element */
     }
     operand b = operand_of(m, array_random(m, dtype, base, gen));
     return (operand){weft_slice(b.t, start, stop, by), array_slice(m, b.h, start, by, s)};

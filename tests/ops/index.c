@@ -1,8 +1,8 @@
-/* gather, scatter_add, update, and the faults that only values can cause: an index out of range, an integer
+/* gather, scatter_add, update, and the faults that depend on values: an index out of range, an integer
  * divided by 0. */
 #include "ops/grad.h"
 
-/* x (A, n, B) with an index of any shape I. */
+/* x (A, n, B), indexed by a tensor of any shape I. */
 typedef struct sample {
     const char *name;
     shape x, index;
@@ -26,7 +26,8 @@ static shape result_shape(const sample *s, int axis) {
 
 static int axis_of(const sample *s) { return s->axis < 0 ? s->axis + s->x.rank : s->axis; }
 
-/* Element (a, i, b) of (A, I, B) meets element (a, index[i], b) of (A, n, B): the latter's position. */
+/* Element (a, i, b) of (A, I, B) corresponds to element (a, index[i], b) of (A, n, B). Returns the position
+ * of the latter. */
 static int64_t source_of(const sample *s, const array *index, int64_t k, int64_t *row) {
     int64_t inner = 1, n = s->x.dim[axis_of(s)];
     for (int i = axis_of(s) + 1; i < s->x.rank; i++) inner *= s->x.dim[i];
@@ -36,7 +37,7 @@ static int64_t source_of(const sample *s, const array *index, int64_t k, int64_t
 
 static operand index_operand(matrix *m, weft_dtype dtype, const sample *s, view_kind view) {
     operand i = operand_new(m, dtype, s->index, view, GEN_NORMAL);
-    /* Within range, in the same view: i mod n, computed on both sides. */
+    /* Brings the indices into range, in the same view: i mod n, computed on device and host. */
     array *h = array_like(m, i.h, dtype);
     int64_t n = s->x.dim[axis_of(s)];
     for (int64_t k = 0; k < h->n; k++) h->i[k] = (i.h->i[k] % n + n) % n;
@@ -60,13 +61,13 @@ static void check_gather(matrix *m, weft_dtype dtype, weft_dtype itype, const sa
         weft_gather(x.t, i.t, s->axis), y, TOLERANCE_COPY);
 }
 
-/* The same after a fault: the context stays usable. */
+/* After the fault, runs a correct program: the context must stay usable. */
 static void check_fault(matrix *m, const char *op, weft_dtype column, const char *what, weft_status wanted,
                         weft_tensor *got) {
     char value[8] = {0};
     weft_status status = weft_tensor_status(got);
     if (status == WEFT_OK) status = weft_eval(&got, 1);
-    if (status == WEFT_OK) status = weft_synchronize(m->ctx); /* devices that work on their own say it now */
+    if (status == WEFT_OK) status = weft_synchronize(m->ctx); /* asynchronous devices report the fault here */
     ops_hold(m, op, column, ops_text(m, "%s: its error", what), status == wanted);
     ops_hold(m, op, column, ops_text(m, "%s: names %s", what, op),
              strstr(weft_last_error(m->ctx), op) != NULL);
@@ -77,7 +78,7 @@ static void check_fault(matrix *m, const char *op, weft_dtype column, const char
 
 static void faults_gather(matrix *m) {
     const int32_t below[2] = {0, -1}, above[2] = {4, 0};
-    const int64_t far[2] = {INT64_C(1) << 32, 0}; /* 0 when cut to 32 bits */
+    const int64_t far[2] = {INT64_C(1) << 32, 0}; /* becomes 0 if truncated to 32 bits */
     operand x = operand_new(m, WEFT_F32, SHAPE(4, 3), VIEW_PLAIN, GEN_NORMAL);
     weft_tensor *i = weft_from(m->ctx, WEFT_I32, DIMS(2), below),
                 *j = weft_from(m->ctx, WEFT_I32, DIMS(2), above);
@@ -126,7 +127,8 @@ static array *expect_scatter(matrix *m, const sample *s, const array *x, const a
             y->i[at] = wrap(y->dtype, (int64_t)((uint64_t)y->i[at] + (uint64_t)source->i[k]));
         }
     }
-    /* In order, one after the other: count roundings, and two of 16 bits where the sum is stored between. */
+    /* Terms are added in order, each with one rounding. A 16-bit sum is rounded again when it is stored
+     * between two kernels. */
     for (int64_t k = 0; k < y->n && y->f; k++)
         y->bound[k] = (real)count[k] * roundoff_sum(y->dtype) * magnitude[k] +
                       bound_store(y->dtype, y->f[k]) + bound_store(y->dtype, magnitude[k]);
@@ -216,7 +218,7 @@ void ops_case_update(matrix *m) {
     ops_flush(m);
 }
 
-/* ---- an integer divided by 0 gives 0 and an error ---- */
+/* ---- integer division by 0 gives 0 and an error ---- */
 
 void ops_case_division_by_zero(matrix *m);
 void ops_case_division_by_zero(matrix *m) {

@@ -1,9 +1,10 @@
-/* Losses: mse, l1, huber, bce_with_logits, cross_entropy, with every reduction. f16 and bf16 give f32. */
+/* Losses mse, l1, huber, bce_with_logits and cross_entropy, with every reduction. For f16 and bf16 inputs the
+ * loss is f32. */
 #include "ops/grad.h"
 
 static const char *const reduction_names[] = {"mean", "sum", "none"};
 
-/* The values and bounds of single elements, reduced. divisor: of the mean. */
+/* Reduces the values and error bounds of single elements. divisor: the divisor of the mean. */
 static array *reduced(matrix *m, const array *each, weft_reduction reduction, real divisor) {
     if (reduction == WEFT_NONE) return (array *)(uintptr_t)each;
     array *y = array_new(m, each->dtype, SCALAR_SHAPE);
@@ -20,12 +21,12 @@ static array *reduced(matrix *m, const array *each, weft_reduction reduction, re
     return y;
 }
 
-/* ---- of two tensors of one shape ---- */
+/* ---- losses of two tensors of one shape ---- */
 
 typedef struct pair_loss {
     const char *name;
     weft_tensor *(*fn)(weft_tensor *x, weft_tensor *t, weft_reduction reduction);
-    real (*reference)(real x, real t, real *size); /* size: of the largest intermediate value */
+    real (*reference)(real x, real t, real *size); /* size: receives the largest intermediate value */
 } pair_loss;
 
 static real mse(real x, real t, real *size) { return *size = (x - t) * (x - t); }
@@ -65,7 +66,7 @@ static void check_pair(matrix *m, const pair_loss *op, weft_dtype dtype, shape s
     ops_breathe(m);
     operand x = operand_new(m, dtype, s, view, GEN_NORMAL),
             t = operand_new(m, dtype, s, VIEW_PLAIN, GEN_NORMAL);
-    if (op == &bce_) { /* targets in 0..1 */
+    if (op == &bce_) { /* targets between 0 and 1 */
         array *h = array_like(m, t.h, dtype);
         for (int64_t k = 0; k < h->n; k++) h->f[k] = rounded(dtype, (real)(ops_random(m) % 5) / 4);
         t = operand_of(m, h);
@@ -111,8 +112,9 @@ static weft_tensor *build_pair(weft_context *ctx, weft_dtype dtype, weft_tensor 
     return u->op->fn(in[0], in[1], u->reduction);
 }
 
-/* Both operands: a target may have a gradient too. Kinks are avoided by values 1/6 apart: their differences
- * are no 0, and 1/12 away from the size at which huber's slope stops growing. */
+/* Gradients with respect to both operands, since a target may have a gradient too. Values are multiples of
+ * 1/6 apart, which avoids kinks: no difference is 0, and each is 1/12 away from the point where huber becomes
+ * linear. */
 static void gradient_pair(matrix *m, const pair_loss *op) {
     for (int r = WEFT_MEAN; r <= WEFT_NONE; r++) {
         use u = {op, (weft_reduction)r};
@@ -135,8 +137,8 @@ static weft_tensor *build_of_zeros(weft_context *ctx, weft_dtype dtype, weft_ten
     return ((const pair_loss *)user)->fn(in[0], weft_zeros_like(in[0]), WEFT_SUM);
 }
 
-/* Where a prediction is NaN or infinite, as PyTorch's: l1 stops a NaN as abs does, huber lets it pass, and
- * its slope at infinity is delta. */
+/* Gradients where a prediction is NaN or infinite are PyTorch's. For NaN, l1 gives 0 as abs does, and huber
+ * gives NaN. At infinity the gradient of huber is delta. */
 static void gradient_at_infinity(matrix *m, const pair_loss *op) {
     const double nan = (double)NAN, inf = HUGE_VAL, x[5] = {nan, inf, -inf, 0.5, 2},
                  l1_want[5] = {0, 1, -1, 1, 1}, huber_want[5] = {nan, 0.75, -0.75, 0.5, 0.75};

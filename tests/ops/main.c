@@ -1,7 +1,7 @@
-/* A program that goes through a table of ops on one device:
+/* A program that runs a table of ops on one device:
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
  *     NAME null --texts FOLDER    writes what a CUDA device would compile, and compares nothing
- * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
+ * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
  * device is absent. */
 #include <time.h>
 #include "cuda_sources.h"
@@ -15,7 +15,7 @@ static bool done_before(const op_cases *table, int i) {
     return false;
 }
 
-/* Is the op one of a list of names with commas between them? */
+/* Is the op in a list of names separated by commas? */
 static bool is_listed(const char *list, const char *name) {
     const size_t length = strlen(name);
     for (const char *at = list; (at = strstr(at, name)); at++)
@@ -46,7 +46,8 @@ static matrix arguments(int argc, char **argv) {
             m.seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--fusion"))
             m.unfused = !strcmp(argv[i + 1], "off");
-        else if (!strcmp(argv[i], "--calls")) /* products from so many multiplications on are a library's */
+        else if (!strcmp(argv[i],
+                         "--calls")) /* matmuls with at least this many multiplications go to a library */
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--texts"))
             cuda_sources.folder = argv[i + 1];
@@ -69,12 +70,12 @@ static void run_op(matrix *m, const op_cases *op, uint64_t number) {
     long cells = m->cells;
     m->worst = 0;
     m->met = 0;
-    m->random = m->seed * 1000003u + number; /* an op alone sees the same numbers */
+    m->random = m->seed * 1000003u + number; /* so an op that runs alone gets the same numbers */
     op->run(m);
     ops_flush(m);
     ops_end(m);
     grad_end(m);
-    if (m->queued || m->n_grads) return; /* settled later, with other ops */
+    if (m->queued || m->n_grads) return; /* settled later, together with other ops */
     printf("%-16s %5ld cells, worst %.3g of the bound, %.2f s\n", op->name, m->cells - cells, m->worst,
            seconds() - from);
 }

@@ -1,4 +1,5 @@
-/* matmul: vectors, matrices, batches, broadcast batches, transposed and strided operands, on every number. */
+/* matmul of vectors, matrices, batches, broadcast batches, transposed and strided operands, on every number
+ * dtype. */
 #include "ops/grad.h"
 
 typedef struct product {
@@ -33,7 +34,7 @@ static const product products[] = {{{2, {1, 1}}, {2, {1, 1}}},
                                    {{8, {1, 2, 1, 1, 2, 1, 3, 4}}, {8, {1, 1, 1, 2, 2, 1, 4, 5}}},
                                    {{3, {7, 13, 31}}, {2, {31, 5}}}};
 
-/* One more dimension of extent 1: of a vector in front, of a column behind. */
+/* Adds a dimension of extent 1 to a vector: in front, or at the end if it is a column. */
 static array *matrix_of(matrix *m, const array *x, bool column) {
     if (x->s.rank > 1) return array_reshape(m, x, x->s);
     return array_reshape(m, x, column ? SHAPE(x->s.dim[0], 1) : SHAPE(1, x->s.dim[0]));
@@ -60,7 +61,7 @@ static shape with_matrix(shape s, int64_t rows, int64_t columns) {
     return s;
 }
 
-/* The product of a (..., m, k) and b (..., k, n). */
+/* The expected matmul of a (..., m, k) and b (..., k, n). */
 static array *expect(matrix *m, const array *a, const array *b) {
     const array *x = matrix_of(m, a, false), *z = matrix_of(m, b, true);
     int64_t rows = x->s.dim[x->s.rank - 2], k = x->s.dim[x->s.rank - 1], columns = z->s.dim[z->s.rank - 1];
@@ -134,7 +135,7 @@ static void check_large(matrix *m) {
     }
 }
 
-/* NaN and infinity reach exactly the rows and columns that hold them; 0 * inf is NaN. */
+/* NaN and infinity must reach exactly the rows and columns that contain them. 0 * inf is NaN. */
 static void check_infinities(matrix *m, weft_dtype dtype) {
     ops_breathe(m);
     array *a = array_random(m, dtype, SHAPE(5, 33), GEN_POSITIVE),

@@ -1,15 +1,15 @@
-/* Movement: reshape, permute, transpose, expand, pad, slice, narrow, flip, squeeze, unsqueeze. All values are
- * copies: bit-equal, on every dtype, with views of views. */
+/* Movement ops: reshape, permute, transpose, expand, pad, slice, narrow, flip, squeeze, unsqueeze. All values
+ * are copies, so results are bit-equal, on every dtype. Includes views of views. */
 #include "ops/grad.h"
 
 typedef struct movement {
     const char *name, *sample;
-    shape s; /* of the operand */
+    shape s; /* shape of the operand */
     weft_tensor *(*record)(weft_tensor *x);
     array *(*expect)(matrix *m, const array *x);
 } movement;
 
-/* ---- each sample twice: on the device, on the host ---- */
+/* ---- each sample, written for the device and for the host ---- */
 
 #define MOVE(id, device, host)                                                                               \
     static weft_tensor *record_##id(weft_tensor *x) { return device; }                                       \

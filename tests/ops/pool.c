@@ -1,4 +1,5 @@
-/* Pooling by maximum and mean, of lines and images, from the definition; of equal elements and NaN. */
+/* Max and mean pooling of 1-d and 2-d images, compared with the definition. Includes equal elements and
+ * NaN. */
 #include "ops/grad.h"
 
 typedef struct pooling {
@@ -30,7 +31,7 @@ static const pool_op max_pool2d_ = {"max_pool2d", weft_max_pool2d, images, COUNT
 static const pool_op avg_pool1d_ = {"avg_pool1d", weft_avg_pool1d, lines, COUNT(lines), 1, true};
 static const pool_op avg_pool2d_ = {"avg_pool2d", weft_avg_pool2d, images, COUNT(images), 2, true};
 
-/* Rows first; of a line one row. */
+/* Numbers of one sample, rows before columns. A 1-d image has one row. */
 typedef struct plain {
     int64_t images, extent[2], size[2], stride[2], padding[2], dilation[2], result[2];
 } plain;
@@ -54,7 +55,7 @@ static plain plain_of(const pool_op *op, shape s, const weft_pool_options *o, sh
     return p;
 }
 
-/* What one window holds. */
+/* What is known about the elements of one window. */
 typedef struct window {
     real best, sum, magnitude;
     int64_t count;
@@ -168,7 +169,7 @@ static void gradient(matrix *m, const pool_op *op) {
                                    .build = build,
                                    .user = &u});
     }
-    /* Equal elements: the first of its row, of the first such row. */
+    /* Of equal elements, the gradient goes to the first one in its row, of the first row that has one. */
     const double x[8] = {1, 2, 2, 0, 2, 2, 3, 3}, line[8] = {0, 1, 1, 0, 1, 0, 1, 0};
     const double image[8] = {0, 1, 0, 0, 0, 0, 1, 0};
     const use u = {op, {.size = {2, 2}}};

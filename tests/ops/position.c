@@ -1,4 +1,4 @@
-/* rotary and sinusoids, from their definitions: both pairings, positions that are given and that are not, one
+/* rotary and sinusoids, compared with their definitions: both pairings, given and default positions, one
  * position, odd widths. */
 #include "ops/grad.h"
 
@@ -19,7 +19,7 @@ static int64_t first_of(const turned *o, int64_t row) {
     return o->positions == 0 ? row : o->positions == 1 ? row + 11 : (row * 5 + 3) % 17;
 }
 
-/* Angles come of an exponential and a product in f32, or f64. */
+/* Error bound of an angle, which is computed by an exponential and a product in f32 or f64. */
 static real bound_angle(weft_dtype dtype, real angle, real exponent) {
     return fabsl(angle) * (8 + 2 * fabsl(exponent)) * roundoff_sum(dtype) + 8 * roundoff_sum(dtype);
 }
@@ -152,7 +152,7 @@ void ops_case_sinusoids(matrix *m) {
     ops_flush(m);
 }
 
-/* Made of integers: there is nothing to differentiate. */
+/* The operands are integers, so there is nothing to differentiate. */
 static weft_tensor *build_waves(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
                                 const void *user) {
     (void)ctx, (void)user;

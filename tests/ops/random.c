@@ -1,9 +1,9 @@
-/* The random stream and dropout, of elements and of channels: bits and uniforms are equal on every device,
- * normals to class C. */
+/* Random numbers, dropout and dropout2d. Bits and uniform numbers are equal on every device; normal numbers
+ * are within class C of tolerance.h. */
 #include "base/base.h"
 #include "ops/grad.h"
 
-/* The stream of the next random node outside any layer. */
+/* The stream of the next random node outside of any layer. */
 static uint64_t next_stream(const matrix *m) {
     return weft__mix64(UINT64_C(0x5eed) + m->ctx->random_ordinal);
 }
@@ -27,7 +27,7 @@ static void check_stream(matrix *m, shape s) {
     ops_check(m, "random", WEFT_F32, ops_text(m, "uniform %s", sample),
               weft_random_uniform(m->ctx, s.rank, s.dim), uniform, TOLERANCE_COPY);
     stream = next_stream(m);
-    m->ctx->random_ordinal++; /* a normal draws from two streams */
+    m->ctx->random_ordinal++; /* a normal number uses two streams */
     uint64_t second = next_stream(m);
     m->ctx->random_ordinal--;
     for (int64_t k = 0; k < normal->n; k++) {
@@ -44,7 +44,7 @@ void ops_case_random(matrix *m) {
     for (int i = 0; i < ops_n_sizes; i++) check_stream(m, ops_sizes[i]);
     ops_settle(m); /* keys are read when a program runs */
     weft_seed(m->ctx, UINT64_C(0xfedcba9876543210), UINT64_C(1) << 33);
-    check_stream(m, SHAPE(129)); /* another seed and a step beyond 32 bits */
+    check_stream(m, SHAPE(129)); /* another seed, and a step that needs more than 32 bits */
     ops_settle(m);
     weft_seed(m->ctx, m->seed, 0);
 }
@@ -85,7 +85,7 @@ void ops_case_dropout(matrix *m) {
     ops_flush(m);
 }
 
-/* The same draw each time it is recorded: the differences must see one mask. */
+/* Uses the same random numbers each time it is recorded, since the finite differences need one fixed mask. */
 static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
     (void)dtype, (void)user;
     ctx->random_ordinal = 5;

@@ -1,6 +1,6 @@
-/* Recurrent layers, step by step from the definitions, with how far off each state may be: every kind, both
- * directions, with and without lengths, biases and first states; what few steps, many sequences and odd
- * widths make of it. */
+/* Recurrent layers, computed step by step from the definitions, with an error bound for each state. Every
+ * kind, both directions, with and without lengths, biases and initial states. The sizes cover few steps, many
+ * sequences and odd widths, where devices use other kernels. */
 #include "device.h"
 #include "ops/grad.h"
 
@@ -8,7 +8,7 @@ typedef struct sample {
     const char *name;
     weft_recurrent_kind kind;
     int64_t t, b, h;
-    bool reverse, masked, bare; /* bare: neither biases nor first states */
+    bool reverse, masked, bare; /* bare: neither biases nor initial states */
 } sample;
 
 static const sample samples[] = {
@@ -32,7 +32,7 @@ static const sample samples[] = {
 
 static int gates_of(weft_recurrent_kind kind) { return kind == WEFT_LSTM ? 4 : kind == WEFT_GRU ? 3 : 1; }
 
-/* A number and how far off it may be. */
+/* A number and its error bound. */
 typedef struct about {
     real x, off;
 } about;
@@ -55,7 +55,7 @@ static about plus(real u, about a, about b) {
     return y;
 }
 
-/* The operands of one sample on the host, biases and states NULL where bare. */
+/* The operands of one sample on the host. Biases and states are NULL if the sample is bare. */
 typedef struct host {
     const array *x, *w, *b, *d, *h, *c, *lengths;
 } host;
@@ -74,7 +74,7 @@ static about product(const sample *o, const host *in, const about *h, int64_t j)
     return z;
 }
 
-/* The step t of sequence b changes h and c. */
+/* Step t of sequence b updates h and c. */
 static void step(const sample *o, const host *in, int64_t t, int64_t b, about *h, about *c) {
     const real u = roundoff_sum(in->x->dtype);
     const int64_t n = o->h, g = gates_of(o->kind) * n;
@@ -200,7 +200,8 @@ static void check_refused(matrix *m, weft_dtype dtype) {
     ops_refused(m, "recurrent", dtype, "length 0", weft_recurrent(empty, w, &lstm, last), WEFT_ERR_SHAPE);
 }
 
-/* Texts depend on kind and dtype, and on what of biases, states and lengths there is. */
+/* Leaves out samples on GPUs. Each kind and dtype, and each set of biases, states and lengths, has a kernel
+ * source of its own. */
 static bool left_out(const matrix *m, int i, weft_dtype dtype) {
     return m->gpu && dtype != WEFT_F32 && i > 1 && i != 7;
 }
@@ -230,7 +231,7 @@ void ops_case_recurrent(matrix *m) {
     ops_flush(m);
 }
 
-/* The result and the last states; both biases are one operand. */
+/* The result and the final states. Both biases are one operand. */
 static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
     const sample *o = user;
     int32_t counts[8];
@@ -264,7 +265,8 @@ void ops_grad_recurrent(matrix *m) {
         const sample *o = &checked[i];
         const int64_t g = gates_of(o->kind) * o->h;
         if (m->gpu && i != 1 && i != 4)
-            continue; /* each dtype has texts of its own; second derivatives are those of the expansion */
+            continue; /* each dtype has kernel sources of its own, and second derivatives only test the
+                         expansion */
         ops_another_way(m);
         grad_check(m, &(grad_case){.op = "recurrent",
                                    .sample = o->name,

@@ -1,5 +1,5 @@
-/* Reductions: sum, max, min, prod, mean, var, std, norm, any, all, argmax, argmin, sum_to. References add in
- * long double, one element after the other. */
+/* Reductions: sum, max, min, prod, mean, var, std, norm, any, all, argmax, argmin, sum_to. The references add
+ * elements one by one in long double. */
 #include "ops/grad.h"
 
 typedef enum kind { SUM, MAX, MIN, PROD, MEAN, VAR, STD, NORM, ANY, ALL, ARGMAX, ARGMIN } kind;
@@ -9,7 +9,7 @@ typedef struct reduction {
     weft_tensor *(*fn)(weft_tensor *x, int axis, bool keep);
     kind kind;
     int accept;
-    real number; /* VAR, STD: the correction; NORM: p */
+    real number; /* VAR, STD: correction. NORM: p */
 } reduction;
 
 static weft_tensor *var_0(weft_tensor *x, int axis, bool keep) { return weft_var(x, axis, 0, keep); }
@@ -47,7 +47,7 @@ static const reduction all_ = {"all", weft_all, ALL, ACCEPT_ANY, 0};
 static const reduction argmax_ = {"argmax", weft_argmax, ARGMAX, ACCEPT_ANY, 0};
 static const reduction argmin_ = {"argmin", weft_argmin, ARGMIN, ACCEPT_ANY, 0};
 
-/* An extreme does not exist of nothing. */
+/* Does the reduction need at least one element? */
 static bool needs_one(const reduction *r) {
     return (r->kind == NORM && isinf(r->number)) || r->kind == MAX || r->kind == MIN || r->kind == ARGMAX ||
            r->kind == ARGMIN;
@@ -56,13 +56,13 @@ static bool chooses(kind k) { return k == MAX || k == MIN || k == ARGMAX || k ==
 
 /* ---- references ---- */
 
-/* What is known of the elements that one result is made of. */
+/* Statistics of the elements that are reduced to one result. */
 typedef struct group {
     real sum, magnitude, squares, product, best, distances, powers, high, low;
     int64_t nonzero, isum, iproduct, ibest, best_at, count;
 } group;
 
-/* Of the results: sums of what is narrower than 64 bits are i64, except in sum_to. */
+/* The dtype of the result. Sums of integers narrower than 64 bits are i64, except in sum_to. */
 static weft_dtype result_of(const reduction *r, weft_dtype dtype) {
     if (r->kind == ARGMAX || r->kind == ARGMIN) return WEFT_I32;
     if (r->kind == ANY || r->kind == ALL) return WEFT_BOOL;
@@ -101,7 +101,7 @@ static void take(group *g, const reduction *r, const array *x, weft_dtype to, in
     g->count++;
 }
 
-/* The group that element k of x falls into. */
+/* The index of the group that element k of x belongs to. */
 static int64_t group_of(const array *x, unsigned mask, shape kept, int64_t k) {
     int64_t at[WEFT_MAX_RANK];
     unravel(x->s, k, at);
@@ -117,7 +117,7 @@ static real norm_of(const reduction *r, const group *g) {
     return powl(g->powers, 1 / r->number);
 }
 
-/* Of the variance v, off by at most `bound`, the root. */
+/* Error bound of the square root of a variance v, which is itself off by at most `bound`. */
 static real bound_root(weft_dtype dtype, real v, real bound) {
     return fminl(sqrtl(bound), v > 0 ? bound / sqrtl(v) : HUGE_VALL) + 8 * bound_store(dtype, sqrtl(v));
 }
@@ -229,7 +229,7 @@ static void check_shape(matrix *m, const reduction *r, weft_dtype dtype, shape s
     ops_breathe(m);
     operand x = operand_new(m, dtype, s, view, gen);
     const char *what = gen == GEN_SPECIAL ? "specials" : gen == GEN_POSITIVE ? "positive" : view_name(view);
-    bool keep = ops_drawn(m, r->name, WEFT_F32, shape_text(m, s), 2); /* alike in all dtypes */
+    bool keep = ops_drawn(m, r->name, WEFT_F32, shape_text(m, s), 2); /* the same choice for all dtypes */
     check(m, r, what, x, WEFT_ALL_AXES, keep);
     for (int axis = 0; axis < s.rank; axis++)
         check(m, r, what, x, ops_random(m) & 1 ? axis : axis - s.rank, !keep);
@@ -281,7 +281,8 @@ static void run(matrix *m, const reduction *r) {
     ops_flush(m);
 }
 
-/* NaN and infinity in a sum; a mean of 1000 and a deviation of 1, where one pass would lose all digits. */
+/* NaN and infinity in a sum. A mean of 1000 with a deviation of 1, where a one-pass formula would lose all
+ * digits. */
 static void check_hard(matrix *m, const reduction *r) {
     for (int d = 0; d < 4; d++) {
         weft_dtype dtype = ops_dtypes[d];
@@ -332,13 +333,13 @@ static void gradient(matrix *m, const reduction *r) {
         use u = {r, samples[i].axis, samples[i].keep};
         const bool estimate = (r->kind == VAR || r->kind == STD) && r->number > 0;
         if ((r->kind == STD || estimate) && samples[i].s.dim[0] == 1)
-            continue; /* of one element: 0, or none */
+            continue; /* of one element the gradient is 0, or there is none */
         grad_case c = {.op = r->name,
                        .blames = r->kind == ANY || r->kind == ALL ? "cast" : "eq",
                        .sample = ops_text(m, "%s axis %d", shape_text(m, samples[i].s), u.axis),
                        .n = 1,
                        .s = {samples[i].s},
-                       .low = r->kind == STD ? -3 : 0.5, /* far from 0, where a root is steep */
+                       .low = r->kind == STD ? -3 : 0.5, /* away from 0, where the root is steep */
                        .high = r->kind == STD ? 3 : 1.5,
                        .avoid = needs_one(r) ? AVOID_TIES : AVOID_NOTHING,
                        .build = build,
@@ -367,7 +368,7 @@ static void grad_ties(matrix *m, const reduction *r) {
         m,
         &(grad_case){.op = r->name, .sample = "ties", .n = 1, .s = {SHAPE(2, 3)}, .build = build, .user = &u},
         x, r->kind == MAX ? high : low);
-    /* NaNs share it where there are any, as in PyTorch's max and min. */
+    /* If there are NaNs, they share the gradient, as in PyTorch's max and min. */
     const double nan = (double)NAN, some[6] = {nan, 1, nan, 1, 2, 2}, shares[6] = {0.5, 0, 0.5, 0, 0.5, 0.5},
                  least[6] = {0.5, 0, 0.5, 1, 0, 0};
     u.axis = 1;
@@ -384,15 +385,15 @@ static void grad_zeros(matrix *m) {
         m,
         &(grad_case){.op = "prod", .sample = "zeros", .n = 1, .s = {SHAPE(3, 3)}, .build = build, .user = &u},
         x, want);
-    /* L = a xyz has slopes ayz, axz and axy, whose sum has slopes a(y + z), a(x + z) and a(x + y); a is 1, 2
-     * and 3. A NaN beside a 0 is not hidden by it. */
+    /* L = a xyz has slopes ayz, axz and axy. The sum of these has slopes a(y + z), a(x + z) and a(x + y). a
+     * is 1, 2 and 3. A zero in the same row must not hide a NaN. */
     const double second[9] = {5, 3, 2, 6, 6, 0, 15, 12, 9}, nan = (double)NAN, few[3] = {0, nan, 3},
                  nans[3] = {nan, nan, nan};
     const grad_case plain = {
         .op = "prod", .n = 1, .s = {SHAPE(3, 3)}, .low = 0.5, .high = 1.5, .build = build, .user = &u};
     grad_case slope = plain, beside_nan = plain;
     slope.sample = "slope", slope.build = grad_slope, slope.user = &plain;
-    if (!m->gpu) { /* where these are 26 kernels more, of ops that GPUs are tested with elsewhere */
+    if (!m->gpu) { /* on GPUs this would compile 26 more kernels, of ops that other tests cover */
         grad_expect(m, &slope, x, second);
         grad_check(m, &slope);
     }
@@ -400,7 +401,7 @@ static void grad_zeros(matrix *m) {
     grad_expect(m, &beside_nan, few, nans);
 }
 
-/* On GPUs the kernels of p = 2 and 3 stand for those of the others. */
+/* On GPUs, only p = 2 and p = 3 are tested. */
 static void other_norms(matrix *m) {
     for (int i = 0; i < COUNT(norms); i++)
         if (!m->gpu || norms[i].number == 3) run(m, &norms[i]);
@@ -408,7 +409,7 @@ static void other_norms(matrix *m) {
     ops_refused(m, "norm", WEFT_F32, "NaN", weft_norm(x.t, (double)NAN, 0, false), WEFT_ERR_ARGUMENT);
 }
 
-/* At 0 a norm has gradient 0. */
+/* The gradient of a norm is 0 at 0. */
 static void grad_norms(matrix *m) {
     const double x[4] = {0, 0, 3, -4}, want[4] = {0, 0, 0.6, -0.8};
     use u = {&norm_, 1, false};

@@ -1,5 +1,5 @@
-/* Adaptive pools and interpolation, of lines and images, from the definition: extents that divide each other
- * and that do not, smaller and larger, one element, none. */
+/* Adaptive pooling and interpolation of 1-d and 2-d images, compared with the definition. Extents that divide
+ * each other and extents that do not; smaller and larger results; one element; none. */
 #include "ops/grad.h"
 
 typedef struct drawn {
@@ -33,12 +33,12 @@ static const resample_op image_max = {"adaptive_max_pool2d", images, COUNT(image
 static const resample_op line_between = {"interpolate1d", lines, COUNT(lines), 1};
 static const resample_op image_between = {"interpolate2d", images, COUNT(images), 2};
 
-/* What is recorded, and by which numbers. */
+/* The op to record, and its numbers. */
 typedef struct use {
     const resample_op *op;
     method how;
     int64_t to[2];
-    double scale[2]; /* of an interpolation; 0: by `to` */
+    double scale[2]; /* scale of an interpolation. 0: use `to` */
 } use;
 
 static weft_tensor *record(weft_tensor *x, const use *u) {
@@ -54,7 +54,7 @@ static weft_tensor *record(weft_tensor *x, const use *u) {
     return u->op->dims == 1 ? weft_interpolate1d(x, &o) : weft_interpolate2d(x, &o);
 }
 
-/* The elements of one dimension that element i of the result is made of, and their weights. */
+/* Finds the elements in one dimension that result element i is computed from, and their weights. */
 static int look(const use *u, int d, int64_t extent, int64_t to, int64_t i, int64_t *at, real *weight) {
     int n = 0;
     if (u->how == MEAN || u->how == LARGEST) {
@@ -63,7 +63,7 @@ static int look(const use *u, int d, int64_t extent, int64_t to, int64_t i, int6
         for (int j = 0; j < n; j++) weight[j] = 1 / (real)n;
         return n;
     }
-    /* What stays as long, or is doubled, is so whatever the scale. */
+    /* If the size stays the same or doubles, the ratio of the sizes replaces the scale. */
     const bool whole = to == extent || (u->how == NEAREST && to == 2 * extent),
                scaled = u->scale[d] > 0 && !whole;
     const float narrow = scaled ? (float)(1 / u->scale[d]) : (float)extent / (float)to;
@@ -111,7 +111,7 @@ static array *expect(matrix *m, const array *x, const use *u) {
             }
         y->f[k] = u->how == LARGEST ? best : sum;
         y->bound[k] = bound_sum(y->dtype, (int64_t)n[0] * n[1], magnitude, y->f[k]);
-        if (u->how == LINEAR) /* places are rounded too */
+        if (u->how == LINEAR) /* positions are rounded too */
             y->bound[k] += 4 * roundoff_sum(y->dtype) * (real)(from[0] + from[1]) * around;
     }
     return y;
@@ -154,10 +154,11 @@ static void refuse(matrix *m, const resample_op *op, method how, weft_dtype dtyp
     ops_refused(m, op->name, dtype, "nothing left", record(x, &tiny), WEFT_ERR_ARGUMENT);
 }
 
-/* Each is some kernels: of a device that compiles them one sample, in one dimension with uneven windows. */
+/* Each sample needs several kernels. A device that compiles kernels runs one sample for each number of
+ * dimensions, with uneven windows. */
 static bool leaves_out(const matrix *m, const resample_op *op, int i) { return m->gpu && i != op->dims - 1; }
 
-/* By extents, and interpolation by a scale as well. */
+/* Checks a given result size, and for interpolation also a given scale. */
 static void check_ways(matrix *m, const use *given, weft_dtype dtype, const drawn *c) {
     use u = *given;
     memcpy(u.to, c->to, sizeof u.to);
@@ -188,9 +189,9 @@ static void run(matrix *m, const resample_op *op, const method *how, int ways) {
     ops_flush(m);
 }
 
-/* Of long lines in f32: the centre of element i is (i + 1/2) step - 1/2, its step rounded to f32 as PyTorch's
- * is, and itself rounded once: half a unit in its last place times what neighbours differ by, which is 1.5e-5
- * of it near 345. */
+/* Long 1-d images in f32. The centre of element i is (i + 1/2) step - 1/2. The step is rounded to f32, as in
+ * PyTorch, and the centre is rounded once. The error is half a unit in the last place of the centre times the
+ * difference of neighbours, which is 1.5e-5 of that difference near 345. */
 static void check_centres(matrix *m) {
     static const int64_t extents[][2] = {{345, 270}, {456, 270}, {224, 1080}};
     for (int i = 0; i < (m->gpu ? 1 : COUNT(extents)); i++) {

@@ -1,9 +1,10 @@
-/* The queue of cells: results are recorded by the case files, evaluated many in one program, compared with
- * what is expected, and written to the record.
- *   A compiler of kernels takes a tenth of a second a text. So on a GPU's backend the cells of one sample,
- * which differ in dtype, are a group that one kernel computes; some groups are chosen, which go into programs
- * of 50 and more kernels; the others are spare: each is computed if the device has compiled its kernels
- * already, and else left out. Read next: test_ops.c, which goes through the table of ops. */
+/* The queue of checks. Case files record results; this file evaluates many of them in one program, compares
+ * them with the expected values, and writes the record.
+ *
+ * Compiling one kernel takes a tenth of a second. So on a GPU backend the checks of one sample, which differ
+ * in dtype, form a group that one kernel computes. Some groups are chosen, and run in programs of 50 kernels
+ * or more. The other groups are spare: a spare group is computed only if the device has already compiled its
+ * kernels. Read next: test_ops.c, which runs the table of ops. */
 #include <stdarg.h>
 #include "device/gpu/backend/hooks.h"
 #include "graph/graph.h"
@@ -24,21 +25,21 @@ typedef struct check {
     weft_tensor *got;
     const array *want;
     tolerance how;
-    uint64_t key;          /* of what its group has in common */
-    int first, next, last; /* cells of its group: the first, the next one or -1; of the first, the last one */
-    int size;              /* of the group, in the first */
-    bool spare;            /* of the first: nothing in its group is chosen */
-    char *data;            /* what was computed */
+    uint64_t key;          /* of what the checks of its group have in common */
+    int first, next, last; /* checks of its group: the first, the next or -1; in the first check, the last */
+    int size;              /* of the group, in its first check */
+    bool spare;            /* in the first check: the group is not chosen */
+    char *data;            /* computed values */
 } check;
 
 typedef struct block {
     struct block *next;
 } block;
 
-/* How far a cell is off, for the record. */
+/* How far a result is off, for the record. */
 typedef struct verdict {
     double ratio, ulps; /* worst error / bound; worst error in ulps */
-    int64_t at;         /* element of the worst ratio */
+    int64_t at;         /* element with the worst ratio */
     long nans, infinities;
     real got, want;
 } verdict;
@@ -88,7 +89,8 @@ static double ulps_allowed(const matrix *m, tolerance how, weft_dtype dtype) {
     return m->gpu ? table[how].gpu : table[how].f32;
 }
 
-/* |got - want| with infinity as the power of two after the largest number; NaN where the kinds differ. */
+/* got - want|. An infinity counts as the power of two after the largest number. NaN if only one of them is
+ * NaN or infinite. */
 static real distance(weft_dtype dtype, real got, real want, verdict *v) {
     real top = ldexpl(1, format_of(dtype).emax + 1);
     if (isnan(want) || isnan(got)) {
@@ -147,7 +149,7 @@ static int64_t decode_integer(weft_dtype dtype, const char *data, int64_t k) {
         break;
     default:
         return dtype == WEFT_I8 ? (signed char)data[k]
-                                : (unsigned char)data[k]; /* a bool other than 0, 1 shows */
+                                : (unsigned char)data[k]; /* shows a bool that is neither 0 nor 1 */
     }
     return wrap(dtype, v);
 }
@@ -177,7 +179,7 @@ static verdict compare(const matrix *m, const check *c, const char *data) {
     return v;
 }
 
-/* ---- cells ---- */
+/* ---- checks ---- */
 
 static void failed(matrix *m, const char *op, weft_dtype column, const char *sample, const char *why) {
     if (m->texts) return;
@@ -222,8 +224,8 @@ bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *s
     return (hash_of(h, sample) >> 40) % rarity == 0;
 }
 
-/* Is the result computed element by element or row by row, in a kernel that can compute others beside it?
- * What only moves elements has one text for all dtypes of a size anyway; heavy operations have their own. */
+/* Is the result computed by element or by row, in a kernel that can compute other results too? Movement ops
+ * have one kernel source for all dtypes of a size anyway. Heavy operations have kernels of their own. */
 bool ops_joins(const weft_tensor *got) {
     switch ((weft_op)got->op) {
     case WEFT_OP_INPUT:
@@ -245,7 +247,7 @@ static bool same_shape(const array *a, const array *b) {
     return a->s.rank == b->s.rank && memcmp(a->s.dim, b->s.dim, (size_t)a->s.rank * sizeof *a->s.dim) == 0;
 }
 
-/* c, the last of the queue, into the group of the same sample, if there is one that is not full. */
+/* Puts c, the last check of the queue, into the group of its sample if that group is not full. */
 static void enter_group(matrix *m, check *c) {
     const int at = (int)(c - m->queue);
     c->first = c->last = at;
@@ -264,7 +266,8 @@ static void enter_group(matrix *m, check *c) {
     }
 }
 
-/* Chosen: the first cell of some size of each dtype, and one group in RARITY by the seed. */
+/* Is the check spare? Chosen are the first check of some size of each dtype, and one group in RARITY by the
+ * seed. */
 static bool is_spare(matrix *m, const check *c) {
     enum { RARITY = 200, SOME_SIZE = 16 };
     const uint32_t bit = 1U << c->column;
@@ -336,7 +339,8 @@ static void settle_again(matrix *m, const check *c) {
         failed(m, c->op, c->column, c->sample, "other bits when it ran again");
 }
 
-/* What makes one kernel of a group: whether any of its results is not 0, element by element. */
+/* An extra output that joins the checks of a group into one kernel: for each element, whether any of the
+ * results is not 0. */
 static weft_tensor *witness(const matrix *m, int first) {
     weft_tensor *any = NULL;
     for (int i = first; i >= 0; i = m->queue[i].next) {
@@ -346,8 +350,8 @@ static weft_tensor *witness(const matrix *m, int first) {
     return any;
 }
 
-/* The groups that begin with list[0..n-1] in one program; on a GPU's backend it runs twice. False: it could
- * not. */
+/* Computes the groups that begin with list[0..n-1] in one program. On a GPU backend the program runs twice.
+ * Returns false if it could not run. */
 static bool together(matrix *m, const int *list, int n) {
     size_t cells = 0, count = 0;
     for (int i = 0; i < n; i++) cells += (size_t)m->queue[list[i]].size;
@@ -373,14 +377,14 @@ static bool together(matrix *m, const int *list, int n) {
     return status == WEFT_OK;
 }
 
-/* A cell by itself: its group is taken apart. */
+/* Computes one check without its group. */
 static bool alone(matrix *m, int c) {
     m->queue[c].next = -1;
     m->queue[c].size = 1;
     return together(m, &c, 1);
 }
 
-/* All chosen groups in one program, or where that fails each cell alone. */
+/* Computes all chosen groups in one program. If the program fails, computes each check alone. */
 static void compute_chosen(matrix *m) {
     int *list = ops_alloc(m, (size_t)m->queued * sizeof *list + 1), n = 0;
     for (int i = 0; i < m->queued; i++)
@@ -391,7 +395,7 @@ static void compute_chosen(matrix *m) {
             not_computed(m, &m->queue[i], weft_last_error(m->ctx));
 }
 
-/* A program that needs an unknown text is refused; that is no failure. */
+/* A program that needs a new kernel source is refused here. This is not a failure. */
 static void compute_spare(matrix *m) {
     if (m->texts) return;
     weft__gpu_hook.known_only = 1;
@@ -477,7 +481,7 @@ void ops_run_unary(matrix *m, const unary_op *op) {
                 check_unary(m, op, dtype, ops_views[i], (view_kind)v, op->gen);
         check_unary(m, op, dtype, SHAPE(46), VIEW_PLAIN, GEN_SPECIAL);
         if (!m->slow && dtype == WEFT_F32 && (!m->gpu || ops_drawn(m, op->name, dtype, "", 8))) {
-            /* enough for every thread */
+            /* large enough to use every thread */
             ops_flush(m);
             check_unary(m, op, dtype, SHAPE((1 << 20) + 3), VIEW_PLAIN, op->gen);
             ops_flush(m);

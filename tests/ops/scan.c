@@ -1,5 +1,5 @@
-/* cumsum and cumprod, element after element in long double; the node behind them, which also runs backwards.
- */
+/* cumsum and cumprod, compared with a sum or product of one element after the other in long double. Also the
+ * node that both record, which can run backwards too. */
 #include "ops/grad.h"
 #include "ops/ops.h"
 
@@ -70,7 +70,7 @@ static void run(matrix *m, const char *op, bool product) {
         if (!product) check(m, op, dtype, &special, VIEW_PLAIN, GEN_SPECIAL, product);
         if (!m->slow && dtype == WEFT_F32 && !product) check(m, op, dtype, &large, VIEW_PLAIN, gen, product);
     }
-    if (product) { /* what comes to infinity behind a zero does not matter */
+    if (product) { /* partial products that overflow after a zero must not matter */
         array *h = array_new(m, WEFT_F32, SHAPE(300));
         for (int i = 0; i < 300; i++) h->f[i] = i ? 1e30L : 0;
         ops_check(m, op, WEFT_F32, "a zero and large ones", scan(operand_of(m, h).t, 0, true),
@@ -81,7 +81,7 @@ static void run(matrix *m, const char *op, bool product) {
     ops_flush(m);
 }
 
-/* From the end, as gradients need it. */
+/* Backwards, as gradients need it. */
 void ops_case_scan(matrix *m);
 void ops_case_scan(matrix *m) {
     const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_I64};
@@ -143,8 +143,8 @@ void ops_grad_cumprod(matrix *m) {
         &(grad_case){
             .op = "cumprod", .sample = "zeros", .n = 1, .s = {SHAPE(3, 5)}, .build = build, .user = &u},
         x, want);
-    /* L = a x + b xy + c xyz has slopes a + by + cyz, bx + cxz and cxy, whose sum has slopes b + c(y + z),
-     * b + c(x + z) and c(x + y); (a, b, c) is (1, 2, 3), (4, 5, 6) and (7, 8, 9). */
+    /* L = a x + b xy + c xyz has slopes a + by + cyz, bx + cxz and cxy. The sum of these has slopes b + c(y +
+     * z), b + c(x + z) and c(x + y). (a, b, c) is (1, 2, 3), (4, 5, 6) and (7, 8, 9). */
     const double some[9] = {0, 2, 0, 2, 0, 0, 0, 0, 3}, second[9] = {8, 2, 6, 5, 17, 12, 35, 35, 0};
     const grad_case plain = {
         .op = "cumprod", .n = 1, .s = {SHAPE(3, 3)}, .low = 0.5, .high = 1.5, .build = build, .user = &u};

@@ -1,4 +1,5 @@
-/* sort, argsort and topk against insertion, which keeps equal elements in order; take_along_axis. */
+/* sort, argsort and topk, compared with an insertion sort, which keeps the order of equal elements. Also
+ * take_along_axis. */
 #include "ops/grad.h"
 
 typedef struct sample {
@@ -12,7 +13,7 @@ static const sample samples[] = {{{2, {5, 19}}, -1, 3},    {{1, {17}}, 0, 16},  
                                  {{3, {2, 19, 3}}, 1, 19}, {{1, {1025}}, 0, 50}, {{2, {3, 130}}, -1, 129},
                                  {{2, {3, 600}}, -1, 1}};
 
-/* May element a stand before b, behind which it is? */
+/* Must element a move before element b, which precedes it? */
 static bool moves_up(const array *x, bool descending, int64_t a, int64_t b) {
     if (!x->f) {
         const int64_t v = ordered(x->dtype, x->i[a]), w = ordered(x->dtype, x->i[b]);
@@ -23,7 +24,7 @@ static bool moves_up(const array *x, bool descending, int64_t a, int64_t b) {
     return descending ? v > w : v < w;
 }
 
-/* Values and places of the first `count` along axis. */
+/* Values and positions of the first `count` elements along axis. */
 static array *expect(matrix *m, const array *x, int axis, int64_t count, bool descending, array **places) {
     if (axis < 0) axis += x->s.rank;
     const int64_t n = x->s.dim[axis];
@@ -60,7 +61,8 @@ static void check(matrix *m, function what, operand x, const char *kind, const s
                                descending, &places);
     const char *text =
         ops_text(m, "%s %s axis %d %s", kind, shape_text(m, x.h->s), s->axis, descending ? "down" : "up");
-    weft_tensor *index = NULL, *values = NULL; /* recorded apart: no cell may read another one's result */
+    weft_tensor *index = NULL,
+                *values = NULL; /* recorded separately: no check may read the result of another one */
     if (what == ARGSORT) {
         index = weft_argsort(x.t, s->axis, descending);
     } else if (what == SORT) {
@@ -106,7 +108,7 @@ static void run(matrix *m, function what) {
     ops_flush(m);
 }
 
-/* More levels than the samples have: each element is where its place says, and they are in order. */
+/* A sort with more merge levels than the samples have. Values must match their positions and be in order. */
 void ops_case_order(matrix *m);
 void ops_case_order(matrix *m) {
     enum { N = 70001 };
@@ -128,7 +130,8 @@ void ops_case_order(matrix *m) {
     ops_flush(m);
 }
 
-/* Gradients that are added to others, of all elements and of the first k: w where they came from, and v. */
+/* The gradient of sort (k = N) or topk, added to another gradient: w scattered to the selected elements, plus
+ * v. */
 static void add_to(matrix *m, int64_t k) {
     enum { ROWS = 5, N = 19 };
     const shape s = SHAPE(ROWS, N);
@@ -189,7 +192,7 @@ void ops_case_take_along_axis(matrix *m) {
     operand i = operand_new(m, WEFT_I32, SHAPE(3, 3), VIEW_PLAIN, GEN_NORMAL);
     ops_refused(m, "take_along_axis", WEFT_F32, "index", weft_take_along_axis(x.t, x.t, 0), WEFT_ERR_DTYPE);
     ops_refused(m, "take_along_axis", WEFT_F32, "rows", weft_take_along_axis(x.t, i.t, 1), WEFT_ERR_SHAPE);
-    weft_tensor *next = weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){2, 1}, (int32_t[]){3, 0}); /* of row 1 */
+    weft_tensor *next = weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){2, 1}, (int32_t[]){3, 0}); /* for row 1 */
     weft_tensor *outside = weft_take_along_axis(x.t, next, 1);
     const bool named = weft_eval(&outside, 1) == WEFT_ERR_INDEX || weft_synchronize(m->ctx) == WEFT_ERR_INDEX;
     ops_hold(m, "take_along_axis", WEFT_I32, "n: its error", named);

@@ -1,5 +1,5 @@
-/* Sources: data from the host and back, scalars, constants, iota with arange, linspace and eye, zeros_like,
- * full_like, pack. */
+/* Sources of values: upload and read of data, scalars, constants, iota (with arange, linspace and eye),
+ * zeros_like, full_like, pack. */
 #include <limits.h>
 #include "ops/build.h"
 #include "ops/grad.h"
@@ -124,7 +124,7 @@ LIKE(full_like, record_full, expect_ones)
 
 /* ---- iota ---- */
 
-/* What is made of iota: arange, linspace, eye. */
+/* Ops that are built on iota: arange, linspace, eye. */
 static void check_ranges(matrix *m, weft_dtype dtype) {
     ops_breathe(m);
     array *y = array_new(m, dtype, SHAPE(9)), *e = array_new(m, dtype, SHAPE(3, 5));
@@ -189,7 +189,7 @@ void ops_case_iota(matrix *m) {
     ops_flush(m);
 }
 
-/* ---- pack: parts at offsets, zeros between ---- */
+/* ---- pack: puts parts at offsets, with zeros between them ---- */
 
 void ops_case_pack(matrix *m);
 void ops_case_pack(matrix *m) {

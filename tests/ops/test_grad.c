@@ -1,5 +1,5 @@
-/* Gradient checks on one device: every op of ops.def that a program can call, by its cases. An op without
- * cases does not link; one that is not differentiable must say so. */
+/* Gradient checks on one device, for every op of ops.def that a program can call. An op without cases is a
+ * link error. An op that is not differentiable must report it. */
 #include "ops/matrix.h"
 
 #define W_ELEM1(id, name, ...) void ops_grad_##name(matrix *m);

@@ -1,4 +1,4 @@
-/* The op matrix on one device: every op of ops.def, by its cases. An op without cases does not link. */
+/* The op matrix on one device: runs the cases of every op of ops.def. An op without cases is a link error. */
 #include "ops/matrix.h"
 
 #define W_ELEM1(id, name, ...) void ops_case_##name(matrix *m);
@@ -8,13 +8,14 @@
 #define W_FUNC(name, ...)      void ops_case_##name(matrix *m);
 #include "ops/ops.def"
 
-/* An integer division by 0 is known only from its values. */
+/* An integer division by 0 can be detected only from the values. */
 void ops_case_division_by_zero(matrix *m);
 
 /* Ops that a program defines. */
 void ops_case_defined(matrix *m);
 
-/* Reductions are functions too; so are most nodes, whose cases are then the same function. */
+/* The names also cover reductions and most nodes. If such an op shares its cases with another op, both
+ * entries name the same function. */
 static const op_cases table[] = {
 #define W_ELEM1(id, name, ...) {#name, ops_case_##name},
 #define W_ELEM2(id, name, ...) {#name, ops_case_##name},

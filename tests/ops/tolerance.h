@@ -1,19 +1,21 @@
-/* How far a result may lie from the reference: the one table for every op, dtype and device. The reference is
- * computed in long double, so it is exact for f32, f16 and bf16 and has 11 bits to spare for f64. A bound is
- * widened only by a commit that says why and on which device.
+/* How far a result may differ from the reference: one table for every op, dtype and device. The reference is
+ * computed in long double. So it is exact for f32, f16 and bf16, and has 11 extra bits for f64. A commit that
+ * widens a bound must say why, and on which device.
  *
- * ulp(r) = 2^(clamp(floor(log2 |r|), emin, emax) - (digits - 1)), Muller's unit in the last place with
- * subnormals; half of it is a correctly rounded result. 16-bit floats are computed in f32 and rounded once.
- */
+ * ulp(r) = 2^(clamp(floor(log2 |r|), emin, emax) - (digits - 1)). This is Muller's unit in the last place,
+ * extended to subnormals. A correctly rounded result is off by at most half an ulp. 16-bit floats are
+ * computed in f32 and rounded once. */
 #ifndef WEFT_TESTS_OPS_TOLERANCE_H
 #define WEFT_TESTS_OPS_TOLERANCE_H
 
 #include <math.h>
 #include <weft/dtype.h>
 
-/* X(NAME, ulps in f32 on CPU, CUDA and interp; on OpenCL and WebGPU; in f64; in f16 and bf16; for what)
- * 0: bit-equal. CHOICE: bit-equal but for the sign of a zero. GIVEN: the case states each element's bound
- * with one of the functions below. */
+/* X(NAME, ulps in f32 on CPU, CUDA and interp; on OpenCL and WebGPU; in f64; in f16 and bf16; where it is
+ * used)
+ *   0       bit-equal
+ *   CHOICE  bit-equal, except for the sign of a zero
+ *   GIVEN   the test case gives a bound for each element, by one of the functions below */
 #define TOLERANCE_LIST(X)                                                                                    \
     X(COPY, 0, 0, 0, 0,                                                                                      \
       "copies, views, comparisons, integers, rounding to whole numbers, exact casts: class A")               \
@@ -38,7 +40,8 @@ typedef enum tolerance {
 #undef TOLERANCE_ENUM_
 } tolerance;
 
-/* The floating-point formats: digits of the significand with the leading one, exponents of normal numbers. */
+/* The floating-point formats: digits of the significand, the leading one included, and exponents of normal
+ * numbers. */
 typedef struct float_format {
     int digits, emin, emax;
 } float_format;
@@ -60,45 +63,46 @@ static inline long double ulp_of(weft_dtype dtype, long double r) {
     return ldexpl(1, e - (f.digits - 1));
 }
 
-/* Unit roundoffs: of the dtype itself, and of what sums in it are accumulated in. */
+/* Unit roundoff of the dtype, and of the dtype in which its sums are accumulated. */
 static inline long double roundoff(weft_dtype dtype) { return ldexpl(1, -format_of(dtype).digits); }
 static inline long double roundoff_sum(weft_dtype dtype) { return ldexpl(1, dtype == WEFT_F64 ? -53 : -24); }
 
-/* Rounding r once to the dtype where it is stored, in subnormal range too. */
+/* Error of rounding r once to the dtype when it is stored, subnormals included. */
 static inline long double bound_store(weft_dtype dtype, long double r) {
     return roundoff(dtype) * fabsl(r) + 0.5L * ulp_of(dtype, 0);
 }
 
-/* Class D, a contraction of length k: sum, mean, matmul. magnitude is the sum of |a_i b_i|. */
+/* Class D: a contraction of length k, such as sum, mean or matmul. magnitude is the sum of |a_i b_i|. */
 static inline long double bound_sum(weft_dtype dtype, int64_t k, long double magnitude, long double r) {
     long double steps = 2 * log2l((long double)(k > 1 ? k : 1)) + 4;
     return steps * roundoff_sum(dtype) * magnitude + bound_store(dtype, r);
 }
 
-/* A product of k factors: each step rounds once, in any order. */
+/* A product of k factors. Each step rounds once, in any order. */
 static inline long double bound_product(weft_dtype dtype, int64_t k, long double r) {
     return (long double)k *
                (roundoff_sum(dtype) * fabsl(r) + ulp_of(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0)) +
            bound_store(dtype, r);
 }
 
-/* Class E, softmax and what is made of it: distance is |x_i - max x|, n the length of the row; relative. */
+/* Class E: softmax and ops built on it, relative. distance is |x_i - max x|, n is the length of the row. */
 static inline long double bound_softmax(weft_dtype dtype, long double distance, int64_t n, long double r) {
     long double steps = distance + 2 * log2l((long double)(n > 1 ? n : 1)) + 8;
     return steps * (roundoff_sum(dtype) * fabsl(r) + ulp_of(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0)) +
            bound_store(dtype, r);
 }
 
-/* Class E, norms and variance: relative to `scale`, the largest |x-hat| of the row; rms and sigma of the row.
- */
+/* Class E: norms and variance. rms and sigma are those of the row. The bound is relative to `scale`, the
+ * largest |x-hat| of the row. */
 static inline long double bound_norm(weft_dtype dtype, int64_t n, long double rms, long double sigma,
                                      long double scale, long double r) {
     long double steps = 2 * log2l((long double)(n > 1 ? n : 1)) + 12, ratio = sigma > 0 ? rms / sigma : 0;
     return steps * roundoff_sum(dtype) * (1 + ratio) * scale + bound_store(dtype, r);
 }
 
-/* Class H, gradients in f32, f16 and bf16 against those in f64: of a formula of about ten roundings whose
- * largest value is `scale`, summed over k terms. In 16 bits, products are stored before they are summed. */
+/* Class H: gradients in f32, f16 and bf16 compared with gradients in f64. The formula has about ten
+ * roundings, its largest value is `scale`, and it is summed over k terms. In 16 bits, products are stored
+ * before they are summed. */
 static inline long double bound_gradient(weft_dtype dtype, int64_t k, long double scale, long double r) {
     long double steps = 2 * log2l((long double)(k > 1 ? k : 1)) + 32;
     bool half = dtype == WEFT_F16 || dtype == WEFT_BF16;

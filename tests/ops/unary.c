@@ -1,7 +1,7 @@
 /* Elementwise ops of one operand: references, samples, gradients. */
 #include "ops/grad.h"
 
-/* What can be said of the gradient. */
+/* What is checked of a gradient. */
 #define SMOOTH grad_check
 #define FLAT   grad_zero
 #define NONE   grad_none
@@ -77,8 +77,8 @@ static void gradient(matrix *m, const char *name, const unary_ref *ref,
                              .user = ref});
 }
 
-/* At a kink, where the table says what the gradient is: 0 for relu and abs. At NaN relu lets it pass and abs
- * stops it, as PyTorch's do. */
+/* Gradients at a kink, as the table defines them: 0 for relu and abs. At NaN the gradient of relu is NaN and
+ * that of abs is 0, as in PyTorch. */
 static void gradient_at_zero(matrix *m, const char *name, const unary_ref *ref) {
     const double nan = (double)NAN, inf = HUGE_VAL, x[6] = {-2, 0, 3, nan, inf, -inf},
                  relu[6] = {0, 0, 1, 1, 1, 0}, abs_[6] = {-1, 0, 1, 0, 1, -1};
@@ -112,7 +112,7 @@ static void gradient_at_zero(matrix *m, const char *name, const unary_ref *ref) 
     }
 UNARY_LIST(UNARY)
 
-/* ---- bitwise not, and what gives a bool ---- */
+/* ---- bitwise not, and ops with a bool result ---- */
 
 static array *expect_not(matrix *m, const array *x, const void *user) {
     array *y = array_like(m, x, x->dtype);
@@ -135,7 +135,7 @@ static array *expect_isinf(matrix *m, const array *x, const void *user) {
     return y;
 }
 
-/* A bool has no gradient: its use as a number says so. */
+/* A bool has no gradient. Using it as a number gives an error. */
 static weft_tensor *build_bool(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
                                const void *user) {
     return weft_cast(build(ctx, dtype, in, user), dtype);

@@ -1,9 +1,9 @@
 /* unfold and fold: windows of every size, step and dilation, at the edges and past them, of views and of a
- * dimension in the middle; two in a row, as images have them. */
+ * middle dimension. Also two in a row, as for images. */
 #include "ops/grad.h"
 
 typedef struct windows {
-    shape s; /* of what is unfolded */
+    shape s; /* shape of the operand of unfold */
     int dim;
     int64_t size, step, dilation;
 } windows;
@@ -40,7 +40,7 @@ static shape windows_shape(const windows *w) {
     return s;
 }
 
-/* The element of the unfolded tensor that element k of its windows is. */
+/* The position in the operand that element k of the windows comes from. */
 static int64_t source_of(const windows *w, shape s, int64_t k) {
     int64_t at[WEFT_MAX_RANK];
     const int dim = w->dim < 0 ? w->dim + w->s.rank : w->dim;
@@ -100,7 +100,7 @@ static void check_fold(matrix *m, weft_dtype dtype, const windows *w, view_kind 
               fold(x.t, w), expect_fold(m, x.h, w), is_float(dtype) ? TOLERANCE_GIVEN : TOLERANCE_COPY);
 }
 
-/* Windows of rows, of columns, of a padded image; and added up again. */
+/* Windows of rows, windows of columns, windows of a padded image; and their sum by fold. */
 static void check_image(matrix *m, weft_dtype dtype, bool folds) {
     ops_breathe(m);
     const windows rows = {{3, {2, 9, 8}}, 1, 3, 2, 1}, columns = {{4, {2, 4, 8, 3}}, 2, 2, 1, 2};
