@@ -1,7 +1,7 @@
-/* cuBLASLt for tests: naive products of matrices in columns, done in the stream when the driver of the tests
- * gets there. It is strict where the library is: descriptors have their sizes and their order, an algorithm
- * serves the problem that it was proposed for, and addresses are aligned as was promised. Must not know:
- * Weft, apart from the declarations. Read next: fake.h. */
+/* cuBLASLt for tests: naive column-major matmuls, computed in stream order when the simulated driver gets
+ * there. It is as strict as the library: descriptors must have their sizes and their order, an algorithm must
+ * serve the problem that it was proposed for, and addresses must be aligned as promised. This file must not
+ * know Weft, except for its declarations. Read next: fake.h. */
 #include "device/cuda/blas/blas.h"
 
 #include <math.h>
@@ -187,7 +187,7 @@ static double read_at(const void *p, int64_t i, unsigned type) {
     }
 }
 
-/* x to the nearest multiple of its last place, of so many digits, the smallest exponent given. */
+/* Rounds x to a number of significant digits. `least` is the smallest exponent. */
 static double rounded(double x, int digits, int least) {
     int exponent;
     if (!isfinite(x) || x == 0) return x;
@@ -221,7 +221,7 @@ static void write_at(void *p, int64_t i, unsigned type, double x) {
     }
 }
 
-/* ---- products ---- */
+/* ---- matmuls ---- */
 
 typedef struct job {
     struct weft__blas_desc desc;
@@ -232,7 +232,7 @@ typedef struct job {
     int algorithm, times;
 } job;
 
-/* f32 as TF32 keeps it. */
+/* Rounds f32 to TF32 if the matmul uses it. */
 static double narrow(const job *j, double x) {
     return j->desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? rounded(x, 11, -125) : x;
 }
@@ -250,7 +250,7 @@ static double sum_of(const job *j, const void *a, const void *b, uint64_t row, u
     return sum;
 }
 
-/* Column `column` of b, added up. */
+/* The sum of a column of b. */
 static double sum_of_b(const job *j, const void *b, uint64_t column, uint64_t k) {
     double sum = 0;
     for (uint64_t i = 0; i < k; i++)
@@ -303,11 +303,11 @@ static void one(const job *j, int64_t batch, uint64_t row, uint64_t column) {
     write_at(j->d_at, at, j->d.type, x);
 }
 
-/* The first and the last algorithm take twice as long: each element is computed again. */
+/* The first and the last algorithm compute each element twice, and so take twice as long. */
 static unsigned multiply(void *data) {
     const job *j = data;
     if (j->algorithm) memset(j->workspace, 0x5a, WORKSPACE);
-    const int times = j->beta != 0 ? 1 : j->times; /* C may be D */
+    const int times = j->beta != 0 ? 1 : j->times; /* C may be the same memory as D */
     for (int time = 0; time < times; time++)
         for (int64_t i = 0; i < j->d.batch; i++)
             for (uint64_t column = 0; column < j->d.columns; column++)
@@ -385,7 +385,8 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
     return 0;
 }
 
-/* What the real one looks at: the algorithm and its descriptors, not where the operands lie. */
+/* Checks what the real function checks: the algorithm and its descriptors, not the addresses of the
+ * operands. */
 unsigned cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                  const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {

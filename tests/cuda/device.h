@@ -1,10 +1,11 @@
-/* What CUDA C++ has by itself, for the host's compiler: in front of every text that nvrtc.c compiles. The
- * driver sees a kernel as fake_call_NAME, and the sizes of its arguments as fake_sizes_NAME. */
+/* What CUDA C++ provides without headers, for the host's compiler. nvrtc.c puts this file in front of each
+ * kernel source. The driver finds a kernel as fake_call_NAME, and the sizes of its arguments as
+ * fake_sizes_NAME. */
 #include <math.h>
 #include <utility>
 #include "fake.h"
 
-static thread_local fake_item *fake_now; /* the thread that runs */
+static thread_local fake_item *fake_now; /* the GPU thread that is running */
 
 #define threadIdx (fake_now->thread)
 #define blockIdx  (fake_now->block)
@@ -72,7 +73,7 @@ static inline int atomicCAS(int *p, int expected, int value) {
 static inline int atomicAdd(int *p, int v) { return __sync_fetch_and_add(p, v); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long)x * y >> 32); }
 
-/* Towards 0: the nearest, or the one before it. A long double holds all of these. */
+/* Rounds to f32 towards 0: the nearest float, or the one before it. A long double holds all these values. */
 static inline float fake_cut(long double x) {
     const float f = (float)x;
     return fabsl((long double)f) > fabsl(x) ? nextafterf(f, 0) : f;
@@ -83,7 +84,7 @@ static inline float __ll2float_rz(long x) { return fake_cut((long double)x); }
 static inline float __ull2float_rz(unsigned long x) { return fake_cut((long double)x); }
 static inline float __double2float_rz(double x) { return x != x || isinf(x) ? (float)x : fake_cut(x); }
 
-/* Statements asm("cvt.f32.f16 ..." : "=f"(x) : "h"(y)) are calls of these by the time they are compiled. */
+/* nvrtc.c turns statements asm("cvt.f32.f16 ..." : "=f"(x) : "h"(y)) into calls of these functions. */
 static inline void fake_asm_cvt_f32_f16(float &to, unsigned short from) {
     _Float16 half;
     __builtin_memcpy(&half, &from, sizeof half);

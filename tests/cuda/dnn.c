@@ -1,5 +1,5 @@
-/* Descriptors of cuDNN for tests: attributes are checked when they are set, what is missing when a descriptor
- * is finished. Read next: dnn.h, dnn_compute.c. */
+/* cuDNN descriptors for tests. Attributes are checked when they are set. Missing attributes are detected when
+ * a descriptor is finalized. Read next: dnn.h, dnn_compute.c. */
 #define FAKE_CUDNN_INSIDE
 #include "dnn.h"
 
@@ -36,12 +36,12 @@ typedef struct descriptor {
     unsigned type;
     attribute list[ATTRIBUTES];
     int n;
-    /* made of them: */
-    fake_graph *graph; /* of a graph of operations, an engine's configuration, a plan */
-    bool broken;       /* a configuration that does not build */
+    /* made of the attributes: */
+    fake_graph *graph; /* of an operation graph, an engine configuration or a plan */
+    bool broken;       /* a configuration that cannot be built */
 } descriptor;
 
-/* ---- refusing ---- */
+/* ---- refusing calls ---- */
 
 static unsigned refuse(unsigned status, const char *why, unsigned number) {
     refused++;
@@ -56,7 +56,7 @@ __attribute__((destructor)) static void at_end(void) {
     _exit(1);
 }
 
-/* What the real one says without being misused. */
+/* An error that the real library returns for correct calls too. */
 static unsigned decline(unsigned status, const char *why) {
     snprintf(last, sizeof last, "%s", why);
     return status;
@@ -88,7 +88,7 @@ unsigned cudnnCreate(cudnnHandle_t *handle) {
 
 unsigned cudnnDestroy(cudnnHandle_t handle) {
     if (!handle || !handle->alive) return refuse(BAD_PARAM, "no handle", 0);
-    handle->alive = false; /* its memory stays, so that whoever uses it again is found out */
+    handle->alive = false; /* the memory is not freed, so that later use is detected */
     fake_cudnn.handles--;
     return 0;
 }
@@ -101,7 +101,7 @@ unsigned cudnnSetStream(cudnnHandle_t handle, CUstream stream) {
 
 /* ---- attributes ---- */
 
-/* Of which descriptors, how many of which type, and whether it must be there. */
+/* For each attribute: descriptors that have it, type, count, and whether it is required. */
 static const struct law {
     unsigned of, name, type;
     int least, most;
@@ -223,7 +223,7 @@ unsigned cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t given) {
     if (!d || !d->alive) return refuse(BAD_PARAM, "no descriptor is destroyed", 0);
     for (int i = 0; i < d->n; i++) free(d->list[i].values);
     free(d->graph);
-    *d = (descriptor){.alive = false}; /* its memory stays */
+    *d = (descriptor){.alive = false}; /* the memory is not freed */
     fake_cudnn.descriptors--;
     return 0;
 }
@@ -251,7 +251,7 @@ unsigned cudnnBackendSetAttribute(cudnnBackendDescriptor_t given, unsigned name,
     return 0;
 }
 
-/* ---- finishing ---- */
+/* ---- finalizing ---- */
 
 static unsigned check_tensor(const descriptor *d) {
     const int64_t *dims = find(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->values;
@@ -261,7 +261,7 @@ static unsigned check_tensor(const descriptor *d) {
     return 0;
 }
 
-/* The tensor's number in the graph, which it joins. */
+/* Adds the tensor to the graph, unless it is there. Returns its index. */
 static int join(fake_graph *g, const descriptor *d) {
     if (!d) return -1;
     const int64_t id = number(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
@@ -282,7 +282,7 @@ static int join(fake_graph *g, const descriptor *d) {
     return g->n_tensors++;
 }
 
-/* A convolution: x and b are what it reads, y what it writes. */
+/* A convolution. x and b are the tensors it reads, y is the tensor it writes. */
 static fake_operation convolution_of(fake_graph *g, const descriptor *d, const unsigned *names, int written) {
     const descriptor *how = linked(d, names[3]);
     fake_operation o = {.kind = d->type, .axis = -1, .t = -1};
@@ -342,7 +342,7 @@ static fake_operation operation_of(fake_graph *g, const descriptor *d) {
     return o;
 }
 
-/* x, w and y of one, as numbers of tensors. */
+/* x, w and y of a convolution, as indices of tensors. */
 void fake_convolution(const fake_operation *o, int parts[3]) {
     const int forward[3] = {o->x, o->b, o->y}, data[3] = {o->y, o->x, o->b}, filter[3] = {o->x, o->y, o->b};
     const int *of = o->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR           ? forward
@@ -364,7 +364,8 @@ static unsigned check_convolution(const fake_graph *g, const fake_operation *o, 
     return fits ? 0 : refuse(BAD_PARAM, "shapes of a convolution", o->kind);
 }
 
-/* Products: (m, k) x (k, n); others write what is as large as what they read, but reductions. */
+/* Matmuls are (m, k) x (k, n). Other operations write a tensor of the size that they read, except
+ * reductions. */
 static unsigned check_operation(const fake_graph *g, const fake_operation *o) {
     int parts[3];
     fake_convolution(o, parts);
@@ -381,7 +382,8 @@ static unsigned check_operation(const fake_graph *g, const fake_operation *o) {
     return fits && x[0] <= y[0] && x[1] <= y[1] ? 0 : refuse(BAD_PARAM, "shapes of an operation", o->kind);
 }
 
-/* The gradient of scores that a backward pass in one order keeps; more than dq is not what it is for. */
+/* Bytes for the gradient of the scores, which a backward pass with a fixed order keeps. A backward pass may
+ * not need more, except for dq. */
 static int64_t workspace_of(const fake_graph *g) {
     int products = 0, identities = 0;
     int64_t scores = 0;
@@ -413,7 +415,7 @@ static fake_graph *copy(const fake_graph *g) {
     return memcpy(made, g, sizeof *made);
 }
 
-/* The text that a plan is restored from: bytes as letters. */
+/* The text that a plan is restored from: its bytes as letters. */
 static const char head[] = "{\"fake plan\": \"";
 enum { SAVED = sizeof head - 1 + 2 * sizeof(fake_graph) + 2 };
 
@@ -455,9 +457,9 @@ unsigned cudnnBackendFinalize(cudnnBackendDescriptor_t given) {
     return status;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* Two engines, of which the first says only when it is built that it cannot. */
+/* Gives two engines. The first one fails only when it is built. */
 static void give_engines(const descriptor *heuristics, int64_t most, int64_t *n, descriptor **list) {
     *n = fake_cudnn.no_plan ? 0 : most < 2 ? most : 2;
     for (int64_t i = 0; i < *n; i++) {
@@ -503,7 +505,7 @@ unsigned cudnnBackendGetAttribute(cudnnBackendDescriptor_t given, unsigned name,
 
 /* ---- executing ---- */
 
-/* Every tensor that is not the graph's own has memory, none other does. */
+/* Each tensor has memory, except the virtual tensors of the graph, which must not have any. */
 static unsigned fill(fake_execution *e, const int64_t *ids, void *const *values, int64_t n) {
     int64_t used = 0;
     for (int t = 0; t < e->graph.n_tensors; t++) {
@@ -515,7 +517,7 @@ static unsigned fill(fake_execution *e, const int64_t *ids, void *const *values,
         used += value != NULL;
         e->values[t] = value;
         if (is->by_value)
-            e->numbers[t] = *(float *)value; /* now: it is the host's */
+            e->numbers[t] = *(float *)value; /* read now: it is the host's memory */
         else if ((uintptr_t)value % 16)
             return refuse(BAD_PARAM, "memory is not aligned", (unsigned)is->id);
     }

@@ -1,21 +1,22 @@
-/* cuDNN for tests (libcudnn.so.9 beside the driver of fake.h): graphs of operations are computed on the
- * processor, operation by operation as each is defined, in stream order. It knows matrices of four
- * dimensions, the operations of attention and convolutions; what it does not know, or what is filled in
- * otherwise than cuDNN's manual says, is refused aloud, and the process ends with 1. Which graphs the real
- * one takes is another test's matter (tests/dnn). Read next: dnn.c (descriptors), dnn_compute.c. */
+/* cuDNN for tests: libcudnn.so.9 for the simulated driver of fake.h. It computes graphs of operations on the
+ * processor, in stream order, each operation by its definition.
+ *
+ * It supports tensors of four dimensions, the operations of attention, and convolutions. It refuses all other
+ * input, and input that contradicts cuDNN's manual: it prints a message, and the process ends with status 1.
+ * tests/dnn tests which graphs the real cuDNN accepts. Read next: dnn.c (descriptors), dnn_compute.c. */
 #ifndef WEFT_TESTS_CUDA_DNN_H
 #define WEFT_TESTS_CUDA_DNN_H
 
-/* What tests set and read, under the name fake_cudnn in the library. */
+/* What tests set and read. The library exports it as fake_cudnn. */
 typedef struct fake_cudnn_state {
-    /* set; 0: nothing */
-    long version;   /* instead of 9.19.0 */
+    /* set by tests; 0: no effect */
+    long version;   /* used instead of 9.19.0 */
     long no_handle; /* cudnnCreate fails */
-    long no_plan;   /* no engine takes any graph */
+    long no_plan;   /* no engine accepts a graph */
     long fail;      /* 1: the next execution fails ... */
-    long unordered; /* engines say that they add in any order */
-    /* counted */
-    long handles, descriptors; /* that exist */
+    long unordered; /* engines report that they add in any order */
+    /* counters */
+    long handles, descriptors; /* existing objects */
     long built, restored, executed;
 } fake_cudnn_state;
 
@@ -34,15 +35,15 @@ typedef struct fake_tensor {
     int hidden, by_value; /* virtual */
 } fake_tensor;
 
-/* Operands are numbers of tensors; -1: none. */
+/* Operands are indices of tensors; -1: none. */
 typedef struct fake_operation {
-    unsigned kind, mode; /* of the operation's descriptor, and of what it applies */
+    unsigned kind, mode; /* of the operation's descriptor, and of the descriptor that it refers to */
     int64_t axis;
     int x, b, t, y;
     int64_t law[6]; /* of a convolution: paddings, strides, dilations */
 } fake_operation;
 
-/* A graph without pointers, which is all that a plan is. */
+/* A graph without pointers. A plan consists of nothing else. */
 typedef struct fake_graph {
     int n_tensors, n_operations;
     int64_t workspace;
@@ -50,15 +51,15 @@ typedef struct fake_graph {
     fake_operation operations[FAKE_OPERATIONS];
 } fake_graph;
 
-/* dnn_compute.c: `values`: memory of each tensor that has some. */
+/* dnn_compute.c. values: the memory of each tensor that has memory. */
 typedef struct fake_execution {
     fake_graph graph;
     void *values[FAKE_TENSORS];
-    float numbers[FAKE_TENSORS]; /* of tensors by value */
+    float numbers[FAKE_TENSORS]; /* values of tensors passed by value */
     void *workspace;
 } fake_execution;
 unsigned fake_execute(void *execution);
-/* dnn.c: x, w and y of a convolution, as numbers of tensors; of another operation -1. */
+/* dnn.c: finds x, w and y of a convolution, as indices of tensors. Of another operation -1. */
 void fake_convolution(const fake_operation *operation, int parts[3]);
 #endif
 

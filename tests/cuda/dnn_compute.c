@@ -1,5 +1,5 @@
-/* A graph of cuDNN's operations, computed one after the other on whole tensors: elements in f32, rounded to
- * the dtype of the tensor that they are stored in, sums in f64. Read next: dnn.h. */
+/* Computes a graph of cuDNN operations, one operation after the other on whole tensors. Elements are computed
+ * in f32 and rounded to the dtype of the tensor that stores them; sums are in f64. Read next: dnn.h. */
 #define FAKE_CUDNN_INSIDE
 #include "dnn.h"
 
@@ -57,9 +57,9 @@ static float rounded(unsigned type, float value) {
     return load(type, bits, 0);
 }
 
-/* ---- operations: `of` a dense array each, in the order of places ---- */
+/* ---- operations; `of`: a dense array for each tensor ---- */
 
-/* Where the element is that one of y reads of x: dimensions of extent 1 are repeated. */
+/* The position in x that element i of y reads. Dimensions of extent 1 are repeated. */
 static int64_t read_place(const fake_tensor *x, const fake_tensor *y, int64_t i) {
     int64_t at[4], sum = 0;
     place(y, i, at);
@@ -108,7 +108,7 @@ static void matmul(const fake_graph *g, const fake_operation *o, float *const *o
             }
 }
 
-/* Along the last dimension. */
+/* Reduces the last dimension. */
 static void reduce(const fake_graph *g, const fake_operation *o, float *const *of) {
     const fake_tensor *x = &g->tensors[o->x], *y = &g->tensors[o->y];
     const int64_t n = x->dims[3];
@@ -123,7 +123,7 @@ static void reduce(const fake_graph *g, const fake_operation *o, float *const *o
     }
 }
 
-/* The same memory under other dimensions. */
+/* The same memory with other dimensions. */
 static unsigned reshape(const fake_graph *g, const fake_operation *o, float *const *of) {
     const fake_tensor *x = &g->tensors[o->x], *y = &g->tensors[o->y];
     int64_t end = 0;
@@ -136,7 +136,8 @@ static unsigned reshape(const fake_graph *g, const fake_operation *o, float *con
     return 0;
 }
 
-/* Adds what each pair of elements of two of x, w and y gives to one of the third. */
+/* For each pair of elements of two of x, w and y that a convolution combines, adds their product to the
+ * third. */
 static unsigned convolve(const fake_graph *g, const fake_operation *o, const int parts[3], float *const *of) {
     const int64_t *x = g->tensors[parts[0]].dims, *w = g->tensors[parts[1]].dims,
                   *y = g->tensors[parts[2]].dims;
@@ -197,7 +198,7 @@ unsigned fake_execute(void *execution) {
     const fake_graph *g = &e->graph;
     float *of[FAKE_TENSORS] = {NULL};
     unsigned error = 0;
-    if (g->workspace) memset(e->workspace, 0xA5, (size_t)g->workspace); /* it is the plan's alone */
+    if (g->workspace) memset(e->workspace, 0xA5, (size_t)g->workspace); /* only this plan may use it */
     for (int t = 0; t < g->n_tensors && !error; t++) {
         const fake_tensor *is = &g->tensors[t];
         of[t] = calloc((size_t)count(is), sizeof(float));

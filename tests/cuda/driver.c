@@ -1,5 +1,6 @@
-/* The driver for tests. Calls are checked and, where they are for a stream, kept in it until somebody waits.
- * Must not know: Weft, apart from the declarations of the functions. Read next: fake.h, queue.c. */
+/* The simulated CUDA driver: devices, contexts, modules. It checks each call. Work for a stream is queued
+ * until somebody waits. This file must not know Weft, except for its declarations. Read next: fake.h,
+ * queue.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,12 +19,12 @@ __attribute__((visibility("default"))) fake_cuda_state fake_cuda;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { CARDS = 2, DEPTH = 16 };
-static struct CUctx_st contexts[CARDS]; /* the primary ones */
+static struct CUctx_st contexts[CARDS]; /* primary contexts */
 static _Thread_local CUcontext stack[DEPTH];
 static _Thread_local int depth;
 static bool initialised;
 
-/* ---- refusing ---- */
+/* ---- refusing calls ---- */
 
 CUresult fake_refuse(const char *function, CUresult error, const char *why, ...) {
     va_list args;
@@ -42,7 +43,7 @@ __attribute__((destructor)) static void at_end(void) {
     _exit(1);
 }
 
-/* The context of the thread; *error where there is none, or one in which a kernel failed. */
+/* The current context of the thread. If there is none, or a kernel has failed in it, sets *error. */
 CUcontext fake_context(const char *function, CUresult *error) {
     CUcontext c = depth ? stack[depth - 1] : NULL;
     *error = 0;
@@ -57,7 +58,7 @@ CUcontext fake_context(const char *function, CUresult *error) {
     return c;
 }
 
-/* A handle of the right kind that is alive and of this context. */
+/* Is the handle of this kind, alive, and of this context? */
 bool fake_alive(const char *function, const void *handle, fake_kind kind, CUcontext context) {
     const fake_handle *h = handle;
     if (h && h->kind == kind && h->alive && h->context == context && h->era == context->era) return true;
@@ -77,13 +78,13 @@ void *fake_make(CUcontext context, fake_kind kind, size_t bytes) {
     return h;
 }
 
-/* Its memory stays, so that whoever uses it again is found out. */
+/* Marks a handle as dead. Its memory is not freed, so that later use is detected. */
 void fake_unmake(void *handle) {
     ((fake_handle *)handle)->alive = false;
     fake_cuda.handles--;
 }
 
-/* ---- cards and contexts ---- */
+/* ---- devices and contexts ---- */
 
 API cuInit(unsigned flags) {
     initialised = true;
@@ -178,7 +179,7 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     return 0;
 }
 
-/* All that is in it is gone. */
+/* Destroys everything in the context. */
 API cuDevicePrimaryCtxReset_v2(CUdevice device) {
     contexts[device].failed = 0;
     contexts[device].era++;
@@ -216,7 +217,7 @@ API cuModuleLoadData(CUmodule *module, const void *image) {
     if (!library) LEAVE(CUDA_ERROR_INVALID_IMAGE);
     *module = fake_make(context, FAKE_MODULE, sizeof **module);
     (*module)->library = library;
-    (*module)->file = file; /* open, since the loader knows libraries by their paths */
+    (*module)->file = file; /* kept open, since the loader identifies libraries by their paths */
     fake_cuda.modules++;
     LEAVE(0);
 }

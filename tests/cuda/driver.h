@@ -1,4 +1,4 @@
-/* The driver for tests, as its files share it. Read next: driver.c. */
+/* Shared by the files of the simulated driver. Read next: driver.c. */
 #ifndef WEFT_TESTS_CUDA_DRIVER_H
 #define WEFT_TESTS_CUDA_DRIVER_H
 
@@ -27,7 +27,7 @@ typedef enum fake_kind {
     FAKE_EXECUTABLE
 } fake_kind;
 
-/* What every handle begins with. */
+/* The first member of every handle. */
 typedef struct fake_handle {
     fake_kind kind;
     bool alive;
@@ -36,7 +36,7 @@ typedef struct fake_handle {
 } fake_handle;
 
 struct CUctx_st {
-    int users, era; /* eras end when it is reset */
+    int users, era; /* a reset of the context begins a new era */
     CUresult failed;
     struct CUstream_st *streams;
     struct fake_memory *memory;
@@ -44,7 +44,7 @@ struct CUctx_st {
 
 struct CUfunc_st {
     fake_handle handle;
-    int most_shared; /* that may be asked for with a launch */
+    int most_shared; /* bytes of shared memory that a launch may request */
     fake_kernel call;
     const unsigned *sizes;
     unsigned n_arguments;
@@ -59,13 +59,13 @@ struct CUmod_st {
     int n_functions;
 };
 
-/* A kernel with its arguments, or what a library does with its data, copied when it is submitted. */
+/* A kernel with its arguments, or the work of a library with its data, copied when it is submitted. */
 typedef struct fake_launch {
     CUfunction function;
     fake_dim blocks, threads;
     unsigned shared_bytes;
     void **values;
-    fake_work work; /* in place of a kernel */
+    fake_work work; /* used instead of a kernel */
     void *data;
     size_t bytes;
 } fake_launch;
@@ -80,7 +80,7 @@ void *fake_make(CUcontext context, fake_kind kind, size_t bytes);
 void fake_unmake(void *handle);
 size_t fake_memory(void);
 
-/* Begin and end of a call that wants a context. */
+/* Begin and end of a driver call that needs a context. */
 #define ENTER(name)                                                                                          \
     const char *function_name = (name);                                                                      \
     CUcontext context = fake_context(function_name, &error);                                                 \
@@ -98,33 +98,33 @@ size_t fake_memory(void);
 
 /* ---- memory.c ---- */
 
-/* Whether bytes [at, at + bytes) are in one allocation. */
+/* Are the bytes [at, at + bytes) inside one allocation? */
 bool fake_is_memory(CUcontext context, CUdeviceptr at, size_t bytes);
-/* Whether the card reads and writes the host's memory by itself. */
+/* Can the device itself read and write this memory of the host? */
 bool fake_is_pinned(const void *at, size_t bytes);
 void fake_memory_reset(CUcontext context);
 
 /* ---- queue.c ---- */
 
-/* Whether anything that was submitted has not happened yet. */
+/* Is there submitted work that is not done? */
 bool fake_pending(CUcontext context);
-/* Lets all of it happen. */
+/* Does all submitted work. */
 void fake_drain(CUcontext context);
 
 /* ---- launch.c ---- */
 
-/* NULL after *error: what is to run, checked and copied. */
+/* Checks and copies a launch. Returns NULL and sets *error if it is refused. */
 fake_launch *fake_launch_of(const char *name, CUcontext context, CUfunction function, fake_dim blocks,
                             fake_dim threads, unsigned shared_bytes, void **values, CUresult *error);
 fake_launch *fake_launch_copy(const fake_launch *l);
 void fake_launch_free(fake_launch *l);
-/* Runs it. */
+/* Runs the launch. */
 CUresult fake_launch_run(const fake_launch *l);
 CUgraph fake_graph_new(CUcontext context);
-struct fake_graph_run; /* of an executable graph, as it was when it was launched */
+struct fake_graph_run; /* an executable graph, as it was when it was launched */
 CUresult fake_graph_run_all(struct fake_graph_run *g);
 void fake_graph_run_free(struct fake_graph_run *g);
-/* A graph that gets what is submitted to the stream, NULL: it happens. */
+/* The graph that captures what is submitted to the stream. NULL: the work is done, not captured. */
 CUgraph fake_captured(CUstream stream);
 void fake_submit_launch(CUstream stream, fake_launch *l);
 void fake_submit_graph(CUstream stream, struct fake_graph_run *g);

@@ -1,5 +1,5 @@
-/* Threads of a block as fibers: one runs until it meets the others at a barrier, then the next one does. Must
- * not know: the driver. Read next: device.h. */
+/* Runs the threads of a block as fibers. A fiber runs until a barrier, then the next one runs. This file must
+ * not know the driver. Read next: device.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,7 +18,8 @@ enum { RUNS, WAITS_BLOCK, WAITS_WARP, DONE };
 /* ---- fibers ---- */
 
 #if defined(__x86_64__)
-/* Keeps what a function must not change, and goes on where the other one kept it. */
+/* Saves the registers that a function must preserve, and continues where the other fiber saved its
+ * registers. */
 void fake_switch(void **kept, void *to);
 __asm__(".text\n.globl fake_switch\n.hidden fake_switch\n.type fake_switch, @function\nfake_switch:\n"
         "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
@@ -29,7 +30,7 @@ typedef void *fiber;
 static void fiber_make(fiber *f, char *stack, void (*entry)(void)) {
     void **top = (void **)(void *)(stack + STACK - 64);
     memset(top - 8, 0, 16 * sizeof *top);
-    top[-2] = (void *)(uintptr_t)entry; /* where it returns to, for the first time */
+    top[-2] = (void *)(uintptr_t)entry; /* the first switch returns to here */
     *f = top - 8;
 }
 static void fiber_switch(fiber *from, fiber *to) { fake_switch(from, *to); }
@@ -56,7 +57,7 @@ typedef struct item {
     int state, warp;
 } item;
 
-/* A thread of the host and the block that it runs. */
+/* A host thread and the block that it runs. */
 struct runner {
     char *stacks, *shared;
     fiber scheduler;
@@ -103,7 +104,7 @@ static void entry(void) {
     if (r->live && r->arrived == r->live) release(r, -1);
     if (r->warp_live[it->warp] && r->warp_arrived[it->warp] == r->warp_live[it->warp]) release(r, it->warp);
     fiber_switch(&it->fiber, &r->scheduler);
-    abort(); /* nobody goes on there */
+    abort(); /* not reached: a finished fiber is not resumed */
 }
 
 static void begin_block(runner *r, fake_dim blocks, fake_dim threads, fake_dim block) {
@@ -172,7 +173,7 @@ static void *run_some(void *user) {
     for (long i = j->next++; i < all && !j->stuck; i = j->next++) {
         const unsigned b = (unsigned)(j->backwards ? all - 1 - i : i);
         const fake_dim at = {b % j->blocks.x, b / j->blocks.x % j->blocks.y, b / j->blocks.x / j->blocks.y};
-        memset(mine->shared, 0xa5, j->shared_bytes); /* as another block left it */
+        memset(mine->shared, 0xa5, j->shared_bytes); /* garbage, as another block would leave it */
         begin_block(mine, j->blocks, j->threads, at);
         if (!run_block(mine)) j->stuck = true;
     }
@@ -184,7 +185,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static job *offered;
 static bool helping, helper_made;
 
-/* The second thread of the host, which never ends. */
+/* The second host thread, which never ends. */
 static void *help(void *user) {
     (void)user;
     pthread_mutex_lock(&lock);

@@ -1,4 +1,5 @@
-/* Blocks of threads, run one thread at a time on two threads of the host. Read next: items.c. */
+/* Runs blocks of GPU threads on two threads of the host. Each host thread runs one GPU thread at a time. Read
+ * next: items.c. */
 #ifndef WEFT_TESTS_CUDA_ITEMS_H
 #define WEFT_TESTS_CUDA_ITEMS_H
 
@@ -8,7 +9,7 @@
 
 typedef void (*fake_kernel)(fake_item *item, void **values);
 
-/* False when threads wait for each other without end. `backwards`: the last block first. */
+/* Returns false if threads wait for each other forever. backwards: runs the last block first. */
 bool fake_run_blocks(fake_kernel kernel, fake_dim blocks, fake_dim threads, unsigned shared_bytes,
                      void **values, bool backwards);
 

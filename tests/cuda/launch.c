@@ -1,4 +1,4 @@
-/* Kernels, alone and as nodes of graphs. Read next: items.c. */
+/* Kernel launches, alone and as graph nodes. Read next: items.c. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -92,7 +92,7 @@ API cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int 
 static CUgraphNode add_node(CUgraph graph, fake_launch *l, CUgraph child, const CUgraphNode *after,
                             size_t n_after);
 
-/* To the end of what the stream does, or of the graph that is captured there. */
+/* Appends the launch to the stream, or to the graph that is captured there. */
 static void submit(CUstream stream, fake_launch *l) {
     CUgraph graph = fake_captured(stream);
     if (!graph) {
@@ -130,7 +130,7 @@ __attribute__((visibility("default"))) unsigned fake_enqueue(CUstream stream, fa
 
 /* ---- graphs ---- */
 
-/* Nodes as they were when it was instantiated: launches, or graphs of them. */
+/* Nodes as they were when the graph was instantiated: launches, or graphs of them. */
 typedef struct fake_graph_run fake_graph_run;
 struct fake_graph_run {
     int count;
@@ -141,7 +141,7 @@ struct fake_graph_run {
 
 struct CUgraphExec_st {
     fake_handle handle;
-    CUgraph graph; /* which tells the numbers of its nodes */
+    CUgraph graph; /* the source, for the indices of its nodes */
     fake_graph_run *nodes;
 };
 
@@ -202,7 +202,7 @@ void fake_graph_run_free(fake_graph_run *g) {
     free(g);
 }
 
-/* Of the nodes that may run the one that was added last does. */
+/* Of all nodes that are ready, runs the one that was added last. */
 CUresult fake_graph_run_all(fake_graph_run *g) {
     bool *done = calloc((size_t)g->count + 1, sizeof *done);
     CUresult error = 0;
@@ -301,7 +301,7 @@ API cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode 
     LEAVE(error);
 }
 
-/* A copy, with nodes that nobody else can name. */
+/* A copy. The caller has no handles of its nodes. */
 static CUgraph copy_graph(CUgraph from) {
     CUgraph graph = fake_graph_new(from->handle.context);
     for (int i = 0; i < from->count; i++) {

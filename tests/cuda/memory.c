@@ -1,4 +1,4 @@
-/* Memory of the card, between guards and full of garbage, and of the host. Read next: queue.c. */
+/* Device memory, which has guards and is filled with garbage, and pinned host memory. Read next: queue.c. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool holds(const fake_memory_block *list, const char *at, size_t bytes) {
     return false;
 }
 
-/* Takes the block that begins there out of the list; NULL: there is none. */
+/* Removes the block that begins at `at` from the list. NULL: there is none. */
 static fake_memory_block *take(fake_memory_block **list, const char *at) {
     for (; *list; list = &(*list)->next)
         if ((*list)->at == at) {
@@ -99,7 +99,7 @@ API cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
     LEAVE(0);
 }
 
-/* Waits for all that was submitted, as the driver does. */
+/* Waits for all submitted work, as the driver does. */
 API cuMemFree_v2(CUdeviceptr memory) {
     CUresult error;
     ENTER("cuMemFree");

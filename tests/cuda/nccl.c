@@ -1,5 +1,5 @@
-/* NCCL for tests: the sum over the cards of a group, computed when the group ends, once all that their
- * streams hold has happened. Must not know: Weft, apart from the declarations. Read next: fake.h. */
+/* NCCL for tests: sums over the GPUs of a group. The sum is computed when the group ends, after all work in
+ * the streams is done. This file must not know Weft, except for its declarations. Read next: fake.h. */
 #include "device/cuda/nccl/nccl.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct ncclComm {
     bool alive;
 };
 
-/* What was called since the group began. */
+/* The calls since the group began. */
 static struct call {
     const void *from;
     void *to;
@@ -61,7 +61,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *list, int count, const int *devices) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     if (!comm->alive) return refuse("a communicator that is gone");
-    comm->alive = false; /* and is kept, so that who uses it is noticed */
+    comm->alive = false; /* the memory is kept, so that later use is detected */
     return 0;
 }
 

@@ -1,5 +1,6 @@
-/* NVML for tests: cards that say what is easy to check, the second ten times what the first does. It knows
- * them by the places that driver.c gives them, and nothing else of it. Read next: fake.h. */
+/* NVML for tests. Each GPU reports values that are easy to check; those of the second GPU are ten times those
+ * of the first. This file knows the GPUs by the bus ids that driver.c gives them, and nothing else about the
+ * driver. Read next: fake.h. */
 #include "device/cuda/nvml/nvml.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t card, nvmlClockType_t of, unsig
     return of == NVML_CLOCK_SM || of == NVML_CLOCK_MEM ? 0 : INVALID_ARGUMENT;
 }
 
-/* Not all cards tell everything. */
+/* Some GPUs do not report every value. */
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t card, nvmlTemperatureSensors_t sensor, unsigned *celsius) {
     *celsius = 45;
     return sensor ? INVALID_ARGUMENT : card->scale == 1 ? 0 : NOT_SUPPORTED;

@@ -1,5 +1,5 @@
-/* NVRTC for tests: a "cubin" is a library that the host's compiler made of the text, with device.h in front
- * of it. Must not know: the driver. Read next: device.h. */
+/* NVRTC for tests. A "cubin" is a shared library that the host's C++ compiler makes from the kernel source,
+ * with device.h in front of it. This file must not know the driver. Read next: device.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -102,13 +102,13 @@ static int command(const char *folder, const char *format) {
     return system(text);
 }
 
-/* asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(y)); as fake_asm_cvt_f32_f16(x, y); returns what comes after it.
- */
+/* Translates asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(y)); to fake_asm_cvt_f32_f16(x, y); and returns the
+ * end of the statement. */
 static const char *put_asm(const char *from, FILE *to) {
     const char *at = strchr(from, '"') + 1, *end = strchr(from, ';');
     fprintf(to, "fake_asm_");
     for (; *at != ' ' && *at != ';'; at++) fputc(*at == '.' ? '_' : *at, to);
-    end = strchr(end + 1, ';'); /* the first is the instruction's */
+    end = strchr(end + 1, ';'); /* the first one is inside the instruction */
     const char *before = "";
     fputc('(', to);
     for (const char *open = strchr(strchr(at, '"'), '('); open && open < end; open = strchr(open, '(')) {
@@ -125,7 +125,7 @@ static const char *put_asm(const char *from, FILE *to) {
     return end;
 }
 
-/* The preprocessed text with its asm statements translated, behind device.h, and a line for each kernel. */
+/* Writes device.h, the preprocessed source with translated asm statements, and a line for each kernel. */
 static void put_text(const char *text, FILE *to) {
     static const char mark[] = "FAKE_GLOBAL";
     fprintf(to, "#include \"device.h\"\n");

@@ -1,5 +1,5 @@
-/* Streams and events: what was submitted happens in order, and not before somebody waits, or asks often
- * enough. Read next: launch.c. */
+/* Streams and events. Submitted work is done in order, and only when somebody waits or polls often enough.
+ * Read next: launch.c. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -8,17 +8,17 @@
 
 typedef enum fake_what { COPY, SET, RECORD, WAIT, LAUNCH, GRAPH } fake_what;
 
-/* Something submitted. */
+/* Submitted work. */
 typedef struct fake_task {
     struct fake_task *next;
     fake_what what;
     void *to;
     const void *from;
-    void *kept; /* pageable memory of the host is read when it is submitted */
+    void *kept; /* pageable host memory is read when the copy is submitted */
     size_t bytes;
     unsigned char value;
     CUevent event;
-    long number; /* which of the event's records */
+    long number; /* index of the record of the event */
     fake_launch *launch;
     struct fake_graph_run *graph;
 } fake_task;
@@ -28,20 +28,20 @@ struct CUstream_st {
     struct CUstream_st *next;
     fake_task *first, *last;
     long length;
-    CUgraph captured; /* gets what is submitted */
+    CUgraph captured; /* the graph that captures the submitted work */
 };
 
 struct CUevent_st {
     fake_handle handle;
     bool timed;
-    CUstream stream;     /* of the newest record */
-    long recorded, done; /* submitted, happened */
+    CUstream stream;     /* stream of the newest record */
+    long recorded, done; /* number of records submitted, and done */
     double at;
 };
 
-enum { LENGTH_MOST = 1000 }; /* beyond that whoever submits waits, as with the driver */
+enum { LENGTH_MOST = 1000 }; /* if a stream holds more, the caller waits, as with the driver */
 
-/* ---- happening ---- */
+/* ---- doing the work ---- */
 
 static void step(CUstream s);
 
@@ -78,7 +78,7 @@ static void free_task(fake_task *t) {
     free(t);
 }
 
-/* The oldest of a stream happens; in a context in which a kernel failed nothing does but events. */
+/* Does the oldest work of a stream. In a context where a kernel failed, only events are done. */
 static void step(CUstream s) {
     fake_task *t = s->first;
     s->first = t->next;
@@ -132,7 +132,7 @@ void fake_submit_graph(CUstream stream, struct fake_graph_run *g) { submit(strea
 API cuStreamCreate(CUstream *stream, unsigned flags) {
     CUresult error;
     ENTER("cuStreamCreate");
-    if (flags != CU_STREAM_NON_BLOCKING) /* else the default stream, which is everybody's, orders it */
+    if (flags != CU_STREAM_NON_BLOCKING) /* the default stream would order it with all other streams */
         LEAVE(
             fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "a stream that waits for the default one"));
     *stream = fake_make(context, FAKE_STREAM, sizeof **stream);
@@ -226,7 +226,7 @@ API cuEventRecord(CUevent event, CUstream stream) {
     LEAVE(0);
 }
 
-/* Whoever asks lets something happen, so that asking comes to an end. */
+/* Each query does some work, so that polling ends. */
 API cuEventQuery(CUevent event) {
     CUresult error;
     ENTER("cuEventQuery");

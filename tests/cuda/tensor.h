@@ -1,6 +1,7 @@
-/* What prelude/tensor.cu calls of PTX, for the host's compiler: each lane of a warp shows the others what it
- * brings and takes what the PTX ISA says it gets ("Matrix fragments for mma.m16n8k16", "ldmatrix"). Copies
- * happen when somebody waits for them, and no sooner. Read next: device.h, which includes this. */
+/* The PTX instructions that prelude/tensor.cu uses, for the host's compiler. Each lane of a warp shows its
+ * operands to the others, and takes the results that the PTX ISA assigns to it ("Matrix fragments for
+ * mma.m16n8k16", "ldmatrix"). Asynchronous copies are done when somebody waits for them, and not before. Read
+ * next: device.h, which includes this file. */
 #include <cstdio>
 #include <unistd.h>
 
@@ -9,9 +10,10 @@ static inline void fake_wrong(const char *what) {
     _exit(1);
 }
 
-/* ---- local memory by numbers ---- */
+/* ---- shared memory by addresses ---- */
 
-/* What a text declares lies about a place of its thread, what a launch asks for lies elsewhere. */
+/* Static shared memory has addresses relative to a variable of the thread; dynamic shared memory has its own
+ * range. */
 alignas(1024) static thread_local char fake_shared_base[1024];
 static constexpr unsigned fake_asked_for = 1u << 30, fake_asked_most = FAKE_SHARED_MOST;
 static inline unsigned long __cvta_generic_to_shared(const void *p) {
@@ -31,8 +33,8 @@ static inline char *fake_local(unsigned at, int multiple, const char *what) {
 
 /* ---- a warp ---- */
 
-/* What lane `lane` of the warp brings; all have met since they put theirs down, and meet before they go on.
- */
+/* Gives each lane the values of the other lanes. All lanes meet after they have written their values, and
+ * meet again before they go on. */
 struct fake_shown {
     fake_shown(const void *mine) {
         fake_now->lanes[fake_lane()] = (unsigned long)mine;
@@ -42,7 +44,7 @@ struct fake_shown {
     template <class T> const T *of(int lane) const { return (const T *)fake_now->lanes[lane]; }
 };
 
-/* ---- matrices from local memory ---- */
+/* ---- matrices from shared memory ---- */
 
 static inline void fake_matrices(unsigned *to, int count, bool turned, unsigned row) {
     const char *const mine = fake_local(row, 16, "ldmatrix: a row that is not aligned");
@@ -71,9 +73,9 @@ static inline void fake_asm_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsig
     r0 = to[0], r1 = to[1], r2 = to[2], r3 = to[3];
 }
 
-/* ---- products ---- */
+/* ---- matmuls ---- */
 
-/* The numbers in a register, the first in the low half of the word. */
+/* The numbers in a register. The first number is in the low half. */
 struct fake_bf16 {
     static constexpr int count = 2;
     static void read(unsigned word, float *to) {
@@ -91,7 +93,7 @@ struct fake_f16 {
         to[0] = (float)x[0], to[1] = (float)x[1];
     }
 };
-/* The last 13 bits do not count. */
+/* TF32: the last 13 bits are ignored. */
 struct fake_tf32 {
     static constexpr int count = 1;
     static void read(unsigned word, float *to) {
@@ -104,9 +106,9 @@ struct fake_operands {
     float a[4][2], b[2][2];
 };
 
-/* m16n8kK, where words lie in halves of K / 2 columns of a and rows of b: a word of a is of row lane / 4, or
- * 8 rows on in those with an odd number; element k of a half is number k % count of lane k / count of four.
- */
+/* m16n8kK. Words hold halves of K / 2 columns of a and rows of b. A word of a belongs to row lane / 4, a word
+ * with an odd index to the row 8 further on. Element k of a half is number k % count of lane k / count of
+ * four lanes. */
 template <class F>
 static inline void fake_mma(float *d, int halves, const unsigned (&a)[4], const unsigned (&b)[2]) {
     fake_operands mine;
@@ -115,7 +117,7 @@ static inline void fake_mma(float *d, int halves, const unsigned (&a)[4], const 
     const fake_shown all(&mine);
     const int lane = fake_lane();
     for (int half = 0; half < halves; half++)
-        for (int k = 0; k < 4; k++) { /* lanes, of which each has `count` */
+        for (int k = 0; k < 4; k++) { /* four lanes, each with `count` numbers */
             const fake_operands *const of_a = all.of<fake_operands>(lane / 4 * 4 + k);
             for (int i = 0; i < 4; i++) {
                 const int column = lane % 4 * 2 + i % 2;
@@ -165,7 +167,7 @@ static inline void fake_asm_ex2_approx_ftz_f32(float &to, float x) {
     to = y < 0x1p-126f ? 0 : y; /* NaN stays NaN */
 }
 
-/* ---- copies that happen later ---- */
+/* ---- asynchronous copies ---- */
 
 static inline void fake_copy(unsigned to, const void *from, int bytes, int count) {
     fake_copies *const c = fake_now->copies;

@@ -1,7 +1,9 @@
-/* src/device/cuda/dnn*: what Weft declares of cuDNN against its headers, where they are installed; and where
- * the library is, plans for attention and convolutions, made without a card for two that are described: cuDNN
- * knows the graphs, wants the memory that Weft counts on, and plans survive being written down. Nothing is
- * computed here. Skipped without the library. */
+/* src/device/cuda/dnn*: compares what Weft declares of cuDNN with cuDNN's headers, if they are installed. If
+ * the library is installed, makes plans for attention and convolutions, without a GPU, for two GPUs that are
+ * described. Checks that cuDNN accepts the graphs, needs as much memory as Weft expects, and can save and
+ * restore plans.
+ *
+ * Nothing is computed here (see tests/cuda/dnn.h). Skipped without the library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,15 +32,15 @@
 #endif
 
 #ifdef WEFT_SANITIZED
-/* cuDNN keeps memory in libraries that it has closed at the end, so that no suppression can name them. */
+/* At exit, cuDNN still holds memory of libraries that it has closed, so no suppression can name them. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 #endif
 
 enum { SKIPPED = 77 };
-#define MEMORY ((int64_t)4 << 30) /* that plans may want */
+#define MEMORY ((int64_t)4 << 30) /* limit for a plan's memory */
 
-/* An H200 and an A100, as cuDNN describes cards. */
+/* An H200 and an A100, in cuDNN's description format. */
 #define CARD(version, name, units, shared, clock, memory_clock, bus, l2, memory)                             \
     "{\"deviceVer\":" version ",\"driverVer\":13000,\"cudaDeviceId\":0,"                                     \
     "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"       \
@@ -84,7 +86,7 @@ static int close_cards(void **state) {
     return 0;
 }
 
-/* Of (batch, t, 3, heads, d), as one product makes them. */
+/* q, k and v packed as (batch, t, 3, heads, d), as one matmul makes them. */
 static weft_heavy_attention packed(weft_dtype dtype, int64_t batch, int64_t heads, int64_t t, int64_t d) {
     const int64_t c = heads * d, in[3] = {3 * c * t, d, 3 * c}, out[3] = {c * t, d, c};
     weft_heavy_attention at = {.dtype = (uint8_t)dtype,
@@ -102,7 +104,7 @@ static weft_heavy_attention packed(weft_dtype dtype, int64_t batch, int64_t head
     return at;
 }
 
-/* A plan that was made, written down and made again is one that wants the same memory. */
+/* A plan that is saved and restored must need the same memory. */
 static void check_kept(const card *c, weft_dnn_plan *plan) {
     size_t bytes = 0;
     weft_dnn_plan again;
@@ -157,7 +159,8 @@ static void test_forward(void **state) {
     }
 }
 
-/* The gradient of scores that the form in one order keeps is what weft__dnn_attention_part counts. */
+/* The backward pass with a fixed order keeps the gradient of the scores. weft__dnn_attention_part must count
+ * this memory. */
 static void test_backward(void **state) {
     (void)state;
     for (const card *c = cards; c < cards + CARDS; c++) {
@@ -175,7 +178,8 @@ static void test_backward(void **state) {
     }
 }
 
-/* Within less memory the gradients are made part by part: of batches, then of heads; then not at all. */
+/* With less memory, the gradients are computed in parts: parts of the batch, then of the heads. With too
+ * little, the plan is declined. */
 static void test_parts(void **state) {
     (void)state;
     char message[WEFT_DNN_MESSAGE];
@@ -240,7 +244,7 @@ static void test_versions(void **state) {
     assert_string_equal(why, "");
 }
 
-/* Strict f32 is f32: of the engines that cuDNN names first, those with tensor cores are passed over. */
+/* Strict f32 must not use tensor cores: engines that do are skipped, although cuDNN lists them first. */
 static void test_convolution(void **state) {
     (void)state;
     for (const card *c = cards; c < cards + CARDS; c++)

@@ -1,7 +1,8 @@
-/* Golden kernels: the plans and kernels of about forty small graphs lie as text beside this file, and their
- * OpenCL C in opencl/: NAME.cl for vectors, NAME.items.cl of some for work-items; their CUDA C++ in cuda/. A
- * change of the compiler or the renderer shows as a readable difference. UPDATE=1 in the environment writes
- * them anew; look at the difference before you commit it. */
+/* Golden kernels. The plans and kernels of about forty small graphs are stored as text files in this folder.
+ * Their kernel sources are in opencl/ (NAME.cl with vectors, NAME.items.cl of some with work-items) and
+ * cuda/. So a change of the compiler or the renderer shows as a readable difference.
+ *
+ * Set UPDATE=1 in the environment to write the files again. Look at the difference before you commit it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
 
-/* What the graphs are made of, and what they evaluate or assign. */
+/* The tensors that the graphs use, and the values that they evaluate or assign. */
 typedef struct board {
     weft_context *ctx;
     weft_tensor *a, *b;     /* f32 [8,16] */
@@ -50,7 +51,7 @@ static void assign(board *s, weft_tensor *variable, weft_tensor *value) {
     s->value[s->n_assign++] = value;
 }
 
-/* y and its gradients by x, z and v (the last may be NULL), weighted by b, or by up. */
+/* Outputs y and its gradients with respect to x, z and v, weighted by b, or by up. v may be NULL. */
 static void with_gradients_of(board *s, weft_tensor *y, weft_tensor *x, weft_tensor *z, weft_tensor *v) {
     weft_tensor *wrt[3] = {x, z, v}, *grads[3] = {NULL, NULL, NULL}, *by = weft_dim(y, 0) > 8 ? s->up : s->b,
                 *loss = weft_sum(weft_mul(y, by), WEFT_ALL_AXES, false);
@@ -60,7 +61,7 @@ static void with_gradients_of(board *s, weft_tensor *y, weft_tensor *x, weft_ten
     for (size_t k = 0; k < n; k++) out(s, grads[k]);
 }
 
-/* w and b after a step of gradient descent, and the loss that they had. */
+/* Assigns w and b after a step of gradient descent, and outputs the loss before the step. */
 static void linear_step_of(board *s, weft_tensor *x, weft_tensor *y, bool logistic) {
     weft_tensor *w = weft_slice(s->row, NULL, (int64_t[]){4}, NULL);
     weft_tensor *b = weft_slice(s->row, NULL, (int64_t[]){1}, NULL), *wrt[2] = {w, b}, *grads[2];
@@ -73,7 +74,7 @@ static void linear_step_of(board *s, weft_tensor *x, weft_tensor *y, bool logist
 
 static void linear_step(board *s, bool logistic) { linear_step_of(s, s->table, s->y, logistic); }
 
-/* Of a number of rows that no number of blocks divides. */
+/* With a number of rows that no number of blocks divides. */
 static void linear_step_prime(board *s) {
     weft_tensor *x = weft_slice(s->table, NULL, (int64_t[]){10007, 4}, NULL);
     linear_step_of(s, x, weft_slice(s->y, NULL, (int64_t[]){10007, 1}, NULL), false);
@@ -83,7 +84,7 @@ static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor
     with_gradients_of(s, y, x, z, NULL);
 }
 
-/* ---- the graphs: GOLDEN(name of the file, statements) ---- */
+/* ---- the graphs: GOLDEN(file name, statements) ---- */
 #define GRAPHS                                                                                               \
     GOLDEN(add, out(s, weft_add(s->a, s->b)))                                                                \
     GOLDEN(broadcast, out(s, weft_mul(weft_add(s->a, s->row), s->col)))                                      \
@@ -167,11 +168,11 @@ static const struct {
 #undef GOLDEN
 };
 
-/* ---- text ---- */
+/* ---- golden text ---- */
 
-enum { PLAN, VECTORS, ITEMS, CUDA, TEXTS }; /* which text */
+enum { PLAN, VECTORS, ITEMS, CUDA, TEXTS }; /* kind of golden text */
 
-/* Graphs whose OpenCL C is also there as work-items: one of each kind of kernel. */
+/* Graphs whose OpenCL C is also stored for work-items: one for each sort of kernel. */
 static const char *const as_items[] = {"add",
                                        "pad",
                                        "gather",
@@ -188,7 +189,8 @@ static weft_status render_epilogue(weft_launches *launches, const weft_heavy_mat
     return weft__launch(launches, &(weft_launch){.source = epilogue.source});
 }
 
-/* The text of a program's kernels and of products' epilogues, each after its form as a comment. */
+/* The sources of a program's kernels and of matmul epilogues. Each follows its kernel form, which is a
+ * comment. */
 static char *rendered(weft_context *ctx, const weft_program *program, int which) {
     const weft_target target = {.dialect = which == CUDA ? WEFT_DIALECT_CUDA : WEFT_DIALECT_OPENCL,
                                 .vectors = which == VECTORS,
@@ -212,7 +214,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         if (status != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
         weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
-        if (!command->kernel) weft__put(&out, "#define S float\n#define S16 float16\n"); /* of the product */
+        if (!command->kernel) weft__put(&out, "#define S float\n#define S16 float16\n"); /* from the matmul */
         for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].source);
         weft__free(ctx, launches.list);
         weft__arena_free(&arena);
@@ -283,7 +285,7 @@ static void write_file(const char *path, const char *text) {
     if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
 }
 
-/* Prints the lines in which they first differ. */
+/* Prints the first lines that differ. */
 static void show_difference(const char *name, const char *was, const char *is) {
     int line = 1;
     while (*was && *was == *is) {
@@ -306,7 +308,7 @@ static bool is_wanted(const char *name, int which) {
     return false;
 }
 
-/* 1 where the text is not what is stored. */
+/* Returns 1 if the text differs from the stored one. */
 static int differs(const char *name, void (*make)(board *s), int which) {
     const char *update = getenv("UPDATE");
     char path[1024], *is = printed(name, make, which);

@@ -1,5 +1,5 @@
-/* Drawing random graphs. Each candidate node is recorded and evaluated by the shadow at once; one that leaves
- * the range where its error is known, or that would make the graph too big, is dropped. */
+/* Makes random graphs. Each candidate node is recorded, and the shadow evaluates it at once. A candidate is
+ * dropped if it leaves the range where its error is known, or makes the graph too big. */
 #include <math.h>
 #include <string.h>
 #include "graph/random_graph.h"
@@ -29,7 +29,7 @@ static int class_of(weft_dtype dtype) {
     return weft_dtype_is_float(dtype) ? FLOATS : dtype == WEFT_BOOL ? BOOLS : INTEGERS;
 }
 
-/* ---- which candidates are taken ---- */
+/* ---- which candidates are accepted ---- */
 
 static bool in_range(const graph_node *node, const shadow_value *v) {
     bool half = node->dtype == WEFT_F16 || node->dtype == WEFT_BF16;
@@ -41,7 +41,7 @@ static bool in_range(const graph_node *node, const shadow_value *v) {
     return true;
 }
 
-/* Does its gradient step where an operand crosses some value? */
+/* Does its gradient jump where an operand crosses some value? */
 static bool has_kinks(const graph_node *node) {
     switch (node->kind) {
     case GRAPH_ROW1: return node->op == WEFT_OP_RELU || node->op == WEFT_OP_ABS;
@@ -60,7 +60,7 @@ static bool exact(maker *m, int i) {
     return v != NULL;
 }
 
-/* The number of the node, or -1 where it is not taken. */
+/* Adds the candidate to the graph. Returns its number, or -1 if it is not accepted. */
 static int offer(maker *m, graph_node *node) {
     graph *g = m->g;
     if (g->n == GRAPH_NODES) return -1;
@@ -137,7 +137,7 @@ static int random_leaf(maker *m, int classes) {
     }
 }
 
-/* A node of one of the classes, the newest most often; a new leaf when there is none. */
+/* Picks a node of one of the classes, preferring new nodes. If there is none, makes a leaf. */
 static int pick(maker *m, int classes) {
     for (int k = 0; k < 24 && m->g->n; k++) {
         int n = m->g->n, window = n < 10 ? n : 10, i = chance(m, 70) ? n - 1 - below(m, window) : below(m, n);
@@ -162,7 +162,7 @@ static bool fits(const graph_node *a, const graph_node *b) {
     return true;
 }
 
-/* A node that broadcasts against a: one there is, or a leaf. */
+/* Picks a node that broadcasts against a, or makes a leaf for it. */
 static int partner(maker *m, int a, graph_kind kind) {
     const graph_node *node = &m->g->node[a];
     for (int k = 0; k < 6 && kind == GRAPH_LEAF; k++) {
@@ -317,7 +317,7 @@ static int draw_slice(maker *m, int a) {
     const graph_node *x = &m->g->node[a];
     graph_node node = {.kind = GRAPH_SLICE, .n_in = 1, .in = {a}};
     bool flip = chance(m, 30);
-    node.op = flip; /* no stop: backwards to the beginning */
+    node.op = flip; /* no stop: backwards to the first element */
     for (int d = 0; d < x->rank; d++) {
         int64_t n = x->shape[d], start = n > 1 ? below(m, (int)(n < 4 ? n : 4)) : 0;
         int64_t step = chance(m, 60) ? 1 : 1 + below(m, 3);
@@ -340,7 +340,7 @@ static int draw_movement(maker *m, int a) {
     }
 }
 
-/* ---- the others ---- */
+/* ---- other candidates ---- */
 
 static int draw_reduce(maker *m, int a) {
     static const int ints[] = {0, 0, 1, 2, 3, 6, 7}, bools[] = {1, 2};
@@ -413,7 +413,7 @@ static int draw_matmul(maker *m, int a) {
         return -1;
     const graph_node *x = &m->g->node[a];
     graph_node node = {.kind = GRAPH_MATMUL, .n_in = 2, .in = {a, pick_dtype(m, x->dtype)}};
-    int known = offer(m, &node); /* where one that there is happens to fit */
+    int known = offer(m, &node); /* if an existing node happens to fit */
     if (known >= 0) return known;
     int64_t shape[GRAPH_RANK], n = draw_extent(m);
     int rank = x->rank > 2 && chance(m, 40) ? x->rank : 2;
@@ -457,7 +457,7 @@ static int draw_norm(maker *m, int a) {
     return offer(m, &node);
 }
 
-/* The newest tensor of as many rows as the first one. */
+/* The newest tensor that has as many rows as the first one. */
 static int pick_tall(maker *m) {
     for (int i = m->g->n - 1; i > 0; i--)
         if (m->g->node[i].rank == m->g->node[0].rank && m->g->node[i].dtype == m->g->node[0].dtype &&
@@ -467,7 +467,7 @@ static int pick_tall(maker *m) {
     return 0;
 }
 
-/* Reductions along rows, whose results are used along them again, and along columns. */
+/* Adds reductions along rows, whose results are used along the rows again, and reductions along columns. */
 static int draw_tall(maker *m) {
     const int a = pick_tall(m), rank = m->g->node[a].rank;
     graph_node node = {.kind = GRAPH_REDUCE, .n_in = 1, .in = {a}};
@@ -480,7 +480,7 @@ static int draw_tall(maker *m) {
 }
 
 static int tall_leaf(maker *m) {
-    static const int64_t rows[] = {256, 288, 320, 512, 269}; /* the last is prime */
+    static const int64_t rows[] = {256, 288, 320, 512, 269}; /* the last number is prime */
     int64_t shape[3] = {rows[below(m, 5)], 1 + below(m, 7), 0};
     const bool cube = shape[0] % 16 == 0 && chance(m, 30);
     if (cube) shape[2] = shape[1], shape[1] = shape[0] / 16, shape[0] = 16;
@@ -539,11 +539,12 @@ static int draw_node(maker *m) {
     return draw_shaped(m, a);
 }
 
-/* ---- the whole ---- */
+/* ---- whole graphs ---- */
 
 static bool computes(const graph_node *node) { return node->kind >= GRAPH_ROW1; }
 
-/* A weighted sum of what nothing else uses: its gradient reaches every float leaf that matters. */
+/* Adds a loss: a weighted sum of all nodes that nothing else uses. Its gradient reaches every float leaf that
+ * affects a result. */
 static void add_loss(maker *m) {
     graph *g = m->g;
     int total = -1, n = g->n;

@@ -1,4 +1,4 @@
-/* Recording a random graph, printing it, and the two steps that shrink one. */
+/* Records a random graph, prints it, and does the two steps of shrinking. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
@@ -13,8 +13,8 @@ static const char *const kind_names[] = {
 
 /* ---- leaves ---- */
 
-/* Floats are eighths in -2..2, so that much of the arithmetic on them is exact; integers small, some of any
- * size. */
+/* Fills a leaf. Floats are eighths in -2..2, so that much of the arithmetic on them is exact. Integers are
+ * small, except for a few of any size. */
 static void fill(const graph_node *node, weft_dtype dtype, int64_t n, char *data) {
     uint64_t state = node->salt;
     size_t size = weft_dtype_size(dtype);
@@ -47,7 +47,7 @@ static weft_tensor *leaf(weft_context *ctx, const graph_node *node) {
     return t;
 }
 
-/* ---- functions of a kind ---- */
+/* ---- functions of each kind ---- */
 
 static weft_tensor *shaped(const graph_node *node, weft_tensor *x) {
     switch (node->op) {
@@ -87,7 +87,7 @@ static weft_tensor *join(const graph_node *node, weft_tensor *const *in) {
                                       : weft_stack(in, node->n_in, (int)node->p[0][0]);
 }
 
-/* The row on x moved to where it is smooth: x * x + 1/2. */
+/* Applies the row to x * x + 1/2, where it is smooth. */
 static weft_tensor *safe(const graph_node *node, weft_tensor *x) {
     weft_tensor *up = weft_add_scalar(weft_square(x), 0.5);
     return weft__elementwise(WEFT_HERE, (weft_op)node->op, 1, &up);
@@ -154,7 +154,7 @@ weft_tensor *graph_record_node(weft_context *ctx, const graph *g, int i, weft_te
 
 bool graph_record(weft_context *ctx, const graph *g, graph_tensors *out) {
     memset(out, 0, sizeof *out);
-    weft_seed(ctx, 77, 3); /* random nodes draw the same at each recording */
+    weft_seed(ctx, 77, 3); /* random nodes then give the same numbers at each recording */
     for (int i = 0; i < g->n; i++) {
         out->node[i] = graph_record_node(ctx, g, i, out->node);
         if (weft_tensor_status(out->node[i]) != WEFT_OK) return false;

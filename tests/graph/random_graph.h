@@ -1,5 +1,5 @@
-/* Random graphs as plain data, so that one can be recorded on several contexts, printed and shrunk.
- * graph_make.c draws them, graph_record.c replays them. */
+/* Random graphs as plain data. So one graph can be recorded on several contexts, printed and shrunk.
+ * graph_make.c makes them at random, graph_record.c records them. */
 #ifndef WEFT_TESTS_GRAPH_RANDOM_GRAPH_H
 #define WEFT_TESTS_GRAPH_RANDOM_GRAPH_H
 
@@ -24,14 +24,14 @@ typedef enum graph_kind {
 
 typedef struct graph_node {
     graph_kind kind;
-    int op; /* which row, reduction or function of its kind */
+    int op; /* index of the row, reduction or function within its kind */
     int n_in, in[GRAPH_INPUTS];
     weft_dtype dtype; /* of the result, as are rank and shape */
     int rank;
     int64_t shape[GRAPH_RANK];
-    int64_t p[3][GRAPH_RANK]; /* parameters: order, paddings, start/stop/step, axis, bound */
+    int64_t p[3][GRAPH_RANK]; /* parameters: permutation, paddings, start/stop/step, axis, bound */
     double value;
-    uint64_t salt; /* of a leaf's data */
+    uint64_t salt; /* seed of a leaf's data */
 } graph_node;
 
 typedef struct graph {
@@ -39,11 +39,11 @@ typedef struct graph {
     int n;
     graph_node node[GRAPH_NODES];
     int n_outputs, output[GRAPH_OUTPUTS];
-    int loss;    /* whose gradient by every float leaf is an output too; -1: none */
-    bool halves; /* some value is f16 or bf16 */
+    int loss;    /* node whose gradients with respect to all float leaves are outputs too; -1: none */
+    bool halves; /* some values are f16 or bf16 */
 } graph;
 
-/* What recording a graph gives. */
+/* The tensors of a recorded graph. */
 typedef struct graph_tensors {
     weft_tensor *node[GRAPH_NODES];
     weft_tensor *output[GRAPH_OUTPUTS + GRAPH_NODES];
@@ -51,29 +51,30 @@ typedef struct graph_tensors {
 } graph_tensors;
 
 typedef struct graph_options {
-    bool integers; /* only integers and bools: every device agrees exactly */
+    bool integers; /* only integers and bools: all devices must agree exactly */
     bool backward;
-    bool tall;    /* around a tensor of many rows, whose columns are reduced as well as its rows */
-    int size;     /* nodes */
-    int64_t most; /* elements of a tensor */
+    bool tall;    /* the graph uses a tensor of many rows, and reduces its rows and its columns */
+    int size;     /* number of nodes */
+    int64_t most; /* largest number of elements of a tensor */
 } graph_options;
 
-/* Draws a graph, evaluating it along the way (in a context that only records) so that values stay in range
- * and no discontinuous op gets a value that rounding could move over its step. */
+/* Makes a random graph. Evaluates it meanwhile, in a context that only records. This keeps all values in
+ * range, and keeps the operands of discontinuous ops away from their steps, so that rounding cannot cross
+ * one. */
 bool graph_make(weft_context *record, uint64_t seed, const graph_options *options, graph *g);
 
 /* Records node i, whose inputs are in made[]. */
 weft_tensor *graph_record_node(weft_context *ctx, const graph *g, int i, weft_tensor *const *made);
-/* Records all, with gradients; false when something was refused. */
+/* Records all nodes, with gradients. Returns false if something was refused. */
 bool graph_record(weft_context *ctx, const graph *g, graph_tensors *out);
 void graph_print(const graph *g, FILE *to);
 
-/* Makes node i a leaf. */
+/* Turns node i into a leaf. */
 void graph_cut(graph *g, int i);
-/* Drops what no output needs. */
+/* Removes the nodes that no output needs. */
 void graph_prune(graph *g);
 
-/* A stream of random numbers. */
+/* The next number of a random stream. */
 static inline uint64_t graph_draw(uint64_t *state) {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -1,5 +1,5 @@
-/* The shadow's walk over a recorded graph, and everything that is a matter of indices: movement, reductions
- * over dimensions, gather, scatter, matmul. Numbers are computed in shadow_rows.c. */
+/* The shadow interpreter's walk over a recorded graph, and all index computations: movement, reductions over
+ * dimensions, gather, scatter, matmul. shadow_rows.c computes the numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static void random_bits(const weft_tensor *t, shadow_value *out) {
 
 /* ---- movement ---- */
 
-/* The element of the input that element k of t is; -1: padding. */
+/* The element of the input that element k of t reads; -1: padding. */
 static int64_t source(const weft_tensor *t, int64_t k) {
     const weft_tensor *x = t->in[0];
     int64_t at[WEFT_MAX_RANK], from[WEFT_MAX_RANK];
@@ -184,7 +184,7 @@ static void movement(const weft_tensor *t, const shadow_value *x, shadow_value *
     }
 }
 
-/* ---- with a list of elements each ---- */
+/* ---- ops that read a list of elements for each result ---- */
 
 static void reduce(const weft_tensor *t, const shadow_value *x, shadow_value *out) {
     const weft_tensor *in = t->in[0];
@@ -243,7 +243,7 @@ static void gather(const weft_tensor *t, const shadow_value *x, const shadow_val
     }
 }
 
-/* What is added to element k. */
+/* Collects the terms that are added to element k. Returns their number. */
 static int64_t scattered(const weft_tensor *t, const shadow_value *index, const shadow_value *x, int64_t k,
                          number *terms) {
     int axis = (int)((const weft_attr_axis *)t->attr)->axis;
@@ -262,7 +262,8 @@ static void scatter(const weft_tensor *t, const shadow_value *index, const shado
     free(terms);
 }
 
-/* The sum of a scatter-add and another value may be added up from that on: as wrong as this may be. */
+/* If a scatter-add is added to another value, a device may start the sum from that value. Widens the error
+ * bounds to cover this order. */
 static void based_on(shadow *s, const weft_tensor *t, int k, shadow_value *out) {
     const weft_tensor *part = t->in[k];
     const shadow_value *base = shadow_of(s, t->in[1 - k]), *index = shadow_of(s, part->in[0]),
@@ -331,8 +332,8 @@ static bool compute(const weft_tensor *t, const shadow_value *const *in, shadow_
     return true;
 }
 
-/* May fusion change the last bits? Sums of floats are blocked by the layout of their kernel; f16 and bf16 are
- * rounded only where stored. */
+/* May fusion change the last bits? It may for float sums, which are blocked by the layout of their kernel,
+ * and for f16 and bf16, which are rounded only where they are stored. */
 static bool is_loose(const weft_tensor *t, const shadow_value *const *in) {
     bool half = t->dtype == WEFT_F16 || t->dtype == WEFT_BF16,
          sums = t->op == WEFT_OP_SUM || t->op == WEFT_OP_PROD;
@@ -341,7 +342,7 @@ static bool is_loose(const weft_tensor *t, const shadow_value *const *in) {
     return !t->leaf && (half || (sums && weft_dtype_is_float((weft_dtype)t->dtype)));
 }
 
-/* An output of a composite: of its expansion. */
+/* An output of a composite, computed by its expansion. */
 static const shadow_value *expansion(shadow *s, weft_tensor *t) {
     weft_tensor *out[16] = {NULL};
     if (weft__composite_expand(t->where, t->in[0], out) != WEFT_OK) return NULL;
@@ -349,7 +350,7 @@ static const shadow_value *expansion(shadow *s, weft_tensor *t) {
     if (!v) return NULL;
     shadow_value *own = make(s, t);
     for (int64_t k = 0; k < t->numel; k++) put(own, k, get(v, k));
-    own->loose = true; /* a device may take it whole, fused or not; what it does inside is its own */
+    own->loose = true; /* a device may compute the composite in its own way, fused or not */
     return own;
 }
 

@@ -1,10 +1,10 @@
-/* The shadow's numbers: every row of the op table by its definition, with the error that a device may make.
- * Bounds are those of the tolerance classes: B (correctly rounded), C (own polynomials), D (sums). Next:
- * shadow.c. */
+/* Numbers of the shadow interpreter: every row of the op table by its definition, with the error that a
+ * device may make. The bounds are those of the tolerance classes B (correctly rounded), C (own polynomials)
+ * and D (sums). Read next: shadow.c. */
 #include <math.h>
 #include "graph/shadow_inside.h"
 
-/* Half the distance of neighbours at 1; the shadow's own rounding is part of f64's. */
+/* Half the distance from 1 to its neighbour. For f64 this includes the rounding of the shadow itself. */
 static double unit_of(weft_dtype dtype) {
     switch (dtype) {
     case WEFT_F16: return 0x1p-11;
@@ -32,8 +32,9 @@ static bool representable(weft_dtype dtype, double v) {
     return dtype == WEFT_F32 || (double)weft_bf16_to_f32(weft_f32_to_bf16((float)v)) == v;
 }
 
-/* f with the error handed on and that of computing it: `ulps` in f32 or f64, then one rounding to dtype.
- * exact: the operation is correctly rounded and its operands are exact. */
+/* Returns f with an error bound, the sum of the propagated error e and the error of the operation: `ulps` in
+ * f32 or f64, then one rounding to dtype. exact: the operation is correctly rounded and its operands are
+ * exact. */
 static number rounded(weft_dtype dtype, double f, double e, double ulps, bool exact) {
     number r = {f, 0, 0};
     if (!isfinite(f) || !isfinite(e) || fabs(f) + e > largest(dtype)) {
@@ -139,9 +140,9 @@ static number unary(int op, weft_dtype dtype, number a) {
     bool exact = a.e == 0 && ulps_of(op) == 0.5;
     if (op == WEFT_OP_SIN || op == WEFT_OP_COS) {
         e = a.e;
-    } else if (is_gelu(op)) { /* no steeper than 1.13, and exact to 4 u |x| */
+    } else if (is_gelu(op)) { /* slope at most 1.13, accurate to 4 u |x| */
         e = 1.13 * a.e + 4 * fmin(unit_of(dtype), unit_of(WEFT_F32)) * fabs(a.f);
-    } else { /* monotone between the ends, or an error that covers both */
+    } else { /* monotone between the ends; otherwise the error covers both */
         double below = function(op, a.f - a.e), above = function(op, a.f + a.e);
         e = fmax(fabs(y - below), fabs(y - above));
         if (op == WEFT_OP_ABS) e = a.e;
@@ -282,7 +283,7 @@ number shadow_cast(weft_dtype from, weft_dtype to, number a) {
 
 /* ---- sums ---- */
 
-/* Exponent of the lowest bit of v that is set. */
+/* Exponent of the lowest set bit of v. */
 static int lowest_bit(double v) {
     int exponent;
     double mantissa = frexp(v, &exponent);
@@ -295,8 +296,8 @@ static int lowest_bit(double v) {
     return exponent - 53 + zeros;
 }
 
-/* A sum of terms with magnitudes adding to `total`, all multiples of 2^low: exact in any order where it fits.
- */
+/* A sum of terms whose magnitudes add up to `total`, all of them multiples of 2^low. The sum is exact in any
+ * order if `total` fits into the significand. */
 static number finish_sum(weft_dtype dtype, double sum, double total, double e, int64_t n, double depth,
                          int low, bool exact) {
     double bits = dtype == WEFT_F64 ? 50.0 : 24.0;
@@ -354,7 +355,7 @@ number shadow_reduce(int op, weft_dtype dtype, const number *x, int64_t n) {
     if (op == WEFT_OP_MAX || op == WEFT_OP_MIN) return extreme(op, is_float, x, n);
     if (!is_float) return chain_int(dtype, op, x, n);
     if (op == WEFT_OP_SUM) return sum_of(dtype, x, n, depth_of(n));
-    double product = 1, outer = 1, most = 1, least = 1; /* of any part of the factors */
+    double product = 1, outer = 1, most = 1, least = 1; /* most and least bound every partial product */
     bool exact = true;
     for (int64_t k = 0; k < n; k++) {
         exact &= x[k].e == 0 && representable(WEFT_F16, product * x[k].f);

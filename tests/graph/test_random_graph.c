@@ -1,8 +1,11 @@
-/* Random graphs: what is computed must not depend on fusion, device, threads or the run, and must be right.
- *   fused cpu = unfused cpu, bit for bit; where a sum of floats (blocked by its kernel's layout) or a 16-bit
- * float (rounded only where stored) went in: within the bound each of them and interp within the bound that
- * the shadow carries along; integers exactly each graph run twice, and on one thread and two: bit for bit
- * WEFT_GRAPHS sets how many graphs are drawn, WEFT_GRAPH_SEED the first seed. A failure is shrunk and
+/* Random graphs. The results must be right, and must not depend on fusion, device or number of threads.
+ * - The fused and the unfused CPU program give the same bits. There are two exceptions: float sums, whose
+ *   blocks follow the kernel's layout, and 16-bit floats, which are rounded only where they are stored. Such
+ *   results, and all results of interp, must be within the bounds of the shadow interpreter. Integers must be
+ *   exact.
+ * - Each graph runs twice, and on one thread and on two. The bits must be the same.
+ *
+ * WEFT_GRAPHS sets the number of graphs, WEFT_GRAPH_SEED the first seed. A graph that fails is shrunk and
  * printed. */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +23,7 @@
 
 typedef struct machines {
     weft_context *record, *fused, *plain, *one, *interp, *interp_plain;
-    weft_context *other; /* on the device under test where that is not the CPU, else NULL */
+    weft_context *other; /* the device under test, or NULL if that is the CPU */
 } machines;
 
 typedef struct totals {
@@ -34,7 +37,7 @@ typedef struct values {
     size_t bytes[GRAPH_OUTPUTS + GRAPH_NODES];
     uint64_t kernels, folds;
     bool race;
-    int racing[2]; /* commands */
+    int racing[2]; /* number of commands */
 } values;
 
 static char why[2048];
@@ -52,7 +55,7 @@ static void open_machines(machines *m) {
     struct {
         weft_context **ctx;
         weft_open_options options;
-    } all[] = {{&m->record, {.device = "cpu", .threads = 1}}, /* never runs: it holds the leaves */
+    } all[] = {{&m->record, {.device = "cpu", .threads = 1}}, /* never runs a program: owns the leaves */
                {&m->fused, {.device = "cpu", .threads = 2}},
                {&m->plain, {.device = "cpu", .threads = 2, .no_fusion = true}},
                {&m->one, {.device = "cpu", .threads = 1}},
@@ -61,8 +64,8 @@ static void open_machines(machines *m) {
     if (!test_on_cpu() && test_open(NULL, &m->other) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (weft_open(&all[i].options, all[i].ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
-    weft__interp_poison_arena(m->interp->device, true); /* nothing may come from the run before */
-    weft__interp_decline(m->interp_plain->device, 1U << WEFT_HEAVY_ATTENTION); /* by its expansion */
+    weft__interp_poison_arena(m->interp->device, true); /* detects reads of an earlier program's arena */
+    weft__interp_decline(m->interp_plain->device, 1U << WEFT_HEAVY_ATTENTION); /* uses the expansion */
 }
 
 static void close_machines(machines *m) {
@@ -70,7 +73,7 @@ static void close_machines(machines *m) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) weft_close(all[i]);
 }
 
-/* Big enough for several threads; one with a gradient, one without, one of integers. */
+/* Is the graph large enough for several threads? One has a gradient, one has none, one uses integers. */
 static bool is_wide(uint64_t seed) { return seed % 100 == 1 || seed % 100 == 3 || seed % 100 == 52; }
 
 /* ---- running ---- */
@@ -80,7 +83,7 @@ static void drop(values *v) {
     v->n = 0;
 }
 
-/* What the newest program of ctx, which computed t, gave. */
+/* Reads the outputs t that the newest program of ctx computed. */
 static bool take(weft_context *ctx, const graph_tensors *t, values *out) {
     bool fine = true;
     memset(out, 0, sizeof *out);
@@ -110,7 +113,7 @@ static bool run(weft_context *ctx, const graph *g, values *out) {
     return fine;
 }
 
-/* s NULL: all outputs, else those whose bits fusion may not change. */
+/* Compares the bits of all outputs, or, if s is given, of those that fusion must not change. */
 static const char *same_bits(const char *what, const values *a, const values *b, shadow *s,
                              const graph_tensors *t) {
     for (int i = 0; i < a->n; i++)
@@ -120,7 +123,7 @@ static const char *same_bits(const char *what, const values *a, const values *b,
     return NULL;
 }
 
-/* ---- against the shadow ---- */
+/* ---- comparison with the shadow ---- */
 
 static double element(weft_dtype dtype, const char *data, int64_t k) {
     float f32;
@@ -175,7 +178,7 @@ static const char *within_bound(const char *what, const graph_tensors *t, shadow
     return bad;
 }
 
-/* Compares values with the bits of another run (s NULL: all of them) and with the shadow. */
+/* Compares values with the bits of another run (of all outputs if s is NULL) and with the shadow. */
 static const char *judge(const char *what, const values *got, const values *bits, const graph_tensors *t,
                          shadow *s, totals *sum) {
     const char *bad = NULL;
@@ -187,7 +190,7 @@ static const char *judge(const char *what, const values *got, const values *bits
     return bad;
 }
 
-/* The same with what g is on ctx. */
+/* Runs g on ctx, and compares its results as judge() does. */
 static const char *on(weft_context *ctx, const char *what, const graph *g, const values *bits,
                       const graph_tensors *t, shadow *s, totals *sum, values *keep) {
     values got;
@@ -201,7 +204,7 @@ static const char *on(weft_context *ctx, const char *what, const graph *g, const
     return bad;
 }
 
-/* What two runs on the device under test gave. */
+/* The results of two runs on the device under test. */
 typedef struct runs {
     values once, again;
 } runs;
@@ -219,7 +222,8 @@ static const char *on_device(const machines *m, const graph *g, const runs *know
     return bad;
 }
 
-/* NULL when all agree, else what does not. known: what the device gave, if it has run. */
+/* Returns NULL if all results agree, else a message. known: results of the device if it has already run, else
+ * NULL. */
 static const char *check(const machines *m, const graph *g, const runs *known, totals *sum) {
     graph_tensors t;
     values fused = {0}, plain = {0};
@@ -265,7 +269,7 @@ static void shrink(const machines *m, graph *g) {
     try_smaller(m, g, &s);
     for (bool any = true; any;) {
         any = false;
-        for (int k = g->n_outputs - 1; k >= 0 && g->n_outputs > 1; k--) { /* fewer outputs */
+        for (int k = g->n_outputs - 1; k >= 0 && g->n_outputs > 1; k--) { /* try fewer outputs */
             s = *g;
             memmove(&s.output[k], &s.output[k + 1], (size_t)(s.n_outputs - k - 1) * sizeof *s.output);
             s.n_outputs--;
@@ -274,7 +278,7 @@ static void shrink(const machines *m, graph *g) {
         }
         for (int i = g->n - 1; i >= 0; i--) {
             if (i >= g->n || !g->node[i].n_in) continue;
-            for (int k = -1; k < g->node[i].n_in; k++) { /* a leaf instead, or one of its operands */
+            for (int k = -1; k < g->node[i].n_in; k++) { /* a leaf, or one of its operands */
                 s = *g;
                 if (k < 0) {
                     graph_cut(&s, i);
@@ -314,7 +318,7 @@ static void report(const machines *m, graph *g) {
     shadow *s = shadow_new();
     graph_tensors t;
     weft_scope *scope = weft_scope_open(m->record);
-    for (int i = 0; graph_record(m->record, g, &t) && i < 5; i++) { /* who is right? */
+    for (int i = 0; graph_record(m->record, g, &t) && i < 5; i++) { /* print the values of each machine */
         reason = on(all[i], names[i], g, NULL, &t, s, &none, NULL);
         printf("    %s\n", reason ? reason : names[i]);
     }
@@ -327,7 +331,7 @@ static void report(const machines *m, graph *g) {
 static graph_options options_of(uint64_t seed) {
     graph_options o = {.integers = seed % 2 == 0, .size = 5 + (int)(seed * 7 % 56), .most = 600};
     o.backward = !o.integers && seed % 4 == 1;
-    if (!test_on_cpu()) o.size = 3 + (int)(seed * 7 % 7); /* each kernel costs a compilation */
+    if (!test_on_cpu()) o.size = 3 + (int)(seed * 7 % 7); /* compilation of each kernel takes long */
     if (is_wide(seed)) {
         o.most = 60000;
         o.size = 12;
@@ -344,7 +348,7 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* A compiler of kernels takes long to begin: the next graphs are one program on the device. */
+/* Starting a kernel compiler takes long, so that many graphs become one program of the device. */
 enum { GRAPHS_TOGETHER = 50 };
 typedef struct batch {
     uint64_t first;
@@ -364,7 +368,7 @@ static const runs *of_batch(const batch *b, uint64_t seed) {
     return b->has[seed - b->first] ? &b->of[seed - b->first] : NULL;
 }
 
-/* Runs a program of all graphs from `first` on twice; false when it fails. */
+/* Runs one program of all graphs from `first` on, twice. Returns false if it fails. */
 static bool run_batch(const machines *m, uint64_t first, uint64_t count, batch *b) {
     graph_tensors *t = calloc(GRAPHS_TOGETHER, sizeof *t);
     weft_tensor **outputs = calloc(GRAPHS_TOGETHER * (GRAPH_OUTPUTS + GRAPH_NODES), sizeof *outputs);

@@ -1,7 +1,7 @@
-/* Random programs of reads and writes against an eager interpreter: every value read is the one that the
- * program's text says, or WEFT_ERR_STALE exactly where something that an unevaluated tensor reads has been
- * written since. On the cpu, fused and not, and on interp. WEFT_PROGRAMS sets how many, WEFT_PROGRAM_SEED the
- * first seed. */
+/* Random sequences of reads and writes, compared with an eager interpreter. Each read must give the value
+ * that the sequence defines, or WEFT_ERR_STALE exactly if something that an unevaluated tensor reads has been
+ * written since. Runs on the CPU, fused and unfused, and on interp. WEFT_PROGRAMS sets the number of
+ * sequences, WEFT_PROGRAM_SEED the first seed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,16 +15,16 @@
 
 enum { WIDTH = 5, VARIABLES = 3, MOST = 200, STEPS = 60 };
 
-/* What the interpreter knows of one tensor. */
+/* What the eager interpreter knows of one tensor. */
 typedef struct model {
     weft_tensor *t;
     int32_t value[WIDTH];
-    bool leaf, scalar; /* variable, data or evaluated; a scalar fills value */
-    bool kept, dead;   /* dead: its scope is closed, or it was poisoned */
+    bool leaf, scalar; /* leaf: variable, data or evaluated. A scalar fills all of value */
+    bool kept, dead;   /* dead: its scope is closed, or it is poisoned */
     int scope;         /* depth of the scope that owns it */
     int in[2], n_in;
-    uint64_t seen[2]; /* version of a leaf among in[] when this was recorded */
-    uint64_t version; /* of a leaf: writes so far */
+    uint64_t seen[2]; /* versions of the leaves in in[] when this node was recorded */
+    uint64_t version; /* of a leaf: number of writes so far */
 } model;
 
 typedef struct program {
@@ -51,7 +51,7 @@ static int add(program *p, weft_tensor *t) {
     return p->n++;
 }
 
-/* A node that is still there; with leaf, one that can be written. */
+/* Picks a node that is not dead. writable: one that can be written. */
 static int pick(program *p, bool writable) {
     for (int k = 0; k < 60; k++) {
         int i = below(p, 4) ? p->n - 1 - below(p, p->n < 8 ? p->n : 8) : below(p, p->n);
@@ -61,7 +61,7 @@ static int pick(program *p, bool writable) {
     return 0;
 }
 
-/* Would evaluating node i read something that was written after it was recorded? */
+/* Would the evaluation of node i read a leaf that was written after i was recorded? */
 static bool is_stale(const program *p, int i) {
     const model *m = &p->node[i];
     if (m->leaf) return false;
@@ -108,7 +108,7 @@ static void settle(program *p, int i) {
     if (p->node[i].leaf) return;
     p->node[i].leaf = true;
     p->node[i].version = 0;
-    for (int j = 0; j < p->n; j++) /* those that read it before see a leaf that was not written */
+    for (int j = 0; j < p->n; j++) /* nodes that read it before see an unchanged leaf */
         for (int k = 0; k < p->node[j].n_in; k++)
             if (p->node[j].in[k] == i) p->node[j].seen[k] = 0;
 }
@@ -174,7 +174,7 @@ static void step_scalar(program *p) {
     }
 }
 
-/* Kept tensors of open scopes that can still be computed are outputs of an assignment's program. */
+/* The program of an assignment also computes the kept tensors of open scopes that are not stale. */
 static void settle_kept(program *p) {
     bool take[MOST] = {false};
     for (int i = 0; i < p->n; i++)
@@ -228,7 +228,7 @@ static void step_open(program *p) {
     if (p->print) printf("  open\n");
 }
 
-/* What was kept is evaluated, or poisoned where it is stale; the rest goes. */
+/* Closes a scope. Kept tensors are evaluated, or poisoned if they are stale. The others are freed. */
 static void step_close(program *p) {
     if (!p->depth) return;
     bool poisoned[MOST] = {false};
@@ -291,7 +291,7 @@ static int run_program(weft_context *ctx, uint64_t seed, bool print) {
     p.node[s].leaf = p.node[s].scalar = true;
     for (int k = 0; k < STEPS; k++) step(&p);
     while (p.depth) step_close(&p);
-    for (int i = 0; i < p.n; i++) { /* what is left must still be right */
+    for (int i = 0; i < p.n; i++) { /* the remaining values must still be right */
         int32_t got[WIDTH];
         if (p.node[i].dead || p.node[i].scalar || is_stale(&p, i)) continue;
         if (weft_read(p.node[i].t, got, sizeof got) != WEFT_OK)

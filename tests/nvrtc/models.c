@@ -1,6 +1,7 @@
-/* Training steps, evaluations and decoding of the models that Weft is measured by, each recorded once on a
- * device that computes nothing: what they would compile lies in the folder afterwards. Sizes are those that a
- * text depends on: widths, contexts, vocabularies; layers are two, which are as good as twelve. */
+/* Training steps, evaluations and decoding of the models that Weft's benchmarks use. Each is recorded once on
+ * a device that computes nothing; the kernel sources are then in the folder. Widths, contexts and
+ * vocabularies are the real ones, since kernel sources depend on them. The number of layers does not matter,
+ * so there are two. */
 #include <stdlib.h>
 #include <weft/weft.h>
 
@@ -12,8 +13,8 @@
 
 typedef struct model {
     const char *name;
-    int64_t batch, in, classes; /* in: numbers of a row, or tokens of a sequence */
-    weft_gpt_options gpt;       /* vocab 0: another net */
+    int64_t batch, in, classes; /* in: numbers in a row, or tokens in a sequence */
+    weft_gpt_options gpt;       /* vocab 0: not a GPT */
     double clip, dropout;
 } model;
 
@@ -64,13 +65,13 @@ static weft_status decode(const model *m, weft_module *module) {
     return status;
 }
 
-/* Attention of heads that no model above has, forward and backward. */
+/* Attention with head sizes that no model above has, forward and backward. */
 static weft_status attend(weft_context *ctx) {
     static const struct {
         int64_t channels;
         weft_dtype dtype;
         double dropout;
-        weft_dtype mask; /* of padding, or added; i32: none */
+        weft_dtype mask; /* bool: padding, f32: added, i32: no mask */
     } heads[] = {{32, WEFT_BF16, 0.1, WEFT_I32}, {64, WEFT_F16, 0, WEFT_I32},
                  {96, WEFT_BF16, 0, WEFT_I32},   {128, WEFT_BF16, 0, WEFT_I32},
                  {64, WEFT_BF16, 0, WEFT_BOOL},  {128, WEFT_BF16, 0.1, WEFT_F32},
@@ -93,7 +94,7 @@ static weft_status attend(weft_context *ctx) {
     return status;
 }
 
-/* Convolutions with a stride, without, and depthwise, forward and backward. */
+/* Convolutions with and without a stride, and depthwise, forward and backward. */
 static weft_status convolve(weft_context *ctx) {
     static const struct {
         int64_t in, out, groups, stride;

@@ -1,10 +1,10 @@
-/* Texts of models for a CUDA device. */
+/* Kernel sources of models for a CUDA device. */
 #ifndef WEFT_TESTS_NVRTC_MODELS_H
 #define WEFT_TESTS_NVRTC_MODELS_H
 
 #include <stdbool.h>
 
-/* False, with words on stderr, where a model could not be written. */
+/* Prints a message and returns false if a model could not be written. */
 bool write_model_texts(const char *folder);
 
 #endif

@@ -1,10 +1,10 @@
-/* Texts for CUDA, compiled without a card:
- *     test_nvrtc               the golden ones (tests/golden/cuda) for one architecture
- *     test_nvrtc FOLDER [1]    them and those of models for all architectures, or one, and the texts that
- *                              lie in FOLDER (test_ops null --texts FOLDER) for one
- * FOLDER/report.tsv tells of each kernel its registers, stack, spills and local memory. A kernel with more of
- * it than a few words fails. Also compares what Weft declares of NVRTC with its header,
- * where that is installed; without NVRTC the test is skipped. */
+/* Compiles kernel sources for CUDA without a GPU:
+ *     test_nvrtc               the golden sources (tests/golden/cuda) for one architecture
+ *     test_nvrtc FOLDER [1]    also those of models, for all architectures (1: for one), and the sources
+ *                              in FOLDER (test_ops null --texts FOLDER) for one
+ * FOLDER/report.tsv lists the registers, stack, spills and shared memory of each kernel. A kernel that spills
+ * more than a few words fails. The test also compares what Weft declares of NVRTC with its header, if that is
+ * installed. Without NVRTC the test is skipped. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -35,22 +35,22 @@
 enum { SKIPPED = 77, THREADS = 2, TEXTS_MOST = 4096, PATH_BYTES = 1200 };
 
 static const char *const archs[] = {"sm_90a", "sm_75", "sm_80", "sm_86",
-                                    "sm_120"}; /* the first: where one is enough */
+                                    "sm_120"}; /* the first one is used where one is enough */
 enum { ARCHS = sizeof archs / sizeof *archs };
 
-/* Bytes of a work-item's stack, and bytes of spills, stores and loads together, that are no failure: the
- * assembler trades some words for one more group at a time. Arrays that should be registers are more. */
+/* Allowed bytes of a thread's stack, and of spill stores and loads together. The assembler may spill a few
+ * words to keep one more group resident. More would mean arrays that should be in registers. */
 enum { STACK_MOST = 160, SPILLS_MOST = 160 };
 
 typedef struct text {
     char *whole;
     char name[128];
-    int archs; /* the first so many */
+    int archs; /* compile for the first `archs` architectures */
 } text;
 
 typedef struct total {
     int texts, kernels, refused, spilled, most_registers;
-    double seconds; /* of compiling, all threads together */
+    double seconds; /* compile time, all threads together */
     char greediest[128];
 } total;
 
@@ -67,9 +67,9 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- texts ---- */
+/* ---- kernel sources ---- */
 
-/* The file, behind `room` bytes. */
+/* The file, after `room` free bytes. */
 static char *read_file(const char *path, size_t room) {
     struct stat info;
     FILE *file = fopen(path, "rb");
@@ -83,8 +83,8 @@ static char *read_file(const char *path, size_t room) {
     return whole;
 }
 
-/* A golden file has rendered kernels alone, each behind its form, and some of the same name: it gets the
- * prelude, and numbers for names. */
+/* A golden file contains only rendered kernels, each after its kernel form, and some have the same name. Adds
+ * the prelude and gives each kernel its own name. */
 static char *read_golden(const char *path) {
     static const unsigned prelude =
         WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_F64 | WEFT_PRELUDE_RANDOM | WEFT_PRELUDE_TENSOR;
@@ -99,7 +99,7 @@ static char *read_golden(const char *path) {
     whole = calloc(1, size);
     weft_text out = weft__text(whole, whole ? size : 0);
     for (int i = 0; i < n; i++) weft__put(&out, "%s", parts[i]);
-    weft__put(&out, "#define S float\n"); /* of epilogues, which stand in the text of their product */
+    weft__put(&out, "#define S float\n"); /* for epilogues, whose matmul kernel would define it */
     int number = 0;
     for (const char *at = strstr(golden, form), *more; at; at = more, number++) {
         more = strstr(at + 1, form);
@@ -112,7 +112,7 @@ static char *read_golden(const char *path) {
     return whole;
 }
 
-/* All .cu of a folder; how many. */
+/* Adds all .cu files of a folder. Returns their number. */
 static int add_folder(const char *folder, bool golden, int n_archs) {
     char path[PATH_BYTES];
     const int before = n_sources;
@@ -131,7 +131,7 @@ static int add_folder(const char *folder, bool golden, int n_archs) {
     return n_sources - before;
 }
 
-/* ---- what the assembler says ---- */
+/* ---- messages of the assembler ---- */
 
 static int number_before(const char *line, const char *end, const char *words) {
     const char *at = strstr(line, words);
@@ -141,7 +141,7 @@ static int number_before(const char *line, const char *end, const char *words) {
     return (int)strtol(at, NULL, 10);
 }
 
-/* One kernel, from "Compiling entry function 'NAME'" to the next. */
+/* Reports one kernel, from "Compiling entry function 'NAME'" to the next. */
 static void tell_kernel(const text *t, int arch, const char *from, const char *end) {
     char kernel[128];
     const char *quote = strchr(from, '\'');
@@ -239,7 +239,7 @@ static bool says_what_is_missing(void) {
     weft__nvrtc_forget();
     const char *why = weft__nvrtc_open();
     const bool said = why && strstr(why, "libabsent.so cannot be opened: install NVRTC");
-    weft__nvrtc_file = "libm.so.6"; /* another library */
+    weft__nvrtc_file = "libm.so.6"; /* not NVRTC */
     weft__nvrtc_forget();
     why = weft__nvrtc_open();
     const bool named = !why || strstr(why, "libm.so.6 has no nvrtcVersion");
@@ -249,7 +249,7 @@ static bool says_what_is_missing(void) {
     return said && named;
 }
 
-/* A text that is none is an error with the compiler's words. */
+/* An invalid kernel source must give an error with the compiler's message. */
 static bool says_what_is_wrong(void) {
     weft_context ctx = {0};
     weft_nvrtc_job job = {.source = "W_NOTHING", .arch = archs[0]};

@@ -261,7 +261,7 @@ void ops_grad_attention(matrix *m) {
     for (int i = 0; i < COUNT(checked); i++) {
         const sample *o = &checked[i];
         if (m->gpu && o->mask && o->mask != PADDING && o->mask != WINDOW)
-            continue; /* on GPUs only one mask of each kind, since each needs a kernel source of its own */
+            continue; /* one for each kernel source */
         shape keys = SHAPE(o->b, key_heads(o), o->s, o->d);
         grad_check(m, &(grad_case){.op = "attention",
                                    .sample = o->name,

@@ -23,8 +23,7 @@ static array *expect(matrix *m, const array *x, weft_dtype to) {
     array *y = array_like(m, x, to);
     for (int64_t k = 0; k < x->n; k++) {
         if (y->f)
-            y->f[k] =
-                rounded(to, x->f ? x->f[k] : value_of(x->dtype, x->i[k])); /* rounded once, ties to even */
+            y->f[k] = rounded(to, x->f ? x->f[k] : value_of(x->dtype, x->i[k])); /* ties to even */
         else
             y->i[k] = x->f ? to_integer(to, x->f[k]) : wrap(to, x->i[k]);
     }

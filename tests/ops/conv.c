@@ -61,8 +61,7 @@ static plain plain_of(const conv_op *op, shape x, shape weight, const weft_conv_
     const int dims = x.rank - 2;
     p.out = op->up ? weight.dim[1] * p.groups : weight.dim[0];
     for (int i = 0; i < 2; i++) {
-        const int from =
-            i - (2 - dims); /* dimension of the options. The single row of a 1-d image has none */
+        const int from = i - (2 - dims); /* dimension of the options; a 1-d image has no rows */
         const bool is = from >= 0;
         p.extent[i] = is ? x.dim[2 + from] : 1;
         p.size[i] = is ? weight.dim[2 + from] : 1;

@@ -269,8 +269,7 @@ static weft_status check_directions(matrix *m, function *f, outcome *o) {
 static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char *what, weft_status status,
                      double worst, const char *why) {
     bool fine = status == WEFT_OK && worst <= 1;
-    if (status != WEFT_OK &&
-        m->refused_before != weft__gpu_hook.refused) { /* a spare case that needs new kernels */
+    if (status != WEFT_OK && m->refused_before != weft__gpu_hook.refused) { /* spare, and needs new kernels */
         m->refused_before = weft__gpu_hook.refused;
         m->left_out++;
         return;

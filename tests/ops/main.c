@@ -46,8 +46,7 @@ static matrix arguments(int argc, char **argv) {
             m.seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--fusion"))
             m.unfused = !strcmp(argv[i + 1], "off");
-        else if (!strcmp(argv[i],
-                         "--calls")) /* matmuls with at least this many multiplications go to a library */
+        else if (!strcmp(argv[i], "--calls")) /* so large matmuls go to a library */
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--texts"))
             cuda_sources.folder = argv[i + 1];

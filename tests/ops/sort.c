@@ -61,8 +61,7 @@ static void check(matrix *m, function what, operand x, const char *kind, const s
                                descending, &places);
     const char *text =
         ops_text(m, "%s %s axis %d %s", kind, shape_text(m, x.h->s), s->axis, descending ? "down" : "up");
-    weft_tensor *index = NULL,
-                *values = NULL; /* recorded separately: no check may read the result of another one */
+    weft_tensor *index = NULL, *values = NULL; /* recorded separately: checks share no results */
     if (what == ARGSORT) {
         index = weft_argsort(x.t, s->axis, descending);
     } else if (what == SORT) {

@@ -1,13 +1,12 @@
-/* libcuda.so.1 for test_dnn_plans: what cuDNN asks of a driver while it compiles plans for a card that is
- * only described. Kernels are loaded, which means forgotten; what a stub of NVIDIA's would refuse is refused.
- */
+/* libcuda.so.1 for test_dnn_plans: the driver calls that cuDNN makes while it compiles plans for a GPU that
+ * is only described. Loaded kernels are ignored. Calls that NVIDIA's stub library refuses are refused. */
 #include <stddef.h>
 
 #define API __attribute__((visibility("default"))) int
 
 enum { STUB_LIBRARY = 34 };
 
-/* Gives a handle of nothing. */
+/* Returns a dummy handle. */
 #define GIVES(name)                                                                                          \
     API name(void **handle);                                                                                 \
     API name(void **handle) {                                                                                \
