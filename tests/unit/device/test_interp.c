@@ -1,5 +1,6 @@
-/* src/device: the interpreter on kernels made by hand (each instruction, reductions, races, bounds), its
- * numbers, programs with faults, and the null device. Heavy operations: test_interp_heavy.c. */
+/* src/device: the interpreter on kernels built by hand (each instruction, reductions, races, bounds),
+ * programs with faults, and the null device. The interpreter's numbers and heavy operations:
+ * test_interp_heavy.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include "device/interp/interp.h"
 #include "device/null/null.h"
 
-/* ---- making kernels ---- */
+/* ---- building kernels ---- */
 
 enum { ROW = WEFT_LEVEL_ROW, FULL = WEFT_LEVEL_FULL, MOST = 24 };
 
@@ -46,7 +47,7 @@ static int view(maker *m, const weft_view *v) {
     return m->kernel.n_views++;
 }
 
-/* The row-major view of the whole index space, or of the parallel part of it. */
+/* The row-major view of the whole index space, or of its parallel part. */
 static int whole(maker *m) {
     weft_view v;
     weft__view_identity(&v, m->kernel.n_parallel + m->kernel.n_reduce, m->kernel.extent);
@@ -159,7 +160,7 @@ static void teardown(fixture *f) {
     f->device->ops->close(f->device);
 }
 
-/* Verifies and runs on host arrays. */
+/* Verifies the kernel and runs it on host arrays. */
 static weft_status run_kernel(fixture *f, maker *m, void *const *args) {
     weft_status status = weft__kernel_verify(&f->ctx, &m->kernel);
     if (status != WEFT_OK) print_message("%s\n", weft_last_error(&f->ctx));
@@ -216,7 +217,7 @@ static void test_gather(void **state) {
     fixture f;
     maker m;
     setup(&f);
-    begin(&m, 2, 0, SHAPE(4, 2)); /* rows of a (5, 2) table */
+    begin(&m, 2, 0, SHAPE(4, 2)); /* reads rows of a (5, 2) table */
     const int table = arg(&m, WEFT_I32, "r", 10), picks = arg(&m, WEFT_I64, "r", 4),
               out = arg(&m, WEFT_I32, "w", 8);
     weft_view row, column;
@@ -236,7 +237,7 @@ static void test_gather(void **state) {
     assert_memory_equal(got, expected, sizeof got);
     assert_int_equal(f.device->ops->take_fault(f.device, &fault), WEFT_OK);
     assert_int_equal(fault.set, 0);
-    chosen[2] = 5; /* out of range: reads 0, and a fault with the element of the index tensor */
+    chosen[2] = 5; /* out of range: reads 0, and the fault gives the element of the index tensor */
     assert_int_equal(run_kernel(&f, &m, (void *[]){values, chosen, got}), WEFT_OK);
     assert_int_equal(got[4], 0);
     assert_int_equal(got[6], 20);
@@ -261,7 +262,7 @@ static void test_random(void **state) {
     const int key = arg(&m, WEFT_I32, "r", 8), out = arg(&m, WEFT_I32, "w", 11);
     weft_view v;
     weft__view_identity(&v, 1, SHAPE(11));
-    assert_true(weft__view_slice(&v, SHAPE(10), SHAPE(11), SHAPE(-1))); /* element numbers backwards */
+    assert_true(weft__view_slice(&v, SHAPE(10), SHAPE(11), SHAPE(-1))); /* element numbers in reverse order */
     const int backwards = view(&m, &v), all = whole(&m);
     const int bits = instr(&m, WEFT_INSTR_RANDOM, WEFT_I32, -1, key, backwards);
     store(&m, ROW, out, all, bits);
@@ -311,10 +312,10 @@ static void test_softmax(void **state) {
     }
     float z[N * L];
     memcpy(z, x, sizeof z);
-    make_softmax(&m, WEFT_F32, N, L, true); /* a row may be replaced */
+    make_softmax(&m, WEFT_F32, N, L, true); /* a row may be overwritten in place */
     assert_int_equal(run_kernel(&f, &m, (void *[]){z, sums}), WEFT_OK);
     assert_memory_equal(z, y, sizeof z);
-    make_softmax(&m, WEFT_F32, N, L, false); /* the same memory under two names */
+    make_softmax(&m, WEFT_F32, N, L, false); /* one buffer, passed twice */
     memcpy(z, x, sizeof z);
     assert_int_equal(run_kernel(&f, &m, (void *[]){z, z, sums}), WEFT_OK);
     assert_memory_equal(z, y, sizeof z);
@@ -333,7 +334,7 @@ static void test_empty_reductions(void **state) {
     const weft_op ops[4] = {WEFT_OP_SUM, WEFT_OP_PROD, WEFT_OP_MAX, WEFT_OP_MIN};
     for (int64_t i = 0; i < 4; i++) {
         weft_view v;
-        weft__view_identity(&v, 2, SHAPE(2, 4)); /* column i of (2, 4), once a row */
+        weft__view_identity(&v, 2, SHAPE(2, 4)); /* column i of (2, 4), once for each row */
         assert_true(weft__view_slice(&v, SHAPE(0, i), SHAPE(2, 1), SHAPE(1, 1)));
         assert_true(weft__view_expand(&v, SHAPE(2, 0)));
         const int at = view(&m, &v);
@@ -380,9 +381,9 @@ static void test_folds(void **state) {
         }
         assert_true(b[i] == column && c[i / 4] == largest);
     }
-    assert_int_equal(run_kernel(&f, &m, (void *[]){a, b, b, d}), WEFT_ERR_INTERNAL); /* both at one place */
+    assert_int_equal(run_kernel(&f, &m, (void *[]){a, b, b, d}), WEFT_ERR_INTERNAL); /* both in one buffer */
     assert_says(&f, "written twice");
-    assert_int_equal(run_kernel(&f, &m, (void *[]){a, a, c, d}), WEFT_ERR_INTERNAL); /* over what rows read */
+    assert_int_equal(run_kernel(&f, &m, (void *[]){a, a, c, d}), WEFT_ERR_INTERNAL); /* overwrites inputs */
     teardown(&f);
 }
 
@@ -428,18 +429,18 @@ static void test_races(void **state) {
     assert_says(&f, "another index has");
     assert_says(&f, "arg");
     copy_kernel(&m, &all, &all, 8, 8);
-    assert_int_equal(run_kernel(&f, &m, (void *[]){b, b}), WEFT_OK); /* its own element: fine */
-    weft__view_identity(&shared, 1, SHAPE(1));                       /* all write element 0 */
+    assert_int_equal(run_kernel(&f, &m, (void *[]){b, b}), WEFT_OK); /* only its own element: correct */
+    weft__view_identity(&shared, 1, SHAPE(1));                       /* all indices write element 0 */
     assert_true(weft__view_expand(&shared, SHAPE(8)));
     copy_kernel(&m, &all, &shared, 8, 1);
     assert_int_equal(run_kernel(&f, &m, (void *[]){a, b}), WEFT_ERR_INTERNAL);
     assert_says(&f, "written twice");
-    copy_kernel(&m, &shared, &all, 1, 8); /* element 0 read by all and written by one, whoever comes last */
+    copy_kernel(&m, &shared, &all, 1, 8); /* all read element 0 and one writes it: wrong in any order */
     for (int i = 0; i < 60; i++) {
         assert_int_equal(run_kernel(&f, &m, (void *[]){a, a}), WEFT_ERR_INTERNAL);
         assert_says(&f, "race");
     }
-    int64_t wide[4]; /* overlap of different dtypes: found by address */
+    int64_t wide[4]; /* overlap of different dtypes, found by address */
     begin(&m, 1, 0, SHAPE(4));
     const int in = arg(&m, WEFT_I32, "r", 4), out = arg(&m, WEFT_I64, "w", 4), at = whole(&m);
     const int v = load(&m, WEFT_I32, ROW, in, at);
@@ -450,7 +451,7 @@ static void test_races(void **state) {
     teardown(&f);
 }
 
-/* Within a row the reduction indices have no order either. */
+/* The reduction indices of a row have no order either. */
 static void test_races_within_a_row(void **state) {
     (void)state;
     fixture f;
@@ -468,7 +469,7 @@ static void test_races_within_a_row(void **state) {
     assert_int_equal(run_kernel(&f, &m, (void *[]){a, b}), WEFT_OK);
     assert_int_equal(run_kernel(&f, &m, (void *[]){a, a}), WEFT_ERR_INTERNAL);
     assert_says(&f, "another index has");
-    begin(&m, 1, 1, SHAPE(3, 4)); /* a row value stored once an element */
+    begin(&m, 1, 1, SHAPE(3, 4)); /* stores a value of the row for each element */
     const int target = arg(&m, WEFT_F32, "w", 3), one = constant(&m, WEFT_F32, 1);
     store(&m, FULL, target, rows(&m), one);
     assert_int_equal(run_kernel(&f, &m, (void *[]){a}), WEFT_ERR_INTERNAL);
@@ -476,7 +477,7 @@ static void test_races_within_a_row(void **state) {
     teardown(&f);
 }
 
-/* The interpreter does not rely on the verifier. */
+/* The interpreter checks bounds itself, and does not rely on the verifier. */
 static void test_bounds(void **state) {
     (void)state;
     fixture f;
@@ -494,7 +495,7 @@ static void test_bounds(void **state) {
     copy_kernel(&m, &all, &off, 8, 8);
     assert_int_equal(weft__interp_kernel(interp_of(f.device), &m.kernel, args), WEFT_ERR_INTERNAL);
     assert_says(&f, "outside its buffer: element 8");
-    off.map[0].offset = -1; /* not to be taken for a guard that fails */
+    off.map[0].offset = -1; /* must not look like a guard that fails */
     copy_kernel(&m, &off, &all, 8, 8);
     assert_int_equal(weft__interp_kernel(interp_of(f.device), &m.kernel, args), WEFT_ERR_INTERNAL);
     assert_says(&f, "element -1 at index (0)");
@@ -528,7 +529,7 @@ static void read_back(fixture *f, const weft_buffer *b, void *out, size_t bytes)
     assert_int_equal(f->device->ops->download(f->device, b, 0, out, bytes), WEFT_OK);
 }
 
-/* A program of three buffers: b = 0; b[0..4) = table[index], both in a; a sink copies b to c. */
+/* A program of three buffers: b = 0; b[0..4) = table[index], both in a. A sink then copies b to c. */
 typedef struct faulty {
     fixture f;
     maker m;
@@ -591,7 +592,7 @@ static void test_program_with_faults(void **state) {
     run_faulty(&x, (const int32_t[]){3, 2, 1, 0}, 2, got);
     const int32_t expected[16] = {13, 12, 11, 10, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
     assert_memory_equal(got, expected, sizeof got);
-    /* a fault: the sink is not applied, in this run and the next, until the fault is taken */
+    /* after a fault the sink does nothing, in this run and the next, until the fault is taken */
     run_faulty(&x, (const int32_t[]){0, -1, 1, 0}, 1, got);
     assert_memory_equal(got, expected, sizeof got);
     run_faulty(&x, (const int32_t[]){0, 0, 1, 0}, 1, got);
@@ -632,7 +633,8 @@ static void test_timings_and_checks(void **state) {
     free_faulty(&x);
 }
 
-/* Commands that are not marked to wait run in any order: a dependence that the plan forgot shows. */
+/* Commands without the mark `after` run in random order, so a dependence that the plan forgot becomes
+ * visible. */
 static void test_order_is_shuffled(void **state) {
     (void)state;
     fixture f;
@@ -645,7 +647,7 @@ static void test_order_is_shuffled(void **state) {
     interp_of(f.device)->random = 5;
     weft__interp_poison_arena(f.device, true);
     command(&p, WEFT_COMMAND_ZERO, true, false, 1)->bytes = 8;
-    command(&p, WEFT_COMMAND_COPY, false, false, 2)->bytes = 8; /* forgot to wait */
+    command(&p, WEFT_COMMAND_COPY, false, false, 2)->bytes = 8; /* the mark is missing */
     p.operands[1][1].offset = 8;
     p.commands.n_slots = 1;
     assert_int_equal(ops->build(f.device, &p.commands, &e), WEFT_OK);
@@ -724,7 +726,7 @@ static void test_null(void **state) {
     assert_true(device->ops->takes(device, &p.list[2].heavy));
     assert_int_equal(device->ops->check_dtype(device, (weft_dtype)99), WEFT_ERR_DTYPE);
     device->ops->executable_free(device, e);
-    m.code[0].a = 0; /* bad kernels are refused here too */
+    m.code[0].a = 0; /* the null device also refuses invalid kernels */
     assert_int_equal(device->ops->build(device, &p.commands, &e), WEFT_ERR_INTERNAL);
     device->ops->buffer_free(device, slots[0]);
     device->ops->close(device);

@@ -1,6 +1,6 @@
-/* src/device/interp: numbers (rows, casts, rounding) against values worked out by hand, and the heavy
- * operations: matmul, scatter-add and update against arrays, attention against small cases and finite
- * differences. */
+/* src/device/interp. Compares its numbers (op table rows, casts, rounding) with values computed by hand.
+ * Heavy operations: matmul, scatter-add and update compared with arrays, attention with small cases and
+ * finite differences. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ static void test_casts_and_rounding(void **state) {
     assert_int_equal(weft__interp_cast(WEFT_I32, WEFT_BOOL, integer(256)).i, 1);
     assert_true(weft__interp_cast(WEFT_U64, WEFT_F64, integer(-1)).f == 0x1p64);
     assert_true(weft__interp_cast(WEFT_BOOL, WEFT_F16, integer(1)).f == 1);
-    /* a value just above the middle of two f16: rounding to f32 first would lose what decides */
+    /* a value just above the middle of two f16: rounding it to f32 first would give the wrong neighbour */
     const double middle = 1 + 0x1p-11;
     assert_true(weft__interp_rounded(WEFT_F16, number(middle)).f == 1);
     assert_true(weft__interp_rounded(WEFT_F16, number(middle + 0x1p-50)).f == 1 + 0x1p-10);
@@ -130,7 +130,7 @@ static void test_casts_and_rounding(void **state) {
     assert_true(weft__interp_rounded(WEFT_F32, number(0.1)).f == (double)0.1f);
     assert_int_equal(weft__interp_rounded(WEFT_I16, integer(40000)).i, 40000 - 65536);
     assert_int_equal(weft__interp_rounded(WEFT_U32, integer(-1)).i, 4294967295);
-    uint16_t h[1 << 8]; /* every f16 survives */
+    uint16_t h[1 << 8]; /* each f16 stays the same */
     for (uint32_t high = 0; high < 256; high++) {
         for (uint32_t low = 0; low < 256; low++) h[low] = (uint16_t)(high << 8 | low);
         for (int64_t low = 0; low < 256; low++) {
@@ -169,7 +169,7 @@ static void test_matmul(void **state) {
     (void)state;
     fixture f;
     setup(&f);
-    /* two batches of (2, 3) x (3, 2), b read transposed and shared, c with a gap after each row */
+    /* two batches of (2, 3) x (3, 2); both use the same b, read transposed; c has a gap after each row */
     const float a[12] = {1, 2, 3, 4, 5, 6, -1, 0, 1, 2, 0, -2}, b[6] = {1, 0, 2, 0, 1, -1};
     float c[12];
     memset(c, 0, sizeof c);
@@ -216,7 +216,7 @@ static void test_matmul(void **state) {
     const int64_t ibytes[3] = {8, 8, 4};
     assert_int_equal(run_heavy(&f, &i, iargs, ibytes), WEFT_OK);
     assert_int_equal(z, 13);
-    i.as.matmul.k = 0; /* a sum of nothing */
+    i.as.matmul.k = 0; /* an empty sum */
     assert_int_equal(run_heavy(&f, &i, iargs, ibytes), WEFT_OK);
     assert_int_equal(z, 0);
     teardown(&f);
@@ -249,7 +249,7 @@ static void test_scatter(void **state) {
     h.as.scatter.based = true;
     assert_int_equal(run_heavy(&f, &h, based, based_bytes), WEFT_OK);
     for (int i = 0; i < 12; i++) assert_true(out[i] == expected[i] + (float)i);
-    based[3] = base; /* in place, and says so */
+    based[3] = base; /* in place, and marked so */
     assert_int_equal(run_heavy(&f, &h, based, based_bytes), WEFT_ERR_INTERNAL);
     h.as.scatter.in_place = true;
     assert_int_equal(run_heavy(&f, &h, based, based_bytes), WEFT_OK);
@@ -278,7 +278,7 @@ static void test_update(void **state) {
     assert_int_equal(run_heavy(&f, &h, args, bytes), WEFT_OK);
     const int16_t expected[12] = {0, 1, -1, -2, 4, 5, 6, 7, -3, -4, 10, 11};
     assert_memory_equal(out, expected, sizeof out);
-    args[3] = cache; /* in place, and says so */
+    args[3] = cache; /* in place, and marked so */
     assert_int_equal(run_heavy(&f, &h, args, bytes), WEFT_ERR_INTERNAL);
     h.as.update.in_place = true;
     assert_int_equal(run_heavy(&f, &h, args, bytes), WEFT_OK);
@@ -342,8 +342,8 @@ static void test_attention_values(void **state) {
     fixture f;
     setup(&f);
     make(&p, true, 0, TQ);
-    memset(p.q, 0,
-           sizeof p.q); /* all scores 0: means of the values seen, lse the logarithm of their number */
+    memset(p.q, 0, sizeof p.q); /* all scores are 0: the result is the mean of the visible values, lse the
+                                   logarithm of their number */
     run_attention(&f, &p, false);
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++)
@@ -356,7 +356,7 @@ static void test_attention_values(void **state) {
                     assert_true(fabs(p.out[((b * TQ + i) * H + h) * D + c] - mean) < 1e-14);
                 }
             }
-    /* two keys by hand: weights 1/(1+e^-s) */
+    /* two keys, computed by hand: weights 1/(1+e^-s) */
     const double s = 0.6 * (0.5 - -0.25) * 2;
     make(&p, false, 0, 1);
     p.h.as.attention.batch = p.h.as.attention.heads = 1;
@@ -370,7 +370,7 @@ static void test_attention_values(void **state) {
     teardown(&f);
 }
 
-/* Over a cache at position 1: causal attention over the first two keys of four. */
+/* With a cache at position 1: causal attention over the first two of four keys. */
 static void test_attention_over_a_cache(void **state) {
     (void)state;
     static problem p;
@@ -390,7 +390,7 @@ static void test_attention_over_a_cache(void **state) {
     teardown(&f);
 }
 
-/* More queries than keys: the first ones see none, give 0 and have gradient 0. */
+/* More queries than keys: the first queries see none. Their result and gradient are 0. */
 static void test_attention_without_keys(void **state) {
     (void)state;
     static problem p;
@@ -415,7 +415,7 @@ static void test_attention_without_keys(void **state) {
     teardown(&f);
 }
 
-/* sum out dout */
+/* sum(out * dout) */
 static double objective(fixture *f, problem *p) {
     double sum = 0;
     run_attention(f, p, false);
@@ -455,7 +455,8 @@ static void test_attention_gradients(void **state) {
     teardown(&f);
 }
 
-/* With equal scores the output counts the weights that were kept, element by element of the stream. */
+/* With equal scores, the output counts the weights that dropout kept. Compares each with the random
+ * stream. */
 static void test_attention_dropout(void **state) {
     (void)state;
     static problem p;

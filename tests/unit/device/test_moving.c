@@ -1,10 +1,11 @@
-/* A module of a user's, with parameters, a buffer that its forward pass assigns, and children, is trained,
- * moved to another context with its optimizer, and goes on as if it had never moved. */
+/* A user's own module, with parameters, a buffer that its forward pass assigns, and children. It is trained,
+ * moved with its optimizer to another context, and trained further, with the same results as if it had not
+ * been moved. */
 #include "unit/core_help.h"
 
 enum { ROWS = 12, IN = 5, HIDDEN = 8, STEPS = 6, MOVED = 3 };
 
-/* y = (x W) * scale, then a child and dropout; the buffer `seen` counts what trained it. */
+/* y = (x W) * scale, then a child and dropout. The buffer `seen` counts the training samples. */
 static weft_tensor *forward(weft_module *m, weft_tensor *x) {
     weft_tensor *y = weft_mul(weft_matmul(x, weft_parameter(m, "weight")), weft_parameter(m, "scale"));
     if (weft_is_training(m)) {
@@ -58,10 +59,10 @@ static void moved(const char *from, const char *to, float within) {
     weft_parameter_info a, b;
     for (int i = 0; i < STEPS; i++) losses[i] = step(&still);
     for (int i = 0; i < MOVED; i++) assert_true(step(&first) == losses[i]);
-    (void)step(&then); /* what it did before is forgotten */
+    (void)step(&then); /* the new context's own step does not matter */
     assert_ok(weft_optimizer_copy(then.opt, first.opt));
     assert_int_equal(weft_optimizer_steps(then.opt), MOVED);
-    weft_close(first.ctx); /* nothing is left behind there */
+    weft_close(first.ctx); /* the module must not need the old context any more */
     for (int i = MOVED; i < STEPS; i++) {
         const float loss = step(&then);
         assert_true(fabsf(loss - losses[i]) <= within);
@@ -106,7 +107,7 @@ static void test_refused(void **state) {
     weft_close(t.ctx);
 }
 
-/* The table names layers, what they gave, and parameters. */
+/* The summary lists layers, their results and their parameters. */
 static void test_summary(void **state) {
     (void)state;
     training t = start("cpu", 1);

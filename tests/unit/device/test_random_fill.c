@@ -1,5 +1,5 @@
-/* Drawing first values: the numbers of base/random.c in every instruction set, by any number of threads, and
- * made only where they are needed. */
+/* Random initial values: every instruction set and any number of threads gives the numbers of base/random.c.
+ * Values are computed only where they are needed. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void test_values_come_late(void **state) {
         weft_tensor *w = weft_parameter(m, "weight");
         assert_int_equal(weft_tensor_status(w), WEFT_OK);
         assert_int_equal(ctx->device->bytes_in_use, 0);
-        weft_seed(ctx, 4, 0); /* too late for them */
+        weft_seed(ctx, 4, 0); /* too late to change them */
         float zeros[64 * 64] = {0}, first[64 * 64], again[64 * 64];
         if (written) assert_int_equal(weft_write(w, zeros, sizeof zeros), WEFT_OK);
         assert_int_equal(weft_read(w, first, sizeof first), WEFT_OK);

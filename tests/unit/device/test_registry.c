@@ -1,5 +1,5 @@
-/* The registry: every device is described, a specification opens what it names, and nonsense is answered with
- * what helps. */
+/* The device registry: every device has a description, a specification opens the device that it names, and a
+ * wrong specification gives a helpful message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void test_registry(void **state) {
     open_as("auto,interp", "cpu");
 }
 
-/* A device named alone is that or an error that helps; a list takes the first that opens. */
+/* A single name opens that device or gives a helpful error. A list opens the first device that works. */
 static void test_nonsense(void **state) {
     (void)state;
     static const struct {

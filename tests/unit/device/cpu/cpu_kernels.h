@@ -1,5 +1,5 @@
-/* Helpers of the tests of fused kernels on the CPU device: kernels built by hand, buffers filled, and a plain
- * evaluation of the kernel form element by element in f64 and i64. */
+/* Helpers for tests of fused kernels on the CPU device: build kernels by hand, fill buffers, and evaluate the
+ * kernel form directly, element by element, in f64 and i64. */
 #ifndef WEFT_TESTS_CPU_KERNELS_H
 #define WEFT_TESTS_CPU_KERNELS_H
 
@@ -18,9 +18,9 @@ typedef struct built {
     weft_kernel_arg args[16];
     weft_view views[MAX_CODE];
     weft_instr code[MAX_CODE];
-    void *data[16];     /* what the device works on */
-    void *expected[16]; /* what the plain evaluation makes of it */
-    double *scale[16];  /* sum of |terms| behind each element, for bounds of sums */
+    void *data[16];     /* the device's buffers */
+    void *expected[16]; /* results of the direct evaluation */
+    double *scale[16];  /* sum of |terms| of each element, for the bounds of sums */
 } built;
 
 static inline void built_init(built *t, const char *name, int n_parallel, int n_reduce,
@@ -102,7 +102,7 @@ static inline int add_strides(built *t, int64_t offset, const int64_t *stride) {
     v.map[0].offset = offset;
     for (int d = 0; d < v.map[0].rank; d++) {
         v.map[0].extent[d] = t->kernel.extent[d];
-        v.map[0].hi[d] = t->kernel.extent[d] ? t->kernel.extent[d] : 1; /* a ROW value has index 0 there */
+        v.map[0].hi[d] = t->kernel.extent[d] ? t->kernel.extent[d] : 1; /* ROW values have index 0 */
         v.map[0].stride[d] = stride[d];
     }
     return add_view(t, &v);
@@ -148,7 +148,7 @@ static inline int reduce(built *t, weft_op op, weft_dtype dtype, int a) {
                                     .view = -1});
 }
 
-/* Over the rows of a block. */
+/* Folds over the rows of a block. */
 static inline int fold(built *t, weft_op op, weft_dtype dtype, int a) {
     const int made = reduce(t, op, dtype, a);
     t->code[made].kind = WEFT_INSTR_FOLD;
@@ -206,12 +206,12 @@ static inline int store(built *t, weft_level level, int arg, int view, int a) {
                                     .view = view});
 }
 
-/* ---- plain evaluation ---- */
+/* ---- direct evaluation ---- */
 
 typedef struct plain {
     double f;
     int64_t i;
-    double size; /* sum of magnitudes behind a sum */
+    double size; /* sum of the magnitudes of a sum's terms */
 } plain;
 
 static inline int64_t wrap_integer(weft_dtype d, int64_t v) {
@@ -238,7 +238,7 @@ static inline int64_t saturated(weft_dtype d, double f) {
     return f >= (double)hi ? hi : f <= (double)lo ? lo : (int64_t)f;
 }
 
-/* The ops that the tests use. */
+/* The ops that these tests use. */
 static inline plain plain_op(weft_op op, weft_dtype d, bool floating, plain a, plain b, plain c) {
     plain r = {0, 0, fabs(a.f) + fabs(b.f)};
     switch (op) {
@@ -344,7 +344,7 @@ static inline plain plain_reduce(const weft_instr *c, const plain *a, int64_t n,
     return x;
 }
 
-/* Rows that block p has. */
+/* The number of rows of block p. */
 static inline int64_t rows_of_block(const weft_kernel *k, int64_t p) {
     const int64_t rows = weft__kernel_block_rows(k), blocks = weft__kernel_rows(k) / rows;
     return k->last_rows && p == blocks - 1 ? k->last_rows : rows;
@@ -360,8 +360,8 @@ static inline plain plain_value(const built *t, int v, const int64_t *index, pla
     return plain_reduce(c, values[c->a] + p * rows * step + r, rows_of_block(&t->kernel, p), step);
 }
 
-/* Runs the kernel on expected[]. Instructions outermost: every store comes after all loads. Of what is folded
- * p counts blocks. */
+/* Evaluates the kernel on expected[]. The outermost loop is over instructions, so every store comes after all
+ * loads. For folded values p counts blocks. */
 static inline void evaluate(built *t) {
     const weft_kernel *k = &t->kernel;
     const int64_t rows = weft__kernel_rows(k), length = weft__kernel_row_length(k);
@@ -401,8 +401,8 @@ static inline void evaluate(built *t) {
         if (k->code[v].kind != WEFT_INSTR_STORE) free(values[v]);
 }
 
-/* Largest |got - expected| / (factor * unit roundoff * magnitude behind the element) over all arguments;
- * integers must be equal (else 1e30). */
+/* Largest |got - expected| / (factor * unit roundoff * magnitude of the element) over all arguments. Integers
+ * must be equal (else 1e30). */
 static inline double worst(const built *t, double factor) {
     double most = 0;
     const bool show = getenv("WEFT_SHOW_WORST") != NULL;

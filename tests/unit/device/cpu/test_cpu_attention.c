@@ -1,6 +1,6 @@
-/* src/device/cpu: attention forward and backward against softmax written from its definition in f64, and the
- * f64 gradients against finite differences; causal, lengths that differ, rows that see nothing, dropout,
- * packed projections; the same bits however the tasks are shared out. */
+/* src/device/cpu: attention forward and backward, compared with softmax by its definition in f64. The f64
+ * gradients are also compared with finite differences. Covers causal attention, unequal lengths, rows that
+ * see no key, dropout and packed projections. The bits must be the same for each partition into tasks. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 
 static const int32_t key[8] = {0x12345678, -77, 5, 0, -2, 3, 0, 0}; /* the stream begins past 2^32 */
 
-/* One problem with its tensors in the tested dtype, contiguous or as views of a packed (B, T, 3 C)
- * projection. */
+/* A problem with its tensors in the tested dtype, either contiguous or as views of a packed projection (B, T,
+ * 3 C). */
 typedef struct problem {
     weft_heavy_attention at;
     weft_dtype dt, lse_dt;
@@ -100,7 +100,7 @@ static double at(const problem *p, const void *base, const int64_t *s, int64_t b
     return value(p->dt, base, b * s[0] + h * s[1] + t * s[2] + x);
 }
 
-/* The factor that dropout gives a weight: from the definition, one element at a time. */
+/* The factor that dropout applies to a weight, by its definition. */
 static double factor(const problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
     if (p->at.dropout == 0) return 1;
     const uint32_t *k = (const uint32_t *)(const void *)key;
@@ -111,8 +111,8 @@ static double factor(const problem *p, int64_t b, int64_t h, int64_t i, int64_t 
     return (double)(words[n % 4] >> 8) * 0x1p-24 >= p->at.dropout ? 1 / (1 - p->at.dropout) : 0;
 }
 
-/* Weights (t_q, t_k) of a pair before dropout, and per row how inexact f32 or f64 may make them, in
- * roundoffs. */
+/* The weights (t_q, t_k) of one batch and head before dropout, and for each row the error that f32 or f64 may
+ * make, in roundoffs. */
 static void weights(const problem *p, int64_t b, int64_t h, double *w, double *slack, double *lse) {
     const weft_heavy_attention *a = &p->at;
     for (int64_t i = 0; i < a->t_q; i++) {
@@ -180,7 +180,8 @@ static void check_forward(const problem *p) {
     free(w), free(slack), free(lse);
 }
 
-/* dP, dS and the three gradients from the definition; delta from dP and P, not from the output. */
+/* Computes dP, dS and the three gradients from the definition. delta comes from dP and P, not from the
+ * output. */
 static void check_backward(const problem *p) {
     const weft_heavy_attention *a = &p->at;
     size_t square = (size_t)(a->t_q * a->t_k + 1), nq = (size_t)(a->t_q * a->d),
@@ -207,7 +208,7 @@ static void check_backward(const problem *p) {
                     delta += weight * f * sum, big += weight * f * abs;
                 }
                 for (int64_t j = 0; j < a->t_k; j++) {
-                    /* the device takes delta from the rounded output: `round` roundoffs */
+                    /* the device computes delta from the rounded output: `round` roundoffs */
                     double weight = w[i * a->t_k + j] * a->scale, ds = weight * (dp[i * a->t_k + j] - delta);
                     double m = weight * (slack[i] * mass[i * a->t_k + j] + (slack[i] + round) * big);
                     for (int64_t x = 0; x < a->d; x++) {
@@ -251,7 +252,8 @@ static void test_definition(void **state) {
     }
 }
 
-/* sum(out * dout) as a function of one tensor, by differences of the device's own forward in f64. */
+/* sum(out * dout) as a function of one tensor. Finite differences of the device's forward pass in f64 use
+ * it. */
 static double loss(problem *p) {
     forward(p);
     double sum = 0;
@@ -322,7 +324,8 @@ static void test_special_values(void **state) {
     drop(&p);
 }
 
-/* Over a cache: the bits of causal attention over its first keys, whatever lies beyond. */
+/* With a cache, the result has the same bits as causal attention over the first keys, whatever comes after
+ * them. */
 static void test_cached(void **state) {
     (void)state;
     enum { HEADS = 3, CAPACITY = 300, WIDTH = 32 };
@@ -336,7 +339,7 @@ static void test_cached(void **state) {
         forward(&p);
         void *wanted = malloc(bytes);
         memcpy(wanted, p.out, bytes);
-        for (int64_t h = 0; h < HEADS; h++) { /* bytes of ones: NaN in any of them */
+        for (int64_t h = 0; h < HEADS; h++) { /* 0xff bytes are NaN in any dtype */
             size_t from = (size_t)((h * CAPACITY + seen) * WIDTH) * size,
                    rest = (size_t)((CAPACITY - seen) * WIDTH) * size;
             memset((char *)p.k + from, 0xff, rest);
@@ -363,7 +366,7 @@ static void test_cut(void **state) {
     assert_true(work.tasks >= 4 && work.scratch_bytes < 1 << 20);
     work.free(NULL, work.plan);
     drop(&p);
-    /* one long head: cut along the queries */
+    /* one long head: split along the queries */
     p = make(WEFT_F32, false, true, 0, (int64_t[]){1, 1, 1024, 1024, 64});
     h.as.attention = p.at;
     assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);

@@ -1,6 +1,6 @@
-/* The CPU device through its operations: programs of several commands on 1, 2 and 4 threads with equal bits,
- * order of dependent commands, repeated runs, faults and the sinks they stop, copies, timings, memory, the
- * floating-point state, and every allocation failing once. */
+/* The CPU device through its public operations: programs of several commands with equal bits on 1, 2 and 4
+ * threads, the order of dependent commands, repeated runs, faults that stop sinks, copies, timings, memory,
+ * the floating-point state, and a failure of each allocation. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,8 @@
 #define NUMEL   ((int64_t)ROWS * COLUMNS)
 
 /* A program: y = tanh(x) * 2 (map), r = row sums of y, c = column sums of y, z = y + r (map), x = x + z
- * (sink), a copy of z and a zeroed block; many cheap commands between. Slot 0 is the arena, slot 1 holds x.
- */
+ * (sink), a copy of z and a zeroed block. Many cheap commands are between. Slot 0 is the arena, slot 1 holds
+ * x. */
 typedef struct program {
     built map, rows, columns, join, update, small;
     weft_command list[40];
@@ -129,7 +129,7 @@ static weft_device *open_device(weft_context *ctx, int threads) {
     return d;
 }
 
-/* Runs the program `runs` times, `times` each; copies both buffers out. */
+/* Runs the program `runs` times with `times` repetitions each. Copies both buffers out. */
 static void run_program(int threads, int runs, int times, float *arena, float *x) {
     program *p = malloc(sizeof *p);
     make_program(p);
@@ -183,7 +183,7 @@ static void test_threads(void **state) {
     for (int i = 0; i < 2; i++) free(arena[i]), free(x[i]);
 }
 
-/* Two gathers over bad indices, then a sink: the first fault is reported, the sink does nothing. */
+/* Two gathers with bad indices, then a sink. The first fault is reported, and the sink does nothing. */
 static void test_faults_stop_sinks(void **state) {
     (void)state;
     for (int threads = 1; threads <= 4; threads++)
@@ -226,7 +226,7 @@ static void test_faults_stop_sinks(void **state) {
                 assert_int_equal(fault.bound, 10);
             }
             for (int64_t i = 0; i < NUMEL; i++) assert_true(arena[i] == (bad ? 1.0f : 3.0f));
-            index[70000] = index[90000] = index[99999] = 0; /* taken: the next run applies */
+            index[70000] = index[90000] = index[99999] = 0; /* taken: the next sink works */
             assert_int_equal(d->ops->run(d, e, buffers, 1), WEFT_OK);
             assert_true(arena[5] == (bad ? 2.0f : 4.0f));
             d->ops->executable_free(d, e);
@@ -264,8 +264,8 @@ static void test_timings(void **state) {
     }
 }
 
-/* Flushing of subnormals, switched on by somebody else, neither changes results nor is switched off for him.
- */
+/* Another library has enabled flushing of subnormals. It must not change Weft's results, and must still be
+ * enabled afterwards. */
 static void test_float_state(void **state) {
     (void)state;
 #if defined(__SSE2__)
@@ -313,7 +313,7 @@ static void test_describe(void **state) {
     d->ops->close(d);
 }
 
-/* ---- every allocation fails once ---- */
+/* ---- each allocation fails once ---- */
 
 static long live, calls, fail_at;
 
@@ -365,8 +365,8 @@ static void test_out_of_memory(void **state) {
     free(p);
 }
 
-/* A cheap copy, another that waits for it and is merged behind it, and a wide one after both, which may read
- * what the first wrote: it has to wait for the pair. */
+/* A cheap copy, a second one that waits for it and is merged with it, then a wide copy that may read the
+ * result of the first. The wide copy must wait for both. */
 static void test_wait_inside_a_unit(void **state) {
     (void)state;
     weft_operand small[2] = {{0, 0}, {0, 64}}, next[2] = {{0, 64}, {0, 128}}, wide[2] = {{0, 0}, {1, 0}};
@@ -387,7 +387,8 @@ static void test_wait_inside_a_unit(void **state) {
     d->ops->close(d);
 }
 
-/* Cheap copies that do not wait for each other are shared; what waits for them comes after all. */
+/* Cheap copies that do not depend on each other run in parallel. A command that depends on them runs after
+ * all of them. */
 static void test_shared_unit(void **state) {
     (void)state;
     enum { COPIES = 40, PART = 16384 };

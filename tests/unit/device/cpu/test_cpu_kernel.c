@@ -1,6 +1,7 @@
-/* Fused kernels on the CPU device against a plain evaluation in f64 (cpu_kernels.h): map, row and column
- * kernels at the edges of tiles and vectors, views of all kinds, dtypes, gather, random, in place, NaN, and
- * random kernels. Every kernel runs on every instruction set, its tasks at once and in pieces, bits equal. */
+/* Fused kernels on the CPU device, compared with a direct evaluation in f64 (cpu_kernels.h). Map, row and
+ * column kernels at the edges of tiles and vectors, views of all kinds, dtypes, gather, random numbers,
+ * in-place updates, NaN, and random kernels. Every kernel runs on every instruction set, all tasks at once
+ * and in chunks, with equal bits. */
 #define _DEFAULT_SOURCE /* setenv */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@ static void prepare(const built *t, weft_cpu_work *work) {
         fail_msg("%s: %s", t->kernel.name, weft_last_error(NULL));
 }
 
-/* Runs tasks in steps of `piece`, last piece first where `backwards`. */
+/* Runs the tasks in chunks of `piece`. backwards: the last chunk first. */
 static void run_work(const built *t, const weft_cpu_work *work, int64_t piece, bool backwards,
                      weft_fault *fault) {
     char *scratch = aligned_alloc(64, (work->scratch_bytes + 127) / 64 * 64);
@@ -33,7 +34,8 @@ static void run_work(const built *t, const weft_cpu_work *work, int64_t piece, b
     free(scratch);
 }
 
-/* All instruction sets, all cuts; compares with the plain evaluation. The bound: factor * u * magnitude. */
+/* Runs on all instruction sets, in several chunk sizes, and compares with the direct evaluation. The bound is
+ * factor * u * magnitude. */
 static void check_fault(built *t, double factor, weft_fault *fault) {
     void *start[16] = {0}, *first[16] = {0};
     for (int a = 0; a < t->kernel.n_args; a++) {
@@ -132,7 +134,7 @@ static void test_map_views(void **state) {
         assert_true(weft__view_permute(&v, order));
         copy_through(&v, 3, turned, numel, WEFT_F32, "permuted");
         const int64_t flat[1] = {numel};
-        assert_true(weft__view_reshape(&v, 1, flat)); /* a list of maps */
+        assert_true(weft__view_reshape(&v, 1, flat)); /* a view of several maps */
         copy_through(&v, 1, flat, numel, WEFT_F32, "reshaped");
         weft__view_identity(&v, 3, shape);
         const int64_t start[3] = {2, 4, n - 1}, extent[3] = {3, 2, (n + 1) / 2}, step[3] = {-1, -2, -2};
@@ -187,7 +189,7 @@ static void test_map_dtypes(void **state) {
 
 static void test_where_forms(void **state) {
     (void)state;
-    for (int form = 0; form < 8; form++) { /* which operands are constants */
+    for (int form = 0; form < 8; form++) { /* each bit: is that operand a constant? */
         const int64_t n = 1030;
         built t;
         built_init(&t, "where", 1, 0, &n);
@@ -288,7 +290,7 @@ static void test_faults(void **state) {
 
 /* ---- rows and columns ---- */
 
-/* softmax over the reduction dimensions of x with the given strides, and the sum as a ROW store. */
+/* softmax over the reduction dimensions of x with the given strides. Also stores the sum as a ROW value. */
 static void softmax(const char *name, int n_parallel, int n_reduce, const int64_t *extent,
                     const int64_t *stride, int64_t elements, weft_dtype dtype, bool in_place) {
     built t;
@@ -331,7 +333,7 @@ static void test_rows(void **state) {
     softmax("softmax of middle dimensions", 2, 2, middle, between, 3 * 36 * 40, WEFT_F32, false);
     const int64_t sparse[3] = {5, 30, 50}, strided[3] = {4000, 130, 2};
     softmax("softmax of strided rows", 1, 2, sparse, strided, 20000, WEFT_F32, false);
-    const int64_t huge[2] = {2, 400000}, huge_rows[2] = {400000, 1}; /* too long to keep */
+    const int64_t huge[2] = {2, 400000}, huge_rows[2] = {400000, 1}; /* too long to keep in scratch */
     softmax("softmax of very long rows", 1, 1, huge, huge_rows, 800000, WEFT_F32, true);
     const int64_t tall[2] = {130, 5000}, tall_columns[2] = {1, 130};
     softmax("softmax of long columns", 1, 1, tall, tall_columns, 650000, WEFT_F32, false);
@@ -339,7 +341,7 @@ static void test_rows(void **state) {
     softmax("softmax of everything", 0, 1, all, one, 3000, WEFT_F32, false);
 }
 
-/* sum, max, min and product of one operand, class D's bound for the sum. */
+/* sum, max, min and product of one operand. The sum has class D's bound. */
 static void reductions(const char *name, int64_t rows, int64_t length, bool columns, weft_dtype dtype) {
     built t;
     const int64_t extent[2] = {rows, length}, along[2] = {columns ? 1 : length, columns ? rows : 1},
@@ -369,7 +371,7 @@ static void test_reductions(void **state) {
     reductions("wide columns", 5000, 97, true, WEFT_F32);
 }
 
-/* Positive numbers: a plain loop would miss the bound. */
+/* Positive numbers: a plain loop would exceed the bound. */
 static void test_sum_of_ones(void **state) {
     (void)state;
     for (int columns = 0; columns < 2; columns++) {
@@ -414,8 +416,8 @@ static void test_nan(void **state) {
 
 static int64_t one_less(int64_t n) { return n > 1 ? n - 1 : 0; }
 
-/* Per block of rows, of which the last may have `last_rows` alone, the sum, the extreme and the product of
- * columns, the sum of row values that a reduction made, all beside what is stored as it is. */
+/* For each block of rows: the sum, the maximum and the product of columns, and the sum of row values that a
+ * reduction computes, next to ordinary stores. The last block may have only `last_rows` rows. */
 static void folds(int64_t blocks, int64_t rows, int64_t last_rows, int64_t length, weft_dtype dtype) {
     built t;
     const int64_t extent[3] = {blocks, rows, length}, along[3] = {rows * length, length, 1};
@@ -462,12 +464,12 @@ static void test_folds(void **state) {
         folds(1, 5, 3, n, WEFT_F32);
     }
     for (int64_t last = 0; last < 20000; last = 3 * last + 700)
-        folds(2, 20000, last, 2, WEFT_F32); /* many tiles of many rows */
+        folds(2, 20000, last, 2, WEFT_F32); /* many tiles, many rows */
     folds(2, 130, 0, 3000, WEFT_F64);       /* columns in chunks */
     folds(2, 130, 17, 3000, WEFT_F64);
 }
 
-/* The bound of class D for sums of ones scaled to 1/10, as a plain loop would not keep it. */
+/* Sums of ones scaled by 1/10 are within class D's bound. A plain loop would exceed it. */
 static void test_fold_of_tenths(void **state) {
     (void)state;
     for (int64_t length = 1; length < 3000; length = length * 7 + 2) {
@@ -491,8 +493,9 @@ static void test_fold_of_tenths(void **state) {
 static uint64_t random_state;
 static int64_t draw(int64_t n) { return (int64_t)(weft__mix64(++random_state) % (uint64_t)n); }
 
-/* A view of the kernel's space onto a buffer of *elements: strides in a random order of dimensions, some 0,
- * some negative, guards, an offset; ROW views do not move along reductions, folded ones not along rows. */
+/* A view from the kernel's space to a buffer of *elements: strides in a random order of dimensions, some 0,
+ * some negative, with guards and an offset. ROW views have stride 0 along reductions, folded views along
+ * rows. */
 static int random_view(built *t, int level, bool plain_store, int64_t *elements) {
     const int rank = t->kernel.n_parallel + t->kernel.n_reduce;
     const int last = weft__level_inner(level) ? rank : t->kernel.n_parallel;
@@ -530,7 +533,7 @@ static int random_view(built *t, int level, bool plain_store, int64_t *elements)
     return add_view(t, &v);
 }
 
-/* A random kernel in the making: the values so far, of the whole index space and of rows. */
+/* A random kernel while it is built: the values so far, of the whole index space and of rows. */
 typedef struct random_values {
     built t;
     uint64_t seed;
@@ -598,7 +601,7 @@ static void random_work(random_values *r) {
     }
 }
 
-/* Now and then the last parallel dimensions become the rows of a block, and values are folded. */
+/* Sometimes makes the last parallel dimensions the rows of a block, and folds some values. */
 static void random_folds(random_values *r) {
     built *t = &r->t;
     if (t->kernel.n_parallel == 0 || draw(3) > 0) return;

@@ -1,6 +1,6 @@
-/* src/device/cpu: convolutions against the interpreter's plain loops in f64, and with them recurrent layers,
- * scans and orders of many geometries: the same bits however tasks are shared out and for however many
- * threads they are cut, in scratch that held NaN. */
+/* src/device/cpu: convolutions, recurrent layers, scans and argsort of many sizes, compared with the
+ * interpreter's plain loops in f64. The bits must be the same for each partition into tasks and each number
+ * of threads. The scratch memory is filled with NaN. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,18 +37,19 @@ static int close_interp(void **state) {
 
 /* ---- convolutions ---- */
 
-/* What the CPU cuts otherwise than cards: bands of rows, vectors of channels, lines of pixels. */
+/* Sizes that the CPU partitions in its own ways: by bands of rows, vectors of channels and lines of
+ * pixels. */
 static const geometry cuts[] = {
-    {1, 1, 1, 2, {3, 2049}, {1, 1}, {2, 2}, {0, 0}, {1, 1}}, /* the last band lacks a residue of rows */
+    {1, 1, 1, 2, {3, 2049}, {1, 1}, {2, 2}, {0, 0}, {1, 1}}, /* the last band lacks one residue of rows */
     {1, 1, 2, 1, {5, 1030}, {3, 3}, {2, 1}, {1, 1}, {1, 1}},
-    {2, 1, 3, 37, {6, 230}, {3, 2}, {1, 1}, {1, 0}, {1, 1}},   /* lines of pixels in pieces */
-    {2, 1, 130, 33, {5, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   /* sums in parts */
-    {2, 19, 1, 1, {9, 8}, {21, 20}, {1, 1}, {12, 11}, {1, 1}}, /* depthwise, in parts */
+    {2, 1, 3, 37, {6, 230}, {3, 2}, {1, 1}, {1, 0}, {1, 1}},   /* lines of pixels in several parts */
+    {2, 1, 130, 33, {5, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   /* sums in several parts */
+    {2, 19, 1, 1, {9, 8}, {21, 20}, {1, 1}, {12, 11}, {1, 1}}, /* depthwise, in several parts */
     {9, 3, 5, 7, {17, 16}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
     {5, 1, 4, 70, {33, 31}, {5, 5}, {3, 2}, {2, 2}, {1, 2}},
 };
 
-/* Values of one dtype in another. */
+/* Converts values from one dtype to another. */
 static void *stored(weft_dtype dt, weft_dtype like, const void *values, int64_t n) {
     char *to = malloc((size_t)n * weft_dtype_size(dt) + 1);
     for (int64_t i = 0; i < n; i++) set_value(dt, to, i, value(like, values, i));
@@ -112,11 +113,11 @@ static void test_convolutions(void **state) {
 
 /* ---- recurrent layers ---- */
 
-/* What a result takes of the block of results: each begins at a multiple of 64 bytes, as a device's buffers
- * do. */
+/* Bytes of a result within the block of all results. Each begins at a multiple of 64 bytes, like a device's
+ * buffers. */
 static size_t padded(weft_dtype dt, int64_t n) { return ((size_t)n * weft_dtype_size(dt) + 63) / 64 * 64; }
 
-/* Operands in device.h's order; results, which follow the others, are one block. */
+/* The operands are in the order of device.h. All results follow, in one block. */
 static void check_recurrent(weft_heavy_recurrent r) {
     const weft_heavy h = {.kind = WEFT_HEAVY_RECURRENT, .as.recurrent = r};
     const weft_dtype dt = (weft_dtype)r.dtype, wide = dt == WEFT_F64 ? WEFT_F64 : WEFT_F32;
@@ -191,14 +192,14 @@ static void test_recurrent(void **state) {
     }
 }
 
-/* ---- vectors of other lengths ---- */
+/* ---- other vector lengths ---- */
 
-/* A hash of what convolutions and recurrent layers give with an instruction set. */
+/* A hash of the results of convolutions and recurrent layers with an instruction set. */
 static uint64_t bits_with(const char *isa) {
     uint64_t bits = 0;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    const pid_t child = fork(); /* a process has one */
+    const pid_t child = fork(); /* a process has one instruction set */
     assert_true(child >= 0);
     if (child == 0) {
         setenv("WEFT_CPU_ISA", isa, 1);
@@ -215,17 +216,18 @@ static uint64_t bits_with(const char *isa) {
     return bits;
 }
 
-/* Both have fma, by which alone results may differ. First of all tests: a process asks once what there is. */
+/* Both instruction sets have fma, the only feature that may change results. This test is first, since a
+ * process detects its features only once. */
 static void test_lanes(void **state) {
     (void)state;
     assert_true(bits_with("avx2") == bits_with("avx512"));
 }
 
-/* ---- scans and orders ---- */
+/* ---- scans and argsort ---- */
 
 static void check_rows(const weft_heavy *h, weft_dtype dt, int64_t from, weft_dtype to_dt, int64_t to) {
     void *args[2] = {random_values(dt, from, 5), random_values(to_dt, to, 6)};
-    for (int64_t i = 0; weft_dtype_is_float(dt) && i < from; i += 3) /* equal ones, both zeros, NaN */
+    for (int64_t i = 0; weft_dtype_is_float(dt) && i < from; i += 3) /* equal numbers, both zeros, NaN */
         set_value(dt, args[0], i, i % 5 == 0 ? 0.0 : i % 7 == 0 ? -0.0 : i % 11 == 0 ? (double)NAN : 1.5);
     void *want = malloc((size_t)to * weft_dtype_size(to_dt) + 1);
     const int64_t bytes[2] = {from * (int64_t)weft_dtype_size(dt), to * (int64_t)weft_dtype_size(to_dt)};

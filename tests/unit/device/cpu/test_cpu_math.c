@@ -1,6 +1,7 @@
-/* The mathematics of the tiles, per instruction set: every 257th f32 pattern of each unary function against
- * the C library in f64, in ULP; pow on random pairs; special values; conversions of f16 and bf16, all of
- * them; integer rules. Prints the largest error of each op. WEFT_MATH_STEP=1 tries every pattern. */
+/* The mathematics of the tiles, for each instruction set. Compares every 257th f32 pattern of each unary
+ * function with the C library in f64, in ULP. Also pow on random pairs, special values, all conversions of
+ * f16 and bf16, and the integer rules. Prints the largest error of each op. WEFT_MATH_STEP=1 tests every
+ * pattern. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,8 +100,8 @@ static bool usable(const isa_table *t) {
     return false;
 }
 
-/* One function on every usable table: what is wanted is worked out once for all, and the error of a result
- * that the first table has too is known already. */
+/* Tests one function on every usable table. Expected values are computed once for all tables. If a result
+ * equals the first table's, its error is known already. */
 static void sweep(const unary *u, uint32_t step, const bool *use) {
     static float x[WEFT_TILE], y[COUNT(tables)][WEFT_TILE];
     double worst[COUNT(tables)] = {0};
@@ -152,7 +153,7 @@ static double want_gelu_tanh_slope(double x) {
     return (x > 0 ? 1 : e) / (1 + e) + (e > 0 ? x * turn * e / ((1 + e) * (1 + e)) : 0);
 }
 
-/* Eight units in the last place, or 4 u |x| where the result is small beside x. */
+/* Within 8 ULP, or 4 u |x| where the result is small compared with x. */
 static void test_gelu(void **state) {
     (void)state;
     static const unary rows[] = {{WEFT_OP_GELU, "gelu", want_gelu, 8},
@@ -178,7 +179,7 @@ static void test_gelu(void **state) {
         }
 }
 
-/* Two operations in one loop are those two, bit for bit, for vectors and single elements. */
+/* Two operations in one loop give the same bits as one after the other, for vectors and single elements. */
 static void test_pairs(void **state) {
     (void)state;
     static const weft_op ops[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_SUB};

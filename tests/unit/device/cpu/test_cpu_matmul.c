@@ -1,5 +1,6 @@
-/* src/device/cpu: matrix products against plain f64 loops within class D, every transpose, stride, dtype and
- * odd size; the same bits however the tasks are shared out; the matmul library and its prototypes. */
+/* src/device/cpu: matmuls compared with plain f64 loops within class D, for every transpose, stride, dtype
+ * and odd size. The bits must be the same for each partition into tasks. Also the matmul library and its
+ * prototypes. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,13 +23,13 @@
 #include "unit/cpu_work.h"
 #include "unit/matmul_cases.h"
 
-/* ---- the prototypes of matmul_library.def against the libraries' headers ---- */
+/* ---- compares the prototypes of matmul_library.def with the libraries' headers ---- */
 
 #define SAME(type, function)                                                                                 \
     _Static_assert(__builtin_types_compatible_p(type, __typeof__(&function)),                                \
                    #function " is declared otherwise")
 #if __has_include(<dnnl.h>)
-/* Enumerations as int: the values and sizes are checked apart. */
+/* Enumerations are declared as int. Their values and sizes are checked separately. */
 _Static_assert(sizeof(dnnl_status_t) == sizeof(int) && sizeof(dnnl_cpu_isa_t) == sizeof(int),
                "enumerations are int");
 _Static_assert(sizeof(dnnl_dim_t) == sizeof(int64_t) && (dnnl_dim_t)-1 < 0, "dnnl_dim_t is int64_t");
@@ -51,7 +52,7 @@ _Static_assert(CblasRowMajor == 101 && CblasNoTrans == 111 && CblasTrans == 112 
                "values");
 _Static_assert(sizeof(CBLAS_TRANSPOSE) == sizeof(int), "enumerations are int");
 static void cblas_as_declared(int order, int ta, int tb, int n, double alpha, const double *a, double *c) {
-    /* compiles only where every argument converts to what the header wants; never called */
+    /* never called: it compiles only if each argument converts to the type in the header */
     cblas_sgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, 1.0f,
                 (const float *)NULL, n, (const float *)NULL, n, 0.0f, (float *)NULL, n);
     cblas_dgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, alpha, a, n, a, n,
@@ -65,8 +66,8 @@ static void cblas_as_declared(int order, int ta, int tb, int n, double alpha, co
 
 /* ---- cases ---- */
 
-/* Largest error over bound: at most 1. Also compares the ways of sharing out tasks, and what lies between
- * the rows of c. */
+/* Returns the largest error divided by its bound, which must be at most 1. Also checks that all partitions
+ * give the same bits, and that the bytes between the rows of c do not change. */
 static double check(const weft_heavy_matmul *mm) {
     weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
     weft_dtype dt = (weft_dtype)mm->dtype, od = (weft_dtype)mm->out_dtype;
@@ -131,7 +132,7 @@ static void test_large(void **state) {
         expect(&mm, &worst);
         mm = matmul(WEFT_F16, 1, 400, 1100, (layout){t & 1, t >> 1, 4, 0, 1});
         expect(&mm, &worst);
-        /* of the own kernels: more rows than a block, more columns than are packed at once */
+        /* for Weft's own kernels: more rows than a block, more columns than are packed at once */
         mm = matmul(WEFT_F64, 390, 40, 260, (layout){t & 1, t >> 1, 4, 0, 1});
         expect(&mm, &worst);
         mm = matmul(WEFT_F64, 20, 830, 400, (layout){t & 1, t >> 1, 4, 0, 1});
@@ -144,13 +145,13 @@ static void test_large(void **state) {
     expect(&tall, &worst);
 }
 
-/* One row or one column, long enough to be cut; alone and several, with results that are wider than a and b.
- */
+/* One row or one column, long enough for several tasks. Alone and in a batch, with results wider than a and
+ * b. */
 static void test_vectors(void **state) {
     (void)state;
     static const int64_t sizes[][3] = {{1, 1500, 515}, {700, 1, 300}, {1, 1100, 64}, {1, 90, 2100}};
     double worst = 0;
-    for (int d = 0; d < 4; d++) /* the floats */
+    for (int d = 0; d < 4; d++) /* float dtypes */
         for (int s = 0; s < COUNT(sizes); s++)
             for (int t = 0; t < 16; t++) {
                 int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
@@ -170,8 +171,8 @@ static void test_vectors(void **state) {
     for (int i = 0; i < 2; i++) {
         weft_cpu_work work;
         assert_int_equal(weft__cpu_heavy_prepare(NULL, &cases[i], 2, &work), WEFT_OK);
-        assert_true(work.tasks >= 8);              /* by bytes, not by operations */
-        assert_true(work.scratch_bytes < 1 << 14); /* nothing of the matrix is kept widened */
+        assert_true(work.tasks >= 8);              /* divided by bytes, not by operations */
+        assert_true(work.scratch_bytes < 1 << 14); /* no widened copy of the matrix is stored */
         work.free(NULL, work.plan);
     }
 }
@@ -191,7 +192,7 @@ static void test_empty(void **state) {
     }
 }
 
-/* (B, T, heads, d) read in place from a packed (B, T, 3 C) projection; q k^T of each head. */
+/* (B, T, heads, d), read in place from a packed projection (B, T, 3 C): q k^T of each head. */
 static void test_packed_projection(void **state) {
     (void)state;
     double worst = 0;
@@ -205,7 +206,7 @@ static void test_packed_projection(void **state) {
         mm.a_m = 3 * C, mm.a_k = 1, mm.b_k = 1, mm.b_n = 3 * C;
         mm.c_batch[0] = H * Q * Q, mm.c_batch[1] = Q * Q, mm.c_m = Q;
         expect(&mm, &worst);
-        /* weights times v, written back as (B, T, C) */
+        /* weights times v, stored as (B, T, C) */
         weft_heavy_matmul pv = mm;
         pv.n = D, pv.k = Q;
         pv.a_batch[0] = H * Q * Q, pv.a_batch[1] = Q * Q, pv.a_m = Q, pv.a_k = 1;
@@ -220,7 +221,7 @@ static void test_batches(void **state) {
     double worst = 0;
     for (int d = 0; d < COUNT(dtypes); d++)
         for (int shared = 0; shared < 3; shared++) {
-            /* 0: (6, M, K) x (K, N), one product; 1: one a for all; 2: both batched with a gap */
+            /* 0: (6, M, K) x (K, N), one matmul; 1: one a for all; 2: both batched with a gap */
             weft_heavy_matmul mm = matmul(dtypes[d], 20, 30, 40, (layout){0});
             mm.batch_rank = 2;
             mm.batch[0] = 2, mm.batch[1] = 3;
@@ -246,7 +247,7 @@ static void test_batches(void **state) {
     expect(&many, &worst);
 }
 
-/* The cut must be fine enough for several threads where it pays. */
+/* The matmul must have enough tasks for several threads where that pays. */
 static void test_cut(void **state) {
     (void)state;
     static const struct {
@@ -275,7 +276,7 @@ static void test_cut(void **state) {
     work.free(NULL, work.plan);
 }
 
-/* Own kernels of every instruction set that this machine runs; returns how many there are. */
+/* Weft's own kernels for each instruction set of this machine. Returns their number. */
 static int own_tables(const weft_gemm_own *tables[3]) {
     int count = 0;
     tables[count++] = &weft__gemm_own_baseline;
@@ -286,7 +287,7 @@ static int own_tables(const weft_gemm_own *tables[3]) {
     return count;
 }
 
-/* All of them against the library. */
+/* Compares all of them with the library. */
 static void test_own_kernels(void **state) {
     (void)state;
     const weft_gemm_own *tables[3];
@@ -324,13 +325,14 @@ static void test_own_kernels(void **state) {
             }
 }
 
-/* ---- complex numbers: pairs ---- */
+/* ---- complex numbers ---- */
 
 static double part(weft_dtype dtype, const void *x, int64_t i) {
     return dtype == WEFT_C64 ? (double)((const float *)x)[i] : ((const double *)x)[i];
 }
 
-/* c = before (or 0) + a b within class D of sums of 2 k products, and nothing between the rows of c. */
+/* Checks that c = before (or 0) + a b within class D of sums of 2 k products, and that nothing between the
+ * rows of c changed. */
 static void assert_pairs(weft_dtype dtype, const weft_gemm *g, int conj, const void *a, const void *b,
                          const void *before, const void *c) {
     const double unit = dtype == WEFT_C64 ? 0x1p-24 : 0x1p-53, left = conj & 1 ? -1 : 1,
@@ -356,14 +358,15 @@ static void assert_pairs(weft_dtype dtype, const weft_gemm *g, int conj, const v
     }
 }
 
-/* One product in every layout and with every operand conjugated; by the library those that it takes. */
+/* One matmul in every layout, with each operand conjugated or not. The library computes those that it
+ * accepts. */
 static void check_pairs(const weft_gemm_own *own, weft_dtype dtype, int64_t m, int64_t n, int64_t k,
                         bool add) {
     const weft_dtype real = dtype == WEFT_C64 ? WEFT_F32 : WEFT_F64;
     const size_t size = weft_dtype_size(dtype), bytes = (size_t)(m * (n + 1)) * size;
     void *a = random_values(real, 4 * m * k, 3), *b = random_values(real, 4 * k * n, 4);
     void *before = random_values(real, 2 * m * (n + 1), 5), *c = malloc(bytes);
-    for (int way = 0; way < 5 * 4; way++) { /* the last layout has no unit stride at all */
+    for (int way = 0; way < 5 * 4; way++) { /* the last layout has no unit stride */
         const int turned = way % 5, conj = way / 5;
         weft_gemm g = {.m = m, .n = n, .k = k, .c_m = n + 1, .add = add};
         g.a_m = turned & 1 ? 1 : k, g.a_k = turned & 1 ? m : 1;
@@ -396,14 +399,14 @@ static void test_complex(void **state) {
     const weft_gemm_own *tables[3];
     const int count = own_tables(tables);
     static const int64_t sizes[][3] = {{1, 1, 1}, {5, 9, 3}, {31, 17, 64}, {17, 45, 401}, {3, 430, 21}};
-    for (int t = 0; t <= count; t++) /* the last time by the library, where it is a CBLAS */
+    for (int t = 0; t <= count; t++) /* the last time by the library, if it is a CBLAS */
         for (int s = 0; s < COUNT(sizes) && (t < count || weft__matmul_library()->complex); s++)
             for (int d = 0; d < 2; d++)
                 check_pairs(t < count ? tables[t] : NULL, d ? WEFT_C128 : WEFT_C64, sizes[s][0], sizes[s][1],
                             sizes[s][2], (s & 1) != 0);
 }
 
-/* Threads of this process; 0 where the system does not say. */
+/* The number of threads of this process; 0 if the system does not say. */
 static int threads(void) {
     DIR *dir = opendir("/proc/self/task");
     int count = 0;
@@ -413,7 +416,7 @@ static int threads(void) {
     return count;
 }
 
-/* The library takes what it says it takes, and gives what the own kernels give. */
+/* The library accepts what it reports that it accepts, and gives the same results as Weft's own kernels. */
 static void test_library(void **state) {
     (void)state;
     assert_non_null(weft__matmul_library());
@@ -429,11 +432,11 @@ static void test_library(void **state) {
     int token = weft__library_enter();
     weft__library_f32(&g, a, b, c);
     weft__library_leave(token);
-    assert_int_equal(threads(), before); /* alone, though OpenMP would give it more */
+    assert_int_equal(threads(), before); /* one thread, although OpenMP could use more */
     weft__gemm_own()->f32(&g, a, b, own, scratch);
     for (int64_t i = 0; i < g.m * g.n; i++) assert_true(fabsf(c[i] - own[i]) <= 1e-4f);
     free(a), free(b), free(c), free(own), free(scratch);
-    g.a_m = 299; /* rows overlap: no library takes that */
+    g.a_m = 299; /* rows overlap: no library accepts this */
     assert_false(weft__library_fits(&g));
     g.a_m = 300, g.a_k = 2;
     assert_false(weft__library_fits(&g));
@@ -460,13 +463,13 @@ static void test_special_values(void **state) {
     }
 }
 
-/* An argument: what depends on the library alone. */
+/* With an argument, runs only the tests that depend on the library. */
 int main(int argc, char **argv) {
 #if __has_include(<cblas.h>)
     (void)cblas_as_declared;
 #endif
     const struct CMUnitTest tests[] = {
-        /* first: it counts threads, and none has a reason to exist yet */
+        /* first: it counts threads, and there must be no others yet */
         cmocka_unit_test(test_library),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_large),       cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_empty),       cmocka_unit_test(test_packed_projection),

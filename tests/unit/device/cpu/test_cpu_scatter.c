@@ -1,5 +1,5 @@
-/* src/device/cpu: scatter-add and update against plain loops, every dtype, the same bits however the tasks
- * are shared out; bad indices and offsets are reported and touch nothing. */
+/* src/device/cpu: scatter-add and update compared with plain loops, for every dtype. The bits must be the
+ * same for each partition into tasks. Bad indices and offsets are reported, and write nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define COUNT(x) ((int)(sizeof(x) / sizeof *(x)))
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64};
 
-/* What the sums begin with. */
+/* The values that the sums are added to. */
 typedef enum start_kind { ZEROS, BASE, IN_PLACE } start_kind;
 
 static void assert_sums(weft_dtype dt, int64_t n, const void *out, const double *sum, const uint64_t *whole) {
@@ -34,7 +34,8 @@ static void assert_sums(weft_dtype dt, int64_t n, const void *out, const double 
     }
 }
 
-/* The definition: one sum after the other in the order of the index, in the accumulator of the dtype. */
+/* The definition: adds one source after the other in the order of the index, in the accumulator of the
+ * dtype. */
 static void check_start(start_kind start, weft_dtype dt, bool wide_index, int64_t outer, int64_t count,
                         int64_t rows, int64_t inner, int64_t bad, bool unique) {
     weft_heavy h = {.kind = WEFT_HEAVY_SCATTER, .path = "wte"};
@@ -112,7 +113,7 @@ static void test_scatter(void **state) {
             check_scatter(dtypes[d], s & 1, sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], -1);
 }
 
-/* No index twice: all rows, or some of them. */
+/* No index occurs twice. The indices cover all rows, or some. */
 static void test_scatter_unique(void **state) {
     (void)state;
     static const int64_t sizes[][4] = {{1, 65, 65, 1}, {3, 40, 64, 1}, {1, 70001, 70001, 1}, {2, 50, 50, 3}};
@@ -138,7 +139,7 @@ static void test_scatter_bad_index(void **state) {
         check_scatter(dtypes[d], false, 1, 300, 65, 128, 41);
         check_scatter(dtypes[d], true, 3, 30, 900, 70, 29);
     }
-    /* an i64 index that i32 would truncate to a good one */
+    /* an i64 index that would be valid if truncated to i32 */
     int64_t index = (int64_t)1 << 32;
     float source = 1, out[2] = {5, 5};
     weft_heavy h = {.kind = WEFT_HEAVY_SCATTER};
@@ -151,7 +152,7 @@ static void test_scatter_bad_index(void **state) {
 
 static void test_scatter_cut(void **state) {
     (void)state;
-    /* the gradient of GPT-2's token embedding feeds several threads; a small one is one task */
+    /* the gradient of GPT-2's token embedding gives several threads work; a small one is one task */
     weft_heavy h = {.kind = WEFT_HEAVY_SCATTER};
     h.as.scatter = (weft_heavy_scatter){
         .dtype = WEFT_F32, .index_dtype = WEFT_I32, .outer = 1, .count = 256, .rows = 50304, .inner = 768};
@@ -159,7 +160,7 @@ static void test_scatter_cut(void **state) {
     assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_true(work.tasks >= 4 && work.tasks <= 64);
     work.free(NULL, work.plan);
-    /* added to another gradient in place it costs what its 256 rows cost, still shared */
+    /* added in place to another gradient it costs only its 256 rows, still as several tasks */
     const double swept = work.cost_ns;
     h.as.scatter.based = h.as.scatter.in_place = true;
     assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);

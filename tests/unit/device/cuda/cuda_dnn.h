@@ -1,5 +1,5 @@
-/* For tests of what cuDNN takes, with the cuDNN of the tests (tests/cuda/dnn.h): where it is, what the
- * context's log said, and operands. Include after cmocka.h and weft.h. */
+/* For tests of operations that cuDNN computes, with the simulated cuDNN (tests/cuda/dnn.h): its state, the
+ * messages in the context's log, and operands. Include this header after cmocka.h and weft.h. */
 #ifndef WEFT_TESTS_UNIT_CUDA_DNN_H
 #define WEFT_TESTS_UNIT_CUDA_DNN_H
 
@@ -12,7 +12,7 @@
 #include "gpu.h"
 #include "unit/io_scratch.h"
 
-/* cuDNN of the tests; NULL where it is not there, and the test ends. */
+/* The state of the simulated cuDNN. NULL if it is not there; the test then ends. */
 static inline fake_cudnn_state *counts(void) {
     void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
     return library ? dlsym(library, "fake_cudnn") : NULL;
@@ -34,7 +34,7 @@ static inline void note(void *user, weft_log_level level, const char *text) {
     snprintf(said + used, sizeof said - used, "%s\n", text);
 }
 
-/* Between -1 and 1. */
+/* A tensor of values between -1 and 1. */
 static inline weft_tensor *numbers(weft_context *ctx, int rank, const int64_t *shape, unsigned seed) {
     int64_t count = 1;
     for (int i = 0; i < rank; i++) count *= shape[i];
@@ -48,8 +48,7 @@ static inline weft_tensor *numbers(weft_context *ctx, int rank, const int64_t *s
     return t;
 }
 
-/* Kernels are compiled once for all tests; plans of one are no other's, since no two have the same problem.
- */
+/* All tests share the compiled kernels. They share no plans, since no two tests have the same problem. */
 static inline int dnn_setup(void **state) {
     const int failed = scratch_setup(state);
     return failed || setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1);

@@ -1,7 +1,8 @@
-/* Attention by cuDNN on the CUDA device, with the driver and the cuDNN of the tests (tests/cuda/fake.h,
- * dnn.h), which compute what graphs of operations mean: values and gradients are those of the CPU, in one
- * order and fast, whole and in parts; plans are made once, and once a disk; and whatever cuDNN cannot do, or
- * is not there for, is done by Weft's own kernels, with a line in the log. */
+/* Attention by cuDNN on the CUDA device, with the simulated driver and cuDNN (tests/cuda/fake.h, dnn.h),
+ * which compute the operation graphs. Checks:
+ * - values and gradients equal the CPU's, in a fixed order and in the fast mode, whole and in parts;
+ * - each plan is made once, and kept on disk;
+ * - Weft's own kernels do whatever cuDNN cannot do, or all of it if cuDNN is missing, and the log says so. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -22,7 +23,7 @@
 #include "graph/graph.h"
 #include "train/model/model.h"
 
-enum { RUNS = 5 /* two are launches, the others a graph */ };
+enum { RUNS = 5 /* two runs launch kernels, the others a graph */ };
 
 static void skip_it(void) { skip(); }
 
@@ -34,7 +35,7 @@ typedef struct problem {
     double dropout;
 } problem;
 
-/* Values of y and of the gradients, one behind the other. */
+/* Values of y and of the gradients, concatenated. */
 typedef struct result {
     float *values;
     int64_t count;
@@ -42,14 +43,14 @@ typedef struct result {
 
 /* ---- the problem, on any device ---- */
 
-/* Heads of one product: part 0 to 2 of it. */
+/* The heads of part 0 to 2 of a packed projection. */
 static weft_tensor *part_of(weft_tensor *packed, int part) {
     static const int order[4] = {0, 2, 1, 3};
     const int64_t *shape = weft_shape(packed), heads[4] = {shape[0], shape[1], shape[3], shape[4]};
     return weft_permute(weft_reshape(weft_narrow(packed, 2, part, 1), 4, heads), order);
 }
 
-/* inputs[]: what gradients are of. */
+/* inputs: receives the tensors that gradients are computed for. */
 static weft_tensor *attention_of(weft_context *ctx, const problem *p, weft_tensor *inputs[3], int *n_inputs) {
     const weft_attention_options options = {.causal = p->causal, .dropout = p->dropout};
     const int64_t whole[5] = {p->batch, p->t, 3, p->heads, p->d};
@@ -91,7 +92,7 @@ static weft_status compute_in(weft_context *ctx, const problem *p, int runs, res
     return status;
 }
 
-/* The same bits in all runs. */
+/* Checks that all runs give the same bits. */
 static weft_status compute(const char *device, const problem *p, int runs, bool fast, result *to) {
     weft_context *ctx;
     *to = (result){.count = 0};
@@ -104,7 +105,7 @@ static weft_status compute(const char *device, const problem *p, int runs, bool 
     return status;
 }
 
-/* Within the rounding of 16 bits: that of y, and of weights and scores before the products. */
+/* Within the rounding of 16-bit floats: of y, and of weights and scores before the matmuls. */
 static void compare(const result *got, const result *wanted, weft_dtype dtype) {
     const float unit = dtype == WEFT_BF16 ? 0x1p-8F : 0x1p-11F;
     float most = 0;
@@ -117,7 +118,7 @@ static void compare(const result *got, const result *wanted, weft_dtype dtype) {
                      (double)wanted->values[i]);
 }
 
-/* Like the CPU; returns how many executions it took. */
+/* Compares with the CPU. Returns the number of cuDNN executions. */
 static long check(const problem *p, bool fast) {
     fake_cudnn_state *c = counts();
     const long before = c->executed;
@@ -134,7 +135,7 @@ static long check(const problem *p, bool fast) {
 
 /* ---- tests ---- */
 
-/* Executions are two launches of each, and one that is captured. */
+/* Each graph is executed three times: two launches and one capture. */
 enum { EXECUTIONS = 3 };
 
 static void test_parity(void **state) {
@@ -152,7 +153,7 @@ static void test_parity(void **state) {
         }
 }
 
-/* With room for two heads of one batch, or two batches. */
+/* With memory for two heads of one batch, or for two batches. */
 static void test_parts(void **state) {
     const problem p = {WEFT_BF16, 4, 4, 64, 64, 16, true, true, 0};
     const int64_t pair = 2 * 64 * 64 + 4 * 64;
@@ -162,12 +163,12 @@ static void test_parts(void **state) {
     assert_int_equal(check(&p, false), (1 + 8) * EXECUTIONS);
     weft__cuda_hook.dnn_memory = 8 * pair;
     assert_int_equal(check(&p, false), (1 + 2) * EXECUTIONS);
-    weft__cuda_hook.dnn_memory = pair - 1; /* none: the gradients are the template's */
+    weft__cuda_hook.dnn_memory = pair - 1; /* no memory: the template computes the gradients */
     assert_int_equal(check(&p, false), EXECUTIONS);
     weft__cuda_hook.dnn_memory = 0;
 }
 
-/* What cuDNN has no part in: Weft's own kernels, and why. */
+/* Cases where Weft's own kernels run instead of cuDNN, and the reason in the log. */
 static void test_own_kernels(void **state) {
     static const struct {
         problem p;
@@ -186,7 +187,7 @@ static void test_own_kernels(void **state) {
     }
 }
 
-/* An engine that adds in any order is not taken, unless that was allowed. */
+/* An engine with an undefined order of additions is used only if that is allowed. */
 static void test_order(void **state) {
     const problem p = {WEFT_BF16, 1, 2, 48, 48, 16, true, true, 0};
     (void)state;
@@ -222,7 +223,7 @@ static const char *detail(void) {
     return "";
 }
 
-/* Without the library, or with one that is known to be wrong. */
+/* Without the library, or with a version known to be wrong. */
 static void test_no_library(void **state) {
     const problem p = {WEFT_BF16, 1, 2, 32, 32, 16, true, true, 0};
     (void)state;
@@ -244,13 +245,13 @@ static void test_no_library(void **state) {
     weft__cuda_forget();
 }
 
-/* What is refused when it is to run is an error, in cuDNN's words; the next run is well. */
+/* A failure at run time gives an error with cuDNN's message. The next run works. */
 static void test_execution_fails(void **state) {
     const problem p = {WEFT_BF16, 1, 2, 32, 32, 16, true, true, 0};
     result r;
     (void)state;
     if (without()) return skip_it();
-    for (long k = 1; k <= 5; k += 2) { /* the launch of the first run, of the second; the capture */
+    for (long k = 1; k <= 5; k += 2) { /* in launch 1, launch 2, the capture */
         counts()->fail = k;
         assert_int_equal(compute("cuda", &p, RUNS, false, &r), WEFT_ERR_DEVICE);
         assert_non_null(strstr(weft_last_error(NULL), "CUDNN_STATUS_EXECUTION_FAILED: as a test wishes"));
@@ -260,7 +261,7 @@ static void test_execution_fails(void **state) {
     }
 }
 
-/* What train.deterministic asks of the device. */
+/* How train.deterministic changes the options of the device. */
 static void test_configuration(void **state) {
     static const char *const settings[] = {"train.deterministic=true", "train.deterministic=false"};
     (void)state;
@@ -308,7 +309,7 @@ static void test_disk(void **state) {
     expect_plans(&p, false, 2, 0);
     expect_plans(&p, false, 0, 2);
     expect_plans(&p, true, 1, 1); /* another backward pass */
-    counts()->version = 92000;    /* another cuDNN's plans are its own */
+    counts()->version = 92000;    /* plans of another cuDNN version are not used */
     expect_plans(&p, false, 2, 0);
     counts()->version = 0;
     p.causal = false;

@@ -1,8 +1,10 @@
-/* src/device/cuda/blas*.c: the declarations against cublasLt.h and descriptors against the library, where
- * those are installed; and with the library of the tests (tests/cuda/blas.c) which products become calls,
- * with which epilogues, with what values beside the CPU's, how an algorithm is chosen and kept, and what
- * becomes of what the library does not do, or of a choice that is forged. With a card and the real library,
- * the values. */
+/* src/device/cuda/blas*.c. If cublasLt.h and the library are installed, compares declarations and descriptors
+ * with them. With the simulated library (tests/cuda/blas.c), checks:
+ * - which matmuls become library calls, with which epilogues, and that the values equal the CPU's;
+ * - how an algorithm is chosen and kept;
+ * - what happens with matmuls that the library declines, and with a forged choice.
+ *
+ * With a GPU and the real library, checks the values. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -41,7 +43,7 @@ _Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
                "a proposal lies otherwise");
 #endif
 
-/* What the library of the tests counts; NULL where it is another, or none. */
+/* The counters of the simulated library. NULL if the library is real, or missing. */
 static fake_blas_state *counts(void) {
     const weft__cuda_found *list;
     if (!weft__cuda_devices(&list, NULL) || list[0].gpu.reason[0]) return NULL;
@@ -49,7 +51,7 @@ static fake_blas_state *counts(void) {
     return library ? dlsym(library, "fake_blas") : NULL;
 }
 
-/* Whether there is a card, or what stands for one, and a library for it. */
+/* Is there a GPU, real or simulated, and a library for it? */
 static bool ready(void) {
     const weft__cuda_found *list;
     return weft__cuda_devices(&list, NULL) && !list[0].gpu.reason[0] && !weft__blas_open();
@@ -70,21 +72,21 @@ static int teardown(void **state) {
     return system(command);
 }
 
-/* ---- products ---- */
+/* ---- matmuls ---- */
 
 typedef enum follows {
     NOTHING,
-    BIAS,      /* as the result is */
-    WIDE_BIAS, /* f32, rounded to what the result is */
-    BASE,      /* and a matrix */
+    BIAS,      /* in the dtype of the result */
+    WIDE_BIAS, /* f32, rounded to the dtype of the result */
+    BASE,      /* plus a matrix */
     BIAS_BASE,
     SCALED,
     WIDENED, /* stored as f32 */
     GELU,
     BIAS_GELU,
-    BIAS_GELU_AUX, /* and what GELU is of is kept as well */
+    BIAS_GELU_AUX, /* also stores the operand of GELU */
     DGELU,
-    SUMS, /* of a as well, beside f32 */
+    SUMS, /* also the row sums of a, in f32 */
     RELU
 } follows;
 
@@ -93,9 +95,9 @@ typedef struct product {
     weft_dtype dtype;
     int64_t batch, m, n, k;
     bool at, bt, once; /* stored transposed; b serves the whole batch */
-    int64_t margin;    /* columns of a beside those that are multiplied */
+    int64_t margin;    /* columns of a that are not used */
     follows then;
-    bool call, epilogue; /* that it becomes */
+    bool call, epilogue; /* expected: a library call, with an epilogue */
 } product;
 
 static const product products[] = {
@@ -144,7 +146,7 @@ static weft_tensor *filled(weft_context *ctx, weft_dtype dtype, int rank, const 
     return t;
 }
 
-/* (batch, rows, columns), of memory where it lies transposed or in wider rows. */
+/* A matrix (batch, rows, columns), which is a view of transposed memory or of wider rows. */
 static weft_tensor *matrix(weft_context *ctx, const product *p, int64_t batch, int64_t rows, int64_t columns,
                            bool transposed, int64_t margin, int seed) {
     const int64_t lines = transposed ? columns : rows, length = (transposed ? rows : columns) + margin;
@@ -187,7 +189,7 @@ typedef struct values {
     float y[MOST], aux[MOST];
 } values;
 
-/* Several times, of which the last are graphs on cuda. */
+/* Computes several times. The last runs are graphs on CUDA. */
 static void compute(weft_context *ctx, const product *p, values *to) {
     const size_t count = (size_t)(p->batch * p->m * p->n);
     for (int run = 0; run < 4; run++) {
@@ -206,7 +208,7 @@ static void compute(weft_context *ctx, const product *p, values *to) {
 }
 
 static void compare(const product *p, const float *x, const float *y) {
-    const double bound = p->dtype == WEFT_F64   ? 1e-6 /* as f32 shows it */
+    const double bound = p->dtype == WEFT_F64   ? 1e-6 /* as far as f32 shows it */
                          : p->dtype == WEFT_F32 ? 1e-5
                          : p->dtype == WEFT_F16 ? 4e-3
                                                 : 3e-2;
@@ -242,11 +244,11 @@ static void test_products(void **state) {
     assert_int_equal(c->refused, 0);
 }
 
-/* ---- choices ---- */
+/* ---- choice of an algorithm ---- */
 
-enum { SIDE = 200 }; /* as many multiplications as a choice is worth */
+enum { SIDE = 200 }; /* large enough to be worth a choice */
 
-/* Of two matrices: its bits, and the number of the algorithm. */
+/* Multiplies two matrices. Returns the number of the algorithm. */
 static long multiply(const weft_open_options *options, float *to, int *choices) {
     weft_context *ctx;
     const int64_t shape[] = {SIDE, SIDE};
@@ -269,7 +271,7 @@ static void test_choices(void **state) {
     const long asked = c->heuristics, done = c->products;
     const long chosen = multiply(&on_cuda, first, &choices);
     assert_int_equal(c->heuristics, asked + 1);
-    assert_true(c->products > done + 3 * 2); /* timed */
+    assert_true(c->products > done + 3 * 2); /* it was measured */
     assert_int_equal(choices, 1);
     const fake_blas_state before = *c;
     assert_int_equal(multiply(&on_cuda, second, &choices), chosen);
@@ -277,7 +279,7 @@ static void test_choices(void **state) {
     assert_int_equal(c->products, before.products + 1);
     assert_int_equal(choices, 1);
     assert_memory_equal(first, second, sizeof first);
-    weft_context *ctx; /* a choice that was given counts more than the disk's, and the clock */
+    weft_context *ctx; /* a given choice has priority over the disk's, and nothing is measured */
     const int64_t shape[] = {SIDE, SIDE};
     assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
@@ -295,13 +297,13 @@ static void test_choices(void **state) {
     assert_int_equal(c->last, chosen);
     assert_memory_equal(first, second, sizeof first);
     weft_close(ctx);
-    const long multiplied = c->products; /* without either it is not the clock's to choose */
+    const long multiplied = c->products; /* without either, nothing may be measured */
     assert_int_equal(multiply(&on_cuda, second, &choices), 0);
     assert_int_equal(c->products, multiplied + 1);
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
-/* One step with a choice from a file, of a device that can keep none itself. */
+/* One step with a given choice, on a device that cannot keep choices itself. */
 static void multiply_given(const weft_tile_choice *given, bool taken) {
     weft_context *ctx;
     const int64_t shape[] = {SIDE, SIDE};
@@ -313,14 +315,15 @@ static void multiply_given(const weft_tile_choice *given, bool taken) {
     assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
     assert_int_equal(counts()->heuristics, before.heuristics + !taken);
     assert_int_equal(counts()->products, before.products + 1);
-    assert_int_equal(counts()->refused, 0); /* what is forged never gets to cublasLtMatmul */
+    assert_int_equal(counts()->refused, 0); /* a forged choice must never reach cublasLtMatmul */
     assert_true(isfinite(ctx->device->choices[0].gain));
     for (int i = 0; i < SIDE * SIDE; i++)
         assert_true(fabs((double)first[i] - (double)second[i]) <= 1e-4 * (1 + fabs((double)first[i])));
     weft_close(ctx);
 }
 
-/* An algorithm comes from a run's folder, which may be anybody's: the library is asked before it is used. */
+/* An algorithm is read from the folder of a run, which anybody may have written. So the library is asked
+ * before it is used. */
 static void test_forged(void **state) {
     (void)state;
     weft_context *ctx;
@@ -339,18 +342,18 @@ static void test_forged(void **state) {
         memcpy(&algorithm, given.kept, sizeof algorithm);
         algorithm.algo.data[0] = 1;
         algorithm.workspace = 1 << 20;
-        if (forged == 0) algorithm.algo.data[0] = 77;                   /* no algorithm */
-        if (forged == 1) algorithm.algo.data[1] ^= 1;                   /* of another problem */
-        if (forged == 2) algorithm.algo.data[2] |= UINT64_C(256) << 32; /* B lies at multiples of 16 bytes */
-        if (forged == 3) algorithm.workspace = 16;                      /* too little */
-        if (forged == 4) algorithm.workspace = UINT64_C(1) << 62;       /* more than there is */
+        if (forged == 0) algorithm.algo.data[0] = 77;                   /* no valid algorithm */
+        if (forged == 1) algorithm.algo.data[1] ^= 1;                   /* for another problem */
+        if (forged == 2) algorithm.algo.data[2] |= UINT64_C(256) << 32; /* B has 16-byte alignment */
+        if (forged == 3) algorithm.workspace = 16;                      /* too small */
+        if (forged == 4) algorithm.workspace = UINT64_C(1) << 62;       /* larger than any memory */
         memcpy(given.kept, &algorithm, sizeof algorithm);
         multiply_given(&given, false);
     }
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
-/* An epilogue that costs more than a kernel after the product stays one. */
+/* An epilogue that takes longer than a separate kernel remains a kernel. */
 static void test_slow_epilogue(void **state) {
     (void)state;
     weft_context *ctx;
@@ -358,7 +361,7 @@ static void test_slow_epilogue(void **state) {
     fake_blas_state before, *c = counts();
     if (!c) return skip();
     c->slow_bias = 1;
-    for (int run = 0; run < 2; run++) { /* timed, and read from the disk */
+    for (int run = 0; run < 2; run++) { /* first measured, then read from the disk */
         before = *c;
         assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
         weft_tensor *a = filled(ctx, WEFT_F32, 2, (int64_t[]){SIDE, SIDE}, 1);
@@ -372,8 +375,8 @@ static void test_slow_epilogue(void **state) {
     assert_int_equal(c->epilogues, before.epilogues);
 }
 
-/* f32 is f32, unless that is given away; and 16-bit results are of sums in f32, as tests/cuda/blas.c sees to.
- */
+/* Strict f32 does not use TF32 unless that is allowed. 16-bit results are sums in f32, which
+ * tests/cuda/blas.c checks. */
 static void test_tf32(void **state) {
     (void)state;
     double difference = 0;
@@ -386,7 +389,7 @@ static void test_tf32(void **state) {
     assert_true(difference > 1e-6 * (double)SIDE && difference < 1e-3 * (double)SIDE);
 }
 
-/* ---- without ---- */
+/* ---- without the library ---- */
 
 static int warnings;
 static void on_log(void *user, weft_log_level level, const char *message) {
@@ -411,7 +414,7 @@ static void test_without(void **state) {
     fake_blas_state *c = counts();
     weft_device_description d;
     if (!c) return skip();
-    c->decline = 1; /* known to the disk already: another problem */
+    c->decline = 1; /* the disk already has the first problem: use another */
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
     works_without_calls();
     c->decline = 0;
@@ -435,7 +438,7 @@ static void test_without(void **state) {
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
-/* A call that fails is an error with the library's word; the next one works. */
+/* A failing call gives an error with the library's message. The next call works. */
 static void test_fails(void **state) {
     (void)state;
     weft_context *ctx;
@@ -444,7 +447,7 @@ static void test_fails(void **state) {
     if (!c) return skip();
     assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1);
-    for (int plain = 0; plain < 2; plain++) { /* and while it is captured */
+    for (int plain = 0; plain < 2; plain++) { /* also while a graph is captured */
         weft__cuda_hook.plain = plain ? 1000 : 1;
         c->fail = 1;
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_ERR_DEVICE);
@@ -457,7 +460,7 @@ static void test_fails(void **state) {
     assert_int_equal(c->objects, 0);
 }
 
-/* ---- descriptors, by whichever library there is ---- */
+/* ---- descriptors, with any library ---- */
 
 static void test_descriptors(void **state) {
     (void)state;

@@ -1,6 +1,6 @@
-/* Convolutions by cuDNN, that of the tests (tests/cuda/dnn.h): forward and both gradients like the CPU's, in
- * 16 bits and, where TF32 is allowed, in f32; strict f32, f64 and what it declines are Weft's own kernels'.
- * Plans are kept. */
+/* Convolutions by the simulated cuDNN (tests/cuda/dnn.h). Forward pass and both gradients equal the CPU's, in
+ * 16 bits, and in f32 if TF32 is allowed. Weft's own kernels compute strict f32, f64, and the cases that
+ * cuDNN declines. Plans are kept. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ typedef struct problem {
 
 enum { VALUES = 4096 };
 
-/* y and both gradients, one behind the other; how many they are. */
+/* Computes y and both gradients, concatenated. Returns their number of elements. */
 static int64_t compute(const char *device, const problem *p, float values[VALUES]) {
     weft_context *ctx;
     said[0] = 0;
@@ -49,7 +49,7 @@ static int64_t compute(const char *device, const problem *p, float values[VALUES
     return at;
 }
 
-/* Like the CPU; returns how many executions it took. */
+/* Compares with the CPU. Returns the number of cuDNN executions. */
 static long check(const problem *p) {
     static float wanted[VALUES], got[VALUES];
     fake_cudnn_state *c = counts();
@@ -81,7 +81,7 @@ static void test_like_cpu(void **state) {
     assert_int_equal(check(&p), 3);
 }
 
-/* The engines of the tests' cuDNN have tensor cores. */
+/* All engines of the simulated cuDNN use tensor cores. */
 static void test_strict(void **state) {
     (void)state;
     problem p = strided;
@@ -116,7 +116,7 @@ static void test_declined(void **state) {
     counts()->no_handle = 0;
 }
 
-/* Groups of one channel and of two, which are no products. */
+/* Groups of one and of two channels, which are not computed by a matmul. */
 static void test_direct(void **state) {
     (void)state;
     problem p = strided;

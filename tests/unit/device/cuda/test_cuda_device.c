@@ -1,8 +1,9 @@
-/* src/device/cuda: the declarations against cuda.h where that is installed; on every machine what happens
- * without a driver; and what is CUDA's own of the rest: cards and their compilers, graphs, two streams,
- * contexts in which a kernel failed. Where the driver is that of the tests (tests/cuda/fake.h), which is no
- * card, also what is called in a step, and that all is given back. What it does as other devices do:
- * test_gpu_device.c. */
+/* src/device/cuda. Compares the declarations with cuda.h if it is installed. Checks on every machine what
+ * happens without a driver. Checks the parts that only CUDA has: GPUs and their compilers, graphs, two
+ * streams, contexts in which a kernel failed. With the simulated driver (tests/cuda/fake.h), also checks
+ * which calls a step makes, and that everything is freed.
+ *
+ * The behaviour that CUDA shares with other devices is in test_gpu_device.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -73,7 +74,7 @@ _Static_assert(sizeof(nvmlUtilization_t) == 2 * sizeof(unsigned), "a field is mi
 _Static_assert(sizeof(nvmlMemory_t) == 3 * sizeof(unsigned long long), "a field is missing");
 #endif
 
-/* What the driver of the tests counts; NULL where it is another, and the test ends. */
+/* The counters of the simulated driver. NULL if the driver is real; the test then ends. */
 static fake_cuda_state *counts(void) {
     const weft__cuda_found *list;
     if (!weft__cuda_devices(&list, NULL)) return NULL;
@@ -89,7 +90,7 @@ static bool without_cuda(void) {
     return true;
 }
 
-/* ---- what is there ---- */
+/* ---- components ---- */
 
 static void refuses(const char *says) {
     weft_context ctx = {0};
@@ -114,13 +115,14 @@ static void test_without_library(void **state) {
     weft__cuda_hook.missing = "cuGraphAddKernelNode_v2";
     weft__cuda_forget();
     const char *why = weft__cuda_open_library();
-    assert_non_null(why); /* no library at all, or one without that function */
+    assert_non_null(why); /* no library at all, or one that lacks the function */
     refuses(why);
     weft__cuda_hook.missing = NULL;
     weft__cuda_forget();
 }
 
-/* The card is there and cannot be used: the reason says what to install, and what serves it meanwhile. */
+/* The GPU is there but cannot be used. The reason must say what to install, and what can be used
+ * meanwhile. */
 static void test_without_compiler(void **state) {
     (void)state;
     weft_device_description info;
@@ -140,12 +142,11 @@ static void test_without_compiler(void **state) {
 
 static void test_old_driver(void **state) {
     (void)state;
-    if (!counts()) return skip(); /* a real driver is as old as it is */
+    if (!counts()) return skip(); /* the version of a real driver cannot be changed */
     setenv("FAKE_CUDA_VERSION", "11080", 1);
     weft__cuda_forget();
     refuses("the driver, CUDA 11.8, is older than CUDA 12: install a newer one (525 or later)");
-    setenv("FAKE_CUDA_VERSION", "12040",
-           1); /* too old for the NVRTC of the tests, which is all that there is */
+    setenv("FAKE_CUDA_VERSION", "12040", 1); /* too old for the simulated NVRTC, the only one there is */
     weft__nvrtc_file = "libnvrtc.so.13";
     weft__cuda_forget();
     refuses("NVRTC 13.0 makes code for drivers of CUDA 13, and this one is for CUDA 12.4: install NVRTC 12 "
@@ -164,7 +165,7 @@ static void keep(void *user, weft_log_level level, const char *message) {
     if (level >= WEFT_LOG_WARNING) snprintf(s->text, sizeof s->text, "%s", message);
 }
 
-/* With the driver alone "auto" and "gpu" take the card through OpenCL, and say what to install. */
+/* With the driver alone, "auto" and "gpu" use the GPU through OpenCL, and say what to install. */
 static void test_driver_alone(void **state) {
     (void)state;
     static const char *const names[] = {"auto", "gpu"};
@@ -189,7 +190,7 @@ static void test_driver_alone(void **state) {
     weft__cuda_forget();
 }
 
-/* Each piece is found or says why not; one that is gone takes nothing else with it. */
+/* Each component is found, or a message says why not. A missing component does not affect the others. */
 static void test_pieces(void **state) {
     (void)state;
     static const char *const names[] = {"driver", "card", "NVRTC", "cuBLASLt", "cuDNN", "NCCL", "NVML"};
@@ -214,7 +215,7 @@ static void test_pieces(void **state) {
     weft__cuda_forget();
 }
 
-/* What a card says of itself is that card's; without the library nothing is said, and nothing fails. */
+/* Each GPU reports its own telemetry. Without the library there is no telemetry, and this is not an error. */
 static void test_gauges(void **state) {
     (void)state;
     weft_context *ctx;
@@ -238,7 +239,7 @@ static void test_gauges(void **state) {
     assert_null(weft__telemetry_start(NULL));
     assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
     weft__telemetry *telemetry = counts() ? weft__telemetry_start(ctx) : NULL;
-    if (telemetry) { /* a thread that reads them beside the work: once at its start, then twice a second */
+    if (telemetry) { /* a background thread reads it: once at its start, then twice a second */
         assert_true(fabs(weft__telemetry_take(telemetry).power - 70.5) < 1e-9);
         assert_true(isnan(weft__telemetry_take(telemetry).power));
         assert_true(fabs(weft__telemetry_all(telemetry).power - 70.5) < 1e-9);
@@ -256,8 +257,8 @@ static void test_gauges(void **state) {
     weft__nvml_forget();
 }
 
-/* A card of which NVRTC knows an older sister gets that one's code; one that it knows nothing for is refused.
- */
+/* If NVRTC knows only an older GPU of the same family, the code for that GPU is used. A GPU without any
+ * suitable code is refused. */
 static void test_capabilities(void **state) {
     (void)state;
     static const struct {
@@ -350,8 +351,7 @@ static weft_status step(net *n, float *loss) {
     return status;
 }
 
-/* A step is one submission of a graph, which nobody waits for; and the losses are those of single launches.
- */
+/* A step is one submission of a graph, without waiting. The losses are those of single launches. */
 static void test_steps_are_graphs(void **state) {
     (void)state;
     enum { STEPS = 20 };
@@ -373,7 +373,7 @@ static void test_steps_are_graphs(void **state) {
             assert_int_equal(c->updates, before.updates);
             assert_int_equal(c->graph_launches - before.graph_launches, plain ? 0 : STEPS - STEPS / 2);
             assert_true(plain ? c->launches > before.launches + STEPS : c->launches == before.launches);
-            assert_int_equal(c->kernels, before.kernels); /* nobody waited: nothing has run */
+            assert_int_equal(c->kernels, before.kernels); /* nobody has waited, so no kernel has run */
         }
         assert_int_equal(step(&n, &loss[plain][STEPS / 2]), WEFT_OK);
         weft_close(n.ctx);
@@ -382,7 +382,7 @@ static void test_steps_are_graphs(void **state) {
     assert_true(loss[0][STEPS / 2] < 0.9f * loss[0][0]);
     weft__cuda_hook.plain = 0;
     if (!c) return;
-    weft__cuda_forget(); /* and with it the contexts */
+    weft__cuda_forget(); /* and so are the contexts */
     assert_int_equal(c->handles, handles);
     assert_int_equal(c->refused, 0);
 }
@@ -398,7 +398,7 @@ typedef struct fixture {
     weft_executable *program;
 } fixture;
 
-/* The second copy as a library would do it: by what it submits to a stream. */
+/* Does the second copy as a library would: submits it to a stream itself. */
 typedef struct copy_call {
     weft_call call;
     size_t bytes;
@@ -439,7 +439,7 @@ static weft_status offer(weft_gpu_device *device, weft_launches *launches, const
                                                  .call = &call.call});
 }
 
-/* slot 0 -> 1, beside it 0 -> 2, then 2 -> 3. `calls`: with a library's call among them. */
+/* Copies slot 0 -> 1 and concurrently 0 -> 2, then 2 -> 3. calls: one of the copies is a library call. */
 static bool copies(fixture *f, size_t bytes, bool calls) {
     static weft_gpu_backend backend;
     static const int slots[3][2] = {{0, 1}, {0, 2}, {2, 3}};
@@ -474,7 +474,7 @@ static weft_buffer *buffer_of(fixture *f, size_t bytes) {
     return b;
 }
 
-/* More sets of buffers than graphs are kept for: others get their arguments. */
+/* More sets of buffers than graphs are kept for. A kept graph gets other arguments. */
 static void sets_of_buffers(bool calls) {
     enum { SETS = 6, ROUNDS = 5, BYTES = 4096 };
     fixture f;
@@ -513,14 +513,14 @@ static void test_sets_of_buffers(void **state) {
     sets_of_buffers(false);
 }
 
-/* What a library does in place of a kernel is a node of the graph like others. */
+/* A library call is a graph node like a kernel. */
 static void test_calls(void **state) {
     (void)state;
-    if (!counts()) return skip(); /* its work is the driver's of the tests */
+    if (!counts()) return skip(); /* the call uses the tests' driver */
     sets_of_buffers(true);
 }
 
-/* Large uploads to a buffer that runs read: each run sees the one before it. */
+/* Large uploads to a buffer that runs read. Each run must see the upload before it. */
 static void test_uploads_beside_runs(void **state) {
     (void)state;
     enum { BYTES = 256 << 10, RUNS = 12 };
@@ -534,7 +534,7 @@ static void test_uploads_beside_runs(void **state) {
         kept[i] = buffer_of(&f, BYTES);
         memset(values, i + 1, BYTES);
         assert_int_equal(ops->upload(f.device, slots[0], 0, values, BYTES), WEFT_OK);
-        memset(values, 99, BYTES); /* the caller's again */
+        memset(values, 99, BYTES); /* the caller may use the array again */
         assert_int_equal(ops->upload(f.device, slots[0], 8, &(char){(char)(i + 50)}, 1), WEFT_OK);
         weft_buffer *const used[4] = {slots[0], slots[1], slots[2], kept[i]};
         assert_int_equal(ops->run(f.device, f.program, used, 1), WEFT_OK);
@@ -550,9 +550,9 @@ static void test_uploads_beside_runs(void **state) {
     close_copies(&f);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
-/* The card has less than is wanted: an error, and what fits goes on. */
+/* The GPU has less memory than requested. This is an error, and smaller requests still work. */
 static void test_memory_is_gone(void **state) {
     (void)state;
     fixture f;
@@ -570,8 +570,8 @@ static void test_memory_is_gone(void **state) {
     close_copies(&f);
 }
 
-/* A kernel fails, which its context then says to every call: all who have it open must close it, then the
- * card opens anew. */
+/* If a kernel fails, the context then returns the error for every call. The GPU can be opened again after all
+ * users have closed it. */
 static void test_kernel_fails(void **state) {
     (void)state;
     net a, b;

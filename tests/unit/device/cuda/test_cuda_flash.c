@@ -1,7 +1,9 @@
-/* Attention in 16 bits on tensor cores (gpu/heavy/attention/attention_tensor.cl), on a card or on the driver
- * of tests/cuda: results and gradients against those of the processor in f64, of the same rounded numbers;
- * twice the same bits; packed projections, slices that no copy of 16 bytes can read, lengths that fill no
- * tile, dropout, masks, caches; and which cards and shapes get it. */
+/* Attention in 16 bits on tensor cores (gpu/heavy/attention/attention_tensor.cl), on a GPU or on the
+ * simulated driver of tests/cuda. Compares results and gradients with the CPU's in f64, computed from the
+ * same rounded numbers, and checks that two runs give the same bits.
+ *
+ * Covers packed projections, slices that no 16-byte copy can read, lengths that fill no tile, dropout, masks
+ * and caches. Also checks which GPUs and shapes use this kernel. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,30 +29,30 @@ typedef struct sample {
     int64_t b, h, t, s, d;
     bool causal;
     double scale, dropout;
-    int odd; /* elements before q, k and v in what they are slices of: rows are then that much longer */
+    int odd; /* offset of q, k and v in their rows, which are longer by as much */
     enum { NO_MASK, PADDED, ADDED } mask;
 } sample;
 
-static double worst; /* of all errors, in roundings of the largest number */
+static double worst; /* largest error, in roundings of the largest number */
 
 static const sample samples[] = {
     {1, 2, 64, 64, 32, .causal = true},
     {1, 1, 200, 200, 64, .causal = true},
     {2, 1, 130, 130, 64, .causal = false},
-    {2, 1, 129, 140, 32, .causal = true}, /* like the last, enough for two sixteens of rows a warp */
+    {2, 1, 129, 140, 32, .causal = true}, /* like the line before, enough rows for 32 a warp */
     {2, 1, 128, 128, 96, .causal = false},
     {2, 1, 131, 131, 128, .causal = true},
     {1, 1, 70, 70, 96, .causal = true},
     {1, 1, 33, 65, 96, .causal = false},
     {1, 1, 97, 97, 128, .causal = true},
     {1, 1, 8, 150, 128, .causal = false},
-    {1, 1, 17, 80, 64, .causal = true},           /* more keys */
-    {1, 1, 90, 20, 32, .causal = true},           /* fewer: the first queries see nothing */
-    {1, 1, 1, 1, 64, .causal = true},             /* forward, a row of its own */
+    {1, 1, 17, 80, 64, .causal = true},           /* more keys than queries */
+    {1, 1, 90, 20, 32, .causal = true},           /* fewer keys: the first queries see none */
+    {1, 1, 1, 1, 64, .causal = true},             /* forward by a kernel for single rows */
     {1, 2, 1, 77, 64, .causal = false},           /* likewise */
-    {1, 1, 40, 40, 20, .causal = true},           /* channels that fill no room, of rows that lie anywhere */
-    {1, 1, 40, 40, 72, .causal = true},           /* that fill no room, but pieces */
-    {1, 1, 50, 50, 64, .causal = true, .odd = 3}, /* rows that lie anywhere */
+    {1, 1, 40, 40, 20, .causal = true},           /* channels that fill no tile; unaligned rows */
+    {1, 1, 40, 40, 72, .causal = true},           /* channels that fill no tile; aligned rows */
+    {1, 1, 50, 50, 64, .causal = true, .odd = 3}, /* unaligned rows */
     {1, 1, 50, 50, 32, .odd = 8},
     {1, 1, 40, 40, 64, .causal = true, .scale = 0.7},
     {1, 1, 40, 40, 64, .scale = -0.1}, /* not on tensor cores */
@@ -59,9 +61,8 @@ static const sample samples[] = {
     {1, 2, 129, 140, 32, .causal = true, .scale = 0.3, .mask = ADDED},
 };
 
-/* (b, 1, 1, s) of bool, of which the last sequence sees little; (t, s) of f32, with hidden keys and rows that
- * see none.
- */
+/* The mask. PADDED: (b, 1, 1, s) of bool, where the last sequence sees few keys. ADDED: (t, s) of f32, with
+ * hidden keys and rows that see none. */
 static weft_tensor *mask_of(weft_context *ctx, const sample *o) {
     static bool seen[2 * 150];
     static float more[129 * 140];
@@ -76,7 +77,7 @@ static weft_tensor *mask_of(weft_context *ctx, const sample *o) {
     return weft_from(ctx, WEFT_F32, 2, (int64_t[]){o->t, o->s}, more);
 }
 
-/* (b, t, h, odd + d) as a variable, of numbers that dtype has; of it, (b, h, t, d). */
+/* A variable (b, t, h, odd + d) of numbers that are exact in dtype. Returns its slice as (b, h, t, d). */
 static weft_tensor *operand(weft_context *ctx, weft_dtype dtype, weft_dtype as, const sample *o, int which,
                             weft_tensor **part) {
     const int64_t t = which == K || which == V ? o->s : o->t, shape[] = {o->b, t, o->h, o->odd + o->d};
@@ -89,7 +90,7 @@ static weft_tensor *operand(weft_context *ctx, weft_dtype dtype, weft_dtype as, 
     return all;
 }
 
-/* y, and the gradients of q, k and v, in `as`. */
+/* Computes y and the gradients of q, k and v in the dtype `as`. */
 static void compute(weft_context *ctx, weft_dtype dtype, weft_dtype as, const sample *o, void *out[RESULTS],
                     int64_t counts[RESULTS]) {
     weft_tensor *in[4], *part[4], *results[RESULTS];
@@ -109,16 +110,17 @@ static void compute(weft_context *ctx, weft_dtype dtype, weft_dtype as, const sa
     }
 }
 
-/* Each result within two roundings of the largest number of its tensor, twice the same bits. */
+/* Each result must be within two roundings of the largest number of its tensor, and two runs must give the
+ * same bits. */
 static void check(const sample *o, weft_dtype dtype, weft_context *ctx, weft_context *cpu) {
     void *got[RESULTS], *again[RESULTS], *want[RESULTS];
     int64_t counts[RESULTS];
     const double u = dtype == WEFT_BF16 ? 0x1p-8 : 0x1p-11;
     compute(cpu, dtype, WEFT_F64, o, want, counts);
     compute(ctx, dtype, dtype, o, got, counts);
-    if (o->dropout == 0) compute(ctx, dtype, dtype, o, again, counts); /* else it draws anew */
+    if (o->dropout == 0) compute(ctx, dtype, dtype, o, again, counts); /* else it differs */
     for (int r = 0; r < RESULTS; r++) {
-        double largest = 1e-3; /* what is summed is of the order of 1 */
+        double largest = 1e-3; /* the terms of the sums are of magnitude 1 */
         for (int64_t i = 0; i < counts[r]; i++) largest = fmax(largest, fabs(value(WEFT_F64, want[r], i)));
         for (int64_t i = 0; i < counts[r]; i++) {
             const double x = value(dtype, got[r], i), y = value(WEFT_F64, want[r], i);
@@ -150,7 +152,7 @@ static void test_results(void **state) {
     }
 }
 
-/* Queries behind what a cache holds already: the mask follows from a number on the device. */
+/* Queries after the keys that a cache already holds. The mask depends on a number on the device. */
 static void test_cache(void **state) {
     enum { H = 2, T = 11, S = 150, D = 64, AT = 70 };
     const int64_t queries[] = {1, H, T, D}, keys[] = {1, H, S, D};
@@ -176,8 +178,8 @@ static void test_cache(void **state) {
     free(read[0]), free(read[1]);
 }
 
-/* Whether the text of an attention multiplies on tensor cores; what it asks for of local memory, where there
- * may be `most` of it. */
+/* Does the kernel for this attention use tensor cores? *asked: the shared memory that it requests, of at most
+ * `most` bytes. */
 static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int *asked) {
     const weft_target target = {.dialect = WEFT_DIALECT_CUDA,
                                 .lanes = 256,
@@ -216,7 +218,7 @@ static void test_who_gets_it(void **state) {
         at.dtype = WEFT_F32;
         assert_false(on_cores(90, at, 0, NULL));
         at.dtype = WEFT_BF16;
-        at.scale = -0.1; /* the largest product has not the largest weight */
+        at.scale = -0.1; /* the largest score does not have the largest weight */
         assert_false(on_cores(90, at, 0, NULL));
         at.scale = 0.1;
         at.t_q = 1;
@@ -225,7 +227,8 @@ static void test_who_gets_it(void **state) {
     }
 }
 
-/* The backward pass of wide heads takes more local memory where two groups of a unit can. */
+/* With wide heads, the backward pass requests more shared memory if two groups still fit on a
+ * multiprocessor. */
 static void test_local_memory(void **state) {
     (void)state;
     int asked;
@@ -241,7 +244,7 @@ static void test_local_memory(void **state) {
     assert_int_equal(asked, 0);
 }
 
-/* f16 on cards of the generation before, of which the tests' driver plays one. */
+/* f16 on GPUs of the previous generation, which the tests' driver can simulate. */
 static void test_older_card(void **state) {
     weft_context *ctx, *cpu;
     (void)state;
@@ -251,7 +254,7 @@ static void test_older_card(void **state) {
     assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
     check(&samples[0], WEFT_F16, ctx, cpu);
-    check(&samples[0], WEFT_BF16, ctx, cpu); /* by the other text */
+    check(&samples[0], WEFT_BF16, ctx, cpu); /* by the other kernel source */
     weft_close(ctx);
     weft_close(cpu);
     unsetenv("FAKE_CUDA_CAPABILITY");
@@ -259,7 +262,7 @@ static void test_older_card(void **state) {
 }
 
 int main(void) {
-    weft__dnn_file = "libabsent.so"; /* which would do it all */
+    weft__dnn_file = "libabsent.so"; /* cuDNN would compute all of these */
     weft__dnn_forget();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results), cmocka_unit_test(test_cache), cmocka_unit_test(test_who_gets_it),

@@ -1,5 +1,5 @@
-/* Several cards: sums by NCCL, a training step that two cards share. On the driver and the NCCL of the tests
- * (tests/cuda/nccl.c), which are of two cards; the declarations against nccl.h where that is installed. */
+/* Several GPUs: sums by NCCL, and a training step on two GPUs. Uses the simulated driver and NCCL
+ * (tests/cuda/nccl.c) with two GPUs. Compares the declarations with nccl.h if it is installed. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -30,14 +30,15 @@
 #undef NCCL_CONSTANT
 #endif
 
-/* What the NCCL of the tests counts; NULL where it is another, of machines with who knows how many cards. */
+/* The counters of the simulated NCCL. NULL for the real one, since the number of GPUs is then unknown. */
 static fake_nccl_state *counts(void) {
     if (weft__nccl_open()) return NULL;
     void *library = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_NOW);
     return library ? dlsym(library, "fake_nccl") : NULL;
 }
 
-/* What each of two devices has after a sum of 1, 2, 3 ... and 10, 20, 30 ...; whether they made it. */
+/* Sums 1, 2, 3, ... of one device and 10, 20, 30, ... of another, and checks the result on both. Returns
+ * whether the devices did it themselves. */
 static bool sum_over(const char *const specs[2], weft_dtype dtype, weft_status wanted) {
     enum { COUNT = 100000, SPARE = 3 };
     static double values[COUNT + SPARE], got[COUNT + SPARE];
@@ -80,7 +81,7 @@ static void test_sums_over_cards(void **state) {
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
     assert_true(sum_over(cards, WEFT_F64, WEFT_OK));
     assert_int_equal(c->cliques, 1);
-    assert_false(sum_over(same, WEFT_F32, WEFT_OK)); /* the host does it */
+    assert_false(sum_over(same, WEFT_F32, WEFT_OK)); /* the host adds them */
     c->fail = 1;
     assert_false(sum_over(cards, WEFT_F32, WEFT_ERR_DEVICE));
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK)); /* with new communicators */
@@ -94,7 +95,7 @@ static void test_sums_over_cards(void **state) {
     assert_int_equal(c->refused, 0);
 }
 
-/* ---- a step that two cards share is that of one, to the bit ---- */
+/* ---- a step on two GPUs equals the step on one, bit for bit ---- */
 
 enum { ROWS = 24, IN = 4, WIDTH = 8, CLASSES = 3, STEPS = 6 };
 
@@ -132,7 +133,7 @@ static void test_cards_share_a_step(void **state) {
     fake_nccl_state *c = counts();
     if (!c) return skip();
     const long sums = c->sums;
-    for (int way = 0; way < 3; way++) { /* one card; two; two without NCCL */
+    for (int way = 0; way < 3; way++) { /* one GPU; two; two without NCCL */
         copy n[2];
         const int cards = way ? 2 : 1;
         weft_parameter_info info;

@@ -1,6 +1,6 @@
-/* prelude/tensor.cu, on a card or on the driver of tests/cuda: each element of each fragment is where the
- * header says, shown by products of small integers against plain sums, element by element; rows of matrices
- * and their transposes from local memory; copies of part of a word, of which the rest is 0. */
+/* prelude/tensor.cu, on a GPU or on the simulated driver of tests/cuda. Checks that each element of each
+ * fragment is where the header says, by matmuls of small integers compared with plain sums. Also checks rows
+ * of matrices and their transposes from shared memory, and partial copies, whose rest must be 0. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,8 +33,8 @@ static const char kernels[] =
     "}\n"
     "W_ENTRY void matrices(const uint *from, uint *to) {\n"
     "    const int lane = (int)threadIdx.x;\n"
-    "    __shared__ uint room[32 * 8] __attribute__((aligned(16)));\n" /* rows 32 bytes apart, of which 16
-                                                                          count */
+    "    __shared__ uint room[32 * 8] __attribute__((aligned(16)));\n" /* rows of 32 bytes, of which 16 are
+                                                                          used */
     "    for (int i = 0; i < 8; i++) room[lane * 8 + i] = from[lane * 8 + i];\n"
     "    w_barrier();\n"
     "    w_ldmatrix4(to + lane * 8, w_local_at(room + lane * 8));\n"
@@ -92,7 +92,7 @@ static fixture *open_card(const char *capability) {
     static fixture f;
     f = (fixture){.d = NULL};
     weft_device *device;
-    setenv("FAKE_CUDA_CAPABILITY", capability, 1); /* a card has its own */
+    setenv("FAKE_CUDA_CAPABILITY", capability, 1); /* a real GPU has its own capability */
     weft__cuda_forget();
     if (weft__device_open(&f.ctx, "cuda", NULL, &device) != WEFT_OK) return NULL;
     f.d = weft__cuda_of(device);
@@ -108,7 +108,7 @@ static void close_card(fixture *f) {
     weft__strings_free(&f->ctx);
 }
 
-/* Runs a kernel of one warp with what the host has as its pointers; the last is read back. */
+/* Memory on the device. A kernel of one warp gets pointers to it, and the last one is read back. */
 typedef struct memory {
     void *at;
     size_t bytes;
@@ -133,7 +133,7 @@ static void run(fixture *f, const char *name, const memory *list, int n, int wha
     for (int i = 0; i < n; i++) assert_int_equal(weft__cu.cuMemFree_v2(places[i]), 0);
 }
 
-/* ---- products ---- */
+/* ---- matmuls ---- */
 
 static uint32_t bits_of(float x) {
     uint32_t bits;
@@ -154,7 +154,7 @@ static int drawn(uint32_t *seed) {
     return (int)(*seed >> 24) % 31 - 15;
 }
 
-/* The tables of tensor.cu, written down once more: a register's row and column of lane 4 g + t. */
+/* The tables of tensor.cu, written independently: row and column of each register of lane 4 g + t. */
 static void check_product(fixture *f, int what) {
     static const int row_of_a[] = {0, 8, 0, 8}, half_of_a[] = {0, 0, 1, 1};
     float a[16][16], b[16][8], c[16][8], d[32 * 4];
@@ -222,8 +222,8 @@ static void check_copies(fixture *f) {
         }
 }
 
-/* Numbers from 8 to 16, a little above a whole one, or almost 2^-7, the last place of f16 and TF32, above it.
- */
+/* Numbers from 8 to 16, each a little above a whole number, or above it by almost 2^-7, which is the last
+ * place of f16 and TF32. */
 static void check_rounding(fixture *f) {
     float from[32], near[32], nearer[32];
     uint32_t to[32][3];

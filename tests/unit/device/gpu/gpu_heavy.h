@@ -1,5 +1,5 @@
-/* One heavy operation on an OpenCL device, as texts for CPUs or for cards, and on the interpreter: operands,
- * runs, comparison. Include after cmocka.h and opencl.h. */
+/* Runs one heavy operation on an OpenCL device, as kernels for CPUs or for GPUs, and on the interpreter, and
+ * compares the results. Include this header after cmocka.h and opencl.h. */
 #ifndef WEFT_TESTS_GPU_HEAVY_H
 #define WEFT_TESTS_GPU_HEAVY_H
 
@@ -16,8 +16,7 @@ static inline int open_devices(void **state) {
     assert_int_equal(weft__device_open(&context, "interp", NULL, &interp), WEFT_OK);
     if (test_without_opencl()) return 0;
     weft__gpu_hook.guard = 64;
-    setenv("WEFT_KERNEL_CACHE", "off",
-           1); /* to store kernels costs more than to compile those few that run */
+    setenv("WEFT_KERNEL_CACHE", "off", 1); /* storing kernels takes longer than compiling the few that run */
     assert_int_equal(weft__device_open(&context, "opencl", NULL, &opencl), WEFT_OK);
     return 0;
 }
@@ -31,7 +30,7 @@ static inline int close_devices(void **state) {
     return 0;
 }
 
-/* What a text is for: a CPU, or a card with groups of that many items. */
+/* Target of the kernels: a CPU, or a GPU with groups of that many work-items. */
 static inline void aim(int items) {
     weft_target *t = &weft__gpu_of(opencl)->target;
     t->vectors = items == 0;
@@ -41,8 +40,8 @@ static inline void aim(int items) {
 
 typedef struct operands {
     int n;
-    void *data[OPERANDS_MAX];                         /* equal ones are one buffer */
-    size_t bytes[OPERANDS_MAX], offset[OPERANDS_MAX]; /* of a buffer, and in it */
+    void *data[OPERANDS_MAX];                         /* equal pointers share a buffer */
+    size_t bytes[OPERANDS_MAX], offset[OPERANDS_MAX]; /* of the buffer; of the operand in it */
 } operands;
 
 static inline int slot_of(const operands *o, int i) {
@@ -51,7 +50,7 @@ static inline int slot_of(const operands *o, int i) {
     return slot;
 }
 
-/* Runs it once; what it wrote is in the operands afterwards. */
+/* Runs the operation once. Its results are then in the operands. */
 static inline weft_fault run_on(weft_device *device, const weft_heavy *heavy, const operands *o) {
     const weft_device_ops *ops = device->ops;
     weft_buffer *buffers[OPERANDS_MAX] = {NULL};
@@ -85,7 +84,7 @@ static inline void *copy_of(const void *from, size_t bytes) {
     return memcpy(to, from, bytes);
 }
 
-/* Twice on the device, from the same bytes: the results are the same bits. */
+/* Runs twice on the device, from the same bytes. The results must have the same bits. */
 static inline weft_fault run_twice(const weft_heavy *heavy, const operands *o) {
     operands again = *o;
     assert_true(opencl->ops->takes(opencl, heavy));
@@ -106,7 +105,7 @@ static inline void free_operands(operands *o) {
         if (slot_of(o, i) == i) free(o->data[i]);
 }
 
-/* All elements are within `bound` of the largest. */
+/* Each element may be off by `bound` times the largest element. */
 static inline void near(const char *what, weft_dtype dt, const void *got, const void *want, size_t bytes,
                         double bound) {
     const int64_t n = (int64_t)(bytes / weft_dtype_size(dt));

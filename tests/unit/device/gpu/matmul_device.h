@@ -1,5 +1,5 @@
-/* A product on a device, from memory whose margins tell what was read or written outside of operands. Include
- * after matmul_cases.h. */
+/* A matmul on a device, with margins around its operands that detect reads and writes outside of them.
+ * Include this header after matmul_cases.h. */
 #ifndef WEFT_TESTS_MATMUL_DEVICE_H
 #define WEFT_TESTS_MATMUL_DEVICE_H
 
@@ -7,7 +7,7 @@
 
 #define MARGIN 128 /* bytes of NaN around operands */
 
-/* Content lies `shift` bytes behind the margin. */
+/* The content begins `shift` bytes after the margin. */
 static inline weft_buffer *buffer_of(weft_device *device, const void *content, size_t bytes, int shift,
                                      int fill) {
     weft_buffer *b = NULL;
@@ -21,7 +21,7 @@ static inline weft_buffer *buffer_of(weft_device *device, const void *content, s
     return b;
 }
 
-/* Sums of a over k, within class D. */
+/* Compares the sums of a over k with a reference, within class D. */
 static inline void check_sums(const weft_heavy_matmul *mm, const void *a, const char *sums) {
     const weft_dtype dtype = weft__matmul_sums_dtype(mm);
     for (int64_t i = 0; i < mm->m; i++) {
@@ -36,8 +36,9 @@ static inline void check_sums(const weft_heavy_matmul *mm, const void *a, const 
     }
 }
 
-/* Operands a and b lie at multiples of MARGIN and so many bytes. c, which the caller frees; bytes that the
- * product does not write are 0x55. Both runs of it must agree, and its sums be right if it has any. */
+/* Runs the matmul twice. The operands a and b begin at a multiple of MARGIN plus `shift` bytes. Checks that
+ * both runs agree, and that the row sums are right if there are any. Returns c, which the caller frees; bytes
+ * that the matmul does not write are 0x55. */
 static inline char *product(weft_device *device, const weft_heavy_matmul *mm, const void *a, const void *b,
                             int shift, size_t *bytes) {
     const weft_device_ops *ops = device->ops;
@@ -55,7 +56,7 @@ static inline char *product(weft_device *device, const weft_heavy_matmul *mm, co
                                    {{0, MARGIN + shift}, {1, MARGIN + shift}, {3, MARGIN}, {4, MARGIN}}};
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
     const bool sink =
-        mm->dtype != WEFT_F32; /* another text for each, which is the same where nothing is at fault */
+        mm->dtype != WEFT_F32; /* sinks have other kernel source; it must give the same result */
     weft_command list[2];
     for (int i = 0; i < 2; i++)
         list[i] = (weft_command){.kind = WEFT_COMMAND_HEAVY,

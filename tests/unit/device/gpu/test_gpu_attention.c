@@ -1,6 +1,6 @@
-/* Attention on the OpenCL device there is, as a user calls it: memory grows with the length of a sequence,
- * not with its square; heads that are too wide for the kernels are computed by the expansion, as on the
- * processor. */
+/* Attention on the first OpenCL device, through the public functions. Memory grows with the length of the
+ * sequence, not with its square. Heads too wide for the kernels are computed by the expansion, as on the
+ * CPU. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include <weft/weft.h>
 #include "opencl.h"
 
-/* Attention of one head over t positions and its gradients; results, one after the other, are the caller's to
- * free. *peak: bytes of the device. */
+/* Attention of one head over t positions, and its gradients. The caller frees the results, which are
+ * concatenated. *peak: bytes used on the device. */
 static float *attention(const char *device, int64_t t, int64_t d, uint64_t *peak) {
     weft_context *ctx;
     const int64_t shape[] = {1, 1, t, d};
@@ -47,7 +47,7 @@ static void test_memory_is_linear(void **state) {
     for (int i = 0; i < 3; i++) free(attention("opencl", 2048 << i, D, &peaks[i]));
     const uint64_t first = peaks[1] - peaks[0], second = peaks[2] - peaks[1];
     assert_true(second <= 2 * first + (1 << 20));
-    assert_true(peaks[2] < 8192ULL * 8192 * 4 / 4); /* a quarter of one matrix of weights */
+    assert_true(peaks[2] < 8192ULL * 8192 * 4 / 4); /* a quarter of one matrix of attention weights */
 }
 
 static void test_wide_heads(void **state) {

@@ -1,6 +1,6 @@
-/* src/device/gpu/backend/fused_launch.c, launches side by side (CUDA): steps of a net whose launches have
- * several groups give the same bits with those of a phase in one launch and apart, and a fault in one keeps
- * variables as they are. tests.cmake runs it as test_gpu_beside_cuda. */
+/* Concurrent launches on CUDA (src/device/gpu/backend/fused_launch.c). Steps of a net whose launches have
+ * several groups give the same bits whether the launches of a phase are merged into one launch or not. A
+ * fault in one of them leaves the variables unchanged. Skipped unless $WEFT_TEST_GPU is cuda. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static weft_status step(net *n, float *loss) {
     return status;
 }
 
-/* Of all parameters; how many floats. */
+/* Reads all parameters. Returns the number of floats. */
 static int read_values(net *n) {
     int used = 0;
     for (size_t i = 0; i < weft_parameter_count(n->module); i++) {

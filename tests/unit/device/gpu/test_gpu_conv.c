@@ -1,6 +1,6 @@
-/* src/device/gpu: convolution and its two gradients as products that read windows where they lie, as texts
- * for CPUs (vectors) and for cards (work-items), run by an OpenCL device, against the interpreter's plain
- * loops in f64; each twice, bit-equal, between guarded buffers. */
+/* src/device/gpu: convolution and its two gradients as matmuls that read windows in place. Kernels for CPUs
+ * (vectors) and for GPUs (work-items) run on an OpenCL device, compared with the interpreter's plain loops in
+ * f64. Each runs twice with equal bits, between guarded buffers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,10 +29,10 @@ static operands operands_of(weft_dtype dt, weft_dtype like, const weft_heavy_con
     return o;
 }
 
-/* Class D: each element beside the sum of its products and of their sizes, of k products. */
+/* Class D for sums of k products. `size` holds the sums of their magnitudes. */
 static void near_sums(const char *what, weft_dtype dt, int64_t k, const operands *got, const operands *want,
                       const operands *size) {
-    const double u = dt == WEFT_F64 ? 0x1p-52 /* the reference rounds alike */ : 0x1p-24;
+    const double u = dt == WEFT_F64 ? 0x1p-52 /* the reference rounds too */ : 0x1p-24;
     const double stored = dt == WEFT_F16    ? 0x1p-11
                           : dt == WEFT_BF16 ? 0x1p-8
                                             : u,
@@ -69,7 +69,7 @@ static void check_conv(weft_dtype dt, weft_conv_pass pass, const geometry *g) {
     free_operands(&o), free_operands(&want), free_operands(&size);
 }
 
-/* Each text takes a while to compile: cards get a sample. */
+/* Each kernel takes a while to compile, so kernels for GPUs are tested on a sample of cases. */
 static void test_conv(void **state) {
     (void)state;
     if (!opencl) return skip();
@@ -82,7 +82,7 @@ static void test_conv(void **state) {
             }
 }
 
-/* Of the texts that differ by dtype in how they load and store alone. */
+/* Other dtypes, whose kernels differ only in loads and stores. */
 static void test_conv_dtypes(void **state) {
     (void)state;
     static const weft_dtype dtypes[] = {WEFT_F64, WEFT_BF16, WEFT_F16};
@@ -97,7 +97,7 @@ static void test_conv_dtypes(void **state) {
     check_conv(WEFT_F16, WEFT_CONV_INPUT, &geometries[7]);
 }
 
-/* A k so long that it is cut, on cards. */
+/* For GPUs: a k so long that it is split. */
 static void test_conv_parts(void **state) {
     (void)state;
     static const geometry many = {6, 2, 3, 5, {16, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};

@@ -1,5 +1,5 @@
-/* What every GPU device does alike: memory, transfers, programs of copies, faults, guards, what is kept on
- * disk, and everything that can go wrong. */
+/* The common behaviour of GPU devices: memory, transfers, programs of copies, faults, guards, files on disk,
+ * and failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static bool setup(test_programs *f) { return test_setup(f, test_gpu()); }
 
-/* Bytes where no transfer goes: at `at` of a buffer's memory, or (NULL) in the record of faults. */
+/* Writes bytes that no transfer reaches: at `at` in a buffer's memory, or (b NULL) in the fault record. */
 static void poke(test_programs *f, weft_buffer *b, size_t at, const void *from, size_t bytes) {
     weft_gpu_device *d = weft__gpu_of(f->device);
     weft_gpu_buffer *to = b ? (weft_gpu_buffer *)b : d->faults;
@@ -37,8 +37,8 @@ static void test_transfers(void **state) {
     const weft_device_ops *ops = f.device->ops;
     weft_buffer *b = test_buffer(&f, BYTES);
     for (size_t i = 0; i < BYTES; i++) out[i] = (unsigned char)(i * 7 + i / 256);
-    assert_int_equal(ops->upload(f.device, b, 0, out, BYTES), WEFT_OK); /* waited for */
-    for (size_t at = 0; at + 1000 <= BYTES; at += 1 << 12) { /* copied aside, many times round the ring */
+    assert_int_equal(ops->upload(f.device, b, 0, out, BYTES), WEFT_OK); /* waits until it is done */
+    for (size_t at = 0; at + 1000 <= BYTES; at += 1 << 12) { /* staged, many times round the ring buffer */
         unsigned char piece[1000];
         memset(piece, (int)(at >> 12), sizeof piece);
         memset(out + at, (int)(at >> 12), sizeof piece);
@@ -48,7 +48,7 @@ static void test_transfers(void **state) {
     memset(out + 13, 0, 3);
     assert_int_equal(ops->zero(f.device, b, 1 << 20, 1 << 20), WEFT_OK);
     memset(out + (1 << 20), 0, 1 << 20);
-    for (int big = 0; big < 8; big++) { /* more than the ring holds: it waits for its oldest */
+    for (int big = 0; big < 8; big++) { /* more than the ring buffer holds: waits for the oldest transfer */
         memset(in, big + 1, BYTES / 2);
         assert_int_equal(ops->upload(f.device, b, BYTES / 2, in, BYTES / 2), WEFT_OK);
     }
@@ -96,7 +96,7 @@ static void test_moves(void **state) {
     test_teardown(&f);
 }
 
-/* A fault keeps sinks from happening, and nothing else, until it is taken. */
+/* After a fault, sinks do nothing until the fault is taken. Other commands still run. */
 static void test_sinks_after_a_fault(void **state) {
     (void)state;
     test_programs f;
@@ -106,7 +106,7 @@ static void test_sinks_after_a_fault(void **state) {
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
     weft_buffer *slots[2] = {test_buffer(&f, 16), test_buffer(&f, 16)};
-    test_command(&f, WEFT_COMMAND_COPY, true, 8); /* element 0, a sink */
+    test_command(&f, WEFT_COMMAND_COPY, true, 8); /* reads element 0; a sink */
     test_command(&f, WEFT_COMMAND_COPY, false, 8);
     for (int i = 0; i < 2; i++)
         f.operands[i][0] = (weft_operand){0, 8 * i}, f.operands[i][1] = (weft_operand){1, 8 * i};
@@ -145,7 +145,7 @@ static void test_timings(void **state) {
     const weft_device_ops *ops = f.device->ops;
     weft_buffer *slots[2] = {test_buffer(&f, 1 << 22), test_buffer(&f, 1 << 22)};
     test_command(&f, WEFT_COMMAND_ZERO, false, 1 << 22);
-    test_command(&f, WEFT_COMMAND_ZERO, false, 0); /* no launch */
+    test_command(&f, WEFT_COMMAND_ZERO, false, 0); /* needs no launch */
     test_command(&f, WEFT_COMMAND_COPY, false, 1 << 22);
     f.operands[2][1].slot = 1;
     assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
@@ -165,7 +165,7 @@ static void test_timings(void **state) {
     test_teardown(&f);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 static void test_memory_is_gone(void **state) {
     (void)state;
@@ -182,7 +182,7 @@ static void test_memory_is_gone(void **state) {
     assert_int_equal(ops->buffer_new(f.device, 1000, &b), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(&f.ctx), "a buffer of 1000 bytes: "));
     assert_non_null(strstr(weft_last_error(&f.ctx), "; 100 bytes are in use of "));
-    b = test_buffer(&f, 1000); /* goes on */
+    b = test_buffer(&f, 1000); /* the device still works */
     ops->buffer_free(f.device, b);
     ops->buffer_free(f.device, first);
     test_teardown(&f);
@@ -226,12 +226,12 @@ static void test_compiler_refuses(void **state) {
     weft__gpu_hook.fail_compile = 1;
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_ERR_DEVICE);
     assert_null(e);
-    assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK); /* and goes on */
+    assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK); /* the device still works */
     f.device->ops->executable_free(f.device, e);
     test_teardown(&f);
 }
 
-/* ---- compiled once ---- */
+/* ---- compilation happens once ---- */
 
 static void damage_files(void) {
     DIR *dir = opendir(scratch);
@@ -245,11 +245,11 @@ static void damage_files(void) {
     if (dir) closedir(dir);
 }
 
-/* The second start compiles nothing; a damaged file is as good as none. */
+/* The second start compiles nothing. A damaged file counts as missing. */
 static void test_second_start(void **state) {
     (void)state;
     test_programs f;
-    static const int expected[4][2] = {{1, 0}, {0, 1}, {1, 0}, {0, 1}}; /* compiled, from disk */
+    static const int expected[4][2] = {{1, 0}, {0, 1}, {1, 0}, {0, 1}}; /* {compiled, loaded from disk} */
     setenv("WEFT_KERNEL_CACHE", scratch, 1);
     for (int start = 0; start < 4; start++) {
         weft_executable *e;

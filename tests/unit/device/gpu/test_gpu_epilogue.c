@@ -1,12 +1,13 @@
-/* Products and their epilogues, on the interpreter and on OpenCL or CUDA (gpu.h): each kind is one command,
- * and has the bits that the product and the kernel after it have; all layouts, dtypes, edges, cuts of k, a
- * batch, several results, the product kept; and what must stay two commands. */
+/* Matmuls with epilogues, on the interpreter and on OpenCL or CUDA (gpu.h). A matmul and the kernel after it
+ * become one command and give the same bits as two. Covers all kinds of epilogues, layouts, dtypes, edges,
+ * splits of k, a batch, several results, and a matmul whose result is also stored. Also checks which pairs
+ * must stay two commands. */
 #include "unit/core_help.h"
 #include "gpu.h"
 
 typedef struct scene {
     weft_context *ctx;
-    weft_tensor *product, *row, *like, *more; /* (n), and as the product */
+    weft_tensor *product, *row, *like, *more; /* row (n); the others have the shape of the matmul */
     weft_tensor *out[4 * 32];
     size_t n;
 } scene;
@@ -19,7 +20,7 @@ static void scaled(scene *s) {
 }
 static void residual(scene *s) { give(s, weft_add(s->like, weft_add(s->product, s->row))); }
 static void slope(scene *s) { give(s, weft_mul(s->product, weft_gelu_tanh_slope(s->like))); }
-/* As in a layer whose backward pass reads the product again. */
+/* As in a layer whose backward pass reads the result of the matmul. */
 static void gelu_kept(scene *s) {
     give(s, s->product);
     give(s, weft_gelu_tanh(weft_add(s->product, s->row)));
@@ -64,7 +65,7 @@ static void product(scene *s, weft_dtype dtype, const size *z, int layout) {
     s->more = values(s->ctx, dtype, 5, 3 - skip, shape + skip);
 }
 
-/* What the graphs of one evaluation are made by. */
+/* The graphs of one evaluation. */
 typedef struct task {
     void (*kind)(scene *);
     weft_dtype dtype;
@@ -75,7 +76,7 @@ typedef struct task {
 typedef struct results {
     char *bytes;
     size_t length;
-    int commands, args; /* of the last command's epilogue */
+    int commands, args; /* arguments of the last command's epilogue */
 } results;
 
 static weft_device_ops declining;
@@ -115,7 +116,7 @@ static results compute(const char *device, bool epilogues, const task *tasks, in
     return r;
 }
 
-/* As many commands as products, and the bits of twice as many. */
+/* Expects one command for each matmul, and the bits of the unfused evaluation, which needs two. */
 static void check(const task *tasks, int count) {
     results fused = compute(test_gpu(), true, tasks, count), plain = compute(test_gpu(), false, tasks, count);
     assert_int_equal(fused.commands, count);
@@ -141,7 +142,7 @@ static void test_kinds(void **state) {
     check_all(tasks, COUNT(all_kinds));
 }
 
-/* Edges, a few rows, a column, no depth, and a k that is cut. */
+/* Edges, few rows, one column, k = 0, and a k that is split. */
 static void test_sizes(void **state) {
     const size sizes[] = {{0, 1, 129, 40},  {0, 3, 17, 300},  {0, 129, 1, 30}, {0, 15, 129, 17},
                           {0, 129, 15, 1},  {0, 17, 1040, 9}, {0, 6, 7, 0},    {0, 20, 30, 2100},
@@ -170,8 +171,7 @@ static void test_dtypes(void **state) {
     check_all(tasks, COUNT(tasks));
 }
 
-/* 16-bit floats, which tensor cores multiply where there are some: layouts, edges, a batch, f32 sums of a cut
- * k. */
+/* 16-bit floats, by tensor cores where there are some: layouts, edges, a batch, f32 sums of a split k. */
 static void test_tensor(void **state) {
     const task tasks[] = {{gelu_kept, WEFT_BF16, 0, {0, 70, 136, 40}},
                           {bias_relu, WEFT_F16, 1, {0, 33, 50, 72}},
@@ -182,7 +182,7 @@ static void test_tensor(void **state) {
     check_all(tasks, COUNT(tasks));
 }
 
-/* The texts for cards: tiles, a few rows, a cut k. */
+/* Kernels for GPUs: tiles, few rows, a split k. */
 static void test_work_items(void **state) {
     const task tasks[] = {{gelu_kept, WEFT_F32, 0, {0, 33, 70, 20}},
                           {residual, WEFT_BF16, 2, {0, 3, 17, 30}},
@@ -194,8 +194,8 @@ static void test_work_items(void **state) {
     weft__opencl_hook.items = items;
 }
 
-/* A layer and what its backward pass reads: x w + b, which two kernels would add up, is stored in place of x
- * w where they agree. */
+/* A layer and the values that its backward pass reads. Two kernels read x w + b. It is stored in place of x
+ * w, so that neither adds b again. */
 static void layer(scene *s) {
     weft_tensor *h = weft_add(s->product, s->row), *y = weft_gelu_tanh(h);
     const int64_t n = weft_dim(h, 1);
@@ -217,7 +217,8 @@ static void layer_with_two(scene *s) {
 static void test_sum_is_stored(void **state) {
     static const struct {
         void (*kind)(scene *);
-        int args; /* the second epilogue's: its product, what the first stored, the result; and the vector */
+        int args; /* of the second epilogue: its matmul's result, the value that the first one stored, its own
+                     result, and the vector */
     } cases[] = {{layer, 3}, {layer_and_product, 4}, {layer_with_two, 4}};
     const char *devices[] = {"interp", test_gpu()};
     (void)state;
@@ -229,7 +230,7 @@ static void test_sum_is_stored(void **state) {
             assert_int_equal(plain.commands, 4);
             assert_int_equal(fused.args, cases[i].args);
             if (d) assert_memory_equal(fused.bytes, plain.bytes, fused.length);
-            for (size_t at = 0; at < fused.length; at += sizeof(float)) { /* interp rounds where it stores */
+            for (size_t at = 0; at < fused.length; at += sizeof(float)) { /* interp rounds when it stores */
                 float x, y;
                 memcpy(&x, fused.bytes + at, sizeof x);
                 memcpy(&y, plain.bytes + at, sizeof y);
@@ -240,7 +241,7 @@ static void test_sum_is_stored(void **state) {
         }
 }
 
-/* ---- what is no epilogue ---- */
+/* ---- kernels that cannot be epilogues ---- */
 
 static int commands_of(scene *s) {
     assert_ok(weft_eval(s->out, s->n));
@@ -257,17 +258,17 @@ static void test_what_stays(void **state) {
         product(&s, WEFT_F32, &z, 0);
         weft_tensor *turned = weft_permute(s.product, (int[]){1, 0});
         if (what == 0) give(&s, weft_softmax(weft_add(s.product, s.row), -1));          /* a row kernel */
-        if (what == 1) give(&s, weft_add(turned, weft_permute(s.like, (int[]){1, 0}))); /* read elsewhere */
+        if (what == 1) give(&s, weft_add(turned, weft_permute(s.like, (int[]){1, 0}))); /* read again */
         if (what == 2)
             give(&s, weft_relu(weft_slice(s.product, (int64_t[]){1, 0}, (int64_t[]){12, 16}, NULL)));
-        if (what == 3) { /* the second product reads what the first one's kernel would have to wait for */
+        if (what == 3) { /* the second matmul reads what the first one's kernel needs to wait for */
             weft_tensor *next = weft_matmul(s.product, s.more);
             (void)next;
             weft_tensor *square = weft_matmul(s.product, weft_permute(s.product, (int[]){1, 0}));
             give(&s, weft_add(s.product, weft_sum(square, WEFT_ALL_AXES, false)));
             expected = 4;
         }
-        if (what == 4) { /* the kernel belongs to the last of two products */
+        if (what == 4) { /* the kernel is the epilogue of the last of two matmuls */
             weft_tensor *other =
                 weft_matmul(weft_relu(s.product), values(s.ctx, WEFT_F32, 9, 2, (int64_t[]){16, 16}));
             give(&s, weft_add(other, s.product));
@@ -278,8 +279,7 @@ static void test_what_stays(void **state) {
     }
 }
 
-/* A variable that an epilogue updates is written in place, without a copy, but never while its product reads
- * it. */
+/* An epilogue updates a variable in place without a copy, unless its matmul reads the variable. */
 static void test_updates(void **state) {
     (void)state;
     for (int reads = 0; reads < 2; reads++) {
@@ -313,7 +313,7 @@ int main(void) {
         cmocka_unit_test(test_dtypes),        cmocka_unit_test(test_tensor),
         cmocka_unit_test(test_work_items),    cmocka_unit_test(test_what_stays),
         cmocka_unit_test(test_updates)};
-    /* on CUDA by templates too; the others are about the texts that all devices share */
+    /* CUDA tests also use templates; the other tests cover kernels that all devices share */
     if (test_on_cuda()) setenv("WEFT_MATMUL", "own", 1);
     const struct CMUnitTest on_cuda[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_tensor)};
     return test_on_cuda() ? cmocka_run_group_tests(on_cuda, NULL, NULL)

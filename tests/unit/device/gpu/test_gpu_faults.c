@@ -1,6 +1,5 @@
-/* Runs of weft train on a GPU device in which a kernel does not compile or memory runs out: the right
- * error, nothing hangs, and the run that was saved goes on to the losses of one that nothing happened to.
- * Devices that are lost: test_gpu_run.c. */
+/* weft train on a GPU device where a kernel does not compile or memory runs out. The error is right, nothing
+ * hangs, and the saved run resumes to the same losses as an undisturbed run. Lost devices: test_gpu_run.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +23,7 @@ static void write_table(void) {
     fclose(file);
 }
 
-/* Trains to the end, saving every third step, or resumes. */
+/* Trains to the end and saves every third step, or resumes. */
 static weft_status train(const char *run, bool resume, weft__train_result *result) {
     char text[9000];
     weft__config config;
@@ -48,7 +47,7 @@ static weft_status train(const char *run, bool resume, weft__train_result *resul
     return status;
 }
 
-/* The losses of a run, a line a step: step and loss of metrics.csv. */
+/* Reads step and loss of each line of metrics.csv of a run. */
 static void losses(const char *run, char *to, size_t size) {
     char path[9000], line[1000];
     size_t used = 0;
@@ -75,7 +74,8 @@ static bool saved(const char *run) {
     return any;
 }
 
-/* After the error: what was saved goes on to the same losses; without that the run starts anew. */
+/* After the error: the saved run resumes and gives the same losses. If nothing was saved, the run starts
+ * again. */
 static void goes_on(const char *run, const char *expected) {
     weft__train_result result;
     char got[4000];
@@ -86,7 +86,7 @@ static void goes_on(const char *run, const char *expected) {
     assert_string_equal(got, expected);
 }
 
-static char whole[4000]; /* the losses of the run that nothing happened to */
+static char whole[4000]; /* losses of the undisturbed run */
 
 static void test_nothing_happens(void **state) {
     (void)state;

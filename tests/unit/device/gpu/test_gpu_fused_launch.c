@@ -1,8 +1,7 @@
-/* src/device/gpu/backend/fused_launch.c: steps of small nets give the same bits with fused_launches and
- * without, with vectors and with work-items, also where one launch does many steps; a fault keeps the rest of
- * its fused_launch from changing variables; what one link writes another reads as another type; commands are
- * timed one by one.
- */
+/* src/device/gpu/backend/fused_launch.c. Steps of small nets give the same bits with and without fused
+ * launches, with vectors and with work-items, also if one launch does many steps. After a fault, the rest of
+ * the fused launch changes no variables. An entry can read memory that another entry wrote with another type.
+ * Commands are timed one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +19,8 @@
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 enum { ROWS = 6, CLASSES = 5, VALUES = 4096, STEPS = 3, MANY = 70 };
 
-/* Kinds of nets: with an embedding; with a norm and dropout; a layer of f64; a norm alone. The last two look
- * their rows up. */
+/* Kinds of nets: with an embedding; with a norm and dropout; an f64 layer; a norm alone. The last two look up
+ * rows. */
 enum { WORDS, NORM, WIDE, ROWS_ONLY };
 
 typedef struct net {
@@ -32,7 +31,7 @@ typedef struct net {
     int kind;
 } net;
 
-/* 0 vectors, else work-items of a group. */
+/* 0: kernels with vectors; else kernels with work-groups of that many work-items. */
 static void aim(weft_device *device, int items) {
     weft_target *target = &weft__gpu_of(device)->target;
     target->vectors = items == 0;
@@ -68,7 +67,7 @@ static void make(net *n, int kind, int items) {
     assert_int_equal(weft_eval((weft_tensor *[]){n->x, n->y}, 2), WEFT_OK);
 }
 
-/* y: classes, and words, and rows of x. */
+/* Targets: classes, tokens, or rows of x. */
 static weft_tensor *loss_of(net *n) {
     if (n->kind >= WIDE) {
         weft_tensor *out = weft_forward(n->module, weft_gather(n->x, n->y, 0));
@@ -77,7 +76,7 @@ static weft_tensor *loss_of(net *n) {
     return weft_cross_entropy(weft_forward(n->module, n->kind == WORDS ? n->y : n->x), n->y, NULL);
 }
 
-/* Values of all parameters, the loss first; how many bytes. */
+/* The values of all parameters after the loss. Returns their bytes. */
 static size_t values_of(net *n, weft_tensor *loss, char values[VALUES]) {
     size_t used = weft_dtype_size(weft_dtype_of(loss));
     assert_int_equal(weft_read(loss, values, used), WEFT_OK);
@@ -92,7 +91,7 @@ static size_t values_of(net *n, weft_tensor *loss, char values[VALUES]) {
     return used;
 }
 
-/* Steps one by one, then many in a call. Returns how many kernels that took the device. */
+/* Makes steps one by one, then many in one call. Returns the number of kernels of the device. */
 static int train(int kind, int items, bool fused_launches, char values[VALUES], size_t *bytes) {
     net n;
     weft_program *program;
@@ -117,7 +116,7 @@ static int train(int kind, int items, bool fused_launches, char values[VALUES], 
     return kernels;
 }
 
-/* PoCL takes minutes to compile long fused_launches of work-items. */
+/* PoCL takes minutes to compile a long fused launch for work-items. */
 static const struct {
     int kind, items;
 } cases[] = {{WORDS, 0}, {NORM, 0}, {WIDE, 0}, {ROWS_ONLY, 0}, {ROWS_ONLY, 16}};
@@ -171,13 +170,13 @@ static void test_fault(void **state) {
     }
 }
 
-/* Products of narrow vectors have groups of another size, so there are several fused_launches. */
+/* With narrow vectors, matmuls have groups of another size, so there are several fused launches. */
 static void assert_chained(weft_device *device, int kernels, int commands) {
     const bool wide = weft__opencl_of(device)->gpu.target.vector_bytes >= 64;
     assert_true(wide ? kernels == commands + 1 : kernels > commands);
 }
 
-/* Zeros, a product and copies in turn, in the same places: words of 8 bytes and floats. */
+/* Zeros, a matmul and copies in turn, in the same memory, as words of 8 bytes and as floats. */
 static void types_and_times(int items) {
     enum { N = 8, BYTES = N * N * 4, COMMANDS = 5 };
     const weft_heavy product = {.kind = WEFT_HEAVY_MATMUL,
@@ -216,7 +215,7 @@ static void types_and_times(int items) {
     const int before = weft__gpu_hook.kernels;
     assert_int_equal(ops->build(device, &commands, &e), WEFT_OK);
     assert_int_equal(weft__gpu_hook.kernels - before, COMMANDS);
-    weft__gpu_hook.fuse_after = 2; /* the second run has them */
+    weft__gpu_hook.fuse_after = 2; /* the second run uses fused launches */
     assert_int_equal(ops->upload(device, slots[0], 0, a, BYTES), WEFT_OK);
     for (int timed = 0; timed < 4; timed++) {
         weft__device_set_timing(device, timed == 1);

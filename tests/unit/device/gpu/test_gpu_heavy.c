@@ -1,6 +1,6 @@
-/* src/device/gpu: scatter-add, update, attention and scans as texts for CPUs (vectors) and for cards
- * (work-items), run by an OpenCL device, against the interpreter's plain loops in f64; each twice, bit-equal,
- * between guarded buffers. */
+/* src/device/gpu: scatter-add, update, attention and scans, as kernels for CPUs (vectors) and for GPUs
+ * (work-items), on an OpenCL device. Compared with the interpreter's plain loops in f64. Each runs twice with
+ * equal bits, between guarded buffers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void check_fault(const weft_fault *got, const weft_fault *want) {
 
 enum { RANDOM, SORTED, REPEATED, BAD, UNIQUE };
 
-/* Sums of small multiples of 1/4 are exact, so that any order gives the interpreter's. */
+/* Small multiples of 1/4. Their sums are exact, so any order gives the interpreter's result. */
 static void *quarters(weft_dtype dt, size_t n, uint64_t seed) {
     void *values = random_values(dt, (int64_t)n, seed);
     for (int64_t i = 0; weft_dtype_is_float(dt) && i < (int64_t)n; i++)
@@ -103,7 +103,7 @@ static void test_scatter(void **state) {
         }
 }
 
-/* Roundings are those of adding in the order of the index, in f32 for 16 bits. */
+/* The roundings must be those of adding in the order of the index, for 16-bit dtypes in f32. */
 static void test_scatter_order(void **state) {
     (void)state;
     enum { N = 1000 };
@@ -180,10 +180,9 @@ enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
 
 typedef struct attention_case {
     int64_t batch, heads, t_q, t_k, d;
-    bool causal,
-        packed; /* q, k, v and their gradients beside each other in one tensor: (batch, t, 3, heads, d) */
+    bool causal, packed; /* q, k, v and their gradients in one tensor: (batch, t, 3, heads, d) */
     double dropout;
-    int32_t position; /* of a cache, less 1; 0: there is none */
+    int32_t position; /* position of a cache plus 1; 0: no cache */
 } attention_case;
 
 static void contiguous(int64_t *stride, int64_t heads, int64_t t, int64_t width) {
@@ -211,7 +210,8 @@ static weft_heavy_attention attention_of(weft_dtype dt, const attention_case *c)
     return a;
 }
 
-/* Tensors of a dtype, which hold the same values for each. What is written is filled with a pattern. */
+/* Tensors of a dtype, with the same values for each dtype. Tensors that are written are filled with a
+ * pattern. */
 static operands attention_operands(weft_dtype dt, weft_dtype like, const attention_case *c) {
     const int64_t nq = c->batch * c->heads * c->t_q * c->d, nk = c->batch * c->heads * c->t_k * c->d;
     const int64_t rows = c->batch * c->heads * c->t_q, n[] = {nq, nk, nk, 0, nq, rows, nq, nq, nk, nk};
@@ -291,7 +291,7 @@ static void test_attention_dtypes(void **state) {
     static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64};
     if (!opencl) return skip();
     for (int items = 0; items <= 64; items += 64)
-        for (int d = 0; d < (items ? 2 : COUNT(dtypes)); d++) { /* conversions are the same text for both */
+        for (int d = 0; d < (items ? 2 : COUNT(dtypes)); d++) { /* both use the same source for conversions */
             const attention_case odd = {1, 2, 63, 65, 33, true, false, 0.3, 0},
                                  even = {2, 1, 40, 40, 64, true, true, 0.2, 0},
                                  one = {1, 2, 1, 67, 64, true, false, 0.3, 0};
@@ -302,7 +302,7 @@ static void test_attention_dtypes(void **state) {
         }
 }
 
-/* The position of a cache is known on the device only; keys after it are not looked at. */
+/* The position in the cache is known on the device only. Keys after it are not read. */
 static void test_attention_cached(void **state) {
     (void)state;
     static const int64_t queries[] = {1, 5, 40};
@@ -317,7 +317,7 @@ static void test_attention_cached(void **state) {
             }
 }
 
-/* Wide heads and small local memory are the compiler's to expand. */
+/* The compiler expands attention with heads too wide for the local memory. */
 static void test_attention_takes(void **state) {
     (void)state;
     const attention_case wide = {1, 1, 4, 4, 257, false, false, 0, 0},
@@ -337,7 +337,7 @@ static void test_attention_takes(void **state) {
 
 /* ---- scans ---- */
 
-/* All equal, so that what each addition rounds off adds up. */
+/* All elements are equal, so that rounding errors add up. */
 static void check_scan(weft_dtype dt, int64_t outer, int64_t extent, int64_t inner) {
     const int64_t n = outer * extent * inner;
     weft_heavy h = {.kind = WEFT_HEAVY_SCAN,
@@ -373,9 +373,9 @@ static void test_scan(void **state) {
     const bool wide = target->f64;
     for (int items = 0; items <= 64; items += 64) {
         aim(items);
-        target->f64 = wide && items == 0; /* what cards without it do */
+        target->f64 = wide && items == 0; /* as on GPUs without f64 */
         check_scan(WEFT_F32, 1, 1 << 17, 1);
-        check_scan(WEFT_F32, 2, 300, 2100); /* nothing is cut */
+        check_scan(WEFT_F32, 2, 300, 2100); /* too few to be split */
         check_scan_infinite();
     }
     target->f64 = wide;

@@ -1,5 +1,5 @@
-/* Loops of training on a GPU device: what goes over the bus and when, what a loss that nobody looked at
- * is worth, a device that is lost, memory that stays. */
+/* Training loops on a GPU device: what is transferred and when, losses that are read late or never, a lost
+ * device, and constant memory. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 enum { ROWS = 22, IN = 3, CLASSES = 2, BATCH = 8, STEPS = 120, WARM = 70, EVERY = 10 };
 
-/* ---- a small classifier and what its loop is watched for ---- */
+/* ---- a small classifier, and the counters of its loop ---- */
 
 typedef struct setting {
     weft_context *ctx;
@@ -62,10 +62,10 @@ static counts count(const weft_context *ctx) {
 
 typedef struct watch {
     weft_context *ctx;
-    uint64_t every;      /* looks at the losses so often; 0: never */
-    uint64_t lost_after; /* the device is lost after that step; 0: never */
+    uint64_t every;      /* reads the losses every so many steps; 0: never */
+    uint64_t lost_after; /* the device is lost after this step; 0: never */
     counts last, warm;
-    uint64_t most_uploads; /* of a step */
+    uint64_t most_uploads; /* largest number in one step */
     double losses[STEPS];
 } watch;
 
@@ -88,8 +88,9 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
 
 /* ---- transfers ---- */
 
-/* Per step one submission, the batch in one piece, the rate in another, and nothing back between looks;
- * nothing is made after the first steps. Padding is in there: 22 rows are batches of 8, 8 and 6. */
+/* Each step has one submission, one upload of the batch and one of the learning rate. Nothing is downloaded
+ * until a loss is read, and nothing is allocated after the first steps. 22 rows are batches of 8, 8 and 6, so
+ * this includes padding. */
 static void test_a_step_uploads_its_batch(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
@@ -115,8 +116,8 @@ static weft_tensor *model(weft_context *ctx, int kind, weft_module *net, weft_te
     return kind == 0 ? weft_mse(out, y, WEFT_MEAN) : weft_bce_with_logits(out, y, WEFT_MEAN);
 }
 
-/* Linear and logistic regression and XOR on data that lie on the device: all uploads come before the second
- * step, and at the end each weight comes down once. */
+/* Linear and logistic regression and XOR on data that stay on the device. All uploads come before the second
+ * step. At the end each weight is downloaded once. */
 static void test_resident_data_are_uploaded_once(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
@@ -161,7 +162,7 @@ static void test_resident_data_are_uploaded_once(void **state) {
     }
 }
 
-/* A whole data set as one batch in its order is not sent again either. */
+/* A data set used as a single batch in its order is uploaded only once too. */
 static void test_one_batch_is_uploaded_once(void **state) {
     (void)state;
     setting s;
@@ -177,7 +178,8 @@ static void test_one_batch_is_uploaded_once(void **state) {
 
 /* ---- losses ---- */
 
-/* Looked at every step, every tenth and on the CPU: the same numbers, to the bit on one device. */
+/* Losses read every step, every tenth step, and on the CPU are the same numbers, with equal bits on one
+ * device. */
 static void test_losses_do_not_depend_on_looking(void **state) {
     (void)state;
     static watch w[3];
@@ -234,7 +236,7 @@ static void test_device_is_lost_in_a_loop(void **state) {
 
 enum { VOCABULARY = 11, CONTEXT = 8, SOAK = 5000 };
 
-/* A step on a new batch of other sizes than the last. */
+/* A step on a batch whose sizes differ from the last one's. */
 static weft_status soak_step(weft_context *ctx, weft_module *gpt, weft_optimizer *adam, int i) {
     int32_t ids[3 * (CONTEXT + 1)];
     const int64_t batch = 1 + i % 3, length = CONTEXT - i / 3 % 4;
@@ -248,8 +250,8 @@ static weft_status soak_step(weft_context *ctx, weft_module *gpt, weft_optimizer
     return status;
 }
 
-/* Changing batch and sequence lengths: as much memory, and as many compiled texts, after 5,000 steps as after
- * 100. */
+/* With changing batch and sequence lengths, 5,000 steps need as much memory, and as many compiled kernels, as
+ * 100 steps. */
 static void soak(const char *device) {
     weft_context *ctx;
     uint64_t in_use = 0;
@@ -280,7 +282,7 @@ static void test_soak_on_gpu(void **state) {
 }
 
 int main(void) {
-    weft__gpu_hook.fuse_after = INT32_MAX; /* what is made after many runs: test_gpu_fused_launch.c */
+    weft__gpu_hook.fuse_after = INT32_MAX; /* fused launches: test_gpu_fused_launch.c */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_uploads_its_batch),
         cmocka_unit_test(test_resident_data_are_uploaded_once),

@@ -1,6 +1,6 @@
-/* src/device/gpu: matrix products of both families of texts, on the OpenCL device there is: every dtype,
- * layout and odd size against plain f64 loops within class D; nothing read or written outside; the same bits
- * twice, from every tile and from both families. */
+/* src/device/gpu: both families of matmul kernels on the first OpenCL device. Compares every dtype, layout
+ * and odd size with plain f64 loops within class D. Nothing outside of the operands may be read or written.
+ * Two runs, every tile, and both families must give the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,12 +15,12 @@
 typedef struct fixture {
     weft_context ctx;
     weft_device *device;
-    weft_target target; /* its own */
+    weft_target target; /* the device's own target */
     double worst;
     int products;
 } fixture;
 
-/* One device for all tests, so that each text is compiled once; none where there is no OpenCL. */
+/* One device for all tests, so that each kernel source is compiled once. There is none without OpenCL. */
 static int setup(void **state) {
     static fixture f;
     *state = &f;
@@ -42,7 +42,7 @@ static int teardown(void **state) {
     return weft__gpu_hook.guards_broken ? -1 : 0;
 }
 
-/* What the texts are for: a CPU with as much local memory as there is, or little; a card. */
+/* Targets of the kernels: a CPU with as much local memory as there is, or with little; a GPU. */
 typedef enum family { CPU, SMALL, CARD, BUSY_CARD } family;
 
 static void become(fixture *f, family like) {
@@ -55,9 +55,9 @@ static void become(fixture *f, family like) {
     if (like == BUSY_CARD) t->units = 1, t->lanes = 256;
 }
 
-/* ---- one product ---- */
+/* ---- one matmul ---- */
 
-/* By each of the families of the list, whose bits must agree where `same`. */
+/* Runs each family of the list. Their bits must agree if `same`. */
 static void check(fixture *f, const weft_heavy_matmul *mm, const family *list, int count, bool same) {
     const weft_dtype dtype = (weft_dtype)mm->dtype;
     void *a = random_values(dtype, span(mm, mm->a_batch, mm->m, mm->a_m, mm->k, mm->a_k), 1);
@@ -123,7 +123,7 @@ static void test_dtypes(void **state) {
     }
 }
 
-/* Up to four rows, and a column; bits are a family's own. */
+/* Up to four rows, and a column. Each family has bits of its own here. */
 static void test_rows(void **state) {
     static const int64_t sizes[][3] = {{1, 17, 33}, {3, 64, 1100}, {2, 65, 130},
                                        {1, 1, 1},   {1, 300, 260}, {4, 33, 16}};
@@ -150,7 +150,7 @@ static void test_batches(void **state) {
         const int64_t step = mm.m * mm.n;
         const int64_t batch[] = {2, 3, 1, 4}, a[] = {0, 7, 0, 200}, b[] = {3000, 0, 0, 5},
                       c[] = {12 * step, step, 0, 3 * step};
-        mm.batch_rank = 4; /* broadcasts, and neither in the order of memory */
+        mm.batch_rank = 4; /* broadcast dimensions, not in memory order */
         memcpy(mm.batch, batch, sizeof batch);
         memcpy(mm.a_batch, a, sizeof a);
         memcpy(mm.b_batch, b, sizeof b);
@@ -176,7 +176,8 @@ static void test_empty(void **state) {
     }
 }
 
-/* k is cut where there are few tiles, by shape: into scratch, and added in order. */
+/* If there are few tiles, k is split into parts, depending on the shape only. The parts go to scratch memory
+ * and are added in order. */
 static void test_long(void **state) {
     static const int64_t sizes[][3] = {{64, 16, 5000}, {1, 20, 9000}, {20, 1, 9000}, {33, 40, 2300}};
     fixture *f = *state;
@@ -193,7 +194,7 @@ static void test_long(void **state) {
     check(f, &half, (family[]){CPU, CARD}, 2, false);
 }
 
-/* Rows so far apart that places are counted in 64 bits. */
+/* Rows so far apart that offsets need 64 bits. */
 static void test_far(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
@@ -203,7 +204,7 @@ static void test_far(void **state) {
     }
 }
 
-/* Whatever tile the tuner may choose. */
+/* All tiles that the tuner may choose. */
 static void test_tiles(void **state) {
     static const int64_t sizes[][3] = {{70, 66, 300}, {130, 40, 129}, {9, 200, 2100}};
     fixture *f = *state;
@@ -228,19 +229,19 @@ static void test_tiles(void **state) {
         }
 }
 
-/* What the template declines. */
+/* Matmuls that the template declines. */
 static void test_declined(void **state) {
     (void)state;
     const weft_target target = {.lanes = 256, .units = 4, .local_bytes = 32768};
     weft_heavy_matmul mm = matmul(WEFT_F32, 4, 4, 4, (layout){0, 0, 0, 0, 0});
     assert_true(weft__gpu_matmul_takes(&target, &mm));
-    mm.sums = true; /* of few rows */
+    mm.sums = true; /* with few rows */
     assert_false(weft__gpu_matmul_takes(&target, &mm));
     mm.sums = false;
     mm.out_dtype = WEFT_F64;
     assert_false(weft__gpu_matmul_takes(&target, &mm));
     mm = matmul(WEFT_F64, 4, 4, 4, (layout){0, 0, 0, 0, 0});
-    assert_false(weft__gpu_matmul_takes(&target, &mm)); /* the device has none */
+    assert_false(weft__gpu_matmul_takes(&target, &mm)); /* the device does not support it */
     mm = matmul(WEFT_U8, 4, 4, 4, (layout){0, 0, 0, 0, 0});
     assert_false(weft__gpu_matmul_takes(&target, &mm));
     mm = matmul(WEFT_F32, (int64_t)1 << 32, 4, 4, (layout){0, 0, 0, 0, 0});

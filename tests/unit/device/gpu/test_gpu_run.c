@@ -1,5 +1,5 @@
-/* weft train on a GPU device that is lost: at any moment the command ends with the right code and
- * message, and what it saved is whole, so that the run goes on elsewhere. */
+/* weft train on a GPU device that gets lost. At any moment the command ends with the right exit status and
+ * message. Its last checkpoint is valid, and the run can resume on another device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static int resume(const char *run, char *device) {
     return weft__command_resume(&command, sizeof argv / sizeof *argv, argv);
 }
 
-/* What was logged: as many losses as those of the other run, and the same. */
+/* Both runs must have logged the same losses. */
 static void same_losses(const char *run, const char *other) {
     weft__history a, b;
     assert_int_equal(weft__history_read(in_scratch(run), &a), WEFT_OK);
@@ -72,7 +72,7 @@ static int said_by(int (*call)(const char *run, char *device), const char *run, 
     const ssize_t size = pread(file, message, sizeof message - 1, 0);
     message[size > 0 ? size : 0] = '\0';
     for (char *end; strncmp(message, "weft: ", 6) != 0 && (end = strstr(message, " generated.\n"));) {
-        end += strlen(" generated.\n"); /* a driver's compiler counts its warnings there */
+        end += strlen(" generated.\n"); /* the driver's compiler counts its warnings there */
         memmove(message, end, strlen(end) + 1);
     }
     close(kept);
@@ -83,11 +83,11 @@ static int said_by(int (*call)(const char *run, char *device), const char *run, 
 static void test_device_is_lost_in_weft_train(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
-    setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1); /* each is compiled once */
+    setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1); /* so each kernel is compiled once */
     write_input();
     assert_int_equal(train("cpu", "cpu"), WEFT__EXIT_DONE);
     int lost = 0, resumed = 0, saved = 0;
-    for (int submissions = 4;; submissions += submissions / 3) { /* the device lives for so many */
+    for (int submissions = 4;; submissions += submissions / 3) { /* submissions until it is lost */
         char run[32];
         snprintf(run, sizeof run, "lost-%d", submissions);
         weft__gpu_hook.lose_device = submissions;
@@ -105,7 +105,7 @@ static void test_device_is_lost_in_weft_train(void **state) {
         assert_ptr_equal(strchr(message, '\n'), message + strlen(message) - 1);
         char config[64];
         snprintf(config, sizeof config, "%s/config.yaml", run);
-        if (access(in_scratch(config), R_OK) != 0) continue; /* before there was a run */
+        if (access(in_scratch(config), R_OK) != 0) continue; /* before the run folder was made */
         saved += strstr(message, "; the checkpoint of step ") != NULL;
         assert_int_equal(resume(run, "cpu"), WEFT__EXIT_DONE);
         same_losses(run, "cpu");

@@ -1,7 +1,8 @@
-/* src/device/gpu: products on tensor cores, on a card or on the driver of tests/cuda (tests.cmake runs this
- * again as test_gpu_tensor_cuda, and as if for compute capability 7.5; on OpenCL there are none): dtypes,
- * layouts, widths of copies, places, edges, batches and cuts of k against plain f64 loops within class D;
- * nothing read or written outside; the same bits twice and from every tile. */
+/* src/device/gpu: matmuls on tensor cores, on a GPU or on the simulated driver of tests/cuda. (tests.cmake
+ * runs this test again as test_gpu_tensor_cuda, and for compute capability 7.5. OpenCL has no tensor cores.)
+ * Compares dtypes, layouts, copy widths, alignments, edges, batches and splits of k with plain f64 loops
+ * within class D. Nothing outside of the operands may be read or written. Two runs and every tile must give
+ * the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,9 +49,9 @@ static int teardown(void **state) {
     return weft__gpu_hook.guards_broken ? -1 : 0;
 }
 
-/* ---- one product ---- */
+/* ---- one matmul ---- */
 
-/* Of TF32 what it holds. */
+/* Random values. For TF32, values that TF32 holds exactly. */
 static void *values(const fixture *f, weft_dtype dtype, int64_t n, uint64_t seed) {
     void *p = random_values(dtype, n, seed);
     for (int64_t i = 0; i < n && dtype == WEFT_F32 && f->target->tf32; i++)
@@ -58,7 +59,7 @@ static void *values(const fixture *f, weft_dtype dtype, int64_t n, uint64_t seed
     return p;
 }
 
-/* Its first launch, without text and arguments. */
+/* The first launch of the matmul, without its source and arguments. */
 static weft_launch launch_of(const weft_target *target, const weft_heavy_matmul *mm) {
     weft_arena arena;
     weft_context ctx = {0};
@@ -78,7 +79,7 @@ static bool is_tensor(const fixture *f, const weft_heavy_matmul *mm) {
     return launch_of(f->target, mm).prelude & WEFT_PRELUDE_TENSOR;
 }
 
-/* All ways, if there are others, have the bits of the usual one. */
+/* The first `ways` variants must have the bits of the default one. */
 static void check_shifted(fixture *f, const weft_heavy_matmul *given, int shift, int ways) {
     weft_heavy_matmul with_sums = *given, *mm = &with_sums;
     with_sums.sums = given->batch_rank == 0;
@@ -109,7 +110,7 @@ static void check(fixture *f, const weft_heavy_matmul *mm) { check_shifted(f, mm
 
 /* ---- tests ---- */
 
-/* Strides that allow copies of 16, 8 and 4 bytes, and none. */
+/* Strides that allow copies of 16, 8 and 4 bytes, and strides that allow none. */
 static void test_layouts(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
@@ -123,7 +124,7 @@ static void test_layouts(void **state) {
     }
 }
 
-/* Neither tiles, nor steps of k, nor pieces. */
+/* Sizes that are no multiples of tiles, of steps of k, or of copies. */
 static void test_edges(void **state) {
     static const int64_t sizes[][3] = {{5, 1, 1}, {37, 83, 51}, {131, 70, 33}, {6, 200, 129}, {9, 7, 0}};
     fixture *f = *state;
@@ -138,7 +139,7 @@ static void test_edges(void **state) {
     }
 }
 
-/* A place that is no multiple of what strides allow. */
+/* Operands whose alignment is less than their strides allow. */
 static void test_places(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
@@ -155,7 +156,7 @@ static void test_batches(void **state) {
     const int64_t step = mm.m * mm.n;
     const int64_t batch[] = {2, 3, 1, 2}, a[] = {0, 16, 0, 2000}, b[] = {3000, 0, 0, 4},
                   c[] = {6 * step, step, 0, 3 * step};
-    mm.batch_rank = 4; /* broadcasts, and neither in the order of memory */
+    mm.batch_rank = 4; /* broadcast dimensions, not in memory order */
     memcpy(mm.batch, batch, sizeof batch);
     memcpy(mm.a_batch, a, sizeof a);
     memcpy(mm.b_batch, b, sizeof b);
@@ -166,7 +167,7 @@ static void test_batches(void **state) {
     check(f, &mm);
 }
 
-/* Into f32, and k cut, which is added in two levels. */
+/* With f32 results, and a split k whose parts are added in two levels. */
 static void test_long(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
@@ -190,8 +191,7 @@ static void test_tiles(void **state) {
     check_shifted(f, &mm, 0, WEFT_TUNER_VARIANTS);
 }
 
-/* More groups below each other, or items, than a launch may have along that dimension; and without tensor
- * cores. */
+/* More groups or work-items along a dimension than a launch may have, with and without tensor cores. */
 static void test_flat(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
@@ -214,10 +214,11 @@ static void test_flat(void **state) {
     free(a), free(b), free(c);
 }
 
-/* Without a tuner: large tiles where they feed all units, else what wastes little; on any machine. */
+/* The default variant without a tuner, for a described target: large tiles if they are enough for all
+ * multiprocessors, else those that waste little. */
 static void test_usual(void **state) {
     static const struct {
-        int64_t m, n, k, more; /* bytes that a group may ask for */
+        int64_t m, n, k, more; /* shared memory that a group may request */
         int64_t columns, rows, parts, asked;
     } cases[] = {
         {4096, 4096, 4096, 227 << 10, 16, 32, 1, 72 << 10}, /* 128 x 256 */
@@ -225,8 +226,8 @@ static void test_usual(void **state) {
         {1024, 1024, 1024, 227 << 10, 16, 8, 1, 0},         /* 128 x 64 */
         {8, 4096, 4096, 227 << 10, 64, 1, 1, 0},            /* 32 x 64 */
         {4096, 8, 4096, 227 << 10, 1, 64, 1, 0},            /* 64 x 32 */
-        {64, 64, 65536, 227 << 10, 2, 1, 64, 0},            /* k cut */
-        {768, 768, 65536, 227 << 10, 6, 6, 3, 0},           /* 128 x 128 by eight warps */
+        {64, 64, 65536, 227 << 10, 2, 1, 64, 0},            /* k split */
+        {768, 768, 65536, 227 << 10, 6, 6, 3, 0},           /* 128 x 128 with eight warps */
     };
     (void)state;
     for (int i = 0; i < COUNT(cases); i++) {
@@ -251,7 +252,7 @@ static void test_tf32(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
     weft_heavy_matmul mm = matmul(WEFT_F32, 72, 100, 300, (layout){0, 0, 0, 0, 0});
-    assert_false(is_tensor(f, &mm)); /* unless it is asked for */
+    assert_false(is_tensor(f, &mm)); /* unless it is allowed */
     f->target->tf32 = true;
     for (int t = 0; t < 4; t++) {
         const int64_t extra[] = {4, 2, 1, 0};
@@ -261,7 +262,7 @@ static void test_tf32(void **state) {
     f->target->tf32 = false;
 }
 
-/* What other texts compute. */
+/* Matmuls that other kernels compute. */
 static void test_declined(void **state) {
     fixture *f = *state;
     if (!f->device) skip();

@@ -1,5 +1,5 @@
-/* Training steps on a GPU device: what goes over the bus, what is made after the first steps, the same
- * numbers as the CPU's and the same bits twice, and what becomes of a step in which something goes wrong. */
+/* Training steps on a GPU device. Checks transfers, that nothing is allocated after the first steps, that
+ * results equal the CPU's and are the same bits in two runs, and what happens when a step fails. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static weft_status make(net *n, const char *device) {
     return weft_tensor_status(n->y);
 }
 
-/* A step on the first `rows` rows; where loss is not NULL it is read, which waits. */
+/* A step on the first `rows` rows. If loss is not NULL, reads the loss, which waits for the device. */
 static weft_status step(net *n, int rows, float *loss) {
     weft_scope *scope = weft_scope_open(n->ctx);
     weft_tensor *x = rows == ROWS ? n->x : weft_slice(n->x, (int64_t[]){0, 0}, (int64_t[]){rows, IN}, NULL);
@@ -54,7 +54,7 @@ static weft_status step(net *n, int rows, float *loss) {
     return status;
 }
 
-/* First, while nothing else has opened a driver. */
+/* This test is first, while no other test has loaded a driver. */
 static void test_cpu_opens_no_driver(void **state) {
     (void)state;
     net n;
@@ -87,7 +87,7 @@ static void test_nothing_is_made_after_warm_up(void **state) {
     const int contexts = h->contexts, buffers = h->buffers, kernels = h->kernels, compiles = h->compiles;
     for (int i = 0; i < STEPS; i++) assert_int_equal(step(&n, ROWS, NULL), WEFT_OK);
     assert_int_equal(d->submissions - submissions,
-                     STEPS); /* resident data: a submission a step, Adam's numbers, and nothing else */
+                     STEPS); /* data stay there: one submission a step, Adam's numbers, nothing else */
     assert_int_equal(d->uploads - uploads, STEPS);
     assert_int_equal(d->downloads, downloads);
     for (int i = 0; i < STEPS; i++) {
@@ -119,7 +119,7 @@ static void test_same_numbers(void **state) {
     assert_true(loss[1][STEPS - 1] < 0.8f * loss[1][0]);
 }
 
-/* Changing batch sizes: as much memory after many steps as after a few. */
+/* With changing batch sizes, many steps need no more memory than a few. */
 static void test_memory_stays(void **state) {
     (void)state;
     net n;
@@ -132,7 +132,8 @@ static void test_memory_stays(void **state) {
     weft_close(n.ctx);
 }
 
-/* An index out of range: the step returns, the update does not happen, who waits learns of it. */
+/* An index out of range: the step returns, the variables are not updated, and the next call that waits
+ * reports the error. */
 static void test_fault_in_a_step(void **state) {
     (void)state;
     net n;
@@ -158,7 +159,7 @@ static void test_fault_in_a_step(void **state) {
     weft_close(n.ctx);
 }
 
-/* Every buffer of the first step in turn cannot be made; the next attempt works. */
+/* Each buffer of the first step in turn cannot be allocated. The next attempt works. */
 static void test_each_allocation_fails(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
@@ -171,8 +172,7 @@ static void test_each_allocation_fails(void **state) {
         const bool reached = weft__gpu_hook.fail_allocation == 0;
         weft__gpu_hook.fail_allocation = 0;
         assert_int_equal(status, reached ? WEFT_ERR_OOM : WEFT_OK);
-        float
-            x[ROWS * IN]; /* the context goes on; a module whose parameters could not be made stays without */
+        float x[ROWS * IN]; /* the context still works; a module without its parameters stays unusable */
         if (made == WEFT_OK) assert_int_equal(weft_read(weft_add(n.x, n.x), x, sizeof x), WEFT_OK);
         weft_close(n.ctx);
         if (!reached) break;

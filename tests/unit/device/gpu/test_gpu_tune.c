@@ -1,5 +1,5 @@
-/* src/device/gpu/backend/tune.c on the OpenCL device there is: what was measured is used again and kept on
- * disk, within limits, and changes no bit; nothing is measured where it was not asked for. */
+/* src/device/gpu/backend/tune.c on the first OpenCL device. Measured choices are reused and kept on disk,
+ * within limits, and do not change results. Nothing is measured unless it was requested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int teardown(void **state) {
     return *state ? system(command) : 0;
 }
 
-/* Processors with vectors of less than 64 bytes have one tile, so there is nothing to choose from. */
+/* On processors with vectors of less than 64 bytes there is only one tile, so nothing can be chosen. */
 static bool has_one_tile(void) {
     weft_context *ctx;
     assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
@@ -42,13 +42,13 @@ static bool has_one_tile(void) {
 }
 
 typedef struct outcome {
-    int choices, kernels; /* kernels that were made */
-    double seconds;       /* the tuner's, of the last program */
+    int choices, kernels; /* number of compiled kernels */
+    double seconds;       /* the tuner's time for the last program */
     char chosen[32];
     float values[N * N];
 } outcome;
 
-/* A product of N x N matrices, and one more of nearly that size. */
+/* A matmul of N x N matrices, and another one of nearly that size. */
 static void run(const char *tune, outcome *to) {
     weft_context *ctx;
     const int64_t shape[] = {N, N};
@@ -80,7 +80,7 @@ static void test_kept(void **state) {
     run("on", &first);
     run("on", &second);
     assert_int_equal(off.choices, 0);
-    assert_int_equal(first.choices, 1); /* one class */
+    assert_int_equal(first.choices, 1); /* both in one size class */
     assert_true(first.seconds > 0 && first.kernels > off.kernels);
     assert_int_equal(second.choices, 1);
     assert_string_equal(second.chosen, first.chosen);
@@ -99,8 +99,8 @@ static void test_nothing_on_disk(void **state) {
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
-/* A program's time is over; small products are nobody's worry; a card asks for itself, a processor does not.
- */
+/* Limits: the time of one program; small matmuls are not measured. By default, a GPU measures and a processor
+ * does not. */
 static void test_limits(void **state) {
     weft_context *ctx;
     weft_tuner tuner;

@@ -1,6 +1,6 @@
-/* src/device/opencl: the declarations against the Khronos headers where those are installed; on every machine
- * what happens without a library; and, where there is a device, what it is called and what drivers do beside
- * their work. What it does as others do: test_gpu_device.c. */
+/* src/device/opencl. Compares the declarations with the Khronos headers if they are installed. Checks on
+ * every machine what happens without a library. If there is a device, also checks its names, and side effects
+ * of drivers. The behaviour that OpenCL shares with other devices is in test_gpu_device.c. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #if __has_include(<CL/cl.h>)
 #define CL_TARGET_OPENCL_VERSION          120
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: the newer one is not in 1.2 */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: OpenCL 1.2 lacks its successor */
 #include <CL/cl.h>
 #endif
 
@@ -31,7 +31,7 @@
 
 static bool setup(test_programs *f) { return test_setup(f, "opencl"); }
 
-/* ---- what is there ---- */
+/* ---- available devices ---- */
 
 static void test_without_library(void **state) {
     (void)state;
@@ -52,7 +52,7 @@ static void test_without_library(void **state) {
     weft__opencl_hook.missing = "clEnqueueFillBuffer";
     weft__opencl_forget();
     const char *why = weft__opencl_open_library();
-    assert_non_null(why); /* no library at all, or one without that function */
+    assert_non_null(why); /* no library at all, or one that lacks the function */
     assert_int_equal(weft__device_open(&ctx, "opencl", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&ctx), why));
     weft__opencl_hook.missing = NULL;
@@ -81,7 +81,7 @@ static void test_lists(void **state) {
     assert_int_equal(weft__device_open(&ctx, "cuda,opencl,cpu", NULL, &device), WEFT_OK);
     assert_string_equal(device->name, "cpu");
     device->ops->close(device);
-    assert_int_equal(lines.count, 1); /* one warning, with both reasons */
+    assert_int_equal(lines.count, 1); /* one warning with both reasons */
     assert_non_null(strstr(lines.text, "device cuda,opencl,cpu: cpu is used: device cuda: "));
     assert_non_null(strstr(lines.text, "libabsent.so cannot be opened"));
     assert_int_equal(weft__device_open(&ctx, "gpu", NULL, &device), WEFT_ERR_DEVICE);
@@ -131,10 +131,10 @@ static void test_names(void **state) {
     opens(&f, "0", "opencl:0");
     opens(&f, upper, "opencl:0");
     assert_int_equal(weft__device_open(&f.ctx, "opencl:99", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&f.ctx), list[0].gpu.name)); /* the devices that there are */
+    assert_non_null(strstr(weft_last_error(&f.ctx), list[0].gpu.name)); /* lists the devices */
     assert_int_equal(weft__device_open(&f.ctx, "opencl:abacus", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "\"opencl:abacus\": there is none"));
-    weft__opencl_hook.cards = true; /* "gpu" is a card, without a warning */
+    weft__opencl_hook.cards = true; /* "gpu" opens a GPU, without a warning */
     weft__opencl_forget();
     log_lines lines = {0};
     weft_context ctx = {.log = keep_line, .log_user = &lines};
@@ -147,7 +147,7 @@ static void test_names(void **state) {
     test_teardown(&f);
 }
 
-/* Drivers take signals over: PoCL's LLVM takes SIGUSR1, on which a run saves. */
+/* Drivers replace signal handlers: PoCL's LLVM handles SIGUSR1, which makes a run save a checkpoint. */
 static volatile sig_atomic_t heard;
 static void hear(int number) { heard = number; }
 
@@ -177,7 +177,7 @@ static void test_signals_stay(void **state) {
 
 /* ---- programs ---- */
 
-/* Texts that define their kernel alone share a program; the others do not. */
+/* Kernel sources that define only their kernel share an OpenCL program; others do not. */
 static void test_texts_share_programs(void **state) {
     (void)state;
     test_programs f;
@@ -220,9 +220,9 @@ static void test_texts_share_programs(void **state) {
 }
 
 int main(void) {
-    weft__cuda_hook.library = "libabsent.so"; /* on every machine */
+    weft__cuda_hook.library = "libabsent.so"; /* also where there is a CUDA driver */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signals_stay), /* first: they are taken over once a process */
+        cmocka_unit_test(test_signals_stay), /* first: a driver replaces the handlers only once */
         cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
         cmocka_unit_test(test_names),           cmocka_unit_test(test_texts_share_programs),
     };
