@@ -1,10 +1,11 @@
-/* Convolutions that tests of devices run: geometries that meet each border once, as descriptors. */
+/* Convolutions for the tests of devices: sizes that reach each border case once, as descriptors. */
 #ifndef WEFT_TESTS_CONVS_H
 #define WEFT_TESTS_CONVS_H
 
 #include "device/device.h"
 
-/* Strides, paddings, dilations and groups of rows and columns; the rest is like a descriptor's. */
+/* Strides, paddings, dilations and groups of rows and columns. The other members are those of the
+ * descriptor. */
 typedef struct geometry {
     int64_t n, groups, in, out, x[2], size[2], stride[2], padding[2], dilation[2];
 } geometry;
@@ -12,23 +13,22 @@ typedef struct geometry {
 static const geometry geometries[] = {
     {2, 1, 3, 5, {7, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {3, 1, 1, 6, {9, 8}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},     /* a grey image */
-    {2, 1, 16, 33, {12, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* a piece of k begins within a tap */
+    {2, 1, 16, 33, {12, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* a step of k begins inside a tap */
     {2, 1, 40, 70, {9, 9}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
     {2, 1, 5, 4, {11, 8}, {3, 2}, {2, 3}, {2, 0}, {1, 1}},
-    {1, 1, 4, 7, {13, 12}, {3, 3}, {3, 2}, {2, 3}, {2, 3}}, /* strides that dilations share a divisor with,
-                                                               and not */
+    {1, 1, 4, 7, {13, 12}, {3, 3}, {3, 2}, {2, 3}, {2, 3}}, /* stride and dilation share a divisor, or not */
     {2, 2, 4, 6, {8, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 2}},
     {2, 16, 1, 1, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* depthwise */
     {2, 5, 1, 2, {9, 10}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
     {2, 37, 1, 1, {6, 5}, {5, 3}, {2, 1}, {2, 1}, {1, 2}},
     {2, 3, 2, 2, {6, 7}, {2, 3}, {1, 2}, {0, 1}, {1, 1}},
-    {3, 1, 8, 9, {5, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, /* a plain product */
+    {3, 1, 8, 9, {5, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, /* a plain matmul */
     {3, 2, 8, 3, {5, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {2, 1, 8, 9, {7, 6}, {1, 1}, {2, 2}, {0, 0}, {1, 1}},
-    {2, 1, 6, 5, {7, 9}, {2, 2}, {4, 5}, {1, 1}, {1, 1}},  /* pixels that no window has */
-    {2, 1, 3, 4, {1, 40}, {1, 9}, {1, 1}, {0, 4}, {1, 1}}, /* a line */
+    {2, 1, 6, 5, {7, 9}, {2, 2}, {4, 5}, {1, 1}, {1, 1}},  /* pixels that belong to no window */
+    {2, 1, 3, 4, {1, 40}, {1, 9}, {1, 1}, {0, 4}, {1, 1}}, /* a 1-d image */
     {1, 1, 3, 4, {4, 5}, {4, 5}, {1, 1}, {0, 0}, {1, 1}},  /* one window */
-    {1, 1, 2, 3, {3, 3}, {5, 5}, {1, 1}, {4, 4}, {1, 1}},  /* windows that are all padding */
+    {1, 1, 2, 3, {3, 3}, {5, 5}, {1, 1}, {4, 4}, {1, 1}},  /* windows with only padding */
     {0, 1, 2, 3, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {1, 1}},
     {0, 1, 2, 3, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
 };
@@ -48,7 +48,7 @@ static inline weft_heavy_conv conv_of(weft_dtype dt, weft_conv_pass pass, const 
     return c;
 }
 
-/* Elements of operand i. */
+/* The number of elements of operand i. */
 static inline int64_t conv_elements(const weft_heavy_conv *c, int i) {
     static const int what[3][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; /* x, w, y */
     const int64_t wide = c->groups * c->out;

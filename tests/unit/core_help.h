@@ -1,4 +1,4 @@
-/* What the tests of the core share: contexts, checks that print the library's message, and the newest
+/* Shared by the tests of the core: contexts, checks that print the library's message, and the newest
  * program. */
 #ifndef WEFT_TESTS_CORE_HELP_H
 #define WEFT_TESTS_CORE_HELP_H
@@ -20,7 +20,7 @@
 #include "device.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* rank and shape as two arguments */
+/* rank and shape, as two arguments */
 #define SHAPE(...)                                                                                           \
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 
@@ -31,7 +31,7 @@ static inline weft_context *open_device(const char *device, bool no_fusion) {
     return ctx;
 }
 
-/* An f32 variable, or data, with values in about -1..1 that are never 0. */
+/* An f32 variable or data tensor. Its values are between about -1 and 1, and never 0. */
 static inline weft_tensor *numbers(weft_context *ctx, bool variable, int salt, int rank,
                                    const int64_t *shape) {
     int64_t n = 1;
@@ -45,7 +45,7 @@ static inline weft_tensor *numbers(weft_context *ctx, bool variable, int salt, i
     return t;
 }
 
-/* The program that ran last (the cache's newest). */
+/* The newest program of the cache, which ran last. */
 static inline weft_program *newest(weft_context *ctx) {
     assert_non_null(ctx->compiler->newest);
     return ctx->compiler->newest;
@@ -59,7 +59,7 @@ static inline int heavies(const weft_program *program, weft_heavy_kind kind) {
     return n;
 }
 
-/* Kernels that only move data. */
+/* The number of kernels that only move data. */
 static inline int copies(const weft_program *program) {
     int n = (int)program->n_copies;
     for (int i = 0; i < program->commands.count; i++) {
@@ -69,7 +69,7 @@ static inline int copies(const weft_program *program) {
     return n;
 }
 
-/* Fails with the plan's text where the program has not that many kernels and matrix products. */
+/* If the program does not have that many kernels and matmuls, prints the plan and fails. */
 static inline void assert_plan(const weft_program *program, int kernels, int matmuls) {
     if ((int)program->n_kernels == kernels && heavies(program, WEFT_HEAVY_MATMUL) == matmuls) return;
     static char text[65536];

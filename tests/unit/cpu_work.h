@@ -1,5 +1,5 @@
-/* Helpers of the tests of the CPU device's heavy operations: running the tasks of one operation in several
- * orders, whose bits must agree. */
+/* Helpers for the tests of the CPU device's heavy operations. They run the tasks of an operation in several
+ * orders, which must give the same bits. */
 #ifndef WEFT_TESTS_CPU_WORK_H
 #define WEFT_TESTS_CPU_WORK_H
 
@@ -14,7 +14,7 @@ static inline void run_pieces(const weft_cpu_work *work, void *const *args, cons
                               int64_t piece, weft_fault *fault) {
     size_t bytes = (work->scratch_bytes + 63) / 64 * 64;
     char *scratch = bytes ? aligned_alloc(64, bytes) : NULL;
-    if (scratch) memset(scratch, 0xff, bytes); /* NaN: contents are undefined */
+    if (scratch) memset(scratch, 0xff, bytes); /* NaN: the initial contents are undefined */
     if (order) {
         for (int64_t t = 0; t < work->tasks; t++)
             work->run(work->plan, args, order[t], order[t] + 1, scratch, fault);
@@ -27,9 +27,9 @@ static inline void run_pieces(const weft_cpu_work *work, void *const *args, cons
     free(scratch);
 }
 
-/* All tasks at once, in two and in four pieces, one by one in shuffled order, each as prepared for another
- * number of threads: `out` must be the same bits. What `out` held before is put back each time. Returns the
- * fault of the last run. */
+/* Runs all tasks at once, in two and in four chunks, and one by one in random order, each time prepared for
+ * another number of threads. All runs must leave the same bits in `out`, whose old contents are restored
+ * before each. Returns the fault of the last run. */
 static inline weft_fault run_all_ways(const weft_heavy *heavy, void *const *args, void *out,
                                       size_t out_bytes) {
     static const int threads[] = {1, 2, 4, 7};

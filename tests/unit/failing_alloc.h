@@ -1,4 +1,4 @@
-/* A context whose N-th allocation fails, and that counts what is not freed. */
+/* A context whose N-th allocation fails. It also counts the allocations that are not freed. */
 #ifndef WEFT_TESTS_FAILING_ALLOC_H
 #define WEFT_TESTS_FAILING_ALLOC_H
 
@@ -23,8 +23,8 @@ static inline void *failing_realloc(void *user, void *old, size_t size) {
     return p;
 }
 
-/* Calls `scenario` with every allocation failing in turn until it gets through. It must return WEFT_OK or
- * WEFT_ERR_OOM and free all it took. Returns how many allocations there were, or -1 - N on a fault at N. */
+/* Calls `scenario` with each allocation failing in turn, until none fails. It must return WEFT_OK or
+ * WEFT_ERR_OOM and free all memory. Returns the number of allocations, or -1 - N if it went wrong at N. */
 static inline int fail_each_allocation(weft_status (*scenario)(weft_context *ctx)) {
     for (int at = 1;; at++) {
         failing_alloc f = {.fail_at = at};
@@ -32,7 +32,7 @@ static inline int fail_each_allocation(weft_status (*scenario)(weft_context *ctx
         weft_status status = scenario(&ctx);
         if (f.live != 0) return -1 - at;
         if (status == WEFT_OK && f.calls < at) return at - 1;
-        if (status != WEFT_OK && status != WEFT_ERR_OOM) return -1 - at; /* some do with less memory */
+        if (status != WEFT_OK && status != WEFT_ERR_OOM) return -1 - at; /* some need less */
     }
 }
 

@@ -1,4 +1,4 @@
-/* A folder of their own for the tests of files: made at the start, removed at the end. */
+/* A temporary folder for tests of files. It is made at the start and removed at the end. */
 #ifndef WEFT_TESTS_IO_SCRATCH_H
 #define WEFT_TESTS_IO_SCRATCH_H
 
@@ -13,7 +13,7 @@
 
 static char scratch[4096]; /* the folder */
 
-/* A path in the folder; one of eight rotating buffers. */
+/* A path in the folder, in one of eight rotating buffers. */
 static inline const char *in_scratch(const char *name) {
     static char paths[8][8192];
     static unsigned next;
@@ -51,7 +51,7 @@ static inline int scratch_teardown(void **state) {
     return 0;
 }
 
-/* The whole of a small file; the bytes are the caller's to free. NULL when it cannot be read. */
+/* Reads a small file. The caller frees the bytes. Returns NULL if the file cannot be read. */
 static inline char *slurp(const char *path, size_t *bytes) {
     FILE *f = fopen(path, "rb");
     if (!f) return NULL;
@@ -61,8 +61,8 @@ static inline char *slurp(const char *path, size_t *bytes) {
     return data;
 }
 
-/* Plain overwriting: what a test needs to damage files with. Not by truncating first, after which some file
- * systems write everything to the disk at once. */
+/* Overwrites a file in place; tests use it to damage files. Does not truncate the file first, because some
+ * file systems would then write everything to disk at once. */
 static inline bool spill(const char *path, const void *data, size_t bytes) {
     int fd = open(path, O_WRONLY | O_CREAT, 0644);
     if (fd < 0) return false;
@@ -70,7 +70,7 @@ static inline bool spill(const char *path, const void *data, size_t bytes) {
     return close(fd) == 0 && good;
 }
 
-/* How many entries of a folder begin with a dot: temporaries. */
+/* The number of entries of a folder that begin with a dot, which are temporary files. */
 static inline int count_hidden(const char *path) {
     int n = 0;
     DIR *dir = opendir(path);

@@ -1,4 +1,4 @@
-/* Helpers of the tests of matrix products: cases, and the reference in f64. Include after cmocka.h. */
+/* Helpers for the tests of matmul: cases, and the reference in f64. Include this header after cmocka.h. */
 #ifndef WEFT_TESTS_MATMUL_CASES_H
 #define WEFT_TESTS_MATMUL_CASES_H
 
@@ -12,7 +12,7 @@
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64};
 
 typedef struct layout {
-    int a_turned, b_turned;            /* 1: the unit stride is along m (k) */
+    int a_turned, b_turned;            /* 1: the unit stride is along m (b: k) */
     int64_t a_extra, b_extra, c_extra; /* added to the leading dimensions */
 } layout;
 
@@ -55,8 +55,8 @@ static inline int64_t span(const weft_heavy_matmul *mm, const int64_t *batch_str
     return at;
 }
 
-/* Largest error of c over the bound of class D: at most 1. What lies between the rows of c must be bytes
- * 0x55. */
+/* Returns the largest error of c divided by the bound of class D, which must be at most 1. The bytes between
+ * the rows of c must be 0x55. */
 static inline double matmul_error(const weft_heavy_matmul *mm, const void *a, const void *b, const char *c) {
     weft_dtype dt = (weft_dtype)mm->dtype, od = (weft_dtype)mm->out_dtype;
     int64_t nc = span(mm, mm->c_batch, mm->m, mm->c_m, mm->n, 1);
@@ -87,7 +87,7 @@ static inline double matmul_error(const weft_heavy_matmul *mm, const void *a, co
                 else {
                     double error = fabs(value(od, c, ic) - sum), bound = factor * size + u_out * fabs(sum);
                     if (od == WEFT_F16) bound += 0x1p-25;
-                    if (dt == WEFT_F64) bound += factor * size; /* the reference rounds alike */
+                    if (dt == WEFT_F64) bound += factor * size; /* the reference rounds too */
                     double ratio = error == 0 ? 0 : error / bound;
                     if (!(ratio <= worst)) worst = ratio;
                 }

@@ -1,4 +1,4 @@
-/* What the tests of composites, layers and optimizers share: a context a test, values, comparisons. */
+/* Shared by the tests of composites, layers and optimizers: a context for each test, values, comparisons. */
 #ifndef WEFT_TESTS_NN_HELP_H
 #define WEFT_TESTS_NN_HELP_H
 
@@ -35,7 +35,7 @@ static inline int teardown(void **state) {
     return 0;
 }
 
-/* Reproducible numbers in about -1.5..1.5, different for each salt, none of them near 0. */
+/* Reproducible numbers between about -1.5 and 1.5, different for each salt, none of them near 0. */
 static inline double value_at(int64_t i, int salt) {
     double v = 1.5 * sin(12.9898 * (double)(i + 1) + 78.233 * (double)(salt + 1));
     return fabs(v) < 0.02 ? 0.31 : v;
@@ -45,7 +45,7 @@ static inline void fill(double *out, int64_t n, int salt) {
     for (int64_t i = 0; i < n; i++) out[i] = value_at(i, salt);
 }
 
-/* A variable of those numbers. */
+/* A variable with the values of value_at. */
 static inline weft_tensor *variable(weft_context *ctx, int salt, int rank, const int64_t *shape) {
     int64_t n = 1;
     for (int i = 0; i < rank; i++) n *= shape[i];
@@ -56,7 +56,7 @@ static inline weft_tensor *variable(weft_context *ctx, int salt, int rank, const
     return t;
 }
 
-/* The values of t, of any float dtype, as f64; to be freed. */
+/* The values of t, of any float dtype, as f64. The caller frees them. */
 static inline double *values_of(weft_tensor *t) {
     int64_t n = weft_numel(t);
     double *out = calloc((size_t)(n < 0 ? 0 : n) + 1, sizeof *out);
@@ -89,7 +89,7 @@ static inline void assert_shape(const weft_tensor *t, int rank, const int64_t *s
     for (int i = 0; i < rank; i++) assert_int_equal(weft_dim(t, i), shape[i]);
 }
 
-/* t is poisoned with that status, and the message has all the words. */
+/* Checks that t is poisoned with that status, and that the message contains both words. */
 static inline void assert_poisoned(const weft_tensor *t, weft_status status, const char *word,
                                    const char *other) {
     assert_non_null(t);

@@ -1,4 +1,4 @@
-/* Helpers of the tests of heavy operations: arrays of values of any dtype. */
+/* Helpers for the tests of heavy operations: arrays of values of any dtype. */
 #ifndef WEFT_TESTS_VALUES_H
 #define WEFT_TESTS_VALUES_H
 
@@ -41,7 +41,8 @@ static inline uint64_t next_random(uint64_t *s) {
     return weft__mix64(*s);
 }
 
-/* n values: floats uniform in [-1, 1), integers any bits. Exactly as long as n: tools see a byte too far. */
+/* n values: floats uniform in [-1, 1), integers of any bits. The array has exactly n elements, so that tools
+ * detect an access past its end. */
 static inline void *random_values(weft_dtype d, int64_t n, uint64_t seed) {
     size_t size = weft_dtype_size(d);
     void *p = malloc((size_t)n * size + (n == 0));

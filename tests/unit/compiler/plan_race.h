@@ -1,4 +1,5 @@
-/* Commands between two barriers may run side by side: does one of them touch what another one writes? */
+/* Checks a plan: commands between two barriers may run at the same time, so no command may touch memory that
+ * another one writes. */
 #ifndef WEFT_TESTS_PLAN_RACE_H
 #define WEFT_TESTS_PLAN_RACE_H
 
@@ -11,7 +12,7 @@ typedef struct span {
     bool written;
 } span;
 
-/* Has some operand no elements? Where it lies means nothing then. */
+/* Does some operand have no elements? Its address then means nothing. */
 static inline bool heavy_is_empty(const weft_heavy *heavy) {
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     const weft_heavy_scatter *sc = &heavy->as.scatter;
@@ -30,7 +31,8 @@ static inline bool heavy_is_empty(const weft_heavy *heavy) {
     return batch * mm->m * mm->n * mm->k == 0;
 }
 
-/* What command i reads and writes; of the operands of a heavy operation that are read only the first byte. */
+/* The memory that command i reads and writes. For operands that a heavy operation reads, only the first
+ * byte. */
 static inline int plan_spans(const weft_program *program, int i, span *out) {
     const weft_command *c = &program->commands.list[i];
     const weft_kernel *kernel = weft__command_kernel(c);
@@ -43,7 +45,7 @@ static inline int plan_spans(const weft_program *program, int i, span *out) {
             const bool nowhere = !c->kernel && k - first == c->heavy.as.matmul.product && !arg->written;
             bytes = nowhere ? 0 : arg->elements * (int64_t)weft_dtype_size((weft_dtype)arg->dtype);
             written = arg->written;
-        } else if (kernel) { /* what its product reads */
+        } else if (kernel) { /* an epilogue: what its matmul reads */
             written = false;
         } else if (c->kind == WEFT_COMMAND_HEAVY && c->heavy.kind == WEFT_HEAVY_MATMUL && written && bytes) {
             bytes = c->heavy.as.matmul.m * c->heavy.as.matmul.n *
@@ -55,7 +57,7 @@ static inline int plan_spans(const weft_program *program, int i, span *out) {
     return c->n_operands;
 }
 
-/* True, with two commands that meet, when a barrier is missing. */
+/* Returns true if a barrier is missing, with two commands that conflict. */
 static inline bool plan_race(const weft_program *program, int *first, int *second) {
     size_t most = 1;
     bool found = false;

@@ -1,5 +1,5 @@
-/* Memory that runs out anywhere in a training step, with and without recomputation, is an error like any
- * other: nothing is half recorded, nothing leaks, and the context goes on once there is memory again. */
+/* Memory runs out anywhere in a training step, with and without recomputation. This is an ordinary error:
+ * nothing is recorded partly, nothing leaks, and the context works when there is memory again. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,8 @@ static weft_status step(weft_context *ctx, weft_module *net, weft_optimizer *ada
     return status;
 }
 
-/* A step in a new context whose allocation number `at` of that step fails; false once it gets through. */
+/* Makes a step in a new context, where allocation number `at` of the step fails. Returns false once the step
+ * succeeds. */
 static bool fail_at(weft_recompute recompute, int at) {
     failing_alloc f = {0};
     weft_context *ctx;

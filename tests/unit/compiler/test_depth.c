@@ -1,5 +1,5 @@
-/* Depth is the user's: long chains of ops need no more of C's stack than short ones, and a tree of modules
- * that is too deep is an error that says so. All of it runs in a thread with a small stack. */
+/* Depth of graphs and of module trees. Long sequences of ops need no more C stack than short ones. A tree of
+ * modules that is too deep gives a clear error. All tests run in a thread with a small stack. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,13 +10,13 @@
 #include <weft/weft.h>
 
 #ifdef WEFT_SANITIZED
-enum { STACK = 1 << 20 }; /* a sanitizer surrounds each local variable with bytes of its own */
+enum { STACK = 1 << 20 }; /* sanitizers put extra bytes around each local variable */
 #else
 enum { STACK = 256 << 10 };
 #endif
 enum { OPS = 100000, MODULES = 40000 };
 
-/* Asserts of cmocka jump, so a thread only reports. */
+/* cmocka's asserts use longjmp, so a thread only returns a status. */
 static void *run(void *scenario) {
     weft_status (*call)(void) = *(weft_status(**)(void))scenario;
     return (void *)(intptr_t)call();
@@ -43,7 +43,7 @@ static weft_status in_small_stack(weft_status (*scenario)(void)) {
 
 static weft_tensor *link(weft_tensor *x, int i) { return i % 2 ? weft_tanh(x) : weft_neg(x); }
 
-/* ---- chains of ops ---- */
+/* ---- long sequences of ops ---- */
 
 static weft_status chain(void) {
     weft_context *ctx;
@@ -62,7 +62,7 @@ static weft_status chain(void) {
     return WEFT_OK;
 }
 
-/* Casts cost nothing, so nothing of them is stored. */
+/* Casts are cheap, so none of them is stored. */
 static weft_status casts(void) {
     weft_context *ctx;
     TRY(weft_open(&(weft_open_options){.device = "cpu", .threads = 1}, &ctx));
@@ -83,7 +83,7 @@ static weft_tensor *long_forward(weft_module *m, weft_tensor *x) {
     return x;
 }
 
-/* A layer of one's own as one checkpoint region. */
+/* A custom layer as one checkpoint region. */
 static weft_status recomputed(void) {
     weft_context *ctx;
     TRY(weft_open(&(weft_open_options){.device = "cpu", .threads = 1}, &ctx));
@@ -114,7 +114,7 @@ static void test_recomputed(void **state) {
 
 /* ---- trees of modules ---- */
 
-/* `levels` modules, each the only child of the one before. */
+/* `levels` modules, each the only child of the module before. */
 static weft_module *nested(weft_context *ctx, int levels) {
     weft_module *m = weft_linear(ctx, 4, 4, NULL);
     for (int i = 1; i < levels; i++) m = weft_sequential(ctx, NULL, m, NULL);
@@ -144,7 +144,7 @@ static weft_status too_deep(void) {
     return says ? status : WEFT_ERR_INTERNAL;
 }
 
-/* From the root on, where each new child has no height. */
+/* Built from the root on, where each new child has no height. */
 static weft_status too_deep_downwards(void) {
     weft_context *ctx;
     TRY(weft_open(&(weft_open_options){.device = "cpu", .threads = 1}, &ctx));

@@ -1,6 +1,6 @@
-/* Host memory runs out at every single allocation of a scenario in turn, once and for good: each call returns
- * a status or a poisoned tensor, nothing is lost, and after one failure the same context does the whole
- * scenario. */
+/* Host memory runs out at each allocation of a scenario in turn, once or from then on. Each call must return
+ * a status or a poisoned tensor, and nothing may leak. After a single failure, the same context must complete
+ * the whole scenario. */
 #include "unit/core_help.h"
 
 #include <weft/profile.h>
@@ -44,7 +44,7 @@ static void assert_status(weft_status status, const char *what, int at) {
     fail();
 }
 
-/* Every allocation of opening, the scenario and closing. */
+/* Fails each allocation of opening, the scenario and closing in turn. */
 static int torture(const char *what, const char *device, scenario run, bool for_good) {
     for (int at = 1;; at++) {
         meter m = {.fail_at = at, .for_good = for_good};
@@ -55,7 +55,7 @@ static int torture(const char *what, const char *device, scenario run, bool for_
             status = run(ctx);
             assert_status(status, what, at);
             bool reached = m.calls >= at;
-            if (reached) { /* memory is back: the context must be as good as new */
+            if (reached) { /* memory is available again: the context must work fully */
                 m.fail_at = 0;
                 weft_status again = run(ctx);
                 if (again != WEFT_OK)
@@ -82,13 +82,13 @@ static void torture_all(const char *what, scenario run) {
     }
 }
 
-/* ---- scenarios: within a scope, so that a second run finds the context as it was ---- */
+/* ---- scenarios; each uses a scope, so that a second run finds the same context ---- */
 
 static weft_status value_of(weft_tensor *t, double wanted) {
     float got = 0;
     WEFT_TRY(weft_read(t, &got, sizeof got));
     return fabs((double)got - wanted) <= 1e-3 * fabs(wanted) ? WEFT_OK
-                                                             : WEFT_ERR_NUMERIC; /* never a wrong number */
+                                                             : WEFT_ERR_NUMERIC; /* never a wrong value */
 }
 
 static weft_status evaluate(weft_context *ctx) {
@@ -115,7 +115,7 @@ static weft_status differentiate(weft_context *ctx) {
     return status;
 }
 
-/* A variable counts up by kept and assigned values; freed at the end. */
+/* A variable is incremented through kept and assigned values, and freed at the end. */
 static weft_status assign(weft_context *ctx) {
     weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(1), (float[]){1}), *kept = NULL;
     weft_status status = weft_tensor_status(v);
@@ -170,7 +170,7 @@ static weft_status train(weft_context *ctx) {
     return status;
 }
 
-/* Convolution, pool and norm, and the gradients of all three. */
+/* Convolution, pooling and norm, and the gradients of all three. */
 static weft_status image(weft_context *ctx) {
     weft_scope *scope = weft_scope_open(ctx);
     if (!scope) return WEFT_ERR_OOM;
@@ -199,7 +199,7 @@ static weft_status sequence(weft_context *ctx) {
     return status;
 }
 
-/* What failed left the cache as it was: fed again, it gives what a fresh one does. */
+/* A failure leaves the cache unchanged. The same input then gives the result of a new cache. */
 static weft_status decode(weft_context *ctx) {
     const weft_recurrent_lm_options options = {.kind = WEFT_LSTM, .vocab = 5, .layers = 1, .width = 2};
     weft_module *lm = weft_recurrent_lm(ctx, &options);
@@ -216,7 +216,7 @@ static weft_status decode(weft_context *ctx) {
     return status;
 }
 
-/* Training with a profile, whose memory ends as well; a trace is cut short. */
+/* Training with a profile, which may run out of memory too. A trace is then truncated. */
 static weft_status profile(weft_context *ctx) {
     weft_profile *profile = NULL;
     size_t count = 0;

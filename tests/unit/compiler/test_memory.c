@@ -1,6 +1,6 @@
-/* Memory of a device that ends: the error says what was wanted, who holds the rest, by layer, and what to
- * try; the context goes on, with the numbers of one that nothing happened to. On the CPU and, where there is
- * one, a GPU device. */
+/* Device memory runs out. The error says how much was requested, which layers hold the rest, and what to try.
+ * The context still works, and gives the same results as an undisturbed one. Runs on the CPU and, if there is
+ * one, on a GPU device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,11 +19,11 @@
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 enum { WIDTH = 32, FEW = 16, MANY = 4096, MOST = 256 << 10, STEPS = 3 };
 
-/* ---- a device that gives no piece larger than MOST, once that is switched on ---- */
+/* ---- a device that can refuse allocations larger than MOST ---- */
 
 typedef struct setting {
     const char *device;
-    size_t most; /* 0: all that there is */
+    size_t most; /* 0: no limit */
     weft_context *ctx;
     weft_module *net;
     weft_optimizer *adam;
@@ -68,7 +68,7 @@ static weft_status step(const setting *s, int64_t rows, float *loss) {
     return status;
 }
 
-/* Losses of steps that nothing happens to. */
+/* The losses of undisturbed steps. */
 static void losses(const char *device, float loss[STEPS]) {
     setting s;
     set_up(&s, device);
@@ -86,9 +86,10 @@ static void on_devices(void (*check)(const char *device)) {
     if (!test_without_gpu()) check(test_gpu());
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
-/* Rows of which a single activation is more than the device gives; 0 where no product has so many. */
+/* A number of rows for which a single activation exceeds the memory of the device. 0 if no such number is
+ * possible. */
 static int64_t rows_too_many(void) {
     const weft__opencl_found *list;
     const weft__cuda_found *cards;
@@ -100,10 +101,10 @@ static int64_t rows_too_many(void) {
     return rows < INT32_MAX ? rows : 0;
 }
 
-/* The activations of a large batch: after a small one, at the first step, and more than the device really
+/* The activations of a large batch: after a small batch, in the first step, and more than the device really
  * has. */
 static void check_arena(const char *device) {
-    const bool real = strcmp(device, "cpu") != 0; /* which may have any amount of memory */
+    const bool real = strcmp(device, "cpu") != 0; /* the CPU may have any amount of memory */
     const int64_t rows[3] = {MANY, MANY, real ? rows_too_many() : 0};
     float loss, expected[STEPS];
     losses(device, expected);
@@ -133,7 +134,7 @@ static void check_arena(const char *device) {
     }
 }
 
-/* Parameters, a data set and a result that is kept, each larger than the largest piece. */
+/* Parameters, a data set, and a kept result, each larger than the largest allowed allocation. */
 static void check_storages(const char *device) {
     setting s;
     float loss, expected[STEPS];
@@ -159,7 +160,7 @@ static void check_storages(const char *device) {
     tear_down(&s);
 }
 
-/* A matrix that is stored once more for a product names the product. */
+/* The error for a copy of a matrix that a matmul needs names the matmul. */
 static void check_copy(const char *device) {
     setting s;
     set_up(&s, device);
@@ -185,8 +186,8 @@ static void test_copy_is_told_by_its_reader(void **state) {
     on_devices(check_copy);
 }
 
-/* Every buffer of a second, larger step in turn cannot be made; a small step goes on where the first one
- * ended. */
+/* Each buffer of a second, larger step in turn cannot be allocated. A small step then continues where the
+ * first one ended. */
 static void test_each_buffer(void **state) {
     (void)state;
     float loss, expected[STEPS];
@@ -214,7 +215,7 @@ static void test_each_buffer(void **state) {
     }
 }
 
-/* Chains of launches that there is no room for: the program goes on without them. */
+/* If there is no memory for fused launches, the program continues without them. */
 static void test_chains_without_room(void **state) {
     (void)state;
     enum { LATER = 6 };
@@ -240,12 +241,12 @@ static void test_chains_without_room(void **state) {
         weft_close(ctx);
     }
     weft__gpu_hook.fuse_after = 0;
-    assert_int_equal(weft__gpu_hook.fail_allocation, 0); /* it was wanted, by the chain alone */
+    assert_int_equal(weft__gpu_hook.fail_allocation, 0); /* the fused launch requested it */
     assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
 }
 
-/* First weights go to a device a piece at a time: the host never has the block of them, and they are those of
- * the CPU. */
+/* Initial weights are uploaded in chunks, so the host never holds the whole block. They equal those of the
+ * CPU. */
 static void test_weights_in_pieces(void **state) {
     (void)state;
     enum { SIDE = 2048, LARGE = SIDE * SIDE * 4 };
@@ -257,7 +258,7 @@ static void test_weights_in_pieces(void **state) {
     assert_true(values[0] && values[1]);
     for (int d = 0; d < 2; d++) {
         set_up(&s[d], d ? test_gpu() : "cpu");
-        s[d].most = d ? LARGE + 4096 : 0; /* of the host's memory alone; three weights are more */
+        s[d].most = d ? LARGE + 4096 : 0; /* limit of the host's memory; three weights exceed it */
         net[d] = weft_mlp(s[d].ctx, (int64_t[]){SIDE, SIDE, SIDE, SIDE, 1}, 5, NULL);
         weft_optimizer *adam = weft_adam(net[d], &(weft_adam_options){.lr = 0.01});
         assert_ok(weft_optimizer_status(adam));

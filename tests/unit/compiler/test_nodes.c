@@ -1,6 +1,6 @@
-/* What a training step comes to on a large card, counted from its plan, without a card: launches, each a node
- * of the step's graph, bytes that move, operations. Bounds are what is reached, so that growth fails; floors
- * keep them from passing where a step lost its work. */
+/* The size of a training step on a large GPU, counted from its plan, without a GPU: launches (each is a node
+ * of the step's graph), bytes that are moved, and operations. Upper bounds are the reached values, so that
+ * growth fails. Lower bounds detect a step that lost some of its work. */
 #include "device/null/null.h"
 #include "graph/graph.h"
 #include "unit/nn_help.h"
@@ -30,9 +30,9 @@ static weft_program_work plan(net *n, weft_null_counts *counts) {
     return made.program;
 }
 
-/* GPT-2 of 124 million parameters, 64 x 1,024 tokens, in bf16 from weights of f32, AdamW with clipping. What
- * no product and no attention moves: residuals and norms 9.7 GB and their gradients as much, the loss 13.2,
- * the optimizer 3.5, tables 0.4. */
+/* GPT-2 of 124 million parameters, 64 x 1,024 tokens, in bf16 with f32 weights, AdamW with clipping. Bytes
+ * moved outside of matmuls and attention: residuals and norms 9.7 GB, their gradients as much, the loss 13.2
+ * GB, the optimizer 3.5 GB, tables 0.4 GB. */
 static void test_gpt2(void **state) {
     enum { BATCH = 64, TIME = 1024, VOCAB = 50304, ROWS = BATCH * TIME };
     net n = {.ctx = open_card(state)};
@@ -47,7 +47,7 @@ static void test_gpt2(void **state) {
                                 NULL);
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
-    /* of a layer one gradient of a weight has few tiles and its sum over rows in parts */
+    /* one weight gradient of each layer has few tiles, so its sum over rows is split into parts */
     assert_in_range(work.launches, 148 + 24, 245 + 12);
     assert_true(work.bytes[WEFT_WORK_OTHER] < 38.4e9 && work.bytes[WEFT_WORK_OTHER] > 30e9);
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * (double)ROWS) - 1) < 0.01);
@@ -55,7 +55,7 @@ static void test_gpt2(void **state) {
     weft_close(n.ctx);
 }
 
-/* The step of an MLP on digits. */
+/* The step of an MLP on digit images. */
 static void test_mlp(void **state) {
     enum { BATCH = 128, IN = 784, HIDDEN = 512, OUT = 10 };
     net n = {.ctx = open_card(state)};
@@ -66,12 +66,12 @@ static void test_mlp(void **state) {
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
     const double product = 2.0 * (BATCH * IN * HIDDEN), head = 2.0 * (BATCH * HIDDEN * OUT);
-    assert_in_range(counts.chained, 1, strcmp(*state, "null:cuda") == 0 ? 6 : 10); /* side by side: on CUDA */
+    assert_in_range(counts.chained, 1, strcmp(*state, "null:cuda") == 0 ? 6 : 10); /* concurrent: CUDA */
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (2 * product + 3 * head) - 1) < 0.01);
     weft_close(n.ctx);
 }
 
-/* All of a step of XOR, 64 steps of it, is one launch once it has run some 200 times. */
+/* After some 200 runs, one launch does 64 whole steps of XOR. */
 static void test_xor(void **state) {
     for (int adam = 0; adam <= 1; adam++) {
         net n = {.ctx = open_card(state)};

@@ -1,11 +1,11 @@
-/* What a step compiles to: one update kernel whatever the number of parameters, no copies in a GPT step, and
- * nothing compiled anew while only numbers change. */
+/* What a training step compiles to: one update kernel for any number of parameters, no copies in a GPT step,
+ * and no new compilation if only numbers change. */
 #include "compiler/program.h"
 #include "unit/nn_help.h"
 
 /* ---- counting ---- */
 
-/* Commands that change variables; *kernels: how many of them are kernels. */
+/* The number of commands that change variables. *kernels: how many of them are kernels. */
 static int sinks_of(const weft_program *program, int *kernels) {
     int n = 0;
     *kernels = 0;
@@ -49,10 +49,10 @@ static void test_one_update_kernel(void **state) {
         weft_program *program = step_of(ctx, layers, &plain);
         int kernels, sinks = sinks_of(program, &kernels);
         if (sinks != 1 || kernels != 1) explain(program);
-        assert_int_equal(sinks, 1); /* parameters and both states at once */
+        assert_int_equal(sinks, 1); /* updates parameters and both states */
         assert_int_equal(kernels, 1);
         weft_program_free(program);
-        /* groups by range, clipping and the norm: as many commands for one layer as for nine */
+        /* parameter groups by range, clipping and the norm: as many commands for one layer as for nine */
         const weft_adam_options clipped = {
             .lr = 0.1, .weight_decay = 0.1, .clip = 1.0, .decay_matrices_only = true};
         program = step_of(ctx, layers, &clipped);
@@ -113,7 +113,7 @@ static void test_nothing_is_compiled_again(void **state) {
     assert_true(before > 0);
     assert_int_equal(ctx->compiler->compiles, before);
     assert_true(last < first);
-    /* decoding: one program for each padded length, one for all single tokens */
+    /* decoding: one program for each padded length, and one for all single tokens */
     weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
     float logits[17];
     const int32_t prompt[3] = {1, 6, 11};
@@ -126,7 +126,7 @@ static void test_nothing_is_compiled_again(void **state) {
     assert_int_equal(ctx->compiler->compiles, before + 2);
 }
 
-/* Parts of an accumulated step: first, middle, last. */
+/* Programs of a step with accumulated gradients: first, middle and last micro-batch. */
 static void test_accumulation_programs(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt = gpt_of(ctx);
@@ -141,7 +141,8 @@ static void test_accumulation_programs(void **state) {
     assert_int_equal(ctx->compiler->compiles, before + 3);
 }
 
-/* A plan runs nothing, and says what the device then gives; after a step all of it is taken. */
+/* Planning runs nothing, but reports how much memory the device will need. After a step, all of it is
+ * allocated. */
 static void test_memory_is_told_before(void **state) {
     weft_context *ctx = *state;
     for (int of = 1; of <= 2; of++) {

@@ -1,5 +1,5 @@
-/* Tests of compiler/passes/parts.c: a value assembled from parts is stored part by part, and equals the value
- * that unfused kernels compute. */
+/* Tests of compiler/passes/parts.c: a value that is assembled from parts is stored part by part, and equals
+ * the value that unfused kernels compute. */
 #include "unit/core_help.h"
 
 enum { ROWS = 128, COLUMNS = 256, NUMEL = ROWS * COLUMNS };
@@ -21,7 +21,7 @@ static weft_tensor *gradient(weft_tensor *y, weft_tensor *x) {
     return g;
 }
 
-static weft_tensor *heads(weft_tensor *x, int64_t n) { /* (B, H, T, D) of (B T, H D) */
+static weft_tensor *heads(weft_tensor *x, int64_t n) { /* (B, H, T, D), a view of (B T, H D) */
     return weft_permute(weft_reshape(x, SHAPE(4, ROWS / 4, n, weft_dim(x, 1) / n)), (int[]){0, 2, 1, 3});
 }
 
@@ -69,7 +69,7 @@ static weft_tensor *turning_neighbours(weft_tensor *x, weft_tensor *y) {
     return gradient(weft_mul(weft_square(q), weft_exp(heads(weft_mul(columns(x, 128, 256, 1), y), 4))), x);
 }
 
-/* Where the parts overlap or leave a gap, the sum or choice stays as it is. */
+/* If the parts overlap or leave a gap, the sum or choice is not changed. */
 static weft_tensor *overlapping(weft_tensor *x, weft_tensor *y) {
     weft_tensor *wide = columns(x, 0, 129, 1);
     return gradient(
@@ -84,7 +84,7 @@ static weft_tensor *chosen(weft_tensor *x, weft_tensor *y) {
     return weft_where(weft_gt(x, weft_exp(x)), x, both(y, y, 1));
 }
 
-static weft_tensor *left_over(weft_tensor *x, weft_tensor *y) { /* no multiple of a vector */
+static weft_tensor *left_over(weft_tensor *x, weft_tensor *y) { /* not a multiple of a vector */
     weft_tensor *a = columns(weft_exp(x), 0, 101, 1), *b = columns(y, 1, 100, 1);
     return both(a, b, 1);
 }
@@ -92,8 +92,8 @@ static weft_tensor *left_over(weft_tensor *x, weft_tensor *y) { /* no multiple o
 typedef struct parts_case {
     const char *name;
     graph *make;
-    int parts; /* stored in a place of their own */
-    bool gpu;  /* on GPU devices as well, whose compilers take their time */
+    int parts; /* number of parts stored in their place */
+    bool gpu;  /* also on GPU devices, whose compilers are slow */
 } parts_case;
 
 static const parts_case cases[] = {{"side_by_side", side_by_side, 2, true},
@@ -113,7 +113,7 @@ static const parts_case cases[] = {{"side_by_side", side_by_side, 2, true},
                                    {"with_a_gap", with_a_gap, 1, false},
                                    {"chosen", chosen, 1, false}};
 
-/* Stores of the newest program into its output, or in between other values. */
+/* The number of stores of the newest program into its output, or into a value between. */
 static int parts_of(weft_context *ctx) {
     const weft_program *program = newest(ctx);
     int n = 0;

@@ -1,5 +1,5 @@
-/* What programs are made of: how many kernels and library calls, where memory is saved, what is never copied.
- * The numbers are the promises of the design; a change that breaks one prints the plan. */
+/* What programs consist of: the number of kernels and library calls, where memory is saved, and what is never
+ * copied. The design promises these numbers. A test that fails prints the plan. */
 #include "unit/core_help.h"
 #include "plan_race.h"
 
@@ -15,7 +15,7 @@ static int teardown(void **state) {
 
 static weft_tensor *total(weft_tensor *t) { return weft_sum(t, WEFT_ALL_AXES, false); }
 
-/* Evaluates the gradients of sum(y * seed) by inputs, without y. */
+/* Evaluates the gradients of sum(y * seed) with respect to the inputs, and y itself if with_loss. */
 static weft_program *gradients(weft_tensor *y, weft_tensor *seed, weft_tensor *const *wrt, size_t n,
                                bool with_loss) {
     weft_tensor *out[8], *loss = total(weft_mul(y, seed));
@@ -25,7 +25,7 @@ static weft_program *gradients(weft_tensor *y, weft_tensor *seed, weft_tensor *c
     return newest(weft_context_of(y));
 }
 
-/* ---- [B,M,K] x [K,N]: one product each way ---- */
+/* ---- [B,M,K] x [K,N]: one matmul forward and one for each gradient ---- */
 
 static void test_linear_is_one_product(void **state) {
     weft_context *ctx = *state;
@@ -57,7 +57,7 @@ static void test_bias_and_activation(void **state) {
     weft_tensor *x = numbers(ctx, false, 1, SHAPE(64, 32)), *w = numbers(ctx, true, 2, SHAPE(32, 24));
     weft_tensor *b = numbers(ctx, true, 3, SHAPE(24)), *y = weft_gelu(weft_add(weft_matmul(x, w), b));
     assert_ok(weft_eval(&y, 1));
-    assert_plan(newest(ctx), 1, 1); /* bias and gelu in one kernel */
+    assert_plan(newest(ctx), 1, 1); /* bias and gelu are one kernel */
 }
 
 /* ---- row kernels ---- */
@@ -71,11 +71,11 @@ static void test_row_kernels(void **state) {
         assert_ok(weft_eval(&forward[i], 1));
         assert_plan(newest(ctx), 1, 0);
     }
-    assert_plan(gradients(weft_softmax(x, -1), seed, &x, 1, true), 1, 0); /* read once, written once */
+    assert_plan(gradients(weft_softmax(x, -1), seed, &x, 1, true), 1, 0); /* one read, one write */
     assert_plan(gradients(weft_log_softmax(x, -1), seed, &x, 1, true), 1, 0);
 }
 
-/* One row kernel, and one that writes the numbers of the classes, by which targets are checked. */
+/* One row kernel, and one kernel that writes the class numbers which the targets are compared with. */
 static void test_cross_entropy(void **state) {
     weft_context *ctx = *state;
     weft_tensor *x = numbers(ctx, false, 1, SHAPE(128, 100)), *out[2];
@@ -101,7 +101,7 @@ static void test_layer_norm(void **state) {
     assert_ok(weft_eval(&y, 1));
     assert_plan(newest(ctx), 1, 0);
     assert_plan(gradients(weft_layer_norm(x, gamma, beta, 1e-5), seed, &x, 1, true), 1, 0);
-    /* and the gradients of gamma and beta: a column kernel, no more */
+    /* with the gradients of gamma and beta: one column kernel more */
     weft_program *program = gradients(weft_layer_norm(x, gamma, beta, 1e-5), seed, all, 3, true);
     assert_true(program->n_kernels <= 3);
     assert_plan(gradients(weft_rms_norm(x, gamma, 1e-5), seed, &x, 1, true), 1, 0);
@@ -123,7 +123,7 @@ static weft_program *mlp_step(weft_context *ctx, int rows) {
         weft_scope_close(scope);
         if (i == 1) after_first = ctx->compiler->compiles;
     }
-    assert_int_equal(ctx->compiler->compiles, after_first); /* nothing twice, whatever the step's number */
+    assert_int_equal(ctx->compiler->compiles, after_first); /* nothing is compiled twice, in any step */
     free(classes);
     return newest(ctx);
 }
@@ -131,14 +131,14 @@ static weft_program *mlp_step(weft_context *ctx, int rows) {
 static void test_mlp_step(void **state) {
     weft_context *ctx = *state;
     weft_program *program = mlp_step(ctx, 64);
-    assert_int_equal(heavies(program, WEFT_HEAVY_MATMUL), 5); /* the input's gradient is not asked for */
+    assert_int_equal(heavies(program, WEFT_HEAVY_MATMUL), 5); /* the gradient of the input is not computed */
     assert_true(program->n_kernels <= 8);
     int updates = 0;
     for (int i = 0; i < program->commands.count; i++) updates += program->commands.list[i].sink;
     assert_true(updates >= 1 && program->n_copies == 0); /* in place */
 }
 
-/* AdamW's rule over a block of parameters and two of state. */
+/* AdamW's update of one block of parameters and two blocks of state. */
 static void test_update_is_one_kernel(void **state) {
     weft_context *ctx = *state;
     weft_tensor *p = numbers(ctx, true, 1, SHAPE(5000)), *m = numbers(ctx, true, 2, SHAPE(5000)),
@@ -157,7 +157,7 @@ static void test_update_is_one_kernel(void **state) {
     assert_int_equal(program->arena_bytes, 0);
 }
 
-/* One attention layer of a GPT: q, k and v are read where the packed projection wrote them. */
+/* An attention layer of a GPT reads q, k and v in place, where the packed projection wrote them. */
 static void test_packed_projection_is_not_copied(void **state) {
     weft_context *ctx = *state;
     enum { B = 2, T = 16, H = 4, D = 8, E = H * D };
@@ -187,11 +187,11 @@ static void test_gpt_step(void **state) {
     y = weft_matmul(weft_reshape(weft_transpose(y, 1, 2), SHAPE(B, T, E)), o);
     weft_program *program = gradients(y, seed, wrt, 2, true);
     assert_int_equal(heavies(program, WEFT_HEAVY_ATTENTION), 2);
-    /* the three gradients are written where they are that of the packed projection: nothing moves data */
+    /* the three gradients are written into the gradient of the packed projection, so nothing is copied */
     assert_plan(program, 0, 5);
 }
 
-/* A token of a GPT with a cache: the caches are written where they lie, though attention reads them after. */
+/* A token of a GPT with a cache. The caches are written in place, although attention reads them later. */
 static void test_decoding_copies_nothing(void **state) {
     weft_context *ctx = *state;
     enum { VOCAB = 9, LAYERS = 3 };
@@ -224,12 +224,12 @@ static void test_arena_is_reused(void **state) {
     assert_ok(weft_eval(&y, 1));
     weft_program *program = newest(ctx);
     assert_plan(program, 10, 10);
-    int64_t sum = 19 * 64 * 64 * 4; /* all values but the last */
+    int64_t sum = 19 * 64 * 64 * 4; /* all values except the last */
     assert_true(program->arena_bytes > 0);
     assert_true(program->arena_bytes * 4 < sum);
 }
 
-/* tanh lies where its operand lay, unless that is read once more. */
+/* tanh overwrites its operand, unless the operand is read again. */
 static void test_memory_is_handed_over(void **state) {
     weft_context *ctx = *state;
     const int64_t bytes = 64 * 64 * 4;
@@ -247,7 +247,7 @@ static void test_memory_is_handed_over(void **state) {
     }
 }
 
-/* ---- sums onto a base ---- */
+/* ---- scatter-add onto a base ---- */
 
 static const weft_command *scatter_of(const weft_program *program) {
     for (int i = 0; i < program->commands.count; i++) {
@@ -258,8 +258,8 @@ static const weft_command *scatter_of(const weft_program *program) {
     return NULL;
 }
 
-/* The table of a net is its head as well: the head's gradient is written into the optimizer's block, and the
- * gathered rows' are added there. */
+/* A token table that is also the head of the net. The head's gradient is written into the optimizer's block,
+ * and the gradient of the gathered rows is added there. */
 static void test_tied_gradients_meet_in_place(void **state) {
     weft_context *ctx = *state;
     enum { VOCAB = 50, WIDTH = 8, N = 12 };
@@ -279,7 +279,7 @@ static void test_tied_gradients_meet_in_place(void **state) {
         if (command->kind != WEFT_COMMAND_HEAVY || command->heavy.kind != WEFT_HEAVY_MATMUL) continue;
         if (mm->m != VOCAB || mm->k != N) continue;
         products++;
-        for (int k = 2; k < 4; k++) { /* its result, the base, the sum: one place */
+        for (int k = 2; k < 4; k++) { /* result, base and sum are in the same memory */
             assert_int_equal(command->operands[2].slot, scatter->operands[k].slot);
             assert_int_equal(command->operands[2].offset, scatter->operands[k].offset);
         }
@@ -288,8 +288,8 @@ static void test_tied_gradients_meet_in_place(void **state) {
     weft_program_free(program);
 }
 
-/* In place where nothing else reads the base; a leaf is copied; what is read once more has to stay as well,
- * and adding costs no more than that copy. */
+/* Scatter-add works in place if nothing else reads the base. A leaf is copied. A base that is read again is
+ * copied too, and the addition costs no more than this copy. */
 static void test_scatters_have_a_base(void **state) {
     weft_context *ctx = *state;
     int32_t rows[4] = {3, 0, 3, 63};
@@ -320,10 +320,11 @@ static void test_barriers(void **state) {
     weft_tensor *x = numbers(ctx, false, 1, SHAPE(64, 64)), *w = numbers(ctx, true, 2, SHAPE(64, 64)), *y = x;
     for (int i = 0; i < 4; i++) y = weft_softmax(weft_matmul(weft_layer_norm(y, NULL, NULL, 1e-5), w), -1);
     assert_barriers(gradients(y, x, &w, 1, true));
-    assert_true(newest(ctx)->commands.list[1].after); /* there are some at all */
+    assert_true(newest(ctx)->commands.list[1].after); /* there is at least one barrier */
 }
 
-/* The gradient of w2 reads the activations last: it comes first, and the activations' gradient lies there. */
+/* The gradient of w2 is the last reader of the activations. It must run first, so that the gradient of the
+ * activations can overwrite them. */
 static void test_phases_are_split_where_it_saves_memory(void **state) {
     (void)state;
     weft_context *ctx = open_device("null", false);
@@ -353,7 +354,7 @@ static void test_no_fusion_is_one_kernel_a_node(void **state) {
     weft_close(ctx);
 }
 
-/* Values that two kernels need and that cost little are computed in both, not stored. */
+/* Cheap values that two kernels need are computed in both, not stored. */
 static void test_cheap_values_are_recomputed(void **state) {
     weft_context *ctx = *state;
     weft_tensor *x = numbers(ctx, false, 1, SHAPE(64, 300)), *y = weft_relu(weft_add_scalar(x, 0.5));
@@ -363,7 +364,7 @@ static void test_cheap_values_are_recomputed(void **state) {
     for (int i = 0; i < program->commands.count; i++)
         assert_true(program->commands.list[i].kind != WEFT_COMMAND_KERNEL ||
                     program->commands.list[i].kernel->n_reduce);
-    assert_true(program->arena_bytes < 64 * 300 * 4); /* y is nowhere */
+    assert_true(program->arena_bytes < 64 * 300 * 4); /* y is not stored */
 }
 
 static void test_printed_form(void **state) {

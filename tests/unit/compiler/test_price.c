@@ -1,6 +1,6 @@
-/* Prices: on a device whose costs are scripted the rates are those of the script and the price of a step is
- * their sum; rates are kept; of several devices the cheapest is chosen, and graphics cards are looked at for
- * "auto". */
+/* Prices. On a device with scripted costs, the measured rates equal the script, and the price of a step is
+ * their sum. Rates are saved. Among several devices the cheapest is chosen, and "auto" also considers
+ * GPUs. */
 #include "compiler/profile/price.h"
 #include "unit/core_help.h"
 #include "device/device.h"
@@ -8,14 +8,14 @@
 
 #include <unistd.h>
 
-/* ---- a device whose clock is its work ---- */
+/* ---- a device whose clock follows the scripted costs of its work ---- */
 
 static const struct {
     double launch, submit, wait, upload, up_byte, down_byte, flop, byte, calculation;
 } script = {5e3, 2e4, 5e4, 3e3, 0.1, 0.2, 1e-1, 2e-2, 1e-3};
 
 static double clock_ns;
-static bool pending; /* work that nobody waited for */
+static bool pending; /* submitted work that nobody has waited for */
 
 static double scripted_clock(void) { return clock_ns; }
 static bool never_busy(void) { return false; }
@@ -69,7 +69,7 @@ static weft_status download(weft_device *device, const weft_buffer *from, size_t
                             size_t bytes) {
     (void)from, (void)offset;
     memset(to, 0, bytes);
-    pending = true; /* it is what waits */
+    pending = true; /* a download waits */
     clock_ns += script.down_byte * (double)(bytes > 4 ? bytes - 4 : 0);
     return synchronize(device);
 }
@@ -116,7 +116,7 @@ static void test_rates(void **state) {
     weft_context *ctx = open_scripted(&ops);
     assert_ok(weft__rates_measure(ctx, &r));
     const double least =
-        16 * (2 * sizeof(float) * script.byte + script.calculation); /* of the least command */
+        16 * (2 * sizeof(float) * script.byte + script.calculation); /* cost of the smallest command */
     near(r.launch_ns, script.launch + least, 1e-9);
     near(r.submit_ns, script.submit, 1e-9);
     near(r.wait_ns, script.wait, 1e-9);
@@ -129,7 +129,7 @@ static void test_rates(void **state) {
     for (int i = 0; i < WEFT__POINTS && r.moves[i].size > 0; i++)
         near(r.moves[i].ns, script.launch + r.moves[i].size * (script.byte + script.calculation / 8), 1e-9);
     assert_true(r.products[1].size > 0 &&
-                r.products[WEFT__POINTS - 1].size == 0); /* what is long is left out */
+                r.products[WEFT__POINTS - 1].size == 0); /* sizes that take too long are left out */
     close_scripted(ctx);
 }
 
@@ -164,11 +164,11 @@ static weft_profile *profile_steps(weft_context *ctx, int steps) {
     assert_ok(weft_profile_start(ctx, NULL, &profile));
     for (int i = 0; i < steps; i++) step(ctx, &n);
     weft_profile_stop(profile);
-    step(ctx, &n); /* nobody pays for it */
+    step(ctx, &n); /* outside of the measurement */
     return profile;
 }
 
-/* What the scripted device's clock says of a step is what it is priced at. */
+/* The price of a step equals the scripted device's clock. */
 static void test_price(void **state) {
     (void)state;
     enum { STEPS = 3 };
@@ -189,7 +189,7 @@ static void test_price(void **state) {
     close_scripted(ctx);
 }
 
-/* Each part of a price is that rate's alone. */
+/* With a single rate, the price has only the part of that rate. */
 static void test_parts(void **state) {
     (void)state;
     weft_context *ctx = open_device("null", false);
@@ -208,8 +208,8 @@ static void test_parts(void **state) {
     assert_true(weft__price(p, &(weft__rates){0}) == 0);
     near(weft__price(p, &(weft__rates){.launch_ns = 7}), 2e-9 * 7 * commands, 1e-9);
     near(weft__price(p, &(weft__rates){.submit_ns = 7}), 2e-9 * 7, 1e-9);
-    near(weft__price(p, &(weft__rates){.wait_ns = 7}), 2e-9 * 7, 1e-9);       /* one loss a step */
-    near(weft__price(p, &(weft__rates){.upload_ns = 7}), 2e-9 * 7 * 3, 1e-9); /* x, y, and Adam's numbers */
+    near(weft__price(p, &(weft__rates){.wait_ns = 7}), 2e-9 * 7, 1e-9);       /* one loss for each step */
+    near(weft__price(p, &(weft__rates){.upload_ns = 7}), 2e-9 * 7 * 3, 1e-9); /* x, y and Adam's numbers */
     near(weft__price(p, &(weft__rates){.upload_ns_a_byte = 7}),
          2e-9 * 7 * (4 * BATCH * (IN + OUT) + (double)newest(ctx)->scalars_bytes), 1e-9);
     near(weft__price(p, &(weft__rates){.download_ns_a_byte = 7}), 2e-9 * 7 * 4, 1e-9);
@@ -220,7 +220,7 @@ static void test_parts(void **state) {
     weft_close(ctx);
 }
 
-/* Between two sizes, below the first and beyond the last. */
+/* Between two sizes, below the first and above the last. */
 static void test_between_samples(void **state) {
     (void)state;
     weft_context *ctx = open_device("null", false);
@@ -238,7 +238,7 @@ static void test_between_samples(void **state) {
     weft_close(ctx);
 }
 
-/* ---- kept ---- */
+/* ---- saved rates ---- */
 
 static void test_kept(void **state) {
     (void)state;
@@ -249,18 +249,18 @@ static void test_kept(void **state) {
     assert_ok(weft__rates_of("interp", 1, name, &first));
     assert_ok(weft__rates_of("interp", 1, name, &second));
     assert_memory_not_equal(&first, &second,
-                            sizeof first); /* measured twice: a busy machine's are not kept */
+                            sizeof first); /* measured twice: a busy machine's are not saved */
     weft__price_busy = never_busy;
     assert_ok(weft__rates_of("interp", 1, name, &first));
     assert_ok(weft__rates_of("interp:0", 1, name, &second));
     assert_string_equal(name, "interp");
     assert_memory_equal(&first, &second, sizeof first);
-    assert_ok(weft__rates_of("interp", 2, name, &second)); /* other threads, other rates */
+    assert_ok(weft__rates_of("interp", 2, name, &second)); /* other threads have other rates */
     assert_memory_not_equal(&first, &second, sizeof first);
     setenv("WEFT_KERNEL_CACHE", "off", 1);
 }
 
-/* A product of bf16, profiled, with what the device reaches. */
+/* Profiles a bf16 matmul. Also returns the peak rates of the device. */
 static weft_profile *profile_product(weft_context *ctx, double *flops, double *bytes) {
     weft_profile *p = NULL;
     assert_ok(weft_profile_start(ctx, NULL, &p));
@@ -271,7 +271,7 @@ static weft_profile *profile_product(weft_context *ctx, double *flops, double *b
     return p;
 }
 
-/* Each dtype by its own rate, which is measured once and not again. */
+/* Each dtype has its own peak rate, which is measured only once. */
 static void test_peaks(void **state) {
     (void)state;
     double flops[2], bytes[2];

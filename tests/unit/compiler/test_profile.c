@@ -1,5 +1,5 @@
-/* The profile: its parts add up, stages and operations are those of a small net, the trace is JSON, and
- * nothing is collected when there is none. */
+/* The profile. Its parts add up, its stages and operations are those of a small net, the trace is valid JSON,
+ * and nothing is collected without a profile. */
 #include "compiler/profile/profile.h"
 #include "unit/core_help.h"
 
@@ -49,7 +49,7 @@ static void test_parts_add_up(void **state) {
     weft_profile *profile = start(&n, NULL);
     for (int i = 0; i < 5; i++) step(&n, i);
     weft_profile_stop(profile);
-    step(&n, 9); /* nobody counts it */
+    step(&n, 9); /* not counted */
     weft_profile_times t;
     weft_profile_total(profile, &t);
     double device = t.work[WEFT_WORK_MATMUL] + t.work[WEFT_WORK_ATTENTION] + t.work[WEFT_WORK_OTHER],
@@ -78,11 +78,11 @@ static void test_parts_add_up(void **state) {
     weft_close(n.ctx);
 }
 
-/* ---- what a device's rows say ---- */
+/* ---- the entries of a device ---- */
 
 enum { ROWS = 1024, WIDE = 4096, ROUNDS = 6 };
 
-/* Batches that a thread makes, of 1 MiB each and so larger than what is done with them; each loss is read. */
+/* A thread makes the batches, of 1 MiB each, which takes longer than the steps. Each loss is read. */
 static void train_on(net *n, const float *data, const int32_t *classes) {
     const weft_array x = {WEFT_F32, 2, {ROWS, WIDE}, (void *)(uintptr_t)data, (size_t)ROWS * WIDE * 4},
                      y = {WEFT_I32, 1, {ROWS}, (void *)(uintptr_t)classes, ROWS * 4};
@@ -104,7 +104,8 @@ static void train_on(net *n, const float *data, const int32_t *classes) {
     weft_loader_free(loader);
 }
 
-/* Transfers both ways, waiting, opening, compiling, how busy it was, its memory: each there and plausible. */
+/* Transfers both ways, waiting, opening, compiling, busy time and memory: each entry exists and is
+ * plausible. */
 static void check_device_rows(const char *device, const float *data, const int32_t *classes) {
     net n = {.ctx = open_device(device, false)};
     const weft_device *d = n.ctx->device;
@@ -120,7 +121,7 @@ static void check_device_rows(const char *device, const float *data, const int32
     assert_true(t.upload > 0 && t.download > 0 && t.upload + t.download == t.transfer);
     assert_true(t.context > 0 && t.compile > 0 && t.host > 0 && t.waiting > 0 && t.waiting < t.total);
     assert_true(fabs(t.total - (commands + t.data + t.transfer + t.waiting + t.compile + t.host)) < 1e-9);
-    assert_true(t.total <= passed && t.total > 0.5 * passed); /* opening is no part of it */
+    assert_true(t.total <= passed && t.total > 0.5 * passed); /* without the time to open it */
     assert_true(t.busy > 0 && t.busy <= 1);
     assert_true(t.bytes_in_use == d->bytes_in_use && t.bytes_peak == d->bytes_peak);
     assert_true(t.bytes_in_use >= 3 * parameters + batch && t.bytes_in_use <= t.bytes_peak);
@@ -128,7 +129,7 @@ static void check_device_rows(const char *device, const float *data, const int32
     assert_int_equal(t.submissions, ROUNDS);
     assert_int_equal(t.downloads, ROUNDS);
     assert_true(t.uploads >= ROUNDS && t.uploads <= 3 * ROUNDS);
-    if (d->asynchronous) /* the batch, the rate, and the first weights */
+    if (d->asynchronous) /* the batch, the learning rate and the initial weights */
         assert_int_equal(t.uploads, 2 * ROUNDS + 1);
     weft_profile_free(profile);
     weft_close(n.ctx);
@@ -147,7 +148,7 @@ static void test_device_rows(void **state) {
 
 /* ---- WEFT_DEBUG=launch ---- */
 
-/* What the context logs while WEFT_DEBUG=launch was set as it was opened, as a file. */
+/* The log of a context that was opened with WEFT_DEBUG=launch, as a file. */
 static void keep_line(void *user, weft_log_level level, const char *message) {
     if (level == WEFT_LOG_DEBUG) fprintf(user, "%s\n", message);
 }
@@ -166,7 +167,7 @@ static FILE *step_aloud(const char *device, bool profiled) {
     return file;
 }
 
-/* Of each command its op, shape, layer, work and time, in their order. */
+/* Each command logs its op, shape, layer, work and time, in order. */
 static void check_launches(const char *device, bool profiled) {
     FILE *file = step_aloud(device, profiled);
     char line[500], name[200], shape[100], layer[100];
@@ -184,7 +185,7 @@ static void check_launches(const char *device, bool profiled) {
         assert_true(flops >= 0 && bytes > 0 && took >= 0 && took < 10e6);
         int m, columns, k;
         if (sscanf(name, "matmul f32 1x %dx%dx%d", &m, &columns, &k) == 3) {
-            const double least = 2.0 * m * columns * k; /* an epilogue adds to it */
+            const double least = 2.0 * m * columns * k; /* an epilogue adds to this */
             assert_true(flops >= least && flops <= least + 4.0 * m * columns);
             assert_true(bytes >= 4.0 * (m * k + k * columns + m * columns) && took > 0 && layer[0]);
             product_flops += least, products++;
@@ -194,7 +195,7 @@ static void check_launches(const char *device, bool profiled) {
         if (layer[0] >= '0' && layer[0] <= '2' && !layer[1]) layers[layer[0] - '0']++;
     }
     fclose(file);
-    assert_int_equal(products, 5); /* forward two, and their three gradients */
+    assert_int_equal(products, 5); /* two forward, three for the gradients */
     assert_true(product_flops == 2.0 * (BATCH * HIDDEN * (2 * IN + 3 * OUT)));
     assert_true(layers[0] && layers[2] && lines > products);
 }
@@ -208,9 +209,9 @@ static void test_launches_are_logged(void **state) {
     check_launches("opencl", true);
 }
 
-/* The products of two layers: forward, the gradient of both weights, and that of the hidden layer. The
- * interpreter adds the bias and takes the tanh of the hidden layer in its product, in the backward pass its
- * slope, and adds up the gradients of biases. */
+/* The matmuls of two layers: forward, the gradients of both weights, and the gradient of the hidden layer. On
+ * the interpreter, the matmul of the hidden layer also adds the bias and takes tanh, its backward matmul
+ * multiplies by the slope, and matmuls return the bias gradients. */
 static void test_stages_and_operations(void **state) {
     (void)state;
     static const char *const devices[] = {"cpu", "interp", "null"};
@@ -265,8 +266,8 @@ static void test_bytes_of_a_kernel(void **state) {
     weft_close(ctx);
 }
 
-/* Products counted by hand: 2 in the forward pass, 5 in the backward one; each query sees the keys up to
- * itself. */
+/* Operations counted by hand: two matmuls in the forward pass, five in the backward pass. Each query sees the
+ * keys up to its own position. */
 static void test_work_of_heavies(void **state) {
     (void)state;
     double flops = 0, bytes = 0, size = 4;
@@ -285,7 +286,7 @@ static void test_work_of_heavies(void **state) {
     weft__command_work(&command, &flops, &bytes);
     assert_true(flops == 2.0 * 3 * (3 + 4 + 5 + 6) * 8 * 2 * 5);
 
-    command.heavy.kind = WEFT_HEAVY_MATMUL; /* b is one matrix for all five */
+    command.heavy.kind = WEFT_HEAVY_MATMUL; /* the batch of five shares one b */
     command.heavy.as.matmul = (weft_heavy_matmul){
         .dtype = WEFT_F16, .out_dtype = WEFT_F32, .batch_rank = 1, .batch = {5}, .m = 2, .n = 3, .k = 7};
     command.heavy.as.matmul.a_batch[0] = 14;
@@ -297,9 +298,9 @@ static void test_work_of_heavies(void **state) {
     command.heavy.as.scatter = (weft_heavy_scatter){
         .dtype = WEFT_F32, .index_dtype = WEFT_I64, .outer = 2, .count = 3, .rows = 10, .inner = 4};
     weft__command_work(&command, &flops, &bytes);
-    assert_true(flops == 2.0 * 3 * 4); /* zeros, then read, read and write each row */
+    assert_true(flops == 2.0 * 3 * 4); /* writes zeros, then reads the terms, and reads and writes each row */
     assert_true(bytes == size * 2 * 4 * (10 + 3 * 3) + 8.0 * 3);
-    command.heavy.as.scatter.based = true; /* a copy, and in place not even that */
+    command.heavy.as.scatter.based = true; /* copies the base; in place, not even that */
     weft__command_work(&command, &flops, &bytes);
     assert_true(bytes == size * 2 * 4 * (2 * 10 + 3 * 3) + 8.0 * 3);
     command.heavy.as.scatter.in_place = true;
@@ -319,7 +320,7 @@ static void test_sampling(void **state) {
     weft_profile_times t;
     weft_profile_total(profile, &t);
     assert_int_equal(t.runs, 32);
-    assert_int_equal(t.timed, 4); /* runs 2, 12, 22, 32 */
+    assert_int_equal(t.timed, 4); /* runs 2, 12, 22 and 32 */
     double sum = t.data + t.transfer + t.waiting + t.compile + t.host;
     for (int w = 0; w < WEFT_WORK_COUNT; w++) sum += t.work[w];
     assert_true(fabs(t.total - sum) < 1e-9);
@@ -357,7 +358,7 @@ static void test_peaks_and_table(void **state) {
     weft_close(n.ctx);
 }
 
-/* One layer's numbers under another's name: a row of both. */
+/* Equal work of two layers of different names is one entry for both. */
 static void test_alike_layers_are_one_row(void **state) {
     (void)state;
     weft_profile_entry entries[] = {{.name = "a", .path = "h.0.x", .calls = 1, .seconds = 1},
@@ -415,7 +416,7 @@ static void test_trace(void **state) {
     weft_close(n.ctx);
 }
 
-/* Programs that were freed, profiles one after the other, two at once. */
+/* Freed programs, profiles one after the other, and two profiles at once. */
 static void test_lives(void **state) {
     (void)state;
     net n = open_net("cpu");
@@ -439,7 +440,7 @@ static void test_lives(void **state) {
     weft_close(n.ctx);
 }
 
-/* A profile changes nothing of what is computed. */
+/* A profile does not change any result. */
 static void test_same_bits(void **state) {
     (void)state;
     float weights[2][HIDDEN * OUT];

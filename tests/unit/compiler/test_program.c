@@ -1,4 +1,4 @@
-/* The program cache: what is compiled once, what is found again, what makes another program. */
+/* The program cache: what is compiled once, what is found in the cache, and what makes another program. */
 #include "unit/core_help.h"
 
 static char logged[4096];
@@ -26,7 +26,8 @@ static int teardown(void **state) {
 
 static uint64_t compiles(const weft_context *ctx) { return ctx->compiler->compiles; }
 
-/* An ordinary loop: new data, a new rate and a new graph at every step, one compile. */
+/* An ordinary loop: each step has new data, a new learning rate and a new graph, but only the first
+ * compiles. */
 static void test_loop_compiles_once(void **state) {
     weft_context *ctx = *state;
     weft_tensor *w = numbers(ctx, true, 1, SHAPE(4, 3));
@@ -81,7 +82,7 @@ static void test_constants_log_a_hint(void **state) {
     assert_non_null(strstr(logged, "weft_scalar"));
 }
 
-/* Graphs that differ in anything but values are other programs. */
+/* Graphs that differ in anything except values are different programs. */
 static void test_what_is_another_program(void **state) {
     weft_context *ctx = *state;
     weft_tensor *a = numbers(ctx, false, 1, SHAPE(4, 6)), *b = numbers(ctx, false, 2, SHAPE(4, 6));
@@ -119,7 +120,7 @@ static void test_what_is_another_program(void **state) {
     assert_int_equal(compiles(ctx), before + 1);
 }
 
-/* The least recently used one of 256 goes. */
+/* The cache drops the least recently used of 256 programs. */
 static void test_cache_is_bounded(void **state) {
     weft_context *ctx = *state;
     for (int64_t n = 1; n <= 300; n++) {
@@ -127,7 +128,7 @@ static void test_cache_is_bounded(void **state) {
         weft_tensor *t = weft_add_scalar(weft_full(ctx, WEFT_F32, 1, &n, 1), 1),
                     *first = weft_full(ctx, WEFT_F32, SHAPE(1), 7);
         assert_ok(weft_eval(&t, 1));
-        assert_ok(weft_eval(&first, 1)); /* stays in use */
+        assert_ok(weft_eval(&first, 1)); /* keeps it recently used */
         weft_scope_close(scope);
     }
     assert_int_equal(ctx->compiler->count, 256);
@@ -140,7 +141,7 @@ static void test_cache_is_bounded(void **state) {
     assert_int_equal(compiles(ctx), before + 1);
 }
 
-/* A program of another batch leaves the first alone. */
+/* A program for another batch size does not affect the first program. */
 static void test_two_programs_in_turn(void **state) {
     weft_context *ctx = *state;
     weft_tensor *w = numbers(ctx, true, 1, SHAPE(4, 3));

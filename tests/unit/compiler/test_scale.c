@@ -1,6 +1,7 @@
-/* Compiling takes time in proportion to the graph. A graph of 16 times the nodes may take 64 times as long:
- * that allows for sorting and for caches that are too small, but not for a pass that compares all nodes with
- * all, which takes 256 times as long. CPU time of this process, on one thread. */
+/* The time to compile must be proportional to the size of the graph. A graph of 16 times as many nodes may
+ * take up to 64 times as long. This allows for sorting and for small caches. It does not allow a pass that
+ * compares all pairs of nodes, which takes 256 times as long. Measures the CPU time of this process, on one
+ * thread. */
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* M_PERTURB */
 #endif
@@ -52,7 +53,7 @@ static weft_tensor *stacked(weft_context *ctx, weft_tensor *x, int n) {
     return total(weft_mul(all, all));
 }
 
-/* Each layer has reductions of its own, which could join those of all others. */
+/* Each layer has its own reductions, which could join those of all other layers. */
 static weft_tensor *softmaxes(weft_context *ctx, weft_tensor *x, int n) {
     (void)ctx;
     for (int i = 0; i < n; i++) x = weft_softmax(x, 0);
@@ -77,7 +78,7 @@ static weft_tensor *matmuls(weft_context *ctx, weft_tensor *x, int n) {
 
 /* ---- measuring ---- */
 
-/* Gradient, compilation and one run. */
+/* Time of gradient, compilation and one run. */
 static double seconds(record what, int n) {
     weft_context *ctx;
     weft_tensor *g = NULL;
@@ -113,7 +114,7 @@ static double seconds_of_step(int n) {
     return took;
 }
 
-/* The least of three: what else the machine does can only add. */
+/* The least of three measurements: other load can only add time. */
 static double least(record what, int n) {
     double best = 1e30;
     for (int i = 0; i < 3; i++) {
@@ -166,8 +167,8 @@ static void test_step(void **state) {
 
 int main(void) {
 #ifdef M_PERTURB
-    /* With MALLOC_PERTURB_ glibc fills what is left of a large free block each time that a piece of it is
-     * taken. */
+    /* With MALLOC_PERTURB_, glibc fills the rest of a large free block each time a part of it is
+     * allocated. */
     mallopt(M_PERTURB, 0);
 #endif
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),   cmocka_unit_test(test_branches),

@@ -1,5 +1,5 @@
-/* src/kernel: the printed form, the verifier (what it accepts, and that it catches each kind of fault) and
- * the hash. Kernels are made by hand. */
+/* src/kernel: the printed form, the verifier (what it accepts, and that it detects each kind of fault) and
+ * the hash. The kernels are built by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 
 enum { ROWS = 4, LENGTH = 8 };
 
-/* A softmax over the last dimension of (2, 4, 8), with views: 0 the whole, 1 one per row. */
+/* A softmax over the last dimension of (2, 4, 8). View 0 is the whole, view 1 has one element for each
+ * row. */
 typedef struct example {
     weft_kernel kernel;
     weft_kernel_arg args[4];
@@ -161,7 +162,7 @@ static void test_print_of_views(void **state) {
                               "  v9 f64 = cast v0\n");
 }
 
-/* Sums of blocks of a softmax: of its columns, and of its denominators. */
+/* For each block, the sums of a softmax's columns, and the sum of its denominators. */
 static void folded(example *e) {
     static const int64_t shape[] = {2, ROWS, LENGTH}, columns[] = {2, 1, LENGTH}, blocks[] = {2, 1, 1};
     softmax(e);
@@ -190,7 +191,7 @@ static void test_print_of_folds(void **state) {
     folded(&e);
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
     weft_hash even = weft__kernel_hash(&e.kernel);
-    e.kernel.last_rows = 3; /* of what no row is there for, buffers need not have */
+    e.kernel.last_rows = 3; /* buffers need no memory for missing rows */
     e.args[0].elements = e.args[3].elements = 56;
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
     weft__kernel_print(&e.kernel, text, sizeof text);
@@ -224,12 +225,12 @@ static void test_verify_accepts(void **state) {
     weft_context ctx = {0};
     softmax(&e);
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
-    e.kernel.extent[0] = 0; /* nothing runs: no bound to prove */
+    e.kernel.extent[0] = 0; /* no element: no bound to prove */
     e.views[0].map[0].extent[0] = e.views[1].map[0].extent[0] = 0;
     e.args[0].elements = e.args[1].elements = e.args[2].elements = 0;
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
     softmax(&e);
-    e.kernel.extent[2] = 0; /* rows run, over nothing */
+    e.kernel.extent[2] = 0; /* rows without elements */
     e.views[0].map[0].extent[2] = e.views[1].map[0].extent[2] = 0;
     e.views[0].map[0].hi[2] = e.views[1].map[0].hi[2] = 0;
     e.args[0].elements = e.args[1].elements = 0;
@@ -238,7 +239,7 @@ static void test_verify_accepts(void **state) {
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_ERR_INTERNAL);
 }
 
-/* Each fault is planted into a good kernel; the message must say `part`. */
+/* Each fault is planted into a valid kernel. The message must contain `part`. */
 typedef void (*plant)(example *e);
 
 static void assert_bad(void (*make)(example *e), plant fault, const char *part) {
@@ -281,7 +282,7 @@ static void negative(example *e) { e->views[0].map[0].offset = -1; }
 static void row_store(example *e) { e->code[7].view = 0; }
 static void rank_bad(example *e) { e->kernel.n_reduce = 11; }
 static void huge(example *e) { e->kernel.extent[0] = INT64_C(1) << 62; }
-static void read_elsewhere(example *e) { /* out[i] from out[i reversed] */
+static void read_elsewhere(example *e) { /* out[i] reads element i in reverse order */
     static const int64_t start[] = {1, ROWS - 1, LENGTH - 1}, extent[] = {2, ROWS, LENGTH},
                          step[] = {-1, -1, -1};
     e->views[2] = e->views[0];
@@ -370,7 +371,7 @@ static void test_verify_refuses_folds(void **state) {
     assert_bad(folded, fold_over_input, "read at another element than the written one");
 }
 
-/* Reading and writing one buffer is fine where the index is the same. */
+/* A kernel may read and write one buffer if the index is the same. */
 static void test_in_place(void **state) {
     (void)state;
     example e;
@@ -381,7 +382,7 @@ static void test_in_place(void **state) {
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
 }
 
-/* One map instruction over a view of (4, 6), in a kernel without reductions. */
+/* Verifies one map instruction over a view of (4, 6), in a kernel without reductions. */
 static weft_status verify_one(weft_context *ctx, weft_instr in, weft_view *view, int64_t elements,
                               int64_t extent0) {
     weft_kernel_arg args[] = {{WEFT_F32, true, false, elements}, {WEFT_I32, true, false, 8}};
@@ -412,7 +413,7 @@ static void test_bounds(void **state) {
     assert_int_equal(verify_one(&ctx, load, &v, 11, 4), WEFT_ERR_INTERNAL);
     v.map[0].hi[1] = 5;
     assert_int_equal(verify_one(&ctx, load, &v, 12, 4), WEFT_ERR_INTERNAL);
-    weft__view_identity(&v, 2, whole); /* lists: an interval for each map */
+    weft__view_identity(&v, 2, whole); /* a view of several maps: an interval for each */
     assert_true(weft__view_permute(&v, order));
     assert_true(weft__view_reshape(&v, 2, whole));
     assert_int_equal(v.count, 2);
@@ -427,21 +428,21 @@ static void test_bounds(void **state) {
     assert_int_equal(verify_one(&ctx, load, &v, 2, 4), WEFT_ERR_INTERNAL);
     weft__view_identity(&v, 2, turned);
     assert_true(weft__view_reshape(&v, 2, whole));
-    /* a gathered index adds bound - 1 strides */
+    /* a gathered index adds up to bound - 1 strides */
     weft_instr gather = access_at(WEFT_INSTR_GATHER, WEFT_F32, ROW, 0, 0, 0);
     gather.imm_i = 24, gather.bound = 10;
     assert_int_equal(verify_one(&ctx, gather, &v, 240, 4), WEFT_OK);
     assert_int_equal(verify_one(&ctx, gather, &v, 239, 4), WEFT_ERR_INTERNAL);
     gather.imm_i = -1;
     assert_int_equal(verify_one(&ctx, gather, &v, 240, 4), WEFT_ERR_INTERNAL);
-    /* past 32 bits */
+    /* more than 32 bits */
     weft__view_identity(&v, 2, tall);
     weft_instr index = access_at(WEFT_INSTR_INDEX, WEFT_I64, ROW, -1, 0, -1);
     assert_int_equal(verify_one(&ctx, index, &v, 1, tall[0]), WEFT_OK);
     index.dtype = WEFT_I32;
     assert_int_equal(verify_one(&ctx, index, &v, 1, tall[0]), WEFT_ERR_INTERNAL);
     assert_int_equal(verify_one(&ctx, load, &v, 6 * tall[0], tall[0]), WEFT_OK);
-    v.map[0].stride[0] = INT64_MAX / 2; /* no overflow in the proof itself */
+    v.map[0].stride[0] = INT64_MAX / 2; /* the proof itself must not overflow */
     assert_int_equal(verify_one(&ctx, load, &v, INT64_MAX, tall[0]), WEFT_ERR_INTERNAL);
     /* random keys have eight words */
     weft__view_identity(&v, 2, whole);

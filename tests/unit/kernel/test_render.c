@@ -1,7 +1,7 @@
-/* The renderer: kernels of every form, dtype and kind of view, of no element to several strips, run by an
- * OpenCL device as texts for CPUs (vectors) and for cards (work-items), against the interpreter in f64; each
- * twice, bit-equal, between guarded buffers. Then the width of indices in the text of kernels that no memory
- * here could hold. */
+/* The renderer. Kernels of every form, dtype and kind of view run on an OpenCL device, for CPUs (vectors) and
+ * for GPUs (work-items), with no elements up to several chunks of them. Results are compared with the
+ * interpreter in f64. Each kernel runs twice with equal bits, between guarded buffers. Also tests the width
+ * of indices in the source of kernels too large for the memory of this machine. */
 #include "unit/core_help.h"
 
 #include "opencl.h"
@@ -17,7 +17,7 @@ typedef struct board {
     int64_t rows, n;
     weft_tensor *x, *y;       /* (rows, n) */
     weft_tensor *line, *post; /* (n), (rows, 1) */
-    weft_tensor *index;       /* i32 (5), rows of x; none where x has none */
+    weft_tensor *index;       /* i32 (5), rows of x; NULL if x has no rows */
     weft_tensor *out[MOST];
     const char *name[MOST];
     int count;
@@ -26,7 +26,7 @@ typedef struct board {
 static void put(board *b, const char *name, weft_tensor *t) {
     if (weft_tensor_status(t) != WEFT_OK) fail_msg("%s: %s", name, weft_last_error(b->ctx));
     assert_true(b->count < MOST);
-    if (t == b->x) return; /* cast to what it is */
+    if (t == b->x) return; /* cast to its own dtype */
     b->name[b->count] = name;
     b->out[b->count++] = t;
 }
@@ -34,7 +34,7 @@ static void put(board *b, const char *name, weft_tensor *t) {
 static double filler(const board *b, int64_t i, int salt) {
     const double v = sin(0.7 * (double)i + 1.3 * (double)salt);
     if (weft_dtype_is_float(b->dtype)) return v;
-    return b->dtype == WEFT_BOOL ? v > 0 : 3 + floor(2.5 * v); /* 0 to 5 */
+    return b->dtype == WEFT_BOOL ? v > 0 : 3 + floor(2.5 * v); /* values 0 to 5 */
 }
 
 static void set(weft_dtype dtype, void *p, int64_t i, double v) {
@@ -78,7 +78,7 @@ static void fill(board *b) {
 
 static weft_tensor *larger(weft_tensor *x, weft_tensor *y) { return weft_where(weft_lt(x, y), y, x); }
 
-/* Of all dtypes: what only moves elements, compares and casts them. */
+/* For all dtypes: ops that only move, compare or cast elements. */
 static void any_forms(board *b) {
     weft_tensor *x = b->x, *y = b->y;
     const int64_t rows = b->rows, n = b->n;
@@ -97,7 +97,7 @@ static void any_forms(board *b) {
     put(b, "count", weft_sum(weft_cast(weft_lt(x, y), WEFT_I32), 1, false));
     put(b, "as f32", weft_cast(x, WEFT_F32));
     put(b, "as i32", weft_cast(x, WEFT_I32));
-    if (rows * n == 0) return; /* nothing to choose from */
+    if (rows * n == 0) return; /* no row to choose */
     put(b, "largest", weft_max(x, 1, false));
     put(b, "smallest column", weft_min(x, 0, false));
     put(b, "gathered", larger(weft_gather(x, b->index, 0), b->line));
@@ -157,7 +157,7 @@ static void f32_forms(board *b) {
     put(b, "its gradient", grad[0]);
 }
 
-/* A regression whose step is one pass over the rows: folds, also of a last block that is shorter. */
+/* A regression whose step is one pass over the rows. It uses folds, also with a shorter last block. */
 static void fold_forms(board *b) {
     weft_tensor *w = b->line, *wrt[1] = {w}, *grad[1];
     weft_tensor *error = weft_sub(weft_matmul(b->x, weft_reshape(w, SHAPE(b->n, 1))), b->post);
@@ -167,7 +167,8 @@ static void fold_forms(board *b) {
     put(b, "its gradient", grad[0]);
 }
 
-/* Of dtypes whose kernels differ from another's in how elements are read, computed and written alone. */
+/* For dtypes whose kernels differ from another dtype's only in how elements are read, computed and
+ * written. */
 static void brief_forms(board *b) {
     weft_tensor *x = b->x, *y = b->y;
     put(b, "broadcast", weft_sub(weft_mul(weft_add(x, y), b->line), b->post));
@@ -231,10 +232,10 @@ static size_t bytes_of(const weft_tensor *t) {
     return (size_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t));
 }
 
-/* What it takes among the values of all outputs: each begins where any dtype may. */
+/* Bytes of a tensor's values within the values of all outputs. Each begins where every dtype is aligned. */
 static size_t padded(const weft_tensor *t) { return (bytes_of(t) + 15) / 16 * 16; }
 
-/* Values of all outputs, one behind the other. */
+/* The values of all outputs, concatenated. */
 static unsigned char *values(const board *b, size_t *bytes) {
     *bytes = 0;
     for (int i = 0; i < b->count; i++) *bytes += padded(b->out[i]);
@@ -245,7 +246,7 @@ static unsigned char *values(const board *b, size_t *bytes) {
     return data;
 }
 
-/* Runs a board twice; the values of the first time. */
+/* Runs a board twice. Returns the values of the first run. */
 static unsigned char *run_board(weft_context *ctx, const test_case *c, board *b, size_t *bytes) {
     *b = (board){.ctx = ctx};
     make(b, c);
@@ -261,7 +262,7 @@ static unsigned char *run_board(weft_context *ctx, const test_case *c, board *b,
     return first;
 }
 
-/* What the result may be off, of values of about 1 and sums of them. */
+/* The allowed error of a result whose terms are about 1. */
 static double tolerance(weft_dtype dtype, weft_dtype of, double v, int64_t terms) {
     const double unit = of == WEFT_F16    ? 0x1p-10
                         : of == WEFT_BF16 ? 0x1p-7
@@ -295,7 +296,7 @@ static int compare(const test_case *c, const board *b, const unsigned char *is, 
     return wrong;
 }
 
-/* What texts are for: a CPU, or a card with groups of that many items. */
+/* Target of the kernels: a CPU, or a GPU with groups of that many work-items. */
 static const char *aim(int items) {
     weft_target *t = &weft__gpu_of(opencl->device)->target;
     t->vectors = items == 0;
@@ -352,7 +353,7 @@ static void test_items(void **state) {
 
 /* ---- the width of indices ---- */
 
-/* Whether b[i] = a[start + i*stride], of n elements, counts in 64 bits. */
+/* Does the kernel for b[i] = a[start + i*stride], with n elements, use 64-bit indices? */
 static bool counts_in_64(int64_t n, int64_t start, int64_t stride, bool vectors) {
     const weft_target target = {.vectors = vectors, .lanes = vectors ? 16 : 64, .units = 4};
     const int64_t reach = start + (stride > 0 ? (n - 1) * stride : 0) + 1;
@@ -385,7 +386,7 @@ static bool counts_in_64(int64_t n, int64_t start, int64_t stride, bool vectors)
     const bool wide = strstr(text, "for (long unit = first;") != NULL;
     assert_true(wide != (strstr(text, "for (int unit = first;") != NULL));
     assert_int_equal(wide, strstr(text, "const long first = ") != NULL);
-    for (int a = 0; a < launches.list[0].n_arguments; a++) { /* what counts elements is as wide */
+    for (int a = 0; a < launches.list[0].n_arguments; a++) { /* element counts have the same width */
         const weft_argument *argument = &launches.list[0].arguments[a];
         if (argument->kind == WEFT_ARGUMENT_I32) assert_false(wide);
         if (argument->kind == WEFT_ARGUMENT_I64) assert_true(wide || argument->i < 65536);
@@ -401,10 +402,10 @@ static void test_width(void **state) {
     for (int vectors = 0; vectors < 2; vectors++) {
         assert_false(counts_in_64(1000, 0, 1, vectors));
         assert_false(counts_in_64(most - 100000, 0, 1, vectors));
-        assert_true(counts_in_64(most - 16, 0, 1, vectors)); /* a vector reaches beyond */
+        assert_true(counts_in_64(most - 16, 0, 1, vectors)); /* the end of a vector exceeds 32 bits */
         assert_true(counts_in_64(most + 4096, 0, 1, vectors));
         assert_true(counts_in_64(INT64_C(1) << 40, 0, 1, vectors));
-        assert_false(counts_in_64(1000, 0, 2000000, vectors)); /* few elements that lie far apart */
+        assert_false(counts_in_64(1000, 0, 2000000, vectors)); /* few elements, far apart */
         assert_true(counts_in_64(1000, 0, 3000000, vectors));
         assert_true(counts_in_64(4, most, 1, vectors));
         assert_true(counts_in_64(1000, most, -2000000, vectors));
