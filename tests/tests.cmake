@@ -1,15 +1,15 @@
 # Registers the tests by their names:
 #   tests/FOLDER/test_NAME.c    one executable, linked with the other .c files of its folder
-#   tests/ops/test_NAME.c       the same, run once a device, which is its first argument
-# What is in device_tests runs once more on each device of WEFT_TEST_DEVICES, as NAME_DEVICE.
-#   tests/FOLDER/test_NAME.sh   a script, given the command as $WEFT_COMMAND
+#   tests/ops/test_NAME.c       the same, run once for each device, which is its first argument
+#   tests/FOLDER/test_NAME.sh   a script, which gets the path of the command in $WEFT_COMMAND
 #   tests/fuzz/fuzz_NAME.c      a libFuzzer target, with WEFT_FUZZ only
-#   examples/NAME.c             a program that must end with 0
-# WEFT_TEST_MATCH and WEFT_TEST_EXCEPT choose some of them by their names.
-# All run in the root of the source tree and write only to temporary folders. Data sets lie in the
-# folder named by $WEFT_TEST_DATA; tests that need an absent one say so and are skipped.
+#   examples/NAME.c             a program whose exit status must be 0
+# The tests in device_tests run again on each device of WEFT_TEST_DEVICES, as NAME_DEVICE.
+# WEFT_TEST_MATCH and WEFT_TEST_EXCEPT select tests by name.
+# All tests run in the root of the source tree and write only to temporary folders. Data sets are in the
+# folder $WEFT_TEST_DATA. A test whose data set is missing prints a message and is skipped.
 
-# Removes from a list of files those whose tests are not chosen.
+# Removes the files of tests that are not selected from a list.
 function(weft_choose list)
   set(chosen)
   foreach(file ${${list}})
@@ -25,7 +25,7 @@ function(weft_choose list)
   set(${list} ${chosen} PARENT_SCOPE)
 endfunction()
 
-# A test that reads headers of train/ or cli/ is linked with those as well.
+# A test that includes headers of train/ or cli/ is also linked with them.
 function(weft_link_test target source)
   target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/kernel_sources.c)
   weft_own(${target})
@@ -45,17 +45,17 @@ if(TARGET weft)
   list(APPEND test_environment "WEFT_COMMAND=$<TARGET_FILE:weft>")
 endif()
 set(test_seconds 120)
-list(APPEND test_environment "MALLOC_PERTURB_=85") # glibc: what was freed is garbage at once, not by chance
+list(APPEND test_environment "MALLOC_PERTURB_=85") # glibc: fills freed memory with garbage
 if(WEFT_SANITIZE)
   set(test_seconds 600)
-  # gcc 12's leak sanitizer falls over the thread-local storage that a library opened at run time has in threads
+  # gcc 12's leak sanitizer crashes on thread-local storage of libraries that were opened at run time
   list(APPEND test_environment "ASAN_OPTIONS=intercept_tls_get_addr=0" "UBSAN_OPTIONS=print_stacktrace=1"
        "LSAN_OPTIONS=print_suppressions=0:suppressions=${PROJECT_SOURCE_DIR}/tests/leaks.supp")
-  if(WEFT_SANITIZE MATCHES "thread") # libraries without instrumentation stay out; a child of fork may start threads
+  if(WEFT_SANITIZE MATCHES "thread") # ignore libraries without instrumentation; a child of fork may start threads
     list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0" "WEFT_MATMUL=own")
   endif()
 endif()
-# Where each test notes the sources of kernels that it compiles. Those of the CPU's tests that run on OpenCL are counted.
+# Each test records here the kernel sources that it compiles. `sources` counts those of the CPU tests that run on OpenCL.
 set(text_records ${PROJECT_BINARY_DIR}/compiled-sources)
 file(MAKE_DIRECTORY ${text_records})
 function(weft_add_test name)
@@ -73,8 +73,8 @@ function(weft_add_test name)
   endif()
 endfunction()
 
-# A driver of CUDA and an NVRTC that compute on the processor (tests/cuda/fake.h), so that what drives a card is tested
-# without one. Only the tests that ask for them find them, by LD_LIBRARY_PATH; they want the host's C++ compiler.
+# A simulated CUDA driver and NVRTC, which compute on the processor (tests/cuda/fake.h). They test the CUDA device without
+# a GPU. Only weft_add_cuda_test lets a test find them, by LD_LIBRARY_PATH. They need the host's C++ compiler.
 set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
 set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_nccl test_cuda_tensor test_gpu_tensor test_gpu_epilogue test_gpu_device test_gpu_training
@@ -117,9 +117,9 @@ function(weft_add_cuda_test name)
   endif()
 endfunction()
 
-# These, the op matrix and the gradient checks run once more on each device of WEFT_TEST_DEVICES, and are skipped where it
-# is absent. Compiling their kernels takes some minutes of processor time; sanitizers would watch the driver's compiler
-# do it, so with them none runs unless asked for.
+# These tests, the op matrix and the gradient checks run again on each device of WEFT_TEST_DEVICES, and are skipped if the
+# device is absent. Compiling their kernels takes some minutes of CPU time, and far more with sanitizers, which would also
+# watch the driver's compiler. So a build with sanitizers has no such devices by default.
 if(WEFT_SANITIZE)
   set(test_devices "")
 else()
@@ -137,7 +137,7 @@ function(weft_add_device_tests name)
   endforeach()
 endfunction()
 
-# NVIDIA's headers, where a toolkit is installed, only to compare declarations.
+# NVIDIA's headers, if a toolkit is installed. They are only used to compare declarations.
 find_path(CUDA_INCLUDE_DIR nvrtc.h HINTS /usr/local/cuda/include ENV CUDA_PATH PATH_SUFFIXES include)
 find_library(CMOCKA_LIBRARY cmocka)
 find_package(Threads REQUIRED)
@@ -173,7 +173,7 @@ foreach(source ${test_sources})
   endif()
   weft_link_test(${name} ${source})
   target_link_libraries(${name} PRIVATE ${CMOCKA_LIBRARY} Threads::Threads)
-  if(NOT folder STREQUAL "${PROJECT_SOURCE_DIR}/tests/ops") # whose two programs run in parts, below
+  if(NOT folder STREQUAL "${PROJECT_SOURCE_DIR}/tests/ops") # its two programs are registered below
     weft_add_test(${name} ${name})
   endif()
   if(name IN_LIST device_tests)
@@ -186,7 +186,7 @@ foreach(source ${test_sources})
     endif()
   endif()
 endforeach()
-if(TARGET test_arguments) # its calls are made from the public headers
+if(TARGET test_arguments) # its calls are generated from the public headers
   set(calls_folder ${PROJECT_BINARY_DIR}/generated-tests)
   file(GLOB public_headers CONFIGURE_DEPENDS include/weft/*.h)
   file(MAKE_DIRECTORY ${calls_folder}/arguments)
@@ -196,7 +196,7 @@ if(TARGET test_arguments) # its calls are made from the public headers
   target_sources(test_arguments PRIVATE ${calls_folder}/arguments/calls.inc)
   target_include_directories(test_arguments PRIVATE ${calls_folder})
 endif()
-if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one that forgets it
+if(TARGET test_dnn_plans) # cuDNN loads compiled kernels into a driver: this one ignores them
   add_library(dnn_driver SHARED tests/dnn/driver/cuda.c)
   set_target_properties(dnn_driver PROPERTIES OUTPUT_NAME cuda VERSION 1 LIBRARY_OUTPUT_DIRECTORY
                         ${PROJECT_BINARY_DIR}/dnn-driver)
@@ -204,7 +204,7 @@ if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one
     "${test_environment};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/dnn-driver:$ENV{LD_LIBRARY_PATH}")
 endif()
 
-if(TARGET test_cpu_matmul AND NOT WEFT_SANITIZE) # a CBLAS, where it is installed
+if(TARGET test_cpu_matmul AND NOT WEFT_SANITIZE) # also with a CBLAS, if one is installed
   weft_add_test(test_cpu_matmul_openblas ${CMAKE_COMMAND} -E env WEFT_MATMUL=openblas
                 $<TARGET_FILE:test_cpu_matmul> library)
 endif()
@@ -213,9 +213,9 @@ if(TARGET test_gpu_tensor)
   weft_add_cuda_test(test_gpu_tensor_cuda_75 ${CMAKE_COMMAND} -E env FAKE_CUDA_CAPABILITY=75 $<TARGET_FILE:test_gpu_tensor>)
 endif()
 
-# The matrix of ops and the gradient checks run once a device, each writing a record of its cells from which
-# docs/op-matrix.md is made; a device that is absent is skipped. Where kernels are compiled each takes two parts,
-# the longest tests of all, which start first.
+# The op matrix and the gradient checks run once for each device. They write a record of their results, from which
+# docs/op-matrix.md is generated. An absent device is skipped. On devices that compile kernels, each runs in two parts.
+# These are the longest tests, so they start first.
 function(weft_add_matrix name matrix device)
   weft_add_test(${name} test_${matrix} ${device} ${ARGN})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_SETUP op_records)
@@ -239,8 +239,8 @@ if(TARGET test_ops)
   if(TEST ops_cuda)
     set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)
   endif()
-  weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # by cuBLASLt
-  weft_add_cuda_test(grad_cuda test_grad cuda --op # what has sources or launches of its own, and one of each other sort
+  weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # uses cuBLASLt
+  weft_add_cuda_test(grad_cuda test_grad cuda --op # ops with kernels or launches of their own, and one of each other kind
     matmul,conv2d,recurrent,cumprod,topk,max_pool2d,batch_norm,interpolate2d,complex,defined,gather,cross_entropy,gelu)
   weft_add_cuda_test(grad_cuda_attention test_grad cuda --op attention)
   weft_add_cuda_test(grad_cuda_sort test_grad cuda --op sort) # alone: programs without scratch
@@ -251,7 +251,7 @@ if(TARGET test_ops)
   endif()
 endif()
 
-# For tests/faults: the library that makes allocations fail, and a program of the library beside the command.
+# For tests/faults: a library that makes allocations fail, and a program that uses libweft without the command.
 include(CheckSymbolExists)
 check_symbol_exists(__GLIBC__ "features.h" WEFT_HAS_GLIBC)
 if(WEFT_HAS_GLIBC AND TARGET weft AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE AND NOT WEFT_FUZZ)
@@ -277,7 +277,7 @@ foreach(script ${test_scripts})
   endif()
 endforeach()
 
-# What `make test-cuda` runs on a card: tools/test_cuda.sh.
+# The list of tests that `make test-cuda` runs on a GPU, by tools/test_cuda.sh.
 set(on_a_card "matrix test_ops\nmatrix test_grad\n")
 foreach(name ${device_tests})
   string(APPEND on_a_card "device ${name}\n")
@@ -295,14 +295,14 @@ if(TARGET weft AND TARGET test_cuda_device)
   weft_add_cuda_test(test_on_a_card_cuda bash tools/test_cuda.sh ${PROJECT_BINARY_DIR} test_cuda_device)
 endif()
 
-# How many distinct sources of kernels those tests compile, after them: each costs a first run time.
+# Counts the distinct kernel sources that those tests have compiled. Each makes the first run of a program slower.
 get_property(text_tests GLOBAL PROPERTY weft_text_tests)
 if(PYTHON_PROGRAM AND text_tests)
   weft_add_test(sources ${PYTHON_PROGRAM} tools/count_sources.py ${text_records} 12 docs/op-matrix.md ${text_tests})
   set_tests_properties(sources PROPERTIES SKIP_RETURN_CODE 77 DEPENDS "${text_tests}")
 endif()
 
-# The examples: built against the public headers alone, and run.
+# Builds the examples with the public headers alone, and runs them.
 set(example_arguments_save_load_predict ${PROJECT_BINARY_DIR}/classify.safetensors)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 weft_choose(example_sources)
@@ -317,14 +317,14 @@ foreach(source ${example_sources})
   weft_add_test(example_${name} example_${name} ${example_arguments_${name}})
 endforeach()
 
-# Planted faults: minutes, so only where WEFT_MUTANTS=1 asks for them (make mutants).
+# Planted faults. They take minutes, so they run only with WEFT_MUTANTS=1 (make mutants).
 find_program(PATCH_PROGRAM patch)
 if(PATCH_PROGRAM AND UNIX AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ)
   weft_add_test(mutants bash tests/mutants/run.sh)
-  set_tests_properties(mutants PROPERTIES TIMEOUT 1200 COST 200 SKIP_RETURN_CODE 77) # builds: not what is last and alone
+  set_tests_properties(mutants PROPERTIES TIMEOUT 1200 COST 200 SKIP_RETURN_CODE 77) # starts early, since it builds for minutes
 endif()
 
-# Against an installation, and the documents; a sanitized library would need a sanitized consumer.
+# Tests an installation, and the documents. A sanitized library would need a sanitized consumer.
 find_program(BASH_PROGRAM bash)
 find_program(PYTHON_PROGRAM python3)
 if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ AND NOT WEFT_PORTABLE)
@@ -335,8 +335,8 @@ if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ AND NOT WEFT_PORTABLE)
   endif()
 endif()
 
-# A driver compiles each kernel of a GPU's tests. So `make test` leaves out what runs once more on another device and the
-# three longest tests of the GPU code; and planted faults. `make test-all` runs everything.
+# GPU tests are slow, since a driver compiles each kernel. So `make test` leaves out the repetitions of tests on other
+# devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
   if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")

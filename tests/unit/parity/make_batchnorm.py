@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes batchnorm.inc beside itself: what PyTorch's batch norms give in training and evaluation, with gradients and
-running statistics, for test_batchnorm.c. Operands are the numbers of pattern() there; the loss is the sum of results
-times such numbers.
+"""Writes batchnorm.inc into this folder, for test_batchnorm.c: the results, gradients and running statistics of
+PyTorch's batch norms in training and evaluation. Operands are the numbers of pattern(), as in the test. The loss is the
+sum of the results, weighted by such numbers.
 
     python make_batchnorm.py
 """

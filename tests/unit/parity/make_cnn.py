@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes cnn.inc beside itself: the losses of ten steps of a convolutional net in PyTorch, and sums of its parameters
-after them, for test_cnn.c. Weights and images are the numbers of spread() there.
+"""Writes cnn.inc into this folder, for test_cnn.c: the losses of ten steps of a convolutional net in PyTorch, and the
+sums of its parameters after them. Weights and images are the numbers of spread(), as in the test.
 
     python make_cnn.py
 """
@@ -12,7 +12,7 @@ from torch import nn
 
 
 def spread(n, salt, bound):
-    """n numbers of a hash in -bound..bound, the same bits as in C."""
+    """n numbers in -bound..bound, made by a hash, with the same bits as in C."""
     x = (numpy.arange(n, dtype=numpy.uint64) + numpy.uint64(salt) * numpy.uint64(1000003)).astype(numpy.uint32)
     with numpy.errstate(over="ignore"):
         x ^= x >> numpy.uint32(16)

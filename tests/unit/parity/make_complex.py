@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes complex.inc beside itself: what PyTorch makes of complex numbers, with its gradients, for test_complex.c.
-Operands are the numbers of pattern() there.
+"""Writes complex.inc into this folder, for test_complex.c: PyTorch's results and gradients for complex numbers.
+Operands are the numbers of pattern(), as in the test.
 
     python make_complex.py
 """
@@ -18,7 +18,7 @@ def operand(shape, by):
 
 
 def trained(make):
-    """Parameters, complex and real ones, after four steps."""
+    """Complex and real parameters after four steps."""
     a = torch.tensor([0.5, 1.5, 1.0], requires_grad=True)
     w, b = operand((3, 4), 5), operand((3,), 7)
     optimizer, clips = make([a, w, b])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes convolutions.inc beside itself: what PyTorch's convolutions and pools give, with their gradients, for
-test_convolutions.c. Operands are the numbers of pattern() there; the loss is the sum of results times such numbers.
+"""Writes convolutions.inc into this folder, for test_convolutions.c: results and gradients of PyTorch's convolutions
+and pools. Operands are the numbers of pattern(), as in the test. The loss is the sum of the results, weighted by such
+numbers.
 
     python make_convolutions.py
 """

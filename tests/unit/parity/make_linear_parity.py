@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the losses that test_linear_parity.c holds: PyTorch's, of ten steps of linear and logistic regression from weights
-and data that both make by the same formulas."""
+"""Prints PyTorch's losses of ten steps of linear and logistic regression, which test_linear_parity.c contains. Weights
+and data come from the same formulas in both."""
 import numpy as np
 import torch
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the numbers that test_metrics.c compares with: scikit-learn's, of data that both make by the same formula."""
+"""Prints scikit-learn's metrics, which test_metrics.c compares with. The data come from the same formula in both."""
 import numpy as np
 from sklearn import metrics as m
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes recurrent.inc beside itself: what PyTorch's recurrent layers and cells give, with their gradients, and
-the losses of ten training steps, for test_recurrent.c. Operands are the numbers of pattern() there.
+"""Writes recurrent.inc into this folder, for test_recurrent.c: results and gradients of PyTorch's recurrent layers and
+cells, and the losses of ten training steps. Operands are the numbers of pattern(), as in the test.
 
     python make_recurrent.py
 """
@@ -33,7 +33,7 @@ def line(name, values):
 
 
 def digest(net):
-    """Two numbers of each parameter's gradient."""
+    """Two weighted sums of each parameter's gradient."""
     return torch.stack([(p.grad * pattern(p.grad.shape, by)).sum() for p in net.parameters() for by in (11, 7)])
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes transformers.inc beside itself: what PyTorch makes of a Llama written by hand, and of its own encoder and decoder
-layers, and of attention with a mask, for test_transformers.c, whose parameters are, in the order of Weft's tree, the
-numbers of pattern() there.
+"""Writes transformers.inc into this folder, for test_transformers.c: PyTorch's results for a Llama written by hand, for
+its own encoder and decoder layers, and for attention with a mask. Parameters are the numbers of pattern(), as in the
+test, in the order of Weft's module tree.
 
     python make_transformers.py
 """
@@ -22,7 +22,7 @@ def pattern(number, shape, around=0.0):
 
 
 def tree(shapes):
-    """Parameters by name; norms' weights are around 1."""
+    """Parameters by name. The weights of norms are around 1."""
     return {name: pattern(i, shape, 1.0 if "ln" in name and "weight" in name else 0.0) for i, (name, shape) in enumerate(shapes)}
 
 
@@ -124,7 +124,7 @@ def fill(layer, p, cross):
 
 
 def layers(norm_first):
-    """x and memory through an encoder layer with padding, and a decoder layer that sees it."""
+    """An encoder layer with padding, and a decoder layer that attends to its result."""
     options = dict(d_model=WIDTH, nhead=HEADS, dim_feedforward=HIDDEN, dropout=0.0, batch_first=True, norm_first=norm_first)
     encoder, decoder = torch.nn.TransformerEncoderLayer(**options), torch.nn.TransformerDecoderLayer(**options)
     fill(encoder, tree(block_shapes(False)), False)
@@ -139,7 +139,7 @@ def layers(norm_first):
 
 
 def masked():
-    """Scores with numbers added by head and place: one of -inf, a row of -1e9, a row that sees nothing."""
+    """Attention with numbers added by head and position: one is -inf, a row is -1e9, a row sees no key."""
     q, k, v = pattern(1, (2, 2, 3, 4)), pattern(2, (2, 2, 5, 4)), pattern(3, (2, 2, 5, 4))
     mask = pattern(4, (2, 3, 5)).detach()
     mask[0, 1], mask[0, 0, 2], mask[1, 2] = -1e9, -torch.inf, -torch.inf
