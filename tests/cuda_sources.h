@@ -28,9 +28,9 @@ static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA
                                                     .most_local_bytes = 227 << 10,
                                                     .f64 = true,
                                                     .capability = 90}};
-enum { CUDA_TEXTS_OLD, CUDA_TEXTS_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
+enum { CUDA_SOURCES_OLD, CUDA_SOURCES_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
 enum { CUDA_SOURCES_NEW = 80 };
-#define CUDA_TEXTS_MARK ".new"
+#define CUDA_SOURCES_MARK ".new"
 
 static struct {
     weft_device_ops ops; /* the null device's, except for two functions */
@@ -42,7 +42,7 @@ static struct {
 } cuda_sources;
 
 /* Writes a source to the folder, unless the same source was written before. */
-static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
+static inline bool cuda_sources_keep(const weft_launch *launch, int target) {
     const char *parts[WEFT_GPU_PRELUDE_MOST];
     const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, launch->prelude, parts);
     char path[1024];
@@ -51,7 +51,7 @@ static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
     weft__hash_u64(&key, launch->prelude);
     weft__hash_str(&key, launch->source);
     snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 "%s.cu", cuda_sources.folder, launch->name, key.a,
-             target == CUDA_TEXTS_OLD ? "" : CUDA_TEXTS_MARK);
+             target == CUDA_SOURCES_OLD ? "" : CUDA_SOURCES_MARK);
     for (int i = 0; i < cuda_sources.count; i++)
         if (weft__hash_equal(cuda_sources.known[i], key)) return true;
     if (cuda_sources.count == (int)(sizeof cuda_sources.known / sizeof *cuda_sources.known)) return false;
@@ -63,15 +63,15 @@ static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
     return fclose(file) == 0;
 }
 
-static inline bool cuda_texts_takes(weft_device *device, const weft_heavy *heavy) {
+static inline bool cuda_sources_takes(weft_device *device, const weft_heavy *heavy) {
     (void)device;
-    return weft__gpu_takes(&cuda_sources_targets[CUDA_TEXTS_OLD], heavy);
+    return weft__gpu_takes(&cuda_sources_targets[CUDA_SOURCES_OLD], heavy);
 }
 
-static inline weft_status cuda_texts_build(weft_device *device, const weft_commands *commands,
-                                           weft_executable **executable) {
+static inline weft_status cuda_sources_build(weft_device *device, const weft_commands *commands,
+                                             weft_executable **executable) {
     /* once as it is, and once with fused launches where they pay */
-    for (int i = 0; i < 2 * CUDA_TEXTS_TARGETS; i++) {
+    for (int i = 0; i < 2 * CUDA_SOURCES_TARGETS; i++) {
         const int target = i / 2, fused = i % 2;
         weft_arena arena;
         weft_gpu_paths paths = {0};
@@ -83,7 +83,7 @@ static inline weft_status cuda_texts_build(weft_device *device, const weft_comma
         if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(device->ctx));
         cuda_sources.failed = cuda_sources.failed || status != WEFT_OK;
         for (int l = 0; l < program.launches.count; l++)
-            if (!cuda_texts_keep(&program.launches.list[l], target)) cuda_sources.failed = true;
+            if (!cuda_sources_keep(&program.launches.list[l], target)) cuda_sources.failed = true;
         weft__gpu_program_free(&program);
         weft__free(device->ctx, paths.list);
         weft__arena_free(&arena);
@@ -92,12 +92,12 @@ static inline weft_status cuda_texts_build(weft_device *device, const weft_comma
 }
 
 /* Starts writing sources. ctx must be open on "null". */
-static inline void cuda_texts_write(weft_context *ctx, const char *folder) {
+static inline void cuda_sources_write(weft_context *ctx, const char *folder) {
     cuda_sources.folder = folder;
     cuda_sources.null = ctx->device->ops;
     cuda_sources.ops = *ctx->device->ops;
-    cuda_sources.ops.takes = cuda_texts_takes;
-    cuda_sources.ops.build = cuda_texts_build;
+    cuda_sources.ops.takes = cuda_sources_takes;
+    cuda_sources.ops.build = cuda_sources_build;
     ctx->device->ops = &cuda_sources.ops;
 }
 

@@ -55,15 +55,15 @@ if(WEFT_SANITIZE)
     list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0" "WEFT_MATMUL=own")
   endif()
 endif()
-# Each test records here the kernel sources that it compiles. `sources` counts those of the CPU tests that run on OpenCL.
-set(text_records ${PROJECT_BINARY_DIR}/compiled-sources)
-file(MAKE_DIRECTORY ${text_records})
+# Each test records here the kernel sources that it compiles. `kernel_sources` counts those of the CPU tests that run on OpenCL.
+set(source_records ${PROJECT_BINARY_DIR}/compiled-sources)
+file(MAKE_DIRECTORY ${source_records})
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
-    ENVIRONMENT "${test_environment};WEFT_TEST_SOURCES=${text_records}/${name}")
+    ENVIRONMENT "${test_environment};WEFT_TEST_SOURCES=${source_records}/${name}")
   if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT "${ARGN}" MATCHES "[.]sh")
-    set_property(GLOBAL APPEND PROPERTY weft_text_tests ${name})
+    set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
   endif()
   if(name MATCHES "test_nvrtc|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
@@ -77,7 +77,7 @@ endfunction()
 # a GPU. Only weft_add_cuda_test lets a test find them, by LD_LIBRARY_PATH. They need the host's C++ compiler.
 set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
-set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_nccl test_cuda_tensor test_gpu_tensor test_gpu_epilogue test_gpu_device test_gpu_training
+set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_nccl test_cuda_tensor test_gpu_tensor test_gpu_concurrent test_gpu_epilogue test_gpu_device test_gpu_training
     test_gpu_run test_loss_scale test_memory test_train_gpu)
 list(APPEND cuda_tests test_head test_recompute test_transformers)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE AND NOT WEFT_FUZZ)
@@ -133,7 +133,7 @@ function(weft_add_device_tests name)
     weft_add_test(${name}_${device} ${name})
     set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 50
       ENVIRONMENT
-      "${test_environment};WEFT_TEST_DEVICE=${device};WEFT_TEST_SOURCES=${text_records}/${name}_${device}")
+      "${test_environment};WEFT_TEST_DEVICE=${device};WEFT_TEST_SOURCES=${source_records}/${name}_${device}")
   endforeach()
 endfunction()
 
@@ -296,10 +296,10 @@ if(TARGET weft AND TARGET test_cuda_device)
 endif()
 
 # Counts the distinct kernel sources that those tests have compiled. Each makes the first run of a program slower.
-get_property(text_tests GLOBAL PROPERTY weft_text_tests)
-if(PYTHON_PROGRAM AND text_tests)
-  weft_add_test(sources ${PYTHON_PROGRAM} tools/count_sources.py ${text_records} 12 docs/op-matrix.md ${text_tests})
-  set_tests_properties(sources PROPERTIES SKIP_RETURN_CODE 77 DEPENDS "${text_tests}")
+get_property(source_tests GLOBAL PROPERTY weft_source_tests)
+if(PYTHON_PROGRAM AND source_tests)
+  weft_add_test(kernel_sources ${PYTHON_PROGRAM} tools/count_sources.py ${source_records} 12 docs/op-matrix.md ${source_tests})
+  set_tests_properties(kernel_sources PROPERTIES SKIP_RETURN_CODE 77 DEPENDS "${source_tests}")
 endif()
 
 # Builds the examples with the public headers alone, and runs them.
@@ -339,7 +339,7 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
     set_tests_properties(${name} PROPERTIES LABELS repeated)
   endif()
 endforeach()

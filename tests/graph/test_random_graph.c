@@ -428,7 +428,7 @@ static void test_random_graphs(void **state) {
     close_machines(&m);
     drop_batch(&together);
     if (m.other)
-        printf("random graphs: %d texts in %d programs\n", (int)weft__gpu_hook.sources,
+        printf("random graphs: %d kernel sources in %d programs\n", (int)weft__gpu_hook.sources,
                (int)weft__gpu_hook.compiles);
     double ratio = sum.fused_kernels ? (double)sum.plain_kernels / (double)sum.fused_kernels : 0;
     printf("random graphs: cells=%llu fail=%llu seed=%llu nodes=%llu backward=%llu nodes/kernel=%.2f "

@@ -122,7 +122,7 @@ static bool write_operation_texts(const char *folder, const char *name,
                                   weft_status (*compute)(weft_context *)) {
     weft_context *ctx;
     if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
-    cuda_texts_write(ctx, folder);
+    cuda_sources_write(ctx, folder);
     const weft_status status = compute(ctx);
     if (status != WEFT_OK) fprintf(stderr, "%s: %s\n", name, weft_last_error(ctx));
     weft_close(ctx);
@@ -135,7 +135,7 @@ bool write_model_texts(const char *folder) {
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
-        cuda_texts_write(ctx, folder);
+        cuda_sources_write(ctx, folder);
         weft_scope *scope = weft_scope_open(ctx);
         weft_module *module = module_of(ctx, &models[i]);
         weft_status status = step(ctx, &models[i], module);

@@ -1,7 +1,7 @@
 /* Compiles kernel sources for CUDA without a GPU:
  *     test_nvrtc               the golden sources (tests/golden/cuda) for one architecture
  *     test_nvrtc FOLDER [1]    also those of models, for all architectures (1: for one), and the sources
- *                              in FOLDER (test_ops null --texts FOLDER) for one
+ *                              in FOLDER (test_ops null --sources FOLDER) for one
  * FOLDER/report.tsv lists the registers, stack, spills and shared memory of each kernel. A kernel that spills
  * more than a few words fails. The test also compares what Weft declares of NVRTC with its header, if that is
  * installed. Without NVRTC the test is skipped. */
@@ -200,7 +200,7 @@ static void compile(weft_context *ctx, const text *t, int arch) {
 }
 
 static bool is_for(const text *t, int arch) {
-    const bool new = strstr(t->name, CUDA_TEXTS_MARK) != NULL;
+    const bool new = strstr(t->name, CUDA_SOURCES_MARK) != NULL;
     return arch < t->archs && !(new &&strtol(archs[arch] + strlen("sm_"), NULL, 10) < CUDA_SOURCES_NEW);
 }
 

@@ -150,7 +150,7 @@ static const weft_op_options sources[] = {
 static void check_sources(matrix *m) {
     for (int d = 0; d < 2; d++) {
         weft_op_options only = sources[d];
-        const bool here = !strcmp(m->device, d ? "cuda" : "opencl") || (d && m->texts);
+        const bool here = !strcmp(m->device, d ? "cuda" : "opencl") || (d && m->sources);
         operand a = operand_new(m, WEFT_F32, SHAPE(5, 33), VIEW_TRANSPOSED, GEN_STEPS);
         operand b = operand_new(m, WEFT_F32, SHAPE(33), VIEW_PLAIN, GEN_STEPS);
         array *y = array_new(m, WEFT_F32, SHAPE(5, 33));
@@ -294,7 +294,7 @@ static weft_tensor *build_source(weft_context *ctx, weft_dtype dtype, weft_tenso
 static void check_source_gradients(matrix *m) {
     static const char *const names[] = {"source, derived", "source, given", "source alone, given",
                                         "source, recorded"};
-    const bool cuda = !strcmp(m->device, "cuda") || m->texts, here = cuda || !strcmp(m->device, "opencl");
+    const bool cuda = !strcmp(m->device, "cuda") || m->sources, here = cuda || !strcmp(m->device, "opencl");
     for (int how = DERIVED; how <= RECORDED; how++) {
         if (how == GIVEN_ALONE && !here) continue; /* check_sources tests this case */
         weft_op_options *o = ops_alloc(m, sizeof *o);

@@ -275,7 +275,7 @@ static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char
         return;
     }
     if (worst > m->worst) m->worst = worst;
-    if (!fine && !m->texts)
+    if (!fine && !m->sources)
         printf("%s %s %s: %s\n", c->op, what, c->sample, status == WEFT_OK ? why : weft_last_error(m->ctx));
     ops_hold(m, c->op, dtype, ops_text(m, "%s %s", what, c->sample), fine);
 }
@@ -572,7 +572,7 @@ void grad_check(matrix *m, const grad_case *c) {
     }
     grad_pending *p = new_case(m, c);
     p->spare = is_spare(m, c, &p->f[0]);
-    if (m->texts && p->spare) {
+    if (m->sources && p->spare) {
         close_case(p);
         return;
     }

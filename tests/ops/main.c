@@ -1,6 +1,6 @@
 /* A program that runs a table of ops on one device:
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
- *     NAME null --texts FOLDER    writes what a CUDA device would compile, and compares nothing
+ *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
  * device is absent. */
 #include <time.h>
@@ -27,7 +27,7 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--texts "
+        "WORK] [--sources "
         "FOLDER]\n",
         name);
     exit(2);
@@ -48,7 +48,7 @@ static matrix arguments(int argc, char **argv) {
             m.unfused = !strcmp(argv[i + 1], "off");
         else if (!strcmp(argv[i], "--calls")) /* so large matmuls go to a library */
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
-        else if (!strcmp(argv[i], "--texts"))
+        else if (!strcmp(argv[i], "--sources"))
             cuda_sources.folder = argv[i + 1];
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
@@ -88,10 +88,10 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
         return 77;
     }
     m.slow = !strcmp(m.device, "interp");
-    m.texts = cuda_sources.folder != NULL;
+    m.sources = cuda_sources.folder != NULL;
     m.gpu =
-        m.texts || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
-    if (m.texts) cuda_texts_write(m.ctx, cuda_sources.folder);
+        m.sources || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
+    if (m.sources) cuda_sources_write(m.ctx, cuda_sources.folder);
     double begin = seconds();
     ops_settle(&m);
     for (int i = 0; i < count; i++)
@@ -100,7 +100,7 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
             run_op(&m, &table[i], (uint64_t)i);
     ops_settle(&m);
     if (m.gpu)
-        printf("%s: %ld cells left out, %d texts in %d programs\n", title, m.left_out,
+        printf("%s: %ld cells left out, %d kernel sources in %d programs\n", title, m.left_out,
                (int)weft__gpu_hook.sources, (int)weft__gpu_hook.compiles);
     printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures,
            m.skipped, (unsigned long long)m.seed, m.device, seconds() - begin);
@@ -109,6 +109,6 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     free(m.grads);
     weft_scope_close(m.scope);
     weft_close(m.ctx);
-    if (m.texts) printf("%s: %d texts in %s\n", title, cuda_sources.count, cuda_sources.folder);
+    if (m.sources) printf("%s: %d kernel sources in %s\n", title, cuda_sources.count, cuda_sources.folder);
     return m.failures != 0 || m.cells == 0 || cuda_sources.failed;
 }

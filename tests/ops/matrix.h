@@ -60,7 +60,7 @@ struct matrix {
     FILE *record; /* receives one line for each check, or NULL */
     bool slow;    /* the device computes element by element: use fewer and smaller samples */
     bool unfused; /* each op is a kernel of its own */
-    bool texts;   /* the device only writes kernel sources to files (cuda_sources.h) */
+    bool sources; /* the device only writes kernel sources to files (cuda_sources.h) */
     bool gpu; /* use the looser tolerances, and only a sample of the checks: each may cost a compilation */
     uint32_t met;      /* bit mask of dtypes in which the current op has been computed */
     const char *group; /* checks of several ops share this kernel; NULL: those of a sample do */

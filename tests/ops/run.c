@@ -182,7 +182,7 @@ static verdict compare(const matrix *m, const check *c, const char *data) {
 /* ---- checks ---- */
 
 static void failed(matrix *m, const char *op, weft_dtype column, const char *sample, const char *why) {
-    if (m->texts) return;
+    if (m->sources) return;
     if (m->failures++ < FAILURES_SHOWN)
         printf("FAIL %s %s %s %s: %s\n", op, weft_dtype_name(column), m->device, sample, why);
 }
@@ -397,7 +397,7 @@ static void compute_chosen(matrix *m) {
 
 /* A program that needs a new kernel source is refused here. This is not a failure. */
 static void compute_spare(matrix *m) {
-    if (m->texts) return;
+    if (m->sources) return;
     weft__gpu_hook.known_only = 1;
     for (int i = 0; i < m->queued; i++) {
         if (m->queue[i].first != i || !m->queue[i].spare) continue;

@@ -120,7 +120,7 @@ void ops_case_order(matrix *m) {
     int32_t *places = ops_alloc(m, N * sizeof *places);
     bool fine = weft_read(sorted, values, N * sizeof *values) == WEFT_OK &&
                 weft_read(index, places, N * sizeof *places) == WEFT_OK;
-    for (int64_t i = 0; i < N && fine && !m->texts; i++) {
+    for (int64_t i = 0; i < N && fine && !m->sources; i++) {
         fine = places[i] >= 0 && places[i] < N && values[i] == (float)x.h->f[places[i]];
         if (i && fine)
             fine = values[i - 1] < values[i] || (values[i - 1] == values[i] && places[i - 1] < places[i]);
@@ -145,7 +145,7 @@ static void add_to(matrix *m, int64_t k) {
     array *places;
     expect(m, x.h, 1, k, true, &places);
     for (int64_t i = 0; i < places->n; i++) v.h->f[i / k * N + places->i[i]] += w.h->f[i];
-    for (int64_t i = 0; i < ROWS * N && fine && !m->texts; i++) fine = got[i] == (float)v.h->f[i];
+    for (int64_t i = 0; i < ROWS * N && fine && !m->sources; i++) fine = got[i] == (float)v.h->f[i];
     ops_hold(m, k == N ? "sort" : "topk", WEFT_F32, "a gradient beside another", fine);
     ops_flush(m);
 }

@@ -216,7 +216,7 @@ static void test_pieces(void **state) {
 }
 
 /* Each GPU reports its own telemetry. Without the library there is no telemetry, and this is not an error. */
-static void test_gauges(void **state) {
+static void test_telemetry(void **state) {
     (void)state;
     weft_context *ctx;
     weft_telemetry g;
@@ -602,7 +602,7 @@ int main(void) {
         cmocka_unit_test(test_old_driver),
         cmocka_unit_test(test_driver_alone),
         cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_gauges),
+        cmocka_unit_test(test_telemetry),
         cmocka_unit_test(test_capabilities),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_steps_are_graphs),
