@@ -274,8 +274,8 @@ static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t 
     }
 }
 
-static weft_status run(walk *w, weft_tensor *const *out, weft_tensor *const *g, int n_out,
-                       weft_tensor *const *wrt, size_t n_wrt, weft_tensor **grads) {
+static weft_status gradient_run(walk *w, weft_tensor *const *out, weft_tensor *const *g, int n_out,
+                                weft_tensor *const *wrt, size_t n_wrt, weft_tensor **grads) {
     uint64_t mark = w->mark = w->stamp = ++w->ctx->visit;
     for (int j = 0; j < n_out; j++) WEFT_TRY(visit(w, out[j], mark));
     w->flow = weft__array(w->ctx, w->count + 1, sizeof *w->flow);
@@ -308,7 +308,7 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
     uint8_t stage = w.ctx->stage, segment_kind = w.ctx->graph->segment_kind;
     uint32_t segment = w.ctx->graph->segment;
     w.ctx->stage = WEFT_STAGE_BACKWARD;
-    weft_status status = run(&w, out, g, n_out, wrt, n_wrt, grads);
+    weft_status status = gradient_run(&w, out, g, n_out, wrt, n_wrt, grads);
     w.ctx->path = path;
     w.ctx->stage = stage;
     w.ctx->graph->segment = segment;

@@ -59,7 +59,8 @@ static weft_tensor *of_scan(const char *where, weft_tensor *x, weft_tensor *y, w
                     at_where(first, at_first, at_zeros_like(x)));
 }
 
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void products_expand(const char *where, const void *params, weft_tensor *const *in,
+                            weft_tensor **out) {
     const products *p = params;
     out[0] = p->is_scan ? of_scan(where, in[X], in[Y], in[G], p->axis, p->reverse)
                         : of_reduction(where, in[X], in[Y], in[G], p->mask);
@@ -88,7 +89,7 @@ static weft_tensor *end_of(const char *where, weft_tensor *t) {
 
 /* y is computed again from x. So the gradient by y reaches x through this copy, and y gets none of its
  * own. */
-static void backward(const char *where, weft_tensor *whole, weft_tensor *h, weft_tensor **grads) {
+static void products_backward(const char *where, weft_tensor *whole, weft_tensor *h, weft_tensor **grads) {
     const weft_dtype dtype = (weft_dtype)whole->in[X]->dtype;
     weft_tensor *x = end_of(where, whole->in[X]), *g = end_of(where, whole->in[G]);
     weft_tensor *y = multiplied(where, weft__params_of(whole), x), *slope = NULL, *given = widen(where, h);
@@ -114,8 +115,8 @@ static const weft_composite gradient_of_products = {
     .n_outputs = 1,
     .params_bytes = sizeof(products),
     .shape = shape_of,
-    .expand = expand,
-    .backward = backward,
+    .expand = products_expand,
+    .backward = products_backward,
 };
 
 weft_tensor *weft__products_gradient(const char *where, weft_tensor *y, weft_tensor *g) {

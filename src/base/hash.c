@@ -8,7 +8,7 @@
 
 void weft__hash_init(weft_hash *h) { *h = (weft_hash){WEFT__GOLDEN, UINT64_C(0x2545f4914f6cdd1d)}; }
 
-static uint64_t load(const unsigned char *p, size_t bytes) {
+static uint64_t hash_load(const unsigned char *p, size_t bytes) {
     uint64_t v = 0;
     for (size_t i = 0; i < bytes; i++) v |= (uint64_t)p[i] << (8 * i);
     return v;
@@ -17,8 +17,8 @@ static uint64_t load(const unsigned char *p, size_t bytes) {
 void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes) {
     const unsigned char *p = data;
     size_t left = bytes;
-    for (; left >= 8; left -= 8, p += 8) weft__hash_u64(h, load(p, 8));
-    if (left) weft__hash_u64(h, load(p, left));
+    for (; left >= 8; left -= 8, p += 8) weft__hash_u64(h, hash_load(p, 8));
+    if (left) weft__hash_u64(h, hash_load(p, left));
     weft__hash_u64(h, bytes); /* tells texts apart that differ in trailing zeros */
 }
 

@@ -21,7 +21,7 @@ static _Thread_local weft__json *current;
 
 /* Allocates for jansson. The parser is left by longjmp if memory is short, since it does not survive a failed
  * allocation. The builder's functions do survive. */
-static void *take(size_t bytes) {
+static void *json_take(size_t bytes) {
     weft__json *j = current;
     if (!j) return atomic_load_explicit(&next_malloc, memory_order_relaxed)(bytes);
     j->reached = true;
@@ -71,7 +71,7 @@ static void take_over(weft__json *j) {
     if (!reaches(j, &there, &back)) {
         atomic_store_explicit(&next_malloc, there, memory_order_relaxed);
         atomic_store_explicit(&next_free, back, memory_order_relaxed);
-        json_set_alloc_funcs(take, give);
+        json_set_alloc_funcs(json_take, give);
     }
     atomic_store(&done, true);
     pthread_mutex_unlock(&guard);

@@ -106,7 +106,7 @@ weft_status weft__fail_count(weft_context *ctx, const char *function, const char
 }
 
 /* Appends as much of `s` as fits at *used. */
-static void append(char *text, size_t size, size_t *used, const char *s) {
+static void status_append(char *text, size_t size, size_t *used, const char *s) {
     weft__printable(text + *used, size - *used, s, strlen(s), "");
     *used += strlen(text + *used);
 }
@@ -121,11 +121,11 @@ weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what) {
         digits[--at] = (char)('0' + bytes % 10);
         bytes /= 10;
     } while (bytes);
-    append(text, sizeof text, &used, "out of memory: ");
-    append(text, sizeof text, &used, what ? what : "allocation");
-    append(text, sizeof text, &used, ": wanted ");
-    append(text, sizeof text, &used, digits + at);
-    append(text, sizeof text, &used, " bytes");
+    status_append(text, sizeof text, &used, "out of memory: ");
+    status_append(text, sizeof text, &used, what ? what : "allocation");
+    status_append(text, sizeof text, &used, ": wanted ");
+    status_append(text, sizeof text, &used, digits + at);
+    status_append(text, sizeof text, &used, " bytes");
     return record(ctx, WEFT_ERR_OOM, text);
 }
 

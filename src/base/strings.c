@@ -20,7 +20,7 @@ static uint64_t hash_of(const char *s) {
 }
 
 /* The slot that holds s, or the free one where it belongs. */
-static const char **find(const char **slots, size_t capacity, const char *s) {
+static const char **strings_find(const char **slots, size_t capacity, const char *s) {
     size_t at = (size_t)hash_of(s) & (capacity - 1);
     while (slots[at] && strcmp(slots[at], s) != 0) at = (at + 1) & (capacity - 1);
     return &slots[at];
@@ -31,7 +31,7 @@ static bool rehash(weft_context *ctx, struct weft_strings *set) {
     const char **slots = weft__array(ctx, capacity, sizeof *slots);
     if (!slots) return false;
     for (size_t i = 0; i < set->capacity; i++)
-        if (set->slots[i]) *find(slots, capacity, set->slots[i]) = set->slots[i];
+        if (set->slots[i]) *strings_find(slots, capacity, set->slots[i]) = set->slots[i];
     weft__free(ctx, set->slots);
     set->slots = slots;
     set->capacity = capacity;
@@ -51,7 +51,7 @@ const char *weft__intern(weft_context *ctx, const char *s) {
     struct weft_strings *set = strings_of(ctx);
     if (!set) return NULL;
     if (4 * (set->count + 1) > 3 * set->capacity && !rehash(ctx, set)) return NULL;
-    const char **slot = find(set->slots, set->capacity, s);
+    const char **slot = strings_find(set->slots, set->capacity, s);
     if (!*slot) {
         size_t bytes = strlen(s) + 1;
         char *text = weft__arena_alloc(&set->texts, bytes);

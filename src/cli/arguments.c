@@ -40,7 +40,7 @@ static bool take_int(const char *text, int64_t *out) {
     return true;
 }
 
-static bool take(const weft__option *option, const char *text) {
+static bool cli_arguments_take(const weft__option *option, const char *text) {
     if (option->kind == WEFT__OPTION_INT) return take_int(text, option->value);
     if (option->kind == WEFT__OPTION_NUM) {
         double number = -1;
@@ -75,7 +75,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
         }
         const char *value = text[size] == '=' ? text + size + 1 : *i + 1 < argc ? argv[++*i] : NULL;
         if (!value) return wrong(command, code, "a value is missing after", text);
-        if (!take(option, value)) {
+        if (!cli_arguments_take(option, value)) {
             char what[64];
             snprintf(what, sizeof what, "%.30s: not a valid value:", option->name);
             return wrong(command, code, what, value);

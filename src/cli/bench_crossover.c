@@ -86,7 +86,7 @@ static weft_status time_steps(const net *n, const cell *c, int64_t steps, double
 }
 
 /* Measures the fastest of several blocks of steps, because other work of the machine only adds time. */
-static weft_status measure(side *s, int k, cell *c) {
+static weft_status bench_crossover_measure(side *s, int k, cell *c) {
     net n;
     double seconds = 0;
     weft_scope *scope = weft_scope_open(s->ctx);
@@ -133,7 +133,7 @@ typedef struct tally {
     int cells, exact, near;
 } tally;
 
-static void show(const cell *c, const side *sides, int n, bool json, tally *t) {
+static void bench_crossover_show(const cell *c, const side *sides, int n, bool json, tally *t) {
     const int fastest = cheapest(c->measured, n), chosen = cheapest(c->priced, n);
     const bool near = c->measured[chosen] <= NEAR * c->measured[fastest];
     t->cells++;
@@ -190,8 +190,8 @@ static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, 
                 for (int up = 0; up < 2; up++) {
                     cell c = {batches[b], widths[w], depths[d], up, {0}, {0}};
                     WEFT_TRY(price(plan, sides, n, &c));
-                    for (int k = 0; k < n; k++) WEFT_TRY(measure(&sides[k], k, &c));
-                    show(&c, sides, n, json, t);
+                    for (int k = 0; k < n; k++) WEFT_TRY(bench_crossover_measure(&sides[k], k, &c));
+                    bench_crossover_show(&c, sides, n, json, t);
                 }
     }
     return WEFT_OK;

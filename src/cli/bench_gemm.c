@@ -123,7 +123,7 @@ static weft_status time_runs(weft_context *ctx, weft_program *program, double fl
     return WEFT_OK;
 }
 
-static weft_status measure(weft_context *ctx, weft_dtype dtype, int64_t n, row *out) {
+static weft_status bench_gemm_measure(weft_context *ctx, weft_dtype dtype, int64_t n, row *out) {
     const weft__bench_matmul product = {"", n, n, n, false, false, 0};
     const int64_t parts = weft__bench_parts(&product);
     weft_tensor *abc[3];
@@ -223,7 +223,7 @@ static weft_status work(variant *w, const asked *a, int to) {
     for (int i = 0; i < SIZES && w->head.works && status == WEFT_OK; i++) {
         row r = {0};
         if (wanted(a, i))
-            status = ctx ? measure(ctx, a->dtype, size_of(i), &r) : measure_loops(size_of(i), &r);
+            status = ctx ? bench_gemm_measure(ctx, a->dtype, size_of(i), &r) : measure_loops(size_of(i), &r);
         if (status == WEFT_OK) tell(to, &r, sizeof r);
     }
     if (status != WEFT_OK) weft__print(stderr, "weft: bench gemm: %s: %s\n", w->name, weft_last_error(ctx));
@@ -258,7 +258,7 @@ static weft_status run_variant(variant *w, const asked *a) {
 
 /* ---- output ---- */
 
-static void print_json(const variant *w, const char *precision) {
+static void bench_gemm_print_json(const variant *w, const char *precision) {
     for (int i = 0; i < SIZES; i++)
         if (w->rows[i].median > 0)
             weft__print(
@@ -315,7 +315,7 @@ int weft__bench_gemm(const char *device, const char *precision, int threads, con
     weft_status status = WEFT_OK;
     for (size_t k = 0; k < VARIANTS && status == WEFT_OK; k++) {
         status = run_variant(&variants[k], &a);
-        if (status == WEFT_OK && json) print_json(&variants[k], precision);
+        if (status == WEFT_OK && json) bench_gemm_print_json(&variants[k], precision);
     }
     if (status == WEFT_OK && !json) print_table(variants, VARIANTS, &a);
     if (status != WEFT_OK) return weft__give_up(NULL, status);

@@ -39,7 +39,7 @@ static bool find_cpu(char text[WEFT_COMPONENT_TEXT]) {
 }
 
 /* Tells whether a component is present. `text` says which version it is, or why it is missing. */
-static bool find(const struct component *p, char text[WEFT_COMPONENT_TEXT]) {
+static bool cli_components_find(const struct component *p, char text[WEFT_COMPONENT_TEXT]) {
     text[0] = 0;
     if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
     if (strcmp(p->device, "opencl") == 0) return find_opencl(p->name, text);
@@ -52,7 +52,7 @@ void weft__components_print(const char *device) {
         const struct component *p = &components[i];
         char text[WEFT_COMPONENT_TEXT];
         if ((device && strcmp(device, p->device) != 0) || strcmp(lost, p->device) == 0) continue;
-        const bool there = find(p, text);
+        const bool there = cli_components_find(p, text);
         weft__print(stdout, "  %-7s %-9s %s%s%s%s\n", p->device, p->name, there ? "" : "missing, so that ",
                     there ? text : p->without, there ? "" : ": ", there ? "" : text);
         if (!there && (i == 0 || strcmp(components[i - 1].device, p->device) != 0)) lost = p->device;

@@ -120,7 +120,7 @@ static weft_status time_runs(weft_context *ctx, weft_program *program, double *s
     return WEFT_OK;
 }
 
-static weft_status product(side *s, int64_t n, const float *values) {
+static weft_status cli_demo_device_product(side *s, int64_t n, const float *values) {
     const int64_t shape[2] = {n, n};
     weft_program *program = NULL;
     weft_scope *scope = weft_scope_open(s->ctx);
@@ -155,8 +155,8 @@ static weft_status show_product(demo *d, int64_t n, const float *values, double 
     const double gflop = 2e-9 * (double)(n * n) * (double)n;
     char what[64], name[32];
     snprintf(name, sizeof name, "%lld x %lld matmul", (long long)n, (long long)n);
-    WEFT_TRY(product(&d->device, n, values));
-    WEFT_TRY(product(&d->cpu, n, values));
+    WEFT_TRY(cli_demo_device_product(&d->device, n, values));
+    WEFT_TRY(cli_demo_device_product(&d->cpu, n, values));
     const double apart = difference(d->device.product, d->cpu.product, n * n);
     *times = d->cpu.product_seconds / d->device.product_seconds;
     say(d, "%-19s %.1f GFLOP/s, the CPU %.1f; values differ by %.1g of the largest\n", name,

@@ -9,7 +9,7 @@ enum { SPLITS = 2 };
 static const weft__split splits[SPLITS] = {WEFT__VALIDATION, WEFT__TEST};
 static const char *const names[SPLITS] = {"validation", "test"};
 
-static weft_status measure(weft__use *use, weft__split split, weft__scores *scores) {
+static weft_status cli_eval_measure(weft__use *use, weft__split split, weft__scores *scores) {
     weft_loader *loader = NULL;
     WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, split, 0, &loader));
     const weft_status status = weft__scores_take(&use->model, &use->dataset, loader, true, scores);
@@ -17,7 +17,7 @@ static weft_status measure(weft__use *use, weft__split split, weft__scores *scor
     return status;
 }
 
-static weft_status print_json(const weft__use *use, const weft__scores scores[SPLITS]) {
+static weft_status cli_eval_print_json(const weft__use *use, const weft__scores scores[SPLITS]) {
     weft__json json;
     char *text;
     weft__json_build(&json, NULL);
@@ -36,11 +36,11 @@ static weft_status evaluate(weft__use *use, bool json, int *measured) {
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK && i < SPLITS; i++) {
         if (!weft__dataset_has(&use->dataset, splits[i])) continue;
-        status = measure(use, splits[i], &scores[i]);
+        status = cli_eval_measure(use, splits[i], &scores[i]);
         *measured += 1;
         if (status == WEFT_OK && !json) weft__scores_print(stdout, names[i], &scores[i], &use->dataset);
     }
-    if (status == WEFT_OK && json) status = print_json(use, scores);
+    if (status == WEFT_OK && json) status = cli_eval_print_json(use, scores);
     for (int i = 0; i < SPLITS; i++) weft__scores_free(&scores[i]);
     return status;
 }

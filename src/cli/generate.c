@@ -9,7 +9,7 @@
 
 /* Prints a piece of text. `user` is a bool that becomes true if the reader closed the pipe. That needs no
  * error message. */
-static weft_status show(void *user, const char *text, size_t bytes) {
+static weft_status cli_generate_show(void *user, const char *text, size_t bytes) {
     if (weft__print_text(stdout, text, bytes) && fflush(stdout) == 0) return WEFT_OK;
     *(bool *)user = errno == EPIPE;
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
@@ -22,7 +22,7 @@ static weft_status generate(weft__use *use, const weft__generation *wanted, bool
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
     weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset), use->model.tokens,
-                                        use->model.rows, wanted, show, reader_left);
+                                        use->model.rows, wanted, cli_generate_show, reader_left);
     weft_gpt_cache_free(cache);
     return status;
 }

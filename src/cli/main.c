@@ -42,7 +42,7 @@ static const char *nearest(const char *name) {
     return NULL;
 }
 
-static int run(int argc, char **argv) {
+static int cli_main_run(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stderr);
         return WEFT__EXIT_USAGE;
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
     if (argc > 0 && argv[0][0]) weft__program = argv[0];
     signal(SIGPIPE, SIG_IGN); /* write() reports the error instead */
     signal(SIGXFSZ, SIG_IGN);
-    int code = run(argc, argv);
+    int code = cli_main_run(argc, argv);
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
         if (errno != EPIPE) /* EPIPE: the reader has left */

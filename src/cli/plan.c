@@ -12,7 +12,7 @@
 
 static double gb(uint64_t bytes) { return 1e-9 * (double)bytes; }
 
-static bool fits(const weft__planned *p) {
+static bool cli_plan_fits(const weft__planned *p) {
     const uint64_t memory = p->device_memory, total = weft_memory_total(&p->memory);
     return memory == 0 || total <= memory - weft__planning_reserve(memory);
 }
@@ -26,7 +26,7 @@ static void print_kinds(const weft__planned *p) {
     weft__print(stdout, "%-18s %9.3f", "all", gb(weft_memory_total(&p->memory)));
     if (p->device_memory)
         weft__print(stdout, "  of %.1f GB: %s", gb(p->device_memory),
-                    fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
+                    cli_plan_fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
     weft__print(stdout, "\n");
 }
 
@@ -100,7 +100,7 @@ static json_t *work_json(const weft_program_work *w) {
     return work;
 }
 
-static weft_status print_json(const weft__planned *p, const weft__saving *savings, int count) {
+static weft_status cli_plan_print_json(const weft__planned *p, const weft__saving *savings, int count) {
     const weft_memory_plan *m = &p->memory;
     weft__json json;
     char *text;
@@ -109,7 +109,7 @@ static weft_status print_json(const weft__planned *p, const weft__saving *saving
         json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o}", "model", p->model,
                   "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch, "accumulate",
                   (json_int_t)p->parts, "device", p->device, "detail", p->detail, "absent", p->absent,
-                  "device_memory", (json_int_t)p->device_memory, "fits", fits(p), "total",
+                  "device_memory", (json_int_t)p->device_memory, "fits", cli_plan_fits(p), "total",
                   (json_int_t)weft_memory_total(m), "memory", kinds_json(m), "largest", largest_json(m),
                   "savings", savings_json(savings, count), "work", work_json(&m->program));
     WEFT_TRY(
@@ -130,7 +130,7 @@ static weft_status settle_batch(weft__config *config, const weft__dataset *datas
     return weft__planning_batch(config, dataset, one.device, one.device_memory);
 }
 
-static weft_status plan(weft__config *config, bool json) {
+static weft_status cli_plan(weft__config *config, bool json) {
     weft__dataset dataset;
     weft__planned planned;
     weft__saving savings[WEFT__SAVINGS];
@@ -143,7 +143,7 @@ static weft_status plan(weft__config *config, bool json) {
     if (status == WEFT_OK) status = weft__planning_step(config, &dataset, device, &planned);
     if (status == WEFT_OK) status = weft__planning_savings(config, &dataset, &planned, savings, &count);
     if (status == WEFT_OK && json)
-        status = print_json(&planned, savings, count);
+        status = cli_plan_print_json(&planned, savings, count);
     else if (status == WEFT_OK)
         print_text(&planned, savings, count);
     weft__dataset_free(NULL, &dataset);
@@ -165,7 +165,7 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, path, &settings, device);
-    if (status == WEFT_OK) status = plan(&config, json);
+    if (status == WEFT_OK) status = cli_plan(&config, json);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;

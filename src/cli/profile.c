@@ -144,7 +144,8 @@ static json_t *part_json(const amdahl *a, size_t i, double steps) {
     return object;
 }
 
-static weft_status print_json(const weft__profiling *p, const weft_profile_entry *entries, size_t count) {
+static weft_status cli_profile_print_json(const weft__profiling *p, const weft_profile_entry *entries,
+                                          size_t count) {
     weft__shares shares;
     weft__json json;
     char *text;
@@ -175,13 +176,13 @@ static weft_status print_json(const weft__profiling *p, const weft_profile_entry
     return WEFT_OK;
 }
 
-static weft_status show(weft__profiling *p, bool json, const char *trace) {
+static weft_status cli_profile_show(weft__profiling *p, bool json, const char *trace) {
     size_t count = 0;
     weft_profile_entry sums[WEFT_STAGE_COUNT];
     const weft_profile_entry *entries = weft_profile_entries(p->profile, &count);
     if (!entries) return WEFT_ERR_OOM;
     if (trace) WEFT_TRY(weft_profile_trace(p->profile, trace));
-    if (json) return print_json(p, entries, count);
+    if (json) return cli_profile_print_json(p, entries, count);
     sum_stages(entries, count, sums);
     const amdahl a = amdahl_of(p, entries, count);
     print_head(p);
@@ -218,7 +219,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, path, &settings, device);
     if (status == WEFT_OK) status = weft__profiling_run(&profiling, &config);
-    if (status == WEFT_OK) status = show(&profiling, json, trace);
+    if (status == WEFT_OK) status = cli_profile_show(&profiling, json, trace);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__profiling_free(&profiling);
     weft__config_free(&config);

@@ -19,7 +19,7 @@ typedef struct facts {
     double best, last;
 } facts;
 
-static weft_status gather(const char *dir, facts *f) {
+static weft_status cli_runs_gather(const char *dir, facts *f) {
     weft__history history;
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
@@ -45,7 +45,7 @@ static void print_run(const char *root, const char *name) {
     char dir[PATH_BYTES], best[24], rate[24], parameters[24];
     facts f;
     if (!weft__join(dir, sizeof dir, root, name) || !weft__is_run(dir)) return;
-    if (gather(dir, &f) != WEFT_OK) {
+    if (cli_runs_gather(dir, &f) != WEFT_OK) {
         weft__print(stdout, "%-32s %s\n", name, weft_last_error(NULL));
         return;
     }
@@ -121,8 +121,8 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
                                     {"B", WEFT__OPTION_ARG, &b, "the folder of another one"}};
     if (!weft__arguments(command, argc, argv, options, 2, &code)) return code;
     facts left, right;
-    weft_status status = gather(a, &left);
-    if (status == WEFT_OK) status = gather(b, &right);
+    weft_status status = cli_runs_gather(a, &left);
+    if (status == WEFT_OK) status = cli_runs_gather(b, &right);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     weft__print(stdout, "%-18s %16s %16s\n", "", "A", "B");
     weft__print(stdout, "%-18s %16s %16s\n", "model", left.summary.model, right.summary.model);

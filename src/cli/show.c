@@ -43,7 +43,7 @@ static json_t *output_json(const weft__use *use, const weft__coefficients *c, in
                      c->bias[i], "bias_standardised", c->bias_standardised[i], "coefficients", list);
 }
 
-static weft_status print_json(const weft__use *use, const weft__coefficients *c) {
+static weft_status cli_show_print_json(const weft__use *use, const weft__coefficients *c) {
     char model[64], *text;
     weft__json json;
     weft__json_build(&json, NULL);
@@ -96,7 +96,7 @@ static weft_status print_layers(const weft__use *use) {
     return WEFT_OK;
 }
 
-static weft_status show(const weft__use *use, bool json, bool csv) {
+static weft_status cli_show_show(const weft__use *use, bool json, bool csv) {
     weft__coefficients c;
     char model[64];
     const bool single = weft__config_is(&use->config, WEFT__TRAIT_COEFFICIENTS);
@@ -106,7 +106,7 @@ static weft_status show(const weft__use *use, bool json, bool csv) {
     if (!single && !json && !csv) return print_layers(use);
     weft_status status = weft__coefficients_take(&use->model, &use->config, &use->dataset, &c);
     if (status == WEFT_OK && json)
-        status = print_json(use, &c);
+        status = cli_show_print_json(use, &c);
     else if (status == WEFT_OK && csv)
         print_csv(use, &c);
     else if (status == WEFT_OK)
@@ -129,7 +129,7 @@ int weft__command_show(const weft__command *command, int argc, char **argv) {
     weft__use use;
     weft_status status =
         weft__use_open(dir, &(weft__use_options){.device = "cpu", .checkpoint = checkpoint}, &use);
-    if (status == WEFT_OK) status = show(&use, json, csv);
+    if (status == WEFT_OK) status = cli_show_show(&use, json, csv);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

@@ -21,7 +21,7 @@ static bool read_sides(const char *devices, weft__verification *v) {
     return true;
 }
 
-static void show(const weft__verification *v) {
+static void cli_verify_show(const weft__verification *v) {
     const weft__verify_side *side = v->side;
     weft_context *ctx = side[0].model.ctx;
     weft__print(stdout, "%s against %s%s: %lld parameters, %zu nodes of a training step\n",
@@ -64,7 +64,7 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, path, &settings, NULL);
     if (status == WEFT_OK) status = weft__verify(&v, &config);
-    if (status == WEFT_OK) show(&v);
+    if (status == WEFT_OK) cli_verify_show(&v);
     code = status != WEFT_OK ? weft__give_up(NULL, status) : v.differs ? WEFT__EXIT_FAILED : WEFT__EXIT_DONE;
     weft__verification_free(&v);
     weft__config_free(&config);

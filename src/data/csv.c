@@ -417,7 +417,7 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
 
 /* ---- the whole file ---- */
 
-static weft_status check_options(reader *r, const weft_csv_options *o) {
+static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
     unsigned char d = (unsigned char)o->delimiter;
     if (d == '"' || d == '\r' || d == '\n' || d >= 0x80) {
         return weft__fail(r->ctx, WEFT_ERR_ARGUMENT,
@@ -463,7 +463,7 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     *out = (weft_table){0};
     reader r = {.ctx = ctx, .file = name, .options = &chosen, .labels = {.ctx = ctx}};
     size_t start = 0;
-    weft_status status = check_options(&r, &chosen);
+    weft_status status = csv_check_options(&r, &chosen);
     if (status == WEFT_OK) status = check_encoding(&r, bytes, size, &start);
     if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
     if (status == WEFT_OK) status = finish_features(&r, out);

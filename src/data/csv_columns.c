@@ -24,8 +24,8 @@ static const char *list_names(const csv_columns *c, char *out, size_t size) {
 }
 
 /* Finds the only column of that name. No such column and two of them are errors. */
-static weft_status find(weft_context *ctx, const char *file, const csv_columns *c, const char *name,
-                        size_t *at) {
+static weft_status csv_columns_find(weft_context *ctx, const char *file, const csv_columns *c,
+                                    const char *name, size_t *at) {
     char shown[WEFT__EXCERPT], names[320];
     if (name == NULL) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: a column's name is NULL", file);
     size_t found = c->count;
@@ -49,7 +49,7 @@ static weft_status choose_target(weft_context *ctx, const char *file, csv_column
                                  const weft_csv_options *o) {
     c->target = c->count;
     if (o->target != NULL) {
-        WEFT_TRY(find(ctx, file, c, o->target, &c->target));
+        WEFT_TRY(csv_columns_find(ctx, file, c, o->target, &c->target));
     } else if (o->target_column != 0) {
         int64_t count = (int64_t)c->count,
                 at = o->target_column > 0 ? o->target_column - 1 : count + o->target_column;
@@ -73,7 +73,7 @@ static weft_status choose_features(weft_context *ctx, const char *file, csv_colu
     }
     for (size_t i = 0; o->columns != NULL && i < o->column_count; i++) {
         size_t at;
-        WEFT_TRY(find(ctx, file, c, o->columns[i], &at));
+        WEFT_TRY(csv_columns_find(ctx, file, c, o->columns[i], &at));
         if (c->slot[at] != CSV_UNUSED) {
             char shown[WEFT__EXCERPT];
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: column %s is asked for twice%s", file,

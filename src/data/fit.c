@@ -107,7 +107,7 @@ static weft_status read_losses(worker *w) {
 }
 
 /* Reads the losses of all batches so far. This waits for the devices. */
-static weft_status look(fit *f) {
+static weft_status fit_look(fit *f) {
     uint64_t steps = UINT64_MAX; /* complete steps: every worker has all its losses of them */
     for (size_t i = 0; i < f->n_workers; i++) {
         worker *w = &f->workers[i];
@@ -138,13 +138,13 @@ weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *m
         return weft__fail(
             NULL, WEFT_ERR_ARGUMENT,
             "weft_fit_losses: state.fit is NULL; it takes the state that weft_fit gives a callback");
-    WEFT_TRY(look(f));
+    WEFT_TRY(fit_look(f));
     if (loss) *loss = f->loss;
     if (mean) *mean = f->epoch_sum / (double)f->epoch_done;
     return WEFT_OK;
 }
 
-static weft_status plan(fit *f, weft_tensor *loss) {
+static weft_status fit_plan(fit *f, weft_tensor *loss) {
     weft_memory_plan memory;
     f->planned = true;
     WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)f->accumulate, &memory));
@@ -179,12 +179,12 @@ static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, wef
     if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_micro_batch(w->opt, (int)k);
     if (status == WEFT_OK) {
         weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
-        if (f->options->on_plan && !f->planned) status = plan(f, value);
+        if (f->options->on_plan && !f->planned) status = fit_plan(f, value);
         if (status == WEFT_OK) status = learn(f, w, value, k);
         if (status == WEFT_OK) status = weft__pending_add(&w->pending, value);
     }
     weft_scope_close(scope);
-    if (status == WEFT_OK && weft__pending_due(&w->pending, 1)) status = look(f);
+    if (status == WEFT_OK && weft__pending_due(&w->pending, 1)) status = fit_look(f);
     state->seconds_step += now() - loaded;
     return status;
 }
@@ -350,7 +350,7 @@ static weft_status train(fit *f, bool *stop) {
     for (uint64_t step = f->seen; step < steps && !*stop && status == WEFT_OK; step++)
         status = one_step(f, step, steps, stop);
     if (status != WEFT_OK && status != WEFT_ERR_STOPPED) return status;
-    WEFT_TRY(look(f)); /* also after a stop: a loss that is not finite is the more important error */
+    WEFT_TRY(fit_look(f)); /* also after a stop: a loss that is not finite is the more important error */
     return status;
 }
 

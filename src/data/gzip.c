@@ -134,7 +134,7 @@ static weft_status unpack(gunzip *g, z_stream *z) {
     }
 }
 
-static weft_status run(gunzip *g) {
+static weft_status gzip_run(gunzip *g) {
     z_stream z = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = g->ctx};
     if (inflateInit2(&z, 15 + 16) != Z_OK) return weft__fail_oom(g->ctx, 0, "unpacking gzip");
     weft_status status = unpack(g, &z);
@@ -149,7 +149,7 @@ static weft_status declared_size(const gunzip *g, weft__declared_fn declared, ui
     head.capacity = WEFT__HEAD_SIZE;
     head.out = weft__alloc(g->ctx, WEFT__HEAD_SIZE);
     if (head.out == NULL) return weft__fail_oom(g->ctx, WEFT__HEAD_SIZE, g->name);
-    weft_status status = run(&head);
+    weft_status status = gzip_run(&head);
     if (status == WEFT_OK) status = declared(g->ctx, head.out, head.out_done, g->name, total);
     weft__free(g->ctx, head.out);
     return status;
@@ -193,7 +193,7 @@ weft_status weft__gunzip(weft_context *ctx, const void *bytes, size_t size, cons
     WEFT_TRY(choose_sizes(&g, declared, max_bytes));
     g.out = weft__alloc_aligned(ctx, g.capacity + 1);
     if (g.out == NULL) return weft__fail_oom(ctx, g.capacity, name);
-    weft_status status = run(&g);
+    weft_status status = gzip_run(&g);
     if (status != WEFT_OK) {
         weft__free_aligned(ctx, g.out);
         return status;

@@ -85,7 +85,7 @@ weft_status weft__idx_declared(weft_context *ctx, const uint8_t *head, size_t he
 }
 
 /* Makes an array from the bytes of a file. On success the array takes over their memory. */
-static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
+static weft_status idx_take(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
     idx_header h = {0};
     WEFT_TRY(read_header(ctx, bytes->data, bytes->size, name, &h));
     uint64_t found = bytes->size - h.size;
@@ -113,7 +113,7 @@ weft_status weft__parse_idx(weft_context *ctx, const void *bytes, size_t size, c
     *out = (weft_array){0};
     WEFT_TRY(weft__bytes_new(ctx, size, name, &copy));
     if (size > 0) memcpy(copy.data, bytes, size);
-    weft_status status = take(ctx, &copy, name, out);
+    weft_status status = idx_take(ctx, &copy, name, out);
     weft_bytes_free(ctx, &copy);
     return status;
 }
@@ -124,7 +124,7 @@ weft_status weft_read_idx(weft_context *ctx, const char *path, weft_array *out) 
     *out = (weft_array){0};
     WEFT_NEED(ctx, path);
     WEFT_TRY(weft__read_file(ctx, path, weft__idx_declared, 0, &bytes));
-    weft_status status = take(ctx, &bytes, path, out);
+    weft_status status = idx_take(ctx, &bytes, path, out);
     weft_bytes_free(ctx, &bytes);
     return status;
 }

@@ -85,11 +85,11 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
 }
 
 /* Adds all images of a folder: first its own, then those of its subfolders. */
-static weft_status collect(weft_context *ctx, const char *folder, int depth, names *files) {
+static weft_status image_folder_collect(weft_context *ctx, const char *folder, int depth, names *files) {
     names folders = {0};
     weft_status status = list(ctx, folder, &folders, files);
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++)
-        status = depth < DEPTH_MAX ? collect(ctx, folders.at[i], depth + 1, files)
+        status = depth < DEPTH_MAX ? image_folder_collect(ctx, folders.at[i], depth + 1, files)
                                    : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: more than %d folders deep",
                                                 folders.at[i], DEPTH_MAX);
     names_free(ctx, &folders);
@@ -141,7 +141,7 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++) {
         const size_t before = f->files.count;
         status = class_number(ctx, o, folders.at[i], f, &number);
-        if (status == WEFT_OK) status = collect(ctx, folders.at[i], 1, &f->files);
+        if (status == WEFT_OK) status = image_folder_collect(ctx, folders.at[i], 1, &f->files);
         if (status == WEFT_OK && f->files.count == before)
             status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", folders.at[i]);
         if (status == WEFT_OK) status = label_as(ctx, f, before, number);
@@ -151,12 +151,13 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
     return status;
 }
 
-static weft_status find(weft_context *ctx, const char *path, const weft_image_folder_options *o, found *f) {
+static weft_status image_folder_find(weft_context *ctx, const char *path, const weft_image_folder_options *o,
+                                     found *f) {
     struct stat what;
     if (o->with_classes) return find_classes(ctx, path, o, f);
     if (stat(path, &what) != 0) return weft__fail_io(ctx, "open", path, errno);
     if (!S_ISDIR(what.st_mode)) return names_add(ctx, &f->files, weft__strdup(ctx, path));
-    WEFT_TRY(collect(ctx, path, 0, &f->files));
+    WEFT_TRY(image_folder_collect(ctx, path, 0, &f->files));
     if (f->files.count > 0) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", path);
 }
@@ -173,8 +174,8 @@ static weft_status read_image(weft_context *ctx, const char *path, int64_t chann
 }
 
 /* Reads one image, resizes it and writes it to `planes`. ctx is NULL when several threads do this at once. */
-static weft_status place(weft_context *ctx, const char *path, const weft_image_folder_options *o,
-                         const int64_t shape[3], uint8_t *planes) {
+static weft_status image_folder_place(weft_context *ctx, const char *path, const weft_image_folder_options *o,
+                                      const int64_t shape[3], uint8_t *planes) {
     weft__image image;
     WEFT_TRY(read_image(ctx, path, o->channels, &image));
     weft_status status = WEFT_OK;
@@ -220,7 +221,8 @@ static void *read_files(void *user) {
     const int64_t bytes = r->shape[1] * r->shape[2] * r->shape[3];
     /* Files are taken in order. When file i fails, all files before it are already read or are being read. */
     for (int64_t i; (i = r->next++) < r->failed;) {
-        if (place(NULL, r->files->at[i], r->options, r->shape + 1, r->pixels + i * bytes) == WEFT_OK)
+        if (image_folder_place(NULL, r->files->at[i], r->options, r->shape + 1, r->pixels + i * bytes) ==
+            WEFT_OK)
             continue;
         int64_t failed = r->failed;
         while (i < failed && !atomic_compare_exchange_weak(&r->failed, &failed, i)) continue;
@@ -240,11 +242,11 @@ static weft_status read_all(weft_context *ctx, const names *files, const weft_im
      * caller must meet the failure too. A temporary failure does no harm this way. */
     const int64_t bytes = shape[1] * shape[2] * shape[3];
     for (int64_t i = r.failed; i < shape[0]; i++)
-        WEFT_TRY(place(ctx, files->at[i], o, shape + 1, r.pixels + i * bytes));
+        WEFT_TRY(image_folder_place(ctx, files->at[i], o, shape + 1, r.pixels + i * bytes));
     return WEFT_OK;
 }
 
-static weft_status check_options(weft_context *ctx, const weft_image_folder_options *o) {
+static weft_status image_folder_check_options(weft_context *ctx, const weft_image_folder_options *o) {
     const int64_t shape[3] = {o->channels ? o->channels : 1, o->rows, o->columns};
     int64_t bytes;
     if ((o->channels == 0 || o->channels == 1 || o->channels == 3) && !o->rows == !o->columns &&
@@ -263,8 +265,8 @@ weft_status weft_read_image_folder(weft_context *ctx, const char *path,
     WEFT_NEED(ctx, out);
     *out = (weft_image_folder){0};
     WEFT_NEED(ctx, path);
-    weft_status status = check_options(ctx, o);
-    if (status == WEFT_OK) status = find(ctx, path, o, &f);
+    weft_status status = image_folder_check_options(ctx, o);
+    if (status == WEFT_OK) status = image_folder_find(ctx, path, o, &f);
     if (status == WEFT_OK) status = read_all(ctx, &f.files, o, &out->images);
     const int64_t count = (int64_t)f.files.count;
     if (status == WEFT_OK && o->with_classes) status = weft_array_new(ctx, WEFT_I32, 1, &count, &out->labels);

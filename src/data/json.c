@@ -68,7 +68,7 @@ static weft_status fail_key(weft__json_reader *r, const char *name, const char *
 }
 
 /* Moves the reader to the value of `key`, or to the array if `key` is NULL. */
-static weft_status find(weft__json_reader *r, const char *name, const char *key) {
+static weft_status json_find(weft__json_reader *r, const char *name, const char *key) {
     r->at = 0;
     const bool array = weft__json_peek(r) == '[';
     if (key == NULL) {
@@ -149,7 +149,7 @@ static weft_status check_extent(matrix *m, int depth, int64_t count) {
                       m->name, place, count, path(&start, depth, first), m->shape[depth]);
 }
 
-static weft_status check(matrix *m, int depth);
+static weft_status json_check(matrix *m, int depth);
 
 static weft_status check_array(matrix *m, int depth) {
     char place[PLACE_SIZE];
@@ -161,14 +161,14 @@ static weft_status check_array(matrix *m, int depth) {
     weft__json_take(m->r, '[');
     for (; weft__json_more(m->r, ']', (size_t)count); count++) {
         m->index[depth] = count;
-        WEFT_TRY(check(m, depth + 1));
+        WEFT_TRY(json_check(m, depth + 1));
     }
     if (m->rank < 0) m->rank = depth + 1; /* the first array that ends contains no number */
     return check_extent(m, depth, count);
 }
 
 /* Checks one element against the shape that the elements before it have. */
-static weft_status check(matrix *m, int depth) {
+static weft_status json_check(matrix *m, int depth) {
     char place[PLACE_SIZE];
     const char first = weft__json_peek(m->r);
     const bool number = first == '-' || (first >= '0' && first <= '9');
@@ -197,7 +197,7 @@ static weft_dtype result_dtype(const matrix *m) {
     return m->any_wide ? WEFT_I64 : WEFT_I32;
 }
 
-static void store(weft_array *out, int64_t i, const weft__json_number *n) {
+static void json_store(weft_array *out, int64_t i, const weft__json_number *n) {
     switch (out->dtype) {
     case WEFT_F32: ((float *)out->data)[i] = n->real ? (float)n->value : (float)n->integer; break;
     case WEFT_F64: ((double *)out->data)[i] = n->value; break;
@@ -207,12 +207,12 @@ static void store(weft_array *out, int64_t i, const weft__json_number *n) {
 }
 
 /* Reads the numbers of an array that was checked. Brackets and commas need no further check. */
-static weft_status fill(weft__json_reader *r, const char *name, weft_array *out, int64_t count) {
+static weft_status json_fill(weft__json_reader *r, const char *name, weft_array *out, int64_t count) {
     weft__json_number n;
     for (int64_t i = 0; i < count; i++) {
         for (char c = weft__json_peek(r); c == '[' || c == ']' || c == ','; c = weft__json_peek(r)) r->at++;
         if (!weft__json_read_number(r, &n)) return fail_text(r, name);
-        store(out, i, &n);
+        json_store(out, i, &n);
     }
     return WEFT_OK;
 }
@@ -223,16 +223,16 @@ static weft_status read_one(weft__json_reader *r, const char *name, const weft_j
         return weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: reading JSON: unknown type %d", name,
                           (int)options->type);
     }
-    WEFT_TRY(find(r, name, options->key));
+    WEFT_TRY(json_find(r, name, options->key));
     matrix m = {.ctx = r->ctx, .name = name, .r = r, .type = options->type, .rank = -1};
     for (int d = 0; d < WEFT_ARRAY_MAX_RANK; d++) m.shape[d] = -1;
     snprintf(m.label, sizeof m.label, "%s", options->key != NULL ? options->key : "the array");
     const size_t from = r->at;
-    WEFT_TRY(check(&m, 0));
+    WEFT_TRY(json_check(&m, 0));
     WEFT_TRY(weft_array_new(r->ctx, result_dtype(&m), m.rank, m.shape, out));
     r->at = from;
     int64_t count = 0;
-    return weft__numel(m.rank, m.shape, &count) ? fill(r, name, out, count) : WEFT_OK;
+    return weft__numel(m.rank, m.shape, &count) ? json_fill(r, name, out, count) : WEFT_OK;
 }
 
 weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, const char *name,

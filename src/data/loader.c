@@ -104,7 +104,7 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
 /* ---- making ---- */
 
 /* Checks an array of the caller and sets its size in bytes. The caller gives the right size or 0. */
-static weft_status measure(weft_context *ctx, const char *what, weft_array *array) {
+static weft_status loader_measure(weft_context *ctx, const char *what, weft_array *array) {
     int64_t count;
     if (!weft__array_elements(array, &count))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
@@ -116,7 +116,7 @@ static weft_status measure(weft_context *ctx, const char *what, weft_array *arra
 
 /* Converts i64 to i32. The result is an array that the loader owns. */
 static weft_status narrow(weft_context *ctx, const char *what, weft__side *side) {
-    WEFT_TRY(measure(ctx, what, &side->array));
+    WEFT_TRY(loader_measure(ctx, what, &side->array));
     if (side->array.dtype != WEFT_I64) return WEFT_OK;
     weft_array made;
     WEFT_TRY(weft_array_new(ctx, WEFT_I32, side->array.rank, side->array.shape, &made));
@@ -239,7 +239,7 @@ static weft_status make_slots(weft_loader *loader) {
     return resident ? make_resident(loader) : make_gathered(loader);
 }
 
-static weft_status start(weft_context *ctx, const weft_loader_options *options, weft_loader **out) {
+static weft_status loader_start(weft_context *ctx, const weft_loader_options *options, weft_loader **out) {
     if (!options || options->batch < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.batch must say how many samples a batch has");
@@ -256,7 +256,7 @@ static weft_status start(weft_context *ctx, const weft_loader_options *options, 
     return WEFT_OK;
 }
 
-static weft_status finish(weft_loader **out, weft_status status) {
+static weft_status loader_finish(weft_loader **out, weft_status status) {
     if (status == WEFT_OK) status = weft__images_check(*out);
     if (status == WEFT_OK) status = make_slots(*out);
     if (status == WEFT_OK) status = weft__images_new(*out);
@@ -288,7 +288,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
     *out = NULL;
     WEFT_NEED(NULL, ctx);
     WEFT_NEED(ctx, inputs);
-    WEFT_TRY(start(ctx, options, out));
+    WEFT_TRY(loader_start(ctx, options, out));
     weft_status status = WEFT_OK;
     if (!inputs->data || inputs->rank < 1) {
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: inputs must be an array of samples, (N, ...)");
@@ -301,7 +301,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
         if (targets) (*out)->y.array = *targets;
         status = take_arrays(*out);
     }
-    return finish(out, status);
+    return loader_finish(out, status);
 }
 
 /* Prepares windows of tokens. If ids is NULL, the tokens are the mapped ones of the loader. */
@@ -349,7 +349,7 @@ weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens, int
     *out = NULL;
     WEFT_NEED(NULL, ctx);
     WEFT_NEED(ctx, tokens);
-    WEFT_TRY(start(ctx, options, out));
+    WEFT_TRY(loader_start(ctx, options, out));
     weft_status status = WEFT_OK;
     if (first < 0 || count < 0 || first > weft_tokens_count(tokens) - count) {
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: the files do not have %lld tokens from %lld on",
@@ -359,7 +359,7 @@ weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens, int
         (*out)->mapped_first = first;
         status = take_tokens(*out, NULL, (size_t)count, context);
     }
-    return finish(out, status);
+    return loader_finish(out, status);
 }
 
 weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t count, int64_t context,
@@ -368,8 +368,8 @@ weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t cou
     *out = NULL;
     WEFT_NEED(NULL, ctx);
     WEFT_NEED_ARRAY(ctx, ids, count);
-    WEFT_TRY(start(ctx, options, out));
-    return finish(out, take_tokens(*out, ids, count, context));
+    WEFT_TRY(loader_start(ctx, options, out));
+    return loader_finish(out, take_tokens(*out, ids, count, context));
 }
 
 void weft_loader_free(weft_loader *loader) {
@@ -405,7 +405,7 @@ static weft_tensor *mask_of(weft_loader *loader, int64_t count) {
 
 /* Gathers the rows of side->all at the index. For text, gathers the windows that begin `ahead` tokens after
  * the index. */
-static weft_tensor *gather(weft_loader *loader, const weft__side *side, int ahead) {
+static weft_tensor *loader_gather(weft_loader *loader, const weft__side *side, int ahead) {
     if (!loader->text) return weft_gather(side->all, loader->index, 0);
     int64_t shape[2] = {1, loader->context};
     weft_tensor *places = weft_add(loader->index, weft_iota(loader->ctx, WEFT_I32, 2, shape));
@@ -441,8 +441,9 @@ static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_ba
     loader->indexed = same; /* the index on the device is invalid until weft_write succeeds */
     if (!same) WEFT_TRY(weft_write(loader->index, loader->index_host, rows * sizeof(int32_t)));
     loader->indexed = true;
-    batch->x = gather(loader, &loader->x, 0);
-    if (loader->y.rank > 0) batch->y = gather(loader, loader->text ? &loader->x : &loader->y, loader->text);
+    batch->x = loader_gather(loader, &loader->x, 0);
+    if (loader->y.rank > 0)
+        batch->y = loader_gather(loader, loader->text ? &loader->x : &loader->y, loader->text);
     return WEFT_OK;
 }
 

@@ -27,7 +27,7 @@ struct weft__prefetch {
     pthread_cond_t wanted, filled;
 };
 
-static void fill(const weft_loader *loader, slot *s) {
+static void loader_prefetch_fill(const weft_loader *loader, slot *s) {
     s->count = weft__loader_starts(loader, s->position, s->starts);
     weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
     if (loader->y.rank > 0) weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
@@ -46,7 +46,7 @@ static void *serve(void *user) {
             continue;
         }
         pthread_mutex_unlock(&p->lock);
-        fill(p->loader, first); /* no other thread touches a wanted slot until it is full */
+        loader_prefetch_fill(p->loader, first); /* no other thread touches a wanted slot until it is full */
         pthread_mutex_lock(&p->lock);
         first->state = FULL;
         pthread_cond_signal(&p->filled);
@@ -114,7 +114,7 @@ void weft__prefetch_free(weft__prefetch *p) {
     weft__free(ctx, p);
 }
 
-static slot *find(weft__prefetch *p, uint64_t position) {
+static slot *loader_prefetch_find(weft__prefetch *p, uint64_t position) {
     for (int i = 0; i < 2; i++)
         if (p->slots[i].state != EMPTY && p->slots[i].position == position) return &p->slots[i];
     return NULL;
@@ -133,10 +133,10 @@ const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *co
     slot *s = &p->slots[0];
     if (!has_thread(p)) {
         s->position = position;
-        fill(p->loader, s);
+        loader_prefetch_fill(p->loader, s);
     } else {
         pthread_mutex_lock(&p->lock);
-        s = find(p, position);
+        s = loader_prefetch_find(p, position);
         if (!s) {
             s = take_free(p);
             s->position = position;
@@ -147,7 +147,7 @@ const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *co
         while (s->state != FULL) pthread_cond_wait(&p->filled, &p->lock);
         weft__profile_leave(p->loader->ctx, span);
         slot *other = s == &p->slots[0] ? &p->slots[1] : &p->slots[0];
-        if (other->state != WANTED && !find(p, position + 1)) {
+        if (other->state != WANTED && !loader_prefetch_find(p, position + 1)) {
             other->position = position + 1;
             other->state = WANTED;
             pthread_cond_signal(&p->wanted);

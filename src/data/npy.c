@@ -281,7 +281,7 @@ static weft_status check_bools(weft_context *ctx, const char *name, size_t start
 
 /* Makes an array from the bytes of a file and takes over their memory. After a failure `out` may hold
  * data. */
-static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
+static weft_status npy_take(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
     npy_header h = {0};
     WEFT_TRY(read_header(ctx, bytes->data, bytes->size, name, &h));
     uint64_t found = bytes->size - h.size;
@@ -300,7 +300,7 @@ static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, 
 }
 
 static weft_status take_all(weft_context *ctx, weft_bytes *bytes, const char *name, weft_array *out) {
-    weft_status status = take(ctx, bytes, name, out);
+    weft_status status = npy_take(ctx, bytes, name, out);
     weft_bytes_free(ctx, bytes);
     if (status != WEFT_OK) weft_array_free(ctx, out);
     return status;

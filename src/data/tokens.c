@@ -176,7 +176,7 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
 
 /* Opens the files that match a pattern, sorted by name. A path that exists is a single file, even if it looks
  * like a pattern. */
-static weft_status expand(weft_tokens *t, const char *path) {
+static weft_status tokens_expand(weft_tokens *t, const char *path) {
     char *one = (char *)path; /* open_shards does not write to it */
     glob_t found;
     if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return open_shards(t, &one, 1);
@@ -196,7 +196,7 @@ weft_status weft_tokens_open(weft_context *ctx, const char *path, weft_tokens **
     weft_tokens *t = weft__zalloc(ctx, sizeof *t);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "files of tokens");
     t->ctx = ctx;
-    weft_status status = expand(t, path);
+    weft_status status = tokens_expand(t, path);
     if (status == WEFT_OK)
         *out = t;
     else

@@ -31,7 +31,7 @@ static void *open_any(weft_shared_library *l, const char *file) {
     return handle;
 }
 
-static void look(weft_shared_library *l, const char *file, const char *hidden) {
+static void shared_library_look(weft_shared_library *l, const char *file, const char *hidden) {
     void *handle = open_any(l, file);
     const char *missing = handle ? resolve(l, handle, hidden) : NULL;
     l->reason[0] = 0;
@@ -47,7 +47,7 @@ static void look(weft_shared_library *l, const char *file, const char *hidden) {
 const char *weft__shared_library_open(weft_shared_library *library, const char *file, const char *hidden) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    if (!library->looked) look(library, file, hidden);
+    if (!library->looked) shared_library_look(library, file, hidden);
     library->looked = true;
     pthread_mutex_unlock(&lock);
     return library->reason[0] ? library->reason : NULL;

@@ -22,7 +22,7 @@ void weft__storage_release(weft_context *ctx, weft_storage *storage) {
 /* ---- first values ---- */
 
 /* Writes the first values of a storage to its new buffer, which holds zeros. */
-static weft_status fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
+static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
     if (!storage->fill || !storage->bytes) return WEFT_OK;
     char *host = ctx->hooks.buffer_host(to);
     if (host) {
@@ -45,7 +45,7 @@ weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
     if (storage->buffer) return WEFT_OK;
     struct weft_buffer *buffer;
     WEFT_TRY(ctx->hooks.buffer_zeroed(ctx, storage->bytes, &buffer));
-    weft_status status = fill(ctx, storage, buffer);
+    weft_status status = storage_fill(ctx, storage, buffer);
     if (status == WEFT_OK)
         storage->buffer = buffer;
     else

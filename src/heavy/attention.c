@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "heavy/heavy.h"
 
-static int operands(const weft_heavy *heavy) {
+static int attention_operands(const weft_heavy *heavy) {
     const weft_heavy_attention *at = &heavy->as.attention;
     return (at->backward ? WEFT_ATTENTION_DV : WEFT_ATTENTION_LSE) + 1 + at->masked;
 }
@@ -13,7 +13,7 @@ static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.
 
 /* Counts two matmuls of each query with each key that it sees, and five in the backward pass. The host does
  * not know how full a cache is, so it assumes half. */
-static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+static void attention_cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_attention *at = &heavy->as.attention;
     double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q;
     double k = at->cached ? ceil((double)at->t_k / 2) : (double)at->t_k;
@@ -29,7 +29,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     *bytes += mask;
 }
 
-static void describe(const weft_heavy *heavy, char *text, size_t size) {
+static void attention_describe(const weft_heavy *heavy, char *text, size_t size) {
     const weft_heavy_attention *at = &heavy->as.attention;
     snprintf(text, size, "attention%s%s %lldx%lldx%lldx%lld", at->masked ? ".masked" : "",
              at->backward ? ".grad"
@@ -38,7 +38,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
              (long long)at->batch, (long long)at->heads, (long long)at->t_q, (long long)at->d);
 }
 
-static const char *check(const weft_heavy *heavy) {
+static const char *attention_check(const weft_heavy *heavy) {
     const weft_heavy_attention *at = &heavy->as.attention;
     if (!weft_dtype_is_float((weft_dtype)at->dtype)) return "the dtype is not a float";
     if (!weft__heavy_extents(6, (int64_t[]){at->batch, at->heads, at->t_q, at->t_k, at->d, at->query_group}))
@@ -50,9 +50,9 @@ static const char *check(const weft_heavy *heavy) {
 
 const weft_heavy_class weft__heavy_attention = {.name = "attention",
                                                 .work = WEFT_WORK_ATTENTION,
-                                                .operands = operands,
+                                                .operands = attention_operands,
                                                 .results = results,
                                                 .dtype = dtype,
-                                                .cost = cost,
-                                                .describe = describe,
-                                                .check = check};
+                                                .cost = attention_cost,
+                                                .describe = attention_describe,
+                                                .check = attention_check};

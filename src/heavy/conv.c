@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "heavy/heavy.h"
 
-static int operands(const weft_heavy *heavy) {
+static int conv_operands(const weft_heavy *heavy) {
     (void)heavy;
     return WEFT_CONV_OPERANDS;
 }
@@ -10,7 +10,7 @@ static int operands(const weft_heavy *heavy) {
 static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.conv.dtype; }
 
 /* Counts each multiplication of a tap with an element of its window, even outside the image. */
-static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+static void conv_cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_conv *c = &heavy->as.conv;
     const double n = (double)c->n, g = (double)c->groups, in = (double)c->in, out = (double)c->out;
     const double taps = (double)c->size[0] * (double)c->size[1], y = (double)c->y[0] * (double)c->y[1];
@@ -19,7 +19,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     *bytes = (n * g * (x * in + y * out) + g * taps * in * out) * weft__heavy_size(c->dtype);
 }
 
-static void describe(const weft_heavy *heavy, char *text, size_t size) {
+static void conv_describe(const weft_heavy *heavy, char *text, size_t size) {
     static const char *const pass[] = {"", ".input", ".weight"};
     const weft_heavy_conv *c = &heavy->as.conv;
     snprintf(text, size, "conv%s %s %lldx%lldx%lldx%lld to %lldx%lldx%lld by %lldx%lld", pass[c->pass],
@@ -28,7 +28,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
              (long long)c->y[1], (long long)c->size[0], (long long)c->size[1]);
 }
 
-static const char *check(const weft_heavy *heavy) {
+static const char *conv_check(const weft_heavy *heavy) {
     const weft_heavy_conv *c = &heavy->as.conv;
     if (!weft_dtype_is_float((weft_dtype)c->dtype)) return "the dtype is not a float";
     if (c->pass > WEFT_CONV_WEIGHT) return "an unknown pass";
@@ -42,8 +42,8 @@ static const char *check(const weft_heavy *heavy) {
 
 const weft_heavy_class weft__heavy_conv = {.name = "convolution",
                                            .work = WEFT_WORK_CONVOLUTION,
-                                           .operands = operands,
+                                           .operands = conv_operands,
                                            .dtype = dtype,
-                                           .cost = cost,
-                                           .describe = describe,
-                                           .check = check};
+                                           .cost = conv_cost,
+                                           .describe = conv_describe,
+                                           .check = conv_check};

@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include "heavy/heavy.h"
 
-static int operands(const weft_heavy *heavy) {
+static int matmul_operands(const weft_heavy *heavy) {
     return weft__matmul_sums_at(&heavy->as.matmul) + heavy->as.matmul.sums;
 }
 
 static const weft_kernel *epilogue(const weft_heavy *heavy) { return heavy->as.matmul.epilogue; }
 static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.matmul.dtype; }
 
-static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+static void matmul_cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     double size = weft__heavy_size(mm->dtype), a = 1, b = 1, c = 1;
     for (int i = 0; i < mm->batch_rank; i++) { /* an operand that is broadcast is read once */
@@ -30,7 +30,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     *bytes += (mm->epilogue ? -1 : 1) * c * m * n * weft__heavy_size(mm->out_dtype);
 }
 
-static void describe(const weft_heavy *heavy, char *text, size_t size) {
+static void matmul_describe(const weft_heavy *heavy, char *text, size_t size) {
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     int64_t batch = 1;
     for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
@@ -41,7 +41,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
              mm->sums ? " + sums" : "", mm->epilogue ? " " : "", mm->epilogue ? mm->epilogue->name : "");
 }
 
-static const char *check(const weft_heavy *heavy) {
+static const char *matmul_check(const weft_heavy *heavy) {
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     if (mm->batch_rank < 0 || mm->batch_rank > WEFT_BATCH_DIMS) return "too many batch dimensions";
     if (!weft__heavy_extents(3, (int64_t[]){mm->m, mm->n, mm->k}) ||
@@ -58,9 +58,9 @@ static const char *check(const weft_heavy *heavy) {
 
 const weft_heavy_class weft__heavy_matmul = {.name = "matmul",
                                              .work = WEFT_WORK_MATMUL,
-                                             .operands = operands,
+                                             .operands = matmul_operands,
                                              .epilogue = epilogue,
                                              .dtype = dtype,
-                                             .cost = cost,
-                                             .describe = describe,
-                                             .check = check};
+                                             .cost = matmul_cost,
+                                             .describe = matmul_describe,
+                                             .check = matmul_check};

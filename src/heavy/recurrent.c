@@ -9,7 +9,7 @@ static int results(const weft_heavy *heavy) {
     return r->kind == WEFT_LSTM ? 3 : r->kind == WEFT_GRU ? 2 : 1;
 }
 
-static int operands(const weft_heavy *heavy) {
+static int recurrent_operands(const weft_heavy *heavy) {
     const weft_heavy_recurrent *r = &heavy->as.recurrent;
     const bool lstm = r->kind == WEFT_LSTM;
     const int read = r->backward ? 3 + weft__recurrent_gated(r) + 2 * lstm : 5 + lstm;
@@ -19,7 +19,7 @@ static int operands(const weft_heavy *heavy) {
 static weft_dtype dtype(const weft_heavy *heavy) { return (weft_dtype)heavy->as.recurrent.dtype; }
 
 /* Counts one matmul for each time step, and each tensor once. The weights stay in a cache. */
-static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+static void recurrent_cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_recurrent *r = &heavy->as.recurrent;
     const double gates = r->kind == WEFT_LSTM ? 4 : r->kind == WEFT_GRU ? 3 : 1, width = (double)r->width;
     const double rows = (double)r->t * (double)r->batch;
@@ -28,7 +28,7 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
     *bytes = weft__heavy_size(r->dtype) * (rows * width * (gates + others) + gates * width * width);
 }
 
-static void describe(const weft_heavy *heavy, char *text, size_t size) {
+static void recurrent_describe(const weft_heavy *heavy, char *text, size_t size) {
     static const char *const names[] = {
         [WEFT_RNN_TANH] = "rnn", [WEFT_RNN_RELU] = "rnn relu", [WEFT_LSTM] = "lstm", [WEFT_GRU] = "gru"};
     const weft_heavy_recurrent *r = &heavy->as.recurrent;
@@ -37,7 +37,7 @@ static void describe(const weft_heavy *heavy, char *text, size_t size) {
              (long long)r->width);
 }
 
-static const char *check(const weft_heavy *heavy) {
+static const char *recurrent_check(const weft_heavy *heavy) {
     const weft_heavy_recurrent *r = &heavy->as.recurrent;
     if (!weft_dtype_is_float((weft_dtype)r->dtype)) return "the dtype is not a float";
     return weft__heavy_extents(3, (int64_t[]){r->t, r->batch, r->width}) ? NULL : "a negative extent";
@@ -45,9 +45,9 @@ static const char *check(const weft_heavy *heavy) {
 
 const weft_heavy_class weft__heavy_recurrent = {.name = "recurrent layer",
                                                 .work = WEFT_WORK_MATMUL,
-                                                .operands = operands,
+                                                .operands = recurrent_operands,
                                                 .results = results,
                                                 .dtype = dtype,
-                                                .cost = cost,
-                                                .describe = describe,
-                                                .check = check};
+                                                .cost = recurrent_cost,
+                                                .describe = recurrent_describe,
+                                                .check = recurrent_check};

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include "heavy/heavy.h"
 
-static int operands(const weft_heavy *heavy) { return weft__scatter_out(&heavy->as.scatter) + 1; }
+static int scatter_operands(const weft_heavy *heavy) { return weft__scatter_out(&heavy->as.scatter) + 1; }
 static int base(const weft_heavy *heavy) { return heavy->as.scatter.based ? WEFT_SCATTER_BASE : -1; }
 static void take_base(weft_heavy *heavy) { heavy->as.scatter.in_place = true; }
 
-static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+static void scatter_cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_scatter *s = &heavy->as.scatter;
     const double inner = (double)s->outer * (double)s->inner;
     const double touched = (double)(s->count < s->rows ? s->count : s->rows);
@@ -17,14 +17,14 @@ static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
              (double)s->count * weft__heavy_size(s->index_dtype);
 }
 
-static void describe(const weft_heavy *heavy, char *text, size_t size) {
+static void scatter_describe(const weft_heavy *heavy, char *text, size_t size) {
     const weft_heavy_scatter *s = &heavy->as.scatter;
     const char *how = s->in_place ? " in place" : s->based ? " to base" : "";
     snprintf(text, size, "scatter_add%s %lld into %lldx%lld", how, (long long)s->count, (long long)s->rows,
              (long long)s->inner);
 }
 
-static const char *check(const weft_heavy *heavy) {
+static const char *scatter_check(const weft_heavy *heavy) {
     const weft_heavy_scatter *s = &heavy->as.scatter;
     if (!weft__heavy_extents(4, (int64_t[]){s->outer, s->count, s->rows, s->inner}))
         return "a negative extent";
@@ -35,9 +35,9 @@ static const char *check(const weft_heavy *heavy) {
 const weft_heavy_class weft__heavy_scatter = {.name = "scatter",
                                               .work = WEFT_WORK_OTHER,
                                               .faults = true,
-                                              .operands = operands,
+                                              .operands = scatter_operands,
                                               .base = base,
                                               .take_base = take_base,
-                                              .cost = cost,
-                                              .describe = describe,
-                                              .check = check};
+                                              .cost = scatter_cost,
+                                              .describe = scatter_describe,
+                                              .check = scatter_check};

@@ -24,7 +24,7 @@ typedef struct scan {
     char *problem;
 } scan;
 
-static bool refuse(scan *s, const char *why) {
+static bool json_refuse(scan *s, const char *why) {
     snprintf(s->problem, 256, "%s at byte %zu", why, s->at);
     return false;
 }
@@ -38,22 +38,22 @@ static bool skip_string(scan *s) {
             return true;
         }
     }
-    return refuse(s, "a string has no end");
+    return json_refuse(s, "a string has no end");
 }
 
 static bool scan_mark(scan *s, char c) {
     if (c == '{' || c == '[') {
-        if (s->depth >= s->limits->depth) return refuse(s, "nested too deeply");
+        if (s->depth >= s->limits->depth) return json_refuse(s, "nested too deeply");
         s->depth++;
         s->items[s->depth] = 0;
         s->array[s->depth] = c == '[';
     } else if (c == '}' || c == ']') {
-        if (s->depth == 0) return refuse(s, "one bracket too many");
+        if (s->depth == 0) return json_refuse(s, "one bracket too many");
         s->depth--;
     } else if (c == ',' && s->array[s->depth] && ++s->items[s->depth] >= s->limits->items) {
-        return refuse(s, "too many elements in an array");
+        return json_refuse(s, "too many elements in an array");
     }
-    if (++s->values > s->limits->values) return refuse(s, "too many values");
+    if (++s->values > s->limits->values) return json_refuse(s, "too many values");
     return true;
 }
 
@@ -75,12 +75,13 @@ static bool scan_text(scan *s) {
             if (!scan_mark(s, c)) return false;
         } else if (s->limits->plain && !(c >= '0' && c <= '9') &&
                    !(c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
-            return refuse(s, "something other than an object, an array, a string or an unsigned integer");
+            return json_refuse(s,
+                               "something other than an object, an array, a string or an unsigned integer");
         } else if (c == '-' && minus_zero(s)) {
-            return refuse(s, "the number -0");
+            return json_refuse(s, "the number -0");
         }
     }
-    return s->depth == 0 ? true : refuse(s, "the text ends inside an object or array");
+    return s->depth == 0 ? true : json_refuse(s, "the text ends inside an object or array");
 }
 
 weft_status weft__json_parse(weft__json *json, const char *text, size_t bytes,

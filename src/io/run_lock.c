@@ -135,7 +135,7 @@ static weft_status distrust(weft_context *ctx, const char *run, int fd, const ho
                       run, h->pid, h->host, BEAT_SECONDS / 60);
 }
 
-static weft_status take(weft_context *ctx, const char *run, int fd) {
+static weft_status run_lock_take(weft_context *ctx, const char *run, int fd) {
     holder other = {.pid = 0}, me = myself();
     int lock = try_lock(fd);
     bool known = read_holder(fd, &other);
@@ -163,7 +163,7 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
         snprintf(path, size, "%s/lock", run);
         fd = weft__io_system.open(NULL, AT_FDCWD, path,
                                   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-        status = fd >= 0 ? take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
+        status = fd >= 0 ? run_lock_take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
     }
     if (status == WEFT_OK) {
         snprintf(path, size, "%s/.", run); /* the run folder itself may be a link */

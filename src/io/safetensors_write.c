@@ -93,7 +93,7 @@ static weft_status bad_text(weft_context *ctx, const weft__json *json, const cha
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: %s '%.200s': %s", what, name, why);
 }
 
-static json_t *describe(const weft_entry *e, const weft__written_entry *w) {
+static json_t *safetensors_write_describe(const weft_entry *e, const weft__written_entry *w) {
     json_t *shape = json_array();
     for (int i = 0; i < e->rank; i++) json_array_append_new(shape, json_integer(e->shape[i]));
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", weft__safetensors_dtype_name(e->dtype), "shape", shape,
@@ -154,7 +154,7 @@ static weft_status make_header(weft_context *ctx, const weft_entry *entries, con
     if (metadata_count) status = describe_metadata(ctx, &json, metadata, metadata_count, root);
     for (size_t i = 0; status == WEFT_OK && i < out->count; i++) {
         const weft_entry *e = &entries[out->entries[i].source];
-        if (json_object_set_new(root, e->name, describe(e, &out->entries[i])) != 0)
+        if (json_object_set_new(root, e->name, safetensors_write_describe(e, &out->entries[i])) != 0)
             status = bad_text(ctx, &json, "entry", e->name, "the name is not UTF-8");
     }
     if (status == WEFT_OK)

@@ -7,20 +7,22 @@ bool weft__instr_can_fault(const weft_instr *in) {
     return in->kind == WEFT_INSTR_GATHER || (divides && !weft_dtype_is_float((weft_dtype)in->dtype));
 }
 
-static int64_t product(const int64_t *extent, int count) {
+static int64_t kernel_product(const int64_t *extent, int count) {
     int64_t n = 1;
     for (int d = 0; d < count; d++) n *= extent[d];
     return n;
 }
 
-int64_t weft__kernel_rows(const weft_kernel *kernel) { return product(kernel->extent, kernel->n_parallel); }
+int64_t weft__kernel_rows(const weft_kernel *kernel) {
+    return kernel_product(kernel->extent, kernel->n_parallel);
+}
 
 int64_t weft__kernel_block_rows(const weft_kernel *kernel) {
-    return product(kernel->extent + kernel->n_parallel - kernel->n_fold, kernel->n_fold);
+    return kernel_product(kernel->extent + kernel->n_parallel - kernel->n_fold, kernel->n_fold);
 }
 
 int64_t weft__kernel_row_length(const weft_kernel *kernel) {
-    return product(kernel->extent + kernel->n_parallel, kernel->n_reduce);
+    return kernel_product(kernel->extent + kernel->n_parallel, kernel->n_reduce);
 }
 
 enum { RESULT_SAME, RESULT_BOOL };

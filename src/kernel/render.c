@@ -81,8 +81,8 @@ static const char *literal(weft_render *r, weft_argument_kind kind, weft_argumen
     return interned(r, negative);
 }
 
-static const char *number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
-                          va_list args) {
+static const char *render_number(weft_render *r, weft_argument_kind kind, weft_argument value,
+                                 const char *fmt, va_list args) {
     char name[WEFT_RENDER_NAME];
     if (r->literal) return literal(r, kind, value);
     vsnprintf(name, sizeof name, fmt, args);
@@ -102,7 +102,7 @@ const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_ar
                                 ...) {
     va_list args;
     va_start(args, fmt);
-    const char *name = number(r, kind, value, fmt, args);
+    const char *name = render_number(r, kind, value, fmt, args);
     va_end(args);
     return name;
 }
@@ -110,8 +110,8 @@ const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_ar
 const char *weft__render_size(weft_render *r, int64_t value, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    const char *name =
-        number(r, r->wide ? WEFT_ARGUMENT_I64 : WEFT_ARGUMENT_I32, (weft_argument){.i = value}, fmt, args);
+    const char *name = render_number(r, r->wide ? WEFT_ARGUMENT_I64 : WEFT_ARGUMENT_I32,
+                                     (weft_argument){.i = value}, fmt, args);
     va_end(args);
     return name;
 }

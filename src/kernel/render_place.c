@@ -132,7 +132,7 @@ static void put_digits(walk *w, int m, const char *number) {
 }
 
 /* Follows the list of maps. Leaves the element of the last map and all guards in *out. */
-static void follow(walk *w, bool lane, weft_place *out) {
+static void render_place_follow(walk *w, bool lane, weft_place *out) {
     weft_text guard = weft__text(out->guard, sizeof out->guard);
     for (int m = 0; m < w->view->count; m++) {
         weft_text element = weft__text(out->element, sizeof out->element);
@@ -176,15 +176,15 @@ void weft__put_place(weft_render *r, int v, bool each, weft_place *out) {
     if (stored && r->varies[v]) moves = true;
     *out = (weft_place){.kind = WEFT_PLACE_ONE, .step = ""};
     if (!r->target->vectors || !moves) {
-        follow(&w, false, out);
+        render_place_follow(&w, false, out);
         return;
     }
     if (!each && w.view->count == 1) {
-        follow(&w, true, out);
+        render_place_follow(&w, true, out);
         put_lanes(&w, out);
         return;
     }
     w.vector = true;
-    follow(&w, false, out);
+    render_place_follow(&w, false, out);
     out->kind = WEFT_PLACE_EACH;
 }

@@ -25,7 +25,7 @@ static bool is_dense(const weft_render *r, int v, int n) {
     return true;
 }
 
-static int64_t bytes_of(const weft_render *r, int v) {
+static int64_t render_span_bytes_of(const weft_render *r, int v) {
     return (int64_t)weft_dtype_size((weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype);
 }
 
@@ -49,7 +49,7 @@ void weft__choose_span(weft_render *r) {
     if (r->target->vectors || r->lane < 0 || k->n_fold > 0 || r->product >= 0) return;
     if (k->n_reduce > 0 && !r->reduced) return;
     for (int v = 0; v < k->n_code; v++)
-        if (is_dense(r, v, 2)) widest = weft__larger(widest, bytes_of(r, v));
+        if (is_dense(r, v, 2)) widest = weft__larger(widest, render_span_bytes_of(r, v));
     if (widest == 0) return;
     int n = (int)weft__smaller(SPAN_MOST, SPAN_BYTES / widest);
     while (n > 1 && !suits(r, n)) n /= 2;
@@ -68,8 +68,8 @@ static void put_access(weft_render *r, int v, const char *what) {
     weft__put_place(r, v, false, &p);
     r->outside = false;
     weft__put_line(r, "%s(%s, %s, %s, %d, arg%d + (%s), span%d);", what, weft_dtype_name(dtype),
-                   dtype == WEFT_F16 ? "ushort" : weft__storage_name(dtype), words[bytes_of(r, v) * r->span],
-                   r->span, in->arg, p.element, v);
+                   dtype == WEFT_F16 ? "ushort" : weft__storage_name(dtype),
+                   words[render_span_bytes_of(r, v) * r->span], r->span, in->arg, p.element, v);
 }
 
 static bool takes_part(const weft_render *r, int v) {

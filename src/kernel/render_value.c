@@ -260,8 +260,8 @@ static void put_product(weft_render *r, int v) {
 /* ---- gather ---- */
 
 /* Appends to a string. */
-static void append(char *string, size_t size, const char *fmt, ...) WEFT_PRINTF(3, 4);
-static void append(char *string, size_t size, const char *fmt, ...) {
+static void render_value_append(char *string, size_t size, const char *fmt, ...) WEFT_PRINTF(3, 4);
+static void render_value_append(char *string, size_t size, const char *fmt, ...) {
     const size_t length = strlen(string);
     va_list args;
     va_start(args, fmt);
@@ -305,13 +305,13 @@ static void put_gather(weft_render *r, int v) {
     const char *index = r->wide ? (each ? "convert_long16" : "convert_long")
                         : each  ? "convert_int16"
                                 : "convert_int";
-    append(p.element, sizeof p.element, " + %s(%s)*%s", index, at, pitch);
+    render_value_append(p.element, sizeof p.element, " + %s(%s)*%s", index, at, pitch);
     if (each)
-        append(live, sizeof live, " & in%d", v);
+        render_value_append(live, sizeof live, " & in%d", v);
     else if (vector)
-        append(p.to, sizeof p.to, "*in%d", v);
+        render_value_append(p.to, sizeof p.to, "*in%d", v);
     else
-        append(p.guard, sizeof p.guard, "%sin%d", p.guard[0] ? " && " : "", v);
+        render_value_append(p.guard, sizeof p.guard, "%sin%d", p.guard[0] ? " && " : "", v);
     put_read(r, v, in->arg, &p, live);
 }
 

@@ -14,9 +14,9 @@ typedef __int128 wide; /* holds sums of products of 64-bit numbers without overf
 static const char *name_of(const weft_kernel *kernel) { return kernel->name ? kernel->name : "?"; }
 static const char *path_of(const weft_kernel *kernel) { return kernel->path ? kernel->path : ""; }
 
-static weft_status refuse(weft_context *ctx, const weft_kernel *kernel, const char *fmt, ...)
+static weft_status verify_refuse(weft_context *ctx, const weft_kernel *kernel, const char *fmt, ...)
     WEFT_PRINTF(3, 4);
-static weft_status refuse(weft_context *ctx, const weft_kernel *kernel, const char *fmt, ...) {
+static weft_status verify_refuse(weft_context *ctx, const weft_kernel *kernel, const char *fmt, ...) {
     char text[256];
     va_list args;
     va_start(args, fmt);
@@ -50,21 +50,23 @@ static bool known_dtype(int dtype) {
 /* Checks extents, blocks of rows, counts and arguments. */
 static weft_status check_frame(weft_context *ctx, const weft_kernel *k) {
     if (k->n_parallel < 0 || k->n_reduce < 0 || k->n_parallel + k->n_reduce > WEFT_VIEW_RANK)
-        return refuse(ctx, k, "%d parallel and %d reduction dimensions are not possible", k->n_parallel,
-                      k->n_reduce);
+        return verify_refuse(ctx, k, "%d parallel and %d reduction dimensions are not possible",
+                             k->n_parallel, k->n_reduce);
     int64_t total;
     if (!weft__numel(k->n_parallel + k->n_reduce, k->extent, &total))
-        return refuse(ctx, k, "the index space is too large or has a negative extent");
+        return verify_refuse(ctx, k, "the index space is too large or has a negative extent");
     if (k->n_fold < 0 || k->n_fold > k->n_parallel)
-        return refuse(ctx, k, "%d of %d parallel dimensions are rows of a block", k->n_fold, k->n_parallel);
-    if (weft__kernel_block_rows(k) == 0) return refuse(ctx, k, "a block has no rows");
+        return verify_refuse(ctx, k, "%d of %d parallel dimensions are rows of a block", k->n_fold,
+                             k->n_parallel);
+    if (weft__kernel_block_rows(k) == 0) return verify_refuse(ctx, k, "a block has no rows");
     if (k->last_rows && (k->n_fold != 1 || k->n_parallel != 2 || k->extent[0] < 1 || k->last_rows < 0 ||
                          k->last_rows >= k->extent[1]))
-        return refuse(ctx, k, "%" PRId64 " rows in the last block", k->last_rows);
-    if (k->n_args < 0 || k->n_views < 0 || k->n_code < 0) return refuse(ctx, k, "a negative count");
+        return verify_refuse(ctx, k, "%" PRId64 " rows in the last block", k->last_rows);
+    if (k->n_args < 0 || k->n_views < 0 || k->n_code < 0) return verify_refuse(ctx, k, "a negative count");
     for (int i = 0; i < k->n_args; i++) {
-        if (!known_dtype(k->args[i].dtype)) return refuse(ctx, k, "arg%d has dtype %d", i, k->args[i].dtype);
-        if (k->args[i].elements < 0) return refuse(ctx, k, "arg%d has a negative size", i);
+        if (!known_dtype(k->args[i].dtype))
+            return verify_refuse(ctx, k, "arg%d has dtype %d", i, k->args[i].dtype);
+        if (k->args[i].elements < 0) return verify_refuse(ctx, k, "arg%d has a negative size", i);
     }
     return WEFT_OK;
 }
@@ -72,17 +74,17 @@ static weft_status check_frame(weft_context *ctx, const weft_kernel *k) {
 static weft_status check_view(weft_context *ctx, const weft_kernel *k, int v) {
     const weft_view *view = &k->views[v];
     if (view->count < 1 || view->count > WEFT_VIEW_MAPS)
-        return refuse(ctx, k, "view %d has %d maps", v, view->count);
+        return verify_refuse(ctx, k, "view %d has %d maps", v, view->count);
     for (int i = 0; i < view->count; i++) {
         const weft_map *m = &view->map[i];
         int64_t n;
         if (m->rank < 0 || m->rank > WEFT_VIEW_RANK || !weft__numel(m->rank, m->extent, &n))
-            return refuse(ctx, k, "map %d of view %d has a bad shape", i, v);
+            return verify_refuse(ctx, k, "map %d of view %d has a bad shape", i, v);
     }
     const weft_map *first = &view->map[0];
     bool same = first->rank == k->n_parallel + k->n_reduce;
     for (int d = 0; same && d < first->rank; d++) same = first->extent[d] == k->extent[d];
-    return same ? WEFT_OK : refuse(ctx, k, "the index space of view %d is not the kernel's", v);
+    return same ? WEFT_OK : verify_refuse(ctx, k, "the index space of view %d is not the kernel's", v);
 }
 
 /* ---- bounds ---- */
@@ -352,7 +354,7 @@ static weft_status check_arg_use(weft_context *ctx, const weft_kernel *k, int ar
     if (!k->args[arg].written) return WEFT_OK;
     for (int i = 0; i < k->n_code; i++)
         if (k->code[i].kind == WEFT_INSTR_STORE && k->code[i].arg == arg) store = i;
-    if (store < 0) return refuse(ctx, k, "arg%d is never stored to", arg);
+    if (store < 0) return verify_refuse(ctx, k, "arg%d is never stored to", arg);
     for (int i = 0; i < k->n_code; i++) {
         const weft_instr *in = &k->code[i];
         if (in->arg != arg || in->kind == WEFT_INSTR_STORE) continue;

@@ -140,8 +140,8 @@ static weft_tensor *cross_forward(weft_module *m, weft_tensor *x) {
 
 /* ---- making ---- */
 
-static bool check_options(weft_module *m, int64_t width, int64_t heads,
-                          const weft_multihead_attention_options *o) {
+static bool attention_check_options(weft_module *m, int64_t width, int64_t heads,
+                                    const weft_multihead_attention_options *o) {
     if (width < 1 || width > INT32_MAX || heads < 1 || width % heads != 0)
         weft__module_poison(m, WEFT_ERR_ARGUMENT,
                             "attention: width %lld must be a positive multiple of heads %lld",
@@ -164,7 +164,7 @@ static weft_module *attention(weft_context *ctx, weft_forward_fn forward, int64_
     weft_multihead_attention_options o = options ? *options : (weft_multihead_attention_options){0};
     weft_module *m = weft__module_make(ctx, memory_width ? "cross_attention" : "attention", forward,
                                        sizeof(attention_own));
-    if (m->error || !check_options(m, width, heads, &o)) return m;
+    if (m->error || !attention_check_options(m, width, heads, &o)) return m;
     if (o.kv_heads == 0) o.kv_heads = heads;
     *(attention_own *)m->user = (attention_own){.width = width,
                                                 .heads = heads,

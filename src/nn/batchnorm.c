@@ -13,8 +13,8 @@ typedef struct batchnorm_own {
 } batchnorm_own;
 
 /* Assigns running + weight (value - running), in the form that PyTorch computes. */
-static weft_status follow(weft_module *m, const char *name, size_t buffer, weft_tensor *weight,
-                          weft_tensor *value) {
+static weft_status batchnorm_follow(weft_module *m, const char *name, size_t buffer, weft_tensor *weight,
+                                    weft_tensor *value) {
     const char *where = m->where;
     weft_tensor *old = weft__buffer_of(m, buffer), *rest = at_sub_from(1.0, weight);
     return weft_module_assign(m, name, at_add(at_mul(value, weight), at_mul(old, rest)));
@@ -32,8 +32,8 @@ static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *varianc
         WEFT_TRY(weft_module_assign(m, "num_batches_tracked", batches));
         weight = weft_recip_at(where, weft_cast_at(where, batches, weft_dtype_of(mean)));
     }
-    WEFT_TRY(follow(m, "running_mean", own->mean, weight, mean));
-    return follow(m, "running_var", own->variance, weight, at_mul_scalar(variance, unbiased));
+    WEFT_TRY(batchnorm_follow(m, "running_mean", own->mean, weight, mean));
+    return batchnorm_follow(m, "running_var", own->variance, weight, at_mul_scalar(variance, unbiased));
 }
 
 static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {

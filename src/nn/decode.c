@@ -24,7 +24,7 @@ enum { LEAST_PROMPT = 16 };
 
 /* ---- life ---- */
 
-static void release(weft_gpt_cache *cache) {
+static void decode_release(weft_gpt_cache *cache) {
     weft_context *ctx = cache->ctx;
     for (int64_t i = 0; cache->steps && i < cache->layers; i++) {
         weft_free(cache->steps[i].keys);
@@ -38,7 +38,7 @@ static void release(weft_gpt_cache *cache) {
 /* The model was freed. Only a shell remains, which reports an error to whoever still holds the cache. */
 static void model_gone(void *user) {
     weft_gpt_cache *cache = user;
-    release(cache);
+    decode_release(cache);
     *cache = (weft_gpt_cache){.ctx = cache->ctx};
     weft__shell_leave(cache->ctx, &cache->shell);
 }
@@ -50,7 +50,7 @@ void weft_gpt_cache_free(weft_gpt_cache *cache) {
         return;
     }
     weft_module_cancel_free(cache->gpt, model_gone, cache);
-    release(cache);
+    decode_release(cache);
     weft__free(cache->ctx, cache);
 }
 
@@ -93,7 +93,7 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     cache->identity = ++ctx->identities;
     if ((!o || make_caches(cache, o) == WEFT_OK) && weft_module_on_free(gpt, model_gone, cache) == WEFT_OK)
         return cache;
-    release(cache);
+    decode_release(cache);
     weft__free(ctx, cache);
     return NULL;
 }

@@ -101,7 +101,7 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     return head(m, own, x);
 }
 
-static bool check_options(weft_module *m, const weft_gpt_options *given) {
+static bool gpt_check_options(weft_module *m, const weft_gpt_options *given) {
     const weft_gpt_options o = *given;
     if (o.vocab < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1 || o.vocab > INT32_MAX ||
         o.context > INT32_MAX || o.layers > 100000 || o.head_chunks < 0)
@@ -122,7 +122,7 @@ static bool check_options(weft_module *m, const weft_gpt_options *given) {
 weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
     weft_gpt_options o = options ? *options : (weft_gpt_options){0};
     weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
-    if (m->error || !check_options(m, &o)) return m;
+    if (m->error || !gpt_check_options(m, &o)) return m;
     if (o.tokens == 0) o.tokens = o.vocab;
     ((gpt_own *)m->user)->o = o;
     weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};

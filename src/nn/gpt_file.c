@@ -33,7 +33,7 @@ typedef struct reading {
     bool crossed; /* the file stores matrices transposed, as published */
 } reading;
 
-static bool find(const reading *r, const char *name, size_t *at, weft_entry_info *info) {
+static bool gpt_file_find(const reading *r, const char *name, size_t *at, weft_entry_info *info) {
     char longer[WEFT_ENTRY_NAME_MAX];
     int n = snprintf(longer, sizeof longer, PREFIX "%s", name);
     if (!weft_safetensors_find(r->file, name, at) &&
@@ -48,7 +48,7 @@ static weft_status entry_of(const reading *r, const weft_parameter_info *p, size
     const weft_tensor *t = p->tensor;
     char there[WEFT_SHAPE_TEXT], here[WEFT_SHAPE_TEXT];
     const bool table = strcmp(p->name, "wte.weight") == 0, head = strcmp(p->name, "lm_head.weight") == 0;
-    if (!find(r, p->name, at, info) && !(head && find(r, "wte.weight", at, info)))
+    if (!gpt_file_find(r, p->name, at, info) && !(head && gpt_file_find(r, "wte.weight", at, info)))
         return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file has no tensor '%s'", r->path, p->name);
     const int last = t->rank - 1, crossed = r->crossed && is_crossed(p->name);
     bool same = info->rank == t->rank && (info->dtype == WEFT_F32 || info->dtype == WEFT_F16 ||
@@ -74,7 +74,7 @@ static bool is_known(weft_module *gpt, const char *name) {
            ends_in(name, ".attn.masked_bias") || strcmp(name, "lm_head.weight") == 0;
 }
 
-static weft_status check(const reading *r, weft_module *gpt) {
+static weft_status gpt_file_check(const reading *r, weft_module *gpt) {
     weft_parameter_info p;
     weft_entry_info info;
     size_t at;
@@ -87,7 +87,7 @@ static weft_status check(const reading *r, weft_module *gpt) {
     return WEFT_OK;
 }
 
-static void store(weft_dtype dtype, void *to, int64_t i, double value) {
+static void gpt_file_store(weft_dtype dtype, void *to, int64_t i, double value) {
     if (dtype == WEFT_F64)
         ((double *)to)[i] = value;
     else if (dtype == WEFT_F32)
@@ -106,16 +106,17 @@ static void convert(const weft_tensor *t, const weft_entry_info *info, bool cros
     const int64_t there = t->rank == 1 ? 1 : crossed ? info->shape[1] : info->shape[0];
     for (int64_t i = 0; i < weft__smaller(rows, there); i++)
         for (int64_t j = 0; j < columns; j++)
-            store(dtype, to, i * columns + j,
-                  weft__element(info->dtype, from, crossed ? j * there + i : i * columns + j));
+            gpt_file_store(dtype, to, i * columns + j,
+                           weft__element(info->dtype, from, crossed ? j * there + i : i * columns + j));
     for (int64_t j = 0; there < rows && j < columns; j++) {
         double sum = 0;
         for (int64_t i = 0; i < there; i++) sum += weft__element(info->dtype, from, i * columns + j);
-        for (int64_t i = there; i < rows; i++) store(dtype, to, i * columns + j, sum / (double)there);
+        for (int64_t i = there; i < rows; i++)
+            gpt_file_store(dtype, to, i * columns + j, sum / (double)there);
     }
 }
 
-static weft_status fill(const reading *r, const weft_parameter_info *p) {
+static weft_status gpt_file_fill(const reading *r, const weft_parameter_info *p) {
     const size_t bytes = (size_t)p->tensor->numel * weft_dtype_size((weft_dtype)p->tensor->dtype);
     weft_entry_info info;
     size_t at;
@@ -136,7 +137,8 @@ static weft_status fill(const reading *r, const weft_parameter_info *p) {
 static bool has_crossed(const reading *r) {
     weft_entry_info info;
     size_t at;
-    return find(r, "h.0.attn.c_attn.weight", &at, &info) && info.rank == 2 && info.shape[0] < info.shape[1];
+    return gpt_file_find(r, "h.0.attn.c_attn.weight", &at, &info) && info.rank == 2 &&
+           info.shape[0] < info.shape[1];
 }
 
 static weft_status check_module(weft_module *gpt) {
@@ -155,8 +157,9 @@ weft_status weft_gpt_load(weft_module *gpt, const char *path) {
     WEFT_TRY(weft_safetensors_open(gpt->ctx, path, &r.file));
     r.crossed = has_crossed(&r);
     weft_status status = weft__module_use(gpt);
-    if (status == WEFT_OK) status = check(&r, gpt);
-    for (size_t i = 0; status == WEFT_OK && weft_parameter_get(gpt, i, &p); i++) status = fill(&r, &p);
+    if (status == WEFT_OK) status = gpt_file_check(&r, gpt);
+    for (size_t i = 0; status == WEFT_OK && weft_parameter_get(gpt, i, &p); i++)
+        status = gpt_file_fill(&r, &p);
     weft_safetensors_close(r.file);
     return status;
 }
@@ -168,7 +171,7 @@ weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vo
     weft_entry_info info;
     size_t at;
     WEFT_TRY(weft_safetensors_open(ctx, path, &r.file));
-    bool found = find(&r, "wte.weight", &at, &info) && info.rank == 2;
+    bool found = gpt_file_find(&r, "wte.weight", &at, &info) && info.rank == 2;
     *vocab = found ? info.shape[0] : 0;
     weft_safetensors_close(r.file);
     return found ? WEFT_OK

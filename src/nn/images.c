@@ -49,7 +49,7 @@ static weft_module *images(weft_context *ctx, const char *kind, const images_own
 }
 
 /* Adds a child, named by its number. */
-static void append(weft_module *m, weft_module *child) {
+static void images_append(weft_module *m, weft_module *child) {
     char name[32];
     snprintf(name, sizeof name, "%zu", m->n_children);
     weft_module_child(m, name, child);
@@ -76,9 +76,9 @@ weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
                                    "and %lld hidden units must not be negative",
                                    count, CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
     for (int i = 0; i < count; i++) {
-        append(m, weft_conv2d_layer(ctx, own.channels, list[i], size, size, &conv));
-        append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
-        append(m, weft_max_pool2d_layer(ctx, &(weft_pool_options){.size = {2, 2}}));
+        images_append(m, weft_conv2d_layer(ctx, own.channels, list[i], size, size, &conv));
+        images_append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+        images_append(m, weft_max_pool2d_layer(ctx, &(weft_pool_options){.size = {2, 2}}));
         if (m->error) return m;
         own = (images_own){list[i], own.rows / 2, own.columns / 2};
         if (own.rows < 1 || own.columns < 1)
@@ -87,11 +87,11 @@ weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
                                        (long long)o.rows, (long long)o.columns, i);
     }
     const int64_t hidden = o.hidden ? o.hidden : 128;
-    append(m, weft_flatten(ctx));
-    append(m, weft_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
-    append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
-    if (o.dropout != 0.0) append(m, weft_dropout_layer(ctx, o.dropout));
-    append(m, weft_linear(ctx, hidden, o.classes, &linear));
+    images_append(m, weft_flatten(ctx));
+    images_append(m, weft_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
+    images_append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+    if (o.dropout != 0.0) images_append(m, weft_dropout_layer(ctx, o.dropout));
+    images_append(m, weft_linear(ctx, hidden, o.classes, &linear));
     return m;
 }
 
@@ -164,7 +164,7 @@ weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options) 
         char name[] = {'l', 'a', 'y', 'e', 'r', (char)('1' + stage), 0};
         weft_module *blocks = weft_sequential(ctx, name, NULL);
         for (int64_t i = 0; i < (depth - 2) / 6; i++) {
-            append(blocks, block(ctx, in, width << stage, stage && i == 0 ? 2 : 1, o.dtype));
+            images_append(blocks, block(ctx, in, width << stage, stage && i == 0 ? 2 : 1, o.dtype));
             in = width << stage;
         }
         weft_module_child(m, name, blocks);

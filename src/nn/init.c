@@ -48,7 +48,7 @@ static shape_of_draw distribution(const weft__parameter *p, double *scale) {
     return FILL;
 }
 
-static void store(weft_dtype dtype, void *out, int64_t i, double value) {
+static void init_store(weft_dtype dtype, void *out, int64_t i, double value) {
     switch (dtype) {
     case WEFT_F32: ((float *)out)[i] = (float)value; return;
     case WEFT_F64: ((double *)out)[i] = value; return;
@@ -109,7 +109,7 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
                 (2.0 * (double)weft__unit_float(weft__random_u32(d->seed, d->stream, 0, (uint64_t)i)) - 1.0);
         else if (draw == NORMAL)
             value = scale * weft__random_normal(d->seed, d->stream, 0, (uint64_t)i);
-        store(dtype, values, i, value);
+        init_store(dtype, values, i, value);
     }
 }
 

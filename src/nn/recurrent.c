@@ -232,8 +232,8 @@ static void add_parameters(weft_module *m, const recurrent_own *own, int64_t lay
     }
 }
 
-static weft_module *make(weft_context *ctx, const char *kind, const weft_recurrent_layer_options *options,
-                         recurrent_own own) {
+static weft_module *recurrent_make(weft_context *ctx, const char *kind,
+                                   const weft_recurrent_layer_options *options, recurrent_own own) {
     const weft_recurrent_layer_options o = options ? *options : (weft_recurrent_layer_options){0};
     weft_module *m = weft__module_make(ctx, kind, recurrent_forward, sizeof own);
     if (m->error) return m;
@@ -257,35 +257,36 @@ static weft_module *make(weft_context *ctx, const char *kind, const weft_recurre
 
 weft_module *weft_lstm(weft_context *ctx, int64_t in, int64_t hidden,
                        const weft_recurrent_layer_options *options) {
-    return make(ctx, "lstm", options, (recurrent_own){.kind = WEFT_LSTM, .in = in, .hidden = hidden});
+    return recurrent_make(ctx, "lstm", options,
+                          (recurrent_own){.kind = WEFT_LSTM, .in = in, .hidden = hidden});
 }
 
 weft_module *weft_gru(weft_context *ctx, int64_t in, int64_t hidden,
                       const weft_recurrent_layer_options *options) {
-    return make(ctx, "gru", options, (recurrent_own){.kind = WEFT_GRU, .in = in, .hidden = hidden});
+    return recurrent_make(ctx, "gru", options, (recurrent_own){.kind = WEFT_GRU, .in = in, .hidden = hidden});
 }
 
 weft_module *weft_rnn(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
                       const weft_recurrent_layer_options *options) {
     const weft_recurrent_kind kind = relu ? WEFT_RNN_RELU : WEFT_RNN_TANH;
-    return make(ctx, "rnn", options, (recurrent_own){.kind = kind, .in = in, .hidden = hidden});
+    return recurrent_make(ctx, "rnn", options, (recurrent_own){.kind = kind, .in = in, .hidden = hidden});
 }
 
 weft_module *weft_lstm_cell(weft_context *ctx, int64_t in, int64_t hidden,
                             const weft_recurrent_layer_options *options) {
-    return make(ctx, "lstm_cell", options,
-                (recurrent_own){.kind = WEFT_LSTM, .in = in, .hidden = hidden, .cell = true});
+    return recurrent_make(ctx, "lstm_cell", options,
+                          (recurrent_own){.kind = WEFT_LSTM, .in = in, .hidden = hidden, .cell = true});
 }
 
 weft_module *weft_gru_cell(weft_context *ctx, int64_t in, int64_t hidden,
                            const weft_recurrent_layer_options *options) {
-    return make(ctx, "gru_cell", options,
-                (recurrent_own){.kind = WEFT_GRU, .in = in, .hidden = hidden, .cell = true});
+    return recurrent_make(ctx, "gru_cell", options,
+                          (recurrent_own){.kind = WEFT_GRU, .in = in, .hidden = hidden, .cell = true});
 }
 
 weft_module *weft_rnn_cell(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
                            const weft_recurrent_layer_options *options) {
     const weft_recurrent_kind kind = relu ? WEFT_RNN_RELU : WEFT_RNN_TANH;
-    return make(ctx, "rnn_cell", options,
-                (recurrent_own){.kind = kind, .in = in, .hidden = hidden, .cell = true});
+    return recurrent_make(ctx, "rnn_cell", options,
+                          (recurrent_own){.kind = kind, .in = in, .hidden = hidden, .cell = true});
 }

@@ -10,7 +10,7 @@ typedef struct lm_own {
     weft_recurrent_lm_options o;
 } lm_own;
 
-static weft_tensor *drop(const lm_own *own, const char *where, weft_tensor *x) {
+static weft_tensor *recurrent_lm_drop(const lm_own *own, const char *where, weft_tensor *x) {
     const bool drops = !weft__poisoned(x) && x->ctx->training && own->o.dropout > 0;
     return drops ? weft_dropout_at(where, x, own->o.dropout) : x;
 }
@@ -42,7 +42,7 @@ static weft_tensor *lm_forward(weft_module *m, weft_tensor *tokens) {
                             weft__tensor_text(tokens, text));
     }
     weft_tensor *x = weft_forward_at(where, m->children[TABLE], weft_transpose_at(where, tokens, 0, 1));
-    x = drop(own, where, run_layers(m, drop(own, where, x)));
+    x = recurrent_lm_drop(own, where, run_layers(m, recurrent_lm_drop(own, where, x)));
     if (own->o.tied) {
         weft_tensor *table = weft__computed(m, m->children[TABLE]->parameters[0].variable);
         x = weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));

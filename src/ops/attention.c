@@ -101,7 +101,8 @@ static void expand_from(const char *where, const weft_attention_params *params, 
     out[0] = weft_matmul_at(where, weft_cast_at(where, p, narrow), v);
 }
 
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void attention_expand(const char *where, const void *params, weft_tensor *const *in,
+                             weft_tensor **out) {
     expand_from(where, params, in, NULL, NULL, out);
 }
 
@@ -140,7 +141,7 @@ const weft_composite weft__attention = {
     .n_outputs = 2,
     .params_bytes = sizeof(weft_attention_params),
     .shape = forward_shape,
-    .expand = expand,
+    .expand = attention_expand,
     .gradient = &attention_gradient,
 };
 

@@ -9,7 +9,7 @@
 
 typedef weft_pair pair;
 
-static weft_tensor *number(const char *where, weft_tensor *like, double value) {
+static weft_tensor *complex_functions_number(const char *where, weft_tensor *like, double value) {
     return weft_full_like_at(where, like, value);
 }
 static weft_tensor *absolute(const char *where, weft_tensor *x) { return weft_abs_at(where, x); }
@@ -20,13 +20,13 @@ static weft_tensor *is_inf(const char *where, weft_tensor *x) { return weft_isin
 
 /* A part of a direction. It is 1 where it is NaN and `known` says that the size alone decides the result. */
 static weft_tensor *part_or_one(const char *where, weft_tensor *part, weft_tensor *known) {
-    return at_where(at_and(is_nan(where, part), known), number(where, part, 1), part);
+    return at_where(at_and(is_nan(where, part), known), complex_functions_number(where, part, 1), part);
 }
 
 /* A size times a part of a direction. The product of 0 with NaN or infinity is 0 here: where the part is 0,
  * or where `vanishes` (NULL: nowhere) says that the size is 0. */
 static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *part, weft_tensor *vanishes) {
-    weft_tensor *turned = at_eq(part, at_zeros_like(part)), *one = number(where, size, 1);
+    weft_tensor *turned = at_eq(part, at_zeros_like(part)), *one = complex_functions_number(where, size, 1);
     weft_tensor *none =
         at_and(vanishes ? at_or(turned, vanishes) : turned, is_nan(where, at_mul(size, part)));
     return at_where(none, at_where(turned, part, size),
@@ -38,7 +38,8 @@ static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *par
 /* e^x is 0 in every direction for x = -inf, and infinite for x = inf. The real part of the latter has no sign
  * where y has none. */
 pair weft__complex_exp(const char *where, pair z) {
-    weft_tensor *size = at_exp(z.re), *nothing = at_eq(z.re, number(where, z.re, -HUGE_VAL));
+    weft_tensor *size = at_exp(z.re),
+                *nothing = at_eq(z.re, complex_functions_number(where, z.re, -HUGE_VAL));
     return (pair){at_mul(size, part_or_one(where, at_cos(z.im), is_inf(where, z.re))),
                   sized(where, size, at_sin(z.im), nothing)};
 }
@@ -51,8 +52,9 @@ pair weft__complex_exp(const char *where, pair z) {
 static weft_tensor *log_size(const char *where, pair z) {
     weft_tensor *turned = at_gt(absolute(where, z.im), absolute(where, z.re));
     weft_tensor *x = absolute(where, at_where(turned, z.im, z.re)), *y = at_where(turned, z.re, z.im);
-    weft_tensor *near = at_and(at_gt(x, number(where, x, 0.5)), at_lt(x, number(where, x, 2)));
-    weft_tensor *one = number(where, x, 1), *near_x = at_where(near, x, one),
+    weft_tensor *near = at_and(at_gt(x, complex_functions_number(where, x, 0.5)),
+                               at_lt(x, complex_functions_number(where, x, 2)));
+    weft_tensor *one = complex_functions_number(where, x, 1), *near_x = at_where(near, x, one),
                 *near_y = at_where(near, y, at_zeros_like(y));
     weft_tensor *square = at_mul(at_add_scalar(near_x, -1), at_add_scalar(near_x, 1));
     weft_tensor *precise = at_mul_scalar(weft_log1p_at(where, at_add(square, at_mul(near_y, near_y))), 0.5);
@@ -60,7 +62,7 @@ static weft_tensor *log_size(const char *where, pair z) {
     weft_tensor *ratio = at_div(at_where(endless, at_zeros_like(y), y),
                                 at_where(at_or(endless, at_eq(x, at_zeros_like(x))), one, x));
     weft_tensor *far = at_add(at_log(x), at_mul_scalar(weft_log1p_at(where, at_mul(ratio, ratio)), 0.5));
-    return at_where(endless, number(where, x, HUGE_VAL), at_where(near, precise, far));
+    return at_where(endless, complex_functions_number(where, x, HUGE_VAL), at_where(near, precise, far));
 }
 
 pair weft__complex_log(const char *where, pair z) {
@@ -76,19 +78,19 @@ pair weft__complex_sqrt(const char *where, pair given) {
     const double most = is_wide(given.re) ? DBL_MAX / 4 : (double)FLT_MAX / 4,
                  least = is_wide(given.re) ? DBL_MIN * 0x1p54 : (double)FLT_MIN * 0x1p26;
     weft_tensor *larger = weft_maximum_at(where, absolute(where, given.re), absolute(where, given.im));
-    weft_tensor *big = at_gt(larger, number(where, larger, most)),
-                *tiny = at_lt(larger, number(where, larger, least));
-    weft_tensor *one = number(where, larger, 1);
-    weft_tensor *by =
-        at_where(big, number(where, one, 0x1p-4), at_where(tiny, number(where, one, 0x1p60), one));
-    weft_tensor *back =
-        at_where(big, number(where, one, 0x1p2), at_where(tiny, number(where, one, 0x1p-30), one));
+    weft_tensor *big = at_gt(larger, complex_functions_number(where, larger, most)),
+                *tiny = at_lt(larger, complex_functions_number(where, larger, least));
+    weft_tensor *one = complex_functions_number(where, larger, 1);
+    weft_tensor *by = at_where(big, complex_functions_number(where, one, 0x1p-4),
+                               at_where(tiny, complex_functions_number(where, one, 0x1p60), one));
+    weft_tensor *back = at_where(big, complex_functions_number(where, one, 0x1p2),
+                                 at_where(tiny, complex_functions_number(where, one, 0x1p-30), one));
     const pair z = {at_mul(given.re, by), at_mul(given.im, by)};
     weft_tensor *none = at_zeros_like(z.re), *right = weft_ge_at(where, z.re, none),
                 *size = weft_hypot_at(where, z.re, z.im);
     weft_tensor *below =
         weft_or_at(where, at_lt(z.im, none), at_lt(weft_recip_at(where, z.im), none)); /* -0 too */
-    weft_tensor *sign = at_where(below, number(where, none, -1), one);
+    weft_tensor *sign = at_where(below, complex_functions_number(where, none, -1), one);
     weft_tensor *endless = is_inf(where, z.im); /* both parts of the root are infinite */
     weft_tensor *t = weft_sqrt_at(
         where, at_add(at_mul_scalar(size, 0.5), at_mul_scalar(at_where(right, z.re, at_neg(z.re)), 0.5)));
@@ -107,16 +109,18 @@ pair weft__complex_sqrt(const char *where, pair given) {
 pair weft__complex_pow(const char *where, pair z, pair w) {
     weft_tensor *none = at_and(at_eq(z.re, at_zeros_like(z.re)), at_eq(z.im, at_zeros_like(z.im)));
     weft_tensor *shown = at_add(at_zeros_like(z.re), at_zeros_like(w.re)),
-                *one = number(where, shown, 1); /* of the shape of the result */
-    pair safe = {at_where(none, number(where, z.re, 1), z.re), at_where(none, at_zeros_like(z.im), z.im)};
+                *one = complex_functions_number(where, shown, 1); /* of the shape of the result */
+    pair safe = {at_where(none, complex_functions_number(where, z.re, 1), z.re),
+                 at_where(none, at_zeros_like(z.im), z.im)};
     pair log = weft__complex_log(where, safe);
     pair y = weft__complex_exp(where, weft__complex_times(where, log, w));
     weft_tensor *real = at_eq(w.im, at_zeros_like(w.im)),
-                *first = at_and(real, at_eq(w.re, number(where, w.re, 1)));
+                *first = at_and(real, at_eq(w.re, complex_functions_number(where, w.re, 1)));
     weft_tensor *nothing = at_and(real, at_eq(w.re, at_zeros_like(w.re))),
                 *grows = at_gt(w.re, at_zeros_like(w.re));
-    weft_tensor *rest = at_where(grows, at_zeros_like(shown), number(where, shown, NAN));
-    weft_tensor *pole = at_where(at_lt(w.re, at_zeros_like(w.re)), number(where, shown, HUGE_VAL), rest);
+    weft_tensor *rest = at_where(grows, at_zeros_like(shown), complex_functions_number(where, shown, NAN));
+    weft_tensor *pole =
+        at_where(at_lt(w.re, at_zeros_like(w.re)), complex_functions_number(where, shown, HUGE_VAL), rest);
     weft_tensor *re = at_where(first, z.re, at_where(nothing, one, pole)),
                 *im = at_where(first, z.im, at_where(nothing, at_zeros_like(shown), rest));
     return (pair){at_where(none, re, y.re), at_where(none, im, y.im)};
@@ -129,7 +133,7 @@ pair weft__complex_pow(const char *where, pair z, pair w) {
 static pair hyperbolic(const char *where, weft_tensor *x) {
     weft_tensor *up = at_exp(at_mul_scalar(x, 0.5)), *down = at_exp(at_mul_scalar(x, -0.5));
     weft_tensor *grows = at_mul(at_mul_scalar(up, 0.5), up), *falls = at_mul(at_mul_scalar(down, 0.5), down);
-    weft_tensor *small = at_lt(absolute(where, x), number(where, x, 1));
+    weft_tensor *small = at_lt(absolute(where, x), complex_functions_number(where, x, 1));
     weft_tensor *e = weft_expm1_at(where, at_where(small, x, at_zeros_like(x)));
     weft_tensor *precise = at_mul_scalar(at_add(e, at_div(e, at_add_scalar(e, 1))), 0.5);
     return (pair){at_add(grows, falls), at_where(small, precise, at_sub(grows, falls))};
@@ -152,11 +156,13 @@ pair weft__complex_cos(const char *where, pair z) {
  * is 1 or -1, and the imaginary part is 4 sin y cos y e^-2|x|. A part that is 0 stays 0 beside NaN. */
 pair weft__complex_tanh(const char *where, pair z) {
     const double border = is_wide(z.re) ? 20 : 10;
-    weft_tensor *size = absolute(where, z.re), *far = at_gt(size, number(where, size, border));
+    weft_tensor *size = absolute(where, z.re),
+                *far = at_gt(size, complex_functions_number(where, size, border));
     weft_tensor *endless = is_inf(where, z.re);
     pair h = hyperbolic(where, at_where(far, at_zeros_like(z.re), z.re));
     weft_tensor *c = at_cos(z.im), *turn = at_mul(at_sin(z.im), c);
-    weft_tensor *under = at_where(far, number(where, size, 1), at_add(at_mul(h.im, h.im), at_mul(c, c)));
+    weft_tensor *under =
+        at_where(far, complex_functions_number(where, size, 1), at_add(at_mul(h.im, h.im), at_mul(c, c)));
     weft_tensor *falls = at_mul_scalar(at_exp(at_mul_scalar(size, -2)), 4);
     weft_tensor *side = at_where(at_and(is_nan(where, c), weft_not_at(where, endless)), c, at_sign(z.re));
     weft_tensor *re = at_where(far, side, at_div(at_mul(h.im, h.re), under)),

@@ -18,7 +18,8 @@ static void shape(const void *params, weft_tensor *const *in, int output, weft_d
  *                               | (-im, re, ...) |
  *
  * This takes as many multiplications as a complex product and copies only b. */
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void complex_matmul_expand(const char *where, const void *params, weft_tensor *const *in,
+                                  weft_tensor **out) {
     const int64_t conj = ((const weft_prod_params *)params)->conj;
     weft_tensor *a = in[0], *b = in[1];
     const int r = a->rank;
@@ -50,7 +51,8 @@ static weft_tensor *turned(const char *where, weft_tensor *x) { return weft_tran
 /* Gradients of a' b', where ' is conjugation if asked for. The gradient of a' is g (b')^H; the gradient of a
  * is that or its conjugate. An operand that is recorded as a transpose gets its gradient transposed, as in
  * autodiff/rules.c. */
-static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+static void complex_matmul_backward(const char *where, weft_tensor *whole, weft_tensor *g,
+                                    weft_tensor **grads) {
     const int64_t conj = ((const weft_prod_params *)weft__params_of(whole))->conj;
     const bool ca = conj & 1, cb = conj & 2;
     weft_tensor *a = whole->in[0], *b = whole->in[1], *g_conj = weft_conj_at(where, g);
@@ -69,8 +71,8 @@ static const weft_composite complex_product = {
     .n_outputs = 1,
     .params_bytes = sizeof(weft_prod_params),
     .shape = shape,
-    .expand = expand,
-    .backward = backward,
+    .expand = complex_matmul_expand,
+    .backward = complex_matmul_backward,
 };
 
 /* The tensor that x is recorded as the conjugate of, looking through movements; NULL: x is no conjugate. */

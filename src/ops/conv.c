@@ -149,8 +149,9 @@ typedef weft_tensor *(*compute_fn)(const char *name, const char *where, weft_ten
 
 /* Lines are images of one row. Dimension 1 of the weight counts the channels of x; for a transposed
  * convolution it is dimension 0. */
-static weft_tensor *run(const char *name, compute_fn compute, int dims, const char *where, weft_tensor *x,
-                        weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options) {
+static weft_tensor *conv_run(const char *name, compute_fn compute, int dims, const char *where,
+                             weft_tensor *x, weft_tensor *weight, weft_tensor *bias,
+                             const weft_conv_options *options) {
     conv c = {0};
     const weft_conv_options line = along_columns(options);
     weft_tensor *bad = x ? take_options(name, where, x->ctx, dims == 1 ? &line : options, &c) : NULL;
@@ -165,7 +166,7 @@ static weft_tensor *run(const char *name, compute_fn compute, int dims, const ch
 #define CONVOLUTION(name, compute, dims)                                                                     \
     weft_tensor *weft_##name##_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, \
                                   const weft_conv_options *options) {                                        \
-        return run(#name, compute, dims, where, x, weight, bias, options);                                   \
+        return conv_run(#name, compute, dims, where, x, weight, bias, options);                              \
     }
 CONVOLUTION(conv1d, convolve, 1)
 CONVOLUTION(conv2d, convolve, 2)

@@ -125,7 +125,8 @@ static weft_tensor *weight(const char *where, weft_tensor *x, weft_tensor *y, co
     return weft__poisoned(w) ? w : weft__reshape_to(where, w, 4, dims);
 }
 
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void convolve_expand(const char *where, const void *params, weft_tensor *const *in,
+                            weft_tensor **out) {
     static weft_tensor *(*const of[])(const char *, weft_tensor *, weft_tensor *, const params_of_conv *) = {
         [WEFT_CONV_FORWARD] = forward, [WEFT_CONV_INPUT] = input, [WEFT_CONV_WEIGHT] = weight};
     const params_of_conv *c = params;
@@ -141,7 +142,7 @@ static weft_tensor *with(const char *where, const params_of_conv *c, weft_conv_p
     return weft__convolve(where, &other, a, b);
 }
 
-static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+static void convolve_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     const params_of_conv *c = weft__params_of(whole);
     weft_tensor *const *in = whole->in;
     switch ((weft_conv_pass)c->pass) {
@@ -167,8 +168,8 @@ static const weft_composite convolution = {
     .n_outputs = 1,
     .params_bytes = sizeof(weft_conv_params),
     .shape = shape,
-    .expand = expand,
-    .backward = backward,
+    .expand = convolve_expand,
+    .backward = convolve_backward,
 };
 
 weft_tensor *weft__convolve(const char *where, const weft_conv_params *params, weft_tensor *a,

@@ -44,7 +44,7 @@ static void shape_of(const void *params, weft_tensor *const *in, int output, wef
     memcpy(dims, in[0]->shape, sizeof in[0]->shape);
 }
 
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void custom_expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     static const char *const dialects[] = {"OpenCL C", "CUDA C++"};
     const weft_defined_op *op = op_of(params);
     if (op->value)
@@ -157,7 +157,7 @@ static weft_status define(weft_defined_op *op, const weft_op_options *options) {
                                    .n_outputs = 1,
                                    .params_bytes = sizeof(weft_defined_params),
                                    .shape = shape_of,
-                                   .expand = expand,
+                                   .expand = custom_expand,
                                    .gradient = op->has_gradient ? &op->backward : NULL,
                                    .n_inputs = op->arity};
     op->backward = (weft_composite){.name = op->name,

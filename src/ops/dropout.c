@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 /* Draws one number for each element of the first `drawn` dimensions. The other dimensions share it. */
-static weft_tensor *drop(const char *name, const char *where, weft_tensor *x, int drawn, double p) {
+static weft_tensor *dropout_drop(const char *name, const char *where, weft_tensor *x, int drawn, double p) {
     if (!(p >= 0.0 && p <= 1.0))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: probability %g is not in 0..1", name, p);
     if (p == 0.0) return x;
@@ -22,7 +22,7 @@ static weft_tensor *drop(const char *name, const char *where, weft_tensor *x, in
 
 weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p) {
     weft_tensor *bad = reject_float("dropout", where, x);
-    return bad || !x ? bad : drop("dropout", where, x, x->rank, p);
+    return bad || !x ? bad : dropout_drop("dropout", where, x, x->rank, p);
 }
 
 weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, double p) {
@@ -32,5 +32,5 @@ weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, double p) {
     if (x->rank < 2)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "dropout2d: x %s must be (N, C, ...)",
                             weft__tensor_text(x, text));
-    return drop("dropout2d", where, x, 2, p);
+    return dropout_drop("dropout2d", where, x, 2, p);
 }

@@ -53,18 +53,18 @@ static weft_tensor *product_of(weft_tensor *logits) {
 }
 
 /* Records for a part of the matmul's rows what `logits` records for all rows. */
-static weft_tensor *follow(const char *where, const weft_tensor *logits, const weft_tensor *product,
-                           weft_tensor *part) {
+static weft_tensor *head_follow(const char *where, const weft_tensor *logits, const weft_tensor *product,
+                                weft_tensor *part) {
     const weft_tensor *vector;
     double number;
     if (logits == product || weft__poisoned(part)) return part;
     if (!is_mask(logits, &vector, &number)) {
-        part = follow(where, logits->in[0], product, part);
+        part = head_follow(where, logits->in[0], product, part);
         return logits->op == WEFT_OP_CAST && !weft__poisoned(part)
                    ? weft_cast_at(where, part, weft_dtype_of(logits))
                    : part;
     }
-    part = follow(where, logits->in[1], product, part);
+    part = head_follow(where, logits->in[1], product, part);
     if (weft__poisoned(part)) return part;
     weft_tensor *which =
         weft__reshape_to(where, (weft_tensor *)(uintptr_t)vector, 1, &part->shape[part->rank - 1]);
@@ -105,7 +105,7 @@ weft_tensor *weft__logit_part(const char *where, weft_tensor *logits, int64_t pa
     ctx->path = product->path;
     ctx->stage = product->stage;
     weft_tensor *y = weft_matmul_at(where, x, narrowed_anew(where, product->in[1], 0));
-    y = follow(where, logits, product, y);
+    y = head_follow(where, logits, product, y);
     ctx->path = path;
     ctx->stage = stage;
     return y;

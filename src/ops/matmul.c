@@ -13,7 +13,7 @@ static weft_tensor *node(const char *where, weft_tensor *a, weft_tensor *b) {
 }
 
 /* The matmul of two tensors of rank 2 or more. */
-static weft_tensor *product(const char *where, weft_tensor *a, weft_tensor *b) {
+static weft_tensor *matmul_product(const char *where, weft_tensor *a, weft_tensor *b) {
     int64_t m = a->shape[a->rank - 2], k = a->shape[a->rank - 1], n = b->shape[b->rank - 1];
     char ta[WEFT_SHAPE_TEXT], tb[WEFT_SHAPE_TEXT];
     if (b->shape[b->rank - 2] != k)
@@ -66,7 +66,7 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
         a = weft_cast_at(where, a, WEFT_I32);
         b = weft_cast_at(where, b, WEFT_I32);
     }
-    weft_tensor *y = product(where, a, b);
+    weft_tensor *y = matmul_product(where, a, b);
     if (y->error) return y;
     if (narrow) y = weft_cast_at(where, y, dtype);
     if (column) y = weft_squeeze_at(where, y, -1);

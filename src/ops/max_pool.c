@@ -22,7 +22,7 @@ static void shape(const void *params, weft_tensor *const *in, int output, weft_d
 }
 
 /* A constant u8: places within a window, up to WEFT_MAX_TAPS, fit into a byte. */
-static weft_tensor *number(const char *where, weft_tensor *like, int64_t value) {
+static weft_tensor *max_pool_number(const char *where, weft_tensor *like, int64_t value) {
     return weft__poisoned(like)
                ? like
                : weft__constant(like->ctx, where, WEFT_U8, like->rank, like->shape, (double)value, value);
@@ -44,16 +44,17 @@ static weft_tensor *element(const char *where, weft_tensor *x, const weft_max_pa
 }
 
 /* Among equal elements the first is the largest. The first NaN is larger than all numbers. */
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void max_pool_expand(const char *where, const void *params, weft_tensor *const *in,
+                            weft_tensor **out) {
     const weft_max_params *p = params;
     int64_t around[WEFT_MAX_RANK] = {0};
     for (int i = 0; i < 2; i++) around[dim_of(in[0]->rank, i)] = p->padding[i];
     weft_tensor *x = weft_pad_at(where, in[0], around, around, -HUGE_VAL);
-    weft_tensor *best = element(where, x, p, 0), *place = number(where, best, 0);
+    weft_tensor *best = element(where, x, p, 0), *place = max_pool_number(where, best, 0);
     for (int64_t tap = 1; tap < taps_of(p) && !weft__poisoned(best); tap++) {
         weft_tensor *other = element(where, x, p, tap);
         weft_tensor *stays = weft_or_at(where, weft_ge_at(where, best, other), weft_ne_at(where, best, best));
-        place = at_where(stays, place, number(where, place, tap));
+        place = at_where(stays, place, max_pool_number(where, place, tap));
         best = at_where(stays, best, other);
     }
     out[0] = best;
@@ -102,7 +103,7 @@ static weft_tensor *spread_rest(const char *where, weft_tensor *g, weft_tensor *
             before[d] = at[i] / p->stride[i];
             after[d] = blocks[i] - before[d] - p->count[i];
         }
-        weft_tensor *part = at_where(at_eq(place, number(where, place, tap)), g, at_zeros_like(g));
+        weft_tensor *part = at_where(at_eq(place, max_pool_number(where, place, tap)), g, at_zeros_like(g));
         part = weft_pad_at(where, part, before, after, 0);
         sum = sum ? at_add(sum, part) : part;
     }
@@ -153,7 +154,7 @@ static weft_tensor *room_for_two(const char *where, weft_tensor *t) {
     return weft__reshape_to(where, t, t->rank - less, shape);
 }
 
-static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+static void max_pool_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     const weft_max_params *p = weft__params_of(whole);
     const weft_tensor *x = whole->in[0];
     const weft_dtype dtype = (weft_dtype)g->dtype;
@@ -191,8 +192,8 @@ static const weft_composite max_pool = {
     .n_outputs = 2,
     .params_bytes = sizeof(weft_max_params),
     .shape = shape,
-    .expand = expand,
-    .backward = backward,
+    .expand = max_pool_expand,
+    .backward = max_pool_backward,
 };
 
 weft_tensor *weft__max_pool(const char *where, weft_tensor *x, const weft_max_params *params) {

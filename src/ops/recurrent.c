@@ -164,7 +164,8 @@ static void forward_shape(const void *params, weft_tensor *const *in, int output
     dims[*rank - 1] = width;
 }
 
-static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+static void recurrent_expand(const char *where, const void *params, weft_tensor *const *in,
+                             weft_tensor **out) {
     const weft_recurrent_params *p = params;
     weft_context *ctx = in[X]->ctx;
     steps s = steps_of(where, p, in, in[X]->shape);
@@ -348,7 +349,7 @@ GRADIENT(lstm, 7, 3, 3)
 #undef GRADIENT
 
 /* Records the gradients of all inputs: first the walk back, then the sums over all steps. */
-static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+static void recurrent_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     weft_recurrent_params p = *(const weft_recurrent_params *)weft__params_of(whole);
     const bool lstm = p.kind == WEFT_LSTM, gru = p.kind == WEFT_GRU;
     const weft_composite *walk = lstm ? &lstm_gradient : gru ? &gru_gradient : &rnn_gradient;
@@ -382,8 +383,8 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
         .n_outputs = outputs,                                                                                \
         .params_bytes = sizeof(weft_recurrent_params),                                                       \
         .shape = forward_shape,                                                                              \
-        .expand = expand,                                                                                    \
-        .backward = backward,                                                                                \
+        .expand = recurrent_expand,                                                                          \
+        .backward = recurrent_backward,                                                                      \
     };
 DEFINE(rnn, 6, 1)
 DEFINE(gru, 6, 2)

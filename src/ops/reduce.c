@@ -35,7 +35,7 @@ static weft_tensor *mask_of(const char *where, const char *op, weft_tensor *x, i
     return NULL;
 }
 
-static weft_tensor *drop(const char *where, weft_tensor *x, uint32_t mask, bool keep) {
+static weft_tensor *reduce_drop(const char *where, weft_tensor *x, uint32_t mask, bool keep) {
     if (keep || x->error) return x;
     int64_t shape[WEFT_MAX_RANK];
     int n = 0;
@@ -75,7 +75,7 @@ static weft_tensor *reduce_axis(const char *where, const char *name, weft_op op,
     if ((op == WEFT_OP_MAX || op == WEFT_OP_MIN) && reduced_count(x, mask) == 0)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: there is no element to choose in %s", name,
                             weft__tensor_text(x, text));
-    return drop(where, weft__reduce(where, op, x, mask), mask, keep);
+    return reduce_drop(where, weft__reduce(where, op, x, mask), mask, keep);
 }
 
 weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep) {
@@ -187,7 +187,7 @@ static weft_tensor *truth(const char *where, const char *name, weft_op op, weft_
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) shape[i] = mask >> i & 1u ? 1 : x->shape[i];
     is = weft__constant(x->ctx, where, WEFT_BOOL, x->rank, shape, op == WEFT_OP_MIN, op == WEFT_OP_MIN);
-    return drop(where, is, mask, keep);
+    return reduce_drop(where, is, mask, keep);
 }
 
 weft_tensor *weft_any_at(const char *where, weft_tensor *x, int axis, bool keep) {

@@ -26,7 +26,7 @@ static weft_tensor *order(const char *where, weft_tensor *x, int d, int64_t coun
     return x->error ? x : weft_transpose_at(where, x, d, -1);
 }
 
-static weft_tensor *check(const char *where, const char *name, weft_tensor *x, int axis, int *d) {
+static weft_tensor *sort_check(const char *where, const char *name, weft_tensor *x, int axis, int *d) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);
     *d = 0;
     if (bad || !x) return bad;
@@ -51,21 +51,21 @@ static weft_tensor *choose(const char *where, weft_tensor *x, int d, int64_t cou
 
 weft_tensor *weft_sort_at(const char *where, weft_tensor *x, int axis, bool descending, weft_tensor **index) {
     int d;
-    weft_tensor *bad = check(where, "sort", x, axis, &d);
+    weft_tensor *bad = sort_check(where, "sort", x, axis, &d);
     if (index) *index = bad;
     return bad || !x ? bad : choose(where, x, d, x->shape[d], descending, index);
 }
 
 weft_tensor *weft_argsort_at(const char *where, weft_tensor *x, int axis, bool descending) {
     int d;
-    weft_tensor *bad = check(where, "argsort", x, axis, &d);
+    weft_tensor *bad = sort_check(where, "argsort", x, axis, &d);
     return bad || !x ? bad : order(where, x, d, x->shape[d], descending);
 }
 
 weft_tensor *weft_topk_at(const char *where, weft_tensor *x, int64_t k, int axis, bool largest,
                           weft_tensor **index) {
     int d;
-    weft_tensor *bad = check(where, "topk", x, axis, &d);
+    weft_tensor *bad = sort_check(where, "topk", x, axis, &d);
     if (!bad && x && (k < 0 || k > x->shape[d]))
         bad =
             weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "topk: k is %lld, but the axis has %lld elements",

@@ -36,8 +36,8 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
 }
 
 /* Checks rank, extents and dtype of a new tensor. Returns NULL or a poisoned tensor. */
-static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
-                          const int64_t *shape) {
+static weft_tensor *source_check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
+                                 const int64_t *shape) {
     if (!ctx || (rank && !shape)) return weft__poison_null(ctx, NULL, op, ctx ? "shape" : "ctx");
     if (rank < 0 || rank > WEFT_MAX_RANK)
         return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank,
@@ -52,14 +52,14 @@ static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, i
 }
 
 weft_tensor *weft_full(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, double value) {
-    weft_tensor *bad = check(ctx, "weft_full", dtype, rank, shape);
+    weft_tensor *bad = source_check(ctx, "weft_full", dtype, rank, shape);
     if (bad) return bad;
     return weft__number(ctx, NULL, "weft_full", dtype, rank, shape, value);
 }
 
 weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                            int64_t value) {
-    weft_tensor *bad = check(ctx, "weft_full_i64", dtype, rank, shape);
+    weft_tensor *bad = source_check(ctx, "weft_full_i64", dtype, rank, shape);
     bool exact =
         dtype == WEFT_I64 || dtype == WEFT_U64 || weft_dtype_is_float(dtype) || weft_dtype_is_complex(dtype);
     if (!bad && !exact) return weft__number(ctx, NULL, "weft_full_i64", dtype, rank, shape, (double)value);
@@ -67,7 +67,7 @@ weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const 
 }
 
 weft_tensor *weft_iota(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {
-    weft_tensor *bad = check(ctx, "weft_iota", dtype, rank, shape);
+    weft_tensor *bad = source_check(ctx, "weft_iota", dtype, rank, shape);
     if (bad) return bad;
     if (rank == 0) return weft__constant(ctx, NULL, dtype, 0, NULL, 0, 0);
     weft_dtype index = dtype == WEFT_I32 ? WEFT_I32 : WEFT_I64;
@@ -87,7 +87,7 @@ weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, doub
     const double count = ceil((stop - start) / step);
     const bool whole = start == floor(start) && step == floor(step);
     const int64_t n = count > 0 && count < 0x1p53 ? (int64_t)count : 0;
-    weft_tensor *bad = check(ctx, "weft_arange", dtype, 1, &n);
+    weft_tensor *bad = source_check(ctx, "weft_arange", dtype, 1, &n);
     if (bad) return bad;
     const bool real = weft_dtype_is_float(weft__part_dtype(dtype));
     if (!(fabs(count) < 0x1p53) || (!real && (!whole || dtype == WEFT_BOOL)))
@@ -104,7 +104,7 @@ weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, doub
 
 weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, double stop, int64_t n) {
     const char *where = NULL;
-    weft_tensor *bad = check(ctx, "weft_linspace", dtype, 1, &n);
+    weft_tensor *bad = source_check(ctx, "weft_linspace", dtype, 1, &n);
     if (bad) return bad;
     if (weft_dtype_is_complex(dtype))
         return weft_cast_at(where, weft_linspace(ctx, weft__part_dtype(dtype), start, stop, n), dtype);
@@ -121,7 +121,7 @@ weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, do
 
 weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns) {
     const char *where = NULL;
-    weft_tensor *bad = check(ctx, "weft_eye", dtype, 2, (const int64_t[]){rows, columns});
+    weft_tensor *bad = source_check(ctx, "weft_eye", dtype, 2, (const int64_t[]){rows, columns});
     if (bad) return bad;
     weft_tensor *row = weft_iota(ctx, WEFT_I64, 1, &rows), *column = weft_iota(ctx, WEFT_I64, 1, &columns);
     if (!row->error) row = weft__reshape_to(where, row, 2, (const int64_t[]){rows, 1});
@@ -197,19 +197,19 @@ weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int ra
 }
 
 weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *shape) {
-    weft_tensor *bad = check(ctx, "weft_random_uniform", WEFT_F32, rank, shape);
+    weft_tensor *bad = source_check(ctx, "weft_random_uniform", WEFT_F32, rank, shape);
     return bad ? bad : weft__uniform_of_layer(NULL, ctx, rank, shape);
 }
 
 weft_tensor *weft_random_bits(weft_context *ctx, int rank, const int64_t *shape) {
-    weft_tensor *bad = check(ctx, "weft_random_bits", WEFT_I32, rank, shape);
+    weft_tensor *bad = source_check(ctx, "weft_random_bits", WEFT_I32, rank, shape);
     if (bad) return bad;
     return weft__random_node(NULL, weft__random_next(ctx, NULL), rank, shape);
 }
 
 /* Box and Muller 1958: sqrt(-2 log(1 - u)) cos(2 pi v). */
 weft_tensor *weft_random_normal(weft_context *ctx, int rank, const int64_t *shape) {
-    weft_tensor *bad = check(ctx, "weft_random_normal", WEFT_F32, rank, shape);
+    weft_tensor *bad = source_check(ctx, "weft_random_normal", WEFT_F32, rank, shape);
     if (bad) return bad;
     const char *where = NULL;
     weft_tensor *u = weft_random_uniform(ctx, rank, shape), *v = weft_random_uniform(ctx, rank, shape);

@@ -208,7 +208,8 @@ static size_t sort_slots(weft_optimizer *opt, weft_dtype dtype, weft__slot **sor
 }
 
 /* Moves parameters and states into blocks and notes the offsets. */
-static weft_status place(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted, size_t n) {
+static weft_status layout_place(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted,
+                                size_t n) {
     weft_context *ctx = opt->ctx;
     block->count = n;
     block->parameters = weft__array(ctx, n, sizeof *block->parameters);
@@ -290,7 +291,7 @@ static weft_status make_blocks(weft_optimizer *opt, weft__slot **sorted) {
         if (!n) continue;
         weft__block *block = &opt->blocks[opt->n_blocks++];
         *block = (weft__block){.dtype = dtypes[d], .wide = dtypes[d] == WEFT_F64 ? WEFT_F64 : WEFT_F32};
-        WEFT_TRY(place(opt, block, sorted, n));
+        WEFT_TRY(layout_place(opt, block, sorted, n));
         WEFT_TRY(make_rounded(opt, block, sorted, n));
         WEFT_TRY(make_ranges(opt, block, sorted, n));
     }

@@ -28,7 +28,7 @@ static weft_optimizer *without_context(const weft_module *m, weft__optimizer_kin
 
 /* ---- life ---- */
 
-static void release(weft_optimizer *opt) {
+static void optimizer_release(weft_optimizer *opt) {
     weft_context *ctx = opt->ctx;
     weft__optimizer_release(opt);
     for (size_t i = 0; i < opt->n_slots; i++)
@@ -43,7 +43,7 @@ static void release(weft_optimizer *opt) {
 /* The module was freed. Only a shell remains, which reports an error to whoever still holds the optimizer. */
 static void module_gone(void *user) {
     weft_optimizer *opt = user;
-    release(opt);
+    optimizer_release(opt);
     *opt = (weft_optimizer){.ctx = opt->ctx, .kind = opt->kind, .error = (weft_error *)(uintptr_t)&no_module};
     weft__shell_leave(opt->ctx, &opt->shell);
 }
@@ -55,7 +55,7 @@ void weft_optimizer_free(weft_optimizer *opt) {
         return;
     }
     weft_module_cancel_free(opt->module, module_gone, opt);
-    release(opt);
+    optimizer_release(opt);
     weft__free(opt->ctx, opt);
 }
 
@@ -89,7 +89,7 @@ static weft_status check_hyper(weft_context *ctx, const char *kind, const weft__
     return WEFT_OK;
 }
 
-static weft_optimizer *make(weft_module *m, weft__optimizer_kind kind, const weft__hyper *hyper) {
+static weft_optimizer *optimizer_make(weft_module *m, weft__optimizer_kind kind, const weft__hyper *hyper) {
     weft_context *ctx = weft_module_context(m);
     if (!ctx) return without_context(m, kind);
     weft_optimizer *opt = weft__zalloc(ctx, sizeof *opt);
@@ -114,40 +114,40 @@ static weft_optimizer *make(weft_module *m, weft__optimizer_kind kind, const wef
 
 weft_optimizer *weft_sgd(weft_module *m, const weft_sgd_options *options) {
     weft_sgd_options o = options ? *options : (weft_sgd_options){0};
-    return make(m, WEFT__SGD,
-                &(weft__hyper){.lr = o.lr,
-                               .momentum = o.momentum,
-                               .nesterov = o.nesterov,
-                               .weight_decay = o.weight_decay,
-                               .decay_matrices_only = o.decay_matrices_only,
-                               .clip = o.clip,
-                               .track_norm = o.track_norm});
+    return optimizer_make(m, WEFT__SGD,
+                          &(weft__hyper){.lr = o.lr,
+                                         .momentum = o.momentum,
+                                         .nesterov = o.nesterov,
+                                         .weight_decay = o.weight_decay,
+                                         .decay_matrices_only = o.decay_matrices_only,
+                                         .clip = o.clip,
+                                         .track_norm = o.track_norm});
 }
 
 weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options) {
     weft_rmsprop_options o = options ? *options : (weft_rmsprop_options){0};
-    return make(m, WEFT__RMSPROP,
-                &(weft__hyper){.lr = o.lr,
-                               .alpha = o.alpha == 0.0 ? 0.99 : o.alpha,
-                               .eps = o.eps == 0.0 ? 1e-8 : o.eps,
-                               .momentum = o.momentum,
-                               .weight_decay = o.weight_decay,
-                               .decay_matrices_only = o.decay_matrices_only,
-                               .clip = o.clip,
-                               .track_norm = o.track_norm});
+    return optimizer_make(m, WEFT__RMSPROP,
+                          &(weft__hyper){.lr = o.lr,
+                                         .alpha = o.alpha == 0.0 ? 0.99 : o.alpha,
+                                         .eps = o.eps == 0.0 ? 1e-8 : o.eps,
+                                         .momentum = o.momentum,
+                                         .weight_decay = o.weight_decay,
+                                         .decay_matrices_only = o.decay_matrices_only,
+                                         .clip = o.clip,
+                                         .track_norm = o.track_norm});
 }
 
 static weft_optimizer *adam(weft_module *m, weft__optimizer_kind kind, const weft_adam_options *options) {
     weft_adam_options o = options ? *options : (weft_adam_options){0};
-    return make(m, kind,
-                &(weft__hyper){.lr = o.lr,
-                               .beta1 = o.beta1 == 0.0 ? 0.9 : o.beta1,
-                               .beta2 = o.beta2 == 0.0 ? 0.999 : o.beta2,
-                               .eps = o.eps == 0.0 ? 1e-8 : o.eps,
-                               .weight_decay = o.weight_decay,
-                               .decay_matrices_only = o.decay_matrices_only,
-                               .clip = o.clip,
-                               .track_norm = o.track_norm});
+    return optimizer_make(m, kind,
+                          &(weft__hyper){.lr = o.lr,
+                                         .beta1 = o.beta1 == 0.0 ? 0.9 : o.beta1,
+                                         .beta2 = o.beta2 == 0.0 ? 0.999 : o.beta2,
+                                         .eps = o.eps == 0.0 ? 1e-8 : o.eps,
+                                         .weight_decay = o.weight_decay,
+                                         .decay_matrices_only = o.decay_matrices_only,
+                                         .clip = o.clip,
+                                         .track_norm = o.track_norm});
 }
 
 weft_optimizer *weft_adam(weft_module *m, const weft_adam_options *options) {

@@ -11,7 +11,7 @@
 
 static const char *const where = NULL;
 
-static weft_status check(weft_optimizer *opt, const weft_loss_scale_options *o) {
+static weft_status scale_check(weft_optimizer *opt, const weft_loss_scale_options *o) {
     const char *kind = weft_optimizer_kind(opt);
     if (opt->held || opt->next_part)
         return weft__fail(opt->ctx, WEFT_ERR_STATE,
@@ -30,7 +30,7 @@ static weft_status check(weft_optimizer *opt, const weft_loss_scale_options *o) 
     return WEFT_OK;
 }
 
-static void release(weft__scaling *s) {
+static void scale_release(weft__scaling *s) {
     weft_free(s->scale);
     weft_free(s->good);
     weft_free(s->updates);
@@ -45,7 +45,7 @@ weft_status weft_optimizer_scale_loss(weft_optimizer *opt, const weft_loss_scale
     if (o.growth == 0.0) o.growth = 2.0;
     if (o.backoff == 0.0) o.backoff = 0.5;
     if (o.interval == 0) o.interval = 2000;
-    WEFT_TRY(check(opt, &o));
+    WEFT_TRY(scale_check(opt, &o));
     const float init = (float)o.init;
     const int32_t updates = (int32_t)(opt->steps < INT32_MAX ? opt->steps : INT32_MAX - 1);
     weft__scaling s = {.growth = o.growth, .backoff = o.backoff, .interval = o.interval};
@@ -55,14 +55,14 @@ weft_status weft_optimizer_scale_loss(weft_optimizer *opt, const weft_loss_scale
     weft_status status = weft_tensor_status(s.scale);
     if (status == WEFT_OK) status = weft_tensor_status(s.good);
     if (status == WEFT_OK) status = weft_tensor_status(s.updates);
-    release(status == WEFT_OK ? &opt->scaling : &s);
+    scale_release(status == WEFT_OK ? &opt->scaling : &s);
     if (status != WEFT_OK) return status;
     opt->scaling = s;
     opt->identity = ++opt->ctx->identities; /* other programs are needed */
     return WEFT_OK;
 }
 
-void weft__scaling_release(weft_optimizer *opt) { release(&opt->scaling); }
+void weft__scaling_release(weft_optimizer *opt) { scale_release(&opt->scaling); }
 
 double weft_optimizer_loss_scale(weft_optimizer *opt) {
     return weft_optimizer_status(opt) == WEFT_OK && opt->scaling.scale ? weft_item(opt->scaling.scale)

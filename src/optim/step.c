@@ -13,7 +13,7 @@ typedef struct step_plan {
     int parts;
 } step_plan;
 
-static weft_status build(void *user, weft_context *ctx, weft_derived *derived) {
+static weft_status step_build(void *user, weft_context *ctx, weft_derived *derived) {
     const step_plan *p = user;
     weft__sinks sinks;
     (void)ctx;
@@ -39,8 +39,8 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
 }
 
 /* Runs the step; or, if `wanted` is not NULL, fills it with the memory plan of its program. */
-static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
-                       weft_memory_plan *wanted) {
+static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+                            weft_memory_plan *wanted) {
     step_plan p = {opt, loss, phase, parts};
     weft_hash key;
     weft__hash_init(&key);
@@ -48,7 +48,7 @@ static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase
     weft__hash_u64(&key, opt->identity); /* stands for layout and options */
     weft__hash_u64(&key, (uint64_t)phase);
     weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
-    weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = build, .user = &p};
+    weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = step_build, .user = &p};
     return wanted ? weft__derive_plan(opt->ctx, &derivation, wanted)
                   : weft__derive_run(opt->ctx, &derivation);
 }
@@ -66,7 +66,7 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* gives up an unfinished accumulation */
     WEFT_TRY(weft__optimizer_numbers(opt));
-    WEFT_TRY(run(opt, loss, WEFT__WHOLE, 1, NULL));
+    WEFT_TRY(step_run(opt, loss, WEFT__WHOLE, 1, NULL));
     steps_done(opt, 1);
     return WEFT_OK;
 }
@@ -85,7 +85,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     WEFT_TRY(prepare(opt, loss));
     weft__phase phase = k == 0 ? WEFT__FIRST : k == of - 1 ? WEFT__LAST : WEFT__MIDDLE;
     if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt));
-    WEFT_TRY(run(opt, loss, phase, of, NULL));
+    WEFT_TRY(step_run(opt, loss, phase, of, NULL));
     if (phase == WEFT__LAST) {
         steps_done(opt, 1);
     } else {
@@ -112,7 +112,7 @@ weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss)
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
-    WEFT_TRY(run(opt, loss, opt->next_part ? WEFT__MIDDLE : WEFT__FIRST, 1, NULL));
+    WEFT_TRY(step_run(opt, loss, opt->next_part ? WEFT__MIDDLE : WEFT__FIRST, 1, NULL));
     opt->next_part++;
     return WEFT_OK;
 }
@@ -177,7 +177,7 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
 
 /* ---- planning and holding a step ---- */
 
-static uint64_t bytes_of(const weft_tensor *t) {
+static uint64_t step_bytes_of(const weft_tensor *t) {
     return t ? (uint64_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t)) : 0;
 }
 
@@ -198,20 +198,21 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
                           weft_optimizer_kind(opt));
     *plan = (weft_memory_plan){0};
     WEFT_TRY(prepare(opt, loss));
-    WEFT_TRY(run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, plan));
+    WEFT_TRY(step_run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        plan->parameters += bytes_of(opt->blocks[b].values) + bytes_of(opt->blocks[b].rounded);
-        plan->states += bytes_of(opt->blocks[b].sum);
+        plan->parameters += step_bytes_of(opt->blocks[b].values) + step_bytes_of(opt->blocks[b].rounded);
+        plan->states += step_bytes_of(opt->blocks[b].sum);
         leave_out(opt, opt->blocks[b].values, plan);
         leave_out(opt, opt->blocks[b].rounded, plan);
         leave_out(opt, opt->blocks[b].sum, plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             leave_out(opt, opt->blocks[b].state[s], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
-            plan->states += bytes_of(opt->blocks[b].state[s]);
+            plan->states += step_bytes_of(opt->blocks[b].state[s]);
         for (size_t s = 0; of > 1 && s < weft__optimizer_states(opt);
              s++) /* only the last micro-batch uses the states */
-            plan->pending += opt->blocks[b].state[s]->storage->buffer ? 0 : bytes_of(opt->blocks[b].state[s]);
+            plan->pending +=
+                opt->blocks[b].state[s]->storage->buffer ? 0 : step_bytes_of(opt->blocks[b].state[s]);
     }
     plan->kinds[WEFT_MEMORY_PARAMETERS] = plan->parameters;
     plan->kinds[WEFT_MEMORY_STATES] = plan->states;

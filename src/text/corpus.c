@@ -71,7 +71,7 @@ static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, co
     return WEFT_OK;
 }
 
-static weft_status check_options(weft_context *ctx, const weft_corpus_options *o) {
+static weft_status corpus_check_options(weft_context *ctx, const weft_corpus_options *o) {
     if ((unsigned)o->kind >= WEFT_TOKENIZER_KIND_COUNT)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: unknown kind %d of tokenizer",
                           (int)o->kind);
@@ -91,7 +91,7 @@ weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_cor
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, path);
-    WEFT_TRY(check_options(ctx, o));
+    WEFT_TRY(corpus_check_options(ctx, o));
     weft_corpus *c = weft__zalloc(ctx, sizeof *c);
     if (!c) return weft__fail_oom(ctx, sizeof *c, "a corpus");
     c->ctx = ctx;

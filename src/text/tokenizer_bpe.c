@@ -56,13 +56,13 @@ struct weft__bpe_work {
 
 /* ---- making ---- */
 
-static void *take(PCRE2_SIZE bytes, void *ctx) { return weft__alloc(ctx, bytes); }
+static void *tokenizer_bpe_take(PCRE2_SIZE bytes, void *ctx) { return weft__alloc(ctx, bytes); }
 static void give(void *p, void *ctx) { weft__free(ctx, p); }
 
 static weft_status compile_pattern(weft_context *ctx, weft__bpe_work *w) {
     int code = 0;
     PCRE2_SIZE at;
-    w->memory = pcre2_general_context_create(take, give, ctx);
+    w->memory = pcre2_general_context_create(tokenizer_bpe_take, give, ctx);
     pcre2_compile_context *compiling = w->memory ? pcre2_compile_context_create(w->memory) : NULL;
     if (compiling)
         w->pattern = pcre2_compile((PCRE2_SPTR)PATTERN, PCRE2_ZERO_TERMINATED,

@@ -1,7 +1,8 @@
 /* The byte tokenizer: 256 ids, for any input. Must not know: files. Read next: tokenizer_word.c. */
 #include "text/tokenizer.h"
 
-static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
+static weft_status tokenizer_byte_build(weft_tokenizer *t, const weft__span *spans, size_t count,
+                                        size_t max_vocabulary) {
     (void)spans, (void)count, (void)max_vocabulary; /* nothing to learn */
     for (int i = 0; i < 256; i++) {
         char byte = (char)(unsigned char)i;
@@ -22,4 +23,4 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
 }
 
 const weft__tokenizer_type weft__tokenizer_byte = {
-    .name = "byte", .build = build, .index = make_index, .encode = encode};
+    .name = "byte", .build = tokenizer_byte_build, .index = make_index, .encode = encode};

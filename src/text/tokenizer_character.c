@@ -21,7 +21,8 @@ static weft_status mark(weft_context *ctx, const weft__span *span, uint8_t *seen
     return WEFT_OK;
 }
 
-static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
+static weft_status tokenizer_character_build(weft_tokenizer *t, const weft__span *spans, size_t count,
+                                             size_t max_vocabulary) {
     static const uint8_t none[8];
     uint8_t *seen = weft__zalloc(t->ctx, POINTS / 8);
     (void)max_vocabulary; /* without some character, a text could not be encoded */
@@ -65,7 +66,7 @@ static int by_value(const void *x, const void *y) {
     return a < b ? -1 : a > b;
 }
 
-static int32_t find(const weft_tokenizer *t, uint32_t point) {
+static int32_t tokenizer_character_find(const weft_tokenizer *t, uint32_t point) {
     if (point < 128) return t->ascii[point];
     const uint32_t *found = bsearch(&point, t->points, t->count, sizeof *found, by_value);
     return found ? (int32_t)(found - t->points) : -1;
@@ -76,7 +77,7 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
     for (size_t at = 0; at < span->bytes;) {
         int n = weft__utf8_read(span->text + at, span->bytes - at, &point);
         if (n <= 0) return weft__fail_utf8(t->ctx, span, at);
-        int32_t id = find(t, point);
+        int32_t id = tokenizer_character_find(t, point);
         if (id < 0)
             return weft__fail(t->ctx, WEFT_ERR_INDEX,
                               "%s: character U+%04" PRIX32
@@ -88,5 +89,8 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
     return WEFT_OK;
 }
 
-const weft__tokenizer_type weft__tokenizer_character = {
-    .name = "character", .listed = true, .build = build, .index = make_index, .encode = encode};
+const weft__tokenizer_type weft__tokenizer_character = {.name = "character",
+                                                        .listed = true,
+                                                        .build = tokenizer_character_build,
+                                                        .index = make_index,
+                                                        .encode = encode};

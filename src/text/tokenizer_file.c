@@ -56,7 +56,7 @@ static json_t *list(const weft_tokenizer *t, size_t count, bool merges, char *ro
     return array;
 }
 
-static json_t *describe(const weft_tokenizer *t, char *room) {
+static json_t *tokenizer_file_describe(const weft_tokenizer *t, char *room) {
     json_t *root = json_pack("{s:s, s:i, s:s}", "format", FORMAT, "version", VERSION, "kind", t->type->name);
     bool made = true;
     if (t->type->listed) made = json_object_set_new(root, "vocabulary", list(t, t->count, false, room)) == 0;
@@ -75,7 +75,7 @@ weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *pat
     char *text;
     size_t bytes = 0;
     weft__json_build(&json, tokenizer->ctx);
-    json_t *root = describe(tokenizer, room);
+    json_t *root = tokenizer_file_describe(tokenizer, room);
     weft__free(tokenizer->ctx, room);
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "the text of a tokenizer", &text, &bytes));
     text[bytes] = '\n'; /* replaces the NUL */

@@ -14,7 +14,8 @@
 #define PATH_BYTES 4096
 
 /* Finds the first of the names that exists, with or without .gz. */
-static weft_status find(weft_context *ctx, const char *folder, const char *const names[2], char *path) {
+static weft_status tokenizer_gpt2_find(weft_context *ctx, const char *folder, const char *const names[2],
+                                       char *path) {
     for (int i = 0; i < 4; i++) {
         int n = snprintf(path, PATH_BYTES, "%s/%s%s", folder, names[i / 2], i % 2 ? ".gz" : "");
         if (n >= PATH_BYTES) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
@@ -110,8 +111,8 @@ weft_status weft_tokenizer_load_gpt2(weft_context *ctx, const char *folder, weft
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, folder);
-    WEFT_TRY(find(ctx, folder, vocabularies, path));
-    WEFT_TRY(find(ctx, folder, merges, merges_path));
+    WEFT_TRY(tokenizer_gpt2_find(ctx, folder, vocabularies, path));
+    WEFT_TRY(tokenizer_gpt2_find(ctx, folder, merges, merges_path));
     weft_bytes json = {0}, lines = {0};
     weft_status status = weft_read_file(ctx, path, FILE_MAX, &json);
     if (status == WEFT_OK) status = weft_read_file(ctx, merges_path, FILE_MAX, &lines);

@@ -28,7 +28,7 @@ static bool next_word(const weft__span *span, size_t *at, const char **word, siz
     return true;
 }
 
-static void start(weft_tokenizer *t) {
+static void tokenizer_word_start(weft_tokenizer *t) {
     t->newline = EOS;
     t->spaced = true;
 }
@@ -76,7 +76,8 @@ static bool is_special(const counted *c) {
 
 /* Builds the vocabulary. A temporary tokenizer counts the words in the order of their first appearance. Then
  * the words are sorted by count into t. */
-static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
+static weft_status tokenizer_word_build(weft_tokenizer *t, const weft__span *spans, size_t count,
+                                        size_t max_vocabulary) {
     counted *counts = NULL;
     size_t capacity = 0;
     if (max_vocabulary == 1)
@@ -84,7 +85,7 @@ static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t coun
                           "tokenizer: a vocabulary of 1 has no room for <unk> and <eos>");
     weft_tokenizer *words = weft__tokenizer_new(t->ctx, WEFT_TOKENIZER_WORD);
     if (!words) return weft__fail_oom(t->ctx, sizeof *words, "counting words");
-    start(words);
+    tokenizer_word_start(words);
     weft_status status = WEFT_OK;
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
         status = weft__check_utf8(t->ctx, &spans[i]);
@@ -123,7 +124,7 @@ static bool token_is(const weft_tokenizer *t, size_t id, const char *text) {
 static weft_status make_index(weft_tokenizer *t, const char *name) {
     if (t->count < 2 || !token_is(t, UNK, "<unk>") || !token_is(t, EOS, "<eos>"))
         return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: must begin with <unk>, <eos>", name);
-    start(t);
+    tokenizer_word_start(t);
     for (size_t id = 0; id < t->count; id++) WEFT_TRY(check_word(t, name, id));
     return weft__tokenizer_tabulate(t, name);
 }
@@ -140,4 +141,4 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
 }
 
 const weft__tokenizer_type weft__tokenizer_word = {
-    .name = "word", .listed = true, .build = build, .index = make_index, .encode = encode};
+    .name = "word", .listed = true, .build = tokenizer_word_build, .index = make_index, .encode = encode};

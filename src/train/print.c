@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "train/print.h"
 
-static void put(FILE *out, const char *text, size_t bytes) {
+static void print_put(FILE *out, const char *text, size_t bytes) {
     size_t taken;
     for (; bytes > 0; text += taken, bytes -= taken) {
         char piece[WEFT__ESCAPE];
@@ -23,7 +23,7 @@ void weft__vprint(FILE *out, const char *fmt, va_list args) {
     if (n >= (int)sizeof some && (all = weft__alloc(NULL, (size_t)n + 1)))
         vsnprintf(all, (size_t)n + 1, fmt, again);
     va_end(again);
-    put(out, all ? all : some, all ? (size_t)n : strlen(some));
+    print_put(out, all ? all : some, all ? (size_t)n : strlen(some));
     weft__free(NULL, all);
 }
 
@@ -36,7 +36,7 @@ void weft__print(FILE *out, const char *fmt, ...) {
 
 bool weft__print_text(FILE *out, const char *text, size_t bytes) {
     if (isatty(fileno(out)) == 1)
-        put(out, text, bytes);
+        print_put(out, text, bytes);
     else
         fwrite(text, 1, bytes, out);
     return !ferror(out);

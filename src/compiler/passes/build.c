@@ -15,7 +15,7 @@ static size_t slot_of(const weft_ir *ir, const void *key) {
     return at;
 }
 
-static bool find(const weft_ir *ir, const void *key, ir_edge *edge) {
+static bool ir_build_find(const weft_ir *ir, const void *key, ir_edge *edge) {
     if (!ir->map_capacity) return false;
     size_t at = slot_of(ir, key);
     *edge = ir->map[at].edge;
@@ -552,10 +552,10 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     int index = (int)((const weft_attr_output *)t->attr)->index;
     /* Addresses inside the composite are the map's keys of its outputs. */
     const char *keys = (const char *)whole->shape;
-    if (find(ir, keys + index, out)) return WEFT_OK;
+    if (ir_build_find(ir, keys + index, out)) return WEFT_OK;
     ir_edge in[16], results[16];
     for (int i = 0; i < whole->n_in; i++)
-        if (!find(ir, whole->in[i], &in[i]))
+        if (!ir_build_find(ir, whole->in[i], &in[i]))
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite comes before its inputs");
     weft_status status = weft__ir_heavy(ir, whole, in, results);
     if (status == WEFT_ERR_UNSUPPORTED) { /* the device declines it */
@@ -567,7 +567,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
         WEFT_TRY(status);
         for (int i = 0; i < definition->n_outputs; i++) {
             WEFT_TRY(build_graph(ir, expanded[i]));
-            find(ir, expanded[i], &results[i]);
+            ir_build_find(ir, expanded[i], &results[i]);
         }
     } else if (status != WEFT_OK) {
         return status;
@@ -588,7 +588,7 @@ static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     }
     if (t->op == WEFT_OP_COMPOSITE) return remember(ir, t, (ir_edge){-1, -1});
     for (int i = 0; i < t->n_in; i++)
-        if (!find(ir, t->in[i], &in[i]))
+        if (!ir_build_find(ir, t->in[i], &in[i]))
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op comes before its inputs");
     switch (t->op) {
     case WEFT_OP_INPUT: WEFT_TRY(build_leaf(ir, t, &out)); break;
@@ -639,18 +639,18 @@ static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
     frame *stack = NULL;
     size_t depth = 0, capacity = 0;
     ir_edge seen;
-    weft_status status = find(ir, root, &seen) ? WEFT_OK : push(ir, &stack, &depth, &capacity, root);
+    weft_status status = ir_build_find(ir, root, &seen) ? WEFT_OK : push(ir, &stack, &depth, &capacity, root);
     while (depth && status == WEFT_OK) {
         frame *top = &stack[depth - 1];
         int inputs = top->t->leaf ? 0 : top->t->n_in;
         if (top->next < inputs) {
             const weft_tensor *next = top->t->in[top->next++];
-            if (!find(ir, next, &seen)) status = push(ir, &stack, &depth, &capacity, next);
+            if (!ir_build_find(ir, next, &seen)) status = push(ir, &stack, &depth, &capacity, next);
             continue;
         }
         const weft_tensor *t = top->t;
         depth--;
-        if (!find(ir, t, &seen)) status = build_tensor(ir, t);
+        if (!ir_build_find(ir, t, &seen)) status = build_tensor(ir, t);
     }
     weft__free(ir->ctx, stack);
     return status;
@@ -660,7 +660,7 @@ static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
  * Other nodes may read it. If there is none, adds a copy. -1 if memory is gone. */
 static int claim(weft_ir *ir, const weft_tensor *t) {
     ir_edge edge;
-    if (!find(ir, t, &edge)) return -1;
+    if (!ir_build_find(ir, t, &edge)) return -1;
     const ir_node *node = &ir->nodes[edge.node];
     const pairs p = pairs_of(t);
     bool free = edge.view < 0 &&

@@ -96,7 +96,7 @@ static bool as_epilogue(const search *s, weft_arena *keep, int k, int arg, weft_
 }
 
 /* Can unit k be the epilogue of the matmul that computes its argument? */
-static bool fits(const search *s, int k, int arg) {
+static bool epilogue_fits(const search *s, int k, int arg) {
     const plan *p = s->p;
     const weft_ir *ir = p->ir;
     const plan_unit *last = &p->units[k];
@@ -168,7 +168,7 @@ weft_status weft__plan_epilogues(plan *p) {
         const plan_unit *u = &p->units[k];
         int best = -1; /* of several matmuls, the one recorded last */
         for (int a = 0; u->kernel && u->heavy < 0 && a < u->kernel->n_args; a++)
-            if (fits(&s, k, a) &&
+            if (epilogue_fits(&s, k, a) &&
                 (best < 0 || p->ir->nodes[u->args[a]].serial > p->ir->nodes[u->args[best]].serial))
                 best = a;
         if (best >= 0) WEFT_TRY(merge(&s, k, best));

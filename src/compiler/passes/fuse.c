@@ -506,7 +506,7 @@ typedef struct cone {
                    * would fault */
 } cone;
 
-static void store(weft_ir *ir, int n) {
+static void fuse_store(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
     node->stored = true;
 }
@@ -522,7 +522,7 @@ static void store_reductions(weft_ir *ir, int n, bool *done, int *stack) {
             const ir_node *in = &ir->nodes[from];
             if (in->stored || done[from] || !ir_is_compute(in)) continue;
             if (in->kind == IR_REDUCE) {
-                store(ir, from);
+                fuse_store(ir, from);
                 continue;
             }
             done[from] = true;
@@ -624,7 +624,7 @@ static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_
  * memory. */
 static void keep(weft_ir *ir, int n) {
     const ir_node *node = &ir->nodes[n];
-    if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) store(ir, n);
+    if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) fuse_store(ir, n);
 }
 
 /* Decides which values of the clusters get memory. */
@@ -657,7 +657,7 @@ static weft_status choose_stored(weft_ir *ir) {
         if (!node->stored && node->cluster >= 0 &&
             (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
              saves_traffic(ir, node, cones[i], read_by[i])))
-            store(ir, (int)i);
+            fuse_store(ir, (int)i);
         if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i, done, stack);
     }
     return WEFT_OK;

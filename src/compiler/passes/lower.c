@@ -610,7 +610,7 @@ static bool stores_last(lowering *l) {
 }
 
 /* Removes unused views, and moves the kernel into memory that lives as long as the program. */
-static weft_status finish(lowering *l, weft_arena *keep, weft_kernel **out) {
+static weft_status lower_finish(lowering *l, weft_arena *keep, weft_kernel **out) {
     weft_kernel *kernel = weft__arena_alloc(keep, sizeof *kernel);
     weft_kernel *k = &l->kernel;
     int *used = weft__arena_alloc(&l->ir->arena, (size_t)(k->n_views + 1) * sizeof *used), n = 0;
@@ -654,7 +654,7 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
     *failed_user = value == TOO_MANY_MAPS ? l.failed_user : -1;
     if (value == OUT_OF_MEMORY) status = weft__ir_failed(ir);
     if (value >= 0) {
-        status = finish(&l, keep, kernel);
+        status = lower_finish(&l, keep, kernel);
         *arg_nodes = weft__arena_alloc(&ir->arena, (size_t)(l.kernel.n_args + 1) * sizeof(int));
         if (!*arg_nodes)
             status = weft__ir_failed(ir);

@@ -12,7 +12,7 @@
 enum { SEARCH_MOST = 4096 };
 
 /* The cluster that c belongs to now. The lists of other clusters keep the old numbers of merged clusters. */
-static int find(weft_ir *ir, int c) {
+static int order_find(weft_ir *ir, int c) {
     ir_cluster *all = ir->clusters;
     while (all[c].into != c) c = all[c].into = all[all[c].into].into;
     return c;
@@ -54,7 +54,7 @@ static bool leads(weft_ir *ir, int a, int b, bool around) {
         const ir_links *list = &ir->clusters[at].earlier;
         if (++met > SEARCH_MOST) return true;
         for (int k = 0; k < list->count; k++) {
-            const int c = find(ir, list->at[k]);
+            const int c = order_find(ir, list->at[k]);
             ir_cluster *cluster = &ir->clusters[c];
             if (c == a && (at != b || !around)) return true;
             if (cluster->mark == stamp || cluster->place <= low) continue;
@@ -83,7 +83,7 @@ bool weft__order_reaches(weft_ir *ir, int a, int b) {
         const ir_links *list = &ir->clusters[at].later;
         if (++ir->ahead_met > SEARCH_MOST) return true;
         for (int k = 0; k < list->count; k++) {
-            const int c = find(ir, list->at[k]);
+            const int c = order_find(ir, list->at[k]);
             ir_cluster *cluster = &ir->clusters[c];
             if (cluster->ahead == ir->ahead_stamp) continue;
             cluster->ahead = ir->ahead_stamp;
@@ -103,7 +103,7 @@ static int reach(weft_ir *ir, int from, bool before, int low, int high, int *fou
     for (int i = 0; i < count; i++) {
         const ir_links *list = before ? &ir->clusters[found[i]].earlier : &ir->clusters[found[i]].later;
         for (int k = 0; k < list->count; k++) {
-            const int c = find(ir, list->at[k]);
+            const int c = order_find(ir, list->at[k]);
             ir_cluster *cluster = &ir->clusters[c];
             if (cluster->mark == stamp || cluster->place <= low || cluster->place >= high) continue;
             cluster->mark = stamp;
@@ -144,7 +144,7 @@ bool weft__order_after(weft_ir *ir, int c, int first) {
     return true;
 }
 
-static bool append(weft_ir *ir, ir_links *to, ir_links *from) {
+static bool order_append(weft_ir *ir, ir_links *to, ir_links *from) {
     if (to->count < from->count) {
         const ir_links longer = *from;
         *from = *to;
@@ -163,5 +163,5 @@ bool weft__order_merge(weft_ir *ir, int to, int from) {
     else
         move_before(ir, to, from);
     y->into = to;
-    return append(ir, &x->earlier, &y->earlier) && append(ir, &x->later, &y->later);
+    return order_append(ir, &x->earlier, &y->earlier) && order_append(ir, &x->later, &y->later);
 }

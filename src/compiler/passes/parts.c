@@ -164,7 +164,7 @@ static bool turn(const weft_ir *ir, int n, const weft_map *view, weft_view *lies
 
 /* Finds the place of piece x, where `whole` is the place of the pieces' space. If the piece is all of another
  * value, the part is this value in its own order. Any other piece is copied through its view. */
-static bool place(parts *to, const pieces *p, const piece *x, const weft_view *whole, part *out) {
+static bool parts_place(parts *to, const pieces *p, const piece *x, const weft_view *whole, part *out) {
     const weft_ir *ir = to->ir;
     int64_t extent[WEFT_VIEW_RANK], step[WEFT_VIEW_RANK];
     weft_view seen;
@@ -208,7 +208,7 @@ static bool add_parts(parts *to, int n, const weft_view *lies) {
             return false;
         for (int i = 0; i < p.count; i++) {
             part one;
-            if (to->count == MOST || !place(to, &p, &p.list[i], &whole, &one)) return false;
+            if (to->count == MOST || !parts_place(to, &p, &p.list[i], &whole, &one)) return false;
             const ir_node *in = &to->ir->nodes[one.edge.node];
             pieces inner;
             weft_view over = one.lies;

@@ -67,7 +67,7 @@ typedef struct pressure {
 } pressure;
 
 /* Fills in the pressure and returns the phase that needs most memory. */
-static int measure(const plan *p, const pressure *m) {
+static int plan_memory_measure(const plan *p, const pressure *m) {
     weft_ir *ir = p->ir;
     int phases = p->units[p->order[p->n_units - 1]].phase + 1, worst = 0;
     memset(m->live, 0, (size_t)(phases + 1) * sizeof *m->live);
@@ -137,7 +137,7 @@ static weft_status relieve(plan *p) {
                   .reader = weft__arena_alloc(arena, (p->ir->n_nodes + 1) * sizeof *m.reader)};
     int *moved = weft__arena_alloc(arena, units * sizeof *moved);
     if (!m.live || !m.born || !m.dead || !m.reader || !moved) return weft__ir_failed(p->ir);
-    while (p->n_units && split(p, &m, measure(p, &m), moved)) find_lifetimes(p);
+    while (p->n_units && split(p, &m, plan_memory_measure(p, &m), moved)) find_lifetimes(p);
     return WEFT_OK;
 }
 

@@ -128,7 +128,7 @@ static int product_for(const weft_ir *ir, int n, int d, search *s) {
 }
 
 /* Turns node n into the second result of the matmul. */
-static void take(weft_ir *ir, int n, int h) {
+static void sums_take(weft_ir *ir, int n, int h) {
     ir_node *sum = &ir->nodes[n];
     const ir_node *heavy = &ir->nodes[h];
     heavy->heavy->as.matmul.sums = true;
@@ -163,7 +163,7 @@ weft_status weft__ir_sums(weft_ir *ir, bool *taken) {
         if (d < 0 || (staged && of_rows(ir, d, &s))) continue;
         const int h = product_for(ir, n, d, &s);
         if (h < 0) continue;
-        take(ir, n, h);
+        sums_take(ir, n, h);
         *taken = true;
     }
     return *taken ? weft__ir_sort(ir) : WEFT_OK;

@@ -101,8 +101,8 @@ static void form_of(const char *path, char *form, size_t size) {
 }
 
 /* Adds the region to the group of the same form, or begins a group. */
-static void gather(const weft_program *program, const program_region *r, weft_memory_buffer *groups,
-                   int *count) {
+static void account_gather(const weft_program *program, const program_region *r, weft_memory_buffer *groups,
+                           int *count) {
     char what[sizeof groups->what], form[sizeof groups->layer], other[sizeof groups->layer];
     const char *path = weft__account_name(program, r, what, sizeof what);
     form_of(path, form, sizeof form);
@@ -147,7 +147,7 @@ weft_status weft__account(const weft_program *program, weft_memory_plan *plan) {
         if (!alive(r, peak)) continue;
         plan->kinds[r->kind] += (uint64_t)r->bytes;
         sum += (uint64_t)r->bytes;
-        if (count < GROUPS) gather(program, r, groups, &count);
+        if (count < GROUPS) account_gather(program, r, groups, &count);
     }
     plan->kinds[WEFT_MEMORY_SCRATCH] += plan->work - sum;
     keep_largest(plan, groups, count);

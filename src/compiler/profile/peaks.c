@@ -75,7 +75,7 @@ static uint64_t wanted_of(const weft_context *ctx) {
     return wanted;
 }
 
-static weft_status measure(weft_profile *p) {
+static weft_status peaks_measure(weft_profile *p) {
     if (!(p->peak_flops[WEFT_F32] > 0))
         WEFT_TRY(recall(p->ctx, "products", WEFT_F32, products, &p->peak_flops[WEFT_F32]));
     if (!(p->peak_bytes > 0)) WEFT_TRY(recall(p->ctx, "updates", wanted_of(p->ctx), updates, &p->peak_bytes));
@@ -103,7 +103,7 @@ weft_status weft_profile_peaks(weft_profile *profile, double *flops, double *byt
     WEFT_NEED(NULL, profile);
     const weft__traffic was = weft__profile_traffic(profile);
     const double from = weft__profile_now();
-    const weft_status status = measure(profile);
+    const weft_status status = peaks_measure(profile);
     if (profile->running) leave_out(profile, was, weft__profile_now() - from);
     if (flops) *flops = profile->peak_flops[WEFT_F32];
     if (bytes) *bytes = profile->peak_bytes;

@@ -40,7 +40,7 @@ void weft__probe_close(weft__probe *probe) {
     probe->buffer = NULL;
 }
 
-static weft_status run(const weft__probe *p, weft_executable *executable, int submits) {
+static weft_status probe_run(const weft__probe *p, weft_executable *executable, int submits) {
     weft_device *device = p->ctx->device;
     for (int i = 0; i < submits; i++)
         WEFT_TRY(device->ops->run(device, executable, (weft_buffer *const *)&p->buffer, 1));
@@ -57,13 +57,13 @@ static weft_status time_copies(weft__probe *p, const weft_command *command, int 
     const weft_commands commands = {copies, 1, list};
     weft_status status = device->ops->build(device, &commands, &executable);
     if (status == WEFT_OK)
-        status = run(p, executable, submits); /* untimed: touches the memory, fills
-                                               * caches */
+        status = probe_run(p, executable, submits); /* untimed: touches the memory, fills
+                                                     * caches */
     const double from = weft__price_clock();
     double now = from;
     for (int i = 0; i < p->runs && status == WEFT_OK && now - from <= p->enough_ns; i++) {
         const double began = now;
-        status = run(p, executable, submits);
+        status = probe_run(p, executable, submits);
         now = weft__price_clock();
         if (i == 0 || now - began < *ns) *ns = now - began;
     }

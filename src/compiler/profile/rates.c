@@ -66,7 +66,7 @@ static weft_status time_writes(weft__probe *p, const void *from, size_t bytes, i
     return WEFT_OK;
 }
 
-static weft_status take(weft__probe *p, int which, void *memory, double *ns) {
+static weft_status rates_take(weft__probe *p, int which, void *memory, double *ns) {
     switch (which) {
     case RUN_ONE: return weft__probe_move(p, LEAST, 1, 1, ns);
     case RUN_MANY: return weft__probe_move(p, LEAST, 1 + MANY, 1, ns);
@@ -96,7 +96,7 @@ static weft_status take_all(weft__probe *p, void *memory, double least[SAMPLES])
             double ns = 0;
             const bool larger = i > PRODUCT && i != MOVE;
             if (larger && (least[i - 1] > LONG_NS || least[i - 1] == 0)) continue;
-            WEFT_TRY(take(p, i, memory, &ns));
+            WEFT_TRY(rates_take(p, i, memory, &ns));
             if (round == 0 || ns < least[i]) least[i] = ns;
         }
     }
@@ -147,7 +147,7 @@ weft_status weft__rates_measure(weft_context *ctx, weft__rates *rates) {
     return status;
 }
 
-static bool describe(const char *name, weft_device_description *found) {
+static bool rates_describe(const char *name, weft_device_description *found) {
     for (int i = 0; weft_device_info(i, found); i++)
         if (found->present && strcmp(found->name, name) == 0) return true;
     return false;
@@ -170,7 +170,7 @@ weft_hash weft__rates_key(const char *what, const weft_device_description *d, in
     return key;
 }
 
-static bool load(weft_hash key, weft__rates *rates) {
+static bool rates_load(weft_hash key, weft__rates *rates) {
     void *bytes = NULL;
     size_t size = 0;
     if (!weft__gpu_cache_load(NULL, key, &bytes, &size)) return false;
@@ -192,7 +192,7 @@ bool (*weft__price_busy)(void) = is_busy;
 weft_status weft__rates_of(const char *spec, int threads, char name[64], weft__rates *rates) {
     weft_device_description d;
     weft_context *ctx = NULL;
-    if (!describe(spec, &d)) { /* the device has another name, so open it to learn its own */
+    if (!rates_describe(spec, &d)) { /* the device has another name, so open it to learn its own */
         WEFT_TRY(weft_open(&(weft_open_options){.device = spec, .threads = threads}, &ctx));
         weft_device_describe(ctx, &d);
     }
@@ -200,7 +200,7 @@ weft_status weft__rates_of(const char *spec, int threads, char name[64], weft__r
     weft_hash key = weft__rates_key("rates", &d, threads);
     weft__hash_u64(&key, sizeof *rates);
     weft_status status = WEFT_OK;
-    if (!load(key, rates)) {
+    if (!rates_load(key, rates)) {
         if (!ctx) status = weft_open(&(weft_open_options){.device = name, .threads = threads}, &ctx);
         if (status == WEFT_OK) status = weft__rates_measure(ctx, rates);
         if (status == WEFT_OK && !weft__price_busy()) weft__gpu_cache_store(NULL, key, rates, sizeof *rates);

@@ -35,7 +35,7 @@ weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key) {
     return program;
 }
 
-static void drop(weft_compiler *compiler, weft_program *program) {
+static void cache_drop(weft_compiler *compiler, weft_program *program) {
     weft_program **at = bucket(compiler, program->key);
     while (*at != program) at = &(*at)->chain;
     *at = program->chain;
@@ -48,7 +48,7 @@ bool weft__cache_add(weft_compiler *compiler, weft_program *program) {
     if (!compiler->table &&
         !(compiler->table = weft__array(program->ctx, TABLE_SIZE, sizeof *compiler->table)))
         return false;
-    if (compiler->count == CACHE_LIMIT) drop(compiler, compiler->oldest);
+    if (compiler->count == CACHE_LIMIT) cache_drop(compiler, compiler->oldest);
     weft_program **at = bucket(compiler, program->key);
     program->chain = *at;
     *at = program;
@@ -58,7 +58,7 @@ bool weft__cache_add(weft_compiler *compiler, weft_program *program) {
 }
 
 void weft__cache_free(weft_context *ctx, weft_compiler *compiler) {
-    while (compiler->newest) drop(compiler, compiler->newest);
+    while (compiler->newest) cache_drop(compiler, compiler->newest);
     weft__free(ctx, compiler->table);
     compiler->table = NULL;
 }

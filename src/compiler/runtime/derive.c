@@ -53,8 +53,9 @@ static weft_status compile(weft_context *ctx, const weft_derived *derived, weft_
 }
 
 /* Records what the derivation adds to the roots, and compiles all of it. */
-static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
-                         size_t n_roots, const weft_walk *walk, weft_program **program) {
+static weft_status derive_build(weft_context *ctx, const weft_derivation *derivation,
+                                weft_tensor *const *roots, size_t n_roots, const weft_walk *walk,
+                                weft_program **program) {
     weft_derived derived = {.ctx = ctx};
     weft_walk kept;
     weft_status status = keep_walk(ctx, walk, &kept);
@@ -97,13 +98,14 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
 }
 
 /* Finds or compiles the program. *walk is a walk that is valid for it. */
-static weft_status find(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
-                        size_t n_roots, weft_walk **walk, weft_program **program) {
+static weft_status derive_find(weft_context *ctx, const weft_derivation *derivation,
+                               weft_tensor *const *roots, size_t n_roots, weft_walk **walk,
+                               weft_program **program) {
     WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk));
     *program = weft__cache_find(ctx->compiler, (*walk)->key);
     if (*program) return WEFT_OK;
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
-    weft_status status = build(ctx, derivation, roots, n_roots, *walk, program);
+    weft_status status = derive_build(ctx, derivation, roots, n_roots, *walk, program);
     weft__profile_leave(ctx, span);
     WEFT_TRY(status);
     return weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk);
@@ -137,8 +139,8 @@ static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const wef
 
 /* Runs the program. Its last sinks are the assignments of forward passes; the variables of these belong to
  * the graph at hand. */
-static weft_status run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                       size_t n_roots) {
+static weft_status derive_run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
+                              size_t n_roots) {
     ir_sink *all = NULL;
     if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks);
     WEFT_TRY(weft__all_sinks(program->ctx, program->sinks, program->n_sinks - walk->n_due, walk, &all));
@@ -160,11 +162,11 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     WEFT_TRY(gather_roots(ctx, derivation, &roots, &n_roots));
     weft_walk *walk;
     weft_program *program;
-    weft_status status = find(ctx, derivation, roots, n_roots, &walk, &program);
+    weft_status status = derive_find(ctx, derivation, roots, n_roots, &walk, &program);
     if (status == WEFT_OK && plan) {
         status = fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
-        status = run(program, walk, roots, n_roots);
+        status = derive_run(program, walk, roots, n_roots);
     }
     weft__free(ctx, roots);
     return status;

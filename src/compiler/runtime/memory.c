@@ -52,7 +52,7 @@ static const weft_tensor *next_stored(tensor_walk *w) {
 
 static tensor_walk walk_all(const weft_context *ctx) { return (tensor_walk){ctx->scope, ctx->graph->kept}; }
 
-static size_t bytes_of(const weft_tensor *t) {
+static size_t memory_bytes_of(const weft_tensor *t) {
     return (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
 }
 
@@ -79,12 +79,13 @@ static void put_storage(weft_text *text, const weft_context *ctx, const weft_sto
     size_t members = 0;
     for (tensor_walk w = walk_all(ctx); (t = next_stored(&w));) {
         if (t->storage != s) continue;
-        if (!whole || bytes_of(t) > bytes_of(whole)) whole = t;
+        if (!whole || memory_bytes_of(t) > memory_bytes_of(whole)) whole = t;
     }
     for (tensor_walk w = walk_all(ctx); (t = next_stored(&w));) {
         if (t->storage != s || t == whole) continue;
         members++;
-        if (!largest || bytes_of(t) >= bytes_of(largest)) largest = t; /* the newest tensors come first */
+        if (!largest || memory_bytes_of(t) >= memory_bytes_of(largest))
+            largest = t; /* the newest tensors come first */
     }
     put_bytes(text, (int64_t)s->bytes);
     weft__put(text, " of %s", name_of(whole));
@@ -93,7 +94,7 @@ static void put_storage(weft_text *text, const weft_context *ctx, const weft_sto
         return;
     }
     weft__put(text, " (%zu tensor%s, the largest %s of ", members, members == 1 ? "" : "s", name_of(largest));
-    put_bytes(text, (int64_t)bytes_of(largest));
+    put_bytes(text, (int64_t)memory_bytes_of(largest));
     weft__put(text, ")");
 }
 

@@ -56,7 +56,7 @@ static weft_status check_epilogue(const weft_program *program, const weft_heavy_
 }
 
 /* Checks a command. Devices rely on these checks and do not repeat them. */
-static weft_status check(const weft_program *program, const weft_command *command) {
+static weft_status program_check(const weft_program *program, const weft_command *command) {
     for (int k = 0; k < command->n_operands; k++)
         if (command->operands[k].slot < 0 || command->operands[k].slot >= program->commands.n_slots)
             return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s: operand %d has no slot",
@@ -69,7 +69,8 @@ static weft_status check(const weft_program *program, const weft_command *comman
 static weft_status prepare(weft_program *program) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
-    for (int i = 0; i < program->commands.count; i++) WEFT_TRY(check(program, &program->commands.list[i]));
+    for (int i = 0; i < program->commands.count; i++)
+        WEFT_TRY(program_check(program, &program->commands.list[i]));
     program->slots =
         weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
     size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
@@ -192,7 +193,7 @@ static weft_status send_scalars(weft_program *program) {
 }
 
 /* Runs the program: in one submission, or run by run if each run is profiled or logged. */
-static weft_status run(weft_program *program, int times) {
+static weft_status program_run(weft_program *program, int times) {
     weft_device *device = program->ctx->device;
     weft_compiler *compiler = program->ctx->compiler;
     if (!compiler->profile && !(compiler->debug & DEBUG_LAUNCH))
@@ -214,7 +215,7 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     if (program->scalars_bytes) WEFT_TRY(send_scalars(program));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
-    const weft_status status = run(program, times);
+    const weft_status status = program_run(program, times);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }

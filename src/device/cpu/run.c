@@ -58,7 +58,7 @@ static weft_status prepare(weft_context *ctx, const weft_command *c, int threads
     return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: command of an unknown kind");
 }
 
-static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_executable *e) {
+static weft_status cpu_run_fill(weft_cpu_device *d, const weft_commands *commands, weft_executable *e) {
     weft_context *ctx = d->base.ctx;
     for (int i = 0; i < commands->count; i++) e->n_args += commands->list[i].n_operands;
     e->n_slots = commands->n_slots;
@@ -95,7 +95,7 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
 weft_status weft__cpu_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
     weft_executable *e = weft__zalloc(device->ctx, sizeof *e);
     if (!e) return weft__fail_oom(device->ctx, sizeof *e, "a program of the cpu device");
-    weft_status status = fill((weft_cpu_device *)device, commands, e);
+    weft_status status = cpu_run_fill((weft_cpu_device *)device, commands, e);
     if (status != WEFT_OK) {
         weft__cpu_executable_free(device, e);
         return status;

@@ -105,7 +105,7 @@ static void *work(void *user) {
 /* ---- starting and ending ---- */
 
 /* Starts the workers. p->size becomes smaller if the system grants fewer threads. */
-static void start(weft_thread_pool *p) {
+static void cpu_thread_pool_start(weft_thread_pool *p) {
     p->forks = weft__forks();
     p->processors = weft__processors();
     p->asleep = 0;
@@ -129,7 +129,7 @@ weft_thread_pool *weft__thread_pool_new(weft_context *ctx, int threads) {
     if (!p) return NULL;
     p->ctx = ctx;
     p->size = threads;
-    start(p);
+    cpu_thread_pool_start(p);
     return p;
 }
 
@@ -155,7 +155,7 @@ void weft__thread_pool_run(weft_thread_pool *p, void (*task)(void *user, int thr
                            void *user) {
     if (p->forks != weft__forks()) {
         all_threads -= p->size;
-        start(p);
+        cpu_thread_pool_start(p);
     }
     p->task = task;
     p->user = user;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static weft__cuda *of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
+static weft__cuda *cuda_of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
 
 /* ---- errors ---- */
 
@@ -18,7 +18,7 @@ static bool ends_context(CUresult error) {
 }
 
 static weft_gpu_trouble explain(weft_gpu_device *device, int number, char message[WEFT_GPU_MESSAGE]) {
-    weft__cuda *d = of(device);
+    weft__cuda *d = cuda_of(device);
     const CUresult error = (CUresult)number;
     weft__cuda_error_name(error, message);
     if (d->said[0]) snprintf(message, WEFT_GPU_MESSAGE, "%.150s", d->said);
@@ -32,7 +32,7 @@ static weft_gpu_trouble explain(weft_gpu_device *device, int number, char messag
 /* ---- open and close ---- */
 
 static int enter(weft_gpu_device *device) {
-    weft__cuda *d = of(device);
+    weft__cuda *d = cuda_of(device);
     return (int)(d->context ? weft__cu.cuCtxPushCurrent_v2(d->context) : CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -52,7 +52,7 @@ static CUresult open_streams(weft__cuda *d) {
 }
 
 static weft_status open_context(weft_gpu_device *device, const weft_open_options *options) {
-    weft__cuda *d = of(device);
+    weft__cuda *d = cuda_of(device);
     CUresult error;
     d->found = (const weft__cuda_found *)device->found;
     d->fast = options && options->allow_nondeterministic;
@@ -65,11 +65,11 @@ static weft_status open_context(weft_gpu_device *device, const weft_open_options
 }
 
 static void drain(weft_gpu_device *device) {
-    if (!of(device)->lost) weft__cu.cuStreamSynchronize(of(device)->stream);
+    if (!cuda_of(device)->lost) weft__cu.cuStreamSynchronize(cuda_of(device)->stream);
 }
 
 static void close_context(weft_gpu_device *device) {
-    weft__cuda *d = of(device);
+    weft__cuda *d = cuda_of(device);
     if (!d->context) return;
     if (weft__cuda_enter(d) == 0) {
         weft__dnn_close(d);
@@ -83,8 +83,8 @@ static void close_context(weft_gpu_device *device) {
 
 /* Asks the libraries in turn. Each handles its own kinds of operation. */
 static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    WEFT_TRY(weft__blas_offer(of(device), launches, command));
-    return weft__dnn_offer(of(device), launches, command);
+    WEFT_TRY(weft__blas_offer(cuda_of(device), launches, command));
+    return weft__dnn_offer(cuda_of(device), launches, command);
 }
 
 static const weft_gpu_backend backend = {
@@ -108,7 +108,7 @@ static const weft_gpu_backend backend = {
 
 static int count(void) { return weft__gpu_count(&weft__cuda_kind); }
 
-static void describe(int i, weft_device_description *d) { weft__gpu_describe(&weft__cuda_kind, i, d); }
+static void cuda_describe(int i, weft_device_description *d) { weft__gpu_describe(&weft__cuda_kind, i, d); }
 
 static weft_status outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
     return weft__gpu_outline(ctx, &weft__cuda_kind, selector, out);
@@ -153,7 +153,7 @@ static const weft_device_extras extras = {
 const weft_device_ops weft__device_cuda = {
     .name = "cuda",
     .extras = &extras,
-    .describe = describe,
+    .describe = cuda_describe,
     .open = open_cuda,
     .close = weft__gpu_close,
     .check_dtype = weft__gpu_check_dtype,

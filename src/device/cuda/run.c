@@ -6,7 +6,7 @@
 
 enum { PLAIN_RUNS = 2 };
 
-static weft__cuda *of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
+static weft__cuda *cuda_run_of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
 
 /* ---- building ---- */
 
@@ -22,7 +22,7 @@ static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *mo
 }
 
 static void empty(weft_gpu_device *device, weft_gpu_executable *e) {
-    weft__cuda_graphs_free(of(device), (cuda_executable *)e);
+    weft__cuda_graphs_free(cuda_run_of(device), (cuda_executable *)e);
     for (int l = 0; e->events && l <= e->n_launches; l++)
         if (e->events[l]) weft__cu.cuEventDestroy_v2(e->events[l]);
 }
@@ -33,7 +33,7 @@ CUresult weft__cuda_call(weft__cuda *d, const weft_gpu_launch *l, CUstream strea
     return l->call->run(d, l->call, l->arguments, stream);
 }
 
-static CUresult launch(weft__cuda *d, const weft_gpu_launch *l) {
+static CUresult cuda_run_launch(weft__cuda *d, const weft_gpu_launch *l) {
     const CUresult error = (CUresult)weft__gpu_gone(&d->gpu);
     if (error) return error;
     if (l->call) return weft__cuda_call(d, l, d->stream);
@@ -55,7 +55,7 @@ static CUresult mark(weft__cuda *d, void **event) {
 static CUresult launch_all(weft__cuda *d, weft_gpu_executable *e) {
     CUresult error = d->gpu.timing ? mark(d, &e->events[0]) : 0;
     for (int l = 0; l < e->n_launches && !error; l++) {
-        error = launch(d, &e->launches[l]);
+        error = cuda_run_launch(d, &e->launches[l]);
         if (d->gpu.timing && !error) error = mark(d, &e->events[l + 1]);
     }
     return error;
@@ -68,21 +68,22 @@ static CUresult launch_graph(weft__cuda *d, cuda_executable *e) {
     return error ? error : weft__cu.cuGraphLaunch(graph->executable, d->stream);
 }
 
-static weft_status run(weft_gpu_device *device, weft_gpu_executable *executable) {
+static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {
     cuda_executable *e = (cuda_executable *)executable;
     const int plain = weft__cuda_hook.plain ? weft__cuda_hook.plain - 1 : PLAIN_RUNS;
     const bool alone =
         device->timing || executable->repeats || e->done < plain || executable->n_launches == 0;
-    const CUresult error = alone ? launch_all(of(device), executable) : launch_graph(of(device), e);
+    const CUresult error =
+        alone ? launch_all(cuda_run_of(device), executable) : launch_graph(cuda_run_of(device), e);
     e->done++;
-    return error ? weft__cuda_fail(of(device), error, "a run") : WEFT_OK;
+    return error ? weft__cuda_fail(cuda_run_of(device), error, "a run") : WEFT_OK;
 }
 
 /* A run waits for large uploads to its buffers. */
 static int before_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     CUresult error = 0;
     for (int s = 0; s < count && !error; s++)
-        if (buffers[s]) error = weft__cuda_before_use(of(device), (weft__cuda_buffer *)buffers[s]);
+        if (buffers[s]) error = weft__cuda_before_use(cuda_run_of(device), (weft__cuda_buffer *)buffers[s]);
     return (int)error;
 }
 
@@ -90,7 +91,7 @@ static int before_run(weft_gpu_device *device, weft_buffer *const *buffers, int 
 static int after_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     CUresult error = 0;
     for (int s = 0; s < count && !error; s++)
-        if (buffers[s]) error = weft__cuda_after_use(of(device), (weft__cuda_buffer *)buffers[s]);
+        if (buffers[s]) error = weft__cuda_after_use(cuda_run_of(device), (weft__cuda_buffer *)buffers[s]);
     return (int)error;
 }
 
@@ -114,6 +115,6 @@ const weft_gpu_program_functions weft__cuda_program = {
     .empty = empty,
     .before_run = before_run,
     .after_run = after_run,
-    .run = run,
+    .run = cuda_run_run,
     .read_times = read_times,
 };

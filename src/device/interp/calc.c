@@ -13,7 +13,7 @@ static bool is_unsigned(weft_dtype dtype) {
     return dtype == WEFT_U8 || dtype == WEFT_U16 || dtype == WEFT_U32 || dtype == WEFT_U64;
 }
 
-static weft_value number(double f) { return (weft_value){.f = f}; }
+static weft_value interp_calc_number(double f) { return (weft_value){.f = f}; }
 static weft_value integer(int64_t i) { return (weft_value){.i = i}; }
 
 /* Returns an integer modulo 2^width, sign-extended if the dtype is signed. A bool becomes 0 or 1. */
@@ -56,10 +56,10 @@ weft_value weft__interp_load(weft_dtype dtype, const void *base, int64_t element
     double d;
     uint16_t h;
     switch (dtype) {
-    case WEFT_F32: memcpy(&f, at, sizeof f); return number((double)f);
-    case WEFT_F64: memcpy(&d, at, sizeof d); return number(d);
-    case WEFT_F16: memcpy(&h, at, sizeof h); return number((double)weft_f16_to_f32(h));
-    case WEFT_BF16: memcpy(&h, at, sizeof h); return number((double)weft_bf16_to_f32(h));
+    case WEFT_F32: memcpy(&f, at, sizeof f); return interp_calc_number((double)f);
+    case WEFT_F64: memcpy(&d, at, sizeof d); return interp_calc_number(d);
+    case WEFT_F16: memcpy(&h, at, sizeof h); return interp_calc_number((double)weft_f16_to_f32(h));
+    case WEFT_BF16: memcpy(&h, at, sizeof h); return interp_calc_number((double)weft_bf16_to_f32(h));
     case WEFT_BOOL: return integer(*at != 0);
     case WEFT_I8: LOAD_AS(int8_t)
     case WEFT_I16: LOAD_AS(int16_t)
@@ -147,7 +147,7 @@ weft_value weft__interp_cast(weft_dtype from, weft_dtype to, weft_value v) {
     if (from_float && to_float) return v;
     if (to == WEFT_BOOL) return integer(from_float ? v.f != 0 : v.i != 0);
     if (from_float) return integer(saturate(to, v.f));
-    if (to_float) return number(to_double(from, to, v.i));
+    if (to_float) return interp_calc_number(to_double(from, to, v.i));
     return integer(wrap(to, (uint64_t)v.i));
 }
 
@@ -307,7 +307,7 @@ weft_value weft__interp_calc(int op, weft_dtype dtype, weft_value a, weft_value 
         if (op == WEFT_OP_ISNAN) return integer(isnan(a.f) ? 1 : 0);
         if (op == WEFT_OP_ISINF) return integer(isinf(a.f) ? 1 : 0);
         const int truth = compare(op, a.f<b.f, a.f == b.f, a.f> b.f);
-        return truth == NOT_A_COMPARISON ? number(float_binary(op, a.f, b.f)) : integer(truth);
+        return truth == NOT_A_COMPARISON ? interp_calc_number(float_binary(op, a.f, b.f)) : integer(truth);
     }
     const bool is_u = is_unsigned(dtype);
     const int truth = compare(op, int_less(is_u, a.i, b.i), a.i == b.i, int_less(is_u, b.i, a.i));
@@ -318,10 +318,11 @@ weft_value weft__interp_calc(int op, weft_dtype dtype, weft_value a, weft_value 
 weft_value weft__interp_start(int op, weft_dtype dtype) {
     const bool is_float = weft_dtype_is_float(dtype);
     switch (op) {
-    case WEFT_OP_PROD: return is_float ? number(1) : integer(1);
-    case WEFT_OP_MAX: return is_float ? number(-HUGE_VAL) : integer(limits_of(dtype).least);
-    case WEFT_OP_MIN: return is_float ? number(HUGE_VAL) : integer((int64_t)limits_of(dtype).most);
-    default: return is_float ? number(0) : integer(0);
+    case WEFT_OP_PROD: return is_float ? interp_calc_number(1) : integer(1);
+    case WEFT_OP_MAX: return is_float ? interp_calc_number(-HUGE_VAL) : integer(limits_of(dtype).least);
+    case WEFT_OP_MIN:
+        return is_float ? interp_calc_number(HUGE_VAL) : integer((int64_t)limits_of(dtype).most);
+    default: return is_float ? interp_calc_number(0) : integer(0);
     }
 }
 

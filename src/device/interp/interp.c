@@ -16,11 +16,11 @@ typedef struct interp_executable {
     weft_timing *timings; /* one for each command */
 } interp_executable;
 
-static weft_interp *of(weft_device *device) { return (weft_interp *)device; }
+static weft_interp *interp_of(weft_device *device) { return (weft_interp *)device; }
 
 /* ---- the device ---- */
 
-static void describe(int i, weft_device_description *d) {
+static void interp_describe(int i, weft_device_description *d) {
     (void)i;
     *d = (weft_device_description){.name = "interp",
                                    .detail =
@@ -39,17 +39,19 @@ static weft_status open_interp(weft_context *ctx, const char *selector, const we
     return WEFT_OK;
 }
 
-void weft__interp_decline(weft_device *device, unsigned kind_mask) { of(device)->declined = kind_mask; }
+void weft__interp_decline(weft_device *device, unsigned kind_mask) {
+    interp_of(device)->declined = kind_mask;
+}
 
-void weft__interp_poison_arena(weft_device *device, bool on) { of(device)->poison_arena = on; }
+void weft__interp_poison_arena(weft_device *device, bool on) { interp_of(device)->poison_arena = on; }
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return weft__interp_heavy_takes(heavy) && (of(device)->declined & (1u << heavy->kind)) == 0;
+    return weft__interp_heavy_takes(heavy) && (interp_of(device)->declined & (1u << heavy->kind)) == 0;
 }
 
 /* ---- memory ---- */
 
-static unsigned char *bytes_of(const weft_buffer *buffer) {
+static unsigned char *interp_bytes_of(const weft_buffer *buffer) {
     return ((const weft_interp_buffer *)buffer)->memory + WEFT_INTERP_GUARD;
 }
 
@@ -64,8 +66,8 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
         return weft__fail_oom(device->ctx, bytes, "interp: buffer");
     }
     memset(b->memory, GUARD_BYTE, WEFT_INTERP_GUARD);
-    memset(bytes_of(&b->base), FRESH_BYTE, bytes);
-    memset(bytes_of(&b->base) + bytes, GUARD_BYTE, WEFT_INTERP_GUARD);
+    memset(interp_bytes_of(&b->base), FRESH_BYTE, bytes);
+    memset(interp_bytes_of(&b->base) + bytes, GUARD_BYTE, WEFT_INTERP_GUARD);
     *buffer = &b->base;
     return WEFT_OK;
 }
@@ -77,7 +79,7 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
 
 static bool guards_intact(const weft_buffer *buffer) {
     const unsigned char *before = ((const weft_interp_buffer *)buffer)->memory,
-                        *after = bytes_of(buffer) + buffer->bytes;
+                        *after = interp_bytes_of(buffer) + buffer->bytes;
     for (int i = 0; i < WEFT_INTERP_GUARD; i++)
         if (before[i] != GUARD_BYTE || after[i] != GUARD_BYTE) return false;
     return true;
@@ -86,26 +88,26 @@ static bool guards_intact(const weft_buffer *buffer) {
 static weft_status upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
                           size_t bytes) {
     WEFT_TRY(weft__testing_inside(device, to, offset, bytes, "upload"));
-    if (bytes) memcpy(bytes_of(to) + offset, from, bytes);
+    if (bytes) memcpy(interp_bytes_of(to) + offset, from, bytes);
     return WEFT_OK;
 }
 
 static weft_status download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                             size_t bytes) {
     WEFT_TRY(weft__testing_inside(device, from, offset, bytes, "download"));
-    if (bytes) memcpy(to, bytes_of(from) + offset, bytes);
+    if (bytes) memcpy(to, interp_bytes_of(from) + offset, bytes);
     return WEFT_OK;
 }
 
 static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
     WEFT_TRY(weft__testing_inside(device, to, offset, bytes, "zeros"));
-    if (bytes) memset(bytes_of(to) + offset, 0, bytes);
+    if (bytes) memset(interp_bytes_of(to) + offset, 0, bytes);
     return WEFT_OK;
 }
 
 /* ---- programs ---- */
 
-static weft_status refuse(weft_device *device, int i, const weft_command *c, const char *what) {
+static weft_status interp_refuse(weft_device *device, int i, const weft_command *c, const char *what) {
     const char *name = c->kind == WEFT_COMMAND_KERNEL ? c->kernel->name : "";
     return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "interp: command %d %s: %s", i, name ? name : "", what);
 }
@@ -122,10 +124,10 @@ static int operands_of(const weft_command *c) {
 static weft_status check_command(weft_device *device, const weft_commands *commands, int i) {
     const weft_command *c = &commands->list[i];
     if (c->kind == WEFT_COMMAND_KERNEL) WEFT_TRY(weft__kernel_verify(device->ctx, c->kernel));
-    if (c->n_operands != operands_of(c)) return refuse(device, i, c, "wrong number of operands");
+    if (c->n_operands != operands_of(c)) return interp_refuse(device, i, c, "wrong number of operands");
     for (int o = 0; o < c->n_operands; o++)
         if (c->operands[o].slot < 0 || c->operands[o].slot >= commands->n_slots || c->operands[o].offset < 0)
-            return refuse(device, i, c, "an operand has no slot");
+            return interp_refuse(device, i, c, "an operand has no slot");
     return WEFT_OK;
 }
 
@@ -137,7 +139,8 @@ static void executable_free(weft_device *device, weft_executable *executable) {
     weft__free(device->ctx, e);
 }
 
-static weft_status build(weft_device *device, const weft_commands *commands, weft_executable **executable) {
+static weft_status interp_build(weft_device *device, const weft_commands *commands,
+                                weft_executable **executable) {
     for (int i = 0; i < commands->count; i++) WEFT_TRY(check_command(device, commands, i));
     const size_t count = (size_t)commands->count;
     interp_executable *e = weft__zalloc(device->ctx, sizeof *e);
@@ -168,14 +171,14 @@ static weft_status bind(weft_device *device, const weft_command *c, int i, weft_
                         void **args, int64_t *bytes) {
     for (int o = 0; o < c->n_operands; o++) {
         const weft_buffer *buffer = buffers[c->operands[o].slot];
-        if (!buffer) return refuse(device, i, c, "a slot has no buffer");
+        if (!buffer) return interp_refuse(device, i, c, "a slot has no buffer");
         bytes[o] = (int64_t)buffer->bytes - c->operands[o].offset;
         if (bytes[o] < 0 || span_of(c, o) > bytes[o])
-            return refuse(device, i, c, "an operand leaves its buffer");
-        args[o] = bytes_of(buffer) + c->operands[o].offset;
+            return interp_refuse(device, i, c, "an operand leaves its buffer");
+        args[o] = interp_bytes_of(buffer) + c->operands[o].offset;
         if (c->kind == WEFT_COMMAND_KERNEL &&
             (uintptr_t)args[o] % weft_dtype_size((weft_dtype)c->kernel->args[o].dtype) != 0)
-            return refuse(device, i, c, "an operand is not aligned to its dtype");
+            return interp_refuse(device, i, c, "an operand is not aligned to its dtype");
     }
     return WEFT_OK;
 }
@@ -200,7 +203,7 @@ static weft_status run_command(weft_interp *d, const interp_executable *e, int i
     if (status == WEFT_OK) status = execute(d, c, args, bytes);
     for (int o = 0; status == WEFT_OK && o < c->n_operands; o++)
         if (!guards_intact(buffers[c->operands[o].slot]))
-            status = refuse(&d->base, i, c, "it wrote outside a buffer");
+            status = interp_refuse(&d->base, i, c, "it wrote outside a buffer");
     weft__free(ctx, args);
     weft__free(ctx, bytes);
     return status;
@@ -236,14 +239,14 @@ static double now_ns(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static weft_status run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
-                       int times) {
-    weft_interp *d = of(device);
+static weft_status interp_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                              int times) {
+    weft_interp *d = interp_of(device);
     interp_executable *e = (interp_executable *)executable;
     for (int t = 0; t < times; t++) {
         const double begin = d->timing ? now_ns() : 0;
         if (d->poison_arena && e->commands->n_slots > 0 && buffers[0])
-            memset(bytes_of(buffers[0]), FRESH_BYTE, buffers[0]->bytes);
+            memset(interp_bytes_of(buffers[0]), FRESH_BYTE, buffers[0]->bytes);
         shuffle(d, e);
         for (int n = 0; n < e->commands->count; n++) {
             const int i = e->order[n];
@@ -266,15 +269,15 @@ void weft__interp_fault(weft_interp *device, weft_fault_kind kind, const char *p
 }
 
 static weft_status take_fault(weft_device *device, weft_fault *fault) {
-    *fault = of(device)->fault;
-    of(device)->fault = (weft_fault){0};
+    *fault = interp_of(device)->fault;
+    interp_of(device)->fault = (weft_fault){0};
     return WEFT_OK;
 }
 
-static void set_timing(weft_device *device, bool on) { of(device)->timing = on; }
+static void set_timing(weft_device *device, bool on) { interp_of(device)->timing = on; }
 
 static const weft_timing *timings(weft_device *device, const weft_executable *executable) {
-    return of(device)->timing ? ((const interp_executable *)executable)->timings : NULL;
+    return interp_of(device)->timing ? ((const interp_executable *)executable)->timings : NULL;
 }
 
 static const weft_device_extras extras = {
@@ -285,7 +288,7 @@ static const weft_device_extras extras = {
 const weft_device_ops weft__device_interp = {
     .name = "interp",
     .extras = &extras,
-    .describe = describe,
+    .describe = interp_describe,
     .open = open_interp,
     .close = weft__testing_close,
     .check_dtype = weft__testing_check_dtype,
@@ -295,9 +298,9 @@ const weft_device_ops weft__device_interp = {
     .download = download,
     .zero = zero,
     .takes = takes,
-    .build = build,
+    .build = interp_build,
     .executable_free = executable_free,
-    .run = run,
+    .run = interp_run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
 };

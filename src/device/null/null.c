@@ -25,7 +25,7 @@ typedef struct null_executable {
     int launches;
 } null_executable;
 
-static void describe(int i, weft_device_description *d) {
+static void null_describe(int i, weft_device_description *d) {
     (void)i;
     *d = (weft_device_description){.name = "null",
                                    .detail = "plans and logs, computes nothing (for tests)",
@@ -200,7 +200,8 @@ static weft_status count_launches(null_device *d, null_executable *e) {
     return make_launches(d, e->commands, true, &d->counts.chained, &d->counts.repeats);
 }
 
-static weft_status build(weft_device *device, const weft_commands *commands, weft_executable **executable) {
+static weft_status null_build(weft_device *device, const weft_commands *commands,
+                              weft_executable **executable) {
     for (int i = 0; i < commands->count; i++)
         if (commands->list[i].kind == WEFT_COMMAND_KERNEL)
             WEFT_TRY(weft__kernel_verify(device->ctx, commands->list[i].kernel));
@@ -224,8 +225,8 @@ static weft_status build(weft_device *device, const weft_commands *commands, wef
     return status;
 }
 
-static weft_status run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
-                       int times) {
+static weft_status null_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                            int times) {
     const weft_null_counts *once = &((null_executable *)executable)->once;
     weft_null_counts *all = &((null_device *)device)->counts;
     const uint64_t n = times > 0 ? (uint64_t)times : 0;
@@ -278,7 +279,7 @@ static const weft_device_extras extras = {
 const weft_device_ops weft__device_null = {
     .name = "null",
     .extras = &extras,
-    .describe = describe,
+    .describe = null_describe,
     .open = open_null,
     .close = weft__testing_close,
     .check_dtype = weft__testing_check_dtype,
@@ -288,9 +289,9 @@ const weft_device_ops weft__device_null = {
     .download = download,
     .zero = zero,
     .takes = takes,
-    .build = build,
+    .build = null_build,
     .executable_free = executable_free,
-    .run = run,
+    .run = null_run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
 };

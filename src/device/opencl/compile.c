@@ -9,7 +9,9 @@
 static const char options[] = "-cl-std=CL1.2";
 enum { TOGETHER_ON_CARDS = 8 };
 
-static weft__opencl *of(weft_gpu_compiler *compiler) { return weft__opencl_of(compiler->device); }
+static weft__opencl *opencl_compile_of(weft_gpu_compiler *compiler) {
+    return weft__opencl_of(compiler->device);
+}
 
 /* Makes the module from the bytes on disk. Returns false if the driver refuses them. */
 static bool from_binary(const weft__opencl *d, weft_gpu_unit *u) {
@@ -27,15 +29,15 @@ static bool from_binary(const weft__opencl *d, weft_gpu_unit *u) {
 }
 
 static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
-    const weft__opencl *d = of(compiler);
+    const weft__opencl *d = opencl_compile_of(compiler);
     if (u->binary && from_binary(d, u)) return;
     u->fresh = true;
     u->module = weft__cl.clCreateProgramWithSource(d->context, 1, &u->source, NULL, &u->error);
     if (!u->error) u->error = weft__cl.clBuildProgram(u->module, 1, &d->found->id, options, NULL, NULL);
 }
 
-static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
-    weft__opencl *d = of(compiler);
+static weft_status opencl_compile_finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
+    weft__opencl *d = opencl_compile_of(compiler);
     char log[4000] = "";
     size_t bytes = 0;
     if (u->fresh) { /* the binary on disk is outdated; store() gets a new one at the end */
@@ -50,7 +52,7 @@ static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     return weft__gpu_refused(compiler, u, known ? log : "for reasons longer than could be read");
 }
 
-static void release(weft_gpu_compiler *compiler, void *module) {
+static void opencl_compile_release(weft_gpu_compiler *compiler, void *module) {
     (void)compiler;
     weft__cl.clReleaseProgram(module);
 }
@@ -63,13 +65,13 @@ void weft__opencl_compiler_open(weft__opencl *d) {
                             .options = options,
                             .together = d->gpu.found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
                             .compile = compile,
-                            .finish = finish,
-                            .release = release};
+                            .finish = opencl_compile_finish,
+                            .release = opencl_compile_release};
 }
 
 /* ---- storing on disk ---- */
 
-static void store(weft__opencl *d, const weft_gpu_module *m) {
+static void opencl_compile_store(weft__opencl *d, const weft_gpu_module *m) {
     size_t bytes = 0;
     if (weft__cl.clGetProgramInfo(m->module, OPENCL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != 0 ||
         !bytes)
@@ -85,5 +87,5 @@ void weft__opencl_store_modules(weft__opencl *d) {
     const weft_gpu_compiler *c = &d->gpu.compiler;
     const bool kept = c->n_modules && weft__gpu_cache_wanted();
     for (size_t i = 0; kept && i < c->n_modules && !weft__interrupted(d->gpu.base.ctx); i++)
-        if (c->modules[i].fresh) store(d, &c->modules[i]);
+        if (c->modules[i].fresh) opencl_compile_store(d, &c->modules[i]);
 }

@@ -14,7 +14,7 @@ static weft__opencl_found found[DEVICES_MOST];
 
 /* ---- finding devices ---- */
 
-static cl_ulong number(cl_device_id id, cl_uint what) {
+static cl_ulong opencl_devices_number(cl_device_id id, cl_uint what) {
     cl_ulong value = 0;
     cl_uint word;
     size_t bytes = 0;
@@ -43,16 +43,16 @@ static long version_of(const char *version) {
 }
 
 /* Writes what is missing for Weft to use the device. */
-static void check(weft__opencl_found *f) {
+static void opencl_devices_check(weft__opencl_found *f) {
     char *reason = f->gpu.reason, version[96], profile[32];
     const size_t size = sizeof f->gpu.reason;
     text(f->id, OPENCL_DEVICE_VERSION, version, sizeof version);
     text(f->id, OPENCL_DEVICE_PROFILE, profile, sizeof profile);
-    if (!number(f->id, OPENCL_DEVICE_AVAILABLE))
+    if (!opencl_devices_number(f->id, OPENCL_DEVICE_AVAILABLE))
         snprintf(reason, size, "its driver says that it is not available: is it in use or off?");
-    else if (!number(f->id, OPENCL_DEVICE_COMPILER_AVAILABLE))
+    else if (!opencl_devices_number(f->id, OPENCL_DEVICE_COMPILER_AVAILABLE))
         snprintf(reason, size, "its driver has no compiler: install the full driver");
-    else if (!number(f->id, OPENCL_DEVICE_ENDIAN_LITTLE))
+    else if (!opencl_devices_number(f->id, OPENCL_DEVICE_ENDIAN_LITTLE))
         snprintf(reason, size, "it is big-endian, which Weft does not serve");
     else if (version_of(version) < 12)
         snprintf(reason, size, "%s is below OpenCL 1.2: install a newer driver", version);
@@ -60,35 +60,36 @@ static void check(weft__opencl_found *f) {
         snprintf(reason, size, "it has the embedded profile only, without 64-bit integers");
 }
 
-static void describe(weft__opencl_found *f, cl_platform_id platform, cl_device_id id) {
+static void opencl_devices_describe(weft__opencl_found *f, cl_platform_id platform, cl_device_id id) {
     char version[96], driver[160];
-    const cl_ulong type = number(id, OPENCL_DEVICE_TYPE);
-    *f = (weft__opencl_found){.gpu = {.cpu = type & OPENCL_DEVICE_TYPE_CPU,
-                                      .gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards,
-                                      .f64 = number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0,
-                                      .units = (int)number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS),
-                                      .most_items = (int)number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE),
-                                      .memory = number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE),
-                                      .most_bytes = number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE),
-                                      .local_bytes = number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE)},
-                              .platform = platform,
-                              .id = id,
-                              .shares_memory = number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
-                              .vector_bytes = 4 * (int)number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)};
+    const cl_ulong type = opencl_devices_number(id, OPENCL_DEVICE_TYPE);
+    *f = (weft__opencl_found){
+        .gpu = {.cpu = type & OPENCL_DEVICE_TYPE_CPU,
+                .gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards,
+                .f64 = opencl_devices_number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0,
+                .units = (int)opencl_devices_number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS),
+                .most_items = (int)opencl_devices_number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE),
+                .memory = opencl_devices_number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE),
+                .most_bytes = opencl_devices_number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE),
+                .local_bytes = opencl_devices_number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE)},
+        .platform = platform,
+        .id = id,
+        .shares_memory = opencl_devices_number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
+        .vector_bytes = 4 * (int)opencl_devices_number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)};
     weft_gpu_found *g = &f->gpu;
     text(id, OPENCL_DEVICE_NAME, g->name, sizeof g->name);
     text(id, OPENCL_DRIVER_VERSION, driver, sizeof driver);
     text(id, OPENCL_DEVICE_VERSION, version, sizeof version);
     if (weft__cl.clGetPlatformInfo(platform, OPENCL_PLATFORM_NAME, sizeof g->maker - 1, g->maker, NULL) != 0)
         g->maker[0] = 0;
-    check(f);
+    opencl_devices_check(f);
     snprintf(g->detail, sizeof g->detail, "%.120s (%.60s), %.90s, driver %.100s", g->name, g->maker, version,
              driver);
 }
 
 /* Adds the GPUs, or all other devices, to the list of `count` devices. Returns their new number. GPUs are
  * added first: "opencl" alone must not mean the processor if there is a card. */
-static int collect(bool gpus, int count) {
+static int opencl_devices_collect(bool gpus, int count) {
     cl_platform_id platforms[PLATFORMS_MOST];
     cl_uint n_platforms = 0;
     if (weft__cl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &n_platforms) != 0) n_platforms = 0;
@@ -100,7 +101,7 @@ static int collect(bool gpus, int count) {
             continue;
         for (cl_uint i = 0; i < n && i < DEVICES_MOST && count < DEVICES_MOST; i++) {
             weft__opencl_found f;
-            describe(&f, platforms[p], ids[i]);
+            opencl_devices_describe(&f, platforms[p], ids[i]);
             if (f.gpu.gpu != gpus) continue;
             snprintf(f.gpu.spec, sizeof f.gpu.spec, "opencl:%d", count);
             found[count++] = f;
@@ -109,11 +110,11 @@ static int collect(bool gpus, int count) {
     return count;
 }
 
-static int look(const char **why) {
+static int opencl_devices_look(const char **why) {
     weft__opencl_signals signals;
     weft__opencl_keep_signals(&signals);
     *why = weft__opencl_open_library();
-    const int count = *why ? 0 : collect(false, collect(true, 0));
+    const int count = *why ? 0 : opencl_devices_collect(false, opencl_devices_collect(true, 0));
     weft__opencl_restore_signals(&signals);
     if (!count && !*why)
         *why = "the OpenCL loader finds no device: install the driver of your card, or "
@@ -135,7 +136,7 @@ weft_gpu_devices weft__opencl_kind = {.name = "opencl",
                                       .dialect = WEFT_DIALECT_OPENCL,
                                       .list = found,
                                       .bytes = sizeof *found,
-                                      .look = look,
+                                      .look = opencl_devices_look,
                                       .adapt = adapt,
                                       .lock = PTHREAD_MUTEX_INITIALIZER};
 

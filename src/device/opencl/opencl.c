@@ -4,7 +4,7 @@
 
 #include "device/opencl/opencl.h"
 
-static weft__opencl *of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
+static weft__opencl *opencl_of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
 
 static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]) {
     weft__opencl_error_name(error, message);
@@ -13,14 +13,14 @@ static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message
         return WEFT_GPU_NO_MEMORY;
     if (error != OPENCL_DEVICE_NOT_AVAILABLE && error != OPENCL_INVALID_COMMAND_QUEUE)
         return WEFT_GPU_REFUSED;
-    weft__opencl_context_lost(of(device)->found);
+    weft__opencl_context_lost(opencl_of(device)->found);
     return WEFT_GPU_LOST;
 }
 
 /* ---- open and close ---- */
 
 static weft_status open_queue(weft_gpu_device *device, const weft_open_options *options) {
-    weft__opencl *d = of(device);
+    weft__opencl *d = opencl_of(device);
     cl_int error = 0;
     (void)options;
     d->found = (const weft__opencl_found *)device->found;
@@ -34,12 +34,12 @@ static weft_status open_queue(weft_gpu_device *device, const weft_open_options *
 }
 
 static void drain(weft_gpu_device *device) {
-    if (of(device)->queue) weft__cl.clFinish(of(device)->queue);
-    weft__opencl_store_modules(of(device));
+    if (opencl_of(device)->queue) weft__cl.clFinish(opencl_of(device)->queue);
+    weft__opencl_store_modules(opencl_of(device));
 }
 
 static void close_queue(weft_gpu_device *device) {
-    weft__opencl *d = of(device);
+    weft__opencl *d = opencl_of(device);
     if (d->mark) weft__cl.clReleaseEvent(d->mark);
     if (d->timed) weft__cl.clReleaseCommandQueue(d->timed);
     if (d->plain) weft__cl.clReleaseCommandQueue(d->plain);
@@ -64,7 +64,9 @@ static const weft_gpu_backend backend = {
 
 static int count(void) { return weft__gpu_count(&weft__opencl_kind); }
 
-static void describe(int i, weft_device_description *d) { weft__gpu_describe(&weft__opencl_kind, i, d); }
+static void opencl_describe(int i, weft_device_description *d) {
+    weft__gpu_describe(&weft__opencl_kind, i, d);
+}
 
 static weft_status outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
     return weft__gpu_outline(ctx, &weft__opencl_kind, selector, out);
@@ -114,7 +116,7 @@ static const weft_device_extras extras = {
 const weft_device_ops weft__device_opencl = {
     .name = "opencl",
     .extras = &extras,
-    .describe = describe,
+    .describe = opencl_describe,
     .open = open_opencl,
     .close = weft__gpu_close,
     .check_dtype = weft__gpu_check_dtype,

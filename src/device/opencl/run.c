@@ -10,7 +10,7 @@ typedef struct opencl_executable {
     bool warm; /* it has run before: drivers make the code of a kernel at its first launch */
 } opencl_executable;
 
-static weft__opencl *of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
+static weft__opencl *opencl_run_of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
 
 /* ---- building ---- */
 
@@ -45,8 +45,8 @@ static void empty(weft_gpu_device *device, weft_gpu_executable *e) {
     release_events(e);
 }
 
-static weft_status build(weft_gpu_device *device, const weft_commands *commands, bool fused,
-                         weft_gpu_executable **e) {
+static weft_status opencl_run_build(weft_gpu_device *device, const weft_commands *commands, bool fused,
+                                    weft_gpu_executable **e) {
     weft__opencl_signals signals;
     weft__opencl_keep_signals(&signals);
     const weft_status status = weft__gpu_build_form(device, commands, fused, e);
@@ -94,8 +94,8 @@ static bool is_cold(const weft__opencl *d, const opencl_executable *e) {
     return !e->warm && d->gpu.base.ctx->interrupted && !changes_variables(&e->gpu);
 }
 
-static weft_status run(weft_gpu_device *device, weft_gpu_executable *executable) {
-    weft__opencl *d = of(device);
+static weft_status opencl_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {
+    weft__opencl *d = opencl_run_of(device);
     opencl_executable *e = (opencl_executable *)executable;
     const bool cold = is_cold(d, e);
     release_events(executable);
@@ -112,7 +112,7 @@ static weft_status run(weft_gpu_device *device, weft_gpu_executable *executable)
 static int after_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     (void)buffers;
     (void)count;
-    return weft__cl.clFlush(of(device)->queue);
+    return weft__cl.clFlush(opencl_run_of(device)->queue);
 }
 
 static int read_times(weft_gpu_device *device, weft_gpu_executable *e) {
@@ -131,12 +131,12 @@ static int read_times(weft_gpu_device *device, weft_gpu_executable *e) {
 
 const weft_gpu_program_functions weft__opencl_program = {
     .executable_bytes = sizeof(opencl_executable),
-    .build = build,
+    .build = opencl_run_build,
     .kernel_new = kernel_new,
     .kernel_free = kernel_free,
     .set_argument = set_argument,
     .empty = empty,
     .after_run = after_run,
-    .run = run,
+    .run = opencl_run_run,
     .read_times = read_times,
 };

@@ -173,7 +173,7 @@ typedef struct search {
     weft__planned last;
 } search;
 
-static weft_status fits(search *s, int64_t batch, bool *yes) {
+static weft_status planning_fits(search *s, int64_t batch, bool *yes) {
     s->config.train_batch = batch;
     WEFT_TRY(weft__planning_step(&s->config, s->dataset, s->device, &s->last));
     *yes = weft_memory_total(&s->last.memory) <= s->most;
@@ -215,10 +215,10 @@ weft_status weft__planning_batch(weft__config *config, const weft__dataset *data
                           "train.batch: auto: %s does not report how much memory is free: give a number",
                           device);
     s.most = memory_free - weft__planning_reserve(memory_free);
-    WEFT_TRY(fits(&s, 1, &yes));
+    WEFT_TRY(planning_fits(&s, 1, &yes));
     if (!yes) return none_fits(&s, memory_free);
     while (high <= most) { /* doubles; `low` fits */
-        WEFT_TRY(fits(&s, high, &yes));
+        WEFT_TRY(planning_fits(&s, high, &yes));
         if (!yes) break;
         low = high;
         high *= 2;
@@ -228,7 +228,7 @@ weft_status weft__planning_batch(weft__config *config, const weft__dataset *data
     while (high - low > 8 && low >= 8) {
         const int64_t middle = (low + high) / 2 / 8 * 8;
         if (middle <= low) break;
-        WEFT_TRY(fits(&s, middle, &yes));
+        WEFT_TRY(planning_fits(&s, middle, &yes));
         *(yes ? &low : &high) = middle;
     }
     config->train_batch = low;

@@ -141,7 +141,7 @@ static void reach(weft_tensor *t, uint64_t mark) {
 
 /* Collects all nodes that the roots depend on, inputs before users. The scope lists nodes newest first, and
  * inputs are always older than their users. */
-static weft_status gather(weft_context *ctx, graph *g, weft_tensor *const *roots, size_t count) {
+static weft_status verify_gather(weft_context *ctx, graph *g, weft_tensor *const *roots, size_t count) {
     const uint64_t mark = ++ctx->visit;
     weft_tensor *oldest = NULL;
     for (size_t i = 0; i < count; i++) reach(roots[i], mark);
@@ -168,7 +168,7 @@ static weft_status compute(weft__verify_side *side, const weft__config *config, 
     weft_status status = batch_loss(side, config, 0, &roots[0]);
     if (status == WEFT_OK && side->compute == WEFT_F16) roots[0] = weft_mul_scalar(roots[0], F16_SCALE);
     if (status == WEFT_OK) status = weft_gradient(roots[0], wrt, count, roots + 1);
-    if (status == WEFT_OK) status = gather(ctx, g, roots, count + 1);
+    if (status == WEFT_OK) status = verify_gather(ctx, g, roots, count + 1);
     weft__free(ctx, wrt);
     WEFT_TRY(status);
     weft_tensor **all = weft__array(ctx, g->count + 1, sizeof *all);
@@ -226,8 +226,8 @@ static double flipped(const pair *p, int64_t *at) {
     return (double)count / fmax(1, (double)p->count / 1000);
 }
 
-static void describe(const weft__verification *v, const entry *e, const pair *p, int64_t at, double times,
-                     char *text, size_t size) {
+static void verify_describe(const weft__verification *v, const entry *e, const pair *p, int64_t at,
+                            double times, char *text, size_t size) {
     char shape[WEFT_SHAPE_TEXT];
     snprintf(text, size, "%s %s%s%s: element %lld is %.9g on %s and %.9g on %s, %.3g times the tolerance",
              weft__op_name(e->op), weft__tensor_text(e->t, shape), e->path && *e->path ? " of " : "",
@@ -262,11 +262,11 @@ static weft_status compare_node(weft__verification *v, graph *g, graph *other, s
         const double times = judge(&p, g, i, &at);
         if (times > v->worst) {
             v->worst = times;
-            describe(v, &g->list[i], &p, at, times, v->worst_node, sizeof v->worst_node);
+            verify_describe(v, &g->list[i], &p, at, times, v->worst_node, sizeof v->worst_node);
         }
         if (times > 1 && !v->differs) {
             v->differs = true;
-            describe(v, &g->list[i], &p, at, times, v->difference, sizeof v->difference);
+            verify_describe(v, &g->list[i], &p, at, times, v->difference, sizeof v->difference);
         }
     }
     weft__free(NULL, data);

@@ -509,7 +509,7 @@ static void follow_int(weft__config *config, weft__config_key key, int64_t value
 
 /* Sets all values that follow from other keys. A value of the user stays, unless it is from a file and the
  * other key is from --set. */
-static void follow(weft__config *config) {
+static void config_follow(weft__config *config) {
     if (config->data_tokenizer_path &&
         weaker(config, WEFT__KEY_data_tokenizer, WEFT__KEY_data_tokenizer_path)) {
         config->data_tokenizer = WEFT_TOKENIZER_BPE;
@@ -696,7 +696,7 @@ static weft_status check_stopping(const weft__config *config) {
     return WEFT_OK;
 }
 
-static weft_status check(const weft__config *config) {
+static weft_status config_check(const weft__config *config) {
     WEFT_TRY(check_data(config));
     WEFT_TRY(check_devices(config));
     WEFT_TRY(check_stopping(config));
@@ -720,7 +720,7 @@ static weft_status check(const weft__config *config) {
 
 weft_status weft__config_resolve(weft__config *config) {
     WEFT_TRY(fill_defaults(config));
-    follow(config);
+    config_follow(config);
     WEFT_TRY(follow_devices(config));
-    return check(config);
+    return config_check(config);
 }

@@ -24,7 +24,7 @@ const char *weft__config_choice(weft__config_key key, int choice, char buffer[32
 }
 
 /* Appends to a buffer of fixed size; the text is cut if it does not fit. */
-static void append(char *buffer, size_t bytes, const char *text) {
+static void config_write_append(char *buffer, size_t bytes, const char *text) {
     size_t used = strlen(buffer);
     if (used + 1 < bytes) snprintf(buffer + used, bytes - used, "%s", text);
 }
@@ -37,7 +37,7 @@ static void append_num(char *buffer, size_t bytes, double value) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (weft__parse_f64(text, strlen(text), &back) == WEFT__NUMBER_OK && back == value) break;
     }
-    append(buffer, bytes, text);
+    config_write_append(buffer, bytes, text);
 }
 
 /* Appends a string as YAML: plain if every YAML reader takes it as a string, otherwise in double quotes. */
@@ -47,10 +47,10 @@ static void append_text(char *buffer, size_t bytes, const char *text) {
     bool plain = strspn(text, safe) == strlen(text) && strchr("+-.0123456789", text[0]) == NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) plain = plain && strcmp(text, words[i]) != 0;
     if (plain) {
-        append(buffer, bytes, text);
+        config_write_append(buffer, bytes, text);
         return;
     }
-    append(buffer, bytes, "\"");
+    config_write_append(buffer, bytes, "\"");
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         char part[8];
         if (*c == '"' || *c == '\\')
@@ -59,15 +59,15 @@ static void append_text(char *buffer, size_t bytes, const char *text) {
             snprintf(part, sizeof part, "\\x%02x", *c);
         else
             snprintf(part, sizeof part, "%c", *c);
-        append(buffer, bytes, part);
+        config_write_append(buffer, bytes, part);
     }
-    append(buffer, bytes, "\"");
+    config_write_append(buffer, bytes, "\"");
 }
 
 static void append_int(char *buffer, size_t bytes, int64_t value) {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
-    append(buffer, bytes, text);
+    config_write_append(buffer, bytes, text);
 }
 
 static void append_list(const weft__config_row *row, const void *field, char *buffer, size_t bytes) {
@@ -77,9 +77,9 @@ static void append_list(const weft__config_row *row, const void *field, char *bu
     size_t count = row->kind == WEFT__KIND_INTS   ? ints->count
                    : row->kind == WEFT__KIND_NUMS ? nums->count
                                                   : texts->count;
-    append(buffer, bytes, "[");
+    config_write_append(buffer, bytes, "[");
     for (size_t i = 0; i < count; i++) {
-        if (i > 0) append(buffer, bytes, ", ");
+        if (i > 0) config_write_append(buffer, bytes, ", ");
         if (row->kind == WEFT__KIND_INTS)
             append_int(buffer, bytes, ints->values[i]);
         else if (row->kind == WEFT__KIND_NUMS)
@@ -87,7 +87,7 @@ static void append_list(const weft__config_row *row, const void *field, char *bu
         else
             append_text(buffer, bytes, texts->values[i]);
     }
-    append(buffer, bytes, "]");
+    config_write_append(buffer, bytes, "]");
 }
 
 const char *weft__config_value(const weft__config *config, weft__config_key key, char *buffer, size_t bytes) {
@@ -99,14 +99,15 @@ const char *weft__config_value(const weft__config *config, weft__config_key key,
     switch (row->kind) {
     case WEFT__KIND_INT:
         if (row->choices && *(const int64_t *)field <= 0)
-            append(buffer, bytes, weft__config_choice(key, (int)-*(const int64_t *)field, choice));
+            config_write_append(buffer, bytes,
+                                weft__config_choice(key, (int)-*(const int64_t *)field, choice));
         else
             append_int(buffer, bytes, *(const int64_t *)field);
         break;
     case WEFT__KIND_NUM: append_num(buffer, bytes, *(const double *)field); break;
-    case WEFT__KIND_BOOL: append(buffer, bytes, *(const bool *)field ? "true" : "false"); break;
+    case WEFT__KIND_BOOL: config_write_append(buffer, bytes, *(const bool *)field ? "true" : "false"); break;
     case WEFT__KIND_CHOICE:
-        append(buffer, bytes, weft__config_choice(key, *(const int *)field, choice));
+        config_write_append(buffer, bytes, weft__config_choice(key, *(const int *)field, choice));
         break;
     case WEFT__KIND_TEXT:
     case WEFT__KIND_PATH: append_text(buffer, bytes, *(char *const *)field); break;

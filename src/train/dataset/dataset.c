@@ -245,7 +245,7 @@ static json_t *texts(char *const *values, int64_t count) {
     return array;
 }
 
-static json_t *describe(const weft__dataset *d) {
+static json_t *dataset_describe(const weft__dataset *d) {
     json_t *object = json_pack("{s:I, s:I, s:f}", "features", (json_int_t)d->features, "outputs",
                                (json_int_t)d->outputs, "scale", d->scale);
     bool made = object != NULL;
@@ -289,7 +289,7 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
         WEFT_TRY(sum_of(NULL, path, sum));
     }
     weft__json_build(&json, NULL);
-    json_t *object = describe(dataset);
+    json_t *object = dataset_describe(dataset);
     if (tokenizer) json_object_set_new(object, "tokenizer", json_string(sum));
     return weft__sealed_write(run, "data.json", &json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 }

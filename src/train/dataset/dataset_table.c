@@ -366,8 +366,8 @@ static void measure_columns(const weft_array *array, int64_t columns, double *su
 }
 
 /* Measures all columns, unless their statistics are known already. */
-static weft_status measure(weft_context *ctx, const weft_array *array, int64_t columns, float **mean,
-                           float **deviation) {
+static weft_status dataset_table_measure(weft_context *ctx, const weft_array *array, int64_t columns,
+                                         float **mean, float **deviation) {
     if (*mean) return WEFT_OK;
     double *sums = weft__array(ctx, 2 * (size_t)columns, sizeof *sums);
     *mean = weft__array(ctx, (size_t)columns, sizeof **mean);
@@ -425,10 +425,12 @@ static weft_status scale(weft_context *ctx, const weft__config *config, weft__da
     }
     if (!config->data_standardize) return WEFT_OK;
     if (images && d->image[0]) WEFT_TRY(measure_channels(ctx, d));
-    if (!images) WEFT_TRY(measure(ctx, &d->x[WEFT__TRAIN], d->features, &d->mean, &d->deviation));
+    if (!images)
+        WEFT_TRY(dataset_table_measure(ctx, &d->x[WEFT__TRAIN], d->features, &d->mean, &d->deviation));
     const bool numbers = d->task == WEFT__TASK_REGRESSION;
     if (numbers)
-        WEFT_TRY(measure(ctx, &d->y[WEFT__TRAIN], d->outputs, &d->target_mean, &d->target_deviation));
+        WEFT_TRY(dataset_table_measure(ctx, &d->y[WEFT__TRAIN], d->outputs, &d->target_mean,
+                                       &d->target_deviation));
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         if (!d->x[i].data) continue;
         if (!images) scale_rows(&d->x[i], d->features, d->mean, d->deviation);
@@ -489,7 +491,7 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
 /* ---- autoencoders: the inputs are the targets ---- */
 
 /* Makes an array with one number everywhere, unless there is one already. */
-static weft_status fill(weft_context *ctx, int64_t count, float value, float **out) {
+static weft_status dataset_table_fill(weft_context *ctx, int64_t count, float value, float **out) {
     if (*out) return WEFT_OK;
     *out = weft__array(ctx, (size_t)count, sizeof **out);
     if (!*out) return weft__fail_oom(ctx, (size_t)count * sizeof **out, "scaling");
@@ -499,10 +501,10 @@ static weft_status fill(weft_context *ctx, int64_t count, float value, float **o
 
 /* Normalizes pixels to 0..1, all with the same factor. */
 static weft_status scale_pixels(weft_context *ctx, weft__dataset *d) {
-    WEFT_TRY(fill(ctx, d->features, 0, &d->mean));
-    WEFT_TRY(fill(ctx, d->features, 255, &d->deviation));
-    WEFT_TRY(fill(ctx, d->features, 0, &d->target_mean));
-    return fill(ctx, d->features, 255, &d->target_deviation);
+    WEFT_TRY(dataset_table_fill(ctx, d->features, 0, &d->mean));
+    WEFT_TRY(dataset_table_fill(ctx, d->features, 255, &d->deviation));
+    WEFT_TRY(dataset_table_fill(ctx, d->features, 0, &d->target_mean));
+    return dataset_table_fill(ctx, d->features, 255, &d->target_deviation);
 }
 
 static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config *config, const char *path,

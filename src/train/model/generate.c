@@ -61,7 +61,7 @@ static weft_status feed(decoding *d, int64_t from) {
     return weft_gpt_feed(d->cache, d->ids + d->count - fresh, fresh, d->logits);
 }
 
-static weft_status put(decoding *d, int32_t id) {
+static weft_status generate_put(decoding *d, int32_t id) {
     char number[16];
     const char *text = number;
     size_t bytes = 0;
@@ -72,11 +72,11 @@ static weft_status put(decoding *d, int32_t id) {
     return bytes > 0 ? d->emit(d->user, text, bytes) : WEFT_OK;
 }
 
-static weft_status run(decoding *d, const weft__generation *wanted) {
+static weft_status generate_run(decoding *d, const weft__generation *wanted) {
     weft_gpt_cache_reset(d->cache);
     WEFT_TRY(read_prompt(d, wanted->prompt));
     if (wanted->prompt && wanted->prompt[0])
-        for (int64_t i = 0; i < d->count; i++) WEFT_TRY(put(d, d->ids[i]));
+        for (int64_t i = 0; i < d->count; i++) WEFT_TRY(generate_put(d, d->ids[i]));
     int64_t fed = 0;
     for (int64_t i = 0; i < wanted->tokens; i++) {
         WEFT_TRY(feed(d, fed));
@@ -87,7 +87,7 @@ static weft_status run(decoding *d, const weft__generation *wanted) {
             return weft__fail(NULL, WEFT_ERR_NUMERIC, "token %lld: the model gives no finite number",
                               (long long)i);
         d->ids[d->count++] = (int32_t)id;
-        WEFT_TRY(put(d, (int32_t)id));
+        WEFT_TRY(generate_put(d, (int32_t)id));
     }
     const char *text = "";
     size_t bytes = 0;
@@ -105,7 +105,7 @@ weft_status weft__generate(weft_gpt_cache *cache, const weft_tokenizer *tokenize
     weft_status status = WEFT_OK;
     if (!d.ids || !d.logits) status = weft__fail_oom(NULL, (size_t)wanted->tokens * 4, "generating");
     if (status == WEFT_OK && tokenizer) status = weft_decoder_open(tokenizer, &d.decoder);
-    if (status == WEFT_OK) status = run(&d, wanted);
+    if (status == WEFT_OK) status = generate_run(&d, wanted);
     weft_decoder_free(d.decoder);
     weft__free(NULL, d.logits);
     weft__free(NULL, d.ids);

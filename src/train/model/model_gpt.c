@@ -6,8 +6,8 @@
 enum { GELU, SWIGLU };
 enum { HALVES, NEIGHBOURS };
 
-static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
-                         weft__model *model) {
+static weft_status model_gpt_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                                   weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
     model->module =
         weft_gpt(model->ctx,
@@ -34,10 +34,11 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
     return WEFT_OK;
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+static void model_gpt_describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
     (void)dataset;
     weft__put(name, "L%lld-H%lld-E%lld", (long long)config->model_layers, (long long)config->model_heads,
               (long long)config->model_width);
 }
 
-const weft__model_kind weft__model_gpt = {.rounds = true, .build = build, .describe = describe};
+const weft__model_kind weft__model_gpt = {
+    .rounds = true, .build = model_gpt_build, .describe = model_gpt_describe};

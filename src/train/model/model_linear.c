@@ -34,10 +34,10 @@ static weft_status build_logistic(const weft__config *config, const weft__datase
     return build_one(config, dataset, dtype, binary ? 1 : dataset->outputs, config->model_ridge, model);
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+static void model_linear_describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
     (void)config;
     weft__put(name, "%lld-%lld", (long long)dataset->features, (long long)dataset->outputs);
 }
 
-const weft__model_kind weft__model_linear = {.build = build_linear, .describe = describe};
-const weft__model_kind weft__model_logistic = {.build = build_logistic, .describe = describe};
+const weft__model_kind weft__model_linear = {.build = build_linear, .describe = model_linear_describe};
+const weft__model_kind weft__model_logistic = {.build = build_logistic, .describe = model_linear_describe};

@@ -1,8 +1,8 @@
 /* model.type mlp. Must not know: the loop. Read next: weft/nn.h. */
 #include "train/model/model_kind.h"
 
-static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
-                         weft__model *model) {
+static weft_status model_mlp_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                                   weft__model *model) {
     int64_t sizes[WEFT__LIST_MAX + 2];
     int count = 0;
     weft_activation_kind activation = WEFT_RELU;
@@ -22,11 +22,11 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
     return WEFT_OK;
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+static void model_mlp_describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
     weft__put(name, "%lld", (long long)dataset->features);
     for (size_t i = 0; i < config->model_hidden.count && name->length < 40; i++)
         weft__put(name, "-%lld", (long long)config->model_hidden.values[i]);
     weft__put(name, "-%lld", (long long)dataset->outputs);
 }
 
-const weft__model_kind weft__model_mlp = {.build = build, .describe = describe};
+const weft__model_kind weft__model_mlp = {.build = model_mlp_build, .describe = model_mlp_describe};

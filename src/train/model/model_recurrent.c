@@ -3,8 +3,8 @@
 
 #include "train/model/model_kind.h"
 
-static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
-                         weft_recurrent_kind kind, weft__model *model) {
+static weft_status model_recurrent_build(const weft__config *config, const weft__dataset *dataset,
+                                         weft_dtype dtype, weft_recurrent_kind kind, weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
     if (config->data_streams && config->devices.count > 1)
         return weft__fail(
@@ -27,18 +27,21 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
 
 static weft_status build_lstm(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                               weft__model *model) {
-    return build(config, dataset, dtype, WEFT_LSTM, model);
+    return model_recurrent_build(config, dataset, dtype, WEFT_LSTM, model);
 }
 
 static weft_status build_gru(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              weft__model *model) {
-    return build(config, dataset, dtype, WEFT_GRU, model);
+    return model_recurrent_build(config, dataset, dtype, WEFT_GRU, model);
 }
 
-static void describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+static void model_recurrent_describe(const weft__config *config, const weft__dataset *dataset,
+                                     weft_text *name) {
     (void)dataset;
     weft__put(name, "L%lld-E%lld", (long long)config->model_layers, (long long)config->model_width);
 }
 
-const weft__model_kind weft__model_lstm = {.rounds = true, .build = build_lstm, .describe = describe};
-const weft__model_kind weft__model_gru = {.rounds = true, .build = build_gru, .describe = describe};
+const weft__model_kind weft__model_lstm = {
+    .rounds = true, .build = build_lstm, .describe = model_recurrent_describe};
+const weft__model_kind weft__model_gru = {
+    .rounds = true, .build = build_gru, .describe = model_recurrent_describe};

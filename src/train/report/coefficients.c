@@ -6,21 +6,22 @@
 
 #include "train/report/coefficients.h"
 
-static const char *number(int64_t value, char buffer[24]) {
+static const char *coefficients_number(int64_t value, char buffer[24]) {
     snprintf(buffer, 24, "%lld", (long long)value);
     return buffer;
 }
 
 const char *weft__column_name(const weft__dataset *dataset, int64_t column, char buffer[24]) {
-    return dataset->columns ? dataset->columns[column] : number(column + 1, buffer);
+    return dataset->columns ? dataset->columns[column] : coefficients_number(column + 1, buffer);
 }
 
 const char *weft__output_name(const weft__dataset *dataset, int64_t output, char buffer[24]) {
     if (dataset->task == WEFT__TASK_CLASSIFICATION) {
         if (dataset->outputs == 2) output = 1; /* two classes have one logit, that of class 1 */
-        return dataset->classes ? dataset->classes[output] : number(output, buffer);
+        return dataset->classes ? dataset->classes[output] : coefficients_number(output, buffer);
     }
-    return dataset->target && dataset->outputs == 1 ? dataset->target : number(output + 1, buffer);
+    return dataset->target && dataset->outputs == 1 ? dataset->target
+                                                    : coefficients_number(output + 1, buffer);
 }
 
 /* Reads a parameter as f32. Without a parameter of that name, the result is zeros. */

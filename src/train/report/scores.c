@@ -109,7 +109,7 @@ int64_t weft__scores_only(const weft__scores *s) {
 
 /* ---- JSON ---- */
 
-static void put(json_t *object, const char *key, double value) {
+static void scores_put(json_t *object, const char *key, double value) {
     if (isfinite(value)) json_object_set_new(object, key, json_real(value));
 }
 
@@ -118,7 +118,7 @@ static json_t *class_json(const weft_class_score *e, const char *name) {
                                "predicted", (json_int_t)e->predicted, "right", (json_int_t)e->right);
     double values[WEFT__CLASS_SCORES];
     class_values(e, values);
-    for (int k = 0; k < WEFT__CLASS_SCORES; k++) put(object, weft__class_score_rows[k].key, values[k]);
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++) scores_put(object, weft__class_score_rows[k].key, values[k]);
     return object;
 }
 
@@ -144,7 +144,7 @@ static void put_scores(json_t *object, const weft__scores *s, bool shared) {
     values_of(s, values);
     for (int i = 0; i < WEFT__SCORES; i++)
         if ((forms[i].tasks & own) && (forms[i].tasks != own) == shared)
-            put(object, weft__score_rows[i].key, values[i]);
+            scores_put(object, weft__score_rows[i].key, values[i]);
 }
 
 json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {

@@ -82,7 +82,7 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
 
 /* Memory for protobuf-c. A failed allocation is noted, because the message is also NULL for a malformed
  * record. */
-static void *take(void *failed, size_t bytes) {
+static void *events_take(void *failed, size_t bytes) {
     void *p = weft__alloc(NULL, bytes);
     if (!p) *(bool *)failed = true;
     return p;
@@ -95,7 +95,7 @@ static void give(void *failed, void *p) {
 
 weft_status weft__events_until(const uint8_t *bytes, size_t size, uint64_t step, size_t *end) {
     bool failed = false;
-    ProtobufCAllocator memory = {take, give, &failed};
+    ProtobufCAllocator memory = {events_take, give, &failed};
     size_t at = 0;
     while (size - at >= 16) {
         uint64_t length = get_le(bytes + at, 8);

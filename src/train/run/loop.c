@@ -43,7 +43,7 @@ typedef struct text {
     size_t size, capacity;
 } text;
 
-static weft_status collect(void *user, const char *piece, size_t bytes) {
+static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
     text *t = user;
     if (weft__signals_interrupt(NULL))
         return weft__fail(NULL, WEFT_ERR_STOPPED, "stopped while a sample was written");
@@ -63,7 +63,7 @@ static weft_status sample(weft__loop *loop, uint64_t step) {
     if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
     if (!loop->cache) return weft_last_status(loop->model.ctx);
     weft_status status = weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset),
-                                        loop->model.tokens, loop->model.rows, &wanted, collect, &made);
+                                        loop->model.tokens, loop->model.rows, &wanted, loop_collect, &made);
     if (status == WEFT_OK) status = weft__run_sample(&loop->run, step, made.data ? made.data : "", made.size);
     weft__free(NULL, made.data);
     return status;
@@ -144,7 +144,7 @@ static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
 }
 
 /* Reads the loss if it is needed now. Reading waits for the device. */
-static weft_status look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
+static weft_status loop_look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
     const double from = weft__now();
     if (d->logs || d->shows || d->saves) WEFT_TRY(weft_fit_losses(state, loss, NULL));
     if (state->step > loop->first + 1) { /* the first step is mostly compilation */
@@ -209,7 +209,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     weft__run_beat(&loop->run);
     weft__metrics m = weft__metrics_none(state->step);
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* from now on there is something to save */
-    WEFT_TRY(look(loop, state, &d, &m.loss));
+    WEFT_TRY(loop_look(loop, state, &d, &m.loss));
     if (state->epoch_ends && loop->config->data_streams) /* before the states are saved */
         WEFT_TRY(weft_streams_restart(loop->model.module));
     weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
@@ -314,7 +314,7 @@ static void say_telemetry(weft__loop *loop) {
 }
 
 /* Measures the trained model, unless a stop was requested. Then `weft resume` measures it. */
-static weft_status measure(weft__loop *loop) {
+static weft_status loop_measure(weft__loop *loop) {
     if (loop->signal) return WEFT_OK;
     weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
     const weft_status status = weft__loop_score(loop);
@@ -322,8 +322,8 @@ static weft_status measure(weft__loop *loop) {
     return status == WEFT_ERR_STOPPED ? WEFT_OK : status;
 }
 
-static weft_status finish(weft__loop *loop) {
-    WEFT_TRY(measure(loop));
+static weft_status loop_finish(weft__loop *loop) {
+    WEFT_TRY(loop_measure(loop));
     const weft__stopping *stopping = &loop->stopping;
     const bool early = weft__stopping_over(stopping, loop->config);
     const char *how = loop->signal ? "stopped by a signal" : early ? "stopped early" : "done";
@@ -366,7 +366,7 @@ static weft_status train(weft__loop *loop) {
         heed_stop(loop);
         status = write_in_folder(loop, weft_optimizer_steps(loop->model.optimizer), keep);
     }
-    return status == WEFT_OK ? finish(loop) : status;
+    return status == WEFT_OK ? loop_finish(loop) : status;
 }
 
 /* Adds advice to the error message when the loss is not finite. */

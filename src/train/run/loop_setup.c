@@ -219,7 +219,7 @@ static weft_status count_steps(weft__loop *loop) {
     return WEFT_OK;
 }
 
-static void describe(weft__loop *loop) {
+static void loop_setup_describe(weft__loop *loop) {
     weft__summary *s = &loop->summary;
     weft__model_name(loop->config, &loop->dataset, s->model);
     snprintf(s->device, sizeof s->device, "%s", weft_device_of(loop->model.ctx));
@@ -279,7 +279,7 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
     if (options->resume)
         WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* the lock keeps other processes out */
     WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
-    describe(loop);
+    loop_setup_describe(loop);
     WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
     loop->telemetry = weft__telemetry_start(loop->model.ctx);
     return weft__loop_summary(loop, "running");

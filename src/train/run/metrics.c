@@ -22,22 +22,22 @@ const weft__result weft__result_rows[WEFT__RESULTS] = {
 #include "train/run/metrics.def"
 };
 
-static double load(const void *base, size_t offset) {
+static double metrics_load(const void *base, size_t offset) {
     double value;
     memcpy(&value, (const char *)base + offset, sizeof value);
     return value;
 }
 
-static void store(void *base, size_t offset, double value) {
+static void metrics_store(void *base, size_t offset, double value) {
     memcpy((char *)base + offset, &value, sizeof value);
 }
 
 double weft__metric_get(const weft__metrics *metrics, const weft__metric *metric) {
-    return load(metrics, metric->offset);
+    return metrics_load(metrics, metric->offset);
 }
 
 void weft__metric_set(weft__metrics *metrics, const weft__metric *metric, double value) {
-    store(metrics, metric->offset, value);
+    metrics_store(metrics, metric->offset, value);
 }
 
 weft__metrics weft__metrics_none(uint64_t step) {
@@ -51,11 +51,11 @@ const char *weft__metric_word(const weft__metric_text text, bool tokens) {
 }
 
 double weft__result_get(const weft__results *results, const weft__result *result) {
-    return load(results, result->offset);
+    return metrics_load(results, result->offset);
 }
 
 void weft__result_set(weft__results *results, const weft__result *result, double value) {
-    store(results, result->offset, value);
+    metrics_store(results, result->offset, value);
 }
 
 weft__results weft__results_none(void) {

@@ -75,7 +75,7 @@ bool weft__progress_stale(const weft__progress *p) {
 }
 
 /* Adds a metric to the line, if it belongs there and was measured. */
-static void show(const weft__progress *p, const weft__metric *metric, const weft__metrics *m) {
+static void progress_show(const weft__progress *p, const weft__metric *metric, const weft__metrics *m) {
     const double value = weft__metric_get(m, metric);
     const char *unit = weft__metric_word(metric->unit, p->tokens);
     if (metric->notation == WEFT__NOTATION_NONE || !isfinite(value)) return;
@@ -95,7 +95,7 @@ void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *
     end_line(p);
     if (p->bar) draw_bar(p, (double)done / (double)p->last);
     fprintf(p->out, "step %llu/%llu", (unsigned long long)done, (unsigned long long)p->last);
-    for (int i = 0; i < WEFT__METRICS; i++) show(p, weft__metric_rows[i], m);
+    for (int i = 0; i < WEFT__METRICS; i++) progress_show(p, weft__metric_rows[i], m);
     fprintf(p->out, "  %s left", left);
     if (!p->bar) fputc('\n', p->out);
     p->line_shown = p->bar;

@@ -118,7 +118,7 @@ static weft_status take_folder(const weft__run *run, const char *name) {
 
 /* Locks the folder run->dir and opens its files. If the run is to be `new`, this is checked again under the
  * lock, because another process may have used the folder meanwhile. */
-static weft_status take(weft__run *run, bool new) {
+static weft_status run_dir_take(weft__run *run, bool new) {
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
     if (new) WEFT_TRY(refuse_run(run->dir));
     run->folder = weft__io_system.open(NULL, AT_FDCWD, run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -132,12 +132,12 @@ static weft_status take(weft__run *run, bool new) {
     return write_csv_header(run);
 }
 
-static weft_status start(weft__run *run, const char *dir, bool tokens, bool new) {
+static weft_status run_dir_start(weft__run *run, const char *dir, bool tokens, bool new) {
     *run = closed;
     run->tokens = tokens;
     run->dir = weft__strdup(NULL, dir);
     if (!run->dir) return weft__fail_oom(NULL, strlen(dir), "the run folder's name");
-    weft_status status = take(run, new);
+    weft_status status = run_dir_take(run, new);
     if (status != WEFT_OK) weft__run_close(run);
     return status;
 }
@@ -160,11 +160,11 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
     *run = closed;
     if (!dir) {
         WEFT_TRY(make_numbered(stem, path));
-        return start(run, path, tokens, true);
+        return run_dir_start(run, path, tokens, true);
     }
     WEFT_TRY(refuse_run(dir));
     WEFT_TRY(weft_make_folder(NULL, dir));
-    return start(run, dir, tokens, true);
+    return run_dir_start(run, dir, tokens, true);
 }
 
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
@@ -172,7 +172,7 @@ weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
-    return start(run, dir, tokens, false);
+    return run_dir_start(run, dir, tokens, false);
 }
 
 void weft__run_close(weft__run *run) {

@@ -24,7 +24,7 @@ struct weft__telemetry {
     sums since, all;
 };
 
-static void add(sums *s, const double *values) {
+static void telemetry_add(sums *s, const double *values) {
     for (int i = 0; i < TELEMETRY_VALUES; i++) {
         if (!isfinite(values[i])) continue;
         s->sum[i] += values[i];
@@ -47,8 +47,8 @@ static bool read_once(weft__telemetry *g) {
     if (!weft_device_telemetry(g->ctx, &telemetry)) return false;
     memcpy(values, &telemetry, sizeof values);
     pthread_mutex_lock(&g->lock);
-    add(&g->since, values);
-    add(&g->all, values);
+    telemetry_add(&g->since, values);
+    telemetry_add(&g->all, values);
     pthread_mutex_unlock(&g->lock);
     return true;
 }
@@ -71,7 +71,7 @@ static void *go(void *user) {
     return NULL;
 }
 
-static void drop(weft__telemetry *g) {
+static void telemetry_drop(weft__telemetry *g) {
     pthread_cond_destroy(&g->wake);
     pthread_mutex_destroy(&g->lock);
     weft__free(NULL, g);
@@ -88,7 +88,7 @@ weft__telemetry *weft__telemetry_start(const weft_context *ctx) {
     pthread_cond_init(&g->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     if (read_once(g) && weft__thread_start(&g->thread, go, g)) return g;
-    drop(g);
+    telemetry_drop(g);
     return NULL;
 }
 
@@ -118,5 +118,5 @@ void weft__telemetry_stop(weft__telemetry *g) {
     pthread_cond_signal(&g->wake);
     pthread_mutex_unlock(&g->lock);
     pthread_join(g->thread, NULL);
-    drop(g);
+    telemetry_drop(g);
 }

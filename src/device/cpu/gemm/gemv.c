@@ -31,7 +31,7 @@ bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm) {
     return real && mm->k > 0 && (mm->m == 1 || mm->n == 1);
 }
 
-static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+static size_t cpu_gemv_aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 /* Returns the vector in the compute type with stride 1. It is in scratch memory if it had to be converted. */
 static const void *vector_of(const gemv_plan *plan, const void *v, void *scratch) {
@@ -67,8 +67,8 @@ static void half_rows(const gemv_plan *plan, const weft_gemv *g, const void *x, 
     for (int64_t i = 0; g->out_i != 1 && i < g->rows; i++) round(1, sums + i, to + i * g->out_i);
 }
 
-static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_gemv_run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                         weft_fault *fault) {
     (void)fault;
     const gemv_plan *plan = plan_;
     const weft_heavy_matmul *mm = &plan->mm;
@@ -108,7 +108,7 @@ static void run_one(const void *plan_, void *const *args, int64_t begin, int64_t
     plan->own->gemv_f32(&plan->g, args[plan->left ? 1 : 0], args[plan->left ? 0 : 1], args[2]);
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_gemv_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 static int64_t at_most(int64_t wanted, int64_t most) {
     return wanted > most ? most : wanted < 1 ? 1 : wanted;
@@ -140,7 +140,7 @@ weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *m
         plan->g = (weft_gemv){.rows = mm->m, .k = mm->k, .x_i = mm->a_m, .x_k = mm->a_k, .out_i = mm->c_m};
     plan->items = 1;
     for (int d = 0; d < mm->batch_rank; d++) plan->items *= mm->batch[d];
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = cpu_gemv_run, .free = cpu_gemv_plan_free, .plan = plan};
     if (plan->items == 0 || plan->g.rows == 0) {
         plan->parts = plan->group = 1;
         return WEFT_OK;
@@ -150,7 +150,7 @@ weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *m
     const bool in_order = plan->v_k == 1 || mm->k == 1;
     if (work->tasks == 1 && plan->items == 1 && mm->dtype == WEFT_F32 && in_order) work->run = run_one;
     if (is_half(mm->dtype) || !in_order)
-        plan->v_bytes = aligned((size_t)mm->k * (mm->dtype == WEFT_F64 ? 8 : 4));
+        plan->v_bytes = cpu_gemv_aligned((size_t)mm->k * (mm->dtype == WEFT_F64 ? 8 : 4));
     work->scratch_bytes = plan->v_bytes;
     if (is_half(mm->dtype) && mm->out_dtype != WEFT_F32)
         work->scratch_bytes += (size_t)weft__largest_block(plan->g.rows, plan->parts) * 4;

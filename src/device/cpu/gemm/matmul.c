@@ -120,15 +120,15 @@ static void widen(const matmul_plan *plan, const uint16_t *from, int64_t rows, i
     }
 }
 
-static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+static size_t cpu_matmul_aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 /* Converts blocks along K, multiplies them in f32 and rounds once at the end. */
 static void block_half(const matmul_plan *plan, const weft_gemm *g, const uint16_t *a, const uint16_t *b,
                        void *c, char *scratch) {
     int64_t depth = plan->half_depth;
-    float *wide_a = (float *)(void *)(scratch + aligned(plan->own_scratch));
-    float *wide_b = wide_a + aligned((size_t)(g->m * depth) * 4) / 4;
-    float *sum = wide_b + aligned((size_t)(depth * g->n) * 4) / 4;
+    float *wide_a = (float *)(void *)(scratch + cpu_matmul_aligned(plan->own_scratch));
+    float *wide_b = wide_a + cpu_matmul_aligned((size_t)(g->m * depth) * 4) / 4;
+    float *sum = wide_b + cpu_matmul_aligned((size_t)(depth * g->n) * 4) / 4;
     bool direct = plan->mm.out_dtype == WEFT_F32;
     weft_gemm part = *g;
     if (direct)
@@ -169,8 +169,8 @@ static void block(const matmul_plan *plan, const weft_gemm *g, const char *a, co
 
 /* ---- tasks ---- */
 
-static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_matmul_run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                           weft_fault *fault) {
     (void)fault;
     const matmul_plan *plan = plan_;
     const weft_heavy_matmul *mm = &plan->mm;
@@ -197,7 +197,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     if (plan->library) weft__library_leave(token);
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_matmul_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 /* ---- one task of a few kernel calls, all prepared in advance ---- */
 
@@ -378,10 +378,11 @@ static size_t scratch_for(matmul_plan *plan) {
                             : mm->dtype == WEFT_C64  ? plan->own->c64_scratch(&g)
                             : mm->dtype == WEFT_C128 ? plan->own->c128_scratch(&g)
                                                      : plan->own->f32_scratch(&g);
-    size_t bytes = aligned(plan->own_scratch);
+    size_t bytes = cpu_matmul_aligned(plan->own_scratch);
     if (is_half(mm)) {
-        bytes += aligned((size_t)(m * plan->half_depth) * 4) + aligned((size_t)(plan->half_depth * n) * 4);
-        if (mm->out_dtype != WEFT_F32) bytes += aligned((size_t)(m * n) * 4);
+        bytes += cpu_matmul_aligned((size_t)(m * plan->half_depth) * 4) +
+                 cpu_matmul_aligned((size_t)(plan->half_depth * n) * 4);
+        if (mm->out_dtype != WEFT_F32) bytes += cpu_matmul_aligned((size_t)(m * n) * 4);
     }
     return bytes;
 }
@@ -402,7 +403,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     plan->out_size = weft_dtype_size((weft_dtype)mm->out_dtype);
     plan->items = 1;
     for (int d = 0; d < mm->batch_rank; d++) plan->items *= mm->batch[d];
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = cpu_matmul_run, .free = cpu_matmul_plan_free, .plan = plan};
     if (plan->items == 0 || mm->m == 0 || mm->n == 0) {
         plan->m_blocks = plan->n_blocks = plan->group = 1;
         return WEFT_OK;

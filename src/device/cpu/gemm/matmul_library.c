@@ -34,7 +34,7 @@ static library_kind kind;
 static char description[768];
 static char refused[384]; /* why earlier candidates were refused */
 
-static void refuse(const char *name, const char *why) {
+static void cpu_matmul_library_refuse(const char *name, const char *why) {
     size_t used = strlen(refused);
     if (used + 1 < sizeof refused)
         snprintf(refused + used, sizeof refused - used, "%s%s: %s", used ? "; " : "", name, why);
@@ -192,7 +192,7 @@ static bool try_file(const char *path, bool by_name) {
     if (!handle) {
         if (by_name) {
             const char *why = dlerror();
-            refuse(path, why ? why : "cannot be opened");
+            cpu_matmul_library_refuse(path, why ? why : "cannot be opened");
         }
         return false;
     }
@@ -205,7 +205,7 @@ static bool try_file(const char *path, bool by_name) {
         why = try_openblas(handle, by_name);
     else
         why = "neither oneDNN nor MKL nor OpenBLAS";
-    if (why) refuse(path, why);
+    if (why) cpu_matmul_library_refuse(path, why);
     return why == NULL;
 }
 
@@ -239,7 +239,8 @@ static void open_library(void) {
         known = known || named;
         if (!name || named) found = try_file(candidates[i].file, named);
     }
-    if (!known) refuse("WEFT_MATMUL", "must be onednn, mkl, openblas, own or an absolute path");
+    if (!known)
+        cpu_matmul_library_refuse("WEFT_MATMUL", "must be onednn, mkl, openblas, own or an absolute path");
     if (found) return;
     memset(&in_use, 0, sizeof in_use);
     kind = LIBRARY_OWN;

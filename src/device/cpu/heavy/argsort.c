@@ -41,8 +41,8 @@ typedef struct order_plan {
 
 static size_t key_bytes(const weft_heavy_argsort *o) { return weft_dtype_size((weft_dtype)o->dtype); }
 
-static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_argsort_run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                            weft_fault *fault) {
     const order_plan *plan = plan_;
     const weft_heavy_argsort *o = &plan->order;
     const bool narrow = key_bytes(o) == 4;
@@ -56,7 +56,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     }
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_argsort_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 bool weft__cpu_argsort_takes(const weft_heavy_argsort *order) {
     (void)order;
@@ -68,7 +68,7 @@ weft_status weft__cpu_argsort_prepare(weft_context *ctx, const weft_heavy_argsor
     (void)path, (void)threads;
     order_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of an argsort");
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = cpu_argsort_run, .free = cpu_argsort_plan_free, .plan = plan};
     plan->order = *order;
     if (order->rows == 0 || order->count == 0) return WEFT_OK;
     const int64_t n = order->extent;

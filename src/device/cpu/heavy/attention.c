@@ -27,7 +27,8 @@ static int64_t clip(int64_t x, int64_t least, int64_t most) {
 }
 
 /* Returns the offset of element (pair, t, 0) for strides of batch, head and t. */
-static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t pair, int64_t t) {
+static int64_t cpu_attention_place(const attention_plan *plan, const int64_t *strides, int64_t pair,
+                                   int64_t t) {
     const bool shared = strides == plan->at.k || strides == plan->at.v;
     const int64_t head = pair % plan->at.heads / (shared ? weft__query_group(&plan->at) : 1);
     return pair / plan->at.heads * strides[0] + head * strides[1] + t * strides[2];
@@ -98,7 +99,8 @@ static void look_ahead(const attention_plan *plan, void *const *args, int64_t pa
     ahead->rows = at->t_q < at->t_k ? at->t_q : at->t_k;
     for (int i = 0; i < (at->backward ? 10 : 5); i++) {
         if (!strides[i]) continue;
-        ahead->next[ahead->n] = (const char *)args[i] + place(plan, strides[i], pair + 1, 0) * size;
+        ahead->next[ahead->n] =
+            (const char *)args[i] + cpu_attention_place(plan, strides[i], pair + 1, 0) * size;
         ahead->stride[ahead->n++] = strides[i][2] * size;
     }
 }
@@ -106,7 +108,7 @@ static void look_ahead(const attention_plan *plan, void *const *args, int64_t pa
 /* Returns n rows from t on, in place or converted into buffer. *ld is the stride of the rows. */
 static const float *fetch_f32(const attention_plan *plan, const void *base, const int64_t *strides,
                               int64_t pair, int64_t t, int64_t n, float *buffer, int64_t *ld) {
-    int64_t at = place(plan, strides, pair, t), d = plan->at.d;
+    int64_t at = cpu_attention_place(plan, strides, pair, t), d = plan->at.d;
     if (!plan->half) {
         *ld = strides[2];
         return (const float *)base + at;
@@ -121,7 +123,7 @@ static const float *fetch_f32(const attention_plan *plan, const void *base, cons
 
 static void put_f32(const attention_plan *plan, void *base, const int64_t *strides, int64_t pair, int64_t t,
                     int64_t n, const float *rows, int64_t ld) {
-    int64_t at = place(plan, strides, pair, t), d = plan->at.d;
+    int64_t at = cpu_attention_place(plan, strides, pair, t), d = plan->at.d;
     for (int64_t r = 0; r < n; r++) {
         const float *from = rows + r * ld;
         if (!plan->half) {
@@ -138,20 +140,21 @@ static const double *fetch_f64(const attention_plan *plan, const void *base, con
     (void)n;
     (void)buffer;
     *ld = strides[2];
-    return (const double *)base + place(plan, strides, pair, t);
+    return (const double *)base + cpu_attention_place(plan, strides, pair, t);
 }
 
 static void put_f64(const attention_plan *plan, void *base, const int64_t *strides, int64_t pair, int64_t t,
                     int64_t n, const double *rows, int64_t ld) {
-    double *to = (double *)base + place(plan, strides, pair, t);
+    double *to = (double *)base + cpu_attention_place(plan, strides, pair, t);
     for (int64_t r = 0; r < n; r++)
         memcpy(to + r * strides[2], rows + r * ld, (size_t)plan->at.d * sizeof *rows);
 }
 
 /* Returns the next n elements of T from the scratch memory. They begin at a cache line. */
-#define TAKE(n) (used = ((used + 63) & ~(size_t)63) + (n) * sizeof(T), take(base, used - (n) * sizeof(T)))
+#define TAKE(n)                                                                                              \
+    (used = ((used + 63) & ~(size_t)63) + (n) * sizeof(T), cpu_attention_take(base, used - (n) * sizeof(T)))
 
-static void *take(char *base, size_t at) { return base ? base + at : NULL; }
+static void *cpu_attention_take(char *base, size_t at) { return base ? base + at : NULL; }
 
 #define T            float
 #define FN(x)        x##_f32
@@ -175,7 +178,7 @@ static void *take(char *base, size_t at) { return base ? base + at : NULL; }
 #define ROWS         attention_f64
 #include "device/cpu/heavy/attention_float.inc"
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_attention_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 /* Returns the estimated nanoseconds: matmuls at the own kernels' speed, exponentials, and the random numbers
  * of dropout. */
@@ -210,7 +213,7 @@ weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_atte
     if (plan->bk < 16) plan->bk = 16;
     plan->bq = at->backward ? clip((at->t_q + STEP - 1) / STEP * STEP, STEP, QUERIES) : LANES;
     bool wide = at->dtype == WEFT_F64;
-    *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = cpu_attention_plan_free, .plan = plan};
     plan->group = plan->q_parts = 1;
     if (plan->pairs == 0) return WEFT_OK;
     work->cost_ns = cost_of(plan);

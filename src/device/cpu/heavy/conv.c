@@ -213,7 +213,7 @@ static void list_places(const conv_plan *p, const pixel_class *k, int64_t row, w
                 ((k->origin[0] + h * p->stride[0]) * p->to[1] + k->origin[1] + w * p->stride[1]) * wide};
 }
 
-static void plan_free(weft_context *ctx, void *plan) {
+static void cpu_conv_plan_free(weft_context *ctx, void *plan) {
     conv_plan *p = plan;
     if (!p) return;
     weft__free(ctx, p->tap);
@@ -302,8 +302,8 @@ static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, 
 }
 
 /* Computes all pixels of a band for one call's vectors of one group. */
-static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, const char *w, char *y,
-                   const span *s, const char *ahead, int64_t ahead_bytes) {
+static void cpu_conv_gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, const char *w,
+                            char *y, const span *s, const char *ahead, int64_t ahead_bytes) {
     const int64_t width = s->vectors * p->kernels->lanes;
     for (const pixel_class *k = p->classes, *end = k + p->n_classes; k < end; k++) {
         /* a class may have no pixels in the last band */
@@ -352,17 +352,17 @@ static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t
     for (int64_t g = 0; g < p->c.groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
-            gather(p, q, q_rows, x + (size_t)(g * p->n_from) * p->wide, packed,
-                   y + (size_t)(g * p->n_to + s.first) * p->wide, &s, from + at,
-                   g == 0 && v == begin ? ahead : 0);
+            cpu_conv_gather(p, q, q_rows, x + (size_t)(g * p->n_from) * p->wide, packed,
+                            y + (size_t)(g * p->n_to + s.first) * p->wide, &s, from + at,
+                            g == 0 && v == begin ? ahead : 0);
             packed += (size_t)(taps * p->n_from * s.vectors * p->kernels->lanes) * p->wide;
             v += s.vectors;
         }
     if (y != to) round_row(p, (const float *)(const void *)y, rows * p->to[1] * out, to);
 }
 
-static void run(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_conv_run(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                         weft_fault *fault) {
     (void)fault;
     const conv_plan *p = plan;
     const int64_t taps = p->c.size[0] * p->c.size[1], units = p->c.n * p->bands;
@@ -428,7 +428,8 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
     }
     conv_plan *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
+    *work = (weft_cpu_work){
+        .run = cpu_conv_run, .free = cpu_conv_plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
     p->c = *c;
     p->own = weft__gemm_own();
     p->kernels = weft__conv_kernels(p->own, c->dtype);
@@ -447,7 +448,7 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
     set_band(p);
     p->panels = weft__ceil_div(p->n_to, p->kernels->lanes);
     if (!list_classes(ctx, p)) {
-        plan_free(ctx, p);
+        cpu_conv_plan_free(ctx, p);
         *work = (weft_cpu_work){.tasks = 0};
         return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");
     }

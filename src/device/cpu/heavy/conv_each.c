@@ -171,7 +171,7 @@ typedef struct each_plan {
     size_t size, wide, packed_bytes, raw_bytes, x_bytes;
 } each_plan;
 
-static void plan_free(weft_context *ctx, void *plan) {
+static void cpu_conv_each_plan_free(weft_context *ctx, void *plan) {
     each_plan *p = plan;
     weft__conv_rows_free(ctx, p->rows);
     weft__free(ctx, p);
@@ -199,8 +199,8 @@ static void do_band(const each_plan *p, void *const *args, int64_t task, char *p
         (last - first) * to_row, (const float *)(const void *)y, (uint16_t *)(void *)to);
 }
 
-static void run(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_conv_each_run(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                              weft_fault *fault) {
     (void)fault;
     const each_plan *p = plan;
     const int64_t taps = p->c.size[0] * p->c.size[1], whole = p->rows->whole;
@@ -221,7 +221,7 @@ weft_status weft__cpu_conv_each_prepare(weft_context *ctx, const weft_heavy_conv
     p->wide = weft__conv_wide_size(c->dtype);
     p->rows = weft__conv_rows_new(ctx, c, p->kernels->lanes);
     if (!p->rows) {
-        plan_free(ctx, p);
+        cpu_conv_each_plan_free(ctx, p);
         return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");
     }
     const int64_t row = p->rows->to[1] * c->groups, rows = p->rows->to[0];
@@ -231,8 +231,8 @@ weft_status weft__cpu_conv_each_prepare(weft_context *ctx, const weft_heavy_conv
     *work = (weft_cpu_work){.tasks = c->n * p->bands,
                             .scratch_bytes = p->packed_bytes,
                             .cost_ns = weft__conv_cost(c),
-                            .run = run,
-                            .free = plan_free,
+                            .run = cpu_conv_each_run,
+                            .free = cpu_conv_each_plan_free,
                             .plan = p};
     if (p->size == p->wide) return WEFT_OK;
     int64_t most = 0, low, high;

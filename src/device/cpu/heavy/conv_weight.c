@@ -37,7 +37,7 @@ typedef struct weight_plan {
     size_t band_bytes, y_bytes;
 } weight_plan;
 
-static void plan_free(weft_context *ctx, void *plan) {
+static void cpu_conv_weight_plan_free(weft_context *ctx, void *plan) {
     weight_plan *p = plan;
     if (!p) return;
     weft__conv_rows_free(ctx, p->each_row);
@@ -140,7 +140,7 @@ static void add_rows(const weight_plan *p, const char *image, char *y, int64_t a
 }
 
 /* Returns the part of `bytes` bytes from `from` on that exists in an operand of `all` bytes. */
-static following follow(const void *operand, int64_t all, int64_t from, int64_t bytes) {
+static following cpu_conv_weight_follow(const void *operand, int64_t all, int64_t from, int64_t bytes) {
     from = weft__smaller(from, all);
     return (following){(const char *)operand + from, weft__smaller(bytes, all - from)};
 }
@@ -160,10 +160,11 @@ static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64
     }
     const int64_t x_at = (image * c->x[0] + at * c->stride[0]) * deep * size;
     const int64_t x_bytes = p->band_rows * c->stride[0] * deep * size, y_bytes = p->band_rows * wide * size;
-    const following next[2] = {follow(args[0], c->n * c->x[0] * deep * size,
-                                      x_at + x_bytes / (p->band.in_place ? p->n_parts : 1), x_bytes),
-                               follow(args[1], c->n * c->y[0] * wide * size,
-                                      y_at + y_bytes / (p->size == p->wide ? p->n_parts : 1), y_bytes)};
+    const following next[2] = {
+        cpu_conv_weight_follow(args[0], c->n * c->x[0] * deep * size,
+                               x_at + x_bytes / (p->band.in_place ? p->n_parts : 1), x_bytes),
+        cpu_conv_weight_follow(args[1], c->n * c->y[0] * wide * size,
+                               y_at + y_bytes / (p->size == p->wide ? p->n_parts : 1), y_bytes)};
     const char *x = weft__conv_band_fill(&p->band, p->own, from, at * c->stride[0] + p->band.low[0],
                                          p->band.most - (p->band_rows - rows) * c->stride[0], scratch);
     add_band(p, x, y, rows, block, begin, end, first, next, scratch + p->band_bytes + p->y_bytes);
@@ -210,7 +211,7 @@ static bool add_up(const weight_plan *p, int64_t part, int64_t block, int64_t be
 }
 
 /* Transposes the sums, TURN rows at a time, since the weight has channels of x last. */
-static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
+static void cpu_conv_weight_finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
     const int64_t lanes = p->kernels->lanes;
     for (int64_t g = 0; g < p->sets; g++)
         for (int64_t v = begin, nv; v < end; v += nv) {
@@ -227,8 +228,8 @@ static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, ch
         }
 }
 
-static void run(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_conv_weight_run(const void *plan, void *const *args, int64_t begin, int64_t end,
+                                void *scratch, weft_fault *fault) {
     (void)fault;
     const weight_plan *p = plan;
     const int64_t units = p->c.n * p->bands;
@@ -238,7 +239,7 @@ static void run(const void *plan, void *const *args, int64_t begin, int64_t end,
         const int64_t first = units * block / p->blocks;
         for (int64_t u = first; u < units * (block + 1) / p->blocks; u++)
             do_band(p, args, u, block, from, to, u == first, scratch);
-        if (add_up(p, part, block, from, to)) finish(p, from, to, args[2], scratch);
+        if (add_up(p, part, block, from, to)) cpu_conv_weight_finish(p, from, to, args[2], scratch);
     }
 }
 
@@ -317,7 +318,7 @@ static void partition(weight_plan *p, int threads) {
                              p->each ? 1 : calls_of(p));
 }
 
-static bool make(weft_context *ctx, weight_plan *p, int threads, weft_cpu_work *work) {
+static bool cpu_conv_weight_make(weft_context *ctx, weight_plan *p, int threads, weft_cpu_work *work) {
     const weft_heavy_conv *c = &p->c;
     set_band(p);
     p->panels = weft__ceil_div(p->out, p->kernels->lanes);
@@ -346,7 +347,10 @@ weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_co
                                           weft_cpu_work *work) {
     weight_plan *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
+    *work = (weft_cpu_work){.run = cpu_conv_weight_run,
+                            .free = cpu_conv_weight_plan_free,
+                            .plan = p,
+                            .cost_ns = weft__conv_cost(c)};
     p->c = *c;
     p->own = weft__gemm_own();
     p->kernels = weft__conv_kernels(p->own, c->dtype);
@@ -361,8 +365,8 @@ weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_co
         work->tasks = 1;
         return WEFT_OK;
     }
-    if (make(ctx, p, threads, work)) return WEFT_OK;
-    plan_free(ctx, p);
+    if (cpu_conv_weight_make(ctx, p, threads, work)) return WEFT_OK;
+    cpu_conv_weight_plan_free(ctx, p);
     *work = (weft_cpu_work){.tasks = 0};
     return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");
 }

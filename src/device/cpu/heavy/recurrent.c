@@ -71,7 +71,7 @@ bool weft__cpu_recurrent_takes(const weft_heavy_recurrent *r) {
     return weft_dtype_is_float((weft_dtype)r->dtype) && r->t >= STEPS;
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_recurrent_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recurrent *r, const char *path,
                                         int threads, weft_cpu_work *work) {
@@ -91,7 +91,7 @@ weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recu
     if (plan->rows > ROWS_MOST)
         plan->rows = weft__ceil_div(plan->rows, weft__ceil_div(plan->rows, ROWS_MOST));
     if (plan->rows < 1) plan->rows = 1;
-    *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = cpu_recurrent_plan_free, .plan = plan};
     work->tasks = weft__ceil_div(r->batch, plan->rows);
     space_f32 sp32;
     space_f64 sp64;

@@ -36,8 +36,8 @@ typedef struct scan_plan {
 #define FOUR_PRODUCTS true
 #include "device/cpu/heavy/scan_rows.inc"
 
-static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_scan_run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                         weft_fault *fault) {
     const scan_plan *plan = plan_;
     const weft_heavy_scan *s = &plan->scan;
     (void)fault;
@@ -55,7 +55,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     }
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_scan_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 bool weft__cpu_scan_takes(const weft_heavy_scan *scan) {
     (void)scan;
@@ -67,7 +67,7 @@ weft_status weft__cpu_scan_prepare(weft_context *ctx, const weft_heavy_scan *sca
     (void)path, (void)threads;
     scan_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of a scan");
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = cpu_scan_run, .free = cpu_scan_plan_free, .plan = plan};
     plan->scan = *scan;
     if (scan->outer == 0 || scan->extent == 0 || scan->inner == 0) return WEFT_OK;
     plan->blocks = weft__ceil_div(scan->inner, COLUMNS);

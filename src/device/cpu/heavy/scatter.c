@@ -175,8 +175,8 @@ static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int
     }
 }
 
-static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_scatter_run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                            weft_fault *fault) {
     const scatter_plan *plan = plan_;
     const weft_heavy_scatter *sc = &plan->sc;
     int64_t tiles = plan->row_tiles * plan->col_tiles;
@@ -208,7 +208,7 @@ static void run_parts(const void *plan_, void *const *args, int64_t begin, int64
     }
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_scatter_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 /* Returns the number of rows that are read or written whatever the index holds. */
 static int64_t swept_rows(const weft_heavy_scatter *sc) {
@@ -247,7 +247,7 @@ weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatte
     plan->path = path;
     plan->own = weft__gemm_own();
     plan->size = weft_dtype_size((weft_dtype)sc->dtype);
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    *work = (weft_cpu_work){.run = cpu_scatter_run, .free = cpu_scatter_plan_free, .plan = plan};
     if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
     double bytes = (double)plan->size * (double)sc->inner * ((double)swept_rows(sc) + 2 * (double)sc->count);
     work->cost_ns = (double)sc->outer * (bytes / 6 + 3 * (double)sc->count) + 20;

@@ -15,8 +15,8 @@ typedef struct update_plan {
     int64_t block;
 } update_plan;
 
-static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
-                weft_fault *fault) {
+static void cpu_update_run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                           weft_fault *fault) {
     (void)scratch;
     const update_plan *plan = plan_;
     const weft_heavy_update *up = &plan->up;
@@ -45,7 +45,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     }
 }
 
-static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+static void cpu_update_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 bool weft__cpu_update_takes(const weft_heavy_update *up) {
     return weft_dtype_size((weft_dtype)up->dtype) > 0;
@@ -65,7 +65,10 @@ weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update 
     int64_t tasks = (int64_t)(touched / TASK_BYTES);
     tasks = tasks < 1 ? 1 : tasks > 64 ? 64 : tasks;
     plan->block = plan->rows > 0 ? (plan->rows + tasks - 1) / tasks : 1;
-    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan, .cost_ns = (double)touched / 8 + 20};
+    *work = (weft_cpu_work){.run = cpu_update_run,
+                            .free = cpu_update_plan_free,
+                            .plan = plan,
+                            .cost_ns = (double)touched / 8 + 20};
     work->tasks = plan->row_bytes > 0 ? (plan->rows + plan->block - 1) / plan->block : 0;
     return WEFT_OK;
 }

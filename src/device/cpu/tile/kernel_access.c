@@ -206,7 +206,8 @@ static void passing(int64_t n, int64_t start, int64_t stride, int64_t lo, int64_
 }
 
 /* Follows the linear indices linear, linear + stride, ... through map `m` and the maps after it. */
-static void follow(const walk *w, int m, int64_t at, int64_t n, int64_t linear, int64_t stride) {
+static void kernel_access_follow(const walk *w, int m, int64_t at, int64_t n, int64_t linear,
+                                 int64_t stride) {
     const weft_view *v = w->access->view;
     if (m == v->count) {
         run_of(w, at, n, linear, stride);
@@ -228,8 +229,8 @@ static void follow(const walk *w, int m, int64_t at, int64_t n, int64_t linear, 
         if (!p.inside) to = from;
         gap_of(w, at, from);
         if (to > from)
-            follow(w, m + 1, at + from, to - from, p.offset + (p.inner + from * stride) * step,
-                   stride * step);
+            kernel_access_follow(w, m + 1, at + from, to - from, p.offset + (p.inner + from * stride) * step,
+                                 stride * step);
         gap_of(w, at + to, take - to);
         at += take, n -= take, linear += take * stride;
     }
@@ -293,7 +294,7 @@ static int64_t box(const walk *w, int level, int64_t at, int64_t offset) {
     }
     if (level == x->n_local - 1) {
         gap_of(w, at, lo);
-        if (hi > lo) follow(w, 1, at + lo, hi - lo, offset + lo * l->stride, l->stride);
+        if (hi > lo) kernel_access_follow(w, 1, at + lo, hi - lo, offset + lo * l->stride, l->stride);
         gap_of(w, at + hi, n - hi);
         return n;
     }
@@ -327,7 +328,7 @@ void weft__access_run(const weft_frame *f, const weft_step *s) {
     else if (outside(&w))
         gap_of(&w, 0, f->count[s->count]);
     else if (one) /* a broadcast has room for one element only */
-        follow(&w, 1, 0, 1, weft__access_offset(f, x), 0);
+        kernel_access_follow(&w, 1, 0, 1, weft__access_offset(f, x), 0);
     else
         box(&w, 0, 0, weft__access_offset(f, x));
 }

@@ -233,7 +233,7 @@ static weft_status check_dtypes(weft_context *ctx, const weft_kernel *k) {
     return WEFT_OK;
 }
 
-static void plan_free(weft_context *ctx, void *p) {
+static void kernel_plan_plan_free(weft_context *ctx, void *p) {
     weft_kernel_plan *plan = p;
     if (!plan) return;
     weft__free(ctx, plan->steps);
@@ -260,7 +260,7 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
     double per_run = 0;
     weft_status status = weft__steps_make(ctx, &g, &per_run);
     if (status != WEFT_OK) {
-        plan_free(ctx, plan);
+        kernel_plan_plan_free(ctx, plan);
         return status;
     }
     plan->plain = plan->n_ahead == 0 && plan->parallel.tiles == 1;
@@ -268,7 +268,7 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
                             .scratch_bytes = plan->scratch_bytes,
                             .cost_ns = per_run,
                             .run = weft__plan_run,
-                            .free = plan_free,
+                            .free = kernel_plan_plan_free,
                             .plan = plan};
     return WEFT_OK;
 }

@@ -80,7 +80,7 @@ static void add_rows(const weft_frame *f, const weft_step *s) {
     add_part(acc, s, n, part);
 }
 
-static void finish(const weft_frame *f, const weft_step *s) {
+static void kernel_run_finish(const weft_frame *f, const weft_step *s) {
     accumulator *acc = (accumulator *)(void *)weft__ref(f, s->a);
     const int64_t n = f->count[s->count];
     char *level = acc->data + 2 * s->bytes;
@@ -124,7 +124,7 @@ static void rare_step(const weft_frame *f, const weft_step *s) {
     case WEFT_STEP_KEEP: keep(f, s); break;
     case WEFT_STEP_INIT: memset(weft__ref(f, s->out), 0, sizeof(accumulator)); break;
     case WEFT_STEP_ADD: add_chunk(f, s); break;
-    case WEFT_STEP_DONE: finish(f, s); break;
+    case WEFT_STEP_DONE: kernel_run_finish(f, s); break;
     case WEFT_STEP_FOLD: add_rows(f, s); break;
     case WEFT_STEP_CHECK: check_divisor(f, s); break;
     default: break;

@@ -532,7 +532,7 @@ static void look_ahead(weft_builder *b) {
 
 /* ---- all of it ---- */
 
-static weft_status make(weft_builder *b, uint8_t **needed) {
+static weft_status kernel_steps_make(weft_builder *b, uint8_t **needed) {
     weft_kernel_plan *plan = b->plan;
     const size_t n = (size_t)b->kernel->n_code;
     b->values = weft__array(b->ctx, n + 1, sizeof *b->values);
@@ -572,7 +572,7 @@ weft_status weft__steps_make(weft_context *ctx, const weft_geometry *g, double *
     b.row_max = plan->parallel.max;
     b.full_max = b.row_max * (b.phased ? r->max : r->total);
     uint8_t *needed = NULL;
-    weft_status status = make(&b, &needed);
+    weft_status status = kernel_steps_make(&b, &needed);
     weft__free(ctx, needed);
     weft__free(ctx, b.values);
     weft__free(ctx, b.registers);

@@ -61,24 +61,24 @@ bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
 
 /* ---- the call ---- */
 
-static CUdeviceptr take(void *const **at) {
+static CUdeviceptr blas_call_take(void *const **at) {
     CUdeviceptr p;
     memcpy(&p, *(*at)++, sizeof p);
     return p;
 }
 
 /* Runs one call. Addresses are in the order of weft__blas_offer's arguments. */
-static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+static CUresult blas_call_run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft__blas_plan *plan = (const weft__blas_plan *)call;
     const weft__blas_problem *p = &plan->key.problem;
     weft__blas_places at = {0};
-    at.a = take(&addresses);
-    at.b = take(&addresses);
-    at.d = take(&addresses);
-    if (p->based) at.c = take(&addresses);
-    if (weft__blas_has_bias(p)) at.bias = take(&addresses);
-    if (weft__blas_has_aux(p)) at.aux = take(&addresses);
-    if (plan->algorithm.workspace) at.workspace = take(&addresses);
+    at.a = blas_call_take(&addresses);
+    at.b = blas_call_take(&addresses);
+    at.d = blas_call_take(&addresses);
+    if (p->based) at.c = blas_call_take(&addresses);
+    if (weft__blas_has_bias(p)) at.bias = blas_call_take(&addresses);
+    if (weft__blas_has_aux(p)) at.aux = blas_call_take(&addresses);
+    if (plan->algorithm.workspace) at.workspace = blas_call_take(&addresses);
     const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->algorithm, &at, stream);
     if (!error) return 0;
     snprintf(d->said, sizeof d->said, "cuBLASLt refuses a product of %lld x %lld x %lld: %s",
@@ -133,7 +133,7 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
     if (launches->tuner && launches->tuner->forced) return WEFT_OK; /* the tuner is timing a template */
     weft__blas_plan *plan = plan_of(d, &command->heavy.as.matmul, command, &of);
     if (!plan) return WEFT_OK;
-    plan->call.run = run;
+    plan->call.run = blas_call_run;
     const weft__blas_problem *p = &plan->key.problem;
     const int64_t room = of.narrow ? (p->d.rows * 2 + 255) / 256 * 256 : 0;
     const int operands[] = {of.a, of.b, of.d, of.c, of.narrow ? -1 : of.bias, of.aux};

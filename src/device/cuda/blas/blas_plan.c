@@ -162,7 +162,7 @@ static weft_hash key_on_disk(const weft__cuda *d, const weft__blas_plan *plan) {
 
 /* Returns whether the operands have the alignment that the algorithm needs. cublasLtMatmulAlgoCheck does not
  * check this. */
-static bool aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo) {
+static bool blas_plan_aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo) {
     static const unsigned sides[] = {
         CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES};
@@ -188,10 +188,10 @@ static bool may_run(const weft__blas_state *state, const weft__blas_plan *plan,
         return false;
     return weft__blas.cublasLtMatmulAlgoCheck(state->handle, plan->desc, plan->a, plan->b, plan->d, plan->d,
                                               &algorithm->algo, &result) == CUBLAS_STATUS_SUCCESS &&
-           result.workspaceSize <= algorithm->workspace && aligned(&plan->key, &algorithm->algo);
+           result.workspaceSize <= algorithm->workspace && blas_plan_aligned(&plan->key, &algorithm->algo);
 }
 
-static bool load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
+static bool blas_plan_load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
     if (!weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found)) return false;
     if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->algorithm)) return true;
     weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
@@ -237,7 +237,7 @@ static void remember(weft__cuda *d, const weft__blas_plan *plan, const kept *fou
     weft__tuner_note(&d->gpu.tuner, &choice, key_on_disk(d, plan), found, sizeof *found);
 }
 
-static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
+static weft__blas_plan *blas_plan_add(weft__cuda *d, const weft__blas_key *key) {
     weft__blas_plan *plan = weft__zalloc(d->gpu.base.ctx, sizeof *plan);
     kept found = {.timing = {.gain = 1}};
     if (!plan) return NULL;
@@ -245,7 +245,7 @@ static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
     plan->next = d->blas.plans;
     d->blas.plans = plan;
     if (weft__blas_describe(plan) != 0) return plan;
-    if (!load(d, plan, &found)) {
+    if (!blas_plan_load(d, plan, &found)) {
         choose(d, plan, &found);
         weft__gpu_cache_store(d->gpu.base.ctx, key_on_disk(d, plan), &found, sizeof found);
     }
@@ -277,7 +277,7 @@ weft__blas_plan *weft__blas_plan_of(weft__cuda *d, const weft__blas_key *key) {
     if (!open_state(d)) return NULL;
     weft__blas_plan *plan = d->blas.plans;
     while (plan && memcmp(&plan->key, key, sizeof *key) != 0) plan = plan->next;
-    if (!plan) plan = add(d, key);
+    if (!plan) plan = blas_plan_add(d, key);
     return plan && plan->usable ? plan : NULL;
 }
 

@@ -102,7 +102,7 @@ static bool is_column(const match *m, const weft_view *view) {
     return true;
 }
 
-static value load(const match *m, const weft_instr *in) {
+static value blas_problem_load(const match *m, const weft_instr *in) {
     const weft_view *view = &m->kernel->views[in->view];
     const bool element = weft__view_is_identity(view);
     value v = {.kind = OTHER, .arg = in->arg, .bias = -1, .base = -1};
@@ -118,7 +118,7 @@ static value load(const match *m, const weft_instr *in) {
 static bool is_plain(const value *v) { return v->kind == SUM && v->bias < 0 && v->base < 0; }
 
 /* Adds y to x. x must be a sum. */
-static bool add(value *x, const value *y) {
+static bool blas_problem_add(value *x, const value *y) {
     if (x->kind != SUM) return false;
     int *to = y->kind == VECTOR ? &x->bias : y->kind == MATRIX ? &x->base : NULL;
     if (!to || *to >= 0) return false;
@@ -142,7 +142,7 @@ static value calc(const match *m, const weft_instr *in) {
     const value none = {.kind = OTHER};
     value a = m->values[in->a], b = in->b >= 0 ? m->values[in->b] : none;
     switch (in->op) {
-    case WEFT_OP_ADD: return add(&a, &b) ? a : add(&b, &a) ? b : none;
+    case WEFT_OP_ADD: return blas_problem_add(&a, &b) ? a : blas_problem_add(&b, &a) ? b : none;
     case WEFT_OP_MUL: return multiply(&a, &b) ? a : multiply(&b, &a) ? b : none;
     case WEFT_OP_GELU_TANH: /* the form that cuBLASLt has */
         if (a.kind != SUM || a.base >= 0) return none;
@@ -161,7 +161,7 @@ static value cast(const match *m, const weft_instr *in) {
     return type_of(in->dtype) >= 0 ? m->values[in->a] : (value){.kind = OTHER};
 }
 
-static bool store(match *m, const weft_instr *in) {
+static bool blas_problem_store(match *m, const weft_instr *in) {
     if (m->n_stores == STORES_MOST || !weft__view_is_identity(&m->kernel->views[in->view])) return false;
     m->into[m->n_stores] = in->arg;
     m->stored[m->n_stores++] = in->a;
@@ -174,14 +174,14 @@ static bool read_kernel(match *m) {
         const weft_instr *in = &m->kernel->code[i];
         value v = {.kind = OTHER};
         if (in->kind == WEFT_INSTR_LOAD)
-            v = load(m, in);
+            v = blas_problem_load(m, in);
         else if (in->kind == WEFT_INSTR_CONST && type_of(in->dtype) >= 0)
             v = (value){.kind = NUMBER, .number = in->imm_f};
         else if (in->kind == WEFT_INSTR_CALC)
             v = calc(m, in);
         else if (in->kind == WEFT_INSTR_CAST)
             v = cast(m, in);
-        else if (in->kind != WEFT_INSTR_STORE || !store(m, in))
+        else if (in->kind != WEFT_INSTR_STORE || !blas_problem_store(m, in))
             return false;
         m->values[i] = v;
     }

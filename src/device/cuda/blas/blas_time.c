@@ -6,14 +6,14 @@
 #define FAR    1.25F /* times the best time: such an algorithm will not become the best */
 enum { RUNS = 3, RANDOM_BYTES = 4 << 20 };
 
-static size_t bytes_of(const weft__blas_problem *p, const weft__blas_matrix *m) {
+static size_t blas_time_bytes_of(const weft__blas_problem *p, const weft__blas_matrix *m) {
     const size_t size = m->type == CUDA_R_64F ? 8 : m->type == CUDA_R_32F ? 4 : 2;
     return (size_t)((m->columns - 1) * m->ld + m->rows + (p->batch - 1) * m->step) * size;
 }
 
 enum { A, B, D, C, BIAS, AUX, WORKSPACE, BUFFERS };
 
-static bool fits(const size_t bytes[BUFFERS]) {
+static bool blas_time_fits(const size_t bytes[BUFFERS]) {
     size_t all = 0, unused = 0, total = 0;
     for (int i = 0; i < BUFFERS; i++) all += bytes[i];
     return weft__cu.cuMemGetInfo_v2(&unused, &total) == 0 && all <= unused / 2;
@@ -21,7 +21,7 @@ static bool fits(const size_t bytes[BUFFERS]) {
 
 /* Fills memory with numbers between 1/2 and 2. Up to RANDOM_BYTES their bits are random, since the speed of a
  * card depends on the values. */
-static CUresult fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) {
+static CUresult blas_time_fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) {
     const size_t step = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
     const size_t some = bytes < RANDOM_BYTES ? bytes : RANDOM_BYTES;
     unsigned char *values = weft__alloc(d->gpu.base.ctx, some + 1);
@@ -95,12 +95,13 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
     return timing;
 }
 
-static CUdeviceptr place(const weft_gpu_buffer *memory) { return memory ? memory->address : 0; }
+static CUdeviceptr blas_time_place(const weft_gpu_buffer *memory) { return memory ? memory->address : 0; }
 
 weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
                                      const weft__blas_algorithm *algorithms, int count) {
     const weft__blas_problem *p = &plan->key.problem;
-    size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
+    size_t bytes[BUFFERS] = {blas_time_bytes_of(p, &p->a), blas_time_bytes_of(p, &p->b),
+                             blas_time_bytes_of(p, &p->d)};
     weft_gpu_buffer *memory[BUFFERS] = {NULL};
     const weft_error error = d->gpu.base.ctx->error; /* errors of timing must not reach the caller */
     weft__blas_timing timing = {.gain = 1, .proposed = count};
@@ -109,16 +110,17 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
     bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
     for (int i = 0; i < count; i++)
         if (algorithms[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)algorithms[i].workspace;
-    bool made = fits(bytes);
+    bool made = blas_time_fits(bytes);
     for (int i = 0; i < BUFFERS && made; i++)
         made = !bytes[i] ||
                weft__gpu_memory_new(&d->gpu, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
     for (int i = 0; i < BUFFERS && made; i++)
-        made =
-            !bytes[i] || fill(d, memory[i]->address, bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
-    const weft__blas_places at = {place(memory[A]),        place(memory[B]),    place(memory[D]),
-                                  place(memory[C]),        place(memory[BIAS]), place(memory[AUX]),
-                                  place(memory[WORKSPACE])};
+        made = !bytes[i] ||
+               blas_time_fill(d, memory[i]->address, bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
+    const weft__blas_places at = {blas_time_place(memory[A]),        blas_time_place(memory[B]),
+                                  blas_time_place(memory[D]),        blas_time_place(memory[C]),
+                                  blas_time_place(memory[BIAS]),     blas_time_place(memory[AUX]),
+                                  blas_time_place(memory[WORKSPACE])};
     if (made) timing = time_all(d, plan, algorithms, count, &at, bytes[D]);
     for (int i = 0; i < BUFFERS; i++) weft__gpu_memory_free(&d->gpu, memory[i]);
     d->gpu.base.ctx->error = error;

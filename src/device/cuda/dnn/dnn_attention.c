@@ -13,7 +13,7 @@ enum { ROW_ALIGNMENT = 8 /* elements: 16 bytes */ };
 /* ---- what cuDNN can compute ---- */
 
 /* Returns whether rows begin at multiples of 16 bytes. Strides of dimensions of extent 1 do not matter. */
-static bool aligned(const weft_heavy_attention *at, const int64_t strides[3], int64_t t) {
+static bool dnn_attention_aligned(const weft_heavy_attention *at, const int64_t strides[3], int64_t t) {
     const int64_t extents[3] = {at->batch, at->heads, t};
     for (int i = 0; i < 3; i++)
         if (extents[i] > 1 && (strides[i] <= 0 || strides[i] % ROW_ALIGNMENT != 0)) return false;
@@ -21,16 +21,17 @@ static bool aligned(const weft_heavy_attention *at, const int64_t strides[3], in
 }
 
 static bool all_aligned(const weft_heavy_attention *at) {
-    bool yes = aligned(at, at->q, at->t_q) && aligned(at, at->k, at->t_k) && aligned(at, at->v, at->t_k) &&
-               aligned(at, at->out, at->t_q);
+    bool yes = dnn_attention_aligned(at, at->q, at->t_q) && dnn_attention_aligned(at, at->k, at->t_k) &&
+               dnn_attention_aligned(at, at->v, at->t_k) && dnn_attention_aligned(at, at->out, at->t_q);
     if (at->backward)
-        yes = yes && aligned(at, at->dout, at->t_q) && aligned(at, at->dq, at->t_q) &&
-              aligned(at, at->dk, at->t_k) && aligned(at, at->dv, at->t_k);
+        yes = yes && dnn_attention_aligned(at, at->dout, at->t_q) &&
+              dnn_attention_aligned(at, at->dq, at->t_q) && dnn_attention_aligned(at, at->dk, at->t_k) &&
+              dnn_attention_aligned(at, at->dv, at->t_k);
     return yes;
 }
 
 /* Returns why cuDNN cannot compute this attention, or NULL if it may try. */
-static const char *refuse(const weft_heavy_attention *at, int capability, int version) {
+static const char *dnn_attention_refuse(const weft_heavy_attention *at, int capability, int version) {
     if (at->dtype != WEFT_F16 && at->dtype != WEFT_BF16) return "it computes in f16 and bf16 alone";
     if (capability < 80) return "its attention wants compute capability 8.0";
     if (at->cached) return "keys are in a cache";
@@ -55,7 +56,7 @@ static int64_t divisor(int64_t n, int64_t most) {
 
 bool weft__dnn_attention_part(const weft_heavy_attention *whole, int capability, int version, bool fast,
                               int64_t memory, weft_dnn_attention *part, char message[WEFT_DNN_MESSAGE]) {
-    const char *why = refuse(whole, capability, version);
+    const char *why = dnn_attention_refuse(whole, capability, version);
     *part = (weft_dnn_attention){.at = *whole, .fast = fast && whole->backward, .batches = 1, .heads = 1};
     if (why) {
         snprintf(message, WEFT_DNN_MESSAGE, "%s", why);
@@ -136,7 +137,7 @@ static tensor operand(const maker *m, int64_t id, const int64_t given[3], int64_
     return weft__dnn_tensor(m->graph, &to);
 }
 
-static tensor number(const maker *m, int64_t id) {
+static tensor dnn_attention_number(const maker *m, int64_t id) {
     const weft_dnn_tensor t = {
         .id = id, .type = CUDNN_DATA_FLOAT, .dims = {1, 1, 1, 1}, .strides = {1, 1, 1, 1}, .by_value = true};
     return weft__dnn_tensor(m->graph, &t);
@@ -162,7 +163,7 @@ static tensor reduce_rows(const maker *m, unsigned mode, tensor x) {
     return y;
 }
 
-static tensor product(const maker *m, tensor a, tensor b) {
+static tensor dnn_attention_product(const maker *m, tensor a, tensor b) {
     tensor c = scores(m, CUDNN_DATA_FLOAT);
     weft__dnn_matmul(m->graph, a, b, c);
     return c;
@@ -171,7 +172,7 @@ static tensor product(const maker *m, tensor a, tensor b) {
 /* Returns the scores with a causal mask: a query sees the keys up to its own position. */
 static tensor masked(const maker *m, tensor x) {
     if (!m->at->causal) return x;
-    tensor hidden = number(m, WEFT_DNN_HIDDEN), row = scores(m, CUDNN_DATA_INT32),
+    tensor hidden = dnn_attention_number(m, WEFT_DNN_HIDDEN), row = scores(m, CUDNN_DATA_INT32),
            column = scores(m, CUDNN_DATA_INT32), seen = scores(m, CUDNN_DATA_BOOLEAN),
            y = scores(m, CUDNN_DATA_FLOAT);
     weft__dnn_index(m->graph, 2, x, row);
@@ -189,7 +190,8 @@ static void forward(const maker *m) {
            v = operand(m, WEFT_DNN_V, at->v, m->t_k, false),
            out = operand(m, WEFT_DNN_OUT, at->out, m->t_q, false),
            lse = whole(m, WEFT_DNN_LSE, CUDNN_DATA_FLOAT, m->t_q, 1), weights = scores(m, m->type);
-    tensor s = masked(m, map(m, CUDNN_POINTWISE_MUL, product(m, q, k), number(m, WEFT_DNN_SCALE)));
+    tensor s = masked(m, map(m, CUDNN_POINTWISE_MUL, dnn_attention_product(m, q, k),
+                             dnn_attention_number(m, WEFT_DNN_SCALE)));
     tensor most = reduce_rows(m, CUDNN_REDUCE_TENSOR_MAX, s);
     tensor e = map(m, CUDNN_POINTWISE_EXP, map(m, CUDNN_POINTWISE_SUB, s, most), NULL);
     tensor sum = reduce_rows(m, CUDNN_REDUCE_TENSOR_ADD, e);
@@ -213,7 +215,7 @@ static void backward_dq(const maker *m, bool fast, tensor ds, tensor k_turned) {
     }
 }
 
-static void backward(const maker *m, bool fast) {
+static void dnn_attention_backward(const maker *m, bool fast) {
     const weft_heavy_attention *at = m->at;
     weft_dnn_graph *g = m->graph;
     tensor q = operand(m, WEFT_DNN_Q, at->q, m->t_q, false), k = operand(m, WEFT_DNN_K, at->k, m->t_k, true),
@@ -222,21 +224,22 @@ static void backward(const maker *m, bool fast) {
            lse = whole(m, WEFT_DNN_LSE, CUDNN_DATA_FLOAT, m->t_q, 1),
            dout = operand(m, WEFT_DNN_DOUT, at->dout, m->t_q, false),
            dk = operand(m, WEFT_DNN_DK, at->dk, m->t_k, false),
-           dv = operand(m, WEFT_DNN_DV, at->dv, m->t_k, false), scale = number(m, WEFT_DNN_SCALE);
+           dv = operand(m, WEFT_DNN_DV, at->dv, m->t_k, false),
+           scale = dnn_attention_number(m, WEFT_DNN_SCALE);
 
     tensor parts = whole(m, 0, CUDNN_DATA_FLOAT, m->t_q, m->d),
            dots = whole(m, WEFT_DNN_DOTS, CUDNN_DATA_FLOAT, m->t_q, 1);
     weft__dnn_map(g, CUDNN_POINTWISE_MUL, dout, out, NULL, parts);
     weft__dnn_map(g, CUDNN_POINTWISE_MUL, reduce_rows(m, CUDNN_REDUCE_TENSOR_ADD, parts),
-                  number(m, WEFT_DNN_ONE), NULL, dots);
+                  dnn_attention_number(m, WEFT_DNN_ONE), NULL, dots);
 
-    tensor s = map(m, CUDNN_POINTWISE_MUL, product(m, q, k), scale);
+    tensor s = map(m, CUDNN_POINTWISE_MUL, dnn_attention_product(m, q, k), scale);
     tensor p = map(m, CUDNN_POINTWISE_EXP, masked(m, map(m, CUDNN_POINTWISE_SUB, s, lse)), NULL);
     tensor p_turned = turned(m), ds = scores(m, m->type), ds_turned = turned(m);
     weft__dnn_reshape(g, p, p_turned);
     weft__dnn_matmul(g, p_turned, dout, dv);
 
-    tensor dp = map(m, CUDNN_POINTWISE_SUB, product(m, dout, v), dots);
+    tensor dp = map(m, CUDNN_POINTWISE_SUB, dnn_attention_product(m, dout, v), dots);
     weft__dnn_map(g, CUDNN_POINTWISE_MUL, map(m, CUDNN_POINTWISE_MUL, dp, p), scale, NULL, ds);
     weft__dnn_reshape(g, ds, ds_turned);
     weft__dnn_matmul(g, ds_turned, q, dk);
@@ -252,7 +255,7 @@ void weft__dnn_attention_graph(weft_dnn_graph *graph, const weft_dnn_attention *
                      .t_k = at->t_k,
                      .d = at->d};
     if (at->backward)
-        backward(&m, part->fast);
+        dnn_attention_backward(&m, part->fast);
     else
         forward(&m);
 }

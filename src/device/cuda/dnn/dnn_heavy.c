@@ -41,7 +41,7 @@ typedef struct pack {
     int count;
 } pack;
 
-static void put(pack *to, int64_t id, void *value) {
+static void dnn_heavy_put(pack *to, int64_t id, void *value) {
     to->ids[to->count] = id;
     to->values[to->count++] = value;
 }
@@ -66,7 +66,7 @@ static int operands_of(const weft_heavy_attention *at, operand list[OPERANDS_MOS
     return count;
 }
 
-static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+static int64_t dnn_heavy_aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 static char *address(void *const *addresses, int i) {
     return (char *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
@@ -85,23 +85,23 @@ static unsigned execute(weft_dnn *dnn, const weft_dnn_work *w, void *const *addr
         const int64_t *s = operands[i].strides;
         const int64_t bytes =
             s ? 2 * (first * s[0] + head * s[1]) : 4 * (first * whole->heads + head) * whole->t_q;
-        put(&values, operands[i].id, address(addresses, i) + bytes);
+        dnn_heavy_put(&values, operands[i].id, address(addresses, i) + bytes);
     }
-    put(&values, WEFT_DNN_SCALE, &scale);
-    if (whole->causal) put(&values, WEFT_DNN_HIDDEN, &hidden);
+    dnn_heavy_put(&values, WEFT_DNN_SCALE, &scale);
+    if (whole->causal) dnn_heavy_put(&values, WEFT_DNN_HIDDEN, &hidden);
     char *scratch = address(addresses, n);
     if (whole->backward) {
-        put(&values, WEFT_DNN_ONE, &one);
-        put(&values, WEFT_DNN_DOTS, scratch);
-        scratch += aligned(w->part.dots);
-        if (w->part.fast) put(&values, WEFT_DNN_GATHERED, scratch);
-        scratch += aligned(w->part.gathered);
+        dnn_heavy_put(&values, WEFT_DNN_ONE, &one);
+        dnn_heavy_put(&values, WEFT_DNN_DOTS, scratch);
+        scratch += dnn_heavy_aligned(w->part.dots);
+        if (w->part.fast) dnn_heavy_put(&values, WEFT_DNN_GATHERED, scratch);
+        scratch += dnn_heavy_aligned(w->part.gathered);
     }
     return weft__dnn_execute(dnn->card.handle, &w->plan, values.count, values.ids, values.values, scratch,
                              message);
 }
 
-static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+static CUresult dnn_heavy_run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft_dnn_work *w = (const weft_dnn_work *)call;
     char message[WEFT_DNN_MESSAGE];
     unsigned error = 0;
@@ -146,7 +146,7 @@ bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const 
     return done;
 }
 
-static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char message[WEFT_DNN_MESSAGE]) {
+static bool dnn_heavy_build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char message[WEFT_DNN_MESSAGE]) {
     /* cuDNN needs more than the gradient of the scores */
     const weft_dnn_request request = {.workspace = 2 * weft__dnn_memory(d),
                                       .notes =
@@ -158,15 +158,15 @@ static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char message[W
     return done;
 }
 
-static bool plan(weft__cuda *d, weft_dnn_work *w, char message[WEFT_DNN_MESSAGE]) {
+static bool dnn_heavy_plan(weft__cuda *d, weft_dnn_work *w, char message[WEFT_DNN_MESSAGE]) {
     w->scale = (float)w->whole.scale;
-    w->call.run = run;
+    w->call.run = dnn_heavy_run;
     if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast,
                                   weft__dnn_memory(d), &w->part, message))
         return false;
     weft_hash key = weft__dnn_key(d);
     weft__dnn_attention_hash(&w->part, &key);
-    return weft__dnn_load(d, key, &w->plan) || build(d, w, key, message);
+    return weft__dnn_load(d, key, &w->plan) || dnn_heavy_build(d, w, key, message);
 }
 
 /* ---- problems ---- */
@@ -221,7 +221,7 @@ static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
     w->key = key;
     w->whole = *at;
     dnn->works[dnn->n_works++] = w;
-    if (!plan(d, w, message))
+    if (!dnn_heavy_plan(d, w, message))
         weft__log(ctx, WEFT_LOG_INFO,
                   "%s: attention%s of %lld x %lld heads, %lld queries, %lld channels%s%s runs on Weft's own "
                   "kernel, not cuDNN's: %s",
@@ -252,8 +252,8 @@ static weft_status offer_attention(weft__cuda *d, weft_launches *launches, const
                                        .dtype = operands[i].strides ? at->dtype : WEFT_F32,
                                        .written = operands[i].index >= (at->backward ? 7 : 4)};
     arguments[n] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .dtype = WEFT_F32, .written = true};
-    launches->scratch_bytes =
-        aligned(w->part.dots) + aligned(w->part.gathered) + aligned(w->plan.workspace) + 256;
+    launches->scratch_bytes = dnn_heavy_aligned(w->part.dots) + dnn_heavy_aligned(w->part.gathered) +
+                              dnn_heavy_aligned(w->plan.workspace) + 256;
     return weft__launch(launches,
                         &(weft_launch){.name = at->backward ? "cudnn_attention_gradient" : "cudnn_attention",
                                        .call = &w->call,

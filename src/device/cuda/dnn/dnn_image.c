@@ -47,7 +47,7 @@ static bool extents_fit(const weft_heavy_conv *c) {
     return c->n > 0;
 }
 
-static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+static CUresult dnn_image_run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft_dnn_image *w = (const weft_dnn_image *)call;
     char message[WEFT_DNN_MESSAGE];
     int64_t names[3];
@@ -74,7 +74,7 @@ static weft_hash key_of(const weft_dnn_convolution *what, bool fast) {
     return key;
 }
 
-static void plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
+static void dnn_image_plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
     static const char *const names[] = {"convolution", "a convolution's gradient by its input",
                                         "a convolution's gradient by its weight"};
     const weft_dnn_convolution *c = &w->what;
@@ -109,9 +109,9 @@ static weft_dnn_image *image_of(weft__cuda *d, const weft_dnn_convolution *what,
         return NULL;
     weft_dnn_image *w = weft__zalloc(ctx, sizeof *w);
     if (!w) return NULL;
-    *w = (weft_dnn_image){.call = {.run = run}, .key = key, .what = *what};
+    *w = (weft_dnn_image){.call = {.run = dnn_image_run}, .key = key, .what = *what};
     dnn->images[dnn->n_images++] = w;
-    plan(d, w, path);
+    dnn_image_plan(d, w, path);
     return w;
 }
 

@@ -33,8 +33,8 @@ static bool noted(weft_dnn_graph *g, cudnnBackendDescriptor_t configuration, uns
 }
 
 /* Makes a plan for a card, from a configuration or from saved bytes. Returns 0 or a status. */
-static unsigned make(const weft_dnn_card *card, unsigned from, unsigned type, int64_t bytes, const void *what,
-                     weft_dnn_plan *plan) {
+static unsigned dnn_plan_make(const weft_dnn_card *card, unsigned from, unsigned type, int64_t bytes,
+                              const void *what, weft_dnn_plan *plan) {
     int64_t count = 0;
     *plan = (weft_dnn_plan){.descriptor = NULL};
     unsigned status =
@@ -55,10 +55,11 @@ static unsigned make(const weft_dnn_card *card, unsigned from, unsigned type, in
     return status;
 }
 
-static bool build(const weft_dnn_card *card, cudnnBackendDescriptor_t configuration,
-                  const weft_dnn_request *request, weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
-    const unsigned status = make(card, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                 1, &configuration, plan);
+static bool dnn_plan_build(const weft_dnn_card *card, cudnnBackendDescriptor_t configuration,
+                           const weft_dnn_request *request, weft_dnn_plan *plan,
+                           char message[WEFT_DNN_MESSAGE]) {
+    const unsigned status = dnn_plan_make(card, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configuration, plan);
     if (!status && plan->workspace <= request->workspace) return true;
     if (status)
         weft__dnn_message(status, "a plan", message);
@@ -96,7 +97,7 @@ static bool search(const weft_dnn_card *card, weft_dnn_graph *found, cudnnBacken
         weft__dnn_graph_free(&engine);
         if (refused)
             snprintf(message, WEFT_DNN_MESSAGE, "its engines compute in another precision or order");
-        else if (build(card, list[i], request, plan, message))
+        else if (dnn_plan_build(card, list[i], request, plan, message))
             return true;
     }
     return false;
@@ -140,8 +141,8 @@ char *weft__dnn_plan_save(weft_context *ctx, const weft_dnn_plan *plan, size_t *
 }
 
 bool weft__dnn_plan_load(const weft_dnn_card *card, const char *saved, size_t bytes, weft_dnn_plan *plan) {
-    if (make(card, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes, saved,
-             plan) == 0)
+    if (dnn_plan_make(card, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes,
+                      saved, plan) == 0)
         return true;
     weft__dnn_plan_free(plan);
     return false;

@@ -5,7 +5,7 @@
 
 enum { TOGETHER = 8 };
 
-static weft__cuda *of(weft_gpu_compiler *compiler) { return weft__cuda_of(compiler->device); }
+static weft__cuda *cuda_compile_of(weft_gpu_compiler *compiler) { return weft__cuda_of(compiler->device); }
 
 static void compile_text(weft__cuda *d, weft_gpu_unit *u) {
     weft_nvrtc_job job = {.source = u->source, .arch = d->found->arch};
@@ -16,14 +16,14 @@ static void compile_text(weft__cuda *d, weft_gpu_unit *u) {
 }
 
 static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
-    if (!u->binary) compile_text(of(compiler), u);
+    if (!u->binary) compile_text(cuda_compile_of(compiler), u);
 }
 
 /* Takes the cubin of a module that was just compiled. */
-static weft_status take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
+static weft_status cuda_compile_take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft_context *ctx = compiler->device->ctx;
     weft_nvrtc_job job = {.source = u->source,
-                          .arch = of(compiler)->found->arch,
+                          .arch = cuda_compile_of(compiler)->found->arch,
                           .program = u->job,
                           .error = (unsigned)u->error};
     u->job = NULL;
@@ -35,28 +35,28 @@ static weft_status take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     return status;
 }
 
-static CUresult load(weft_gpu_unit *u) {
+static CUresult cuda_compile_load(weft_gpu_unit *u) {
     CUmodule module = NULL;
     const CUresult error = weft__cu.cuModuleLoadData(&module, u->binary);
     u->module = error ? NULL : module;
     return error;
 }
 
-static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
-    weft__cuda *d = of(compiler);
-    if (!u->fresh && load(u) == 0)
+static weft_status cuda_compile_finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
+    weft__cuda *d = cuda_compile_of(compiler);
+    if (!u->fresh && cuda_compile_load(u) == 0)
         return u->error ? weft__gpu_refused(compiler, u, "a test's wish") : WEFT_OK;
     if (!u->fresh) { /* for example, the file was made for another card */
         weft__free(d->gpu.base.ctx, u->binary);
         u->binary = NULL;
         compile_text(d, u);
     }
-    WEFT_TRY(take(compiler, u));
-    const CUresult error = load(u);
+    WEFT_TRY(cuda_compile_take(compiler, u));
+    const CUresult error = cuda_compile_load(u);
     return error ? weft__cuda_fail(d, error, "loading kernels") : WEFT_OK;
 }
 
-static void release(weft_gpu_compiler *compiler, void *module) {
+static void cuda_compile_release(weft_gpu_compiler *compiler, void *module) {
     (void)compiler;
     weft__cu.cuModuleUnload(module);
 }
@@ -68,6 +68,6 @@ void weft__cuda_compiler_open(weft__cuda *d) {
                                           .options = weft__nvrtc_options(),
                                           .together = TOGETHER,
                                           .compile = compile,
-                                          .finish = finish,
-                                          .release = release};
+                                          .finish = cuda_compile_finish,
+                                          .release = cuda_compile_release};
 }

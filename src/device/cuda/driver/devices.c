@@ -21,7 +21,7 @@ static char why_none[600];
 
 /* ---- finding cards ---- */
 
-static int number(CUdevice id, CUdevice_attribute what) {
+static int cuda_devices_number(CUdevice id, CUdevice_attribute what) {
     int value = 0;
     return weft__cu.cuDeviceGetAttribute(&value, what, id) == 0 ? value : 0;
 }
@@ -58,7 +58,7 @@ static int target_of(int capability) {
 }
 
 /* Writes what is missing for Weft to use the card. */
-static void check(weft__cuda_found *f, int version, const char *no_compiler) {
+static void cuda_devices_check(weft__cuda_found *f, int version, const char *no_compiler) {
     char *reason = f->gpu.reason;
     const size_t size = sizeof f->gpu.reason;
     int major = 0, minor = 0;
@@ -69,7 +69,7 @@ static void check(weft__cuda_found *f, int version, const char *no_compiler) {
         return;
     }
     weft__nvrtc_version(&major, &minor);
-    if (number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
+    if (cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
         snprintf(reason, size,
                  "it is set to let nobody compute on it: nvidia-smi -c DEFAULT, by the administrator");
     else if (major > version / 1000)
@@ -87,7 +87,7 @@ static void check(weft__cuda_found *f, int version, const char *no_compiler) {
                                     : "a newer one (PyPI: nvidia-cuda-nvrtc)");
 }
 
-static void describe(weft__cuda_found *f, int i, int version, const char *no_compiler) {
+static void cuda_devices_describe(weft__cuda_found *f, int i, int version, const char *no_compiler) {
     char text[80], products[80], attention[96];
     size_t memory = 0;
     int major = 0, minor = 0;
@@ -102,13 +102,14 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     if (weft__cu.cuDeviceGetName(g->name, sizeof g->name, f->id) != 0) snprintf(g->name, 8, "card");
     if (weft__cu.cuDeviceGetPCIBusId(f->bus, sizeof f->bus, f->id) != 0) f->bus[0] = 0;
     if (weft__cu.cuDeviceTotalMem_v2(&memory, f->id) == 0) g->memory = g->most_bytes = memory;
-    f->capability = 10 * number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                    number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    g->units = number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    g->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    g->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    f->most_local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    check(f, version, no_compiler);
+    f->capability = 10 * cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                    cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    g->units = cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    g->most_items = cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    g->local_bytes = (uint64_t)cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    f->most_local_bytes =
+        (uint64_t)cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    cuda_devices_check(f, version, no_compiler);
     if (!no_compiler) {
         f->arch_number = target_of(f->capability);
         snprintf(f->arch, sizeof f->arch, "sm_%d", f->arch_number);
@@ -127,7 +128,7 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
              g->name, f->capability / 10, f->capability % 10, text, major, minor, products, attention);
 }
 
-static int collect(void) {
+static int cuda_devices_collect(void) {
     char said[160];
     int n = 0, version = 0;
     CUresult error = weft__cu.cuInit(0);
@@ -153,16 +154,16 @@ static int collect(void) {
     }
     weft__cuda_libraries_for(version);
     const char *no_compiler = weft__nvrtc_open();
-    for (int i = 0; i < n && i < CARDS_MOST; i++) describe(&found[i], i, version, no_compiler);
+    for (int i = 0; i < n && i < CARDS_MOST; i++) cuda_devices_describe(&found[i], i, version, no_compiler);
     return n < CARDS_MOST ? n : CARDS_MOST;
 }
 
-static int look(const char **why) {
+static int cuda_devices_look(const char **why) {
     const char *reason = weft__cuda_open_library();
     driver = !reason;
     snprintf(why_none, sizeof why_none, "%s", reason ? reason : "");
     *why = why_none;
-    return driver ? collect() : 0;
+    return driver ? cuda_devices_collect() : 0;
 }
 
 /* Work-groups are as large as for OpenCL, which shares the kernels. */
@@ -189,7 +190,7 @@ weft_gpu_devices weft__cuda_kind = {.name = "cuda",
                                     .dialect = WEFT_DIALECT_CUDA,
                                     .list = found,
                                     .bytes = sizeof *found,
-                                    .look = look,
+                                    .look = cuda_devices_look,
                                     .adapt = adapt,
                                     .usual = &usual.gpu,
                                     .lock = PTHREAD_MUTEX_INITIALIZER};

@@ -77,8 +77,8 @@ void weft__nvrtc_drop(weft_nvrtc_job *job) {
     job->program = NULL;
 }
 
-static weft_status take(weft_context *ctx, const weft_nvrtc_job *job, const char *what, void **cubin,
-                        size_t *bytes) {
+static weft_status nvrtc_take(weft_context *ctx, const weft_nvrtc_job *job, const char *what, void **cubin,
+                              size_t *bytes) {
     unsigned error = job->error;
     if (!error) error = nvrtc.nvrtcGetCUBINSize(job->program, bytes);
     if (error) {
@@ -101,7 +101,7 @@ static weft_status take(weft_context *ctx, const weft_nvrtc_job *job, const char
 weft_status weft__nvrtc_take(weft_context *ctx, weft_nvrtc_job *job, const char *what, void **cubin,
                              size_t *bytes) {
     *cubin = NULL;
-    const weft_status status = take(ctx, job, what, cubin, bytes);
+    const weft_status status = nvrtc_take(ctx, job, what, cubin, bytes);
     weft__nvrtc_drop(job);
     if (status != WEFT_OK) *cubin = NULL;
     return status;

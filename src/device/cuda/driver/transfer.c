@@ -8,7 +8,7 @@
 
 enum { LARGE = 64 << 10, LANDING_BYTES = 64 << 10 };
 
-static weft__cuda *of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
+static weft__cuda *cuda_transfer_of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
 
 /* ---- memory ---- */
 
@@ -23,7 +23,7 @@ static int allocate(weft_gpu_device *device, weft_gpu_buffer *b, size_t bytes) {
 }
 
 /* Waits for the work that was submitted. */
-static void release(weft_gpu_device *device, weft_gpu_buffer *buffer) {
+static void cuda_transfer_release(weft_gpu_device *device, weft_gpu_buffer *buffer) {
     const weft__cuda_buffer *b = (const weft__cuda_buffer *)buffer;
     (void)device;
     if (b->filled) weft__cu.cuEventDestroy_v2(b->filled);
@@ -75,7 +75,7 @@ static CUresult copy(CUdeviceptr to, const void *from, size_t bytes, CUstream st
 
 static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes,
                  void **event) {
-    weft__cuda *d = of(device);
+    weft__cuda *d = cuda_transfer_of(device);
     weft__cuda_buffer *b = (weft__cuda_buffer *)to;
     const bool large = event && bytes >= LARGE;
     CUresult error = large ? begin_large(d, b) : weft__cuda_before_use(d, b);
@@ -86,8 +86,9 @@ static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const 
     return (int)(large ? end_large(d, b) : weft__cuda_after_use(d, b));
 }
 
-static int fill(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, size_t bytes, unsigned char value) {
-    weft__cuda *d = of(device);
+static int cuda_transfer_fill(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, size_t bytes,
+                              unsigned char value) {
+    weft__cuda *d = cuda_transfer_of(device);
     CUresult error = weft__cuda_before_use(d, (weft__cuda_buffer *)to);
     if (!error) error = weft__cu.cuMemsetD8Async(to->address + at, value, bytes, d->stream);
     return (int)(error ? error : weft__cuda_after_use(d, (weft__cuda_buffer *)to));
@@ -112,7 +113,7 @@ static CUresult land(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes, w_
 
 static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
                  w_faults *record) {
-    weft__cuda *d = of(device);
+    weft__cuda *d = cuda_transfer_of(device);
     CUresult error = from ? weft__cuda_before_use(d, (weft__cuda_buffer *)from) : 0;
     weft__gpu_staging_open(device);
     if (!error) error = land(d, from ? from->address + at : 0, to, bytes, record);
@@ -129,7 +130,7 @@ static void *pinned(size_t bytes) {
 /* Without pinned memory the driver waits for every upload and download. */
 static void *staging_open(weft_gpu_device *device) {
     void *room = pinned(WEFT_GPU_RING_BYTES);
-    of(device)->landing = pinned(LANDING_BYTES);
+    cuda_transfer_of(device)->landing = pinned(LANDING_BYTES);
     return room;
 }
 
@@ -138,7 +139,7 @@ static void staging_close(weft_gpu_device *device) {
     for (int i = 0; i < WEFT_GPU_RING_PIECES; i++)
         if (s->events[i]) weft__cu.cuEventDestroy_v2(s->events[i]);
     if (s->room) weft__cu.cuMemFreeHost(s->room);
-    if (of(device)->landing) weft__cu.cuMemFreeHost(of(device)->landing);
+    if (cuda_transfer_of(device)->landing) weft__cu.cuMemFreeHost(cuda_transfer_of(device)->landing);
 }
 
 static bool is_read(weft_gpu_device *device, void *event) {
@@ -154,8 +155,8 @@ static int wait_for(weft_gpu_device *device, void *event) {
 const weft_gpu_memory_functions weft__cuda_memory = {
     .buffer_bytes = sizeof(weft__cuda_buffer),
     .allocate = allocate,
-    .release = release,
-    .fill = fill,
+    .release = cuda_transfer_release,
+    .fill = cuda_transfer_fill,
     .write = write,
     .fetch = fetch,
     .staging_open = staging_open,

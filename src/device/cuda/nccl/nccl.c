@@ -41,17 +41,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static clique cliques[CLIQUES_MOST];
 static int n_cliques;
 
-static void drop(clique *c) {
+static void nccl_drop(clique *c) {
     for (int i = 0; i < c->n; i++) nccl.ncclCommAbort(c->comms[i]);
     *c = cliques[--n_cliques];
 }
 
 void weft__nccl_forget(void) {
-    while (n_cliques > 0) drop(&cliques[0]);
+    while (n_cliques > 0) nccl_drop(&cliques[0]);
     library.looked = false;
 }
 
-static clique *find(const clique *like) {
+static clique *nccl_find(const clique *like) {
     for (int k = 0; k < n_cliques; k++) {
         bool same = cliques[k].n == like->n;
         for (int i = 0; same && i < like->n; i++)
@@ -61,12 +61,12 @@ static clique *find(const clique *like) {
     return NULL;
 }
 
-static ncclResult_t take(clique *wanted_one, clique **out) {
-    *out = find(wanted_one);
+static ncclResult_t nccl_take(clique *wanted_one, clique **out) {
+    *out = nccl_find(wanted_one);
     if (*out) return 0;
     const ncclResult_t error = nccl.ncclCommInitAll(wanted_one->comms, wanted_one->n, wanted_one->cards);
     if (error) return error;
-    if (n_cliques == CLIQUES_MOST) drop(&cliques[0]);
+    if (n_cliques == CLIQUES_MOST) nccl_drop(&cliques[0]);
     cliques[n_cliques] = *wanted_one;
     *out = &cliques[n_cliques++];
     return 0;
@@ -75,7 +75,7 @@ static ncclResult_t take(clique *wanted_one, clique **out) {
 /* ---- all-reduce ---- */
 
 /* Fills in the cards of a clique. Returns false if they are not different cards. */
-static bool describe(weft_device *const *devices, size_t n, clique *c) {
+static bool nccl_describe(weft_device *const *devices, size_t n, clique *c) {
     if (n > CARDS_MOST) return false;
     for (size_t i = 0; i < n; i++) {
         const weft__cuda *d = weft__cuda_of(devices[i]);
@@ -127,10 +127,10 @@ static weft_status order_all(weft_device *const *devices, weft_buffer *const *bu
 static weft_status sum(clique *like, weft_device *const *devices, weft_buffer *const *buffers,
                        weft_dtype dtype, size_t count) {
     clique *c;
-    ncclResult_t error = take(like, &c);
+    ncclResult_t error = nccl_take(like, &c);
     if (!error) {
         error = submit(c, devices, buffers, dtype, count);
-        if (error) drop(c); /* the communicators answer with errors from now on */
+        if (error) nccl_drop(c); /* the communicators answer with errors from now on */
     }
     if (!error) return WEFT_OK;
     return weft__fail(devices[0]->ctx, WEFT_ERR_DEVICE,
@@ -142,7 +142,7 @@ weft_status weft__nccl_sum(weft_device *const *devices, weft_buffer *const *buff
                            weft_dtype dtype, size_t count, bool *done) {
     clique like = {0};
     *done = false;
-    if (weft__nccl_open() || !describe(devices, n, &like)) return WEFT_OK;
+    if (weft__nccl_open() || !nccl_describe(devices, n, &like)) return WEFT_OK;
     WEFT_TRY(order_all(devices, buffers, n, true));
     pthread_mutex_lock(&lock);
     const weft_status status = sum(&like, devices, buffers, dtype, count);

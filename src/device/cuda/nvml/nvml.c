@@ -19,7 +19,7 @@ static const weft_shared_symbol wanted[] = {
 #undef NVML_FUNCTION
 };
 
-static void start(weft_shared_library *l) {
+static void nvml_start(weft_shared_library *l) {
     const nvmlReturn_t error = nvml.nvmlInit_v2();
     if (error)
         snprintf(l->reason, sizeof l->reason, "%.60s does not start (error %u): nvidia-smi tells more",
@@ -33,7 +33,7 @@ static weft_shared_library library = {.files = files,
                                       .table = &nvml,
                                       .absent = "it comes with the driver of NVIDIA's cards",
                                       .old = "install a newer driver",
-                                      .start = start};
+                                      .start = nvml_start};
 
 const char *weft__nvml_open(void) { return weft__shared_library_open(&library, weft__nvml_file, NULL); }
 

@@ -57,7 +57,7 @@ static size_t place_of(const weft_gpu_compiler *c, weft_hash key) {
     return from;
 }
 
-static weft_gpu_source *find(const weft_gpu_compiler *c, weft_hash key) {
+static weft_gpu_source *gpu_compile_find(const weft_gpu_compiler *c, weft_hash key) {
     const size_t place = place_of(c, key);
     return place < c->n_sources && weft__hash_equal(c->sources[place].key, key) ? &c->sources[place] : NULL;
 }
@@ -85,7 +85,7 @@ static void forget_failed(weft_gpu_compiler *c) {
     c->n_sources = kept;
 }
 
-static weft_status collect(work *w, const weft_launch *launches, int count) {
+static weft_status gpu_compile_collect(work *w, const weft_launch *launches, int count) {
     w->keys = weft__arena_alloc(&w->arena, ((size_t)count + 1) * sizeof *w->keys);
     if (!w->keys) return weft__fail_oom(w->ctx, (size_t)count * sizeof *w->keys, "kernels");
     for (int i = 0; i < count; i++) {
@@ -215,7 +215,7 @@ static weft_status keep(work *w) {
         if (u->fresh && u->binary) weft__gpu_cache_store(w->ctx, u->key, u->binary, u->binary_bytes);
     }
     for (size_t i = 0; i < w->count; i++) {
-        weft_gpu_source *source = find(c, w->list[i].source.key);
+        weft_gpu_source *source = gpu_compile_find(c, w->list[i].source.key);
         *source = w->list[i].source;
         source->module += (int)first;
     }
@@ -247,11 +247,11 @@ weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches,
                               const weft_gpu_source **sources) {
     work w = {.c = c, .ctx = c->device->ctx};
     weft__arena_init(&w.arena, w.ctx);
-    weft_status status = collect(&w, launches, count);
+    weft_status status = gpu_compile_collect(&w, launches, count);
     if (status == WEFT_OK) status = divide(&w);
     if (status == WEFT_OK) status = compile_fresh(&w);
     if (status != WEFT_OK) forget_failed(c);
-    for (int i = 0; status == WEFT_OK && i < count; i++) sources[i] = find(c, w.keys[i]);
+    for (int i = 0; status == WEFT_OK && i < count; i++) sources[i] = gpu_compile_find(c, w.keys[i]);
     for (int k = 0; k < w.n_units; k++) {
         weft__free(w.ctx, w.units[k].binary);
         if (w.units[k].module) c->release(c, w.units[k].module);

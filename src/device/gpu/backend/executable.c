@@ -29,7 +29,8 @@ static weft_status make_parameters(weft_gpu_device *d, weft_gpu_executable *e, c
     return error ? weft__gpu_fail(d, error, "the parameters of a program") : WEFT_OK;
 }
 
-static weft_status fill(weft_gpu_device *d, weft_gpu_executable *e, const weft_gpu_program *p) {
+static weft_status gpu_executable_fill(weft_gpu_device *d, weft_gpu_executable *e,
+                                       const weft_gpu_program *p) {
     weft_context *ctx = d->base.ctx;
     const int count = p->launches.count;
     const weft_gpu_source **sources = weft__array(ctx, (size_t)count + 1, sizeof *sources);
@@ -71,7 +72,7 @@ weft_status weft__gpu_build_form(weft_gpu_device *d, const weft_commands *comman
     weft_status status = weft__gpu_program(&program, commands, &request);
     if (status == WEFT_OK) status = grow_scratch(d, (size_t)program.scratch_bytes);
     if (status == WEFT_OK) status = make_members(d, e, &program);
-    if (status == WEFT_OK) status = fill(d, e, &program);
+    if (status == WEFT_OK) status = gpu_executable_fill(d, e, &program);
     weft__gpu_program_free(&program);
     weft__arena_free(&arena);
     if (status != WEFT_OK)
@@ -81,8 +82,8 @@ weft_status weft__gpu_build_form(weft_gpu_device *d, const weft_commands *comman
     return status;
 }
 
-static weft_status build(weft_gpu_device *d, const weft_commands *commands, bool fused,
-                         weft_gpu_executable **e) {
+static weft_status gpu_executable_build(weft_gpu_device *d, const weft_commands *commands, bool fused,
+                                        weft_gpu_executable **e) {
     const weft_gpu_program_functions *program = d->backend->program;
     return (program->build ? program->build : weft__gpu_build_form)(d, commands, fused, e);
 }
@@ -92,7 +93,7 @@ weft_status weft__gpu_build(weft_device *device, const weft_commands *commands, 
     weft_gpu_executable *e = NULL;
     const int error = weft__gpu_enter(d);
     if (error) return weft__gpu_fail(d, error, "a program");
-    const weft_status status = build(d, commands, false, &e);
+    const weft_status status = gpu_executable_build(d, commands, false, &e);
     weft__gpu_leave(d);
     *out = (weft_executable *)e;
     return status;
@@ -122,7 +123,7 @@ void weft__gpu_executable_free(weft_device *device, weft_executable *executable)
 static weft_status choose_form(weft_gpu_device *d, weft_gpu_executable **e, int times) {
     weft_gpu_executable *plain = *e;
     if (weft__gpu_fuse_now(&plain->runs, times))
-        WEFT_TRY(weft__gpu_fusing_status(build(d, plain->commands, true, &plain->fused_form)));
+        WEFT_TRY(weft__gpu_fusing_status(gpu_executable_build(d, plain->commands, true, &plain->fused_form)));
     if (plain->fused_form && plain->fused_form->parameters && !d->timing) *e = plain->fused_form;
     return WEFT_OK;
 }

@@ -14,7 +14,7 @@ typedef struct layout {
     int n_arguments;
 } layout;
 
-static void put(layout *to, const void *value, size_t bytes) {
+static void gpu_launch_put(layout *to, const void *value, size_t bytes) {
     weft_gpu_executable *e = to->e;
     const int i = to->n_arguments++;
     if (to->values) {
@@ -29,16 +29,16 @@ static void put(layout *to, const void *value, size_t bytes) {
 static void put_argument(layout *to, const weft_gpu_device *d, const weft_argument *a) {
     weft_gpu_executable *e = to->e;
     switch ((weft_argument_kind)a->kind) {
-    case WEFT_ARGUMENT_BUFFER: put(to, &(uint64_t){0}, WEFT_GPU_POINTER_BYTES); break;
-    case WEFT_ARGUMENT_FAULTS: put(to, &d->faults->address, WEFT_GPU_POINTER_BYTES); break;
-    case WEFT_ARGUMENT_NUMBERS: put(to, a->numbers, (size_t)a->i); break;
+    case WEFT_ARGUMENT_BUFFER: gpu_launch_put(to, &(uint64_t){0}, WEFT_GPU_POINTER_BYTES); break;
+    case WEFT_ARGUMENT_FAULTS: gpu_launch_put(to, &d->faults->address, WEFT_GPU_POINTER_BYTES); break;
+    case WEFT_ARGUMENT_NUMBERS: gpu_launch_put(to, a->numbers, (size_t)a->i); break;
     case WEFT_ARGUMENT_PARAMETERS:
-        put(to, &e->parameters->address, WEFT_GPU_POINTER_BYTES);
-        put(to, &a->i, 8);
+        gpu_launch_put(to, &e->parameters->address, WEFT_GPU_POINTER_BYTES);
+        gpu_launch_put(to, &a->i, 8);
         break;
     case WEFT_ARGUMENT_TIMES:
         e->times_index = to->n_arguments;
-        put(to, &(int32_t){1}, 4);
+        gpu_launch_put(to, &(int32_t){1}, 4);
         break;
     default: break; /* a program has no other kinds */
     }

@@ -83,8 +83,8 @@ static double time_runs(weft_device *device, weft_executable *executable, weft_b
     return best;
 }
 
-static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buffer *const *buffers,
-                      int variant) {
+static double gpu_tune_measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buffer *const *buffers,
+                               int variant) {
     weft_operand operands[] = {{0, 0}, {1, 0}, {2, 0}};
     weft_command command = {
         .kind = WEFT_COMMAND_HEAVY, .after = true, .heavy = *q->heavy, .n_operands = 3, .operands = operands};
@@ -102,7 +102,7 @@ static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buff
 }
 
 /* Fills a buffer with numbers between 1/2 and 2, whichever float type reads them. */
-static bool fill(weft_device *device, weft_buffer *buffer, size_t bytes) {
+static bool gpu_tune_fill(weft_device *device, weft_buffer *buffer, size_t bytes) {
     const size_t piece = bytes < FILL_BYTES ? bytes : FILL_BYTES;
     uint32_t *words = weft__alloc(device->ctx, FILL_BYTES);
     bool filled = words != NULL;
@@ -121,7 +121,7 @@ static bool make_buffers(weft_device *device, const weft_tuner_question *q, weft
     for (int i = 0; i < 3; i++) {
         const size_t bytes = (size_t)q->bytes[i];
         made = made && device->ops->buffer_new(device, bytes, &buffers[i]) == WEFT_OK &&
-               fill(device, buffers[i], bytes);
+               gpu_tune_fill(device, buffers[i], bytes);
     }
     return made;
 }
@@ -135,7 +135,7 @@ static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *f
     double seconds[WEFT_TUNER_VARIANTS], from = weft__tuner_clock();
     bool all = make_buffers(device, q, buffers);
     for (int variant = 0; all && variant < q->variants; variant++) {
-        seconds[variant] = measure(tuner, q, buffers, variant);
+        seconds[variant] = gpu_tune_measure(tuner, q, buffers, variant);
         all = seconds[variant] > 0 && !weft__interrupted(device->ctx) &&
               (variant == q->variants - 1 || tuner->seconds + weft__tuner_clock() - from < PROGRAM_SECONDS);
     }
@@ -176,7 +176,7 @@ bool weft__tuner_kept(const weft_tuner *tuner, weft_hash key, void *to, size_t b
     return size == bytes;
 }
 
-static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
+static bool gpu_tune_load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
     return weft__tuner_kept(tuner, key_on_disk(tuner, q->key), found, sizeof *found) &&
            found->variants == q->variants && found->variant >= 0 && found->variant < q->variants;
 }
@@ -213,7 +213,7 @@ int weft__tuner_choose(weft_tuner *tuner, const weft_tuner_question *q) {
     if (tuner->forced) return tuner->forced <= q->variants ? tuner->forced - 1 : q->usual;
     for (size_t i = 0; i < tuner->n_known; i++)
         if (weft__hash_equal(tuner->known[i].key, q->key)) return tuner->known[i].variant;
-    if (!load(tuner, q, &found)) {
+    if (!gpu_tune_load(tuner, q, &found)) {
         if (tuner->seconds >= PROGRAM_SECONDS || !measure_all(tuner, q, &found)) return q->usual;
         weft__gpu_cache_store(tuner->device->ctx, key_on_disk(tuner, q->key), &found, sizeof found);
     }

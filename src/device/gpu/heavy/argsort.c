@@ -29,8 +29,8 @@ typedef struct ordering {
     int64_t half, places;     /* bytes of a half of the scratch memory; offset of the positions in it */
 } ordering;
 
-static weft_status launch(weft_launches *launches, const char *name, const char *source,
-                          weft_argument *arguments, int count, int64_t workers) {
+static weft_status gpu_argsort_launch(weft_launches *launches, const char *name, const char *source,
+                                      weft_argument *arguments, int count, int64_t workers) {
     return weft__launch(launches,
                         &(weft_launch){.name = name,
                                        .source = source,
@@ -41,7 +41,7 @@ static weft_status launch(weft_launches *launches, const char *name, const char 
 }
 
 /* Returns the numbers of a launch that makes runs. */
-static w_order numbers_of(const ordering *s, bool last, bool sink) {
+static w_order gpu_argsort_numbers_of(const ordering *s, bool last, bool sink) {
     return (w_order){.rows = s->order->rows,
                      .extent = s->order->extent,
                      .count = s->order->count,
@@ -56,7 +56,7 @@ static w_order numbers_of(const ordering *s, bool last, bool sink) {
 
 static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink) {
     const weft_heavy_argsort *o = s->order;
-    const w_order of = numbers_of(s, s->runs == 1, sink);
+    const w_order of = gpu_argsort_numbers_of(s, s->runs == 1, sink);
     const int64_t workers = o->rows * s->runs;
     if (launches->target->vectors && !s->few) {
         weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
@@ -68,7 +68,7 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
                                      STRUCT(of),
                                      FAULT};
         const int count = (int)(sizeof arguments / sizeof *arguments);
-        return launch(launches, "argsort_digits", s->source, arguments, count, workers);
+        return gpu_argsort_launch(launches, "argsort_digits", s->source, arguments, count, workers);
     }
     weft_argument arguments[] = {
         READS(WEFT_ARGSORT_INPUT, s->key),  SCRATCH(0, s->key), SCRATCH(s->places, WEFT_I32),
@@ -77,7 +77,8 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
     if (launches->scratch_bytes == 0) /* on a card, with one run for a row: sorted in registers */
         arguments[1] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, s->key),
         arguments[2] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, WEFT_I32);
-    return launch(launches, s->few ? "argsort_heads" : "argsort_runs", s->source, arguments, count, workers);
+    return gpu_argsort_launch(launches, s->few ? "argsort_heads" : "argsort_runs", s->source, arguments,
+                              count, workers);
 }
 
 /* Merges pairs of runs: half as many, of twice the span. */
@@ -85,7 +86,7 @@ static weft_status merge(weft_launches *launches, ordering *s, int level, bool s
     const weft_heavy_argsort *o = s->order;
     const int64_t wide = weft__smaller(2 * s->span, o->count), pieces = weft__ceil_div(wide, PIECE);
     const int64_t merged = (s->runs + 1) / 2, from = level % 2 ? s->half : 0, to = s->half - from;
-    w_order of = numbers_of(s, merged == 1, sink);
+    w_order of = gpu_argsort_numbers_of(s, merged == 1, sink);
     of.wide = wide, of.pieces = pieces;
     weft_argument arguments[] = {SCRATCH(from, s->key),
                                  SCRATCH(from + s->places, WEFT_I32),
@@ -98,7 +99,8 @@ static weft_status merge(weft_launches *launches, ordering *s, int level, bool s
     s->runs = merged;
     s->span *= 2;
     s->room = wide;
-    return launch(launches, "argsort_merge", s->source, arguments, count, o->rows * merged * pieces);
+    return gpu_argsort_launch(launches, "argsort_merge", s->source, arguments, count,
+                              o->rows * merged * pieces);
 }
 
 /* Returns the elements of a row of runs, at the level that needs most. The last run of each level counts as

@@ -22,7 +22,7 @@ static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) 
     return s->dtype == WEFT_F32 && target->f64 ? WEFT_F64 : (weft_dtype)s->dtype;
 }
 
-static const char *source_of(weft_launches *launches, const weft_heavy_scan *s) {
+static const char *gpu_scan_source_of(weft_launches *launches, const weft_heavy_scan *s) {
     const bool wider = total_of(launches->target, s) != (weft_dtype)s->dtype;
     char head[160];
     snprintf(head, sizeof head,
@@ -32,8 +32,8 @@ static const char *source_of(weft_launches *launches, const weft_heavy_scan *s) 
     return weft__gpu_template_source(launches, (weft_dtype)s->dtype, head, weft__source_scan);
 }
 
-static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, const char *name,
-                          const char *source, int64_t length, int64_t workers, bool sink) {
+static weft_status gpu_scan_launch(weft_launches *launches, const weft_heavy_scan *s, const char *name,
+                                   const char *source, int64_t length, int64_t workers, bool sink) {
     const int items = weft__target_items(launches->target);
     const int64_t segments = weft__ceil_div(s->extent, length);
     const weft_dtype total = total_of(launches->target, s);
@@ -71,13 +71,13 @@ weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, boo
     const int64_t most = vectors ? ENOUGH_WIDE : SEGMENTS;
     const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, most));
     const int64_t segments = weft__ceil_div(s->extent, length);
-    const char *source = source_of(launches, s);
+    const char *source = gpu_scan_source_of(launches, s);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a scan");
     if (segments > 1) {
         const size_t size = weft_dtype_size(total_of(launches->target, s));
         launches->scratch_bytes = columns * segments * (int64_t)size;
-        WEFT_TRY(launch(launches, s, "scan_totals", source, length, workers * segments, sink));
-        WEFT_TRY(launch(launches, s, "scan_join", source, length, columns, sink));
+        WEFT_TRY(gpu_scan_launch(launches, s, "scan_totals", source, length, workers * segments, sink));
+        WEFT_TRY(gpu_scan_launch(launches, s, "scan_join", source, length, columns, sink));
     }
-    return launch(launches, s, "scan_write", source, length, workers * segments, sink);
+    return gpu_scan_launch(launches, s, "scan_write", source, length, workers * segments, sink);
 }

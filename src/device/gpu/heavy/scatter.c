@@ -61,15 +61,15 @@ static partition cut_of(const weft_launches *launches, const weft_heavy_scatter 
     return c;
 }
 
-static const char *source_of(weft_launches *launches, const weft_heavy_scatter *sc) {
+static const char *gpu_scatter_source_of(weft_launches *launches, const weft_heavy_scatter *sc) {
     return weft__gpu_template_source(
         launches, (weft_dtype)sc->dtype,
         sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n", weft__source_scatter);
 }
 
-static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc, const char *name,
-                          weft_argument *arguments, int count, const int64_t *groups) {
-    const char *source = source_of(launches, sc);
+static weft_status gpu_scatter_launch(weft_launches *launches, const weft_heavy_scatter *sc, const char *name,
+                                      weft_argument *arguments, int count, const int64_t *groups) {
+    const char *source = gpu_scatter_source_of(launches, sc);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a scatter");
     return weft__launch(launches, &(weft_launch){.name = name,
                                                  .source = source,
@@ -80,7 +80,8 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc,
                                                  .items = {weft__target_items(launches->target), 1, 1}});
 }
 
-static w_scatter numbers_of(const weft_heavy_scatter *sc, const partition *c, int start, bool sink) {
+static w_scatter gpu_scatter_numbers_of(const weft_heavy_scatter *sc, const partition *c, int start,
+                                        bool sink) {
     return (w_scatter){.outer = sc->outer,
                        .count = sc->count,
                        .rows = sc->rows,
@@ -97,8 +98,8 @@ static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, b
     /* out already holds what the source is added to */
     const bool begun = sc->in_place || !weft__scatter_is_direct(sc);
     const int base = sc->based ? START_BASE : START_ZERO;
-    const w_scatter begun_from = numbers_of(sc, &(partition){0}, base, sink);
-    const w_scatter added_to = numbers_of(sc, &(partition){0}, begun ? START_OUT : base, sink);
+    const w_scatter begun_from = gpu_scatter_numbers_of(sc, &(partition){0}, base, sink);
+    const w_scatter added_to = gpu_scatter_numbers_of(sc, &(partition){0}, begun ? START_OUT : base, sink);
     weft_argument begin[] = {READS(WEFT_SCATTER_BASE, sc->dtype), WRITES(out, sc->dtype), STRUCT(begun_from),
                              FAULT};
     weft_argument add[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
@@ -111,9 +112,10 @@ static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, b
     const int64_t groups[] = {weft__gpu_groups(launches->target, sc->count), 1,
                               weft__smaller(sc->outer, GROUPS_MAX)};
     if (begun && !sc->in_place)
-        WEFT_TRY(launch(launches, sc, "scatter_begin", begin, (int)(sizeof begin / sizeof *begin), whole));
+        WEFT_TRY(gpu_scatter_launch(launches, sc, "scatter_begin", begin, (int)(sizeof begin / sizeof *begin),
+                                    whole));
     if (sc->count == 0) return WEFT_OK;
-    return launch(launches, sc, "scatter_each", add, (int)(sizeof add / sizeof *add), groups);
+    return gpu_scatter_launch(launches, sc, "scatter_each", add, (int)(sizeof add / sizeof *add), groups);
 }
 
 weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, bool sink) {
@@ -129,7 +131,7 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     if (room)
         launches->scratch_bytes =
             c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
-    const w_scatter of = numbers_of(sc, &c, start, sink);
+    const w_scatter of = gpu_scatter_numbers_of(sc, &c, start, sink);
     /* If there is no base, or no room, that argument is out. Nothing reads it. */
     weft_argument arguments[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
                                  READS(WEFT_SCATTER_SOURCE, sc->dtype),
@@ -139,6 +141,6 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
                                  STRUCT(of),
                                  FAULT};
     if (room) arguments[4] = (weft_argument)SCRATCH(0, (uint8_t)sum);
-    return launch(launches, sc, "scatter", arguments, (int)(sizeof arguments / sizeof *arguments),
-                  (int64_t[]){c.columns, c.rows, c.outer});
+    return gpu_scatter_launch(launches, sc, "scatter", arguments, (int)(sizeof arguments / sizeof *arguments),
+                              (int64_t[]){c.columns, c.rows, c.outer});
 }

@@ -19,7 +19,7 @@ bool weft__gpu_source_takes(const weft_target *target, const weft_heavy_source *
 }
 
 /* Returns the source, followed by the kernel w_own_NAME. */
-static const char *source_of(weft_launches *launches, const weft_heavy_source *s) {
+static const char *gpu_source_source_of(weft_launches *launches, const weft_heavy_source *s) {
     const size_t size = strlen(s->code) + 8 * strlen(s->name) + 1200;
     char *whole = weft__arena_alloc(launches->arena, size);
     const char *type = types[s->dtype];
@@ -45,7 +45,7 @@ weft_status weft__gpu_source(weft_launches *launches, const weft_heavy *heavy, b
     if (s->n == 0) return WEFT_OK;
     const size_t length = strlen(s->name) + sizeof "w_own_";
     char *name = weft__arena_alloc(launches->arena, length);
-    const char *source = source_of(launches, s);
+    const char *source = gpu_source_source_of(launches, s);
     if (!name || !source) return weft__fail_oom(launches->ctx, length, "the kernel source of an op");
     memcpy(name, "w_own_", sizeof "w_own_");
     memcpy(name + sizeof "w_own_" - 1, s->name, strlen(s->name) + 1);

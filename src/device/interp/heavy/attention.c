@@ -28,17 +28,17 @@ static const int64_t *strides_of(const weft_heavy_attention *a, int which) {
 }
 
 /* Returns the offset of element (t, c) of the current head. */
-static int64_t place(const attention *s, int which, int64_t t, int64_t c) {
+static int64_t interp_attention_place(const attention *s, int which, int64_t t, int64_t c) {
     const int64_t *stride = strides_of(s->a, which);
     const int64_t head =
         which == WEFT_ATTENTION_K || which == WEFT_ATTENTION_V ? s->h / weft__query_group(s->a) : s->h;
     return s->b * stride[0] + head * stride[1] + t * stride[2] + c;
 }
 static double read_at(const attention *s, int which, int64_t t, int64_t c) {
-    return interp_get(s->at[which], place(s, which, t, c)).f;
+    return interp_get(s->at[which], interp_attention_place(s, which, t, c)).f;
 }
 static void write_at(const attention *s, int which, int64_t t, int64_t c, double v) {
-    interp_put(s->at[which], place(s, which, t, c), (weft_value){.f = v});
+    interp_put(s->at[which], interp_attention_place(s, which, t, c), (weft_value){.f = v});
 }
 
 static bool sees(const attention *s, int64_t i, int64_t j) { return !s->a->causal || j <= i + s->shift; }
@@ -77,7 +77,7 @@ static void weigh(attention *s, int64_t i, double parts[2]) {
 
 /* Draws the dropout of row i. A weight is dropped if its uniform number, 24 bits of the stream, is below the
  * probability. */
-static void drop(attention *s, int64_t i) {
+static void interp_attention_drop(attention *s, int64_t i) {
     const weft_heavy_attention *a = s->a;
     const int64_t head = s->b * a->heads + s->h;
     for (int64_t j = 0; j < a->t_k; j++) {
@@ -95,7 +95,7 @@ static void attend(attention *s) {
         const double *row = s->weights + i * a->t_k, *kept = s->kept + i * a->t_k;
         double parts[2];
         weigh(s, i, parts);
-        drop(s, i);
+        interp_attention_drop(s, i);
         if (a->backward) continue;
         const int64_t at = (s->b * a->heads + s->h) * a->t_q + i, rows = a->batch * a->heads * a->t_q;
         interp_put(s->at[WEFT_ATTENTION_LSE], at,

@@ -27,8 +27,8 @@ static void matmul_block(const weft_heavy_matmul *m, interp_operand a, interp_op
             interp_put(c, i * m->c_m + j, dot(m, a, b, i * m->a_m, j * m->b_n));
 }
 
-static weft_status product(weft_interp *device, const weft_heavy *heavy, void *const *args,
-                           const int64_t *bytes) {
+static weft_status interp_matmul_product(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                                         const int64_t *bytes) {
     const weft_heavy_matmul *m = &heavy->as.matmul;
     const weft_dtype in = (weft_dtype)m->dtype, out = (weft_dtype)m->out_dtype;
     int64_t extent[3][WEFT_BATCH_DIMS + 2], stride[3][WEFT_BATCH_DIMS + 2], batches = 1;
@@ -106,7 +106,7 @@ weft_status weft__interp_matmul(weft_interp *device, const weft_heavy *heavy, vo
                                 const int64_t *bytes) {
     const weft_heavy_matmul *m = &heavy->as.matmul;
     if (m->sums) WEFT_TRY(sum_rows(device, heavy, args, bytes));
-    if (!m->epilogue) return product(device, heavy, args, bytes);
+    if (!m->epilogue) return interp_matmul_product(device, heavy, args, bytes);
     weft_context *ctx = device->base.ctx;
     const int n = m->epilogue->n_args;
     const int64_t size =
@@ -118,8 +118,8 @@ weft_status weft__interp_matmul(weft_interp *device, const weft_heavy *heavy, vo
     if (status == WEFT_OK) {
         memcpy(list, args + 2, (size_t)n * sizeof *list);
         if (!m->epilogue->args[m->product].written) list[m->product] = c;
-        status = product(device, heavy, (void *[]){args[0], args[1], list[m->product]},
-                         (int64_t[]){bytes[0], bytes[1], size});
+        status = interp_matmul_product(device, heavy, (void *[]){args[0], args[1], list[m->product]},
+                                       (int64_t[]){bytes[0], bytes[1], size});
     }
     if (status == WEFT_OK) status = weft__interp_kernel(device, m->epilogue, list);
     weft__free(ctx, list);

@@ -86,7 +86,7 @@ static int items_of(const weft_target *target, const tile *t) {
     return (int)weft__smaller(target->lanes, t->rows / t->high * weft__smaller(8, t->others));
 }
 
-static bool fits(const weft_target *target, const weft_heavy_attention *at, const tile *t) {
+static bool gpu_attention_fits(const weft_target *target, const weft_heavy_attention *at, const tile *t) {
     const int64_t row = room_of(at) + 4, size = at->dtype == WEFT_F64 ? 8 : 4;
     const int items = items_of(target, t);
     const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
@@ -103,7 +103,7 @@ static const tile *tile_of(const weft_target *target, const weft_heavy_attention
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         const tile *t = &tiles[i];
         if (t->high > 2 && (at->dtype == WEFT_F64 || at->d > REGISTER_CHANNELS || at->dropout > 0)) continue;
-        if (!fits(target, at, t)) continue;
+        if (!gpu_attention_fits(target, at, t)) continue;
         if (first && t->others != first->others) break;
         if (at->batch * at->heads * weft__ceil_div(length, t->rows) >= target->units) return t;
         if (!first || t->rows <= first->rows) first = t;
@@ -230,33 +230,36 @@ enum {
 };
 #define LIST(...) ((const int[]){__VA_ARGS__, END})
 
-static void add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
+static void gpu_attention_add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
 
 /* Adds operands in the order of a list. A mask follows the key. */
-static void operands(arguments *to, const plan *p, const int *which, bool written) {
+static void gpu_attention_operands(arguments *to, const plan *p, const int *which, bool written) {
     const int mask = p->at->masked;
     for (; *which != END; which++) {
         const int i = *which;
         const weft_dtype dtype = i == KEY ? WEFT_I32 : i == LSE ? p->sum : p->dtype;
-        add(to, (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
-                                .index = weft__attention_operand(p->at, i),
-                                .dtype = (uint8_t)dtype,
-                                .written = written});
+        gpu_attention_add(to, (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                              .index = weft__attention_operand(p->at, i),
+                                              .dtype = (uint8_t)dtype,
+                                              .written = written});
         if (i == KEY && mask)
-            add(to,
-                (weft_argument)READS(weft__attention_operand(p->at, WEFT_ATTENTION_MASK), p->at->mask_dtype));
+            gpu_attention_add(to, (weft_argument)READS(weft__attention_operand(p->at, WEFT_ATTENTION_MASK),
+                                                       p->at->mask_dtype));
     }
 }
 
-static void number(arguments *to, const plan *p, double v) {
-    add(to, p->sum == WEFT_F64 ? (weft_argument){.kind = WEFT_ARGUMENT_F64, .f = v} : (weft_argument)F32(v));
+static void gpu_attention_number(arguments *to, const plan *p, double v) {
+    gpu_attention_add(to, p->sum == WEFT_F64 ? (weft_argument){.kind = WEFT_ARGUMENT_F64, .f = v}
+                                             : (weft_argument)F32(v));
 }
 
-static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRATCH(0, (uint8_t)p->sum)); }
+static void scratch(arguments *to, const plan *p) {
+    gpu_attention_add(to, (weft_argument)SCRATCH(0, (uint8_t)p->sum));
+}
 
 static w_strides strides(const int64_t of[3]) { return (w_strides){of[0], of[1], of[2]}; }
 
-static w_attention numbers_of(const plan *p, int64_t parts, int64_t length) {
+static w_attention gpu_attention_numbers_of(const plan *p, int64_t parts, int64_t length) {
     const weft_heavy_attention *at = p->at;
     w_attention to = {.q = strides(at->q),
                       .k = strides(at->k),
@@ -282,14 +285,14 @@ static w_attention numbers_of(const plan *p, int64_t parts, int64_t length) {
 
 /* Adds the last arguments of all kernels, ATTENTION_NUMBERS. */
 static void numbers(arguments *to, const plan *p, const w_attention *of) {
-    add(to, (weft_argument)STRUCT(*of));
-    number(to, p, p->at->scale);
-    number(to, p, p->at->dropout);
-    number(to, p, 1 / (1 - p->at->dropout));
-    add(to, (weft_argument)FAULT);
+    gpu_attention_add(to, (weft_argument)STRUCT(*of));
+    gpu_attention_number(to, p, p->at->scale);
+    gpu_attention_number(to, p, p->at->dropout);
+    gpu_attention_number(to, p, 1 / (1 - p->at->dropout));
+    gpu_attention_add(to, (weft_argument)FAULT);
 }
 
-static weft_status launch(const plan *p, const char *name, int64_t groups, arguments *list) {
+static weft_status gpu_attention_launch(const plan *p, const char *name, int64_t groups, arguments *list) {
     if (groups == 0 || p->pairs == 0) return WEFT_OK;
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
     if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
@@ -315,29 +318,29 @@ static weft_status forward_rows(const plan *p) {
     const int64_t length = weft__ceil_div(blocks, wanted) * KEYS_LEAST,
                   parts = weft__ceil_div(blocks * KEYS_LEAST, length);
     p->launches->scratch_bytes = (rows * parts + 1) * (p->room + 2) * (int64_t)weft_dtype_size(p->sum);
-    const w_attention of = numbers_of(p, parts, length);
+    const w_attention of = gpu_attention_numbers_of(p, parts, length);
     arguments to = {.n = 0}, join = {.n = 0};
-    operands(&to, p, LIST(Q, K, V, KEY), false);
-    operands(&to, p, LIST(OUT, LSE), true);
+    gpu_attention_operands(&to, p, LIST(Q, K, V, KEY), false);
+    gpu_attention_operands(&to, p, LIST(OUT, LSE), true);
     scratch(&to, p);
     numbers(&to, p, &of);
-    WEFT_TRY(launch(p, "attention_row", at->t_q * parts, &to));
+    WEFT_TRY(gpu_attention_launch(p, "attention_row", at->t_q * parts, &to));
     if (parts == 1) return WEFT_OK;
     scratch(&join, p);
-    operands(&join, p, LIST(OUT, LSE), true);
+    gpu_attention_operands(&join, p, LIST(OUT, LSE), true);
     numbers(&join, p, &of);
-    return launch(p, "attention_join", at->t_q, &join);
+    return gpu_attention_launch(p, "attention_join", at->t_q, &join);
 }
 
 static weft_status forward(const plan *p) {
     if (p->at->t_q < ROWS_FEW && !p->launches->target->vectors) return forward_rows(p);
-    const w_attention of = numbers_of(p, 1, p->at->t_k);
+    const w_attention of = gpu_attention_numbers_of(p, 1, p->at->t_k);
     arguments to = {.n = 0};
-    operands(&to, p, LIST(Q, K, V, KEY), false);
-    operands(&to, p, LIST(OUT, LSE), true);
+    gpu_attention_operands(&to, p, LIST(Q, K, V, KEY), false);
+    gpu_attention_operands(&to, p, LIST(OUT, LSE), true);
     numbers(&to, p, &of);
-    if (p->at->t_q < ROWS_FEW) return launch(p, "attention_row", p->at->t_q, &to);
-    return launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
+    if (p->at->t_q < ROWS_FEW) return gpu_attention_launch(p, "attention_row", p->at->t_q, &to);
+    return gpu_attention_launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
 }
 
 /* Backward on CPUs. The key blocks of a pair are divided among as many work-groups as keep the device busy.
@@ -350,35 +353,35 @@ static weft_status backward_vectors(const plan *p) {
     if (parts < 1) parts = 1;
     p->launches->scratch_bytes =
         (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
-    const w_attention of = numbers_of(p, parts, 0);
+    const w_attention of = gpu_attention_numbers_of(p, parts, 0);
     arguments to = {.n = 0}, last = {.n = 0};
-    operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
-    operands(&to, p, LIST(DQ, DK, DV), true);
+    gpu_attention_operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
+    gpu_attention_operands(&to, p, LIST(DQ, DK, DV), true);
     scratch(&to, p);
     numbers(&to, p, &of);
-    WEFT_TRY(launch(p, "attention_back", parts, &to));
+    WEFT_TRY(gpu_attention_launch(p, "attention_back", parts, &to));
     if (parts == 1) return WEFT_OK;
     scratch(&last, p);
-    operands(&last, p, LIST(DQ), true);
+    gpu_attention_operands(&last, p, LIST(DQ), true);
     numbers(&last, p, &of);
-    return launch(p, "attention_dq", blocks, &last);
+    return gpu_attention_launch(p, "attention_dq", blocks, &last);
 }
 
 static weft_status backward_items(const plan *p) {
     const weft_heavy_attention *at = p->at;
     p->launches->scratch_bytes = (p->pairs * at->t_q + 1) * (int64_t)weft_dtype_size(p->sum);
-    const w_attention of = numbers_of(p, 1, at->t_k);
+    const w_attention of = gpu_attention_numbers_of(p, 1, at->t_k);
     arguments to = {.n = 0}, last = {.n = 0};
-    operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
-    operands(&to, p, LIST(DQ), true);
+    gpu_attention_operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
+    gpu_attention_operands(&to, p, LIST(DQ), true);
     scratch(&to, p);
     numbers(&to, p, &of);
-    WEFT_TRY(launch(p, "attention_dq", weft__ceil_div(at->t_q, p->rows), &to));
-    operands(&last, p, LIST(Q, K, V, KEY, LSE, DOUT), false);
-    operands(&last, p, LIST(DK, DV), true);
+    WEFT_TRY(gpu_attention_launch(p, "attention_dq", weft__ceil_div(at->t_q, p->rows), &to));
+    gpu_attention_operands(&last, p, LIST(Q, K, V, KEY, LSE, DOUT), false);
+    gpu_attention_operands(&last, p, LIST(DK, DV), true);
     scratch(&last, p);
     numbers(&last, p, &of);
-    return launch(p, "attention_dkv", weft__ceil_div(at->t_k, p->rows), &last);
+    return gpu_attention_launch(p, "attention_dkv", weft__ceil_div(at->t_k, p->rows), &last);
 }
 
 weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy, bool sink) {

@@ -26,7 +26,7 @@ bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *
                : c->in <= FEW && c->out <= FEW;
 }
 
-static w_direct numbers_of(const weft_heavy_conv *c) {
+static w_direct gpu_conv_direct_numbers_of(const weft_heavy_conv *c) {
     w_direct to = {.n = (int32_t)c->n,
                    .groups = (int32_t)c->groups,
                    .in = (int32_t)c->in,
@@ -40,8 +40,8 @@ static w_direct numbers_of(const weft_heavy_conv *c) {
     return to;
 }
 
-static const char *source_of(weft_launches *launches, const weft_heavy_conv *c, bool sink,
-                             const char *source) {
+static const char *gpu_conv_direct_source_of(weft_launches *launches, const weft_heavy_conv *c, bool sink,
+                                             const char *source) {
     char head[96];
     snprintf(head, sizeof head,
              "#define BY_INPUT %d\n#define BY_WEIGHT %d\n#define SINK %d\n#define TAPS %d\n",
@@ -56,7 +56,7 @@ static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c,
     const w_direct_sum of = {.parts = parts, .count = (int32_t)count};
     weft_argument arguments[] = {SCRATCH(0, sum), WRITES(2, dtype), STRUCT(of), FAULT};
     arguments[0].written = false;
-    const char *source = source_of(launches, c, sink, weft__source_conv_direct_sum);
+    const char *source = gpu_conv_direct_source_of(launches, c, sink, weft__source_conv_direct_sum);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a convolution");
     return weft__launch(launches,
                         &(weft_launch){.name = "conv_sum",
@@ -76,7 +76,7 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
     const int64_t *to = input ? c->x : c->y, lines = c->n * to[0], pixels = lines * to[1];
     const int64_t elements =
         c->groups * (input ? c->in : c->out) * (weight ? c->size[0] * c->size[1] * c->in : pixels);
-    w_direct of = numbers_of(c);
+    w_direct of = gpu_conv_direct_numbers_of(c);
     if (elements == 0) return WEFT_OK;
     int64_t groups = vectors ? weft__ceil_div(c->groups, 16) : weft__ceil_div(elements, items), parts = 1;
     if (weight) {
@@ -93,7 +93,7 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
     }
     weft_argument arguments[] = {READS(0, dtype), READS(1, dtype), WRITES(2, dtype), STRUCT(of), FAULT};
     if (weight) arguments[2] = (weft_argument)SCRATCH(0, sum);
-    const char *source = source_of(launches, c, sink, weft__source_conv_direct);
+    const char *source = gpu_conv_direct_source_of(launches, c, sink, weft__source_conv_direct);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a convolution");
     WEFT_TRY(weft__launch(launches, &(weft_launch){.name = "conv_direct",
                                                    .source = source,

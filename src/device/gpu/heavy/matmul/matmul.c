@@ -146,7 +146,7 @@ typedef struct room {
     int m, n;
 } room;
 
-static int64_t bytes_of(const matmul_plan *p, int64_t m, int64_t n) {
+static int64_t gpu_matmul_bytes_of(const matmul_plan *p, int64_t m, int64_t n) {
     /* for windows of images */
     const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16;
     return (a + CHUNK * n + slack + m * n) * (int64_t)weft_dtype_size(p->sum);
@@ -154,9 +154,9 @@ static int64_t bytes_of(const matmul_plan *p, int64_t m, int64_t n) {
 
 static room room_of(const matmul_plan *p, const tile *t) {
     int64_t m = 264, n = 1024 / (int64_t)weft_dtype_size(p->sum);
-    while (n > t->vectors * 16 && bytes_of(p, m, n) > p->target->local_bytes) n /= 2;
-    while (m > 24 && bytes_of(p, m, n) > p->target->local_bytes) m -= 24;
-    while (m > t->rows && bytes_of(p, m, n) > p->target->local_bytes) m -= t->rows;
+    while (n > t->vectors * 16 && gpu_matmul_bytes_of(p, m, n) > p->target->local_bytes) n /= 2;
+    while (m > 24 && gpu_matmul_bytes_of(p, m, n) > p->target->local_bytes) m -= 24;
+    while (m > t->rows && gpu_matmul_bytes_of(p, m, n) > p->target->local_bytes) m -= t->rows;
     return (room){.m = (int)(m / t->rows * t->rows), .n = (int)n};
 }
 
@@ -194,7 +194,7 @@ static const char *plan_vectors(matmul_plan *p, int variant) {
     for (int i = 0; i < p->variants; i++) {
         const room r = room_of(p, &list[i]);
         if (variant >= 0 && i != variant) continue;
-        if (variant < 0 && i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
+        if (variant < 0 && i > 0 && gpu_matmul_bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
         choose_block(p, &list[i], &r, &best, &t);
     }
     const room r = room_of(p, t);
@@ -392,7 +392,8 @@ static bool is_flat(const matmul_plan *p) {
     return most && (blocks_high(p) > most || p->items * p->splits > most);
 }
 
-static const char *source_of(weft_launches *launches, const matmul_plan *p, bool last, const char *source) {
+static const char *gpu_matmul_source_of(weft_launches *launches, const matmul_plan *p, bool last,
+                                        const char *source) {
     const bool integers =
         p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64 || p->sum == WEFT_U64;
     const char *epilogue = last && p->epilogue.source ? p->epilogue.source : "";
@@ -415,7 +416,7 @@ static const char *source_of(weft_launches *launches, const matmul_plan *p, bool
 _Static_assert(sizeof(w_matmul) == 17 * 8 + 12 * 4, "no padding");
 _Static_assert(WEFT_BATCH_DIMS == 4, "w_matmul has the strides of all dimensions");
 
-static w_matmul numbers_of(const matmul_plan *p) {
+static w_matmul gpu_matmul_numbers_of(const matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
     w_matmul to = {.a_m = mm->a_m,
                    .a_k = mm->a_k,
@@ -466,7 +467,7 @@ static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, 
     const weft_heavy_matmul *mm = &p->mm;
     const int64_t parts = p->items * p->splits;
     const bool flat = is_flat(p);
-    w_matmul of = numbers_of(p);
+    w_matmul of = gpu_matmul_numbers_of(p);
     weft_argument arguments[7] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
     int n = 3;
     if (p->sums) arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
@@ -497,9 +498,9 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
     const int lanes = p->target->vectors ? p->target->lanes : 1, each = SUM_EACH / lanes;
     snprintf(p->head, sizeof p->head, "#define EACH %d\n#define LANES %d\n", each, lanes);
-    const char *source = source_of(launches, p, true, weft__source_matmul_sum);
+    const char *source = gpu_matmul_source_of(launches, p, true, weft__source_matmul_sum);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a matmul");
-    const w_matmul of = numbers_of(p);
+    const w_matmul of = gpu_matmul_numbers_of(p);
     weft_argument arguments[6] = {SCRATCH(0, p->sum), WRITES(2, p->out)};
     int n = 2;
     arguments[0].written = false;
@@ -524,7 +525,7 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
 
 /* ---- choosing the tile ---- */
 
-static const char *plan(matmul_plan *p, int variant) {
+static const char *gpu_matmul_plan(matmul_plan *p, int variant) {
     p->group_items = weft__target_items(p->target);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
     if (!p->view && uses_tensor(p)) return plan_tensor(p, variant);
@@ -580,7 +581,7 @@ static int tuned(weft_launches *launches, const weft_heavy *heavy, const matmul_
              a_lines(p) ? 'n' : 't', b_lines(p) ? 'n' : 't');
     for (int variant = 0; variant < p->variants; variant++) {
         matmul_plan one = *p;
-        plan(&one, variant);
+        gpu_matmul_plan(&one, variant);
         memcpy(q.names[variant], one.name, sizeof one.name);
     }
     return weft__tuner_choose(launches->tuner, &q);
@@ -592,15 +593,15 @@ weft_status weft__gpu_matmul_launches(weft_launches *launches, const weft_heavy 
     matmul_plan p = plan_of(launches, mm, a, b, view, sink);
     if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
     const matmul_plan unplanned = p;
-    const char *source = plan(&p, -1);
+    const char *source = gpu_matmul_plan(&p, -1);
     const int variant = tuned(launches, heavy, &p);
     if (variant != p.variant) {
         p = unplanned;
-        source = plan(&p, variant);
+        source = gpu_matmul_plan(&p, variant);
     }
     if (p.mm.epilogue)
         WEFT_TRY(weft__render_epilogue(launches, p.mm.epilogue, p.mm.product, p.mm.n, &p.epilogue));
-    source = source_of(launches, &p, p.splits == 1, source);
+    source = gpu_matmul_source_of(launches, &p, p.splits == 1, source);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a matmul");
     WEFT_TRY(launch_matmul(launches, &p, source));
     if (p.splits == 1) return WEFT_OK;
