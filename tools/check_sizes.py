@@ -4,7 +4,10 @@
 named, with its reason, in tools/size_allow.txt:
     src/x/y.c                500 why the file is long
     src/x/y.c:function       90 why the function is long
-The number is the length it may have; an entry that is no longer needed is an error."""
+The number is the length it may have; an entry that is no longer needed is an error.
+
+A function of src that has no prefix must not have the same name in five files or more: profiles and backtraces could
+not tell them apart."""
 
 import ast
 import re
@@ -12,7 +15,7 @@ import sys
 
 import c_text
 
-FILE_LINES, FUNCTION_LINES, COLUMNS = 800, 60, 120
+FILE_LINES, FUNCTION_LINES, COLUMNS, SAME_NAME = 800, 60, 120, 5
 UNFORMATTED = {".cl", ".cu", ".def"}
 ALLOW = "tools/size_allow.txt"
 NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
@@ -70,7 +73,7 @@ def read_allowances():
 
 
 def main():
-    allowed, used, problems, functions = read_allowances(), set(), [], 0
+    allowed, used, problems, functions, homes = read_allowances(), set(), [], 0, {}
 
     def hold(key, where, what, lines, limit):
         if lines > limit:
@@ -93,7 +96,13 @@ def main():
         parts = python_functions(text) if path.suffix == ".py" else c_functions(text)
         for name, line, lines in parts:
             functions += 1
+            if path.parts[0] == "src" and path.suffix == ".c":
+                homes.setdefault(name, set()).add(str(path))
             hold(f"{path}:{name}", f"{path}:{line}", name, lines, FUNCTION_LINES)
+    for name, files in sorted(homes.items()):
+        if len(files) >= SAME_NAME and name.islower():
+            problems.append(f"{name} is a function of {len(files)} files: begin its name with its module's "
+                            f"({', '.join(sorted(files)[:3])}, ...)")
     for key in sorted(set(allowed) - used):
         problems.append(f"{ALLOW}: {key} needs no entry")
     return c_text.report("sizes", problems, f"{len(paths)} files, {functions} functions")
