@@ -231,7 +231,7 @@ static void gradient(matrix *m, const char *op,
     static const int axes[2] = {0, 1};
     for (int i = 0; i < 2; i++) {
         const grad_case c = {.op = op,
-                             .blames = "order",
+                             .blames = "argsort",
                              .sample = i ? "rows" : "columns",
                              .n = 1,
                              .s = {i ? SHAPE(4, 3) : SHAPE(3, 4)},

@@ -382,7 +382,7 @@ expect 0 '"workload": "gemm_f32_n8", .*"products": 1000, .*"gflops": [0-9]' "$we
 check "gemm is listed" grep -q '^gemm  *square' <("$weft" bench list)
 "$weft" bench gemm --only 128 --json >gemm
 for way in naive library own; do
-    check "gemm: $way is near f64" grep -Eq "\"way\": \"$way\", .*\"n\": 128, \"gflops\": [0-9].*\"error\": [1-9.]+e-07}" gemm
+    check "gemm: $way is near f64" grep -Eq "\"variant\": \"$way\", .*\"n\": 128, \"gflops\": [0-9].*\"error\": [1-9.]+e-07}" gemm
 done
 check "gemm: no more than was asked for" test "$(wc -l <gemm)" = 3
 expect 0 '   128 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[1-9][.][0-9]e-03 .* - +-' "$weft" bench gemm --only 128 --precision bf16

@@ -69,6 +69,6 @@ if ! cmp -s fetched named || [ "$(wc -l <fetched)" != 8 ]; then
     echo "FAIL: 'make cuda' fetches other packages than the table of devices names:"
     diff fetched named
 fi
-doctor 0 X=1 -- '^what devices need' '^  cpu +products +[a-z0-9]+, ' '^  opencl +loader ' '^  cuda +driver +'
+doctor 0 X=1 -- '^what devices need' '^  cpu +matmuls +[a-z0-9]+, ' '^  opencl +loader ' '^  cuda +driver +'
 echo "doctor: cells=$cells fail=$fail"
 [ $fail = 0 ]

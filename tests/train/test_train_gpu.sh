@@ -94,9 +94,9 @@ for row in '\([0-9.]+ s to open the device\), which took .* to compile$' '^the d
     grep -Eq "$row" profile || fail "profile: no '$row' in $(cat profile)"
 done
 "$weft" bench gemm --device "$gpu" --only 128 --json >gemm
-grep -Eq "\"way\": \"own\", \"device\": \"$gpu:0\", .*\"error\": [0-9.]+e-0[78]}" gemm || fail "bench gemm: $(cat gemm)"
+grep -Eq "\"variant\": \"own\", \"device\": \"$gpu:0\", .*\"error\": [0-9.]+e-0[78]}" gemm || fail "bench gemm: $(cat gemm)"
 if [ "$gpu" = cuda ] && "$weft" devices | grep -q 'cuBLASLt  *[1-9]'; then
-    grep -Eq '"way": "vendor", "device": "cuda:0", .*"error": [0-9.]+e-0[78]}' gemm || fail "bench gemm: $(cat gemm)"
+    grep -Eq '"variant": "vendor", "device": "cuda:0", .*"error": [0-9.]+e-0[78]}' gemm || fail "bench gemm: $(cat gemm)"
 fi
 "$weft" train gpt.yaml --device "$gpu:99" 2>&1 | grep -q "there is none; there are $gpu:0" || fail "$gpu:99"
 if [ "$gpu" != cuda ] && command -v python3 >/dev/null; then # after kill -9 and resume the bits are the same

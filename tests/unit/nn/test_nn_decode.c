@@ -144,7 +144,7 @@ static void test_gpt_errors(void **state) {
     assert_int_equal(weft_module_status(weft_gpt(ctx, NULL)), WEFT_ERR_ARGUMENT);
     weft_gpt_options o = {.vocab = 3, .context = 4, .layers = 1, .heads = 3, .width = 4};
     assert_int_equal(weft_module_status(weft_gpt(ctx, &o)), WEFT_ERR_ARGUMENT);
-    assert_non_null(strstr(weft_last_error(ctx), "multiple of kv_heads"));
+    assert_non_null(strstr(weft_last_error(ctx), "multiple of heads"));
 }
 
 /* The causal mask: a token does not see later tokens. */
