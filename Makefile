@@ -121,15 +121,15 @@ portable: check-deps ## build the command and tests so that they need only libc 
 	@tools/portable.sh $(BUILD)-portable
 
 bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
-	@for workload in $(or $(BENCH),xor200 mlp chargpt_small products elementwise); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
+	@for workload in $(or $(BENCH),xor200 mlp chargpt_small matmul elementwise); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
 
 bench-compare: all ## compare the workloads with other libraries, update docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
 
 bench-opencl: all ## compare matmuls on the OpenCL device, on the processor and by CLBlast (BENCH, BENCH_ARGS)
 	@mkdir -p $(BUILD)/peers && $(or $(CC),cc) -O3 bench/peers/clblast.c -ldl -lm -o $(BUILD)/peers/clblast
-	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" products \
-		-- $(BUILD)/weft bench products --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
+	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" matmul \
+		-- $(BUILD)/weft bench matmul --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
 
 instructions: check-deps ## count the instructions of a step, write them to tests/bench/instructions.tsv for a test
 	@$(MAKE) --no-print-directory all

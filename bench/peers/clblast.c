@@ -1,4 +1,4 @@
-/* The matmuls of `weft bench products` by CLBlast, on the first OpenCL device (GPUs come first, as in
+/* The matmuls of `weft bench matmul` by CLBlast, on the first OpenCL device (GPUs come first, as in
  * Weft). Operands stay on the device. Several matmuls are queued, and one clFinish waits for all of them.
  * The program checks some elements of each result. Must not know: Weft. Needs no headers: it declares the
  * functions of OpenCL and CLBlast itself. cc -O3 clblast.c -ldl -lm -o clblast
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "products.h"
+#include "matmuls.h"
 
 typedef void *handle; /* cl_platform_id, cl_device_id, cl_context, cl_command_queue, cl_mem */
 
@@ -95,7 +95,7 @@ static handle numbers(size_t count, float **host) {
     return memory;
 }
 
-static void multiply(const product *p, handle a, size_t a_at, handle b, handle c, size_t c_at) {
+static void multiply(const matmul *p, handle a, size_t a_at, handle b, handle c, size_t c_at) {
     const size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, lda = width_of(p),
                  ldb = p->b_t ? k : n;
     const int turned_a = p->a_t ? TURNED : PLAIN, turned_b = p->b_t ? TURNED : PLAIN;
@@ -110,7 +110,7 @@ static void multiply(const product *p, handle a, size_t a_at, handle b, handle c
 }
 
 /* Checks a few elements of the last matmul, or of the first item of its batch. */
-static void verify(const product *p, const float *a, const float *b, handle from, size_t at) {
+static void verify(const matmul *p, const float *a, const float *b, handle from, size_t at) {
     for (size_t e = 0; e < 7; e++) {
         const size_t i = e * 131 % (size_t)p->m, j = e * 977 % (size_t)p->n;
         double sum = 0, size = 0;
@@ -127,7 +127,7 @@ static void verify(const product *p, const float *a, const float *b, handle from
     }
 }
 
-static void time_product(const product *p) {
+static void time_matmul(const matmul *p) {
     const int count = count_of(p), runs = (int)fmax(3, fmin(200, 2e10 / flops_of(p) / count));
     const size_t step = c_size(p), width = width_of(p);
     double seconds[RUNS_MOST];
@@ -150,7 +150,7 @@ static void time_product(const product *p) {
 int main(int argc, char **argv) {
     open_libraries();
     open_device();
-    for (int i = 0; i < PRODUCTS; i++)
-        if (argc < 2 || strstr(products[i].name, argv[1])) time_product(&products[i]);
+    for (int i = 0; i < MATMULS; i++)
+        if (argc < 2 || strstr(matmuls[i].name, argv[1])) time_matmul(&matmuls[i]);
     return 0;
 }

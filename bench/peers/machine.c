@@ -1,4 +1,4 @@
-/* Measures what this machine can reach without Weft: the matmuls of `weft bench products` by a matmul
+/* Measures what this machine can reach without Weft: the matmuls of `weft bench matmul` by a matmul
  * library, or the bandwidth of copying 4096 x 4096 numbers. Must not know: Weft. cc -O3 -march=native
  * -fopenmp machine.c -ldl -lm -o machine
  *   ./machine copy
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "products.h"
+#include "matmuls.h"
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TURNED = 112 };
 typedef void cblas_fn(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
@@ -18,7 +18,7 @@ typedef int dnnl_fn(char, char, int64_t, int64_t, int64_t, float, const float *,
 static cblas_fn *cblas;
 static dnnl_fn *dnnl;
 
-static void multiply(const product *p, const float *a, const float *b, float *c) {
+static void multiply(const matmul *p, const float *a, const float *b, float *c) {
     int lda = p->a_t ? p->m : p->k, ldb = p->b_t ? p->k : p->n;
     for (int i = 0; i < items_of(p); i++, a += p->m * p->k, b += p->k * p->n, c += p->m * p->n)
         if (dnnl)
@@ -36,7 +36,7 @@ static float *numbers(size_t count) {
     return x;
 }
 
-static void time_product(const product *p, const char *peer) {
+static void time_matmul(const matmul *p, const char *peer) {
     double seconds[RUNS_MOST];
     int count = count_of(p), runs = (int)fmax(5, fmin(RUNS_MOST, 9e10 / flops_of(p) / count));
     float *a = numbers(a_size(p)), *b = numbers(b_size(p)), *c = numbers(c_size(p) * (size_t)count);
@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
     *(void **)&cblas = dlsym(library, "scipy_cblas_sgemm"); /* the OpenBLAS of the wheel scipy-openblas32 */
     if (!cblas) *(void **)&cblas = dlsym(library, "cblas_sgemm");
     if (!dnnl && !cblas) return fprintf(stderr, "machine: %s has no sgemm\n", argv[2]), 1;
-    for (int i = 0; i < PRODUCTS; i++)
-        if (argc < 4 || strstr(products[i].name, argv[3])) time_product(&products[i], argv[1]);
+    for (int i = 0; i < MATMULS; i++)
+        if (argc < 4 || strstr(matmuls[i].name, argv[3])) time_matmul(&matmuls[i], argv[1]);
     return 0;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The single operations of `weft bench elementwise`, `products`, `order` and `convolutions` in torch, one JSON line each.
+"""The single operations of `weft bench elementwise`, `matmul`, `sort` and `convolutions` in torch, one JSON line each.
 
     ops.py elementwise [--compile]
-    ops.py products
-    ops.py order
+    ops.py matmul
+    ops.py sort
     ops.py convolutions
 
-Small matmuls are not measured here, because a call from Python takes longer than they do (see products.h)."""
+Small matmuls are not measured here, because a call from Python takes longer than they do (see matmuls.h)."""
 
 import torch
 from torch.nn import functional
@@ -45,7 +45,7 @@ def adamw(args):
 
 
 @torch.inference_mode()
-def products(args):
+def matmuls(args):
     for n in PRODUCTS:
         a, b, c = torch.rand(n, n), torch.rand(n, n), torch.empty(n, n)
         parts = max(1, int(2e9 / n**3))
@@ -57,7 +57,7 @@ def products(args):
         peer.report(f"gemm_f32_n{n}", args, seconds, parts=parts)
 
 
-def orders():
+def sort_cases():
     """Returns {name: (rows, columns, whether to compute the gradient of the values, the operation)}."""
     million = 1000000
     return {"sort_1x1m": (1, million, False, lambda x: torch.sort(x, dim=1, stable=True)[0]),
@@ -81,8 +81,8 @@ def orders():
                                   lambda x: functional.one_hot((x.abs() * 99).long(), 100).float())}
 
 
-def order(args):
-    for name, (rows, columns, gradient, run) in orders().items():
+def sorts(args):
+    for name, (rows, columns, gradient, run) in sort_cases().items():
         if args.only and args.only not in name:
             continue
         x = (torch.rand(rows, columns) * 2 - 1).requires_grad_(gradient)
@@ -95,7 +95,7 @@ def order(args):
                 with torch.inference_mode():
                     run(x)
         seconds, _ = peer.timed(step, args.steps or 9, 2)
-        peer.report(f"order_{name}", args, seconds)
+        peer.report(f"sort_{name}", args, seconds)
 
 
 # name: images, channels, image size, output channels, kernel size, stride, groups
@@ -129,11 +129,11 @@ def convolutions(args):
 
 
 def main():
-    args = peer.arguments(["elementwise", "products", "order", "convolutions"], __doc__.split("\n", maxsplit=1)[0])
-    if args.workload == "products":
-        products(args)
-    elif args.workload == "order":
-        order(args)
+    args = peer.arguments(["elementwise", "matmul", "sort", "convolutions"], __doc__.split("\n", maxsplit=1)[0])
+    if args.workload == "matmul":
+        matmuls(args)
+    elif args.workload == "sort":
+        sorts(args)
     elif args.workload == "convolutions":
         convolutions(args)
     else:

@@ -43,14 +43,14 @@ const weft__workload weft__workloads[] = {
      weft__bench_logreg},
     {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50, false,
      false, weft__bench_gd_small_data, weft__bench_linreg},
-    {"products", "f32 matmuls of size 8 to 4096 and of layers, each in a program of up to 1,000", 0, 2, 1,
-     true, false, NULL, weft__bench_matmuls},
+    {"matmul", "f32 matmuls of size 8 to 4096 and of layers, each in a program of up to 1,000", 0, 2, 1, true,
+     false, NULL, weft__bench_matmuls},
     {"elementwise", "memory-bound elementwise expressions over 4096 x 4096, and AdamW's update", 9, 2, 1,
      true, false, NULL, weft__bench_elementwise},
     {"convolutions", "layers with 1 x 1, 3 x 3 and depthwise kernels, each pass separately", 15, 3, 1, true,
      false, NULL, weft__bench_convolutions},
-    {"order", "sort, top-k, cumulative sums and products, argmax, choices, some with gradients", 9, 2, 1,
-     true, false, NULL, weft__bench_argsort},
+    {"sort", "sort, top-k, cumulative sums and products, argmax, choices, some with gradients", 9, 2, 1, true,
+     false, NULL, weft__bench_sort},
     {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, true, NULL,
      weft__bench_generate},
     {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, false, true, NULL,
@@ -280,7 +280,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     put_known(&p, "compile_seconds", c->compile);
     put_known(&p, "nodes", c->nodes);
     put_known(&p, "record_ns_per_node", c->record);
-    if (bench->parts) put_number(&p, "products", (double)bench->parts);
+    if (bench->parts) put_number(&p, "matmuls", (double)bench->parts);
     if (bench->items) put_text(&p, "items", bench->items);
     if (bench->data_kind) put_text(&p, "data", bench->data_kind);
     if (bench->module) put_number(&p, "params", (double)weft_parameter_elements(bench->module, false));

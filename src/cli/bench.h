@@ -135,7 +135,7 @@ weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
 weft_status weft__bench_matmuls(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
-weft_status weft__bench_argsort(weft__bench *bench);
+weft_status weft__bench_sort(weft__bench *bench);
 weft_status weft__bench_convolutions(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);
 weft_status weft__bench_generate_gpt2(weft__bench *bench);

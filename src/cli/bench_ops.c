@@ -25,7 +25,7 @@ weft_tensor *weft__bench_some(weft_context *ctx, int rank, const int64_t *shape)
 
 /* ---- matmuls ---- */
 
-static const weft__bench_matmul products[] = {
+static const weft__bench_matmul matmuls[] = {
     {"n8", 8, 8, 8, false, false, 0},
     {"n16", 16, 16, 16, false, false, 0},
     {"n32", 32, 32, 32, false, false, 0},
@@ -81,8 +81,8 @@ weft_status weft__bench_compile(weft_context *ctx, const weft__bench_matmul *p, 
 
 /* Sets up a matmul. The reported time is that of one matmul. */
 weft_status weft__bench_matmuls(weft__bench *b) {
-    if (b->variant >= (int)(sizeof products / sizeof *products)) return WEFT_ERR_STATE;
-    const weft__bench_matmul *p = &products[b->variant];
+    if (b->variant >= (int)(sizeof matmuls / sizeof *matmuls)) return WEFT_ERR_STATE;
+    const weft__bench_matmul *p = &matmuls[b->variant];
     snprintf(b->line_name, sizeof b->line_name, "gemm_f32_%s", p->name);
     if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
     b->flops = 2.0 * (double)items_of(p) * (double)p->m * (double)p->n * (double)p->k;

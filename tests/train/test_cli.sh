@@ -207,7 +207,7 @@ expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --pr
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision f16
 expect 2 'precision f8: a model trained in f32 is used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
 expect 4 'computes nothing' "$weft" generate "$run" --device null
-expect 2 'precision bf16: products has f32 only' "$weft" bench products --precision bf16
+expect 2 'precision bf16: matmul has f32 only' "$weft" bench matmul --precision bf16
 expect 2 'precision f64: mlp has f32, bf16 and f16' "$weft" bench mlp --precision f64
 expect 2 'precision half: mlp' "$weft" bench mlp --precision half
 for precision in bf16 f16; do
@@ -378,7 +378,7 @@ expect 0 '"seconds_per_step_loop": [0-9.e-]+, "seconds_per_step_queued": [0-9.e-
 expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \
     "$weft" bench gd_small --steps 20 --json
 expect 0 'calls +GFLOP/s' "$weft" bench xor200 --steps 10 --profile
-expect 0 '"workload": "gemm_f32_n8", .*"products": 1000, .*"gflops": [0-9]' "$weft" bench products --only n8 --json --steps 1
+expect 0 '"workload": "gemm_f32_n8", .*"matmuls": 1000, .*"gflops": [0-9]' "$weft" bench matmul --only n8 --json --steps 1
 check "gemm is listed" grep -q '^gemm  *square' <("$weft" bench list)
 "$weft" bench gemm --only 128 --json >gemm
 for way in naive library own; do
@@ -387,7 +387,7 @@ done
 check "gemm: no more than was asked for" test "$(wc -l <gemm)" = 3
 expect 0 '   128 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[1-9][.][0-9]e-03 .* - +-' "$weft" bench gemm --only 128 --precision bf16
 expect 2 'choose one of f32, tf32, f64, f16, bf16' "$weft" bench gemm --precision f8
-check "--only chooses lines" test "$("$weft" bench products --only n48 --json --steps 1 | grep -c workload)" = 1
+check "--only chooses lines" test "$("$weft" bench matmul --only n48 --json --steps 1 | grep -c workload)" = 1
 
 echo "test_cli: cells=$cells fail=$fail skip=0"
 [ "$fail" = 0 ]

@@ -1,4 +1,4 @@
-/* Shared by the programs that measure matmuls of other libraries: the matmuls of `weft bench products`, how
+/* Shared by the programs that measure matmuls of other libraries: the matmuls of `weft bench matmul`, how
  * many of each are timed together, the clock, the JSON line. Read next: machine.c (CPU libraries),
  * clblast.c (OpenCL). */
 #ifndef BENCH_PRODUCTS_H
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-typedef struct product {
+typedef struct matmul {
     const char *name;
     int m, n, k;
     bool a_t, b_t; /* in memory a is (k, m), b is (n, k) */
     int batch;     /* number of matmuls, stored one after the other; 0: a single one */
-} product;
+} matmul;
 
-static const product products[] = {
+static const matmul matmuls[] = {
     {"n8", 8, 8, 8, 0, 0, 0},
     {"n16", 16, 16, 16, 0, 0, 0},
     {"n32", 32, 32, 32, 0, 0, 0},
@@ -39,25 +39,25 @@ static const product products[] = {
     {"gemv_nt_1x3072x768", 1, 3072, 768, 0, 1, 0},
     {"batch96_nt_64x64x64", 64, 64, 64, 0, 1, 96},
 };
-enum { PRODUCTS = sizeof products / sizeof *products, RUNS_MOST = 1000 };
+enum { MATMULS = sizeof matmuls / sizeof *matmuls, RUNS_MOST = 1000 };
 
-static inline int items_of(const product *p) { return p->batch ? p->batch : 1; }
-static inline double flops_of(const product *p) { return 2.0 * items_of(p) * p->m * p->n * p->k; }
+static inline int items_of(const matmul *p) { return p->batch ? p->batch : 1; }
+static inline double flops_of(const matmul *p) { return 2.0 * items_of(p) * p->m * p->n * p->k; }
 
-/* As in weft bench products: different matmuls are computed one after the other. Matmul i uses the rows i,
+/* As in weft bench matmul: different matmuls are computed one after the other. Matmul i uses the rows i,
  * i + 1, ... of a. All results together fit in the caches. */
-static inline int count_of(const product *p) {
+static inline int count_of(const matmul *p) {
     return (int)fmax(1, fmin(1000, fmin(6e9 / flops_of(p), 4194304.0 / 4 / items_of(p) / p->m / p->n)));
 }
 
-static inline size_t width_of(const product *p) {
+static inline size_t width_of(const matmul *p) {
     return (size_t)(p->a_t ? p->m : p->k);
 } /* number of elements of a in memory */
-static inline size_t a_size(const product *p) {
+static inline size_t a_size(const matmul *p) {
     return (size_t)(items_of(p) * (p->a_t ? p->k : p->m) + count_of(p) - 1) * width_of(p);
 }
-static inline size_t b_size(const product *p) { return (size_t)items_of(p) * (size_t)p->k * (size_t)p->n; }
-static inline size_t c_size(const product *p) { return (size_t)items_of(p) * (size_t)p->m * (size_t)p->n; }
+static inline size_t b_size(const matmul *p) { return (size_t)items_of(p) * (size_t)p->k * (size_t)p->n; }
+static inline size_t c_size(const matmul *p) { return (size_t)items_of(p) * (size_t)p->m * (size_t)p->n; }
 static inline float number(size_t i) { return (float)((i * 2654435761u >> 8) % 2001) / 1000 - 1; }
 
 static inline double now(void) {

@@ -49,10 +49,10 @@ static const line lines[] = {{"sort_1x1m", {1, MILLION}, 0, sort},
 
 static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
 
-weft_status weft__bench_argsort(weft__bench *b) {
+weft_status weft__bench_sort(weft__bench *b) {
     if (b->variant >= (int)(sizeof lines / sizeof *lines)) return WEFT_ERR_STATE;
     const line *l = &lines[b->variant];
-    snprintf(b->line_name, sizeof b->line_name, "order_%s", l->name);
+    snprintf(b->line_name, sizeof b->line_name, "sort_%s", l->name);
     if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
     weft_tensor *x = weft__bench_some(b->ctx, 2, l->shape), *like = l->of(x), *out[2];
     const int64_t shape[] = {weft_dim(like, 0), weft_dim(like, 1)};
