@@ -25,7 +25,8 @@ static bool driver_opens(const char *file, char library[256]) {
 
 /* Lists the drivers that the OpenCL loader knows. Returns how many of them cannot be opened. */
 static int print_drivers(void) {
-    const char *wish = getenv("OCL_ICD_VENDORS"), *folder = wish && wish[0] ? wish : "/etc/OpenCL/vendors";
+    const char *setting = getenv("OCL_ICD_VENDORS"),
+               *folder = setting && setting[0] ? setting : "/etc/OpenCL/vendors";
     DIR *dir = opendir(folder);
     int n = 0, broken = 0;
     weft__print(stdout, "OpenCL drivers in %s:", folder);
@@ -69,11 +70,11 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
         weft__components_table();
         return WEFT__EXIT_DONE;
     }
-    const char *wish = getenv("WEFT_DEVICE");
+    const char *setting = getenv("WEFT_DEVICE");
     const bool opens = weft_open(NULL, &ctx) == WEFT_OK;
     weft__print(stdout, "a run without --device takes %s, %s%s\n", opens ? weft_device_of(ctx) : "none",
-                wish && wish[0] ? "as WEFT_DEVICE says: " : "which is the default",
-                wish && wish[0] ? wish : "");
+                setting && setting[0] ? "as WEFT_DEVICE says: " : "which is the default",
+                setting && setting[0] ? setting : "");
     if (!opens) weft__print(stdout, "  that fails: %s\n", weft_last_error(NULL));
     weft_close(ctx);
     for (int i = 0; i < weft_device_count(); i++) {

@@ -13,13 +13,13 @@ static bool locate(const weft__labels *labels, const char *text, size_t size, si
         size_t middle = low + (high - low) / 2;
         const char *other = weft__label(labels, labels->order[middle]);
         size_t other_size = strlen(other), common = size < other_size ? size : other_size;
-        int way = common > 0 ? memcmp(other, text, common) : 0;
-        if (way == 0) way = (other_size > size) - (other_size < size);
-        if (way == 0) {
+        int order = common > 0 ? memcmp(other, text, common) : 0;
+        if (order == 0) order = (other_size > size) - (other_size < size);
+        if (order == 0) {
             *place = middle;
             return true;
         }
-        if (way < 0)
+        if (order < 0)
             low = middle + 1;
         else
             high = middle;

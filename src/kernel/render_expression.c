@@ -155,9 +155,9 @@ static bool is_word(char c) {
 void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
                    const char *c) {
     const char *p = expressions[op];
-    const bool twin = overflows[op] && (type == WEFT_RENDER_I32 || type == WEFT_RENDER_I64);
+    const bool wraps = overflows[op] && (type == WEFT_RENDER_I32 || type == WEFT_RENDER_I64);
     const char *as = type == WEFT_RENDER_I64 ? "as_ulong" : "as_uint", *lanes = vector ? "16" : "";
-    if (twin) weft__put(out, "as_%s(", weft__type_name(type, vector));
+    if (wraps) weft__put(out, "as_%s(", weft__type_name(type, vector));
     while (*p) {
         size_t n = 0;
         while (is_word(p[n])) n++;
@@ -166,7 +166,7 @@ void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, c
             continue;
         }
         const char *operand = n != 1 ? NULL : *p == 'a' ? a : *p == 'b' ? b : *p == 'c' ? c : NULL;
-        if (operand && twin)
+        if (operand && wraps)
             weft__put(out, "%s%s(%s)", as, lanes, operand);
         else if (operand)
             weft__put(out, "%s", operand);
@@ -177,5 +177,5 @@ void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, c
                       p[0] == 'w' ? types[type].suffix : "");
         p += n;
     }
-    if (twin) weft__put(out, ")");
+    if (wraps) weft__put(out, ")");
 }

@@ -53,35 +53,35 @@ static weft_tensor *window_rows(const char *where, weft_tensor *x, const params_
     x = weft_unfold_at(where, x, 2, c->size[0], c->stride[0], c->dilation[0]);
     x = weft_unfold_at(where, x, 3, c->size[1], c->stride[1], c->dilation[1]);
     if (weft__poisoned(x)) return x;
-    const int64_t cut[7] = {c->n, c->groups, c->in, c->y[0], c->y[1], c->size[0], c->size[1]};
+    const int64_t split[7] = {c->n, c->groups, c->in, c->y[0], c->y[1], c->size[0], c->size[1]};
     const int64_t rows[3] = {c->groups, c->n * c->y[0] * c->y[1], c->size[0] * c->size[1] * c->in};
-    x = weft_permute_at(where, weft__reshape_to(where, x, 7, cut), (int[]){1, 0, 3, 4, 5, 6, 2});
+    x = weft_permute_at(where, weft__reshape_to(where, x, 7, split), (int[]){1, 0, 3, 4, 5, 6, 2});
     return weft__poisoned(x) ? x : weft__reshape_to(where, x, 3, rows);
 }
 
 /* The pixels of y: (groups, N OH OW, O / groups). */
 static weft_tensor *pixel_rows(const char *where, weft_tensor *y, const params_of_conv *c) {
-    const int64_t cut[5] = {c->n, c->groups, c->out, c->y[0], c->y[1]};
+    const int64_t split[5] = {c->n, c->groups, c->out, c->y[0], c->y[1]};
     const int64_t rows[3] = {c->groups, c->n * c->y[0] * c->y[1], c->out};
-    y = weft_permute_at(where, weft__reshape_to(where, y, 5, cut), (int[]){1, 0, 3, 4, 2});
+    y = weft_permute_at(where, weft__reshape_to(where, y, 5, split), (int[]){1, 0, 3, 4, 2});
     return weft__poisoned(y) ? y : weft__reshape_to(where, y, 3, rows);
 }
 
 /* The weight as (groups, KH KW C / groups, O / groups). */
 static weft_tensor *weight_matrix(const char *where, weft_tensor *w, const params_of_conv *c) {
-    const int64_t cut[5] = {c->groups, c->out, c->in, c->size[0], c->size[1]};
+    const int64_t split[5] = {c->groups, c->out, c->in, c->size[0], c->size[1]};
     const int64_t matrix[3] = {c->groups, c->size[0] * c->size[1] * c->in, c->out};
-    w = weft_permute_at(where, weft__reshape_to(where, w, 5, cut), (int[]){0, 3, 4, 2, 1});
+    w = weft_permute_at(where, weft__reshape_to(where, w, 5, split), (int[]){0, 3, 4, 2, 1});
     return weft__poisoned(w) ? w : weft__reshape_to(where, w, 3, matrix);
 }
 
 static weft_tensor *forward(const char *where, weft_tensor *x, weft_tensor *w, const params_of_conv *c) {
-    const int64_t cut[5] = {c->groups, c->n, c->y[0], c->y[1], c->out};
+    const int64_t split[5] = {c->groups, c->n, c->y[0], c->y[1], c->out};
     int64_t dims[4];
     weft_tensor *y = weft_matmul_at(where, window_rows(where, x, c), weight_matrix(where, w, c));
     if (weft__poisoned(y)) return y;
     y_shape(c, dims);
-    y = weft_permute_at(where, weft__reshape_to(where, y, 5, cut), (int[]){1, 0, 4, 2, 3});
+    y = weft_permute_at(where, weft__reshape_to(where, y, 5, split), (int[]){1, 0, 4, 2, 3});
     return weft__poisoned(y) ? y : weft__reshape_to(where, y, 4, dims);
 }
 
@@ -115,13 +115,13 @@ static weft_tensor *input(const char *where, weft_tensor *y, weft_tensor *w, con
 }
 
 static weft_tensor *weight(const char *where, weft_tensor *x, weft_tensor *y, const params_of_conv *c) {
-    const int64_t cut[5] = {c->groups, c->out, c->size[0], c->size[1], c->in};
+    const int64_t split[5] = {c->groups, c->out, c->size[0], c->size[1], c->in};
     int64_t dims[4];
     weft_tensor *columns = weft_transpose_at(where, pixel_rows(where, y, c), -1, -2);
     weft_tensor *w = weft_matmul_at(where, columns, window_rows(where, x, c));
     if (weft__poisoned(w)) return w;
     w_shape(c, dims);
-    w = weft_permute_at(where, weft__reshape_to(where, w, 5, cut), (int[]){0, 1, 4, 2, 3});
+    w = weft_permute_at(where, weft__reshape_to(where, w, 5, split), (int[]){0, 1, 4, 2, 3});
     return weft__poisoned(w) ? w : weft__reshape_to(where, w, 4, dims);
 }
 

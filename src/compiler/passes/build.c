@@ -271,8 +271,8 @@ static int join_sums(weft_ir *ir, const weft_tensor *t, const int64_t *shape, in
 static int fold_rows(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in, int64_t rows,
                      int64_t after, int64_t blocks) {
     const int64_t block = (rows + blocks - 1) / blocks, count = (rows + block - 1) / block;
-    const int64_t cut[4] = {1, count, block, after}, partial[2] = {count, after};
-    const int sum = reduce_node(ir, t, in, 4, cut, rows, 1u << 2, 2, partial);
+    const int64_t split[4] = {1, count, block, after}, partial[2] = {count, after};
+    const int sum = reduce_node(ir, t, in, 4, split, rows, 1u << 2, 2, partial);
     if (sum < 0) return sum;
     return reduce_node(ir, t, (ir_edge){sum, -1}, 2, partial, 0, 1u << 0, t->rank, shape);
 }
@@ -290,16 +290,16 @@ static int fold_rows(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir
 static int split_reduction(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in,
                            const int64_t flat[3], int64_t blocks) {
     const int64_t block = flat[1] / blocks, even = blocks * block;
-    const int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
+    const int64_t split[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
     const int64_t joined[3] = {flat[0], blocks, flat[2]}, rest[3] = {flat[0], flat[1] - even, flat[2]};
     weft_view view, after;
     if (flat[1] == ir->ragged && flat[0] == 1 && even < flat[1] && in.view < 0)
         return fold_rows(ir, t, shape, in, flat[1], flat[2], blocks);
-    if (!part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
+    if (!part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, split)) return -2;
     if (rest[1] && !part_of(ir, in, flat, even, rest[1], &after)) return -2;
     ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
     if (edge.view == -2) return -1;
-    int sum = reduce_node(ir, t, edge, 4, cut, 0, 1u << 2, 4, partial);
+    int sum = reduce_node(ir, t, edge, 4, split, 0, 1u << 2, 4, partial);
     if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 0, 1u << 1, t->rank, shape);
     if (sum < 0 || rest[1] == 0) return sum;
     edge.view = weft__ir_view(ir, in.node, &after);

@@ -255,15 +255,15 @@ static void introduce(weft__loop *loop) {
                        weft__short_number((double)s->parameters, number), s->device);
     weft_device_description device;
     weft_device_describe(loop->model.ctx, &device);
-    const char *wish = loop->config->device && loop->config->device[0] ? loop->config->device : NULL;
+    const char *setting = loop->config->device && loop->config->device[0] ? loop->config->device : NULL;
     const char *why = loop->choice.why[0] ? loop->choice.why : "there is no graphics card";
-    const bool automatic = wish && strcmp(wish, "auto") == 0;
+    const bool automatic = setting && strcmp(setting, "auto") == 0;
     weft__progress_say(&loop->progress, "device %s, %s%s: %s", s->device,
                        automatic ? "as auto chooses: "
-                       : wish    ? "as it is asked for: "
+                       : setting ? "as it is asked for: "
                                  : "the default",
                        automatic ? why
-                       : wish    ? wish
+                       : setting ? setting
                                  : "",
                        device.detail ? device.detail : "");
     for (size_t i = 0; i < loop->replicas.count; i++)

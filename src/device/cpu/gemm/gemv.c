@@ -114,7 +114,7 @@ static int64_t at_most(int64_t wanted, int64_t most) {
     return wanted > most ? most : wanted < 1 ? 1 : wanted;
 }
 
-static void cut(gemv_plan *plan) {
+static void gemv_partition(gemv_plan *plan) {
     const weft_gemv *g = &plan->g;
     int64_t item_bytes = g->rows * g->k * (int64_t)plan->size,
             least = g->x_k == 1 ? LEAST_ROWS : LEAST_ACROSS;
@@ -145,7 +145,7 @@ weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *m
         plan->parts = plan->group = 1;
         return WEFT_OK;
     }
-    cut(plan);
+    gemv_partition(plan);
     work->tasks = (plan->items + plan->group - 1) / plan->group * plan->parts;
     const bool in_order = plan->v_k == 1 || mm->k == 1;
     if (work->tasks == 1 && plan->items == 1 && mm->dtype == WEFT_F32 && in_order) work->run = run_one;

@@ -325,7 +325,7 @@ static double repeated(const matmul_plan *plan, int64_t m_blocks, int64_t n_bloc
     return cost;
 }
 
-static void cut(matmul_plan *plan, int64_t pieces) {
+static void matmul_partition(matmul_plan *plan, int64_t pieces) {
     const weft_heavy_matmul *mm = &plan->mm;
     double best = INFINITY;
     plan->m_blocks = plan->n_blocks = 1;
@@ -413,7 +413,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     double total = flops * (double)plan->items * slowness((weft_dtype)mm->dtype);
     plan->group = weft__ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
     int64_t pieces = plan->library ? pieces_for(total) : own_pieces_for(total, threads);
-    cut(plan, plan->group > 1 ? 1 : weft__ceil_div(pieces, plan->items));
+    matmul_partition(plan, plan->group > 1 ? 1 : weft__ceil_div(pieces, plan->items));
     work->tasks = weft__ceil_div(plan->items, plan->group) * plan->m_blocks * plan->n_blocks;
     work->scratch_bytes = scratch_for(plan);
     double touched = (double)plan->size * (double)mm->k * (double)(mm->m + mm->n) * (double)plan->items;

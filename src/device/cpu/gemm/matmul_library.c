@@ -218,7 +218,7 @@ static const struct {
                   {"openblas", "libopenblas.so.0"}};
 
 /* Returns WEFT_MATMUL, unless the process has more rights than its user. */
-static const char *wish(void) {
+static const char *wanted_library(void) {
 #if defined(__GLIBC__)
     const char *text = secure_getenv("WEFT_MATMUL");
 #else
@@ -228,7 +228,7 @@ static const char *wish(void) {
 }
 
 static void open_library(void) {
-    const char *name = wish();
+    const char *name = wanted_library();
     bool known = !name || strcmp(name, "own") == 0, found = false;
     if (name && name[0] == '/') {
         known = true;

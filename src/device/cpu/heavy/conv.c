@@ -385,7 +385,7 @@ static void cpu_conv_run(const void *plan, void *const *args, int64_t begin, int
 
 /* Chooses the partition. Each range of channels copies the bands again, and each block of images packs the
  * weight again. */
-static void partition(conv_plan *p, double cost_ns, int threads) {
+static void conv_partition(conv_plan *p, double cost_ns, int threads) {
     const double weight = (double)(p->c.size[0] * p->c.size[1]) * (double)(p->c.groups * p->c.in * p->c.out);
     const double image = p->band.in_place ? 0 : (double)(p->c.n * p->from[0] * p->from[1] * p->band.channels);
     const int64_t units = p->c.n * p->bands,
@@ -452,7 +452,7 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
         *work = (weft_cpu_work){.tasks = 0};
         return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");
     }
-    partition(p, work->cost_ns, threads);
+    conv_partition(p, work->cost_ns, threads);
     set_scratch(p, work);
     work->tasks = p->parts * p->blocks;
     return WEFT_OK;

@@ -308,7 +308,7 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
 /* Chooses the partition. The number of blocks depends on the shape alone, not on the length of vectors. There
  * are as many as their sums have room for. If these are too few tasks, channels are divided into ranges. Each
  * range reads all of x, and this changes no bit. */
-static void partition(weight_plan *p, int threads) {
+static void conv_weight_partition(weight_plan *p, int threads) {
     const int64_t one = p->sets * p->depth * weft__ceil_div(p->out, 16) * 16 * (int64_t)p->wide;
     int64_t tasks = (int64_t)(weft__conv_operations(&p->c) / TASK_OPERATIONS);
     tasks = tasks < 1 ? 1 : weft__smaller(tasks, MOST_BLOCKS);
@@ -329,7 +329,7 @@ static bool cpu_conv_weight_make(weft_context *ctx, weight_plan *p, int threads,
     } else if (!list_rows(ctx, p)) {
         return false;
     }
-    partition(p, threads);
+    conv_weight_partition(p, threads);
     p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
     p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * p->sets * p->depth * p->width) * p->wide);
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));

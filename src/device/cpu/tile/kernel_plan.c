@@ -40,7 +40,7 @@ static int collapse(weft_geometry *g, int begin, int end, int n) {
 
 /* Fills in split, chunk and the counts so that a tile has at most about `most` indices, and at least one.
  * Chunks are even. They are multiples of 16 where that costs little. */
-static void partition(const int64_t *extent, weft_nest *n, int64_t most) {
+static void kernel_plan_partition(const int64_t *extent, weft_nest *n, int64_t most) {
     n->total = n->inner = n->tiles = 1;
     int d = n->first + n->count - 1;
     for (int i = n->first; i <= d; i++) n->total *= extent[i];
@@ -178,8 +178,8 @@ static void cut_space(weft_geometry *g) {
     plan->reduction.first = plan->reduction.single = plan->parallel.count;
     plan->columns = prefers_columns(g);
     if (!plan->columns && only_sums_products(g->kernel)) most *= 4;
-    partition(plan->extent, &plan->reduction, most);
-    partition(plan->extent, &plan->parallel, most);
+    kernel_plan_partition(plan->extent, &plan->reduction, most);
+    kernel_plan_partition(plan->extent, &plan->parallel, most);
     if (plan->reduction.count == 0) return;
     int64_t length = plan->reduction.total, rows = plan->parallel.total;
     if (plan->columns) {
@@ -188,12 +188,12 @@ static void cut_space(weft_geometry *g) {
         if ((last >= 128 || (last >= 16 && last * length >= most)) && last < width)
             width = last; /* after it the next row begins, not the next column */
         width = (width < most ? width : most) / 16 * 16;
-        partition(plan->extent, &plan->parallel, width);
+        kernel_plan_partition(plan->extent, &plan->parallel, width);
         int64_t deep = plan->parallel.max ? most / plan->parallel.max : most;
-        partition(plan->extent, &plan->reduction, deep > 1 ? deep : 1);
+        kernel_plan_partition(plan->extent, &plan->reduction, deep > 1 ? deep : 1);
     } else {
         int64_t fit = length ? most / length : most;
-        partition(plan->extent, &plan->parallel, fit > 1 ? fit : 1);
+        kernel_plan_partition(plan->extent, &plan->parallel, fit > 1 ? fit : 1);
     }
 }
 

@@ -25,8 +25,8 @@ static weft_shared_library library =
     WEFT_CUDA_LIBRARY("cuBLASLt", "nvidia-cublas", files, wanted, weft__blas);
 
 const char *weft__blas_open(void) {
-    const char *wish = secure_getenv("WEFT_MATMUL");
-    if (wish && strcmp(wish, "own") == 0) return "WEFT_MATMUL=own";
+    const char *setting = secure_getenv("WEFT_MATMUL");
+    if (setting && strcmp(setting, "own") == 0) return "WEFT_MATMUL=own";
     return weft__shared_library_open(&library, weft__blas_file, NULL);
 }
 

@@ -1,4 +1,4 @@
-/* Fused launches (docs/design/020-fused-launches.md), in the code "chains". Several launches become the
+/* Fused launches (docs/design/020-fused-launches.md). Several launches become the
  * entries of one launch, which calls the function of each entry. There are two kinds.
  *
  * 1. In sequence: launches of one work-group each. The fused launch has one work-group too, and waits only

@@ -113,7 +113,7 @@ static int64_t most_room(const ordering *s) {
 }
 
 /* Chooses the partition of a row. With vectors it has as many runs as keep the device busy, over all rows. */
-static void cut(ordering *s, const weft_target *target) {
+static void argsort_partition(ordering *s, const weft_target *target) {
     const weft_heavy_argsort *o = s->order;
     s->span = RUN;
     s->few = target->vectors && o->count <= o->extent / FEW;
@@ -136,7 +136,7 @@ weft_status weft__gpu_argsort(weft_launches *launches, const weft_heavy *heavy, 
     if (o->rows == 0 || o->count == 0) return WEFT_OK;
     const bool narrow = weft_dtype_size((weft_dtype)o->dtype) == 4, vectors = launches->target->vectors;
     ordering s = {.order = o, .key = narrow ? WEFT_U32 : WEFT_U64};
-    cut(&s, launches->target);
+    argsort_partition(&s, launches->target);
     const int64_t room = o->rows * most_room(&s);
     s.places = room * (narrow ? 4 : 8);
     s.half = s.places + (room * 4 + 7) / 8 * 8;
