@@ -118,8 +118,8 @@ static weft_status convolve(weft_context *ctx) {
     return status;
 }
 
-static bool write_operation_texts(const char *folder, const char *name,
-                                  weft_status (*compute)(weft_context *)) {
+static bool write_operation_sources(const char *folder, const char *name,
+                                    weft_status (*compute)(weft_context *)) {
     weft_context *ctx;
     if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
     cuda_sources_write(ctx, folder);
@@ -129,9 +129,9 @@ static bool write_operation_texts(const char *folder, const char *name,
     return status == WEFT_OK && !cuda_sources.failed;
 }
 
-bool write_model_texts(const char *folder) {
-    bool all = write_operation_texts(folder, "attention", attend);
-    all = write_operation_texts(folder, "convolution", convolve) && all;
+bool write_model_sources(const char *folder) {
+    bool all = write_operation_sources(folder, "attention", attend);
+    all = write_operation_sources(folder, "convolution", convolve) && all;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;

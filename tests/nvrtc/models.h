@@ -5,6 +5,6 @@
 #include <stdbool.h>
 
 /* Prints a message and returns false if a model could not be written. */
-bool write_model_texts(const char *folder);
+bool write_model_sources(const char *folder);
 
 #endif

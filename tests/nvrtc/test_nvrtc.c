@@ -32,7 +32,7 @@
 #undef NVRTC_FUNCTION
 #endif
 
-enum { SKIPPED = 77, THREADS = 2, TEXTS_MOST = 4096, PATH_BYTES = 1200 };
+enum { SKIPPED = 77, THREADS = 2, SOURCES_MOST = 4096, PATH_BYTES = 1200 };
 
 static const char *const archs[] = {"sm_90a", "sm_75", "sm_80", "sm_86",
                                     "sm_120"}; /* the first one is used where one is enough */
@@ -42,19 +42,19 @@ enum { ARCHS = sizeof archs / sizeof *archs };
  * words to keep one more group resident. More would mean arrays that should be in registers. */
 enum { STACK_MOST = 160, SPILLS_MOST = 160 };
 
-typedef struct text {
+typedef struct cuda_source {
     char *whole;
     char name[128];
     int archs; /* compile for the first `archs` architectures */
-} text;
+} cuda_source;
 
 typedef struct total {
-    int texts, kernels, refused, spilled, most_registers;
+    int sources, kernels, refused, spilled, most_registers;
     double seconds; /* compile time, all threads together */
     char greediest[128];
 } total;
 
-static text texts[TEXTS_MOST];
+static cuda_source sources[SOURCES_MOST];
 static int n_sources;
 static atomic_int next;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -119,8 +119,8 @@ static int add_folder(const char *folder, bool golden, int n_archs) {
     DIR *dir = opendir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         const size_t length = strlen(e->d_name);
-        if (length < 4 || strcmp(e->d_name + length - 3, ".cu") != 0 || n_sources == TEXTS_MOST) continue;
-        text *t = &texts[n_sources];
+        if (length < 4 || strcmp(e->d_name + length - 3, ".cu") != 0 || n_sources == SOURCES_MOST) continue;
+        cuda_source *t = &sources[n_sources];
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         snprintf(t->name, sizeof t->name, "%s", e->d_name);
         t->archs = n_archs;
@@ -142,7 +142,7 @@ static int number_before(const char *line, const char *end, const char *words) {
 }
 
 /* Reports one kernel, from "Compiling entry function 'NAME'" to the next. */
-static void tell_kernel(const text *t, int arch, const char *from, const char *end) {
+static void tell_kernel(const cuda_source *t, int arch, const char *from, const char *end) {
     char kernel[128];
     const char *quote = strchr(from, '\'');
     if (sscanf(quote ? quote : "", "'%127[^']", kernel) != 1) return;
@@ -166,7 +166,7 @@ static void tell_kernel(const text *t, int arch, const char *from, const char *e
            t->name, kernel, stack, STACK_MOST, stores, loads, SPILLS_MOST);
 }
 
-static void tell(const text *t, int arch, const char *log) {
+static void tell(const cuda_source *t, int arch, const char *log) {
     static const char head[] = "Compiling entry function ";
     for (const char *at = strstr(log, head), *more; at; at = more) {
         more = strstr(at + 1, head);
@@ -176,7 +176,7 @@ static void tell(const text *t, int arch, const char *log) {
 
 /* ---- compiling ---- */
 
-static void compile(weft_context *ctx, const text *t, int arch) {
+static void compile(weft_context *ctx, const cuda_source *t, int arch) {
     weft_nvrtc_job job = {.source = t->whole, .arch = archs[arch], .verbose = true};
     void *cubin = NULL;
     size_t bytes = 0;
@@ -186,7 +186,7 @@ static void compile(weft_context *ctx, const text *t, int arch) {
     char *log = weft__nvrtc_log(ctx, &job);
     const weft_status status = weft__nvrtc_take(ctx, &job, t->name, &cubin, &bytes);
     pthread_mutex_lock(&lock);
-    totals[arch].texts++;
+    totals[arch].sources++;
     totals[arch].seconds += took;
     if (status == WEFT_OK && bytes > 0 && log) {
         tell(t, arch, log);
@@ -199,7 +199,7 @@ static void compile(weft_context *ctx, const text *t, int arch) {
     weft__free(ctx, log);
 }
 
-static bool is_for(const text *t, int arch) {
+static bool is_for(const cuda_source *t, int arch) {
     const bool new = strstr(t->name, CUDA_SOURCES_MARK) != NULL;
     return arch < t->archs && !(new &&strtol(archs[arch] + strlen("sm_"), NULL, 10) < CUDA_SOURCES_NEW);
 }
@@ -208,7 +208,7 @@ static void *work(void *user) {
     weft_context ctx = {0};
     (void)user;
     for (int i = next++; i < n_sources * ARCHS; i = next++)
-        if (is_for(&texts[i / ARCHS], i % ARCHS)) compile(&ctx, &texts[i / ARCHS], i % ARCHS);
+        if (is_for(&sources[i / ARCHS], i % ARCHS)) compile(&ctx, &sources[i / ARCHS], i % ARCHS);
     weft__strings_free(&ctx);
     return NULL;
 }
@@ -222,13 +222,13 @@ static bool compile_all(void) {
     for (int a = 0; a < ARCHS; a++) {
         const total *t = &totals[a];
         bad += t->refused + t->spilled;
-        if (t->texts)
-            printf("%s: %d texts, %d kernels, %d refused, %d spill, at most %d registers (%s), %.1f s of "
+        if (t->sources)
+            printf("%s: %d sources, %d kernels, %d refused, %d spill, at most %d registers (%s), %.1f s of "
                    "compiling\n",
-                   archs[a], t->texts, t->kernels, t->refused, t->spilled, t->most_registers, t->greediest,
+                   archs[a], t->sources, t->kernels, t->refused, t->spilled, t->most_registers, t->greediest,
                    t->seconds);
     }
-    printf("nvrtc: texts=%d fail=%d in %.1f s\n", n_sources, bad, seconds() - begin);
+    printf("nvrtc: sources=%d fail=%d in %.1f s\n", n_sources, bad, seconds() - begin);
     return started > 0 && bad == 0;
 }
 
@@ -269,7 +269,7 @@ static bool add_models(const char *folder, int n_archs) {
     char models[PATH_BYTES];
     snprintf(models, sizeof models, "%s/models", folder);
     mkdir(models, 0777);
-    return write_model_texts(models) && add_folder(models, false, n_archs) > 0;
+    return write_model_sources(models) && add_folder(models, false, n_archs) > 0;
 }
 
 int main(int argc, char **argv) {
@@ -295,10 +295,10 @@ int main(int argc, char **argv) {
         snprintf(path, sizeof path, "%s/report.tsv", folder);
         report = fopen(path, "w");
         if (report)
-            fprintf(report, "arch\ttext\tkernel\tregisters\tstack\tspill_stores\tspill_loads\tshared\n");
+            fprintf(report, "arch\tsource\tkernel\tregisters\tstack\tspill_stores\tspill_loads\tshared\n");
     }
     good = compile_all() && good;
     if (report) fclose(report);
-    for (int i = 0; i < n_sources; i++) free(texts[i].whole);
+    for (int i = 0; i < n_sources; i++) free(sources[i].whole);
     return good ? 0 : 1;
 }

@@ -265,7 +265,7 @@ static void squares_gradient(weft_tensor *const *in, weft_tensor *y, weft_tensor
 
 /* A definition of kind GIVEN_ALONE has no expression. */
 static weft_op_options squares(weft_dialect dialect, way how) {
-    static const char *const texts[] = {
+    static const char *const written[] = {
         "void own_squares(__global const double *a, __global const double *b, __global double *out, long n) "
         "{\n    const size_t i = get_global_id(0);\n"
         "    if (i < n) out[i] = (a[i] * a[i] + 1) * b[i];\n}\n",
@@ -277,7 +277,7 @@ static weft_op_options squares(weft_dialect dialect, way how) {
                          .expression = how == GIVEN_ALONE ? NULL : "(a * a + 1) * b",
                          .dtypes = 1u << WEFT_F64,
                          .dialect = dialect,
-                         .source = texts[dialect]};
+                         .source = written[dialect]};
     if (how == RECORDED) o.gradient = squares_gradient;
     if (how == GIVEN || how == GIVEN_ALONE) o.gradients[0] = "2 * a * b * g", o.gradients[1] = "g * y / b";
     return o;

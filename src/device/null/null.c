@@ -197,7 +197,7 @@ static weft_status count_launches(null_device *d, null_executable *e) {
     if (!d->target) return WEFT_OK;
     WEFT_TRY(make_launches(d, e->commands, false, &e->launches, &repeats));
     d->counts.launches = e->launches;
-    return make_launches(d, e->commands, true, &d->counts.fused_launches, &d->counts.repeats);
+    return make_launches(d, e->commands, true, &d->counts.fused, &d->counts.repeats);
 }
 
 static weft_status null_build(weft_device *device, const weft_commands *commands,

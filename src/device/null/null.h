@@ -18,9 +18,8 @@ typedef struct weft_null_counts {
     uint64_t kernels, heavy, copies, zeros;
     uint64_t bytes; /* that kernels, copies and zeros would read and write */
     /* For the program that was built last, for a card: */
-    int launches,
-        fused_launches; /* launches at first, and after they are fused (gpu/backend/fused_launch.c) */
-    bool repeats;       /* in that form, one launch does several runs */
+    int launches, fused; /* launches at first, and after they are fused (gpu/backend/fused_launch.c) */
+    bool repeats;        /* in that form, one launch does several runs */
 } weft_null_counts;
 
 /* Returns the counts, or NULL for another device. */

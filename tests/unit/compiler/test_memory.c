@@ -216,7 +216,7 @@ static void test_each_buffer(void **state) {
 }
 
 /* If there is no memory for fused launches, the program continues without them. */
-static void test_chains_without_room(void **state) {
+static void test_no_room_for_fused_launches(void **state) {
     (void)state;
     enum { LATER = 6 };
     float loss[2][LATER];
@@ -282,7 +282,7 @@ int main(void) {
         cmocka_unit_test(test_storages),
         cmocka_unit_test(test_copy_is_told_by_its_reader),
         cmocka_unit_test(test_each_buffer),
-        cmocka_unit_test(test_chains_without_room),
+        cmocka_unit_test(test_no_room_for_fused_launches),
         cmocka_unit_test(test_weights_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

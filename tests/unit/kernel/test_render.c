@@ -336,7 +336,7 @@ static void test_forms(int items) {
         weft_scope_close(scopes[0]);
         weft_scope_close(scopes[1]);
     }
-    printf("render, %s: cells=%d fail=%d texts=%d\n", mode, cells, wrong,
+    printf("render, %s: cells=%d fail=%d sources=%d\n", mode, cells, wrong,
            (int)weft__gpu_of(opencl->device)->compiler.n_sources);
     assert_int_equal(wrong, 0);
 }

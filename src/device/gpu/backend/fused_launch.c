@@ -1,5 +1,5 @@
-/* Fused launches (docs/design/020-fused-launches.md). Several launches become the
- * entries of one launch, which calls the function of each entry. There are two kinds.
+/* Fused launches (docs/design/020-fused-launches.md). Several launches become the entries of one launch,
+ * which calls the function of each entry. There are two kinds.
  *
  * 1. In sequence: launches of one work-group each. The fused launch has one work-group too, and waits only
  * for its own work-items between entries. The step of a small network becomes one launch.

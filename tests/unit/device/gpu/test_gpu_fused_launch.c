@@ -125,15 +125,15 @@ static void test_same_bits(void **state) {
     (void)state;
     if (test_without_opencl()) return skip();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char apart[VALUES], chained[VALUES];
+        char apart[VALUES], fused[VALUES];
         size_t bytes[2];
         const int many = train(cases[c].kind, cases[c].items, false, apart, &bytes[0]);
-        const int few = train(cases[c].kind, cases[c].items, true, chained, &bytes[1]);
-        print_message("net %d, %d items: %d kernels, %d with fused_launches\n", cases[c].kind, cases[c].items,
+        const int few = train(cases[c].kind, cases[c].items, true, fused, &bytes[1]);
+        print_message("net %d, %d items: %d kernels, %d with fused launches\n", cases[c].kind, cases[c].items,
                       many, few);
         assert_true(many < few && few < 2 * many); /* both forms */
         assert_int_equal(bytes[0], bytes[1]);
-        assert_memory_equal(apart, chained, bytes[0]);
+        assert_memory_equal(apart, fused, bytes[0]);
     }
 }
 
@@ -171,7 +171,7 @@ static void test_fault(void **state) {
 }
 
 /* With narrow vectors, matmuls have groups of another size, so there are several fused launches. */
-static void assert_chained(weft_device *device, int kernels, int commands) {
+static void assert_fused(weft_device *device, int kernels, int commands) {
     const bool wide = weft__opencl_of(device)->gpu.target.vector_bytes >= 64;
     assert_true(wide ? kernels == commands + 1 : kernels > commands);
 }
@@ -229,7 +229,7 @@ static void types_and_times(int items) {
         assert_memory_equal(got[0], wanted, BYTES);
         for (int i = 0; i < N * N; i++) assert_true(got[1][i] == (i < N * N / 2 ? 0 : wanted[i]));
     }
-    assert_chained(device, weft__gpu_hook.kernels - before, COMMANDS);
+    assert_fused(device, weft__gpu_hook.kernels - before, COMMANDS);
     weft__gpu_hook.fuse_after = 0;
     ops->executable_free(device, e);
     for (int i = 0; i < 4; i++) ops->buffer_free(device, slots[i]);

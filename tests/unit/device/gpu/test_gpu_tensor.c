@@ -41,7 +41,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     fixture *f = *state;
     if (!f->device) return 0;
-    print_message("%d products, %d texts, %.3f of the bound\n", f->products, weft__gpu_hook.compiles,
+    print_message("%d matmuls, %d compilations, %.3f of the bound\n", f->products, weft__gpu_hook.compiles,
                   f->worst);
     f->device->ops->close(f->device);
     weft__strings_free(&f->ctx);

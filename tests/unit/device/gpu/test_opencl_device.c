@@ -178,10 +178,10 @@ static void test_signals_stay(void **state) {
 /* ---- programs ---- */
 
 /* Kernel sources that define only their kernel share an OpenCL program; others do not. */
-static void test_texts_share_programs(void **state) {
+static void test_sources_share_programs(void **state) {
     (void)state;
     test_programs f;
-    const weft_gpu_source *texts[4];
+    const weft_gpu_source *sources[4];
     const weft_launch launches[4] = {
         {.name = "same", .source = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
         {.name = "same", .source = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 2; }", .shares = true},
@@ -191,17 +191,18 @@ static void test_texts_share_programs(void **state) {
     if (!setup(&f)) return skip();
     weft__opencl *d = weft__opencl_of(f.device);
     const int before = weft__gpu_hook.compiles;
-    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, sources), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);
-    assert_true(texts[0] == texts[3] && texts[0] != texts[1] && texts[0]->module == texts[1]->module);
-    assert_true(texts[2]->module != texts[0]->module);
+    assert_true(sources[0] == sources[3] && sources[0] != sources[1] &&
+                sources[0]->module == sources[1]->module);
+    assert_true(sources[2]->module != sources[0]->module);
     for (int i = 0; i < 3; i++) {
         char name[WEFT_GPU_NAME];
         cl_int error, got = 0;
         weft_gpu_buffer *memory;
-        weft__gpu_kernel_name(texts[i], launches[i].name, name);
+        weft__gpu_kernel_name(sources[i], launches[i].name, name);
         const cl_kernel kernel =
-            weft__cl.clCreateKernel(d->gpu.compiler.modules[texts[i]->module].module, name, &error);
+            weft__cl.clCreateKernel(d->gpu.compiler.modules[sources[i]->module].module, name, &error);
         assert_int_equal(error, 0);
         assert_int_equal(weft__gpu_memory_new(&d->gpu, 4, "test", &memory), WEFT_OK);
         assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof(cl_mem), &memory->handle), 0);
@@ -214,7 +215,7 @@ static void test_texts_share_programs(void **state) {
         weft__cl.clReleaseKernel(kernel);
         weft__gpu_memory_free(&d->gpu, memory);
     }
-    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, sources), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);
     test_teardown(&f);
 }
@@ -224,7 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_stay), /* first: a driver replaces the handlers only once */
         cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_texts_share_programs),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_sources_share_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
