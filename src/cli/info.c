@@ -70,7 +70,7 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_DONE;
     }
     if (!weft__is_run(dir)) {
-        weft__complain("%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
+        weft__complain("%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", dir);
         return WEFT__EXIT_USAGE;
     }
     weft__summary summary;

@@ -23,7 +23,7 @@ static weft_status cli_runs_gather(const char *dir, facts *f) {
     weft__history history;
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
+                          "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", dir);
     WEFT_TRY(weft__summary_read(dir, &f->summary));
     WEFT_TRY(weft__history_read(dir, &history));
     char damage[WEFT__DAMAGE_TEXT];

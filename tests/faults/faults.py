@@ -298,7 +298,7 @@ def judge(folders, name, fault, call, folder, result):
         wrong.append("reports damage: %s" % DAMAGE.search(result.err + result.out).group())
     if result.code == 0:
         got = folders.result(name, folder, result.out)
-        if "an old checkpoint takes room" in result.err + result.out:  # only a warning: the checkpoint stays until the next start
+        if "an old checkpoint takes up space" in result.err + result.out:  # only a warning: the checkpoint stays until the next start
             got = {path: got[path] for path in got if path in folders.wanted[name] or not path.startswith("checkpoints")}
         if fault.error not in MEMORY and got.get("report.html") == LACKS:  # the report says what is missing
             got["report.html"] = folders.wanted[name]["report.html"]

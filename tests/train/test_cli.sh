@@ -80,9 +80,9 @@ check "no run folder was made by failures" test ! -e runs
 
 # ---- data parallel training on several devices ----
 expect 2 'use train.accumulate: 2' "$weft" train gpt.yaml --set 'devices=[cpu,cpu]'
-expect 2 'must be of one kind' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
+expect 2 'must be of the same kind' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
 expect 0 '' "$weft" train gpt.yaml --quiet --run single --set train.accumulate=2 --set model.dropout=0.2
-expect 0 'and cpu, with which it shares' "$weft" train gpt.yaml --run pair --set train.accumulate=2 --set model.dropout=0.2 \
+expect 0 'and on cpu: the devices share the micro-batches' "$weft" train gpt.yaml --run pair --set train.accumulate=2 --set model.dropout=0.2 \
     --set 'devices=[cpu,cpu]' --set train.steps=25
 expect 0 '' "$weft" resume pair --quiet --set train.steps=40
 check "two of a kind give the bits of one" cmp {single,pair}/checkpoints/step-40/model.safetensors
@@ -158,7 +158,7 @@ expect 0 'again +done +50/50' "$weft" runs .
 echo "the warp" >>text.txt
 expect 3 'the data is not what' "$weft" resume again --set train.steps=60
 sed -i '$d' text.txt
-expect 2 'no run folder' "$weft" resume nowhere
+expect 2 'is not a run folder' "$weft" resume nowhere
 
 # ---- mixed precision ----
 llama=(--set model.norm=rms --set model.positions=rotary --set model.mlp=swiglu --set model.kv_heads=1 --set model.bias=false)
@@ -205,7 +205,7 @@ check "the same seed, the same text" cmp first out
 expect 0 '' "$weft" generate "$run" --tokens 100 --temperature 0 --top-k 5
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision bf16
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision f16
-expect 2 'precision f8: a model trained in f32 is used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
+expect 2 'precision f8: a model trained in f32 can be used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
 expect 4 'computes nothing' "$weft" generate "$run" --device null
 expect 2 'precision bf16: matmul has f32 only' "$weft" bench matmul --precision bf16
 expect 2 'precision f64: mlp has f32, bf16 and f16' "$weft" bench mlp --precision f64

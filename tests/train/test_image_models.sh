@@ -58,7 +58,7 @@ expect 0 '' "$weft" train cnn.yaml --run csv "${quick[@]}" --set data.path=squar
 expect 3 'not images of 1 x 3 x 2' "$weft" train cnn.yaml --run bad "${quick[@]}" --set data.path=square.csv --set model.image=[1,3,2]
 expect 2 'model.image' "$weft" train cnn.yaml --run bad "${quick[@]}" --set model.image=[1,3]
 expect 3 'not images of 1 x 8 x 8' "$weft" predict cnn small-labels-idx1-ubyte
-expect 2 'a resnet has none' "$weft" train resnet.yaml --run bad "${small[@]}" --set model.dropout=0.1
+expect 2 'a resnet has no dropout' "$weft" train resnet.yaml --run bad "${small[@]}" --set model.dropout=0.1
 
 # trains on 32-bit numbers, tests and predicts on bytes
 {

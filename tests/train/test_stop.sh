@@ -97,7 +97,7 @@ check "there is no checkpoint" test ! -e first/checkpoints/step-1
 pid=$!
 wait_for_line 'resumed' first/log.txt
 stopped 143 "a stop in the first step after resuming"
-check "the run is as it was, which is said" grep -q 'the run is as it was$' first.out
+check "the message says that the run is unchanged" grep -q 'the run is unchanged$' first.out
 
 # ---- output that nobody reads ----
 mkfifo output

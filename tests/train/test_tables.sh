@@ -148,11 +148,11 @@ expect 2 'there is no validation data' "$weft" train logistic.yaml --run bad --s
 check "no best but where it is asked for" test ! -e side/checkpoints/best
 
 # a warning if all predictions are of one class
-expect 0 'all 60 validation samples are taken for class no, which most of the training data have' "$weft" train logistic.yaml --run one \
+expect 0 'all 60 validation samples are predicted as class no, the most frequent class of the training data' "$weft" train logistic.yaml --run one \
     "${noise[@]}" --set train.epochs=3
 check "it is in the log" grep -q 'train.class_weights=balanced' one/log.txt
 expect 0 '' "$weft" train logistic.yaml --run balanced "${noise[@]}" --set train.epochs=3 --set train.class_weights=balanced
-check "balanced it takes some for the other" bash -c '! grep -q "samples are taken for class" out'
+check "balanced it takes some for the other" bash -c '! grep -q "samples are predicted as class" out'
 check "and their recall is not 0" python3 -c '
 import json
 yes = json.load(open("balanced/scores.json"))["validation"]["classes"][1]
@@ -241,7 +241,7 @@ one_line
 check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl
 check "metrics of classes" grep -q '"val_f1": .*"val_auc": ' side/metrics.jsonl
 check "as csv" grep -q 'loss_scale,val_f1,val_auc,val_r2,val_rmse,val_mae$' side/metrics.csv
-check "the report has the confusion" grep -q 'what they were taken for' third/report.html
+check "the report has the confusion" grep -q 'rows are true classes' third/report.html
 check "and R2" grep -q '>R2<' linear/report.html
 
 echo "test_tables: cells=$cells fail=$fail skip=0"

@@ -32,7 +32,7 @@ for data in t.bin raw.bin 'part-*.bin'; do
 done
 expect 0 '' train --run bare --set data.path=t.bin --set model.vocab=256 --set model.tokens=256
 check "without a tokenizer too" cmp "text/$weights" "bare/$weights"
-expect 2 'model.tokens: 300, but the data has [0-9]+ tokens, and the table 256 rows' \
+expect 2 'model.tokens: 300, but the data has [0-9]+ tokens, and the embedding table 256 rows' \
     train --set data.path=t.bin --set model.vocab=256 --set model.tokens=300
 expect 2 'model.tokens: 9, but' train --set data.path=t.bin --set model.tokens=9
 one_line
@@ -159,7 +159,7 @@ one_line
 expect 2 'out is missing' "$weft" tokenize text.txt --tokenizer text/tokenizer.json
 expect 2 'tokenizer is missing' "$weft" tokenize text.txt --out x.bin
 expect 8 'absent.txt' "$weft" tokenize absent.txt --tokenizer text/tokenizer.json --out x.bin
-expect 2 'no gpt|no run folder' "$weft" export nowhere --out x
+expect 2 'no gpt|is not a run folder' "$weft" export nowhere --out x
 check "no run folder was made by failures" test ! -e runs
 
 echo "test_tokens: cells=$cells fail=$fail skip=0"

@@ -72,7 +72,7 @@ bool weft__cuda_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     } components[] = {{"driver", find_driver}, {"card", find_card}, {"NVRTC", find_nvrtc},
                       {"cuBLASLt", find_blas}, {"cuDNN", find_dnn}, {"NCCL", find_nccl},
                       {"NVML", find_nvml}};
-    const char *why = "no such piece";
+    const char *why = "no such component";
     text[0] = 0;
     for (size_t i = 0; i < sizeof components / sizeof *components; i++)
         if (strcmp(components[i].name, name) == 0) why = components[i].find(text);

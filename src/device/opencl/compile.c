@@ -49,7 +49,7 @@ static weft_status opencl_compile_finish(weft_gpu_compiler *compiler, weft_gpu_u
         return weft__gpu_fail(&d->gpu, u->error, "compiling kernels");
     const bool known = weft__cl.clGetProgramBuildInfo(u->module, d->found->id, OPENCL_PROGRAM_BUILD_LOG,
                                                       sizeof log - 1, log, &bytes) == 0;
-    return weft__gpu_refused(compiler, u, known ? log : "for reasons longer than could be read");
+    return weft__gpu_refused(compiler, u, known ? log : "its log is too long or cannot be read");
 }
 
 static void opencl_compile_release(weft_gpu_compiler *compiler, void *module) {

@@ -53,7 +53,7 @@ static void opencl_devices_check(weft__opencl_found *f) {
     else if (!opencl_devices_number(f->id, OPENCL_DEVICE_COMPILER_AVAILABLE))
         snprintf(reason, size, "its driver has no compiler: install the full driver");
     else if (!opencl_devices_number(f->id, OPENCL_DEVICE_ENDIAN_LITTLE))
-        snprintf(reason, size, "it is big-endian, which Weft does not serve");
+        snprintf(reason, size, "it is big-endian, which Weft does not support");
     else if (version_of(version) < 12)
         snprintf(reason, size, "%s is below OpenCL 1.2: install a newer driver", version);
     else if (strcmp(profile, "FULL_PROFILE") != 0)

@@ -25,9 +25,10 @@ static weft_status read_numbers(const char *text, int64_t vocabulary, int32_t *i
         size_t digits = strspn(at, "0123456789");
         for (size_t i = 0; i < digits && id <= INT32_MAX; i++) id = id * 10 + (at[i] - '0');
         if (digits == 0 || id >= vocabulary)
-            return weft__fail(NULL, WEFT_ERR_INDEX,
-                              "the prompt: '%.20s' is no token: 0 to %lld, between blanks", at,
-                              (long long)vocabulary - 1);
+            return weft__fail(
+                NULL, WEFT_ERR_INDEX,
+                "the prompt: '%.20s' is not a token: give numbers from 0 to %lld, with spaces between them",
+                at, (long long)vocabulary - 1);
         ids[(*count)++] = (int32_t)id;
         at += digits;
     }
@@ -84,7 +85,7 @@ static weft_status generate_run(decoding *d, const weft__generation *wanted) {
         int64_t id = weft_sample(d->logits, d->vocabulary, wanted->temperature, wanted->top_k, wanted->seed,
                                  (uint64_t)i);
         if (id < 0)
-            return weft__fail(NULL, WEFT_ERR_NUMERIC, "token %lld: the model gives no finite number",
+            return weft__fail(NULL, WEFT_ERR_NUMERIC, "token %lld: the model's output is not finite",
                               (long long)i);
         d->ids[d->count++] = (int32_t)id;
         WEFT_TRY(generate_put(d, (int32_t)id));

@@ -62,7 +62,7 @@ static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dt
     if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
     if (rounds && weft_dtype_parse(precision, dtype) && (*dtype == WEFT_BF16 || *dtype == WEFT_F16))
         return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "--precision %s: a model trained in %s is used in %s%s",
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "--precision %s: a model trained in %s can be used in %s%s",
                       precision, weft_dtype_name(trained), weft_dtype_name(trained),
                       rounds ? ", bf16 or f16" : "");
 }
@@ -78,9 +78,10 @@ weft_status weft__model_take_tokens(const weft__config *config, const weft__data
     const bool known = weft__dataset_tokenizer(dataset) != NULL;
     if (model->tokens < dataset->vocabulary || model->tokens > model->rows ||
         (known && model->tokens > dataset->vocabulary))
-        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
-                          "model.tokens: %lld, but the data has %lld tokens, and the table %lld rows",
-                          (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "model.tokens: %lld, but the data has %lld tokens, and the embedding table %lld rows",
+            (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
     return WEFT_OK;
 }
 
@@ -89,7 +90,7 @@ weft_status weft__model_activation(const weft__config *config, weft_context *ctx
     *activation = (weft_activation_kind)config->model_activation;
     if (*activation != WEFT_IDENTITY) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                      "model.activation: %s: layers without a nonlinearity between them are one layer",
+                      "model.activation: %s: layers without a nonlinearity between them act as one layer",
                       weft_activation_name(*activation));
 }
 
@@ -135,10 +136,11 @@ int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
 static weft_status schedule(const weft__model *model, const weft__config *config, uint64_t steps) {
     const uint64_t warmup = (uint64_t)weft__model_warmup(config, steps);
     if (warmup >= steps)
-        return weft__fail(
-            model->ctx, WEFT_ERR_ARGUMENT,
-            "schedule.warmup: %llu steps of warm-up leave nothing of %llu steps: --set schedule.warmup=%llu",
-            (unsigned long long)warmup, (unsigned long long)steps, (unsigned long long)steps / 10);
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "schedule.warmup: %llu steps of warm-up leave none of the %llu steps: try --set "
+                          "schedule.warmup=%llu",
+                          (unsigned long long)warmup, (unsigned long long)steps,
+                          (unsigned long long)steps / 10);
     const weft_schedule course = {.kind = (weft_schedule_kind)config->schedule_type,
                                   .lr = config->optimizer_lr,
                                   .warmup = warmup,
@@ -168,8 +170,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
-            "model.ridge: is a part of the loss, beside which adamw decays weights: choose adam, "
-            "rmsprop or sgd, or optimizer.weight_decay");
+            "model.ridge: is a part of the loss, but adamw decays weights outside the loss: choose adam, "
+            "rmsprop or sgd, or set optimizer.weight_decay instead");
     switch ((weft__optimizer_type)config->optimizer_type) {
     case WEFT__OPTIMIZER_SGD:
         model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,
@@ -241,7 +243,7 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
 void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {
     if (weft__checkpoint_prune(model->ctx, run, (size_t)config->train_keep, step) != WEFT_OK)
         weft__log(model->ctx, WEFT_LOG_WARNING,
-                  "%s: an old checkpoint takes room until a later save or 'weft resume' removes it",
+                  "%s: an old checkpoint takes up space until a later save or 'weft resume' removes it",
                   weft_last_error(model->ctx));
 }
 
@@ -255,15 +257,15 @@ static weft_status compare(const weft__model *model, const weft__config *config,
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
             "%s: the configuration (config.yaml, --set) is not the one that its checkpoints were made with: "
-            "change it back, or train anew",
+            "change it back, or train again",
             run);
     if (!dataset) return WEFT_OK;
     hash_text(dataset, data_hash);
     if (strcmp(state->data_hash, data_hash) != 0)
         return weft__fail(
             model->ctx, WEFT_ERR_FORMAT,
-            "%s: the data is not what its checkpoints were made with (%s now, %s then): bring it back, or "
-            "train anew",
+            "%s: the data is not what its checkpoints were made with (%s now, %s then): restore it, or "
+            "train again",
             config->data_path, data_hash, state->data_hash);
     return WEFT_OK;
 }
@@ -296,10 +298,10 @@ static weft_status open_step(weft_context *ctx, const char *run, const char *whi
     char path[4096];
     const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
     if (!number || snprintf(path, sizeof path, "%s/checkpoints/step-%s", run, which) >= (int)sizeof path)
-        return weft__fail(
-            ctx, WEFT_ERR_ARGUMENT,
-            "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' lists them",
-            which, run);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' "
+                          "lists the steps",
+                          which, run);
     return weft_checkpoint_open(ctx, path, out);
 }
 

@@ -8,7 +8,8 @@ static weft_loss_kind loss_of(const weft__config *config) {
 
 static weft_status check_dtype(weft_context *ctx, weft_dtype dtype) {
     if (dtype == WEFT_F32) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "train.precision: images are learned in f32, bf16 or f16");
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "train.precision: image models are trained in f32, bf16 or f16");
 }
 
 static weft_status build_cnn(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
@@ -45,8 +46,8 @@ static weft_status build_resnet(const weft__config *config, const weft__dataset 
                                 weft__model *model) {
     if (config->model_dropout > 0)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
-                          "model.dropout: a resnet has none: batch norm and "
-                          "data.shift take its place");
+                          "model.dropout: a resnet has no dropout: it uses batch norm and "
+                          "data.shift instead");
     WEFT_TRY(check_dtype(model->ctx, dtype));
     model->loss = loss_of(config);
     model->module = weft_resnet(model->ctx, &(weft_resnet_options){.channels = dataset->image[0],

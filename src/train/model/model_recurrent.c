@@ -9,7 +9,7 @@ static weft_status model_recurrent_build(const weft__config *config, const weft_
     if (config->data_streams && config->devices.count > 1)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
-            "data.streams: states go on from batch to batch, which several devices do not share; "
+            "data.streams: states are carried from batch to batch, which several devices cannot share; "
             "set it to false");
     model->module = weft_recurrent_lm(
         model->ctx, &(weft_recurrent_lm_options){.kind = kind,

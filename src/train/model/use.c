@@ -12,7 +12,7 @@ weft_status weft__use_config(const char *run, const char *device, weft__config *
     const char *environment = getenv("WEFT_DEVICE");
     if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s: no run folder (it has no config.yaml); 'weft runs' lists them", run);
+                          "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", run);
     WEFT_TRY(weft__config_read(config, path));
     weft__config_one_device(config);
     if (device) return weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device");

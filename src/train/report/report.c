@@ -181,7 +181,7 @@ static void times(FILE *out, const weft__summary *s) {
             fprintf(out, "<p>If matmul took no time, this run would be %.2f times faster.</p>\n", faster);
     }
     if (!(weft__shares_total(&s->phases) > 0)) return;
-    fprintf(out, "<h2>The same time, by what was done</h2>\n");
+    fprintf(out, "<h2>The same time, by phase</h2>\n");
     shares(out, &s->phases);
 }
 

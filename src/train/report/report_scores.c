@@ -51,9 +51,8 @@ static void confusion_table(FILE *out, const json_t *classes, const json_t *conf
                 confusion ? ", and the confusion matrix" : "");
         return;
     }
-    fprintf(
-        out,
-        "<p>Confusion: a row is what they are, a column what they were taken for.</p>\n<table><tr><th></th>");
+    fprintf(out, "<p>Confusion matrix: rows are true classes, columns are predicted "
+                 "classes.</p>\n<table><tr><th></th>");
     for (size_t i = 0; i < count; i++) name_cell(out, "th", json_array_get(classes, i));
     fprintf(out, "</tr>\n");
     for (size_t i = 0; i < count; i++) {
@@ -99,6 +98,6 @@ weft_status weft__report_scores(FILE *out, const char *dir) {
     section(out, all, "test", "Test data");
     weft__json_close(&json);
     if (status == WEFT_ERR_FORMAT)
-        fprintf(out, "<p>scores.json is damaged or was edited: 'weft eval' measures again.</p>\n");
+        fprintf(out, "<p>scores.json is damaged or was edited: 'weft eval' computes the scores again.</p>\n");
     return status == WEFT_ERR_FORMAT || status == WEFT_ERR_STATE ? WEFT_OK : status;
 }

@@ -187,7 +187,7 @@ static void print_classes(FILE *out, const weft_class_scores *c, const weft__dat
                     (long long)c->classes, c->confusion ? ", and the confusion matrix" : "");
         return;
     }
-    weft__print(out, "  a row is what they are, a column what they were taken for:\n");
+    weft__print(out, "  rows: true class; columns: predicted class\n");
     for (int64_t i = 0; i < c->classes; i++) {
         weft__print(out, "  %-20.20s", weft__class_name(dataset, i, number));
         for (int64_t j = 0; j < c->classes; j++)

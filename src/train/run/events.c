@@ -41,7 +41,8 @@ static uint64_t get_le(const uint8_t *in, int bytes) {
 static weft_status write_event(int fd, const WeftEvents__Event *event) {
     uint8_t record[RECORD_MAX];
     size_t size = weft_events__event__get_packed_size(event);
-    if (size > sizeof record - 16) return weft__fail(NULL, WEFT_ERR_INTERNAL, "an event of %zu bytes", size);
+    if (size > sizeof record - 16)
+        return weft__fail(NULL, WEFT_ERR_INTERNAL, "an event of %zu bytes is too large", size);
     weft_events__event__pack(event, record + 12);
     put_le(record, size, 8);
     put_le(record + 8, masked(crc32c(record, 8)), 4);

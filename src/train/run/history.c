@@ -166,7 +166,7 @@ weft_status weft__choices_read(const char *dir, weft_tile_choice **list, int *co
     for (size_t i = 0; *list && i < n; i++) *count += take_choice(json_array_get(tuned, i), &(*list)[*count]);
     weft__json_close(&json);
     if (status != WEFT_OK) return status == WEFT_ERR_STATE ? WEFT_OK : status;
-    return *list ? WEFT_OK : weft__fail_oom(NULL, n * sizeof **list, "what was tuned");
+    return *list ? WEFT_OK : weft__fail_oom(NULL, n * sizeof **list, "the tuning choices");
 }
 
 /* ---- metrics ---- */

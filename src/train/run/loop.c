@@ -260,14 +260,14 @@ static void introduce(weft__loop *loop) {
     const bool automatic = setting && strcmp(setting, "auto") == 0;
     weft__progress_say(&loop->progress, "device %s, %s%s: %s", s->device,
                        automatic ? "as auto chooses: "
-                       : setting ? "as it is asked for: "
+                       : setting ? "as requested: "
                                  : "the default",
                        automatic ? why
                        : setting ? setting
                                  : "",
                        device.detail ? device.detail : "");
     for (size_t i = 0; i < loop->replicas.count; i++)
-        weft__progress_say(&loop->progress, "and %s, with which it shares the batches of a step",
+        weft__progress_say(&loop->progress, "and on %s: the devices share the micro-batches of a step",
                            weft_device_of(loop->replicas.models[i].ctx));
     weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
                        (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
@@ -294,7 +294,7 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
     if (plan->threads > 0)
         weft__progress_say(
             &loop->progress, "a step runs on %d thread%s%s", plan->threads, plan->threads == 1 ? "" : "s",
-            plan->threads < device.threads ? ": sharing it would cost more than it saves" : "");
+            plan->threads < device.threads ? ": more threads would cost more than they save" : "");
 }
 
 /* Shows the telemetry of the card, as means. */
@@ -337,10 +337,10 @@ static weft_status loop_finish(weft__loop *loop) {
     say_telemetry(loop);
     weft__loop_say_scores(loop);
     if (early)
-        weft__progress_say(
-            &loop->progress,
-            "stopped early: the last %lld evaluations were not better; --set train.patience=0 goes on",
-            (long long)stopping->waited);
+        weft__progress_say(&loop->progress,
+                           "stopped early: the last %lld evaluations were not better; to continue, use --set "
+                           "train.patience=0",
+                           (long long)stopping->waited);
     weft__progress_say(&loop->progress, "report: %s/report.html", loop->run.dir);
     return WEFT_OK;
 }
@@ -406,8 +406,8 @@ static void advise(const weft__loop *loop) {
     if (!loop->config || !loop->model.ctx) return;
     weft__planning_advice(loop->config, &loop->dataset, weft_device_of(loop->model.ctx), advice,
                           sizeof advice);
-    const weft_status same =
-        weft__fail(NULL, WEFT_ERR_OOM, "%s%s%s", error, advice[0] ? "; by plan: " : "", advice);
+    const weft_status same = weft__fail(NULL, WEFT_ERR_OOM, "%s%s%s", error,
+                                        advice[0] ? "; according to the memory plan: " : "", advice);
     (void)same; /* the caller returns this status already */
 }
 
@@ -429,9 +429,8 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
                         weft__train_result *result) {
     weft__loop loop;
     memset(result, 0, sizeof *result);
-    weft__signals_install(options->resume
-                              ? "weft: stopped before another step was made: the run is as it was\n"
-                              : "weft: stopped before the first step: nothing was saved\n");
+    weft__signals_install(options->resume ? "weft: stopped before the next step: the run is unchanged\n"
+                                          : "weft: stopped before the first step: nothing was saved\n");
     weft_status status = weft__loop_open(&loop, config, options);
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);

@@ -18,10 +18,10 @@ static void hint(weft__loop *loop, uint64_t step) {
     loop->hinted = true;
     snprintf(
         line, sizeof line,
-        "all %lld validation samples are taken for class %.60s%s: after %llu steps the network tells nothing "
-        "apart. Try a %s learning rate (--set optimizer.lr=%g), more epochs%s%s",
+        "all %lld validation samples are predicted as class %.60s%s: after %llu steps the network does not "
+        "distinguish the classes. Try a %s learning rate (--set optimizer.lr=%g), more epochs%s%s",
         (long long)loop->scores.samples, weft__class_name(&loop->dataset, only, name),
-        only == most ? ", which most of the training data have" : "", (unsigned long long)step,
+        only == most ? ", the most frequent class of the training data" : "", (unsigned long long)step,
         c->optimizer_lr >= 0.01 ? "lower" : "higher",
         c->optimizer_lr >= 0.01 ? c->optimizer_lr / 10 : c->optimizer_lr * 10,
         c->train_class_weights.count ? "" : ", or --set train.class_weights=balanced",
@@ -110,6 +110,7 @@ void weft__loop_say_scores(weft__loop *loop) {
     if (s->test_loss >= 0 && isfinite(loop->test_r2)) weft__progress_say(p, "test R2 %.4f", loop->test_r2);
     const uint64_t done = weft_optimizer_steps(loop->model.optimizer);
     if (loop->config->train_keep_best && loop->stopping.best_step && loop->stopping.best_step != done)
-        weft__progress_say(p, "these are of step %llu, the best, which eval, predict and generate use",
-                           (unsigned long long)loop->stopping.best_step);
+        weft__progress_say(
+            p, "these scores are of step %llu, the best checkpoint, which eval, predict and generate use",
+            (unsigned long long)loop->stopping.best_step);
 }

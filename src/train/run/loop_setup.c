@@ -128,7 +128,7 @@ static weft_status take_choices(weft__loop *loop) {
     const weft_status status = weft__choices_read(loop->run.dir, &loop->choices, &n);
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
     if (status != WEFT_OK) {
-        weft__progress_say(&loop->progress, "%s: times so far are lost, and what was tuned is tuned again",
+        weft__progress_say(&loop->progress, "%s: the times so far are lost, and the kernels are tuned again",
                            weft_last_error(NULL));
         WEFT_TRY(weft__run_log(&loop->run, loop->first, "%s", weft_last_error(NULL)));
     }

@@ -134,7 +134,7 @@ void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
     fprintf(p->out, "\nwhere the time went\n");
     weft__shares_print(&s.parts, p->out);
     fprintf(p->out,
-            "  (what the device does: divided as in %llu of %llu runs of programs, which were timed)\n",
+            "  (the device's time is divided as in the %llu of %llu runs of programs that were timed)\n",
             (unsigned long long)times->timed, (unsigned long long)times->runs);
     fprintf(
         p->out,

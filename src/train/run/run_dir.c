@@ -99,7 +99,7 @@ static weft_status refuse_run(const char *dir) {
     WEFT_TRY(find_run(dir, &found));
     if (!found) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                      "%s: holds a run already; go on with 'weft resume %s', or choose another --run", dir,
+                      "%s: holds a run already; continue with 'weft resume %s', or choose another --run", dir,
                       dir);
 }
 
@@ -151,8 +151,8 @@ static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
         if (mkdir(path, 0777) == 0) return WEFT_OK;
         if (errno != EEXIST) return weft__fail_io(NULL, "make", path, errno);
     }
-    return weft__fail(NULL, WEFT_ERR_IO, "%s: no free number for %s; give a folder by --run", WEFT__RUNS_ROOT,
-                      stem);
+    return weft__fail(NULL, WEFT_ERR_IO, "%s: no number is free for %s; name a folder with --run",
+                      WEFT__RUNS_ROOT, stem);
 }
 
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run) {
@@ -171,7 +171,7 @@ weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
     *run = closed;
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
+                          "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", dir);
     return run_dir_start(run, dir, tokens, false);
 }
 
@@ -247,8 +247,7 @@ weft_status weft__run_sync(weft__run *run) {
     static const char *const names[] = {"metrics.jsonl", "metrics.csv", "log.txt"};
     weft__run_beat(run);
     for (int i = 0; i < 3; i++)
-        if (weft__io_system.sync(NULL, files[i]) != 0)
-            return weft__fail_io(NULL, "bring to the disk", names[i], errno);
+        if (weft__io_system.sync(NULL, files[i]) != 0) return weft__fail_io(NULL, "flush", names[i], errno);
     return weft__run_follow(run);
 }
 
@@ -328,7 +327,7 @@ static weft_status cut_file(const weft__run *run, int fd, const char *name, cons
     size_t size = bytes.size;
     weft_bytes_free(NULL, &bytes);
     if (kept < size && (weft__truncate(fd, (off_t)kept) != 0 || weft__io_system.sync(NULL, fd) != 0))
-        return weft__fail_io(NULL, "cut back", path, errno);
+        return weft__fail_io(NULL, "truncate", path, errno);
     return WEFT_OK;
 }
 
@@ -358,7 +357,7 @@ static weft_status cut_events(const weft__run *run, uint64_t step) {
     weft_bytes_free(NULL, &bytes);
     if (status != WEFT_OK) return status;
     if (kept < size && weft__truncate(run->events, (off_t)kept) != 0)
-        return weft__fail_io(NULL, "cut back", path, errno);
+        return weft__fail_io(NULL, "truncate", path, errno);
     return WEFT_OK;
 }
 

@@ -81,7 +81,7 @@ static CUresult blas_call_run(weft__cuda *d, const weft_call *call, void *const 
     if (plan->algorithm.workspace) at.workspace = blas_call_take(&addresses);
     const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->algorithm, &at, stream);
     if (!error) return 0;
-    snprintf(d->said, sizeof d->said, "cuBLASLt refuses a product of %lld x %lld x %lld: %s",
+    snprintf(d->said, sizeof d->said, "cuBLASLt refuses a matmul of %lld x %lld x %lld: %s",
              (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
              weft__blas.cublasLtGetStatusName(error));
     return error == CUBLAS_STATUS_ALLOC_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;

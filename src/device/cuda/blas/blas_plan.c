@@ -195,7 +195,8 @@ static bool blas_plan_load(weft__cuda *d, const weft__blas_plan *plan, kept *fou
     if (!weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found)) return false;
     if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->algorithm)) return true;
     weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
-              "%s: cuBLASLt does not take an algorithm that was kept: it is chosen anew", d->gpu.base.name);
+              "%s: cuBLASLt does not accept an algorithm that was kept: a new one is chosen",
+              d->gpu.base.name);
     return false;
 }
 
@@ -227,7 +228,7 @@ static const char *name_of(const weft__blas_problem *p) {
 static void remember(weft__cuda *d, const weft__blas_plan *plan, const kept *found) {
     const weft__blas_problem *p = &plan->key.problem;
     weft_tile_choice choice = {.gain = found->timing.gain};
-    snprintf(choice.what, sizeof choice.what, "product %s %lldx %lldx%lldx%lld %c%c%s", name_of(p),
+    snprintf(choice.what, sizeof choice.what, "matmul %s %lldx %lldx%lldx%lld %c%c%s", name_of(p),
              (long long)p->batch, (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
              p->b.transposed ? 't' : 'n', p->a.transposed ? 't' : 'n',
              p->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? p->based ? " +c" : "" : " epilogue");
@@ -268,8 +269,9 @@ static bool open_state(weft__cuda *d) {
     const unsigned error = weft__blas.cublasLtCreate(&state->handle);
     if (!error) return true;
     state->handle = NULL;
-    weft__log(d->gpu.base.ctx, WEFT_LOG_WARNING, "%s: products run on own kernels: cublasLtCreate says %s",
-              d->gpu.base.name, weft__blas.cublasLtGetStatusName(error));
+    weft__log(d->gpu.base.ctx, WEFT_LOG_WARNING,
+              "%s: matmuls run on Weft's own kernels: cublasLtCreate returned %s", d->gpu.base.name,
+              weft__blas.cublasLtGetStatusName(error));
     return false;
 }
 

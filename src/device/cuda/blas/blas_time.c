@@ -113,7 +113,7 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
     bool made = blas_time_fits(bytes);
     for (int i = 0; i < BUFFERS && made; i++)
         made = !bytes[i] ||
-               weft__gpu_memory_new(&d->gpu, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
+               weft__gpu_memory_new(&d->gpu, bytes[i], "memory for timing matmuls", &memory[i]) == WEFT_OK;
     for (int i = 0; i < BUFFERS && made; i++)
         made = !bytes[i] ||
                blas_time_fill(d, memory[i]->address, bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;

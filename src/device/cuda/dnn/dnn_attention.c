@@ -32,17 +32,18 @@ static bool all_aligned(const weft_heavy_attention *at) {
 
 /* Returns why cuDNN cannot compute this attention, or NULL if it may try. */
 static const char *dnn_attention_refuse(const weft_heavy_attention *at, int capability, int version) {
-    if (at->dtype != WEFT_F16 && at->dtype != WEFT_BF16) return "it computes in f16 and bf16 alone";
-    if (capability < 80) return "its attention wants compute capability 8.0";
-    if (at->cached) return "keys are in a cache";
+    if (at->dtype != WEFT_F16 && at->dtype != WEFT_BF16) return "it computes in f16 and bf16 only";
+    if (capability < 80) return "its attention needs compute capability 8.0";
+    if (at->cached) return "the keys are in a cache";
     if (at->masked) return "there is a mask";
-    if (weft__query_group(at) > 1) return "heads share keys and values";
+    if (weft__query_group(at) > 1) return "query heads share KV heads";
     if (at->dropout > 0) return "Weft's own random numbers decide what dropout drops";
-    if (at->d % 8 != 0) return "the channels of a head are no multiple of 8";
+    if (at->d % 8 != 0) return "the channels of a head are not a multiple of 8";
     if (at->d > (capability / 10 == 9 ? 256 : 128)) return "a head has too many channels";
     if (at->t_q < 1 || at->t_k < 1 || at->batch < 1 || at->heads < 1 || at->d < 1) return "it is empty";
-    if (at->causal && at->t_q != at->t_k) return "there are more keys than queries, or fewer, under a mask";
-    if (version < 91501 && at->t_k % 128 != 0) return "before 9.15.1 keys must be a multiple of 128";
+    if (at->causal && at->t_q != at->t_k) return "a causal mask needs as many keys as queries";
+    if (version < 91501 && at->t_k % 128 != 0)
+        return "before cuDNN 9.15.1 the number of keys must be a multiple of 128";
     if (!all_aligned(at)) return "rows do not begin at multiples of 16 bytes";
     return NULL;
 }

@@ -75,8 +75,8 @@ static weft_hash key_of(const weft_dnn_convolution *what, bool fast) {
 }
 
 static void dnn_image_plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
-    static const char *const names[] = {"convolution", "a convolution's gradient by its input",
-                                        "a convolution's gradient by its weight"};
+    static const char *const names[] = {"convolution", "a convolution's gradient with respect to its input",
+                                        "a convolution's gradient with respect to its weight"};
     const weft_dnn_convolution *c = &w->what;
     weft_dnn_request request = {.workspace = weft__dnn_memory(d), .notes = weft__dnn_convolution_notes(c)};
     if (d->fast) request.notes &= ~(1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);

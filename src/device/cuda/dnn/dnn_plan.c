@@ -64,7 +64,7 @@ static bool dnn_plan_build(const weft_dnn_card *card, cudnnBackendDescriptor_t c
     if (status)
         weft__dnn_message(status, "a plan", message);
     else
-        snprintf(message, WEFT_DNN_MESSAGE, "it wants %lld bytes of memory", (long long)plan->workspace);
+        snprintf(message, WEFT_DNN_MESSAGE, "it needs %lld bytes of memory", (long long)plan->workspace);
     weft__dnn_plan_free(plan);
     return false;
 }
@@ -112,7 +112,7 @@ bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn
     if (card->handle)
         weft__dnn_set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card->handle);
     weft__dnn_finish(g, operations);
-    snprintf(message, WEFT_DNN_MESSAGE, "%s", g->error ? g->message : "it knows no engine for it");
+    snprintf(message, WEFT_DNN_MESSAGE, "%s", g->error ? g->message : "it has no engine for this problem");
     bool done = false;
     for (int m = 0; m < 2 && !g->error && !done; m++) {
         weft_dnn_graph found = {.error = 0};

@@ -29,7 +29,7 @@ static weft_status cuda_compile_take(weft_gpu_compiler *compiler, weft_gpu_unit 
     u->job = NULL;
     if (!u->error) return weft__nvrtc_take(ctx, &job, u->launch->name, &u->binary, &u->binary_bytes);
     char *log = weft__nvrtc_log(ctx, &job);
-    const weft_status status = weft__gpu_refused(compiler, u, log ? log : "its words are lost");
+    const weft_status status = weft__gpu_refused(compiler, u, log ? log : "its log could not be read");
     weft__free(ctx, log);
     weft__nvrtc_drop(&job);
     return status;
@@ -45,7 +45,7 @@ static CUresult cuda_compile_load(weft_gpu_unit *u) {
 static weft_status cuda_compile_finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft__cuda *d = cuda_compile_of(compiler);
     if (!u->fresh && cuda_compile_load(u) == 0)
-        return u->error ? weft__gpu_refused(compiler, u, "a test asked for it") : WEFT_OK;
+        return u->error ? weft__gpu_refused(compiler, u, "a test requested it") : WEFT_OK;
     if (!u->fresh) { /* for example, the file was made for another card */
         weft__free(d->gpu.base.ctx, u->binary);
         u->binary = NULL;

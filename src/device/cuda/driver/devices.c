@@ -64,14 +64,15 @@ static void cuda_devices_check(weft__cuda_found *f, int version, const char *no_
     int major = 0, minor = 0;
     if (no_compiler) {
         snprintf(reason, size,
-                 "its driver is there, the compiler of kernels is not: %s; until then opencl serves the card",
+                 "its driver is installed, but the kernel compiler is missing: %s; until then opencl serves "
+                 "the card",
                  no_compiler);
         return;
     }
     weft__nvrtc_version(&major, &minor);
     if (cuda_devices_number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
         snprintf(reason, size,
-                 "it is set to let nobody compute on it: nvidia-smi -c DEFAULT, by the administrator");
+                 "its compute mode forbids computing: the administrator can run nvidia-smi -c DEFAULT");
     else if (major > version / 1000)
         snprintf(
             reason, size,
@@ -96,7 +97,7 @@ static void cuda_devices_describe(weft__cuda_found *f, int i, int version, const
     snprintf(g->spec, sizeof g->spec, "cuda:%d", i);
     snprintf(g->name, sizeof g->name, "card %d", i);
     if (weft__cu.cuDeviceGet(&f->id, i) != 0) {
-        snprintf(g->reason, sizeof g->reason, "its driver does not hand it out: nvidia-smi tells more");
+        snprintf(g->reason, sizeof g->reason, "its driver does not give access to it: nvidia-smi tells more");
         return;
     }
     if (weft__cu.cuDeviceGetName(g->name, sizeof g->name, f->id) != 0) snprintf(g->name, 8, "card");
@@ -118,7 +119,7 @@ static void cuda_devices_describe(weft__cuda_found *f, int i, int version, const
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
     const char *no_products = weft__blas_open();
     if (no_products)
-        snprintf(products, sizeof products, "no cuBLASLt (products on own kernels: %s)",
+        snprintf(products, sizeof products, "no cuBLASLt (matmuls on own kernels: %s)",
                  strncmp(no_products, "WEFT", 4) == 0 ? no_products : "pip install nvidia-cublas");
     else
         weft__blas_version(products);
@@ -145,11 +146,12 @@ static int cuda_devices_collect(void) {
         return 0;
     }
     if (error || n < 1) {
-        snprintf(why_none, sizeof why_none,
-                 "the CUDA driver finds no card (%s): is there one, do CUDA_VISIBLE_DEVICES and this user's "
-                 "rights let it be seen, and was the machine started since the driver was installed? "
-                 "nvidia-smi tells more",
-                 error ? weft__cuda_error_name(error, said) : "none");
+        snprintf(
+            why_none, sizeof why_none,
+            "the CUDA driver finds no card (%s): check that there is one, that CUDA_VISIBLE_DEVICES and this "
+            "user's permissions allow it, and that the machine was restarted after the driver was "
+            "installed; nvidia-smi tells more",
+            error ? weft__cuda_error_name(error, said) : "none");
         return 0;
     }
     weft__cuda_libraries_for(version);
@@ -176,15 +178,17 @@ static void adapt(const weft_gpu_found *card, weft_target *target) {
 
 /* If there is no card, plans are made for a common one: an H100. */
 static const weft__cuda_found usual = {
-    .gpu = {.spec = "cuda",
-            .name = "sm_90",
-            .detail = "no card is here: a card of compute capability 9.0, 132 multiprocessors and 80 GiB",
-            .gpu = true,
-            .f64 = true,
-            .units = 132,
-            .most_items = 1024,
-            .memory = UINT64_C(80) << 30,
-            .local_bytes = 48 << 10}};
+    .gpu = {
+        .spec = "cuda",
+        .name = "sm_90",
+        .detail =
+            "there is no card: plans are for one of compute capability 9.0, 132 multiprocessors and 80 GiB",
+        .gpu = true,
+        .f64 = true,
+        .units = 132,
+        .most_items = 1024,
+        .memory = UINT64_C(80) << 30,
+        .local_bytes = 48 << 10}};
 
 weft_gpu_devices weft__cuda_kind = {.name = "cuda",
                                     .dialect = WEFT_DIALECT_CUDA,

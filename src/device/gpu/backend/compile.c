@@ -198,8 +198,8 @@ weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, cons
     weft_device *device = c->device;
     weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->source);
     return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: its compiler refuses kernel %s%s: %.600s",
-                      device->name, u->launch->name, u->sources > 1 ? " or one of those beside it" : "",
-                      message);
+                      device->name, u->launch->name,
+                      u->sources > 1 ? " or one of those compiled with it" : "", message);
 }
 
 /* Makes the sources known to the device, after all of them are compiled. */
@@ -238,7 +238,8 @@ static weft_status compile_fresh(work *w) {
         if (status == WEFT_OK) status = finished;
     }
     if (status == WEFT_OK && w->stopped)
-        return weft__fail(w->ctx, WEFT_ERR_STOPPED, "%s: stopped between two kernels, as the program asked",
+        return weft__fail(w->ctx, WEFT_ERR_STOPPED,
+                          "%s: compiling was stopped between two kernels, as the program asked",
                           w->c->device->name);
     return status == WEFT_OK ? keep(w) : status;
 }

@@ -133,7 +133,7 @@ weft_status weft__gpu_memory_new(weft_gpu_device *d, size_t bytes, const char *w
     if (weft__gpu_hook.most_bytes && weft__gpu_hook.most_bytes < most) most = weft__gpu_hook.most_bytes;
     if (bytes > most)
         return weft__fail(ctx, WEFT_ERR_OOM,
-                          "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
+                          "%s: %s of %zu bytes: this device allows at most %zu bytes in one buffer",
                           d->base.name, what, bytes, most);
     weft_gpu_buffer *b = weft__zalloc(ctx, size);
     if (!b) return weft__gpu_fail_oom(d, size, what);

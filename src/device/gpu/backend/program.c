@@ -84,7 +84,7 @@ static weft_status settle(weft_gpu_program *p, const weft_command *command, cons
     void *kept = weft__arena_alloc(p->launches.arena, numbers.length);
     weft_argument *arguments =
         weft__arena_alloc(p->launches.arena, (size_t)(n + 1) * sizeof *launch->arguments);
-    if (!fits) return weft__fail(p->launches.ctx, WEFT_ERR_INTERNAL, "%s: too many numbers", launch->name);
+    if (!fits) return weft__fail(p->launches.ctx, WEFT_ERR_INTERNAL, "%s: too many parameters", launch->name);
     if (!kept || !arguments) return weft__fail_oom(p->launches.ctx, numbers.length, "a launch");
     memcpy(arguments, launch->arguments, (size_t)n * sizeof *arguments);
     arguments[n] = (weft_argument){.kind = WEFT_ARGUMENT_NUMBERS,

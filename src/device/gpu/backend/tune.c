@@ -193,7 +193,7 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
     choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
     memcpy(choice->kept, answer, choice->bytes);
     device->choices[device->n_choices++] = *choice;
-    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual variant",
+    weft__log(ctx, WEFT_LOG_INFO, "%s: %s and similar ones: %s is %.2f times as fast as the usual variant",
               device->name, choice->what, choice->chosen, choice->gain);
 }
 

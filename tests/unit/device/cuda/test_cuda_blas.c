@@ -394,7 +394,7 @@ static void test_tf32(void **state) {
 static int warnings;
 static void on_log(void *user, weft_log_level level, const char *message) {
     (void)user;
-    warnings += level == WEFT_LOG_WARNING && strstr(message, "products run on own kernels") != NULL;
+    warnings += level == WEFT_LOG_WARNING && strstr(message, "matmuls run on Weft's own kernels") != NULL;
 }
 
 static void works_without_calls(void) {
@@ -430,7 +430,7 @@ static void test_without(void **state) {
     works_without_calls();
     weft__device_cuda.describe(0, &d);
     assert_true(d.present);
-    assert_non_null(strstr(d.detail, "no cuBLASLt (products on own kernels: pip install nvidia-cublas)"));
+    assert_non_null(strstr(d.detail, "no cuBLASLt (matmuls on own kernels: pip install nvidia-cublas)"));
     weft__blas_file = NULL;
     weft__cuda_forget();
     weft__device_cuda.describe(0, &d);
@@ -452,7 +452,7 @@ static void test_fails(void **state) {
         c->fail = 1;
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_ERR_DEVICE);
         assert_non_null(strstr(weft_last_error(ctx),
-                               "cuBLASLt refuses a product of 24 x 24 x 24: CUBLAS_STATUS_EXECUTION_FAILED"));
+                               "cuBLASLt refuses a matmul of 24 x 24 x 24: CUBLAS_STATUS_EXECUTION_FAILED"));
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_OK);
     }
     weft__cuda_hook.plain = 0;

@@ -89,7 +89,7 @@ static void test_strict(void **state) {
     p.dtype = WEFT_F32;
     assert_int_equal(check(&p), 0);
     assert_non_null(strstr(said, "another precision or order"));
-    assert_non_null(strstr(said, "gradient by its weight"));
+    assert_non_null(strstr(said, "gradient with respect to its weight"));
     p.tf32 = true;
     assert_int_equal(check(&p), 3);
     p.dtype = WEFT_F64;

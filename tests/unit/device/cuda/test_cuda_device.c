@@ -129,7 +129,7 @@ static void test_without_compiler(void **state) {
     if (without_cuda()) return skip();
     weft__nvrtc_file = "libabsent.so";
     weft__cuda_forget();
-    refuses("the compiler of kernels is not: libabsent.so cannot be opened: install NVRTC");
+    refuses("the kernel compiler is missing: libabsent.so cannot be opened: install NVRTC");
     weft__device_cuda.describe(0, &info);
     assert_string_equal(info.name, "cuda:0");
     assert_false(info.present);

@@ -176,7 +176,7 @@ static void test_memory_is_gone(void **state) {
     weft_device_description info;
     ops->describe(0, &info);
     assert_int_equal(ops->buffer_new(f.device, (size_t)info.buffer_limit + 1, &b), WEFT_ERR_OOM);
-    assert_non_null(strstr(weft_last_error(&f.ctx), "this device gives at most"));
+    assert_non_null(strstr(weft_last_error(&f.ctx), "this device allows at most"));
     weft__gpu_hook.fail_allocation = 2;
     weft_buffer *first = test_buffer(&f, 100);
     assert_int_equal(ops->buffer_new(f.device, 1000, &b), WEFT_ERR_OOM);

@@ -576,7 +576,7 @@ static int tuned(weft_launches *launches, const weft_heavy *heavy, const matmul_
     q.bytes[1] = span(mm->batch, mm->b_batch, mm->batch_rank, mm->k, mm->b_k, mm->n, mm->b_n) * size;
     q.bytes[2] = span(mm->batch, mm->c_batch, mm->batch_rank, mm->m, mm->c_m, mm->n, 1) *
                  (int64_t)weft_dtype_size(p->out);
-    snprintf(q.what, sizeof q.what, "matmul_plan %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
+    snprintf(q.what, sizeof q.what, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
              (long long)p->items, (long long)mm->m, (long long)mm->n, (long long)mm->k,
              a_lines(p) ? 'n' : 't', b_lines(p) ? 'n' : 't');
     for (int variant = 0; variant < p->variants; variant++) {
