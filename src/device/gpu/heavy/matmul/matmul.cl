@@ -131,7 +131,7 @@ W_NUMBERS(matmul) {
  *     c, sums     now point to the block's first result */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
-    const w_matmul of = given.matmul;                                                                            \
+    const w_matmul of = given.matmul;                                                                         \
     const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m;                                    \
     const int item_part = ITEM_PART, item = item_part / of.splits;                                            \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
