@@ -1,7 +1,9 @@
 /* An autoencoder: it compresses images to a few numbers and reconstructs them. The input is also the
  * target.
  *
- *   autoencoder [IMAGES]      an idx file in MNIST's format; default: generated images of a spot */
+ *   autoencoder [IMAGES]
+ *
+ * IMAGES is an idx file in MNIST's format. Without it the program uses generated images of a spot. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>

@@ -6,6 +6,7 @@
 
 enum { ROWS = 256, HIDDEN = 32 };
 
+/* The forward function of the layer. It only records ops; the optimizer's step computes them. */
 static weft_tensor *gate(weft_module *m, weft_tensor *x) {
     weft_tensor *value = weft_matmul(x, weft_parameter(m, "value"));
     weft_tensor *open = weft_sigmoid(weft_matmul(x, weft_parameter(m, "gate")));

@@ -1,6 +1,11 @@
-/* How to write your own training loop. It accumulates the gradients of several batches, uses a learning
- * rate schedule, clips gradients and prints their norm, evaluates on other data with early stopping, and
- * keeps the best weights. weft_fit does all of this except early stopping and keeping the best weights. */
+/* How to write your own training loop. It
+ * - accumulates the gradients of several batches,
+ * - uses a learning rate schedule,
+ * - clips gradients and prints their norm,
+ * - evaluates on held-back data, and stops when the loss there no longer falls (early stopping),
+ * - keeps the best weights.
+ *
+ * weft_fit does all of this except early stopping and keeping the best weights. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -19,7 +24,10 @@ static weft_module *new_network(weft_context *ctx) {
     return weft_mlp(ctx, (int64_t[]){1, 32, 32, 1}, 4, &(weft_mlp_options){.activation = WEFT_SILU});
 }
 
-/* One step of PARTS batches. *loss gets the loss of the last batch, unless `loss` is NULL. */
+/* One step of PARTS batches. *loss gets the loss of the last batch, unless `loss` is NULL.
+ *
+ * POINTS is a multiple of BATCH, so no batch is padded and weft_mse is the mean over real samples. Otherwise
+ * use weft_batch_loss, which ignores the padding. */
 static weft_status train_step(weft_module *net, weft_optimizer *opt, weft_loader *loader, uint64_t step,
                               double *loss) {
     for (int k = 0; k < PARTS; k++) {
@@ -38,6 +46,8 @@ static weft_status train_step(weft_module *net, weft_optimizer *opt, weft_loader
     return WEFT_OK;
 }
 
+/* Trains until STEPS, or until PATIENCE evaluations in a row brought no lower loss. `best` gets the weights
+ * with the lowest loss, *least. */
 static weft_status train(weft_module *net, weft_module *best, weft_loader *loader, weft_loader *held,
                          double *least) {
     weft_optimizer *adamw =

@@ -1,8 +1,10 @@
 /* Linear regression by gradient descent on all rows at once. The columns are scaled to mean 0 and standard
  * deviation 1 first. At the end the coefficients are converted back to the units of the data.
  *
- *   linear_regression [FILE.csv]      predicts the last column from the others; without FILE.csv it uses a
- * generated plane with noise */
+ *   linear_regression [FILE.csv]
+ *
+ * It predicts the last column of FILE.csv from the others. Without FILE.csv it uses a generated plane with
+ * noise. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -48,7 +50,7 @@ static weft_status fit(weft_context *ctx, weft_table *t, double *r2) {
     weft_tensor *inputs = weft_from(ctx, WEFT_F32, 2, (int64_t[]){rows, columns}, x);
     weft_tensor *targets = weft_from(ctx, WEFT_F32, 2, (int64_t[]){rows, 1}, y);
     for (int step = 0; step <= 200; step++) {
-        weft_scope *scope = weft_scope_open(ctx);
+        weft_scope *scope = weft_scope_open(ctx); /* frees the tensors of this step when it closes */
         weft_tensor *error = weft_mse(weft_forward(line, inputs), targets, WEFT_MEAN);
         weft_status status = weft_optimizer_step(sgd, error);
         if (status == WEFT_OK) loss = weft_item(error);

@@ -1,7 +1,8 @@
 /* Logistic regression: one linear layer with cross-entropy predicts classes from numbers, in mini-batches.
  *
- *   logistic_regression [FILE.csv]      the last column holds the classes; without FILE.csv it uses three
- * clouds of points */
+ *   logistic_regression [FILE.csv]
+ *
+ * The last column of FILE.csv holds the classes. Without FILE.csv it uses three clouds of points. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -38,6 +39,7 @@ static void standardise(weft_array *features) {
     }
 }
 
+/* Called by weft_fit after each epoch. */
 static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     double mean;
     (void)user, (void)stop;

@@ -1,8 +1,9 @@
 /* A convolutional network that classifies images of digits in MNIST's format (idx, plain or compressed by
  * gzip).
  *
- *   mnist_cnn [IMAGES LABELS [EPOCHS]]      without files it uses small generated images of horizontal,
- * vertical and diagonal bars */
+ *   mnist_cnn [IMAGES LABELS [EPOCHS]]
+ *
+ * Without files it uses small generated images of horizontal, vertical and diagonal bars. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weft/weft.h>
@@ -38,6 +39,7 @@ static int64_t largest(const weft_array *labels) {
     return most;
 }
 
+/* Called by weft_fit after each epoch. */
 static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     double mean;
     (void)user, (void)stop;
@@ -48,7 +50,8 @@ static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     return status;
 }
 
-/* Trains on five images of six and evaluates on the rest. */
+/* Trains on the first five sixths of the images and evaluates on the rest. The two parts share the memory
+ * of x and y: only the shapes and pointers differ. */
 static weft_status train(weft_context *ctx, weft_array *x, weft_array *y, int64_t epochs, double *accuracy) {
     const int64_t rows = x->shape[1], columns = x->shape[2], held = x->shape[0] / 6,
                   first = x->shape[0] - held;

@@ -8,6 +8,8 @@
 
 enum { ROWS = 256, HIDDEN = 16 };
 
+/* The forward function of the layer. The op is defined at the first call. It belongs to one context: a
+ * program with several contexts needs one op for each. */
 static weft_tensor *snake(weft_module *m, weft_tensor *x) {
     const weft_op_options options = {
         .name = "snake", .arity = 2, .expression = "a + w_sin(a * b) * w_sin(a * b) / b"};

@@ -1,6 +1,6 @@
 /* Trains a small classifier on points in the plane with weft_fit, saves it, loads it into a second network,
- * and predicts. The exit status is 0 if the loaded network classifies at least nine points in ten
- * correctly.
+ * and predicts. The file holds only the weights, so both networks are made by the same function. The exit
+ * status is 0 if the loaded network classifies at least nine points in ten correctly.
  *
  *   save_load_predict [FILE.safetensors]      where the network is saved; default: classify.safetensors */
 #include <math.h>
@@ -19,10 +19,12 @@ static void make_points(float *x, int32_t *y) {
     }
 }
 
+/* Two hidden layers of 32 units, and one logit for each class. */
 static weft_module *new_network(weft_context *ctx) {
     return weft_mlp(ctx, (int64_t[]){2, 32, 32, CLASSES}, 4, NULL);
 }
 
+/* Called by weft_fit after each epoch. Ends training when the loss is small. */
 static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     (void)user;
     double mean;
@@ -33,6 +35,8 @@ static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     return WEFT_OK;
 }
 
+/* Trains with cross-entropy, the default loss of weft_fit, and saves the weights. The loader reads x and y
+ * until it is freed. */
 static weft_status train(weft_context *ctx, float *x, int32_t *y, const char *path) {
     weft_array inputs = {
         .dtype = WEFT_F32, .rank = 2, .shape = {POINTS, 2}, .data = x, .bytes = POINTS * 2 * sizeof *x};

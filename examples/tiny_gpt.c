@@ -2,7 +2,9 @@
  * loader, the model, an optimizer with a schedule, and decoding with a key/value cache, in a training loop
  * of its own.
  *
- *   tiny_gpt [FILE [STEPS]]      without FILE it uses a built-in text; default: 150 steps */
+ *   tiny_gpt [FILE [STEPS]]
+ *
+ * Without FILE it uses a built-in text. The default is 150 steps. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@ extern "C" {
 
 /* Which loss compares a prediction with its target. */
 typedef enum weft_loss_kind {
-    WEFT_LOSS_CROSS_ENTROPY, /* logits (..., classes) and integer classes (...) */
+    WEFT_LOSS_CROSS_ENTROPY, /* the default; logits (..., classes) and integer classes (...) */
     WEFT_LOSS_BCE,           /* logits and numbers in 0..1 of the same shape, or as many classes 0 and 1 */
     WEFT_LOSS_MSE,           /* numbers of the same shape; also for the next two */
     WEFT_LOSS_L1,
@@ -21,7 +21,8 @@ typedef enum weft_loss_kind {
 /* Returns the loss of each element, in the mask's shape: (batch) or (batch, context). The caller averages. */
 typedef weft_tensor *(*weft_loss_fn)(void *user, weft_tensor *prediction, const weft_batch *batch);
 
-/* The mean loss of a batch over the elements that its mask counts: a tensor of one element. */
+/* The mean loss of a batch: a tensor of one element. Samples that only pad the batch do not count. In a loop
+ * of your own, use this function instead of weft_mse and the like, which know no padding. */
 WEFT_API weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch);
 
 /* What a callback receives. */
@@ -60,11 +61,11 @@ typedef struct weft_replica {
 } weft_replica;
 
 typedef struct weft_fit_options {
-    weft_loss_kind loss;
+    weft_loss_kind loss;      /* default: cross-entropy */
     weft_loss_fn custom_loss; /* replaces `loss`; receives `user` */
-    uint64_t steps;           /* in total, including the steps that the optimizer has made before; or set: */
-    int64_t epochs;
-    int accumulate;          /* micro-batches whose gradients are averaged in one step; 0: 1 */
+    uint64_t steps; /* in total, including the steps that the optimizer has made before. Set this or epochs */
+    int64_t epochs; /* passes over the data */
+    int accumulate; /* micro-batches whose gradients are averaged in one step; 0: 1 */
     weft_loader *validation; /* evaluated after each epoch with `loss` */
     weft_fit_fn on_step, on_epoch;
     void *user;

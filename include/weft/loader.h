@@ -49,7 +49,8 @@ typedef struct weft_batch {
     weft_tensor *x;    /* (batch, ...); text: i32 (batch, context) */
     weft_tensor *y;    /* (batch, ...); NULL without targets; text: i32 (batch, context), the next tokens */
     weft_tensor *mask; /* f32, 1 for real samples and 0 for padding: (batch); for text in order (batch,
-                          context). NULL if no batch of this loader is ever padded */
+                          context). NULL if no batch of this loader is ever padded. A loss must leave out the
+                          padding: weft_batch_loss does */
     int64_t count;     /* number of ones in the mask */
     int64_t epoch;     /* passes over the data before this batch */
 } weft_batch;

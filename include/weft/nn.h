@@ -439,8 +439,9 @@ WEFT_API WEFT_CHECKED weft_status weft_module_recompute(weft_module *m, weft_rec
  * WEFT_ERR_UNSUPPORTED for other dtypes. */
 WEFT_API weft_status weft_module_compute(weft_module *m, weft_dtype dtype);
 
-/* Sets training mode (the default) or evaluation for m and all below it. Dropout is active only in
- * training. */
+/* Sets the mode of m and all below it: training (the default) or evaluation. It trains nothing. Call
+ * weft_train(m, false) before you predict: dropout is then off, and batch norms use their running
+ * statistics. */
 WEFT_API void weft_train(weft_module *m, bool training);
 WEFT_API bool weft_is_training(const weft_module *m);
 
@@ -573,7 +574,8 @@ WEFT_API WEFT_CHECKED weft_status weft_module_entries(weft_module *m, weft_entry
 /* Writes all parameters and buffers of m to a safetensors file. */
 WEFT_API WEFT_CHECKED weft_status weft_module_save(weft_module *m, const char *path);
 
-/* Reads them back, strictly as weft_entries_load. */
+/* Reads them back, strictly as weft_entries_load. The file holds no structure: m must be made as the saved
+ * module was. Other activations or options without parameters are not noticed. */
 WEFT_API WEFT_CHECKED weft_status weft_module_load(weft_module *m, const char *path);
 WEFT_API WEFT_CHECKED weft_status weft_module_load_from(weft_module *m, weft_safetensors *file);
 

@@ -19,7 +19,7 @@ extern "C" {
 typedef struct weft_optimizer weft_optimizer;
 
 /* Fields that all optimizers have:
- * - lr: must be positive
+ * - lr: must be set, and positive. So the options of an optimizer cannot be NULL
  * - weight_decay: 0: none
  * - decay_matrices_only: do not decay parameters of rank 0 and 1 (biases, norms)
  * - clip: limit of the global gradient norm; 0: none

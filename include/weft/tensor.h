@@ -110,8 +110,8 @@ WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);
 
 /* ---- scopes ---- */
 
-/* Opens a scope, which owns every temporary recorded until it closes. Scopes nest. NULL if memory is short.
- */
+/* Opens a scope, which owns every temporary recorded until it closes. Scopes nest. Temporaries recorded
+ * while no scope is open live until weft_close. NULL if memory is short. */
 WEFT_API weft_scope *weft_scope_open(weft_context *ctx);
 
 /* Evaluates the tensors that were kept in the scope, then frees its temporaries. Scopes that are still open
@@ -200,7 +200,7 @@ WEFT_API WEFT_CHECKED weft_status weft_read(weft_tensor *t, void *out, size_t by
 /* The value of a one-element tensor as a double; NaN after an error. */
 WEFT_API double weft_item(weft_tensor *t);
 
-/* Replaces the values of a variable or of a tensor made by weft_from. */
+/* Replaces the values of a variable or of a tensor made by weft_from. `bytes` must be exactly its size. */
 WEFT_API WEFT_CHECKED weft_status weft_write(weft_tensor *t, const void *data, size_t bytes);
 
 /* Evaluates values[i] and makes them the new values of variables[i], in one program. Reads of the old
