@@ -143,7 +143,7 @@ WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
  * Numbers are decimal and correctly rounded to f32. Errors are: a number that overflows, a missing value in
  * a column that is used, text among numbers, rows of unequal length.
  *
- * NULL options: all defaults. */
+ * NULL options: all defaults, so no target: every column is a feature. */
 WEFT_API WEFT_CHECKED weft_status weft_read_csv(weft_context *ctx, const char *path,
                                                 const weft_csv_options *options, weft_table *out);
 

@@ -13,7 +13,7 @@ extern "C" {
 typedef enum weft_loss_kind {
     WEFT_LOSS_CROSS_ENTROPY, /* the default; logits (..., classes) and integer classes (...) */
     WEFT_LOSS_BCE,           /* logits and numbers in 0..1 of the same shape, or as many classes 0 and 1 */
-    WEFT_LOSS_MSE,           /* numbers of the same shape; also for the next two */
+    WEFT_LOSS_MSE,           /* numbers of the same shape: (N, 1) and (N) differ; also for the next two */
     WEFT_LOSS_L1,
     WEFT_LOSS_HUBER /* with delta 1 */
 } weft_loss_kind;

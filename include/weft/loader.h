@@ -83,7 +83,8 @@ WEFT_API WEFT_CHECKED weft_status weft_loader_mapped(weft_context *ctx, const we
  * - json: members x and y; `targets` NULL
  * - bin: CIFAR-10 with its labels; `targets` NULL
  *
- * The file `targets` has idx or npy targets, or is NULL. */
+ * The file `targets` has idx or npy targets, or is NULL. One number or class for each sample gives batch.y
+ * the shape (batch). For WEFT_LOSS_MSE with predictions (batch, 1), use weft_unsqueeze(batch.y, 1). */
 WEFT_API WEFT_CHECKED weft_status weft_loader_open(weft_context *ctx, const char *inputs, const char *targets,
                                                    const weft_loader_options *options, weft_loader **out);
 

@@ -210,7 +210,11 @@ typedef struct weft_group_options {
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_group(weft_optimizer *opt,
                                                        const weft_group_options *options);
 
-/* ---- state, for checkpoints ---- */
+/* ---- state, for checkpoints ----
+ *
+ * To resume from a checkpoint, make the same module and optimizer. Then call weft_module_load_from,
+ * weft_optimizer_load_from, weft_optimizer_set_steps, and weft_seed with the seed and step of the
+ * checkpoint. Without weft_seed, dropout draws other masks than the run that went on. */
 
 /* The number of steps done. */
 WEFT_API uint64_t weft_optimizer_steps(const weft_optimizer *opt);
