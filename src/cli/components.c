@@ -13,9 +13,9 @@
 static const struct component {
     const char *device, *name, *oldest, *from, *without;
 } components[] = {
-#define PIECE(device, name, oldest, from, without) {device, name, oldest, from, without},
+#define COMPONENT(device, name, oldest, from, without) {device, name, oldest, from, without},
 #include "cli/components.def"
-#undef PIECE
+#undef COMPONENT
 };
 enum { COMPONENTS = sizeof components / sizeof *components };
 

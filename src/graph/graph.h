@@ -47,7 +47,7 @@ typedef struct weft_attr_scan {
 } weft_attr_scan; /* SCAN */
 typedef struct weft_attr_sorted {
     int64_t count, descending;
-} weft_attr_sorted; /* ORDER (argsort or top-k), along the last dimension */
+} weft_attr_sorted; /* ARGSORT (argsort or top-k), along the last dimension */
 typedef struct weft_attr_output {
     int64_t index;
 } weft_attr_output; /* OUTPUT of a composite */

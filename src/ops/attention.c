@@ -4,14 +4,14 @@
  *     s = q k^T * scale, masked if causal; p = softmax(s); y = dropout(p) v; lse = logsumexp(s)
  *     q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0.
  *
- * With a mask, lse is stored in two parts (see device/device.h). If the mask itself needs a gradient, all
+ * With a mask, lse is stored in two parts (see heavy/attention.h). If the mask itself needs a gradient, all
  * gradients come from the expansion, which has the scores. In decoding, k and v are caches, and the mask
  * follows from the position, a number on the device.
  *
  * In grouped-query attention (Ainslie et al. 2023), k and v are views (B, KV heads, query heads per KV head,
  * S, D) that repeat them. The gradient of this view sums over the query heads of a KV head.
  *
- * Must not know: layers, devices. Read next: softmax.c, device/device.h. */
+ * Must not know: layers, devices. Read next: softmax.c, heavy/attention.h. */
 #include <math.h>
 #include "ops/composite.h"
 #include "ops/ops.h"

@@ -19,7 +19,7 @@
  * The gradient walks back through time with one matmul a step. The gradients of weights and biases are one
  * matmul and one sum over all steps.
  *
- * Must not know: layers, devices. Read next: device/device.h, nn/recurrent.c. */
+ * Must not know: layers, devices. Read next: heavy/recurrent.h, nn/recurrent.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 

@@ -1,6 +1,6 @@
 /* Running sums and products: cumsum, cumprod. Each is one node, which every device must compute. Small
  * integers are widened, as in sums.
- * Must not know: kernels. Read next: reduce.c; device/device.h, weft_heavy_scan. */
+ * Must not know: kernels. Read next: reduce.c; heavy/scan.h. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 

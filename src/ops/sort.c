@@ -1,4 +1,4 @@
-/* Sorting. One node, ORDER (argsort or top-k), finds the positions that sort rows: all of them or the first
+/* Sorting. One node, ARGSORT (argsort or top-k), finds the positions that sort rows: all of them or the first
  * k. Values are gathered at these positions, so their gradients go back to where they came from.
  * Must not know: kernels. Read next: gather.c; heavy/argsort.h. */
 #include "ops/ops.h"
