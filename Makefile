@@ -79,7 +79,7 @@ tsan: COMPILER = -DCMAKE_C_COMPILER=clang
 tsan: TEST_ARGS = -E 'interp|op_matrix'
 tsan: check-deps-lint ## build the tests that use threads with the thread sanitizer in build-tsan (clang), run them
 	$(call configure,$(BUILD)-tsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=thread \
-		-DWEFT_TEST_MATCH='test_(cpu_|context|draw|fit|loader|parity|profile|random|threads|ops|grad)|example' \
+		-DWEFT_TEST_MATCH='test_(cpu_|context|fit|loader|parity|profile|random|threads|ops|grad)|example' \
 		-DWEFT_TEST_EXCEPT='cpu_math|tiny_gpt|mnist|char_rnn|devices')
 	$(call compile,$(BUILD)-tsan)
 	@$(call run_tests,$(BUILD)-tsan)
