@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-static weft__cuda *cuda_of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
-
 /* ---- errors ---- */
 
 /* Returns whether a context answers every later call with an error. */
@@ -18,7 +16,7 @@ static bool ends_context(CUresult error) {
 }
 
 static weft_gpu_trouble explain(weft_gpu_device *device, int number, char message[WEFT_GPU_MESSAGE]) {
-    weft__cuda *d = cuda_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     const CUresult error = (CUresult)number;
     weft__cuda_error_name(error, message);
     if (d->said[0]) snprintf(message, WEFT_GPU_MESSAGE, "%.150s", d->said);
@@ -32,7 +30,7 @@ static weft_gpu_trouble explain(weft_gpu_device *device, int number, char messag
 /* ---- open and close ---- */
 
 static int enter(weft_gpu_device *device) {
-    weft__cuda *d = cuda_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     return (int)(d->context ? weft__cu.cuCtxPushCurrent_v2(d->context) : CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -52,7 +50,7 @@ static CUresult open_streams(weft__cuda *d) {
 }
 
 static weft_status open_context(weft_gpu_device *device, const weft_open_options *options) {
-    weft__cuda *d = cuda_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     CUresult error;
     d->found = (const weft__cuda_found *)device->found;
     d->fast = options && options->allow_nondeterministic;
@@ -65,11 +63,11 @@ static weft_status open_context(weft_gpu_device *device, const weft_open_options
 }
 
 static void drain(weft_gpu_device *device) {
-    if (!cuda_of(device)->lost) weft__cu.cuStreamSynchronize(cuda_of(device)->stream);
+    if (!weft__cuda_of_gpu(device)->lost) weft__cu.cuStreamSynchronize(weft__cuda_of_gpu(device)->stream);
 }
 
 static void close_context(weft_gpu_device *device) {
-    weft__cuda *d = cuda_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     if (!d->context) return;
     if (weft__cuda_enter(d) == 0) {
         weft__dnn_close(d);
@@ -83,8 +81,8 @@ static void close_context(weft_gpu_device *device) {
 
 /* Asks the libraries in turn. Each handles its own kinds of operation. */
 static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    WEFT_TRY(weft__blas_offer(cuda_of(device), launches, command));
-    return weft__dnn_offer(cuda_of(device), launches, command);
+    WEFT_TRY(weft__blas_offer(weft__cuda_of_gpu(device), launches, command));
+    return weft__dnn_offer(weft__cuda_of_gpu(device), launches, command);
 }
 
 static const weft_gpu_backend backend = {

@@ -34,6 +34,8 @@ typedef struct weft__cuda {
 } weft__cuda;
 
 static inline weft__cuda *weft__cuda_of(weft_device *device) { return (weft__cuda *)device; }
+/* The same for the functions of a backend. */
+static inline weft__cuda *weft__cuda_of_gpu(weft_gpu_device *device) { return (weft__cuda *)device; }
 
 /* Make the card's context current in this thread, and restore the previous one. Every driver call is between
  * the two. So other users of CUDA in the thread find their own context. */

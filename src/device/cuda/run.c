@@ -6,8 +6,6 @@
 
 enum { PLAIN_RUNS = 2 };
 
-static weft__cuda *cuda_run_of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
-
 /* ---- building ---- */
 
 static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *module, const char *name) {
@@ -22,7 +20,7 @@ static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *mo
 }
 
 static void empty(weft_gpu_device *device, weft_gpu_executable *e) {
-    weft__cuda_graphs_free(cuda_run_of(device), (cuda_executable *)e);
+    weft__cuda_graphs_free(weft__cuda_of_gpu(device), (cuda_executable *)e);
     for (int l = 0; e->events && l <= e->n_launches; l++)
         if (e->events[l]) weft__cu.cuEventDestroy_v2(e->events[l]);
 }
@@ -73,17 +71,18 @@ static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *ex
     const int plain = weft__cuda_hook.plain ? weft__cuda_hook.plain - 1 : PLAIN_RUNS;
     const bool alone =
         device->timing || executable->repeats || e->done < plain || executable->n_launches == 0;
-    const CUresult error =
-        alone ? launch_all(cuda_run_of(device), executable) : launch_graph(cuda_run_of(device), e);
+    const CUresult error = alone ? launch_all(weft__cuda_of_gpu(device), executable)
+                                 : launch_graph(weft__cuda_of_gpu(device), e);
     e->done++;
-    return error ? weft__cuda_fail(cuda_run_of(device), error, "a run") : WEFT_OK;
+    return error ? weft__cuda_fail(weft__cuda_of_gpu(device), error, "a run") : WEFT_OK;
 }
 
 /* A run waits for large uploads to its buffers. */
 static int before_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     CUresult error = 0;
     for (int s = 0; s < count && !error; s++)
-        if (buffers[s]) error = weft__cuda_before_use(cuda_run_of(device), (weft__cuda_buffer *)buffers[s]);
+        if (buffers[s])
+            error = weft__cuda_before_use(weft__cuda_of_gpu(device), (weft__cuda_buffer *)buffers[s]);
     return (int)error;
 }
 
@@ -91,7 +90,8 @@ static int before_run(weft_gpu_device *device, weft_buffer *const *buffers, int 
 static int after_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     CUresult error = 0;
     for (int s = 0; s < count && !error; s++)
-        if (buffers[s]) error = weft__cuda_after_use(cuda_run_of(device), (weft__cuda_buffer *)buffers[s]);
+        if (buffers[s])
+            error = weft__cuda_after_use(weft__cuda_of_gpu(device), (weft__cuda_buffer *)buffers[s]);
     return (int)error;
 }
 

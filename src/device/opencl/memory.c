@@ -2,12 +2,10 @@
  * Must not know: programs. Read next: gpu/backend/transfer.c, docs/design/021-copied-uploads.md. */
 #include "device/opencl/opencl.h"
 
-static weft__opencl *opencl_memory_of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
-
 static int allocate(weft_gpu_device *device, weft_gpu_buffer *b, size_t bytes) {
     cl_int error = 0;
-    b->handle = weft__cl.clCreateBuffer(opencl_memory_of(device)->context, OPENCL_MEM_READ_WRITE, bytes, NULL,
-                                        &error);
+    b->handle = weft__cl.clCreateBuffer(weft__opencl_of_gpu(device)->context, OPENCL_MEM_READ_WRITE, bytes,
+                                        NULL, &error);
     return error;
 }
 
@@ -20,13 +18,13 @@ static int opencl_memory_fill(weft_gpu_device *device, weft_gpu_buffer *to, size
                               unsigned char value) {
     const uint64_t pattern = value * UINT64_C(0x0101010101010101);
     const size_t pattern_bytes = (at | bytes) % sizeof pattern == 0 ? sizeof pattern : 1;
-    return weft__cl.clEnqueueFillBuffer(opencl_memory_of(device)->queue, to->handle, &pattern, pattern_bytes,
-                                        at, bytes, 0, NULL, NULL);
+    return weft__cl.clEnqueueFillBuffer(weft__opencl_of_gpu(device)->queue, to->handle, &pattern,
+                                        pattern_bytes, at, bytes, 0, NULL, NULL);
 }
 
 static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes,
                  void **event) {
-    cl_command_queue queue = opencl_memory_of(device)->queue;
+    cl_command_queue queue = weft__opencl_of_gpu(device)->queue;
     cl_event read = NULL;
     if (!event) return weft__cl.clEnqueueWriteBuffer(queue, to->handle, 1, at, bytes, from, 0, NULL, NULL);
     const cl_int error = weft__cl.clEnqueueWriteBuffer(queue, to->handle, 0, at, bytes, from, 0, NULL, &read);
@@ -38,7 +36,7 @@ static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const 
 
 static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
                  w_faults *record) {
-    cl_command_queue queue = opencl_memory_of(device)->queue;
+    cl_command_queue queue = weft__opencl_of_gpu(device)->queue;
     cl_int error = 0;
     if (record)
         error = weft__cl.clEnqueueReadBuffer(queue, device->faults->handle, !from, 0, sizeof *record, record,
@@ -52,7 +50,7 @@ static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void
 
 /* Allocates memory of the driver and maps it once. A card reads from it without another copy. */
 static void *staging_open(weft_gpu_device *device) {
-    weft__opencl *d = opencl_memory_of(device);
+    weft__opencl *d = weft__opencl_of_gpu(device);
     void *room = NULL;
     cl_int error = 0;
     d->staging = weft__cl.clCreateBuffer(d->context, OPENCL_MEM_READ_WRITE | OPENCL_MEM_ALLOC_HOST_PTR,
@@ -64,7 +62,7 @@ static void *staging_open(weft_gpu_device *device) {
 }
 
 static void staging_close(weft_gpu_device *device) {
-    weft__opencl *d = opencl_memory_of(device);
+    weft__opencl *d = weft__opencl_of_gpu(device);
     weft_gpu_staging *s = &device->staging;
     for (int i = 0; i < WEFT_GPU_RING_PIECES; i++)
         if (s->events[i]) weft__cl.clReleaseEvent(s->events[i]);

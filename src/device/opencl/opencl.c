@@ -4,8 +4,6 @@
 
 #include "device/opencl/opencl.h"
 
-static weft__opencl *opencl_of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
-
 static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]) {
     weft__opencl_error_name(error, message);
     if (error == OPENCL_MEM_OBJECT_ALLOCATION_FAILURE || error == OPENCL_OUT_OF_RESOURCES ||
@@ -13,14 +11,14 @@ static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message
         return WEFT_GPU_NO_MEMORY;
     if (error != OPENCL_DEVICE_NOT_AVAILABLE && error != OPENCL_INVALID_COMMAND_QUEUE)
         return WEFT_GPU_REFUSED;
-    weft__opencl_context_lost(opencl_of(device)->found);
+    weft__opencl_context_lost(weft__opencl_of_gpu(device)->found);
     return WEFT_GPU_LOST;
 }
 
 /* ---- open and close ---- */
 
 static weft_status open_queue(weft_gpu_device *device, const weft_open_options *options) {
-    weft__opencl *d = opencl_of(device);
+    weft__opencl *d = weft__opencl_of_gpu(device);
     cl_int error = 0;
     (void)options;
     d->found = (const weft__opencl_found *)device->found;
@@ -34,12 +32,12 @@ static weft_status open_queue(weft_gpu_device *device, const weft_open_options *
 }
 
 static void drain(weft_gpu_device *device) {
-    if (opencl_of(device)->queue) weft__cl.clFinish(opencl_of(device)->queue);
-    weft__opencl_store_modules(opencl_of(device));
+    if (weft__opencl_of_gpu(device)->queue) weft__cl.clFinish(weft__opencl_of_gpu(device)->queue);
+    weft__opencl_store_modules(weft__opencl_of_gpu(device));
 }
 
 static void close_queue(weft_gpu_device *device) {
-    weft__opencl *d = opencl_of(device);
+    weft__opencl *d = weft__opencl_of_gpu(device);
     if (d->mark) weft__cl.clReleaseEvent(d->mark);
     if (d->timed) weft__cl.clReleaseCommandQueue(d->timed);
     if (d->plain) weft__cl.clReleaseCommandQueue(d->plain);

@@ -20,6 +20,8 @@ typedef struct weft__opencl {
 } weft__opencl;
 
 static inline weft__opencl *weft__opencl_of(weft_device *device) { return (weft__opencl *)device; }
+/* The same for the functions of a backend. */
+static inline weft__opencl *weft__opencl_of_gpu(weft_gpu_device *device) { return (weft__opencl *)device; }
 
 /* ---- memory.c ---- */
 

@@ -10,8 +10,6 @@ typedef struct opencl_executable {
     bool warm; /* it has run before: drivers make the code of a kernel at its first launch */
 } opencl_executable;
 
-static weft__opencl *opencl_run_of(weft_gpu_device *device) { return weft__opencl_of(&device->base); }
-
 /* ---- building ---- */
 
 static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *module, const char *name) {
@@ -95,7 +93,7 @@ static bool is_cold(const weft__opencl *d, const opencl_executable *e) {
 }
 
 static weft_status opencl_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {
-    weft__opencl *d = opencl_run_of(device);
+    weft__opencl *d = weft__opencl_of_gpu(device);
     opencl_executable *e = (opencl_executable *)executable;
     const bool cold = is_cold(d, e);
     release_events(executable);
@@ -112,7 +110,7 @@ static weft_status opencl_run_run(weft_gpu_device *device, weft_gpu_executable *
 static int after_run(weft_gpu_device *device, weft_buffer *const *buffers, int count) {
     (void)buffers;
     (void)count;
-    return weft__cl.clFlush(opencl_run_of(device)->queue);
+    return weft__cl.clFlush(weft__opencl_of_gpu(device)->queue);
 }
 
 static int read_times(weft_gpu_device *device, weft_gpu_executable *e) {

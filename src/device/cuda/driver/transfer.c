@@ -8,8 +8,6 @@
 
 enum { LARGE = 64 << 10, LANDING_BYTES = 64 << 10 };
 
-static weft__cuda *cuda_transfer_of(weft_gpu_device *device) { return weft__cuda_of(&device->base); }
-
 /* ---- memory ---- */
 
 static int allocate(weft_gpu_device *device, weft_gpu_buffer *b, size_t bytes) {
@@ -75,7 +73,7 @@ static CUresult copy(CUdeviceptr to, const void *from, size_t bytes, CUstream st
 
 static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes,
                  void **event) {
-    weft__cuda *d = cuda_transfer_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     weft__cuda_buffer *b = (weft__cuda_buffer *)to;
     const bool large = event && bytes >= LARGE;
     CUresult error = large ? begin_large(d, b) : weft__cuda_before_use(d, b);
@@ -88,7 +86,7 @@ static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const 
 
 static int cuda_transfer_fill(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, size_t bytes,
                               unsigned char value) {
-    weft__cuda *d = cuda_transfer_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     CUresult error = weft__cuda_before_use(d, (weft__cuda_buffer *)to);
     if (!error) error = weft__cu.cuMemsetD8Async(to->address + at, value, bytes, d->stream);
     return (int)(error ? error : weft__cuda_after_use(d, (weft__cuda_buffer *)to));
@@ -113,7 +111,7 @@ static CUresult land(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes, w_
 
 static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
                  w_faults *record) {
-    weft__cuda *d = cuda_transfer_of(device);
+    weft__cuda *d = weft__cuda_of_gpu(device);
     CUresult error = from ? weft__cuda_before_use(d, (weft__cuda_buffer *)from) : 0;
     weft__gpu_staging_open(device);
     if (!error) error = land(d, from ? from->address + at : 0, to, bytes, record);
@@ -130,7 +128,7 @@ static void *pinned(size_t bytes) {
 /* Without pinned memory the driver waits for every upload and download. */
 static void *staging_open(weft_gpu_device *device) {
     void *room = pinned(WEFT_GPU_RING_BYTES);
-    cuda_transfer_of(device)->landing = pinned(LANDING_BYTES);
+    weft__cuda_of_gpu(device)->landing = pinned(LANDING_BYTES);
     return room;
 }
 
@@ -139,7 +137,7 @@ static void staging_close(weft_gpu_device *device) {
     for (int i = 0; i < WEFT_GPU_RING_PIECES; i++)
         if (s->events[i]) weft__cu.cuEventDestroy_v2(s->events[i]);
     if (s->room) weft__cu.cuMemFreeHost(s->room);
-    if (cuda_transfer_of(device)->landing) weft__cu.cuMemFreeHost(cuda_transfer_of(device)->landing);
+    if (weft__cuda_of_gpu(device)->landing) weft__cu.cuMemFreeHost(weft__cuda_of_gpu(device)->landing);
 }
 
 static bool is_read(weft_gpu_device *device, void *event) {
