@@ -319,6 +319,18 @@ void weft__put_constants(weft_render *r) {
     for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, false);
 }
 
+static int bytes_of(weft_render_type type) {
+    return type == WEFT_RENDER_F64 || type == WEFT_RENDER_I64 || type == WEFT_RENDER_U64 ? 8 : 4;
+}
+
+/* Returns the bytes of a group's local memory. */
+static int local_bytes(const weft_render *r) {
+    int bytes = 0;
+    for (int t = 0; t < WEFT_RENDER_TYPES; t++)
+        if (r->local[t]) bytes += r->lanes * bytes_of((weft_render_type)t);
+    return bytes;
+}
+
 /* Writes the struct of a group's local memory. False if it needs none. */
 static bool put_shared(weft_render *r, const char *name) {
     bool any = false;
@@ -403,9 +415,8 @@ static void place_folds(weft_render *r) {
     for (int v = 0; v < k->n_code; v++) {
         if (!is_column_fold(r, v)) continue;
         const weft_render_type type = weft__render_type((weft_dtype)k->code[v].dtype);
-        const bool long_ = type == WEFT_RENDER_F64 || type == WEFT_RENDER_I64 || type == WEFT_RENDER_U64;
         r->scratch[v] = (r->launches->scratch_bytes + 63) / 64 * 64;
-        r->launches->scratch_bytes = r->scratch[v] + columns * (long_ ? 8 : 4);
+        r->launches->scratch_bytes = r->scratch[v] + columns * bytes_of(type);
     }
 }
 
@@ -461,6 +472,7 @@ static weft_status render(weft_render *r) {
     return weft__launch(r->launches, &(weft_launch){.name = name,
                                                     .source = text,
                                                     .prelude = weft__render_prelude(r),
+                                                    .local_bytes = local_bytes(r),
                                                     .n_arguments = (int)(end - arguments),
                                                     .arguments = arguments,
                                                     .groups = {c.groups, 1, 1},

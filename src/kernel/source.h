@@ -86,6 +86,7 @@ typedef struct weft_launch {
     bool may_fuse; /* a fused launch may call the function. Then local memory is W_SHARED, and the source
                     * defines nothing else but macros, functions and typedefs of structs of this name, each at
                     * the start of a line */
+    int local_bytes; /* of W_SHARED, at most; 0: there is none */
     int n_arguments;
     weft_argument *arguments;
     int64_t groups[3];

@@ -118,6 +118,38 @@ static weft_status convolve(weft_context *ctx) {
     return status;
 }
 
+/* Two matmuls of one phase, which a concurrent fused launch computes, with tiles that use all the local
+ * memory that a source may declare. */
+static weft_status multiply_concurrently(weft_context *ctx) {
+    enum { SIDE = 128, BYTES = SIDE * SIDE * 2 };
+    const weft_heavy matmul = {.kind = WEFT_HEAVY_MATMUL,
+                               .as.matmul = {.dtype = WEFT_BF16,
+                                             .out_dtype = WEFT_BF16,
+                                             .m = SIDE,
+                                             .n = SIDE,
+                                             .k = SIDE,
+                                             .a_m = SIDE,
+                                             .a_k = 1,
+                                             .b_k = SIDE,
+                                             .b_n = 1,
+                                             .c_m = SIDE}};
+    weft_operand first[3] = {{0, 0}, {1, 0}, {2, 0}}, second[3] = {{0, 0}, {1, 0}, {3, 0}};
+    weft_operand copy[2] = {{2, 0}, {4, 0}};
+    weft_command list[] = {{.kind = WEFT_COMMAND_HEAVY, .heavy = matmul, .n_operands = 3, .operands = first},
+                           {.kind = WEFT_COMMAND_HEAVY, .heavy = matmul, .n_operands = 3, .operands = second},
+                           {.kind = WEFT_COMMAND_COPY,
+                            .after = true,
+                            .sink = true,
+                            .bytes = BYTES,
+                            .n_operands = 2,
+                            .operands = copy}};
+    const weft_commands commands = {.count = 3, .n_slots = 5, .list = list};
+    weft_executable *e;
+    WEFT_TRY(ctx->device->ops->build(ctx->device, &commands, &e));
+    ctx->device->ops->executable_free(ctx->device, e);
+    return WEFT_OK;
+}
+
 static bool write_operation_sources(const char *folder, const char *name,
                                     weft_status (*compute)(weft_context *)) {
     weft_context *ctx;
@@ -132,6 +164,7 @@ static bool write_operation_sources(const char *folder, const char *name,
 bool write_model_sources(const char *folder) {
     bool all = write_operation_sources(folder, "attention", attend);
     all = write_operation_sources(folder, "convolution", convolve) && all;
+    all = write_operation_sources(folder, "concurrent matmuls", multiply_concurrently) && all;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;

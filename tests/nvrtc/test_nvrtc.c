@@ -3,8 +3,9 @@
  *     test_nvrtc FOLDER [1]    also those of models, for all architectures (1: for one), and the sources
  *                              in FOLDER (test_ops null --sources FOLDER) for one
  * FOLDER/report.tsv lists the registers, stack, spills and shared memory of each kernel. A kernel that spills
- * more than a few words fails. The test also compares what Weft declares of NVRTC with its header, if that is
- * installed. Without NVRTC the test is skipped. */
+ * more than a few words fails, and so does one that declares more shared memory than a card gives. The test
+ * also compares what Weft declares of NVRTC with its header, if that is installed. Without NVRTC the test is
+ * skipped. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -42,6 +43,10 @@ enum { ARCHS = sizeof archs / sizeof *archs };
  * words to keep one more group resident. More would mean arrays that should be in registers. */
 enum { STACK_MOST = 160, SPILLS_MOST = 160 };
 
+/* Bytes of shared memory that source may declare (CUDA C++ Programming Guide, technical specifications).
+ * ptxas refuses more, NVRTC 13.0 does not. */
+enum { SHARED_MOST = 48 << 10 };
+
 typedef struct cuda_source {
     char *whole;
     char name[128];
@@ -49,7 +54,7 @@ typedef struct cuda_source {
 } cuda_source;
 
 typedef struct total {
-    int sources, kernels, refused, spilled, most_registers;
+    int sources, kernels, refused, spilled, too_large, most_registers;
     double seconds; /* compile time, all threads together */
     char greediest[128];
 } total;
@@ -160,6 +165,11 @@ static void tell_kernel(const cuda_source *t, int arch, const char *from, const 
     if (report)
         fprintf(report, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", archs[arch], t->name, kernel, registers, stack,
                 stores, loads, shared);
+    if (shared > SHARED_MOST) {
+        all->too_large++;
+        printf("FAIL %s %s: %s declares %d bytes of shared memory (at most %d)\n", archs[arch], t->name,
+               kernel, shared, SHARED_MOST);
+    }
     if (stack <= STACK_MOST && stores + loads <= SPILLS_MOST) return;
     all->spilled++;
     printf("FAIL %s %s: %s has %d bytes of stack (at most %d) and spills %d + %d (%d)\n", archs[arch],
@@ -221,7 +231,7 @@ static bool compile_all(void) {
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
     for (int a = 0; a < ARCHS; a++) {
         const total *t = &totals[a];
-        bad += t->refused + t->spilled;
+        bad += t->refused + t->spilled + t->too_large;
         if (t->sources)
             printf("%s: %d sources, %d kernels, %d refused, %d spill, at most %d registers (%s), %.1f s of "
                    "compiling\n",

@@ -215,23 +215,26 @@ static void test_each_buffer(void **state) {
     }
 }
 
-/* If there is no memory for fused launches, the program continues without them. */
-static void test_no_room_for_fused_launches(void **state) {
+/* If fused launches cannot be built, for want of memory or since the compiler refuses them, the program
+ * continues without them. */
+static void test_no_fused_launches(void **state) {
     (void)state;
-    enum { LATER = 6 };
-    float loss[2][LATER];
+    enum { PLAIN, NO_MEMORY, REFUSED, KINDS, LATER = 6 };
+    float loss[KINDS][LATER];
     const float x[8] = {0, 0, 0, 1, 1, 0, 1, 1}, y[4] = {0, 1, 1, 0};
     if (test_without_gpu()) return skip();
     weft__gpu_hook.fuse_after = 3;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < KINDS; k++) {
         weft_context *ctx;
+        const int unfused = weft__gpu_hook.unfused;
         assert_ok(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 3}, &ctx));
         weft_module *net = weft_mlp(ctx, (int64_t[]){2, 8, 1}, 3, NULL);
         weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
         weft_tensor *in = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(4, 2), x));
         weft_tensor *out = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(4, 1), y));
         for (int i = 0; i < LATER; i++) {
-            if (k && i == 2) weft__gpu_hook.fail_allocation = 1;
+            if (i == 2)
+                weft__gpu_hook.fail_allocation = k == NO_MEMORY, weft__gpu_hook.fail_compile = k == REFUSED;
             weft_scope *scope = weft_scope_open(ctx);
             weft_tensor *t = weft_mse(weft_forward(net, in), out, WEFT_MEAN);
             assert_ok(weft_optimizer_step(sgd, t));
@@ -239,10 +242,12 @@ static void test_no_room_for_fused_launches(void **state) {
             weft_scope_close(scope);
         }
         weft_close(ctx);
+        assert_int_equal(weft__gpu_hook.unfused - unfused, k != PLAIN);
+        assert_memory_equal(loss[0], loss[k], sizeof loss[0]);
     }
     weft__gpu_hook.fuse_after = 0;
     assert_int_equal(weft__gpu_hook.fail_allocation, 0); /* the fused launch requested it */
-    assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
+    assert_int_equal(weft__gpu_hook.fail_compile, 0);
 }
 
 /* Initial weights are uploaded in chunks, so the host never holds the whole block. They equal those of the
@@ -282,7 +287,7 @@ int main(void) {
         cmocka_unit_test(test_storages),
         cmocka_unit_test(test_copy_is_told_by_its_reader),
         cmocka_unit_test(test_each_buffer),
-        cmocka_unit_test(test_no_room_for_fused_launches),
+        cmocka_unit_test(test_no_fused_launches),
         cmocka_unit_test(test_weights_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,12 +118,21 @@ void weft__gpu_executable_free(weft_device *device, weft_executable *executable)
 
 /* ---- running ---- */
 
+/* Builds the form with fused launches. The program stays plain if that fails, whatever the reason. */
+static weft_status build_fused(weft_gpu_device *d, weft_gpu_executable *plain) {
+    const weft_status status = gpu_executable_build(d, plain->commands, true, &plain->fused_form);
+    if (status == WEFT_OK || status == WEFT_ERR_STOPPED) return status;
+    weft__gpu_hook.unfused++;
+    weft__log(d->base.ctx, status == WEFT_ERR_OOM ? WEFT_LOG_INFO : WEFT_LOG_WARNING,
+              "%s: a step runs without fused launches: %s", d->base.name, weft_last_error(d->base.ctx));
+    return WEFT_OK;
+}
+
 /* Replaces *e by the form that runs now. It is the form with fused launches if the program ran often enough
  * for compiling them to pay, and if commands are not timed. `times` is the number of runs requested. */
 static weft_status choose_form(weft_gpu_device *d, weft_gpu_executable **e, int times) {
     weft_gpu_executable *plain = *e;
-    if (weft__gpu_fuse_now(&plain->runs, times))
-        WEFT_TRY(weft__gpu_fusing_status(gpu_executable_build(d, plain->commands, true, &plain->fused_form)));
+    if (weft__gpu_fuse_now(&plain->runs, times)) WEFT_TRY(build_fused(d, plain));
     if (plain->fused_form && plain->fused_form->parameters && !d->timing) *e = plain->fused_form;
     return WEFT_OK;
 }

@@ -199,10 +199,6 @@ static void put_names(weft_text *out, const char *source, bool macros, bool end,
 
 /* ---- kernel source ---- */
 
-static bool has_memory(const fused_launch *c, int entry) {
-    return strstr(c->first[entry].source, "W_SHARED(") != NULL;
-}
-
 /* For concurrent entries: w_group and w_groups give the group's index within its entry, and the entry's
  * groups. */
 static const char place_of_groups[] = "__shared__ int w_place[6];\n"
@@ -250,7 +246,7 @@ static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry
         else
             weft__put(out, "b%d, ", slot_at(c, a->index)), word++;
     }
-    if (has_memory(c, entry)) weft__put(out, ", &memory.entry%d", c->kind[entry]);
+    if (l->local_bytes) weft__put(out, ", &memory->entry%d", c->kind[entry]);
     weft__put(out, ");");
 }
 
@@ -300,22 +296,41 @@ static void put_parts(fused_launch *c, weft_text *out, const char *tag) {
     weft__put(out, "}\n");
 }
 
+/* Returns the bytes of local memory that the entry with the most memory needs. */
+static int local_bytes(const fused_launch *c) {
+    int most = 0;
+    for (int i = 0; i < c->count; i++) most = (int)weft__larger(most, c->first[i].local_bytes);
+    return most;
+}
+
+/* Writes the local memory, which all entries use in turn. A concurrent launch requests it: source may declare
+ * 48 KiB, some tiles need exactly that, and w_place needs a little more. */
+static void put_memory(const fused_launch *c, weft_text *out, const char *tag) {
+    if (!local_bytes(c)) return;
+    weft__put(out, "    union w_room {\n");
+    for (int i = 0; i < c->count; i++)
+        if (c->kind[i] == i && c->first[i].local_bytes)
+            weft__put(out, "        W_SHARED(%s_%s_%d) entry%d;\n", c->first[i].name, tag, i, i);
+    weft__put(out, "    };\n");
+    if (c->concurrent)
+        weft__put(out,
+                  "    static_assert(sizeof(union w_room) <= %d, \"the launch requests so much\");\n"
+                  "    W_MORE_SHARED(union w_room, memory);\n",
+                  local_bytes(c));
+    else
+        weft__put(out,
+                  "    W_LOCAL_ROOM union w_room room;\n    W_LOCAL union w_room *const memory = &room;\n");
+}
+
 static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
-    bool memory = false;
     put_functions(c, out, tag);
     weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void fused_launch(W_CONSTANT long *n, long n_at, int times",
               items[0], items[1], items[2]);
     if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults");
     for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_ANY b%d", s);
     weft__put(out, ") {\n");
-    for (int i = 0; i < c->count; i++) {
-        if (c->kind[i] != i || !has_memory(c, i)) continue;
-        weft__put(out, "%s        W_SHARED(%s_%s_%d) entry%d;\n", memory ? "" : "    W_LOCAL_ROOM union {\n",
-                  c->first[i].name, tag, i, i);
-        memory = true;
-    }
-    if (memory) weft__put(out, "    } memory;\n");
+    put_memory(c, out, tag);
     if (c->concurrent) {
         put_parts(c, out, tag);
         return;
@@ -397,6 +412,7 @@ static weft_status make_launch(fused_launch *c, weft_launch *to) {
                         .source = source,
                         .prelude = c->prelude,
                         .shares = !c->concurrent,
+                        .shared_bytes = c->concurrent ? local_bytes(c) : 0,
                         .n_arguments = n,
                         .arguments = arguments,
                         .groups = {c->concurrent ? groups : 1, 1, 1}};

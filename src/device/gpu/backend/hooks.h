@@ -20,7 +20,7 @@ typedef struct weft__gpu_hooks {
     int known_only;    /* a program is refused if it needs a source that the device has not compiled */
     void (*met)(uint64_t, uint64_t); /* called with the key of each compiled source */
     /* Counters. */
-    atomic_int contexts, buffers, kernels, sources, compiles, from_cache, guards_broken, refused;
+    atomic_int contexts, buffers, kernels, sources, compiles, from_cache, guards_broken, refused, unfused;
 } weft__gpu_hooks;
 extern weft__gpu_hooks weft__gpu_hook;
 

@@ -74,6 +74,7 @@ static int read_values(net *n) {
 static int close_net(net *n) {
     weft_close(n->ctx);
     weft__gpu_hook.fuse_after = 0;
+    assert_int_equal(weft__gpu_hook.unfused, 0);
     return weft__gpu_hook.kernels - n->kernels;
 }
 

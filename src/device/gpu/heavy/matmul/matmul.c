@@ -32,9 +32,10 @@ typedef struct matmul_plan {
     int group_items;
     int variant, variants; /* which of the tiles; all of them add in the same order */
     unsigned prelude;
-    int more_bytes; /* local memory that the launch requests in addition */
-    char name[32];  /* name of the tile */
-    char head[640]; /* definitions before the source */
+    int64_t local_bytes; /* local memory that the source declares as W_SHARED, at most */
+    int more_bytes;      /* local memory that the launch requests instead */
+    char name[32];       /* name of the tile */
+    char head[640];      /* definitions before the source */
 } matmul_plan;
 
 /* Returns whether c is a column. It is computed as one row of the transposed matmul. */
@@ -199,6 +200,7 @@ static const char *plan_vectors(matmul_plan *p, int variant) {
     }
     const room r = room_of(p, t);
     p->variant = (int)(t - list);
+    p->local_bytes = gpu_matmul_bytes_of(p, r.m, r.n);
     snprintf(p->name, sizeof p->name, "%d x %d", t->rows, t->vectors * 16);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
@@ -236,6 +238,7 @@ static const char *plan_tiles(matmul_plan *p, int variant) {
         if (variant >= 0 || i == PATCHES_USUAL - 1 || tiles * p->items * p->splits >= groups) break;
     }
     while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
+    p->local_bytes = (p->block_m + p->block_n + 8) * depth * size;
     p->variant = i, p->variants = PATCHES;
     snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, p->group_items);
     snprintf(p->head, sizeof p->head,
@@ -317,7 +320,10 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
     p->block_m = t->m, p->block_n = t->n;
     p->group_items = 32 * t->warps_m * t->warps_n;
     p->prelude |= WEFT_PRELUDE_TENSOR;
-    p->more_bytes = tensor_bytes(t) > p->target->local_bytes ? (int)tensor_bytes(t) : 0;
+    if (tensor_bytes(t) <= p->target->local_bytes)
+        p->local_bytes = tensor_bytes(t);
+    else
+        p->more_bytes = (int)tensor_bytes(t);
     snprintf(p->name, sizeof p->name, "tensor %d x %d by %d", t->m, t->n, p->group_items);
     snprintf(
         p->head, sizeof p->head,
@@ -342,14 +348,14 @@ static int64_t columns_of(const matmul_plan *p, int64_t most) {
 
 static const char *plan_rows(matmul_plan *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
-    const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
+    const int rows = p->mm.m == 1 ? 1 : FEW_ROWS, size = wide ? 8 : 4;
     /* For work-items: 32 neighbours read contiguous memory, which is columns of b or elements along k. */
     int columns =
         (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
     int at_once = 1;
     p->block_n = columns;
     if (vectors) {
-        const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
+        const int64_t fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
         at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
         /* too little work for several work-groups */
         const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192;
@@ -361,6 +367,12 @@ static const char *plan_rows(matmul_plan *p) {
     }
     p->block_m = rows;
     p->variants = 1;
+    if (!vectors)
+        p->local_bytes = (int64_t)p->group_items * rows * size;
+    else if (b_lines(p))
+        p->local_bytes = (int64_t)rows * (CHUNK + 2 * columns) * size;
+    else
+        p->local_bytes = (int64_t)rows * (4 * CHUNK + 16 * columns) * size;
     split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
@@ -483,6 +495,7 @@ static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, 
         .name = "matmul",
         .source = source,
         .may_fuse = p->more_bytes == 0,
+        .local_bytes = (int)p->local_bytes,
         .shared_bytes = p->more_bytes,
         .prelude = p->prelude,
         .n_arguments = n,
