@@ -212,12 +212,14 @@ bool weft__cuda_driver(void) {
 /* ---- contexts ---- */
 
 CUcontext weft__cuda_context_take(const weft__cuda_found *given, CUresult *error) {
+    static uint64_t generations; /* under the lock */
     weft__cuda_found *f = &found[given - found];
     pthread_mutex_lock(&weft__cuda_kind.lock);
     *error = f->lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : 0;
     if (!*error && !f->context) {
         *error = weft__cu.cuDevicePrimaryCtxRetain(&f->context, f->id);
         if (*error) f->context = NULL;
+        f->generation = ++generations;
         weft__gpu_hook.contexts += !*error;
     }
     f->users += !*error;

@@ -22,8 +22,10 @@ typedef struct weft__cuda_found {
     uint64_t most_local_bytes;
     /* the card's primary context, held since the first device was opened; NULL before */
     CUcontext context;
-    int users; /* open devices */
-    bool lost; /* a kernel failed in the context */
+    uint64_t generation; /* number of this context; a later one may have the same address, but never the same
+                            number */
+    int users;           /* open devices */
+    bool lost;           /* a kernel failed in the context */
 } weft__cuda_found;
 
 /* The most work-groups of a launch along its second and third dimension. */

@@ -2,7 +2,7 @@
  * set of cards.
  * Must not know: what is summed. Read next: cuda/blas/search.c. */
 #include <pthread.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "device/cuda/cuda.h"
 #include "device/cuda/nccl/nccl.h"
@@ -33,7 +33,7 @@ enum { CARDS_MOST = 64, CLIQUES_MOST = 8 };
 /* Cards that sum together, in this order. */
 typedef struct clique {
     int n, cards[CARDS_MOST];
-    CUcontext contexts[CARDS_MOST]; /* the contexts of the communicators; other contexts are another clique */
+    uint64_t contexts[CARDS_MOST]; /* the generations of the contexts that the communicators belong to */
     ncclComm_t comms[CARDS_MOST];
 } clique;
 
@@ -51,13 +51,20 @@ void weft__nccl_forget(void) {
     library.looked = false;
 }
 
+/* Returns whether a card of the clique has another context now. */
+static bool is_stale(const clique *old, const clique *now) {
+    for (int i = 0; i < old->n; i++)
+        for (int k = 0; k < now->n; k++)
+            if (old->cards[i] == now->cards[k] && old->contexts[i] != now->contexts[k]) return true;
+    return false;
+}
+
 static clique *nccl_find(const clique *like) {
-    for (int k = 0; k < n_cliques; k++) {
-        bool same = cliques[k].n == like->n;
-        for (int i = 0; same && i < like->n; i++)
-            same = cliques[k].cards[i] == like->cards[i] && cliques[k].contexts[i] == like->contexts[i];
-        if (same) return &cliques[k];
-    }
+    for (int k = n_cliques - 1; k >= 0; k--)
+        if (is_stale(&cliques[k], like)) nccl_drop(&cliques[k]);
+    for (int k = 0; k < n_cliques; k++)
+        if (cliques[k].n == like->n && memcmp(cliques[k].cards, like->cards, sizeof like->cards) == 0)
+            return &cliques[k];
     return NULL;
 }
 
@@ -80,7 +87,7 @@ static bool nccl_describe(weft_device *const *devices, size_t n, clique *c) {
     for (size_t i = 0; i < n; i++) {
         const weft__cuda *d = weft__cuda_of(devices[i]);
         c->cards[i] = d->found->id;
-        c->contexts[i] = d->context;
+        c->contexts[i] = d->found->generation;
         for (size_t k = 0; k < i; k++)
             if (c->cards[k] == c->cards[i]) return false;
     }

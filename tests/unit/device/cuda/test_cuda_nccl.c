@@ -16,6 +16,7 @@
 #include <weft/weft.h>
 
 #include "cuda/fake.h"
+#include "device/cuda/driver/devices.h"
 #include "device/cuda/hooks.h"
 #include "device/cuda/nccl/nccl.h"
 
@@ -95,6 +96,30 @@ static void test_sums_over_cards(void **state) {
     assert_int_equal(c->refused, 0);
 }
 
+/* A card that was lost gets a new context, which may have the address of the old one. Its communicators do
+ * not serve it. */
+static void test_communicators_end_with_their_context(void **state) {
+    (void)state;
+    static const char *const cards[2] = {"cuda:0", "cuda:1"};
+    fake_nccl_state *c = counts();
+    if (!c) return skip();
+    assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
+    const long cliques = c->cliques;
+    assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
+    assert_int_equal(c->cliques, cliques);
+    const weft__cuda_found *list;
+    const char *why;
+    CUresult error;
+    assert_int_equal(weft__cuda_devices(&list, &why), 2);
+    const CUcontext before = weft__cuda_context_take(&list[1], &error);
+    weft__cuda_context_give(&list[1], true);
+    assert_ptr_equal(weft__cuda_context_take(&list[1], &error), before);
+    weft__cuda_context_give(&list[1], false);
+    assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
+    assert_int_equal(c->cliques, cliques + 1);
+    assert_int_equal(c->refused, 0);
+}
+
 /* ---- a step on two GPUs equals the step on one, bit for bit ---- */
 
 enum { ROWS = 24, IN = 4, WIDTH = 8, CLASSES = 3, STEPS = 6 };
@@ -159,6 +184,7 @@ static void test_cards_share_a_step(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_over_cards),
+        cmocka_unit_test(test_communicators_end_with_their_context),
         cmocka_unit_test(test_cards_share_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
