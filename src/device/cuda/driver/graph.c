@@ -87,12 +87,12 @@ static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const weft_gpu_
     }
     const CUgraphNode *after = o->before;
     size_t n_after = o->n_before;
-    if (l->follows) {
-        after = &o->now[o->n_now - 1];
-        n_after = 1;
-    } else if (l->scratch && o->scratch) { /* that node has waited for the others already */
-        after = &o->scratch;
-        n_after = 1;
+    CUgraphNode ends[2]; /* they have waited for the others already */
+    if (l->follows || (l->scratch && o->scratch)) {
+        n_after = 0;
+        if (l->follows) ends[n_after++] = o->now[o->n_now - 1];
+        if (l->scratch && o->scratch && (!n_after || ends[0] != o->scratch)) ends[n_after++] = o->scratch;
+        after = ends;
     }
     const CUresult error = make_node(d, graph, l, n_after ? after : NULL, n_after, node);
     if (error) return error;

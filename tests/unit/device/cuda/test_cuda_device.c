@@ -513,6 +513,37 @@ static void test_sets_of_buffers(void **state) {
     sets_of_buffers(false);
 }
 
+/* Concurrent commands may share the scratch memory. Here slot 1 stands for it: one command writes it, and the
+ * second launch of another command reads it. */
+static void test_scratch_is_ordered(void **state) {
+    (void)state;
+    enum { RUNS = 6, BYTES = 4096 };
+    fixture f;
+    weft_buffer *slots[4];
+    static const int copied[3][2] = {{0, 1}, {0, 2}, {1, 3}};
+    char values[BYTES], got[BYTES];
+    if (!copies(&f, BYTES, false)) return skip();
+    const weft_device_ops *ops = f.device->ops;
+    ops->executable_free(f.device, f.program);
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 2; k++) f.operands[i][k].slot = copied[i][k];
+        f.list[i].after = i == 0;
+    }
+    assert_int_equal(ops->build(f.device, &f.commands, &f.program), WEFT_OK);
+    weft_gpu_launch *launches = ((weft_gpu_executable *)f.program)->launches;
+    launches[0].scratch = launches[2].scratch = launches[2].follows = true;
+    for (int k = 0; k < 4; k++) slots[k] = buffer_of(&f, BYTES);
+    for (int run = 0; run < RUNS; run++) {
+        memset(values, 1 + run, sizeof values);
+        assert_int_equal(ops->upload(f.device, slots[0], 0, values, BYTES), WEFT_OK);
+        assert_int_equal(ops->run(f.device, f.program, slots, 1), WEFT_OK);
+        assert_int_equal(ops->download(f.device, slots[3], 0, got, BYTES), WEFT_OK);
+        assert_memory_equal(got, values, BYTES);
+    }
+    for (int k = 0; k < 4; k++) ops->buffer_free(f.device, slots[k]);
+    close_copies(&f);
+}
+
 /* A library call is a graph node like a kernel. */
 static void test_calls(void **state) {
     (void)state;
@@ -607,6 +638,7 @@ int main(void) {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_steps_are_graphs),
         cmocka_unit_test(test_sets_of_buffers),
+        cmocka_unit_test(test_scratch_is_ordered),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_uploads_beside_runs),
         cmocka_unit_test(test_memory_is_gone),
