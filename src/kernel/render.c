@@ -368,7 +368,7 @@ static void put_all(weft_render *r, const partition *c, const char *name) {
     r->indent = 1;
     if (shared) weft__put_line(r, "W_MEMORY(%s)", name);
     weft__put_constants(r);
-    if (r->sink) weft__put_line(r, "if (w_faulted(faults)) return;");
+    if (r->sink) weft__put_line(r, "W_RETURN_IF_FAULTED(%d, 1)", c->items);
     if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
     put_body(r, c);
     r->indent = 0;

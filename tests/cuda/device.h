@@ -23,6 +23,15 @@ static inline void fake_meet(int warp) {
     fake_now = me;
 }
 static inline void __syncthreads() { fake_meet(0); }
+static inline int __syncthreads_or(int x) {
+    static thread_local int any; /* of the block, as shared memory is */
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    any |= x;
+    __syncthreads();
+    return any;
+}
 static inline void __syncwarp(unsigned = 0) { fake_meet(1); }
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}

@@ -49,7 +49,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    if (w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(256, 1)
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);

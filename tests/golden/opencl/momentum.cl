@@ -41,7 +41,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c1 = of.c1;
-    if (w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(1, 1)
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

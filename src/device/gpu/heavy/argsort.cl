@@ -57,7 +57,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_heads(const W_GLOBAL T *input, W_GLOBAL T
                                            W_GLOBAL int *out, W_GLOBAL w_faults *faults,
                                            const W_NUMBERS(argsort_heads) given) {
     const w_order of = given.order;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * of.span;
@@ -128,7 +128,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void argsort_digits(const W_GLOBAL T *input, W_GLOBAL 
                                             W_GLOBAL T *more_keys, W_GLOBAL int *more_places, W_GLOBAL int *out,
                                             W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_digits) given) {
     const w_order of = given.order;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * of.span;
@@ -185,7 +185,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_runs(const W_GLOBAL T *input, W_GLOBA
                                               W_GLOBAL int *out, W_GLOBAL w_faults *faults,
                                               const W_NUMBERS(argsort_runs) given) {
     const w_order of = given.order;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * RUN;
         const int n = (int)min((w_i64)RUN, of.extent - first), most = (int)min((w_i64)n, of.count);
@@ -230,7 +230,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void argsort_merge(const W_GLOBAL T *from_keys, co
                                                W_GLOBAL T *to_keys, W_GLOBAL int *to_places, W_GLOBAL int *out,
                                                W_GLOBAL w_faults *faults, const W_NUMBERS(argsort_merge) given) {
     const w_order of = given.order;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 merged = (of.runs + 1) / 2;
     FOR_MINE(w, of.rows * merged * of.pieces) {
         const w_i64 run = w / of.pieces % merged, row = w / of.pieces / merged, left = row * of.runs + 2 * run;

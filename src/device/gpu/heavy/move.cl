@@ -14,7 +14,7 @@ W_NUMBERS(copy) {
 W_KERNEL void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(copy) given) {
     const w_copy of = given.copy;
     const w_i64 end = first_of(of.count, w_group(0) + 1);
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     for (w_i64 i = first_of(of.count, w_group(0)) + w_item(0); i < end; i += ITEMS)
         to[given.to_at + i] = from[given.from_at + i];
 }
@@ -25,7 +25,7 @@ W_NUMBERS(zero) {
     int command;
 };
 W_KERNEL void zero(W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(zero) given) {
-    if (given.stretches.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, given.stretches.sink)
     for (int s = 0; s < given.stretches.n; s++) {
         const w_i64 count = given.stretches.count[s], end = first_of(count, w_group(0) + 1);
         W_GLOBAL T *from = to + given.to_at + given.stretches.at[s];

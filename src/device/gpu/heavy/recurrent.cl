@@ -70,7 +70,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
                                              W_GLOBAL T *dz, W_GLOBAL w_faults *faults,
                                              const W_NUMBERS(recurrent) given) {
     const w_step of = given.step;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 across = (of.width + WIDE - 1) / WIDE, count = of.batch * across;
     const w_i64 from = (w_i64)w_group(0) * of.each * ITEMS + w_item(0), to = min(from + (w_i64)of.each * ITEMS, count);
     for (w_i64 k = from; k < to; k += ITEMS) {
@@ -131,7 +131,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(W_GLOBAL T *x, const W_GLOBAL S *z,
                                              W_GLOBAL T *dz, W_GLOBAL w_faults *faults,
                                              const W_NUMBERS(recurrent) given) {
     const w_step of = given.step;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 across = (of.width + WIDE - 1) / WIDE, count = of.batch * across;
     const w_i64 from = (w_i64)w_group(0) * of.each * ITEMS + w_item(0), to = min(from + (w_i64)of.each * ITEMS, count);
     for (w_i64 k = from; k < to; k += ITEMS) {

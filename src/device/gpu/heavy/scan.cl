@@ -112,7 +112,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_join(const W_GLOBAL T *input, W_GLOBAL A
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_write(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
                                               W_GLOBAL w_faults *faults, const W_NUMBERS(scan) given) {
     const w_scan of = given.scan;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 step = of.reverse ? -of.inner : of.inner;
     const A none = of.product ? 1 : 0;
     FOR_MINE(w, workers_of(of)) {

@@ -33,8 +33,8 @@ static const char *gpu_source_source_of(weft_launches *launches, const weft_heav
     for (int i = 0; i < s->arity; i++) weft__put(&to, "const W_GLOBAL %s *in_%d, ", type, i);
     weft__put(&to,
               "W_GLOBAL %s *out, W_GLOBAL w_faults *faults, const W_NUMBERS(w_own_%s) of) {\n"
-              "    if (of.sink && w_faulted(faults)) return;\n    %s(",
-              type, s->name, s->name);
+              "    W_RETURN_IF_FAULTED(%d, of.sink)\n    %s(",
+              type, s->name, s->items, s->name);
     for (int i = 0; i < s->arity; i++) weft__put(&to, "in_%d + of.at_%d, ", i, i);
     weft__put(&to, "out + of.out_at, of.n);\n}\n");
     return whole;

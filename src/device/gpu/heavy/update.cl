@@ -19,7 +19,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBA
                                           const W_GLOBAL int *offset, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
                                           const W_NUMBERS(update) given) {
     const w_update of = given.update;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 outer = of.outer, total = of.total, extent = of.extent, inner = of.inner, block = of.block;
     const int in_place = of.in_place, width = of.width, at = offset[given.offset_at];
     const int fits = at >= 0 && at <= total - extent;

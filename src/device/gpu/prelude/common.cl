@@ -12,7 +12,7 @@ typedef uint w_u32;
 typedef long w_i64;
 typedef ulong w_u64;
 
-/* A kernel that changes a variable begins with if (w_faulted(fault)) return; */
+/* A kernel that changes a variable begins with W_RETURN_IF_FAULTED (kernels.cl). */
 #include "device/gpu/prelude/faults_params.h"
 #define w_faulted(faults) ((faults)->set != 0)
 W_FN void w_fault(W_GLOBAL w_faults *faults, int command, int what, long value, long bound, long element) {

@@ -22,6 +22,7 @@
 #define w_item(dim)     ((int)((dim) == 0 ? threadIdx.x : (dim) == 1 ? threadIdx.y : threadIdx.z))
 #define w_barrier()     __syncthreads()
 #define w_barrier_all() __syncthreads()
+#define W_ANY_ITEM(x)   __syncthreads_or(x) /* a barrier, too */
 
 /* The same as in opencl.cl, in the same order. The 32 lanes of a warp need neither local memory nor barriers. Each warp
  * computes the whole result, so that no warp waits for another. */

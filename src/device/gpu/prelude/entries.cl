@@ -9,3 +9,10 @@
 #define W_ITEMS(x, y, z)
 #define W_ALSO(name)     , W_LOCAL W_SHARED(name) *shared
 #define W_MEMORY(name)
+#ifndef W_ANY_ITEM /* OpenCL: there is no other work-group */
+#undef W_RETURN_IF_FAULTED
+#define W_RETURN_IF_FAULTED(items, sink)                                                                     \
+    const int stop_ = (sink) && w_faulted(faults);                                                           \
+    if ((items) > 1) w_barrier();                                                                            \
+    if (stop_) return;
+#endif

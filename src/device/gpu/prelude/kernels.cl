@@ -15,3 +15,17 @@
 #define W_MEMORY(name)                                                                                       \
     W_LOCAL_ROOM W_SHARED(name) shared_;                                                                         \
     W_LOCAL W_SHARED(name) *const shared = &shared_;
+
+/* If `sink` holds and a fault is recorded, the whole work-group returns. One answer serves all its items: another
+ * work-group may record a fault meanwhile, and each item must reach the same barriers. */
+#undef W_RETURN_IF_FAULTED
+#ifdef W_ANY_ITEM
+#define W_RETURN_IF_FAULTED(items, sink)                                                                     \
+    if ((sink) && W_ANY_ITEM(w_faulted(faults))) return;
+#else
+#define W_RETURN_IF_FAULTED(items, sink)                                                                     \
+    W_LOCAL_ROOM int stop_;                                                                                  \
+    if (w_item(0) == 0) stop_ = (sink) && w_faulted(faults);                                                 \
+    if ((items) > 1) w_barrier();                                                                            \
+    if (stop_) return;
+#endif

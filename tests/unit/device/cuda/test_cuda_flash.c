@@ -137,6 +137,23 @@ static void check(const sample *o, weft_dtype dtype, weft_context *ctx, weft_con
     }
 }
 
+/* More pairs of batch and head than a launch may have work-groups along its second dimension: on tensor
+ * cores, and by the kernels for work-items and for single rows. */
+static void test_many_pairs(void **state) {
+    static const sample some[] = {{3, 3, 20, 20, 32, .causal = true},
+                                  {5, 2, 1, 9, 32, .causal = false},
+                                  {3, 3, 20, 20, 136, .causal = false}};
+    weft_context *ctx, *cpu;
+    (void)state;
+    if (test_without_gpu() || !test_on_cuda()) return skip();
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
+    weft__gpu_of(ctx->device)->target.groups_most = 4; /* not a divisor of the pairs */
+    for (int i = 0; i < COUNT(some); i++) check(&some[i], WEFT_BF16, ctx, cpu);
+    weft_close(ctx);
+    weft_close(cpu);
+}
+
 static void test_results(void **state) {
     weft_context *ctx, *cpu;
     (void)state;
@@ -265,7 +282,8 @@ int main(void) {
     weft__dnn_file = "libabsent.so"; /* cuDNN would compute all of these */
     weft__dnn_forget();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results), cmocka_unit_test(test_cache), cmocka_unit_test(test_who_gets_it),
+        cmocka_unit_test(test_results),      cmocka_unit_test(test_many_pairs),
+        cmocka_unit_test(test_cache),        cmocka_unit_test(test_who_gets_it),
         cmocka_unit_test(test_local_memory), cmocka_unit_test(test_older_card)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

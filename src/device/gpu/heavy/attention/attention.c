@@ -115,7 +115,8 @@ bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_atten
     if (!weft__gpu_knows(target, (weft_dtype)at->dtype) || !weft_dtype_is_float((weft_dtype)at->dtype))
         return false;
     if (at->d > CHANNELS_MAX || at->t_q > INT_MAX / 2 || at->t_k > INT_MAX / 2) return false;
-    if (at->batch * at->heads > GROUPS_MAX) return false;
+    /* other devices use the expansion then */
+    if (target->dialect != WEFT_DIALECT_CUDA && at->batch * at->heads > GROUPS_MAX) return false;
     return target->vectors || tile_of(target, at);
 }
 
@@ -204,7 +205,7 @@ static weft_status make_source(plan *p) {
 
 /* ---- launches ---- */
 
-_Static_assert(sizeof(w_attention) == 29 * 8 + 10 * 4, "no padding");
+_Static_assert(sizeof(w_attention) == 30 * 8 + 10 * 4, "no padding");
 
 /* The operands are those of heavy/attention.h. */
 
@@ -266,6 +267,7 @@ static w_attention gpu_attention_numbers_of(const plan *p, int64_t parts, int64_
                       .v = strides(at->v),
                       .out = strides(at->out),
                       .heads = at->heads,
+                      .pairs = p->pairs,
                       .query_group = (int32_t)weft__query_group(at),
                       .t_q = (int32_t)at->t_q,
                       .t_k = (int32_t)at->t_k,
@@ -294,6 +296,8 @@ static void numbers(arguments *to, const plan *p, const w_attention *of) {
 
 static weft_status gpu_attention_launch(const plan *p, const char *name, int64_t groups, arguments *list) {
     if (groups == 0 || p->pairs == 0) return WEFT_OK;
+    const int64_t limit = p->launches->target->groups_most;
+    const int64_t pairs = limit && p->pairs > limit ? limit : p->pairs; /* of the second dimension */
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
     if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
     if (p->cores) prelude |= WEFT_PRELUDE_TENSOR;
@@ -303,7 +307,7 @@ static weft_status gpu_attention_launch(const plan *p, const char *name, int64_t
                              .prelude = prelude,
                              .arguments = list->list,
                              .n_arguments = list->n,
-                             .groups = {groups, p->pairs, 1},
+                             .groups = {groups, pairs, weft__ceil_div(p->pairs, pairs)},
                              .items = {p->items, 1, 1},
                              .shared_bytes = p->shared_bytes};
     return weft__launch(p->launches, &one);

@@ -29,10 +29,16 @@ W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* -inf hid
 /* For k and v: query heads share KV heads. */
 #define KEYS_AT(name, t) \
     (name + given.name##_at + b * of.name.batch + h / of.query_group * of.name.head + (t) * of.name.time)
+/* The pair of this work-group. Some of the last work-groups may have none: attention.c divides many pairs among the
+ * second and the third dimension of the launch. */
+#define OPEN_PAIR                                                                                            \
+    const w_i64 pair = w_group(2) * (w_i64)w_groups(1) + w_group(1), b = pair / of.heads, h = pair % of.heads;\
+    if (pair >= of.pairs) return;
 /* Begins a kernel: names its numbers. */
 #define OPEN                                                                                                 \
     const w_attention of = given.attention;                                                                  \
-    if (of.sink && w_faulted(faults)) return;                                                                \
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)                                                                      \
+    OPEN_PAIR                                                                                                \
     const w_i64 heads = of.heads;                                                                            \
     const int t_q = of.t_q, t_k = of.t_k, d = of.d, causal = of.causal, cached = of.cached;                  \
     const S scale = given.scale, dropout = given.dropout, factor = given.factor;

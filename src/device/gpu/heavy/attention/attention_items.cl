@@ -101,7 +101,7 @@ W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
  * logarithms (heavy/attention.h). */
 #define LSE_AT(i) (given.lse_at + pair * t_q + (i))
 #ifdef MASK
-#define PART_AT(i) (LSE_AT(i) + (w_i64)w_groups(1) * t_q)
+#define PART_AT(i) (LSE_AT(i) + of.pairs * t_q)
 #define PUT_LSE(i, most, sum)                                                                                \
     lse[LSE_AT(i)] = (sum) == 0 ? (S)0 : (most), lse[PART_AT(i)] = (sum) == 0 ? (S)-INFINITY : LOG(sum)
 #define LSE(i) lse[PART_AT(i)]
@@ -119,7 +119,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     W_LOCAL_ROOM S part[BR * TPR];
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* blocks that see the most keys first */
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], most[HIGH], sum[HIGH];
@@ -251,7 +250,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
                                                  const W_NUMBERS(attention_row) given) {
     W_LOCAL_ROOM S weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)], room[AT_ONCE * ACROSS];
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i = w_group(0) % t_q, begin = w_group(0) / t_q * of.length, item = w_item(0);
     const int shift = cached ? key[given.key_at] : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
     const int end = min(begin + of.length, causal ? min(t_k, max(0, i + 1 + shift)) : t_k);
@@ -320,9 +318,10 @@ W_NUMBERS(attention_join) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOBAL T *out, W_GLOBAL S *lse,
                                                   W_GLOBAL w_faults *faults, const W_NUMBERS(attention_join) given) {
     const w_attention of = given.attention;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
+    OPEN_PAIR
     const int t_q = of.t_q;
-    const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, row = pair * t_q + w_group(0);
+    const w_i64 row = pair * t_q + w_group(0);
     const W_GLOBAL S *parts = some + given.some_at + row * of.parts * (D + 2);
     S best = -INFINITY, total = 0;
     for (int p = 0; p < of.parts; p++) best = fmax(best, parts[p * (D + 2) + D]);
@@ -358,7 +357,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
               *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], mean[HIGH], norm[HIGH], one[HIGH];
@@ -408,7 +406,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;
     S sums_k[HIGH][CHANNELS], sums_v[HIGH][CHANNELS], one[HIGH];
     clear(sums_k);

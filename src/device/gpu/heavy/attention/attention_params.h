@@ -18,8 +18,8 @@ typedef struct w_strides {
 typedef struct w_attention {
     w_strides q, k, v, out, dout, dq, dk, dv;
     w_i64 mask_b, mask_h, mask_t, mask_j; /* strides of the mask; t is that of queries, j that of keys */
-    w_i64 heads;
-    w_i32 query_group; /* query heads per KV head */
+    w_i64 heads, pairs;                   /* pairs of a batch and a head */
+    w_i32 query_group;                    /* query heads per KV head */
     w_i32 t_q, t_k, d;
     w_i32 parts, length; /* parts of the keys, each for one work-group; keys of a part */
     w_i32 causal, cached, sink, unused;

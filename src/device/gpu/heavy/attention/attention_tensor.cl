@@ -181,7 +181,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
     ROOM(OWN + 2 * TILE);
     uint4 *const mine = room, *const keys = mine + OWN, *const values = keys + TILE;
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* blocks that see the most keys first */
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     const int all = causal ? min(end, i0 + 1 + shift) : end; /* every row sees the keys before it */
@@ -234,7 +233,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
 #ifdef MASK /* in two parts (heavy/attention.h) */
             if (LANE % 4 == 0 && i < n) {
                 lse[to] = total == 0 ? 0 : most[m][g];
-                lse[to + (w_i64)w_groups(1) * t_q] = total == 0 ? -INFINITY : LOG(total);
+                lse[to + of.pairs * t_q] = total == 0 ? -INFINITY : LOG(total);
             }
 #else
             if (LANE % 4 == 0 && i < n) lse[to] = total == 0 ? -INFINITY : fma(most[m][g], scale, LOG(total));
@@ -285,14 +284,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
     ROOM(2 * OWN + 2 * STEPS * TILE);
     uint4 *const mine = room, *const douts = mine + OWN, *const keys = douts + OWN, *const values = keys + STEPS * TILE;
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
     const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     const int all = causal ? min(end, i0 + 1 + shift) : end;
     const float by = BY, per = PER;
     float sums[MT][CHUNKS][4], mean[MT][2], begin[MT][2];
 #ifdef MASK
-    const w_i64 other_part = (w_i64)w_groups(1) * t_q;
+    const w_i64 other_part = of.pairs * t_q;
     float high[MT][2];
 #else
     const int other_part = 0;
@@ -368,7 +366,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
     uint4 *const keys = room, *const values = keys + OWN, *const mine = values + OWN,
           *const douts = mine + STEPS * TILE;
     OPEN
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;
     const int first = causal && j0 > shift ? (j0 - shift) / BC * BC : 0;
     const int all = causal ? j0 + BR - 1 - shift : 0; /* queries from this one on see every key of the block */
@@ -406,7 +403,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         W_UNROLL for (int c = 0; c < BC / 8; c++)
             W_UNROLL for (int i = 0; i < 2; i++) {
                 const w_i64 at = given.lse_at + pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
-                const float high = lse[at], begin = begin_of(lse + at + (w_i64)w_groups(1) * t_q, per);
+                const float high = lse[at], begin = begin_of(lse + at + of.pairs * t_q, per);
                 W_UNROLL for (int m = 0; m < 2 * MT; m++)
                     s[m / 2][c][m % 2 * 2 + i] = LESS_LSE(s[m / 2][c][m % 2 * 2 + i], high, begin);
             }

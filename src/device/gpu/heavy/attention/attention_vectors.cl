@@ -322,7 +322,7 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 #endif
 #define OPEN                                                                                                 \
     const w_attention of = given.attention;                                                                  \
-    if (of.sink && w_faulted(faults)) return;                                                                \
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)                                                                      \
     const w_i64 heads = of.heads;                                                                            \
     const int t_q = of.t_q, t_k = of.t_k, d = CHANNELS, causal = of.causal, cached = of.cached;                  \
     const S scale = given.scale, dropout = given.dropout, factor = given.factor;
@@ -623,7 +623,7 @@ W_NUMBERS(attention_dq) {
 W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, W_GLOBAL T *dq, W_GLOBAL w_faults *faults,
                                             const W_NUMBERS(attention_dq) given) {
     const w_attention of = given.attention;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 heads = of.heads;
     const int t_q = of.t_q, d = CHANNELS, parts = of.parts;
     V sums[D * VECS], rows[LANES * D / 16];

@@ -87,7 +87,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T
                                            W_GLOBAL w_faults *faults,
                                            const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
     W_MEMORY(conv_direct)
-    if (SINK && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, SINK)
     const w_direct of = given.conv;
     W_LOCAL S16 *const w = shared->w;
     const int first = w_group(0) * 16, count = min(16, of.groups - first), taps = of.size[0] * of.size[1];
@@ -158,7 +158,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOB
 #else
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c,
                                                W_GLOBAL w_faults *faults, const W_NUMBERS(conv_direct) given) {
-    if (SINK && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, SINK)
     const w_direct of = given.conv;
     const int wide = of.groups * of.out, deep = of.groups * of.in, taps = of.size[0] * of.size[1];
     const int written = BY_INPUT ? deep : wide, read = BY_INPUT ? wide : deep;

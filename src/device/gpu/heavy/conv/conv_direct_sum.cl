@@ -9,7 +9,7 @@ W_NUMBERS(conv_sum) {
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_sum(const W_GLOBAL S *from, W_GLOBAL T *c, W_GLOBAL w_faults *faults,
                                             const W_NUMBERS(conv_sum) given) {
-    if (SINK && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, SINK)
     const w_direct_sum of = given.sum;
     from += given.parts_at;
     for (int e = w_group(0) * ITEMS + w_item(0); e < of.count; e += w_groups(0) * ITEMS) {

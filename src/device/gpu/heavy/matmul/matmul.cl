@@ -130,7 +130,7 @@ W_NUMBERS(matmul) {
  *     a, b        now point to the block's first row and column, at k = 0
  *     c, sums     now point to the block's first result */
 #define BEGIN                                                                                                 \
-    if (SINK && w_faulted(faults)) return;                                                                    \
+    W_RETURN_IF_FAULTED(ITEMS, SINK)                                                                          \
     const w_matmul of = given.matmul;                                                                         \
     const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m;                                    \
     const int item_part = ITEM_PART, item = item_part / of.splits;                                            \

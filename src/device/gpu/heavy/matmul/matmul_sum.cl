@@ -26,7 +26,7 @@ W_NUMBERS(matmul_sum) {
 #define PARTS const W_GLOBAL S *parts, OUT
 #endif
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(PARTS W_GLOBAL w_faults *faults, const W_NUMBERS(matmul_sum) given) {
-    if (SINK && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, SINK)
     const w_matmul of = given.product;
     const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* vectors, or elements, of a row */
     const w_i64 size = (w_i64)of.m * n, first = (w_i64)w_group(0) * EACH;
