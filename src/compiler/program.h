@@ -121,6 +121,9 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
 /* Returns, as an error, the bad value that a run has met since the last report. WEFT_OK if there is none. */
 weft_status weft__report_fault(weft_context *ctx);
 
+/* open.c: downloads n pieces of buffers, and waits once. */
+weft_status weft__download_all(weft_context *ctx, const weft_piece *pieces, size_t n);
+
 /* ---- cache.c ---- */
 weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key);
 /* Adds a program, which the cache then owns. False if memory is gone; then the caller still owns it. */

@@ -1,5 +1,7 @@
 /* Collects numbers that are read later, see pending.h. Must not know: what the numbers mean. Read next:
  * fit.c. */
+#include <string.h>
+
 #include "compiler/runtime/derive.h"
 #include "data/pending.h"
 #include "device/device.h"
@@ -7,8 +9,9 @@
 
 weft_status weft__pending_add(weft__pending *p, weft_tensor *number) {
     const size_t i = p->count;
-    p->list[i] = number->ctx->device->asynchronous ? weft_keep(number) : NULL;
-    if (!p->list[i]) WEFT_TRY(weft__item(number, &p->values[i]));
+    const bool later = number->ctx->device->asynchronous;
+    if (!later) WEFT_TRY(weft__item(number, &p->values[i]));
+    p->list[i] = later ? weft_keep(number) : NULL;
     p->count++;
     return WEFT_OK;
 }
@@ -18,12 +21,10 @@ bool weft__pending_due(const weft__pending *p, size_t more) {
 }
 
 weft_status weft__pending_read(weft__pending *p, double values[WEFT__PENDING], size_t *count) {
-    weft_status status = WEFT_OK;
+    const bool later = p->count && p->list[0];
     *count = p->count;
-    for (size_t i = 0; i < p->count && status == WEFT_OK; i++) {
-        values[i] = p->values[i];
-        if (p->list[i]) status = weft__item(p->list[i], &values[i]);
-    }
+    memcpy(values, p->values, p->count * sizeof *values);
+    const weft_status status = later ? weft__items(p->list, p->count, values) : WEFT_OK;
     weft__pending_free(p);
     return status;
 }

@@ -90,6 +90,14 @@ typedef struct weft_device_outline {
     bool (*takes)(const weft_target *target, const weft_heavy *heavy);
 } weft_device_outline;
 
+/* Bytes of a buffer, from `offset` on, that go to the host. */
+typedef struct weft_piece {
+    const weft_buffer *from;
+    size_t offset;
+    void *to;
+    size_t bytes;
+} weft_piece;
+
 /* Functions that a device may leave out. Each comment gives the default for NULL. Call them by
  * weft__device_NAME (extras.c). */
 typedef struct weft_device_extras {
@@ -113,6 +121,8 @@ typedef struct weft_device_extras {
      * none can. */
     weft_status (*sum)(weft_device *const *devices, weft_buffer *const *buffers, size_t n, weft_dtype dtype,
                        size_t count, bool *done);
+    /* Downloads all n pieces, and waits only once. NULL: they are downloaded one after the other. */
+    weft_status (*download_all)(weft_device *device, const weft_piece *pieces, size_t n);
     /* Fills in what the card reports about itself. All fields are NaN before the call. Returns false if the
      * card cannot be asked. A thread other than the device's may call it. NULL: the device reports
      * nothing. */
@@ -198,6 +208,7 @@ void weft__device_set_timing(weft_device *device, bool on);
 const weft_timing *weft__device_timings(weft_device *device, const weft_executable *executable);
 weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
                              weft_dtype dtype, size_t count, bool *done);
+weft_status weft__device_download_all(weft_device *device, const weft_piece *pieces, size_t n);
 bool weft__device_telemetry(const weft_device *device, weft_telemetry *telemetry);
 
 /* registry.c */

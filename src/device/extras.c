@@ -45,6 +45,15 @@ weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *bu
     return e->sum ? e->sum(devices, buffers, n, dtype, count, done) : WEFT_OK;
 }
 
+weft_status weft__device_download_all(weft_device *device, const weft_piece *pieces, size_t n) {
+    const weft_device_extras *e = extras_of(device->ops);
+    if (e->download_all) return e->download_all(device, pieces, n);
+    for (size_t i = 0; i < n; i++)
+        WEFT_TRY(
+            device->ops->download(device, pieces[i].from, pieces[i].offset, pieces[i].to, pieces[i].bytes));
+    return WEFT_OK;
+}
+
 bool weft__device_telemetry(const weft_device *device, weft_telemetry *telemetry) {
     const weft_device_extras *e = extras_of(device->ops);
     return e->telemetry && e->telemetry(device, telemetry);

@@ -33,6 +33,8 @@ weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivati
 /* ---- eval.c ---- */
 /* weft_item with a status. *out is NaN on an error. */
 weft_status weft__item(weft_tensor *t, double *out);
+/* The same for n evaluated tensors of one context. Waits only once. */
+weft_status weft__items(weft_tensor *const *list, size_t n, double *values);
 /* Like weft_run, but `times` runs on the same inputs and scalars, in one submission. */
 weft_status weft__run_times(weft_program *program, int times);
 /* Does the program draw random numbers, which must differ from step to step? */

@@ -192,8 +192,7 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
     return ctx->hooks.download(ctx, t->storage->buffer, offset, out, bytes);
 }
 
-weft_status weft__item(weft_tensor *t, double *out) {
-    *out = (double)NAN;
+static weft_status check_item(const weft_tensor *t) {
     WEFT_TRY(weft_tensor_status(t));
     if (t->numel != 1) {
         char text[WEFT_SHAPE_TEXT];
@@ -206,9 +205,37 @@ weft_status weft__item(weft_tensor *t, double *out) {
                           "weft_item: %s is not a real number; take weft_real or weft_abs",
                           weft__tensor_text(t, text));
     }
-    _Alignas(16) char value[16]; /* large enough for the largest dtype */
+    return WEFT_OK;
+}
+
+enum { ITEM_BYTES = 16 }; /* of the largest dtype */
+
+weft_status weft__item(weft_tensor *t, double *out) {
+    _Alignas(ITEM_BYTES) char value[ITEM_BYTES];
+    *out = (double)NAN;
+    WEFT_TRY(check_item(t));
     WEFT_TRY(weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)));
     *out = weft__element((weft_dtype)t->dtype, value, 0);
+    return WEFT_OK;
+}
+
+weft_status weft__items(weft_tensor *const *list, size_t n, double *values) {
+    enum { AT_ONCE = 64 };
+    _Alignas(ITEM_BYTES) char read[AT_ONCE][ITEM_BYTES];
+    weft_piece pieces[AT_ONCE];
+    for (size_t first = 0; first < n; first += AT_ONCE) {
+        const size_t count = n - first < AT_ONCE ? n - first : AT_ONCE;
+        for (size_t i = 0; i < count; i++) {
+            const weft_tensor *t = list[first + i];
+            const size_t bytes = weft_dtype_size((weft_dtype)t->dtype);
+            WEFT_TRY(check_item(t));
+            WEFT_TRY(weft__storage_place(t->ctx, t->storage));
+            pieces[i] = (weft_piece){t->storage->buffer, (size_t)t->offset * bytes, read[i], bytes};
+        }
+        WEFT_TRY(weft__download_all(list[0]->ctx, pieces, count));
+        for (size_t i = 0; i < count; i++)
+            values[first + i] = weft__element((weft_dtype)list[first + i]->dtype, read[i], 0);
+    }
     return WEFT_OK;
 }
 

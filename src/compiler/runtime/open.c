@@ -37,17 +37,21 @@ static weft_status wait_for_device(weft_context *ctx) {
     return status;
 }
 
-static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
-                                 size_t bytes) {
+weft_status weft__download_all(weft_context *ctx, const weft_piece *pieces, size_t n) {
     WEFT_TRY(weft__device_usable(ctx->device));
-    ctx->device->downloads++;
-    ctx->device->bytes_down += bytes;
+    ctx->device->downloads += n;
+    for (size_t i = 0; i < n; i++) ctx->device->bytes_down += pieces[i].bytes;
     if (ctx->compiler->profile && ctx->device->asynchronous) WEFT_TRY(wait_for_device(ctx));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DOWNLOAD);
-    weft_status status = ctx->device->ops->download(ctx->device, from, offset, to, bytes);
+    weft_status status = weft__device_download_all(ctx->device, pieces, n);
     weft__profile_leave(ctx, span);
     if (status == WEFT_OK && ctx->device->asynchronous) status = weft__report_fault(ctx);
     return status;
+}
+
+static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
+                                 size_t bytes) {
+    return weft__download_all(ctx, &(weft_piece){from, offset, to, bytes}, 1);
 }
 
 static weft_status hook_check_dtype(weft_context *ctx, int dtype) {

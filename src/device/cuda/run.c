@@ -69,8 +69,7 @@ static CUresult launch_graph(weft__cuda *d, cuda_executable *e) {
 static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {
     cuda_executable *e = (cuda_executable *)executable;
     const int plain = weft__cuda_hook.plain ? weft__cuda_hook.plain - 1 : PLAIN_RUNS;
-    const bool alone =
-        device->timing || executable->repeats || e->done < plain || executable->n_launches == 0;
+    const bool alone = device->timing || executable->repeats || e->done < plain || executable->n_launches < 2;
     const CUresult error = alone ? launch_all(weft__cuda_of_gpu(device), executable)
                                  : launch_graph(weft__cuda_of_gpu(device), e);
     e->done++;

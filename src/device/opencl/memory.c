@@ -34,16 +34,17 @@ static int write(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const 
     return weft__cl.clFlush(queue);
 }
 
-static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
-                 w_faults *record) {
+/* The queue is in order, so the last read waits for all. */
+static int fetch(weft_gpu_device *device, const weft_gpu_piece *pieces, int n, w_faults *record) {
     cl_command_queue queue = weft__opencl_of_gpu(device)->queue;
     cl_int error = 0;
     if (record)
-        error = weft__cl.clEnqueueReadBuffer(queue, device->faults->handle, !from, 0, sizeof *record, record,
-                                             0, NULL, NULL);
-    if (error) return error;
-    return from ? weft__cl.clEnqueueReadBuffer(queue, from->handle, 1, at, bytes, to, 0, NULL, NULL)
-                : weft__cl.clFinish(queue);
+        error = weft__cl.clEnqueueReadBuffer(queue, device->faults->handle, !n, 0, sizeof *record, record, 0,
+                                             NULL, NULL);
+    for (int i = 0; i < n && !error; i++)
+        error = weft__cl.clEnqueueReadBuffer(queue, pieces[i].from->handle, i + 1 == n, pieces[i].at,
+                                             pieces[i].bytes, pieces[i].to, 0, NULL, NULL);
+    return error || n ? error : weft__cl.clFinish(queue);
 }
 
 /* ---- staging ---- */

@@ -109,6 +109,7 @@ static const weft_device_extras extras = {
     .launches_of = weft__gpu_launches_of,
     .set_timing = set_timing,
     .timings = weft__gpu_timings,
+    .download_all = weft__gpu_download_all,
 };
 
 const weft_device_ops weft__device_opencl = {

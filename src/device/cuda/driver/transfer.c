@@ -94,28 +94,43 @@ static int cuda_transfer_fill(weft_gpu_device *device, weft_gpu_buffer *to, size
 
 /* ---- to the host ---- */
 
-/* Small downloads arrive in pinned memory, and so does the fault record. */
-static CUresult land(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes, w_faults *record) {
-    CUresult error = 0;
-    const bool lands = d->landing && bytes <= LANDING_BYTES - sizeof *record;
-    void *first = d->landing ? (void *)d->landing : record, *data = lands ? d->landing + sizeof *record : to;
-    if (record)
-        error = weft__cu.cuMemcpyDtoHAsync_v2(first, d->gpu.faults->address, sizeof *record, d->stream);
-    if (!error && bytes) error = weft__cu.cuMemcpyDtoHAsync_v2(data, from, bytes, d->stream);
-    if (!error) error = weft__cu.cuStreamSynchronize(d->stream);
-    if (error) return error;
-    if (record && first != record) memcpy(record, first, sizeof *record);
-    if (bytes && lands) memcpy(to, data, bytes);
-    return 0;
+/* The places where a download arrives: pinned memory for the fault record and for small pieces, one after the
+ * other. The host copies them on once the card is done. */
+typedef struct landing {
+    char *at, *end; /* the free part of the pinned memory; both NULL if there is none */
+    struct {
+        void *to;
+        const char *from;
+        size_t bytes;
+    } later[WEFT_GPU_PIECES + 1];
+    int count;
+} landing;
+
+static CUresult land(weft__cuda *d, landing *l, CUdeviceptr from, void *to, size_t bytes) {
+    const size_t room = (bytes + 15) / 16 * 16;
+    if (!l->at || room > (size_t)(l->end - l->at))
+        return weft__cu.cuMemcpyDtoHAsync_v2(to, from, bytes, d->stream);
+    l->later[l->count].to = to;
+    l->later[l->count].from = l->at;
+    l->later[l->count++].bytes = bytes;
+    const CUresult error = weft__cu.cuMemcpyDtoHAsync_v2(l->at, from, bytes, d->stream);
+    l->at += room;
+    return error;
 }
 
-static int fetch(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
-                 w_faults *record) {
+static int fetch(weft_gpu_device *device, const weft_gpu_piece *pieces, int n, w_faults *record) {
     weft__cuda *d = weft__cuda_of_gpu(device);
-    CUresult error = from ? weft__cuda_before_use(d, (weft__cuda_buffer *)from) : 0;
+    CUresult error = 0;
     weft__gpu_staging_open(device);
-    if (!error) error = land(d, from ? from->address + at : 0, to, bytes, record);
-    return (int)(error || from ? error : weft__cu.cuStreamSynchronize(d->copies));
+    landing l = {.at = d->landing, .end = d->landing ? d->landing + LANDING_BYTES : NULL};
+    for (int i = 0; i < n && !error; i++)
+        error = weft__cuda_before_use(d, (weft__cuda_buffer *)pieces[i].from);
+    if (record && !error) error = land(d, &l, d->gpu.faults->address, record, sizeof *record);
+    for (int i = 0; i < n && !error; i++)
+        error = land(d, &l, pieces[i].from->address + pieces[i].at, pieces[i].to, pieces[i].bytes);
+    if (!error) error = weft__cu.cuStreamSynchronize(d->stream);
+    for (int i = 0; i < l.count && !error; i++) memcpy(l.later[i].to, l.later[i].from, l.later[i].bytes);
+    return (int)(error || n ? error : weft__cu.cuStreamSynchronize(d->copies));
 }
 
 /* ---- pinned memory ---- */

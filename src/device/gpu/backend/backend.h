@@ -45,6 +45,15 @@ typedef struct weft_gpu_buffer {
 /* Bytes of `handle` or `address` as the argument of a kernel. */
 enum { WEFT_GPU_POINTER_BYTES = sizeof(void *) };
 
+/* Bytes of a buffer that go to the host. */
+typedef struct weft_gpu_piece {
+    weft_gpu_buffer *from;
+    size_t at;
+    void *to;
+    size_t bytes;
+} weft_gpu_piece;
+enum { WEFT_GPU_PIECES = 64 }; /* of one fetch, at most */
+
 /* What an error of the API means. */
 typedef enum weft_gpu_trouble { WEFT_GPU_REFUSED, WEFT_GPU_NO_MEMORY, WEFT_GPU_LOST } weft_gpu_trouble;
 enum { WEFT_GPU_MESSAGE = 160 };
@@ -63,10 +72,9 @@ typedef struct weft_gpu_memory_functions {
      * read. *event is NULL or an earlier object for reuse. */
     int (*write)(weft_gpu_device *device, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes,
                  void **event);
-    /* Waits for all submitted work, and copies the fault record and bytes of a buffer to the host. `record`
-     * and `from` may be NULL. */
-    int (*fetch)(weft_gpu_device *device, weft_gpu_buffer *from, size_t at, void *to, size_t bytes,
-                 w_faults *record);
+    /* Waits for all submitted work, and copies the fault record and n pieces of buffers to the host. `record`
+     * may be NULL, and n may be 0. */
+    int (*fetch)(weft_gpu_device *device, const weft_gpu_piece *pieces, int n, w_faults *record);
     /* Returns WEFT_GPU_RING_BYTES bytes of host memory that the device can read by itself. NULL: there is
      * none, and every upload waits. */
     void *(*staging_open)(weft_gpu_device *device);
@@ -205,6 +213,7 @@ weft_status weft__gpu_upload(weft_device *device, weft_buffer *to, size_t offset
                              size_t bytes);
 weft_status weft__gpu_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                                size_t bytes);
+weft_status weft__gpu_download_all(weft_device *device, const weft_piece *pieces, size_t n);
 weft_status weft__gpu_buffer_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes);
 weft_status weft__gpu_synchronize(weft_device *device);
 weft_status weft__gpu_take_fault(weft_device *device, weft_fault *fault);

@@ -178,7 +178,7 @@ static void look_at_guards(weft_gpu_device *d, weft_gpu_buffer *b) {
     for (int i = 0; i < 2 && d->guard; i++) {
         unsigned char bytes[1024];
         const size_t n = d->guard < sizeof bytes ? d->guard : sizeof bytes;
-        if (d->backend->memory->fetch(d, b, at[i], bytes, n, NULL) != 0) return;
+        if (d->backend->memory->fetch(d, &(weft_gpu_piece){b, at[i], bytes, n}, 1, NULL) != 0) return;
         for (size_t k = 0; k < n; k++)
             if (bytes[k] != GUARD_BYTE) {
                 weft__gpu_hook.guards_broken++;

@@ -110,28 +110,42 @@ weft_status weft__gpu_buffer_zero(weft_device *device, weft_buffer *to, size_t o
 /* ---- to the host ---- */
 
 /* Waits, and also reads the fault record, since the host waits anyway. */
-static int fetch(weft_gpu_device *d, weft_gpu_buffer *from, size_t at, void *to, size_t bytes) {
+static int fetch(weft_gpu_device *d, const weft_gpu_piece *pieces, int n) {
     int error = weft__gpu_enter(d);
     if (error) return error;
     error = weft__gpu_gone(d);
-    if (!error) error = d->backend->memory->fetch(d, from, at, to, bytes, d->unseen ? &d->record : NULL);
+    if (!error) error = d->backend->memory->fetch(d, pieces, n, d->unseen ? &d->record : NULL);
     if (!error) d->unseen = false;
     weft__gpu_leave(d);
     return error;
 }
 
+weft_status weft__gpu_download_all(weft_device *device, const weft_piece *pieces, size_t n) {
+    weft_gpu_device *d = weft__gpu_of(device);
+    weft_gpu_piece list[WEFT_GPU_PIECES];
+    int error = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const weft_piece *p = &pieces[i];
+        WEFT_TRY(check_span(device, p->from, p->offset, p->bytes, "download"));
+        if (p->bytes)
+            list[count++] = (weft_gpu_piece){(weft_gpu_buffer *)(uintptr_t)p->from, d->guard + p->offset,
+                                             p->to, p->bytes};
+        if (count < WEFT_GPU_PIECES && i + 1 < n) continue;
+        if (count) error = fetch(d, list, count);
+        if (error) return weft__gpu_fail(d, error, "a download");
+        count = 0;
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__gpu_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                                size_t bytes) {
-    weft_gpu_device *d = weft__gpu_of(device);
-    WEFT_TRY(check_span(device, from, offset, bytes, "download"));
-    if (!bytes) return WEFT_OK;
-    const int error = fetch(d, (weft_gpu_buffer *)(uintptr_t)from, d->guard + offset, to, bytes);
-    return error ? weft__gpu_fail(d, error, "a download") : WEFT_OK;
+    return weft__gpu_download_all(device, &(weft_piece){from, offset, to, bytes}, 1);
 }
 
 weft_status weft__gpu_synchronize(weft_device *device) {
     weft_gpu_device *d = weft__gpu_of(device);
-    const int error = fetch(d, NULL, 0, NULL, 0);
+    const int error = fetch(d, NULL, 0);
     return error ? weft__gpu_fail(d, error, "waiting for the device") : WEFT_OK;
 }
 

@@ -31,6 +31,7 @@
 #include "device/cuda/components.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/run.h"
+#include "data/pending.h"
 #include "gpu.h"
 #include "train/run/telemetry.h"
 
@@ -474,6 +475,36 @@ static weft_buffer *buffer_of(fixture *f, size_t bytes) {
     return b;
 }
 
+/* Numbers that wait to be read are read together, so that a loop waits once for many losses. */
+static void test_numbers_are_read_together(void **state) {
+    (void)state;
+    weft_context *ctx;
+    static weft__pending pending;
+    double values[WEFT__PENDING];
+    size_t count;
+    fake_cuda_state *c = counts();
+    if (without_cuda()) return skip();
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+    for (int i = 0; i < WEFT__PENDING; i++) {
+        const float x[2] = {(float)i, 0.5F};
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *sum = weft_sum(weft_from(ctx, WEFT_F32, 1, (int64_t[]){2}, x), WEFT_ALL_AXES, false);
+        if (i % 2) sum = weft_cast(sum, WEFT_F64);
+        assert_int_equal(weft_eval(&sum, 1), WEFT_OK);
+        assert_int_equal(weft__pending_add(&pending, sum), WEFT_OK);
+        weft_scope_close(scope);
+    }
+    const long waits = c ? c->waits : 0, downloads = c ? c->downloads : 0;
+    assert_int_equal(weft__pending_read(&pending, values, &count), WEFT_OK);
+    assert_int_equal(count, WEFT__PENDING);
+    for (int i = 0; i < WEFT__PENDING; i++) assert_true(values[i] == i + 0.5);
+    if (c) {
+        assert_int_equal(c->waits - waits, 1);
+        assert_int_equal(c->downloads - downloads, WEFT__PENDING + 1); /* and the fault record */
+    }
+    weft_close(ctx);
+}
+
 /* More sets of buffers than graphs are kept for. A kept graph gets other arguments. */
 static void sets_of_buffers(bool calls) {
     enum { SETS = 6, ROUNDS = 5, BYTES = 4096 };
@@ -637,6 +668,7 @@ int main(void) {
         cmocka_unit_test(test_capabilities),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_steps_are_graphs),
+        cmocka_unit_test(test_numbers_are_read_together),
         cmocka_unit_test(test_sets_of_buffers),
         cmocka_unit_test(test_scratch_is_ordered),
         cmocka_unit_test(test_calls),
