@@ -11,15 +11,18 @@
 #include "device/cuda/run.h"
 #include "device/gpu/backend/cache.h"
 
-/* Limits in bytes, and as a part of the card's memory, for the gradient of the scores. A backward pass that
- * adds in one order needs it. A larger problem is computed in parts of the batch, one after the other in the
- * same memory. */
-#define MEMORY_MOST ((int64_t)512 << 20)
-enum { MEMORY_PART = 16 };
+/* Limits of the memory for the gradient of the scores. A backward pass that adds in one order needs it. A
+ * larger problem is computed in parts of the batch, one after the other in the same memory. GPT-2 124M needs
+ * 1.6 GB for a batch of 64. A card gives up to a 32nd of its memory, and small cards up to a 16th. */
+#define MEMORY_MOST  ((int64_t)2 << 30)
+#define MEMORY_SMALL ((int64_t)512 << 20)
+enum { PART = 32, PART_SMALL = 16 };
 
 int64_t weft__dnn_memory(const weft__cuda *d) {
     if (weft__cuda_hook.dnn_memory) return weft__cuda_hook.dnn_memory;
-    return weft__smaller(MEMORY_MOST, (int64_t)(d->gpu.found->memory / MEMORY_PART));
+    const int64_t memory = (int64_t)d->gpu.found->memory,
+                  small = weft__smaller(MEMORY_SMALL, memory / PART_SMALL);
+    return weft__smaller(MEMORY_MOST, weft__larger(small, memory / PART));
 }
 
 /* A problem and its plan. */

@@ -20,6 +20,7 @@
 
 #include "cuda_dnn.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/dnn/dnn_attention.h"
 #include "graph/graph.h"
 #include "train/model/model.h"
 
@@ -166,6 +167,39 @@ static void test_parts(void **state) {
     weft__cuda_hook.dnn_memory = pair - 1; /* no memory: the template computes the gradients */
     assert_int_equal(check(&p, false), EXECUTIONS);
     weft__cuda_hook.dnn_memory = 0;
+}
+
+/* Large cards give enough memory for the gradient of a layer of GPT-2 124M at once, small cards a part. */
+static void test_memory_by_card(void **state) {
+    static const struct {
+        uint64_t gib;
+        int64_t batches;
+    } cards[] = {{139, 1}, {80, 1}, {24, 4}, {12, 4}, {4, 8}};
+    const weft_heavy_attention at = {.dtype = WEFT_BF16,
+                                     .causal = true,
+                                     .backward = true,
+                                     .batch = 64,
+                                     .heads = 12,
+                                     .t_q = 1024,
+                                     .t_k = 1024,
+                                     .d = 64};
+    (void)state;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        const weft_gpu_found found = {.memory = cards[i].gib << 30};
+        const weft__cuda card = {.gpu.found = &found};
+        weft_dnn_attention part;
+        char message[WEFT_DNN_MESSAGE];
+        weft_heavy_attention whole = at;
+        for (int k = 0; k < 3; k++)
+            whole.q[k] = whole.k[k] = whole.v[k] = whole.out[k] = whole.dout[k] = whole.dq[k] = whole.dk[k] =
+                whole.dv[k] = k == 0   ? 12 * 1024 * 64
+                              : k == 1 ? 1024 * 64
+                                       : 64;
+        assert_true(
+            weft__dnn_attention_part(&whole, 90, 92800, false, weft__dnn_memory(&card), &part, message));
+        assert_int_equal(part.heads, 1);
+        assert_int_equal(part.batches, cards[i].batches);
+    }
 }
 
 /* Cases where Weft's own kernels run instead of cuDNN, and the reason in the log. */
@@ -321,15 +355,11 @@ static void test_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parity),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_own_kernels),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_no_plan),
-        cmocka_unit_test(test_no_library),
-        cmocka_unit_test(test_disk),
-        cmocka_unit_test(test_configuration),
-        cmocka_unit_test(test_execution_fails),
+        cmocka_unit_test(test_parity),         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_memory_by_card), cmocka_unit_test(test_own_kernels),
+        cmocka_unit_test(test_order),          cmocka_unit_test(test_no_plan),
+        cmocka_unit_test(test_no_library),     cmocka_unit_test(test_disk),
+        cmocka_unit_test(test_configuration),  cmocka_unit_test(test_execution_fails),
     };
     weft__gpu_hook.guard = 256;
     const int failed = cmocka_run_group_tests(tests, dnn_setup, scratch_teardown);

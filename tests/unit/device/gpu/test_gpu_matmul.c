@@ -194,6 +194,38 @@ static void test_long(void **state) {
     check(f, &half, (family[]){CPU, CARD}, 2, false);
 }
 
+/* CUDA splits k earlier than other devices, and the number of multiprocessors does not matter. */
+static void test_split_on_cuda(void **state) {
+    static const struct {
+        int64_t m, n, k, splits, groups; /* groups: on a large card */
+    } sizes[] = {
+        {128, 512, 784, 6, 16 * 6}, {64, 64, 256, 2, 2}, {64, 64, 255, 1, 1}, {1024, 1024, 2048, 1, 256}};
+    (void)state;
+    for (int s = 0; s < COUNT(sizes); s++)
+        for (int units = 20; units <= 132; units += 112) {
+            const weft_target target = {.dialect = WEFT_DIALECT_CUDA,
+                                        .lanes = 256,
+                                        .units = units,
+                                        .local_bytes = 48 << 10,
+                                        .capability = 90};
+            const weft_heavy heavy = {
+                .kind = WEFT_HEAVY_MATMUL,
+                .as.matmul = matmul(WEFT_F32, sizes[s].m, sizes[s].n, sizes[s].k, (layout){0, 0, 0, 0, 0})};
+            const int64_t parts = sizes[s].splits > 1 ? sizes[s].splits * sizes[s].m * sizes[s].n * 4 : 0;
+            weft_context ctx = {0};
+            weft_arena arena;
+            weft__arena_init(&arena, &ctx);
+            weft_launches launches = {.ctx = &ctx, .arena = &arena, .target = &target};
+            assert_int_equal(weft__gpu_matmul(&launches, &heavy, false), WEFT_OK);
+            const int64_t *groups = launches.list[0].groups;
+            assert_int_equal(launches.scratch_bytes, parts);
+            assert_int_equal(launches.count, 1 + (parts > 0));
+            if (units == 132) assert_int_equal(groups[0] * groups[1] * groups[2], sizes[s].groups);
+            weft__free(&ctx, launches.list);
+            weft__arena_free(&arena);
+        }
+}
+
 /* Rows so far apart that offsets need 64 bits. */
 static void test_far(void **state) {
     fixture *f = *state;
@@ -250,9 +282,10 @@ static void test_declined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_dtypes), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_empty),  cmocka_unit_test(test_long),
-        cmocka_unit_test(test_far),     cmocka_unit_test(test_tiles),  cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_dtypes), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_batches),       cmocka_unit_test(test_empty),  cmocka_unit_test(test_long),
+        cmocka_unit_test(test_split_on_cuda), cmocka_unit_test(test_far),    cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_declined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -113,13 +113,17 @@ static bool unit(int64_t stride, int64_t extent) { return stride == 1 || extent 
 static bool a_lines(const matmul_plan *p) { return unit(p->mm.a_k, p->mm.k); }
 static bool b_lines(const matmul_plan *p) { return unit(p->mm.b_n, p->mm.n); }
 
-/* Divides k for matmuls of few tiles. The shape alone decides, since this determines the order of
- * additions. */
-static void split(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least) {
+/* Divides k for matmuls of few tiles, into parts of at least `least` steps, which are multiples of `step`.
+ * The shape alone decides, since this determines the order of additions. */
+static void split_by(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least, int64_t step) {
     if (tiles >= wanted || p->mm.k < 2 * least || (p->view && p->view->spread)) return;
     const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
-    p->part = round_up(weft__ceil_div(p->mm.k, splits), CHUNK);
+    p->part = round_up(weft__ceil_div(p->mm.k, splits), step);
     p->splits = weft__ceil_div(p->mm.k, p->part);
+}
+
+static void split(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least) {
+    split_by(p, tiles, wanted, least, CHUNK);
 }
 
 /* ---- CPUs ---- */
@@ -225,10 +229,19 @@ static int wide_of(int items) {
     return wide;
 }
 
+/* The shortest part of k on CUDA. A tile of 64 x 64 takes 32 cycles of a multiprocessor for each step of k.
+ * So a part of 128 takes as long as the launch that adds up the parts, some 2 us. DEPTH_MOST: steps of k that
+ * are read at once. */
+enum { CUDA_PART = 128, DEPTH_MOST = 16 };
+
 static const char *plan_tiles(matmul_plan *p, int variant) {
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
-    int depth = 16, i = variant < 0 ? 0 : variant, wide = 1, high = 1;
-    split(p, weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items, 64, 512);
+    int depth = DEPTH_MOST, i = variant < 0 ? 0 : variant, wide = 1, high = 1;
+    const int64_t squares = weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items;
+    if (p->target->dialect == WEFT_DIALECT_CUDA)
+        split_by(p, squares, 128, CUDA_PART, DEPTH_MOST);
+    else
+        split(p, squares, 64, 512);
     for (; i < PATCHES; i++) { /* the largest tile that keeps all units busy */
         p->group_items = (int)weft__larger(1, p->target->lanes / patches[i].share);
         wide = wide_of(p->group_items), high = p->group_items / wide;
