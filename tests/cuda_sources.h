@@ -99,6 +99,7 @@ static inline void cuda_sources_write(weft_context *ctx, const char *folder) {
     cuda_sources.ops.takes = cuda_sources_takes;
     cuda_sources.ops.build = cuda_sources_build;
     ctx->device->ops = &cuda_sources.ops;
+    ctx->device->many_blocks = true;
 }
 
 #endif

@@ -187,7 +187,10 @@ struct weft_device {
     /* asynchronous devices: the value of weft__forks() when the device was opened */
     int forks;
     uint64_t bytes_in_use, bytes_peak;
-    bool tf32;          /* matmuls of f32 may round their operands to TF32 */
+    bool tf32; /* matmuls of f32 may round their operands to TF32 */
+    /* long reductions are split into as many blocks as a large card needs; a property of the kind of device,
+     * since the blocks change the bits */
+    bool many_blocks;
     uint64_t workspace; /* the part of bytes_in_use that kernels need in addition to their operands */
     weft_tile_choice *choices;
     int n_choices;

@@ -210,12 +210,30 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
 
 /* ---- reductions ---- */
 
+/* The most blocks of a large card: several for each of its multiprocessors. All blocks of a column sum
+ * together have at most PARTIAL_MOST results. A block has at least BLOCK_LEAST elements. One group of
+ * work-items sums a vector of at most ONE_GROUP elements. */
+enum { MANY_BLOCKS = 1024, BLOCK_LEAST = 32, PARTIAL_MOST = 1 << 21, ONE_GROUP = 8192 };
+
+/* Returns the number of blocks for a device with many_blocks. If possible, it divides the length into blocks
+ * whose lengths are multiples of 8, so that accesses are wide. */
+static int64_t many_blocks(int64_t rows, int64_t length) {
+    int64_t target = weft__smaller(MANY_BLOCKS, length / BLOCK_LEAST);
+    target = weft__smaller(target, PARTIAL_MOST / weft__larger(rows, 1));
+    for (int64_t multiple = 8; multiple > 0; multiple /= 8)
+        for (int64_t blocks = target; 2 * blocks >= target && blocks > 1; blocks--)
+            if (length % (blocks * multiple) == 0) return blocks;
+    return target;
+}
+
 /* Returns the number of blocks into which a reduced extent is split, 1 for none. `rows` counts the results,
  * `length` is the reduced extent, and `inner` says that the reduced dimension is the last. The number depends
- * on the shape alone, so it never changes the bits. A column sum and the sum of a whole vector of the same
- * length have equal blocks, so one kernel can fold both. */
-static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
+ * on the shape and the kind of device alone, so it never changes the bits. A column sum and the sum of a
+ * whole vector of the same length have equal blocks, so one kernel can fold both. */
+static int64_t reduction_blocks(const weft_ir *ir, int64_t rows, int64_t length, bool inner) {
     int64_t target = 1;
+    if (ir->device->many_blocks && (inner ? rows == 1 : length >= 256 && rows <= 16384))
+        return inner && length <= ONE_GROUP ? 1 : many_blocks(rows, length);
     if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
     if (inner ? rows == 1 && length >= 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
     if (!inner && rows > 16384) target = 1; /* there are enough columns for all threads */
@@ -329,7 +347,7 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
     if (ir->fuse && x->numel > 0 && one_run(x->rank, mask, &first, &last)) {
         int64_t flat[3] = {1, 1, 1};
         for (int i = 0; i < x->rank; i++) flat[i < first ? 0 : i < last ? 1 : 2] *= from[i];
-        int64_t blocks = reduction_blocks(flat[0] * flat[2], flat[1], flat[2] == 1);
+        int64_t blocks = reduction_blocks(ir, flat[0] * flat[2], flat[1], flat[2] == 1);
         if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0))
             n = split_reduction(ir, t, to, in, flat, blocks);
     }
@@ -371,7 +389,7 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     const bool sum_columns = across >= THIN_LONG && k <= THIN_MOST && k > 1;
     if (!sum_rows && !sum_columns) return -2;
     const int64_t shape[2] = {sum_rows ? k : across, sum_rows ? across : k};
-    const int64_t blocks = reduction_blocks(shape[1], shape[0], false);
+    const int64_t blocks = reduction_blocks(ir, shape[1], shape[0], false);
     const bool turned = right != sum_rows;
     weft_view matrix, vector;
     if (!thin_view(ir, in[right], right ? b : a, shape, turned, -1, &matrix) ||

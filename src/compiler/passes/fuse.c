@@ -305,8 +305,9 @@ static bool absorb_rows(weft_ir *ir) {
 }
 
 /* Siblings are row clusters that do not need each other. They become one kernel if they reduce the same rows
- * and read the same value, or if they are small and have the same form. */
-enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
+ * and read the same value, or if they are small and have the same form. The second stages of sums are small,
+ * also on a device with many blocks. */
+enum { SMALL_SPACE = 1 << 18, SMALL_BLOCKS = 1 << 21, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
 /* Each cluster is compared with at most so many others of its size, so large graphs compile in linear
  * time. */
 enum { SIBLINGS_MOST = 1024 };
@@ -376,7 +377,8 @@ static bool are_siblings(weft_ir *ir, int a, int b) {
     if (y->gone || x->n_members + y->n_members > MOST_MEMBERS || !same_space(ir, x, y, &joint)) return false;
     if (weft__order_reaches(ir, a, b)) return false;
     if (arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS) return false;
-    if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) return false;
+    const int64_t small = ir->device->many_blocks ? SMALL_BLOCKS : SMALL_SPACE;
+    if ((x->full > small || joint.folds) && !share_input(ir, x, y)) return false;
     return !weft__order_precedes(ir, b, a) && mergeable(ir, a, b);
 }
 

@@ -74,6 +74,7 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
         return status;
     }
     if (d->outline.launches) d->target = &d->outline.target;
+    d->base.many_blocks = d->target && d->target->dialect == WEFT_DIALECT_CUDA;
     *device = &d->base;
     return WEFT_OK;
 }

@@ -48,8 +48,11 @@ static void test_gpt2(void **state) {
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
     /* one weight gradient of each layer has few tiles, so its sum over rows is split into parts */
-    assert_in_range(work.launches, 148 + 24, 245 + 12);
-    assert_true(work.bytes[WEFT_WORK_OTHER] < 38.4e9 && work.bytes[WEFT_WORK_OTHER] > 30e9);
+    const bool cuda = strcmp(*state, "null:cuda") == 0; /* many blocks: the loss and the gradient norm do not
+                                                         * share a second stage, and there are more sums */
+    assert_in_range(work.launches, 148 + 24, 245 + 12 + cuda);
+    assert_true(work.bytes[WEFT_WORK_OTHER] < (cuda ? 38.8e9 : 38.4e9));
+    assert_true(work.bytes[WEFT_WORK_OTHER] > 30e9);
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * (double)ROWS) - 1) < 0.01);
     assert_true(fabs(work.flops[WEFT_WORK_ATTENTION] / 4.334e12 - 1) < 0.01);
     weft_close(n.ctx);
