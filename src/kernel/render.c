@@ -7,6 +7,7 @@
  *     render.c           head, arguments, the loop over units
  *     render_rows.c      stages, loops over reduced indices, reductions, folds
  *     render_loops.c     which values a loop computes, keeps and fetches
+ *     render_team.c      teams of lanes and what they hold of a row, on CUDA
  *     render_span.c      several adjacent elements of a lane
  *     render_value.c     the line of an instruction
  *     render_place.c     views as index arithmetic
@@ -143,12 +144,17 @@ static int64_t tile_of(const weft_render *r, int64_t others, int64_t work) {
     return weft__smaller(tile, weft__ceil_div(n, lanes) * lanes);
 }
 
+/* Does each team take units of its own? */
+static bool units_of_teams(const weft_render *r) {
+    return r->teams > 1 && !r->split && r->kernel->n_fold == 0;
+}
+
 /* Divides the work into units, and the units among groups. */
 static partition partition_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int lanes = r->lanes;
     const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
-    partition c = {.tile = 1, .tiles = 1, .items = r->target->vectors ? 1 : lanes};
+    partition c = {.tile = 1, .tiles = 1, .items = r->target->vectors ? 1 : lanes * r->teams};
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
         const int64_t n = k->extent[r->lane];
@@ -162,6 +168,7 @@ static partition partition_of(const weft_render *r) {
     const int64_t most = r->target->vectors ? 16384 : lanes, least = r->target->vectors ? 4096 : 0;
     c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
     c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
+    if (units_of_teams(r)) c.per = weft__larger(c.per, r->teams);
     while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;
     c.groups = (c.units + c.per - 1) / c.per;
     return c;
@@ -215,9 +222,15 @@ static void put_indices(weft_render *r, const partition *c) {
         r->outside = false;
         if (r->span > 1)
             weft__put_line(r, "const %s %s = first_lane + lane*%d;", weft__index_type(r), x, r->span);
+        else if (r->split) /* all items meet at barriers; those beyond the end write nothing */
+            weft__put_line(r, "const %s %s = min(first_lane + lane, %s - 1);", weft__index_type(r), x,
+                           extent);
         else
             weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
-        weft__put_open(r, "if (%s < %s)", x, extent);
+        if (r->split)
+            weft__put_open(r, " ");
+        else
+            weft__put_open(r, "if (%s < %s)", x, extent);
         return;
     }
     weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", weft__index_type(r),
@@ -234,7 +247,11 @@ static void put_body(weft_render *r, const partition *c) {
                    weft__render_size(r, c->per, "per"));
     weft__put_line(r, "const %s last = min(first + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->per, "per"), weft__render_size(r, c->units, "units"));
-    weft__put_open(r, "for (%s unit = first; unit < last; unit++)", weft__index_type(r));
+    if (units_of_teams(r))
+        weft__put_open(r, "for (%s unit = first + team; unit < last; unit += %d)", weft__index_type(r),
+                       r->teams);
+    else
+        weft__put_open(r, "for (%s unit = first; unit < last; unit++)", weft__index_type(r));
     put_indices(r, c);
     if (alone) weft__put_open(r, "if (lane == 0)");
     weft__put_unit(r);
@@ -247,9 +264,8 @@ static void put_body(weft_render *r, const partition *c) {
 
 static bool is_memory(const weft_render *r, int a) { return a != r->product || r->kernel->args[a].written; }
 
-static bool is_column_fold(const weft_render *r, int v) {
-    return r->kernel->code[v].kind == WEFT_INSTR_FOLD && r->kernel->code[v].level == WEFT_LEVEL_COLUMN;
-}
+/* Is v a fold whose columns lie in the scratch memory? */
+static bool is_column_fold(const weft_render *r, int v) { return !r->turns && weft__is_column_fold(r, v); }
 
 /* The kinds of numbers in the order of the struct, and their types. */
 static const struct {
@@ -338,7 +354,7 @@ static bool put_shared(weft_render *r, const char *name) {
         if (!r->local[t]) continue;
         if (!any) weft__put(&r->text, "W_SHARED(%s) {\n", name);
         weft__put(&r->text, "    %s %s[%d];\n", weft__type_name((weft_render_type)t, false),
-                  weft__type_suffix((weft_render_type)t), r->lanes);
+                  weft__type_suffix((weft_render_type)t), r->local[t]);
         any = true;
     }
     if (any) weft__put(&r->text, "};\n");
@@ -369,7 +385,11 @@ static void put_all(weft_render *r, const partition *c, const char *name) {
     if (shared) weft__put_line(r, "W_MEMORY(%s)", name);
     weft__put_constants(r);
     if (r->sink) weft__put_line(r, "W_RETURN_IF_FAULTED(%d, 1)", c->items);
-    if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
+    if (r->teams > 1)
+        weft__put_line(r, "const int lane = w_item(0) %% %d, team = w_item(0) / %d;", r->lanes, r->lanes);
+    else if (!r->target->vectors)
+        weft__put_line(r, "const int lane = w_item(0);");
+    if (r->stash_bytes) weft__put_line(r, "W_STASH_ROOM(stash);");
     put_body(r, c);
     r->indent = 0;
     weft__put_line(r, "}");
@@ -476,7 +496,8 @@ static weft_status render(weft_render *r) {
                                                     .n_arguments = (int)(end - arguments),
                                                     .arguments = arguments,
                                                     .groups = {c.groups, 1, 1},
-                                                    .items = {c.items, 1, 1}});
+                                                    .items = {c.items, 1, 1},
+                                                    .shared_bytes = (int)r->stash_bytes});
 }
 
 void weft__render_free(weft_render *r) {
@@ -487,6 +508,7 @@ void weft__render_free(weft_render *r) {
     weft__free(ctx, r->first);
     weft__free(ctx, r->kept);
     weft__free(ctx, r->scratch);
+    weft__free(ctx, r->stash);
     weft__free(ctx, r->numbers);
 }
 

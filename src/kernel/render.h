@@ -6,7 +6,8 @@
  * - If this dimension is reduced, all lanes share a row, and a tree over the lanes ends its sums.
  * - If it is parallel, each lane computes an element of its own.
  *
- * Values that differ between lanes `vary`. With target.vectors they are vectors of 16.
+ * Values that differ between lanes `vary`. With target.vectors they are vectors of 16. On CUDA a group can
+ * have several teams of lanes (render_team.c).
  *
  *     lane dimension reduced            lane dimension parallel
  *
@@ -52,6 +53,9 @@ typedef struct weft_render {
     int span;     /* adjacent elements that a lane takes at once; see render_span.c */
     bool outside; /* write the index of the span's first element */
     int lanes;    /* as many as the target has, or fewer if many short rows are reduced */
+    int teams;    /* of a group, each of `lanes` lanes; 1, unless the dialect is CUDA */
+    bool split;   /* the teams share each sum over a reduced dimension; else they take rows of their own */
+    int turns;    /* spans of a lane in a row, whose loops are unrolled; 0: loops are loops */
     int outer;    /* outer order: the dimension outer which units follow each other; -1: tiles of the lane
                    * dimension do. Set if the elements of lanes are far apart in memory, but those of units
                    * are adjacent. Then a cache line fetched for a lane serves several units */
@@ -62,15 +66,18 @@ typedef struct weft_render {
     bool *varies;
     bool *wanted; /* needed by the loop that is being written */
     /* loops over a row: render_loops.c */
-    uint8_t *first;     /* by value: the first stage whose loop computes it */
-    bool *kept;         /* by value: later loops reuse it */
-    int most_expensive; /* the stage whose loop computes longest */
-    bool expensive;     /* that loop takes as long as an exponential, or longer */
+    uint8_t *first;      /* by value: the first stage whose loop computes it */
+    bool *kept;          /* by value: later loops reuse it */
+    int64_t *stash;      /* by kept value: its first byte in the stash */
+    int64_t stash_bytes; /* local memory that the launch asks for; 0: there is no stash */
+    int most_expensive;  /* the stage whose loop computes longest */
+    bool expensive;      /* that loop takes as long as an exponential, or longer */
     /* what is being written */
     weft_text text;
     int indent;
     bool faults;                       /* the kernel gets the fault record */
-    bool local[WEFT_RENDER_TYPES];     /* by type: lanes exchange sums of it through local memory */
+    int local[WEFT_RENDER_TYPES];      /* by type: elements of local memory through which items exchange
+                                        * sums of it */
     int64_t *scratch;                  /* by COLUMN fold: byte offset of its columns in the scratch memory */
     bool failed;                       /* out of memory */
     size_t n_numbers, number_capacity; /* the numbers, in order of first use */
@@ -134,12 +141,29 @@ void weft__put_kept(weft_render *r);                        /* declares the arra
 void weft__kept_name(const weft_render *r, int v, char *name, size_t size);
 void weft__put_fetches(weft_render *r, int stage);
 
+/* ---- render_team.c ---- */
+bool weft__has_teams(const weft_render *r); /* is the kernel for work-items of CUDA? */
+bool weft__is_column_fold(const weft_render *r, int v);
+int weft__team_lanes(const weft_render *r, int d); /* number of lanes if they run along d */
+void weft__choose_teams(weft_render *r);
+/* Returns the only dimension of the loops over a row. -1: there are several, or none. */
+int weft__only_loop(const weft_render *r);
+/* May lanes hold values of a row? Do those fit that are `kept`? */
+bool weft__may_hold(const weft_render *r);
+bool weft__holding_fits(weft_render *r);
+int weft__stash_word(const weft_render *r, int v); /* bytes of a word of a kept value in the stash */
+
 /* ---- render_span.c ---- */
 void weft__choose_span(weft_render *r);
 bool weft__in_span(const weft_render *r, int v); /* is v accessed as a span? */
-/* Written before and after the lines that compute one element of a span. */
-void weft__put_span(weft_render *r);
-void weft__put_span_end(weft_render *r);
+/* Written before and after the lines that compute one element of a span, in the loop of a stage. */
+void weft__put_span(weft_render *r, int stage);
+void weft__put_span_end(weft_render *r, int stage);
+/* Declares what lanes hold of LOAD v, or of another value, in `turns` turns (0: in this one). */
+void weft__put_held(weft_render *r, int v, int turns);
+/* Writes the loop that reads what a stage holds in registers. */
+void weft__put_holds(weft_render *r, int stage);
+int weft__open_turns(weft_render *r); /* opens the loop over turns; returns the number of braces to close */
 
 /* ---- render_expression.c ---- */
 weft_render_type weft__render_type(weft_dtype dtype);

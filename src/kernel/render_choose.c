@@ -53,7 +53,8 @@ static double access_cost(const weft_render *r, const weft_view *view, int d) {
 static int lanes_along(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const int most = r->target->lanes;
-    int lanes = r->target->dialect == WEFT_DIALECT_CUDA ? 32 : 64; /* items in step; OpenCL does not tell */
+    int lanes = 64; /* items in step; OpenCL does not tell */
+    if (weft__has_teams(r)) return weft__team_lanes(r, d);
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
     if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
     while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;
@@ -97,7 +98,7 @@ static void choose_lane(weft_render *r) {
         r->lane = d;
     }
     r->reduced = r->lane >= k->n_parallel;
-    r->lanes = lanes_along(r, r->lane);
+    r->lanes = r->lane >= 0 ? lanes_along(r, r->lane) : r->target->lanes;
 }
 
 /* For a map whose lanes access elements that are far apart: chooses a dimension outer which the same view is
@@ -188,8 +189,9 @@ weft_status weft__render_choose(weft_render *r) {
     r->first = weft__array(r->launches->ctx, n, sizeof *r->first);
     r->kept = weft__array(r->launches->ctx, n, sizeof *r->kept);
     r->scratch = weft__array(r->launches->ctx, n, sizeof *r->scratch);
-    if (!r->stage || !r->varies || !r->wanted || !r->first || !r->kept || !r->scratch)
-        return weft__fail_oom(r->launches->ctx, n * 12, "render: kernel");
+    r->stash = weft__array(r->launches->ctx, n, sizeof *r->stash);
+    if (!r->stage || !r->varies || !r->wanted || !r->first || !r->kept || !r->scratch || !r->stash)
+        return weft__fail_oom(r->launches->ctx, n * 20, "render: kernel");
     find_stages(r);
     choose_lane(r);
     choose_along(r);
@@ -197,6 +199,7 @@ weft_status weft__render_choose(weft_render *r) {
     find_varying(r);
     r->wide = !is_narrow(r);
     weft__choose_span(r);
+    weft__choose_teams(r);
     weft__choose_loops(r);
     return WEFT_OK;
 }

@@ -1,4 +1,4 @@
-/* The loops of a row, on CPUs: which values each loop computes, which values it keeps for a later loop, and
+/* The loops of a row: which values each loop computes, which values it keeps for a later loop, and, on CPUs,
  * which memory it fetches ahead. A short row passes through the cache once. Each stage computes cheap values
  * again and keeps expensive ones, such as exponentials. The most expensive loop fetches the next row while it
  * computes, so the loop that only reads does not wait. Must not know: how values and loops are written. Read
@@ -48,6 +48,7 @@ bool weft__is_kept(const weft_render *r, int v, int stage) { return r->kept[v] &
 static bool is_expensive(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind == WEFT_INSTR_RANDOM || in->kind == WEFT_INSTR_GATHER) return true;
+    if (in->kind == WEFT_INSTR_LOAD && !r->target->vectors) return true; /* it is far away */
     if (in->kind == WEFT_INSTR_LOAD) { /* without a lane dimension no access is a vector */
         const weft_view *view = &r->kernel->views[in->view];
         return r->lane < 0 || view->count > 1 || view->map[0].stride[r->lane] != 1;
@@ -57,56 +58,58 @@ static bool is_expensive(const weft_render *r, int v) {
            in->op == WEFT_OP_RSQRT || in->op == WEFT_OP_RECIP;
 }
 
-/* The only dimension of the loops over a row. -1: there are several, or none. */
-static int only_loop(const weft_render *r) {
-    const weft_kernel *k = r->kernel;
-    int found = -1;
-    for (int d = k->n_parallel; d < k->n_parallel + k->n_reduce; d++) {
-        if (k->extent[d] == 1) continue;
-        if (found >= 0) return -1;
-        found = d;
-    }
-    return found;
-}
-
 /* Size of the array of vectors for a row. 0: the row has too many. */
 static int64_t vectors_of_row(const weft_render *r) {
-    const int d = only_loop(r);
+    const int d = weft__only_loop(r);
     if (d < 0 || !r->target->vectors) return 0;
     const int64_t n = r->reduced ? weft__ceil_div(r->kernel->extent[d], r->lanes) : r->kernel->extent[d];
     return n <= FEW ? FEW : n <= MANY ? MANY : 0;
 }
 
 void weft__put_kept(weft_render *r) {
-    for (int v = 0; v < r->kernel->n_code; v++)
-        if (r->kept[v])
-            weft__put_line(r, "%s kept%d[%d];", weft__type_name(weft__type_of(r, v), true), v,
-                           (int)vectors_of_row(r));
+    for (int v = 0; v < r->kernel->n_code; v++) {
+        if (!r->kept[v] || (!r->target->vectors && !r->turns)) continue; /* the stash needs no arrays */
+        const weft_render_type type = weft__type_of(r, v);
+        if (r->target->vectors)
+            weft__put_line(r, "%s kept%d[%d];", weft__type_name(type, true), v, (int)vectors_of_row(r));
+        else if (weft__in_span(r, v))
+            weft__put_held(r, v, r->turns);
+        else
+            weft__put_line(r, "%s kept%d[%d];", weft__type_name(type, false), v, r->turns * r->span);
+    }
 }
 
 void weft__kept_name(const weft_render *r, int v, char *name, size_t size) {
     char x[8];
-    snprintf(name, size, r->reduced ? "kept%d[%s >> 4]" : "kept%d[%s]", v,
-             weft__render_index(r, only_loop(r), x));
+    if (r->turns)
+        snprintf(name, size, r->span > 1 ? "kept%d[turn*%d + e]" : "kept%d[turn]", v, r->span);
+    else if (!r->target->vectors)
+        snprintf(name, size, r->span > 1 ? "held%d.each[e]" : "held%d.each[0]", v);
+    else
+        snprintf(name, size, r->reduced ? "kept%d[%s >> 4]" : "kept%d[%s]", v,
+                 weft__render_index(r, weft__only_loop(r), x));
 }
 
 /* The last expensive value that the loop of `stage` would compute again. -1: none. */
-static int expensive_again(const weft_render *r, int stage) {
-    for (int v = r->kernel->n_code - 1; v >= 0; v--)
-        if (r->wanted[v] && r->first[v] < stage && !r->kept[v] && weft__render_vector(r, v) &&
-            is_expensive(r, v))
+static int expensive_again(const weft_render *r, int stage, bool reads_only) {
+    for (int v = r->kernel->n_code - 1; v >= 0; v--) {
+        const bool read = weft__code_of(r, v)->kind == WEFT_INSTR_LOAD;
+        if (r->wanted[v] && r->first[v] < stage && !r->kept[v] && r->varies[v] && is_expensive(r, v) &&
+            (read || !reads_only))
             return v;
+    }
     return -1;
 }
 
-void weft__choose_loops(weft_render *r) {
-    int room = vectors_of_row(r) > 0 ? KEPT_MOST : 0;
+/* Chooses what to keep: at most `room` values, or only elements that were read. */
+static void choose_kept(weft_render *r, int room, bool reads_only) {
     int64_t most = 0;
     memset(r->first, NEVER, (size_t)r->kernel->n_code);
+    memset(r->kept, 0, (size_t)r->kernel->n_code * sizeof *r->kept);
     for (int s = 0; s <= r->stages; s++) {
         if (!weft__stage_is_full(r, s)) continue;
         weft__find_wanted(r, s);
-        for (int v; room > 0 && (v = expensive_again(r, s)) >= 0; room--) {
+        for (int v; room > 0 && (v = expensive_again(r, s, reads_only)) >= 0; room--) {
             r->kept[v] = true;
             weft__find_wanted(r, s);
         }
@@ -120,6 +123,17 @@ void weft__choose_loops(weft_render *r) {
         most = weft__larger(most, cost);
     }
     r->expensive = most > EXPENSIVE;
+}
+
+void weft__choose_loops(weft_render *r) {
+    const bool hold = weft__may_hold(r);
+    choose_kept(r, hold || vectors_of_row(r) > 0 ? KEPT_MOST : 0, false);
+    if (!hold || weft__holding_fits(r)) return;
+    choose_kept(r, KEPT_MOST, true);
+    if (!weft__holding_fits(r)) {
+        choose_kept(r, 0, false);
+        r->stash_bytes = 0;
+    }
 }
 
 /* ---- what is fetched ahead ---- */

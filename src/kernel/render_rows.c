@@ -17,9 +17,10 @@
 
 /* ---- reductions ---- */
 
-/* Is the reduction summed in tiles? Sums of floats are. */
+/* Is the reduction summed in tiles? Sums of floats are, unless a lane has so few terms that they are one
+ * tile. */
 static bool in_tiles(const weft_render *r, int v) {
-    return weft__code_of(r, v)->op == WEFT_OP_SUM &&
+    return !r->turns && weft__code_of(r, v)->op == WEFT_OP_SUM &&
            weft_dtype_is_float((weft_dtype)weft__code_of(r, v)->dtype);
 }
 
@@ -74,15 +75,33 @@ static void put_halves_of_vector(weft_render *r, int v) {
     }
 }
 
-/* Joins the lanes of a group by halves, in local memory. */
+static void need_local(weft_render *r, weft_render_type type, int elements) {
+    if (r->local[type] < elements) r->local[type] = elements;
+}
+
+/* Writes how x and y of a reduction or a fold are joined. */
+static const char *joined(const weft_render *r, int v, char line[LINE]) {
+    weft_text out = weft__text(line, LINE);
+    weft__put_row(&out, weft__code_of(r, v)->op, weft__type_of(r, v), false, "x", "y", "");
+    return line;
+}
+
+/* Joins the lanes of a group, or of each team, by halves, in local memory. */
 static void put_halves_of_group(weft_render *r, int v) {
     const weft_render_type type = weft__type_of(r, v);
     char line[LINE];
-    weft_text out = weft__text(line, sizeof line);
-    weft__put_row(&out, weft__code_of(r, v)->op, type, false, "x", "y", "");
-    r->local[type] = true;
+    need_local(r, type, r->lanes > 256 ? r->lanes / 32 : r->lanes);
     weft__put_line(r, "W_HALVES(%s, t%d, shared->%s, %d, %s);", weft__type_name(type, false), v,
-                   weft__type_suffix(type), r->lanes, line);
+                   weft__type_suffix(type), r->lanes, joined(r, v, line));
+}
+
+/* Joins the sums of all teams. */
+static void put_teams(weft_render *r, int v, char letter) {
+    const weft_render_type type = weft__type_of(r, v);
+    char line[LINE];
+    need_local(r, type, (r->teams + 1) / 2 * r->lanes);
+    weft__put_line(r, "W_TEAMS_SHARE(%s, %c%d, shared->%s, %d, %d, %s);", weft__type_name(type, false),
+                   letter, v, weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
 }
 
 /* Writes the result of a reduction. Narrow integers may leave their range on the way, so the result is
@@ -100,6 +119,8 @@ static void put_reduced(weft_render *r, int v) {
         put_halves_of_vector(r, v);
     else if (r->reduced)
         put_halves_of_group(r, v);
+    else if (r->split)
+        put_teams(r, v, 't');
     put_result(r, v, 't', r->reduced && r->target->vectors ? ".s0" : "", weft__render_vector(r, v));
 }
 
@@ -120,9 +141,10 @@ static int open_loops(weft_render *r, int stage, bool tiles) {
     const weft_kernel *k = r->kernel;
     const int inner = inner_dimension(r);
     const bool lanes = r->reduced, items = lanes && !r->target->vectors;
-    const int step = lanes ? r->lanes : 1;
+    const int step = lanes ? r->lanes : r->split ? r->teams : 1;
     char x[8];
     int braces = 0;
+    if (r->turns) return weft__open_turns(r);
     for (int d = k->n_parallel; d < k->n_parallel + k->n_reduce; d++) {
         if (d == inner || k->extent[d] == 1) continue;
         weft__render_index(r, d, x);
@@ -152,11 +174,12 @@ static int open_loops(weft_render *r, int stage, bool tiles) {
     r->outside = items && r->span > 1;
     weft__render_index(r, inner, x);
     if (items) snprintf(of_lane, sizeof of_lane, r->outside ? "lane*%d" : "lane", r->span);
+    if (r->split) snprintf(of_lane, sizeof of_lane, "team");
     weft__put_open(r, "for (%s %s = %s%s%s; %s < %s; %s += %d)", weft__index_type(r), x,
-                   tiles   ? "tile"
-                   : items ? ""
-                           : "0",
-                   tiles && items ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
+                   tiles        ? "tile"
+                   : of_lane[0] ? ""
+                                : "0",
+                   tiles && of_lane[0] ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
     r->outside = false;
     if (lanes && r->target->vectors) weft__put_live_lanes(r, weft__render_extent(r, inner), x);
     return braces + 1;
@@ -187,12 +210,22 @@ static void put_column_number(weft_render *r) {
     weft__put_line(r, "const %s column = %s;", weft__index_type(r), out.length ? line : "0");
 }
 
+/* Writes the name of the register that holds a lane's column of a fold. */
+static void column_name(const weft_render *r, int v, char *name, size_t size) {
+    snprintf(name, size, r->span > 1 ? "s%d[turn*%d + e]" : "s%d[turn]", v, r->span);
+}
+
 static void put_column_term(weft_render *r, int v) {
     const bool vector = weft__render_vector(r, v);
     const char *suffix = weft__type_suffix(weft__type_of(r, v));
     char term[128], sum[WEFT_RENDER_NAME], so_far[128];
     weft_text text = weft__text(term, sizeof term);
     weft__put_operand(r, &text, weft__code_of(r, v)->a, vector);
+    if (r->turns) {
+        column_name(r, v, sum, sizeof sum);
+        put_join(r, v, false, sum, term);
+        return;
+    }
     snprintf(sum, sizeof sum, "s%d", v);
     weft__put_line(r, "%s %s = %s;", weft__type_name(weft__type_of(r, v), vector), sum, term);
     if (vector)
@@ -216,11 +249,33 @@ static bool has_columns(const weft_render *r, int stage) {
     return false;
 }
 
-/* Does only one lane of a group write a value that all lanes share? */
-static bool one_lane_writes(const weft_render *r) { return r->reduced && !r->target->vectors; }
+/* Returns the condition under which an item writes a value that several items share. NULL: no item shares it.
+ */
+static const char *who_writes(const weft_render *r, int v, char *line, size_t size) {
+    const bool folded = weft__level_folded(weft__code_of(r, v)->level);
+    char x[8];
+    if (r->target->vectors || weft__level_inner(weft__code_of(r, v)->level)) return NULL;
+    if (r->split) {
+        snprintf(line, size, "team == 0 && first_lane + lane < n_%s", weft__render_index(r, r->lane, x));
+        return line;
+    }
+    if (!r->reduced) return NULL;
+    return folded && r->teams > 1 ? "lane == 0 && team == 0" : "lane == 0";
+}
+
+/* Returns the value that STORE v writes. Storing rounds, so a value need not be rounded before. */
+static int stored_value(const weft_render *r, int v) {
+    const weft_instr *in = weft__code_of(r, v), *value = weft__code_of(r, in->a);
+    const bool half = value->dtype == WEFT_F16 || value->dtype == WEFT_BF16;
+    if (r->target->vectors || value->kind != WEFT_INSTR_CAST || !half || r->kept[in->a]) return in->a;
+    if (r->kernel->args[in->arg].dtype != value->dtype || weft__code_of(r, value->a)->level != value->level)
+        return in->a;
+    return weft__render_type((weft_dtype)weft__code_of(r, value->a)->dtype) == WEFT_RENDER_F32 ? value->a
+                                                                                               : in->a;
+}
 
 static void put_result_store(weft_render *r, int v, char letter) {
-    const int a = weft__code_of(r, v)->a;
+    const int a = letter == 'v' ? stored_value(r, v) : weft__code_of(r, v)->a;
     const bool vector = weft__render_vector(r, v);
     char value[160];
     weft_text text = weft__text(value, sizeof value);
@@ -230,11 +285,14 @@ static void put_result_store(weft_render *r, int v, char letter) {
         weft__put(&text, "(%s)(%c%d)", weft__type_name(weft__type_of(r, a), true), letter, a);
     else
         weft__put(&text, "%c%d", letter, a);
-    if (one_lane_writes(r) && !weft__level_inner(weft__code_of(r, v)->level)) {
-        if (r->kernel->args[weft__code_of(r, v)->arg].read) /* in place: first all lanes must have read the
-                                                             * old value */
-            weft__put_line(r, "w_barrier_all();");
-        weft__put_open(r, "if (lane == 0)");
+    char condition[64];
+    const char *who = who_writes(r, v, condition, sizeof condition);
+    if (who) {
+        const bool apart = r->teams > 1 && !weft__level_folded(weft__code_of(r, v)->level);
+        if (r->kernel->args[weft__code_of(r, v)->arg].read && !r->split) /* in place: first all lanes must
+                                                                          * have read the old value */
+            weft__put_line(r, apart ? "w_barrier_warp();" : "w_barrier_all();");
+        weft__put_open(r, "if (%s)", who);
         weft__put_store(r, v, value, vector);
         weft__put_close(r);
         return;
@@ -242,30 +300,63 @@ static void put_result_store(weft_render *r, int v, char letter) {
     weft__put_store(r, v, value, vector);
 }
 
+/* Writes the sum of a column and its store. */
+static void put_column_store(weft_render *r, int v) {
+    const int a = weft__code_of(r, v)->a;
+    const char letter = r->turns ? 'c' : 's';
+    const bool vector = weft__render_vector(r, a);
+    const char *suffix = weft__type_suffix(weft__type_of(r, a)),
+               *type = weft__type_name(weft__type_of(r, a), vector);
+    char sum[WEFT_RENDER_NAME];
+    if (r->turns) {
+        column_name(r, a, sum, sizeof sum);
+        weft__put_line(r, "const %s c%d = %s;", type, a, sum);
+    } else if (vector) {
+        weft__put_line(r, "const %s s%d = w_load_%s(fold%d + column, 0, m);", type, a, suffix, a);
+    } else {
+        weft__put_line(r, "const %s s%d = fold%d[column];", type, a, a);
+    }
+    put_result(r, a, letter, "", vector);
+    put_result_store(r, v, 'v');
+}
+
+/* Joins the columns that the teams hold. Afterwards team 0 has the sums. */
+static void put_columns_joined(weft_render *r) {
+    const int each = r->turns * r->span;
+    char line[LINE];
+    for (int v = 0; r->teams > 1 && v < r->kernel->n_code; v++) {
+        if (!weft__is_column_fold(r, v)) continue;
+        const weft_render_type type = weft__type_of(r, v);
+        need_local(r, type, r->teams / 2 * each * r->lanes);
+        weft__put_line(r, "W_TEAMS(%s, s%d, %d, shared->%s, %d, %d, %s);", weft__type_name(type, false), v,
+                       each, weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
+    }
+}
+
 static void put_fold_stores(weft_render *r) {
+    const bool team = r->turns && r->teams > 1;
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = weft__code_of(r, v);
         if (in->kind != WEFT_INSTR_STORE || in->level != WEFT_LEVEL_BLOCK) continue;
+        if (r->teams > 1) put_teams(r, in->a, 'b');
         put_result(r, in->a, 'b', "", weft__render_vector(r, in->a));
         put_result_store(r, v, 'v');
     }
     if (!has_columns(r, -1)) return;
+    put_columns_joined(r);
+    if (team) weft__put_open(r, "if (team == 0)");
     const int braces = open_loops(r, 0, false);
-    put_column_number(r);
-    for (int v = 0; v < r->kernel->n_code; v++) {
-        const weft_instr *in = weft__code_of(r, v);
-        if (in->kind != WEFT_INSTR_STORE || in->level != WEFT_LEVEL_COLUMN) continue;
-        const bool vector = weft__render_vector(r, in->a);
-        const char *suffix = weft__type_suffix(weft__type_of(r, in->a)),
-                   *type = weft__type_name(weft__type_of(r, in->a), vector);
-        if (vector)
-            weft__put_line(r, "const %s s%d = w_load_%s(fold%d + column, 0, m);", type, in->a, suffix, in->a);
-        else
-            weft__put_line(r, "const %s s%d = fold%d[column];", type, in->a, in->a);
-        put_result(r, in->a, 's', "", vector);
-        put_result_store(r, v, 'v');
-    }
-    for (int i = 0; i < braces; i++) weft__put_close(r);
+    for (int v = 0; v < r->kernel->n_code; v++)
+        r->wanted[v] =
+            weft__code_of(r, v)->kind == WEFT_INSTR_STORE && weft__code_of(r, v)->level == WEFT_LEVEL_COLUMN;
+    if (r->turns)
+        weft__put_span(r, r->stages + 1);
+    else
+        put_column_number(r);
+    for (int v = 0; v < r->kernel->n_code; v++)
+        if (r->wanted[v]) put_column_store(r, v);
+    if (r->turns) weft__put_span_end(r, r->stages + 1);
+    for (int i = 0; i < braces + team; i++) weft__put_close(r);
 }
 
 /* ---- stages ---- */
@@ -286,9 +377,14 @@ static void put_row_values(weft_render *r, int stage) {
  * earlier loop kept it. */
 static void put_inner_value(weft_render *r, int v, int stage) {
     char kept[WEFT_RENDER_NAME];
+    if (weft__in_span(r, v)) {
+        weft__put_value(r, v);
+        return;
+    }
     if (r->kept[v]) weft__kept_name(r, v, kept, sizeof kept);
     if (weft__is_kept(r, v, stage)) {
-        weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v), true), v, kept);
+        weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v), r->target->vectors), v,
+                       kept);
         return;
     }
     weft__put_value(r, v);
@@ -305,10 +401,11 @@ static void put_loop(weft_render *r, int stage) {
         put_variable(r, v, 't', sum_is_vector(r, v));
         tiles = tiles || in_tiles(r, v);
     }
+    weft__put_holds(r, stage);
     const int braces = open_loops(r, stage, tiles);
     weft__put_fetches(r, stage);
-    weft__put_span(r);
-    if (has_columns(r, stage)) put_column_number(r);
+    weft__put_span(r, stage);
+    if (has_columns(r, stage) && !r->turns) put_column_number(r);
     for (int v = 0; v < k->n_code; v++) {
         if (!r->wanted[v]) continue;
         const weft_instr *in = weft__code_of(r, v);
@@ -321,7 +418,7 @@ static void put_loop(weft_render *r, int stage) {
         else
             put_inner_value(r, v, stage);
     }
-    weft__put_span_end(r);
+    weft__put_span_end(r, stage);
     if (inner_dimension(r) >= 0) weft__put_close(r);
     for (int v = 0; tiles && v < k->n_code; v++) {
         char sum[WEFT_RENDER_NAME], part[WEFT_RENDER_NAME];
@@ -340,12 +437,12 @@ static void put_loop(weft_render *r, int stage) {
 static void put_row(weft_render *r) {
     const weft_kernel *k = r->kernel;
     if (k->n_reduce == 0 && r->product < 0) weft__put_fetches(r, 0);
-    if (k->n_reduce == 0) weft__put_span(r);
+    if (k->n_reduce == 0) weft__put_span(r, 0);
     for (int s = 0; s <= r->stages; s++) {
         put_row_values(r, s);
         if (weft__stage_is_full(r, s)) put_loop(r, s);
     }
-    if (k->n_reduce == 0) weft__put_span_end(r);
+    if (k->n_reduce == 0) weft__put_span_end(r, 0);
     for (int v = 0; v < k->n_code; v++) {
         const weft_instr *in = weft__code_of(r, v);
         if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_BLOCK) {
@@ -371,7 +468,24 @@ static void put_rows_of_block(weft_render *r, int d, const char *x) {
                            weft__render_extent(r, 0), last, rows);
         rows = k->extent[0] > 1 ? "rows" : last;
     }
-    weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", weft__index_type(r), x, x, rows, x);
+    if (r->teams > 1 && d == k->n_parallel - 1)
+        weft__put_open(r, "for (%s %s = team; %s < %s; %s += %d)", weft__index_type(r), x, x, rows, x,
+                       r->teams);
+    else
+        weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", weft__index_type(r), x, x, rows, x);
+}
+
+/* Declares the registers for the columns of folds. */
+static void put_column_registers(weft_render *r) {
+    for (int v = 0; r->turns && v < r->kernel->n_code; v++) {
+        char start[64];
+        weft_text text = weft__text(start, sizeof start);
+        if (!weft__is_column_fold(r, v)) continue;
+        weft__put_start(&text, weft__code_of(r, v)->op, (weft_dtype)weft__code_of(r, v)->dtype);
+        weft__put_line(r, "%s s%d[%d];", weft__type_name(weft__type_of(r, v), false), v, r->turns * r->span);
+        weft__put_line(r, "W_UNROLL");
+        weft__put_line(r, "for (int e = 0; e < %d; e++) s%d[e] = %s;", r->turns * r->span, v, start);
+    }
 }
 
 void weft__put_unit(weft_render *r) {
@@ -385,6 +499,7 @@ void weft__put_unit(weft_render *r) {
     for (int v = 0; v < k->n_code; v++)
         if (weft__code_of(r, v)->kind == WEFT_INSTR_FOLD && weft__code_of(r, v)->level == WEFT_LEVEL_BLOCK)
             put_variable(r, v, 'b', weft__render_vector(r, v));
+    put_column_registers(r);
     char x[8], fresh[256];
     weft_text first = weft__text(fresh, sizeof fresh);
     for (int d = folds; d < k->n_parallel; d++) {
@@ -392,7 +507,7 @@ void weft__put_unit(weft_render *r) {
         weft__put(&first, "%s%s == 0", d > folds ? " && " : "", x);
         put_rows_of_block(r, d, x);
     }
-    if (has_columns(r, -1)) weft__put_line(r, "const int fresh = %s;", fresh);
+    if (has_columns(r, -1) && !r->turns) weft__put_line(r, "const int fresh = %s;", fresh);
     put_row(r);
     for (int d = folds; d < k->n_parallel; d++) weft__put_close(r);
     put_fold_stores(r);

@@ -44,46 +44,160 @@ static bool suits(const weft_render *r, int n) {
 
 void weft__choose_span(weft_render *r) {
     const weft_kernel *k = r->kernel;
-    int64_t widest = 0;
+    const bool folds = k->n_fold > 0 && !(weft__has_teams(r) && r->reduced);
+    int64_t widest = 0, narrowest = SPAN_BYTES;
     r->span = 1;
-    if (r->target->vectors || r->lane < 0 || k->n_fold > 0 || r->product >= 0) return;
+    if (r->target->vectors || r->lane < 0 || folds || r->product >= 0) return;
     if (k->n_reduce > 0 && !r->reduced) return;
-    for (int v = 0; v < k->n_code; v++)
-        if (is_dense(r, v, 2)) widest = weft__larger(widest, render_span_bytes_of(r, v));
+    for (int v = 0; v < k->n_code; v++) {
+        if (!is_dense(r, v, 2)) continue;
+        widest = weft__larger(widest, render_span_bytes_of(r, v));
+        narrowest = weft__smaller(narrowest, render_span_bytes_of(r, v));
+    }
     if (widest == 0) return;
-    int n = (int)weft__smaller(SPAN_MOST, SPAN_BYTES / widest);
-    while (n > 1 && !suits(r, n)) n /= 2;
+    /* A lane of a team has few spans, so the narrowest elements fill 16 bytes and wider ones take several
+     * accesses. */
+    const int64_t bytes = weft__has_teams(r) && r->reduced ? narrowest : widest;
+    int n = (int)weft__smaller(SPAN_MOST, SPAN_BYTES / bytes);
+    while (n > 1 && (n * widest > 2 * SPAN_BYTES || !suits(r, n))) n /= 2;
     r->span = n;
 }
 
 bool weft__in_span(const weft_render *r, int v) { return r->span > 1 && is_dense(r, v, r->span); }
 
-/* Writes a wide read or write of a span. */
-static void put_access(weft_render *r, int v, const char *what) {
-    static const char *const words[] = {[2] = "ushort", [4] = "uint", [8] = "ulong", [16] = "uint4"};
-    const weft_instr *in = weft__code_of(r, v);
-    const weft_dtype dtype = (weft_dtype)r->kernel->args[in->arg].dtype;
+static const char *word_of(int64_t bytes) {
+    static const char *const words[] = {
+        [1] = "uchar", [2] = "ushort", [4] = "uint", [8] = "ulong", [16] = "uint4"};
+    return words[weft__smaller(bytes, SPAN_BYTES)];
+}
+
+/* A type that has the size of an element in memory and can be copied; half cannot. */
+static const char *copied_type(weft_dtype dtype) {
+    return dtype == WEFT_F16 ? "ushort" : weft__storage_name(dtype);
+}
+
+static weft_dtype dtype_of(const weft_render *r, int v) {
+    return (weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype;
+}
+
+/* Writes a wide read or write of a span: what(dtype, type, word, n, place, to). With `named` the dtype is
+ * given. */
+static void put_access(weft_render *r, int v, const char *what, bool named, const char *to) {
+    const weft_dtype dtype = dtype_of(r, v);
     weft_place p;
     r->outside = true;
     weft__put_place(r, v, false, &p);
     r->outside = false;
-    weft__put_line(r, "%s(%s, %s, %s, %d, arg%d + (%s), span%d);", what, weft_dtype_name(dtype),
-                   dtype == WEFT_F16 ? "ushort" : weft__storage_name(dtype),
-                   words[render_span_bytes_of(r, v) * r->span], r->span, in->arg, p.element, v);
+    weft__put_line(r, "%s(%s%s%s, %s, %d, arg%d + (%s), %s)%s", what, named ? weft_dtype_name(dtype) : "",
+                   named ? ", " : "", copied_type(dtype), word_of(render_span_bytes_of(r, v) * r->span),
+                   r->span, weft__code_of(r, v)->arg, p.element, to, named ? ";" : "");
 }
+
+/* ---- held elements ---- */
+
+void weft__put_held(weft_render *r, int v, int turns) {
+    const bool read = weft__in_span(r, v);
+    char count[24] = "";
+    if (turns) snprintf(count, sizeof count, "[%d]", turns);
+    weft__put_line(r, "W_HELD(%s, %s, %d) held%d%s;",
+                   read ? copied_type(dtype_of(r, v)) : weft__type_name(weft__type_of(r, v), false),
+                   word_of(weft__stash_word(r, v)), r->span, v, count);
+}
+
+int weft__open_turns(weft_render *r) {
+    const int64_t step = (int64_t)r->lanes * r->span, extent = r->kernel->extent[r->lane];
+    char x[8];
+    r->outside = r->span > 1;
+    weft__render_index(r, r->lane, x);
+    r->outside = false;
+    weft__put_line(r, "W_UNROLL");
+    weft__put_open(r, "for (int turn = 0; turn < %d; turn++)", r->turns);
+    if (r->span > 1)
+        weft__put_line(r, "const %s %s = (turn*%d + lane)*%d;", weft__index_type(r), x, r->lanes, r->span);
+    else
+        weft__put_line(r, "const %s %s = turn*%d + lane;", weft__index_type(r), x, r->lanes);
+    if (extent == step * r->turns) return 1;
+    weft__put_open(r, "if (%s < %s)", x, weft__render_extent(r, r->lane));
+    return 2;
+}
+
+static bool begins_here(const weft_render *r, int v, int stage) {
+    return r->kept[v] && r->wanted[v] && r->first[v] == stage;
+}
+
+void weft__put_holds(weft_render *r, int stage) {
+    bool any = false;
+    for (int v = 0; v < r->kernel->n_code; v++)
+        any = any || (begins_here(r, v, stage) && weft__in_span(r, v));
+    if (!any || !r->turns) return;
+    const int braces = weft__open_turns(r);
+    for (int v = 0; v < r->kernel->n_code; v++) {
+        char to[WEFT_RENDER_NAME];
+        snprintf(to, sizeof to, "held%d[turn]", v);
+        if (begins_here(r, v, stage) && weft__in_span(r, v)) put_access(r, v, "W_HOLD", false, to);
+    }
+    for (int i = 0; i < braces; i++) weft__put_close(r);
+}
+
+/* Writes the held elements of a slot to the stash, or reads them from there. */
+static void put_stash(weft_render *r, int v, const char *what) {
+    char x[8];
+    const char *extent = weft__render_extent(r, r->lane);
+    int shift = 0;
+    while (1 << shift < r->span) shift++;
+    r->outside = r->span > 1;
+    weft__render_index(r, r->lane, x);
+    r->outside = false;
+    weft__put_line(
+        r, "%s(%s, %s >> %d, %s >> %d, held%d, stash + %s)", what, word_of(weft__stash_word(r, v)), extent,
+        shift, x, shift, v,
+        weft__render_number(r, WEFT_ARGUMENT_I32, (weft_argument){.i = r->stash[v]}, "stash%d", v));
+}
+
+/* Gets the values of a kept LOAD that is a span. */
+static void put_unpacked(weft_render *r, int v, int stage) {
+    char held[WEFT_RENDER_NAME];
+    snprintf(held, sizeof held, r->turns ? "held%d[turn]" : "held%d", v);
+    if (!r->turns) {
+        weft__put_held(r, v, 0);
+        if (weft__is_kept(r, v, stage)) {
+            put_stash(r, v, "W_UNSTASH");
+        } else {
+            put_access(r, v, "W_HOLD", false, held);
+            put_stash(r, v, "W_STASH");
+        }
+    }
+    weft__put_line(r, "W_UNPACK(%s, %d, %s, span%d)", weft_dtype_name(dtype_of(r, v)), r->span, held, v);
+}
+
+/* ---- the loop over a span ---- */
 
 static bool takes_part(const weft_render *r, int v) {
     return weft__in_span(r, v) && (!r->reduced || r->wanted[v]);
 }
 
-void weft__put_span(weft_render *r) {
+/* Is v kept in the stash, element by element? */
+static bool in_stash(const weft_render *r, int v) {
+    return r->kept[v] && r->wanted[v] && !r->turns && !r->target->vectors && !weft__in_span(r, v);
+}
+
+void weft__put_span(weft_render *r, int stage) {
     const weft_kernel *k = r->kernel;
-    char x[8], first[8];
-    for (int v = 0; v < k->n_code && r->span > 1; v++) {
-        if (!takes_part(r, v)) continue;
-        const weft_dtype dtype = (weft_dtype)k->args[weft__code_of(r, v)->arg].dtype;
-        weft__put_line(r, "%s span%d[%d];", weft__type_name(weft__render_type(dtype), false), v, r->span);
-        if (weft__code_of(r, v)->kind == WEFT_INSTR_LOAD) put_access(r, v, "W_READ");
+    char x[8], first[8], to[WEFT_RENDER_NAME];
+    for (int v = 0; v < k->n_code; v++) {
+        if (in_stash(r, v)) {
+            weft__put_held(r, v, 0);
+            if (weft__is_kept(r, v, stage)) put_stash(r, v, "W_UNSTASH");
+        }
+        if (r->span == 1 || !takes_part(r, v)) continue;
+        snprintf(to, sizeof to, "span%d", v);
+        weft__put_line(r, "%s %s[%d];", weft__type_name(weft__render_type(dtype_of(r, v)), false), to,
+                       r->span);
+        if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) continue;
+        if (r->kept[v])
+            put_unpacked(r, v, stage);
+        else
+            put_access(r, v, "W_READ", true, to);
     }
     if (r->span == 1) return;
     weft__render_index(r, r->lane, x);
@@ -95,9 +209,13 @@ void weft__put_span(weft_render *r) {
     weft__put_line(r, "const %s %s = %s + e;", weft__index_type(r), x, first);
 }
 
-void weft__put_span_end(weft_render *r) {
-    if (r->span == 1) return;
-    weft__put_close(r);
-    for (int v = 0; v < r->kernel->n_code; v++)
-        if (takes_part(r, v) && weft__code_of(r, v)->kind == WEFT_INSTR_STORE) put_access(r, v, "W_WRITE");
+void weft__put_span_end(weft_render *r, int stage) {
+    if (r->span > 1) weft__put_close(r);
+    for (int v = 0; v < r->kernel->n_code; v++) {
+        char from[WEFT_RENDER_NAME];
+        snprintf(from, sizeof from, "span%d", v);
+        if (in_stash(r, v) && !weft__is_kept(r, v, stage)) put_stash(r, v, "W_STASH");
+        if (r->span > 1 && takes_part(r, v) && weft__code_of(r, v)->kind == WEFT_INSTR_STORE)
+            put_access(r, v, "W_WRITE", true, from);
+    }
 }

@@ -164,10 +164,11 @@ static int compile(program *p) {
     size_t bytes;
     if (!mkdtemp(folder)) return OUT_OF_MEMORY;
     write_file(folder, "text.cu", p->text, put_plain);
-    char first[400];
+    char first[600];
     snprintf(first, sizeof first,
              "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL '-D__launch_bounds__(...)=' "
              "'-DW_MORE_SHARED(type,name)=type *const name = (type *)fake_now->shared' "
+             "'-DW_STASH_ROOM(name)=char *const name = (char *)fake_now->shared' "
              "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d %%s/text.cu >%%s/whole.cc 2>%%s/log",
              10 * p->arch);
     int failed = command(folder, first);

@@ -35,7 +35,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
             const float v2 = arg1[i0];
             const float v3 = v1 * v2;
             const float v4 = w_round_f16(v3);
-            w_put_f16(arg2, i0, v4);
+            w_put_f16(arg2, i0, v3);
         }
     }
 }

@@ -121,6 +121,9 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
   v5 f32 row = sub v0, v4
   store arg2[i0] = v5
 */
+W_SHARED(row_sum_mul_sub) {
+    float f32[128];
+};
 W_NUMBERS(row_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at;
     int per, units, tile_size, n_i0, n_r0, s0_r0;
@@ -130,34 +133,38 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_sum_mul_sub) of) {
+    const W_NUMBERS(row_sum_mul_sub) of W_ALSO(row_sum_mul_sub)) {
+    W_MEMORY(row_sum_mul_sub)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
+        const int i0 = min(first_lane + lane, n_i0 - 1);
+          {
             const float v0 = arg0[i0];
             float t2 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 32) {
+            for (int tile = 0; tile < n_r0; tile += 256) {
                 float p2 = 0.0f;
-                const int end = min(tile + 32, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 1) {
+                const int end = min(tile + 256, n_r0);
+                for (int r0 = tile + team; r0 < end; r0 += 8) {
                     const float v1 = arg1[i0 + r0*s0_r0];
                     p2 = p2 + v1;
                 }
                 t2 = t2 + p2;
             }
+            W_TEAMS_SHARE(float, t2, shared->f32, 32, 8, x + y);
             const float v2 = t2;
             const float v4 = v2 * c3;
             const float v5 = v0 - v4;
-            arg2[i0] = v5;
+            if (team == 0 && first_lane + lane < n_i0) {
+                arg2[i0] = v5;
+            }
         }
     }
 }

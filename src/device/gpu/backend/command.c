@@ -27,7 +27,10 @@ bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
 static weft_status launch_kernel(weft_launches *launches, const weft_kernel *kernel, bool sink) {
     int l = launches->count;
     WEFT_TRY(weft__render(launches, kernel, sink));
-    for (; l < launches->count; l++) launches->list[l].shares = launches->list[l].may_fuse = true;
+    for (; l < launches->count; l++) {
+        launches->list[l].shares = true;
+        launches->list[l].may_fuse = launches->list[l].shared_bytes == 0;
+    }
     return WEFT_OK;
 }
 

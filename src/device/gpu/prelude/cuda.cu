@@ -8,12 +8,18 @@
     extern __shared__ __align__(1024) char w_more[]; \
     type *const name = (type *)w_more
 #endif
+#ifndef W_STASH_ROOM /* the same for lanes that keep values (kernel/render_team.c) */
+#define W_STASH_ROOM(name)                             \
+    extern __shared__ __align__(16) char w_stash[]; \
+    char *const name = w_stash
+#endif
 #define W_CONSTANT    const
 #define W_TABLE       static __device__ const
 #define W_ANY         w_any
 #define W_UNROLL      _Pragma("unroll")
 #define W_CARD_UNROLL W_UNROLL
 #define W_RESTRICT    __restrict__
+#define W_USUALLY(c)  __builtin_expect((c), 1)
 #define W_FN          static __device__ __forceinline__
 #define W_ENTRY       extern "C" __global__
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))
@@ -24,11 +30,28 @@
 #define w_barrier_all() __syncthreads()
 #define W_ANY_ITEM(x)   __syncthreads_or(x) /* a barrier, too */
 
+/* Joins the t of a warp's first n lanes by halves. All lanes get the result. */
+#define W_WARP_HALVES(T, t, n, JOINED)                                                                     \
+    do {                                                                                                   \
+        const unsigned who_ = (n) < 32 ? (1u << ((n) & 31)) - 1 : ~0u;                                     \
+        _Pragma("unroll") for (int half_ = (n) / 2; half_ > 0; half_ /= 2) {                               \
+            const T x = t, y = __shfl_down_sync(who_, t, half_);                                           \
+            t = JOINED;                                                                                    \
+        }                                                                                                  \
+        t = __shfl_sync(who_, t, 0);                                                                       \
+    } while (0)
 /* The same as in opencl.cl, in the same order. The 32 lanes of a warp need neither local memory nor barriers. Each warp
- * computes the whole result, so that no warp waits for another. */
+ * computes the whole result, so that no warp waits for another. More than 256 lanes are joined in another order: the
+ * lanes of each warp, then the warps. Then `room` has an element for each warp. */
 #define W_HALVES(T, t, room, lanes, JOINED)                                                                \
     do {                                                                                                   \
-        if ((lanes) > 32) {                                                                                \
+        if ((lanes) > 256) {                                                                               \
+            W_WARP_HALVES(T, t, 32, JOINED);                                                               \
+            if (lane % 32 == 0) (room)[lane / 32] = t;                                                     \
+            w_barrier();                                                                                   \
+            t = (room)[lane % ((lanes) / 32)];                                                             \
+            w_barrier();                                                                                   \
+        } else if ((lanes) > 32) {                                                                         \
             T far_[(lanes) / 32 + 1];                                                                      \
             (room)[lane] = t;                                                                              \
             w_barrier();                                                                                   \
@@ -42,13 +65,45 @@
                 }                                                                                          \
             t = far_[0];                                                                                   \
         }                                                                                                  \
-        const unsigned who_ = (lanes) < 32 ? (1u << ((lanes) & 31)) - 1 : ~0u;                             \
-        _Pragma("unroll") for (int half_ = ((lanes) < 32 ? (lanes) : 32) / 2; half_ > 0; half_ /= 2) {     \
-            const T x = t, y = __shfl_down_sync(who_, t, half_);                                           \
-            t = JOINED;                                                                                    \
-        }                                                                                                  \
-        t = __shfl_sync(who_, t, 0);                                                                       \
+        W_WARP_HALVES(T, t, (lanes) > 256 ? (lanes) / 32 : (lanes) < 32 ? (lanes) : 32, JOINED);           \
     } while (0)
+/* A barrier for the lanes of a warp. */
+#define w_barrier_warp() __syncwarp()
+/* Joins the t of all teams by halves, as W_HALVES joins lanes: an array of `count` elements for each lane. Team 0 gets
+ * the result. `room` has count * lanes elements for half the teams. */
+#define W_TEAMS(T, t, count, room, lanes, teams, JOINED)                                                   \
+    do {                                                                                                   \
+        _Pragma("unroll 1") for (int half_ = (teams) / 2; half_ > 0; half_ /= 2) {                         \
+            if (team >= half_ && team < 2 * half_)                                                         \
+                _Pragma("unroll") for (int i_ = 0; i_ < (count); i_++)                                     \
+                    (room)[((team - half_) * (count) + i_) * (lanes) + lane] = (t)[i_];                    \
+            w_barrier();                                                                                   \
+            if (team < half_)                                                                              \
+                _Pragma("unroll") for (int i_ = 0; i_ < (count); i_++) {                                   \
+                    const T x = (t)[i_], y = (room)[(team * (count) + i_) * (lanes) + lane];               \
+                    (t)[i_] = JOINED;                                                                      \
+                }                                                                                          \
+            w_barrier();                                                                                   \
+        }                                                                                                  \
+    } while (0)
+/* The same for one element. All teams get the result. */
+#define W_TEAMS_SHARE(T, t, room, lanes, teams, JOINED)                                                    \
+    do {                                                                                                   \
+        T one_[1] = {t};                                                                                   \
+        W_TEAMS(T, one_, 1, room, lanes, teams, JOINED);                                                   \
+        if (team == 0) (room)[lane] = one_[0];                                                             \
+        w_barrier();                                                                                       \
+        t = (room)[lane];                                                                                  \
+        w_barrier();                                                                                       \
+    } while (0)
+/* Keeps n elements of each lane in local memory, in slots of all lanes and turns, and reads them again. The words of a
+ * slot are `slots` words apart, so the words of neighbours are adjacent. */
+#define W_STASH(W, slots, slot, bits, room)                                                                \
+    _Pragma("unroll") for (int i_ = 0; i_ < (int)(sizeof((bits).all) / sizeof(W)); i_++)                   \
+        ((W *)(room))[i_ * (slots) + (slot)] = (bits).all[i_];
+#define W_UNSTASH(W, slots, slot, bits, room)                                                              \
+    _Pragma("unroll") for (int i_ = 0; i_ < (int)(sizeof((bits).all) / sizeof(W)); i_++)                   \
+        (bits).all[i_] = ((const W *)(room))[i_ * (slots) + (slot)];
 
 /* ---- types ---- */
 

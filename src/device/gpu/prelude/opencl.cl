@@ -12,6 +12,7 @@
  * OpenCL do it by themselves. PoCL 3.1 writes to wrong memory if it is told to. */
 #define W_CARD_UNROLL
 #define W_RESTRICT      restrict
+#define W_USUALLY(c)    (c) /* a condition that holds almost always */
 #define W_FN            static inline
 #define W_ENTRY         __kernel
 #define W_ENTRY_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
