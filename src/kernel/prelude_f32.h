@@ -27,7 +27,12 @@ W_FN W_F32 w_abs_f32(W_F32 a) { return w_float(w_bits(a) & 0x7fffffff); }
 W_FN W_F32 w_signed_f32(W_F32 x, W_F32 s) { return w_float((w_bits(x) & 0x7fffffff) | (w_bits(s) & W_SIGN)); }
 W_FN W_I32 w_isnan_f32(W_F32 a) { return w_bool(a != a); }
 W_FN W_I32 w_isinf_f32(W_F32 a) { return w_bool(w_abs_f32(a) == HUGE_VALF); }
-/* NaN wins. The first choice is one machine instruction, which gives b if either is NaN. */
+/* NaN wins. The first choice is one machine instruction, which gives b if either is NaN. W_NAN_MAX and
+ * W_NAN_MIN, if they are defined, are single instructions in which NaN wins. */
+#ifdef W_NAN_MAX
+W_FN W_F32 w_max_f32(W_F32 a, W_F32 b) { return W_NAN_MAX(a, b); }
+W_FN W_F32 w_min_f32(W_F32 a, W_F32 b) { return W_NAN_MIN(a, b); }
+#else
 W_FN W_F32 w_max_f32(W_F32 a, W_F32 b) {
     W_F32 m = a > b ? a : b;
     return a != a ? a : m;
@@ -35,6 +40,16 @@ W_FN W_F32 w_max_f32(W_F32 a, W_F32 b) {
 W_FN W_F32 w_min_f32(W_F32 a, W_F32 b) {
     W_F32 m = a < b ? a : b;
     return a != a ? a : m;
+}
+#endif
+/* Returns x, limited to -most..most. NaN stays NaN. Where two choices in a row are slow, |x| is limited. */
+W_FN W_F32 w_limit_f32(W_F32 x, float most) {
+#ifdef W_NAN_MAX
+    return W_NAN_MIN(W_NAN_MAX(x, -most), most);
+#else
+    W_F32 m = w_abs_f32(x);
+    return w_signed_f32(m > most ? most : m, x);
+#endif
 }
 W_FN W_F32 w_sign_f32(W_F32 a) { return a > 0 ? 1.0f : (a < 0 ? -1.0f : a); }
 
@@ -78,6 +93,16 @@ W_FN W_F32 w_scale_f32(W_F32 y, W_I32 n) {
     W_I32 both = n + 254, first = both >> 1, rest = both - first; /* exponents, with their bias */
     return y * w_float(w_sig(w_uns(first) << 23)) * w_float(w_sig(w_uns(rest) << 23));
 }
+/* The same for an n that is in the low bits of z. Wherever its other bits are shifted out, this takes one
+ * instruction less. */
+W_FN W_F32 w_scale_bits(W_F32 y, W_I32 z) {
+#ifdef W_NAN_MAX
+    W_I32 half = z >> 1;
+    return y * w_float((half << 23) + 0x3f800000) * w_float(((z - half) << 23) + 0x3f800000);
+#else
+    return w_scale_f32(y, w_sig(w_uns(z) - w_uns(w_bits(W_ROUND_MAGIC))));
+#endif
+}
 /* Returns y with exp(x) = y 2^n, 0.7 < y < 1.5. n is in the low bits of *z_bits. */
 W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
     W_F32 z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
@@ -90,12 +115,10 @@ W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
     *z_bits = w_bits(z);
     return 1.0f + w_fma_f32(r * r, p, r);
 }
-/* |x| is limited, not x from both sides: compilers make slower code of two choices in a row. */
 W_FN W_F32 w_exp_f32(W_F32 x) {
-    W_F32 m = w_abs_f32(x);
     W_I32 z;
-    W_F32 y = w_exp_core(w_signed_f32(m > 105.0f ? 105.0f : m, x), &z);
-    return w_scale_f32(y, w_sig(w_uns(z) - w_uns(w_bits(W_ROUND_MAGIC))));
+    W_F32 y = w_exp_core(w_limit_f32(x, 105.0f), &z);
+    return w_scale_bits(y, z);
 }
 /* The same for -87 <= x <= 88. Results are normal numbers, so n is added to the exponent. */
 W_FN W_F32 w_exp_normal(W_F32 x) {

@@ -154,6 +154,12 @@ static inline unsigned fake_to_bf16(float x) {
     __builtin_memcpy(&bits, &x, 4);
     return x != x ? 0x7fffu : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
+static inline void fake_asm_max_NaN_f32(float &to, float x, float y) {
+    to = x != x || y != y ? __builtin_nanf("") : x > y || (x == y && !__builtin_signbit(x)) ? x : y;
+}
+static inline void fake_asm_min_NaN_f32(float &to, float x, float y) {
+    to = x != x || y != y ? __builtin_nanf("") : x < y || (x == y && __builtin_signbit(x)) ? x : y;
+}
 static inline void fake_asm_cvt_rn_bf16x2_f32(unsigned &to, float high, float low) {
     to = fake_to_bf16(low) | fake_to_bf16(high) << 16;
 }

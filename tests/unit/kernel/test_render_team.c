@@ -3,6 +3,7 @@
  * that several loops need, and the same launch on every card. */
 #include "unit/core_help.h"
 
+#include "device/gpu/backend/kernel_source.h"
 #include "kernel/source.h"
 
 enum { UNITS = 132, MOST = 64, LARGE = 227 << 10 };
@@ -168,6 +169,22 @@ static void test_head(void **state) {
     }
 }
 
+/* From compute capability 8.0 on, one instruction rounds two numbers to bf16; before, integers do. */
+static void test_bf16_instruction(void **state) {
+    const char *parts[WEFT_GPU_PRELUDE_MOST];
+    (void)state;
+    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, WEFT_PRELUDE_LANES, parts);
+    const char *cuda = strstr(parts[0], "#if __CUDA_ARCH__ >= 800"), *access = NULL;
+    for (int i = 0; i < n; i++)
+        if (strstr(parts[i], "W_FN ushort w_to_bf16(")) access = parts[i];
+    assert_non_null(cuda);
+    assert_non_null(strstr(cuda, "cvt.rn.bf16x2.f32"));
+    assert_non_null(access);
+    assert_non_null(
+        strstr(access, "w_pack_two_bf16(void *bits, long i, float v, float next) { ((uint *)bits)"));
+    assert_int_equal(times(access, "W_CVT_TWO_BF16("), 2);
+}
+
 static void test_norm_forward(void **state) {
     (void)state;
     weft_context *ctx = open_null(UNITS, LARGE);
@@ -209,7 +226,12 @@ static void test_every_card(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_norm_backward), cmocka_unit_test(test_gradient_norm),
-        cmocka_unit_test(test_head), cmocka_unit_test(test_norm_forward), cmocka_unit_test(test_every_card)};
+        cmocka_unit_test(test_norm_backward),
+        cmocka_unit_test(test_gradient_norm),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_norm_forward),
+        cmocka_unit_test(test_bf16_instruction),
+        cmocka_unit_test(test_every_card),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,6 +184,29 @@ W_FN void vstore_half_rte(float x, long i, half *p) {
     p[i] = bits;
 }
 
+/* From compute capability 8.0 on: two numbers as bf16, and the larger or smaller of two numbers, where NaN wins. The
+ * conversion of one number takes several times as long. */
+#if __CUDA_ARCH__ >= 800
+W_FN uint w_cvt_two_bf16(float low, float high) {
+    uint bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
+}
+W_FN float w_nan_max(float x, float y) {
+    float most;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+    return most;
+}
+W_FN float w_nan_min(float x, float y) {
+    float least;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
+    return least;
+}
+#define W_CVT_TWO_BF16 w_cvt_two_bf16
+#define W_NAN_MAX      w_nan_max
+#define W_NAN_MIN      w_nan_min
+#endif
+
 /* ---- functions; CUDA has fma, fmin, fmax, sqrt and the functions of f64 under these names ---- */
 
 #define FP_FAST_FMAF 1

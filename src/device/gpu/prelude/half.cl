@@ -14,7 +14,13 @@ W_FN float w_round_f16(float x) {
     vstore_half_rte(x, 0, (half *)t);
     return vload_half(0, (const half *)t);
 }
-W_FN float w_round_bf16(float x) { return W_BF16(w_to_bf16(x)); }
+W_FN float w_round_bf16(float x) {
+#ifdef W_CVT_TWO_BF16
+    return as_float(W_CVT_TWO_BF16(0.0f, x));
+#else
+    return W_BF16(w_to_bf16(x));
+#endif
+}
 #endif
 #undef W_ODD
 #define W_ODD(id, T, back)                                         \
