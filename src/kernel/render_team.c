@@ -20,13 +20,14 @@
 #define LONG_ROW    8192 /* longer rows that are read several times get LONG_LANES lanes */
 #define LONG_LANES  1024
 #define TURNS_MOST  16
-#define SUMS_MOST   96    /* registers of a lane for columns of folds */
-#define SUMS_FEW    48    /* with more, a group has half as many teams */
-#define HELD_MOST   64    /* registers of a lane for held values */
-#define STASH_AWAY  512   /* bytes of local memory that are no stash: room of sums */
-#define SPLIT_MOST  65536 /* with more results there are enough groups without splitting rows */
-#define SPLIT_LEAST 32    /* reduced elements */
-#define SPLIT_SMALL 32768 /* with at most so many elements, one group adds up all */
+#define SUMS_MOST   96     /* registers of a lane for columns of folds */
+#define SUMS_FEW    48     /* with more, a group has half as many teams */
+#define HELD_MOST   64     /* registers of a lane for held values */
+#define STASH_AWAY  512    /* bytes of local memory that are no stash: room of sums */
+#define SPLIT_MOST  65536  /* with more results there are enough groups without splitting rows */
+#define SPLIT_LEAST 32     /* reduced elements */
+#define SPLIT_SMALL 32768  /* with at most so many elements, one group adds up all */
+#define SPLIT_LARGE 262144 /* with more elements, groups have few columns, so that there are many groups */
 
 bool weft__has_teams(const weft_render *r) {
     return r->target->dialect == WEFT_DIALECT_CUDA && !r->target->vectors && r->product < 0;
@@ -97,7 +98,7 @@ static void choose_split(weft_render *r) {
     r->lanes = WARP;
     if (results * weft__kernel_row_length(k) <= SPLIT_SMALL)
         while (r->lanes < items && r->lanes < k->extent[r->lane]) r->lanes *= 2;
-    else
+    else if (results * weft__kernel_row_length(k) > SPLIT_LARGE)
         while (r->lanes > 8 && results / r->lanes < 512) r->lanes /= 2; /* 8 f32 are a sector of memory */
     r->teams = items / r->lanes;
     r->split = r->teams > 1;
