@@ -5,7 +5,9 @@
 #include <utility>
 #include "fake.h"
 
-static thread_local fake_item *fake_now; /* the GPU thread that is running */
+#define FAKE_DATA __attribute__((section(".data"))) /* not among the static shared memory, which is .bss */
+static fake_item *fake_now FAKE_DATA;               /* the GPU thread that is running */
+static fake_site fake_at FAKE_DATA;                 /* the place that is running */
 
 #define threadIdx (fake_now->thread)
 #define blockIdx  (fake_now->block)
@@ -13,57 +15,79 @@ static thread_local fake_item *fake_now; /* the GPU thread that is running */
 #define gridDim   (fake_now->blocks)
 #define __device__
 #define __forceinline__ inline
-#define __shared__      static thread_local
+#define __shared__      static
 #define __constant__
-#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
 
-static inline void fake_meet(int warp) {
+/* ---- waiting for other threads ---- */
+
+/* An expression that calls the machine: remembers its place first. nvrtc.c does the same for asm. */
+#define FAKE_HERE(call)      (fake_at = {__COUNTER__ + 1, __LINE__}, call)
+#define __syncthreads()      FAKE_HERE(fake_barrier())
+#define __syncwarp(...)      FAKE_HERE(fake_warp(__VA_ARGS__))
+#define __shfl_sync(...)     FAKE_HERE(fake_shfl(__VA_ARGS__))
+#define __shfl_xor_sync(...) FAKE_HERE(fake_shfl_xor(__VA_ARGS__))
+#define __shfl_down_sync(...) FAKE_HERE(fake_shfl_down(__VA_ARGS__))
+#define __shfl_up_sync(...)  FAKE_HERE(fake_shfl_up(__VA_ARGS__))
+#define __ballot_sync(...)   FAKE_HERE(fake_ballot(__VA_ARGS__))
+#define __any_sync(...)      (__ballot_sync(__VA_ARGS__) != 0)
+
+static inline void fake_barrier() {
     fake_item *me = fake_now;
-    me->meet(me, warp);
+    me->machine->barrier(me, fake_at);
     fake_now = me;
 }
-static inline void __syncthreads() { fake_meet(0); }
-static inline int __syncthreads_or(int x) {
-    static thread_local int any; /* of the block, as shared memory is */
-    __syncthreads();
-    any = 0;
-    __syncthreads();
-    any |= x;
-    __syncthreads();
-    return any;
+static inline void fake_warp(unsigned mask = ~0u) {
+    fake_item *me = fake_now;
+    me->machine->warp(me, fake_at, mask);
+    fake_now = me;
 }
-static inline void __syncwarp(unsigned = 0) { fake_meet(1); }
-static inline void __threadfence() {}
-static inline void __threadfence_block() {}
+static inline void fake_pause() {
+    fake_item *me = fake_now;
+    me->machine->pause(me);
+    fake_now = me;
+}
+static inline void fake_wrong(const char *what) { fake_now->machine->wrong(fake_now, fake_at.line, what); }
+static inline void __threadfence() { fake_pause(); }
+static inline void __threadfence_block() { fake_pause(); }
 
 static inline int fake_lane() {
     const fake_item *me = fake_now;
     return (int)((me->thread.x + me->threads.x * (me->thread.y + me->threads.y * me->thread.z)) % 32);
 }
-template <class T> static inline T fake_from_lane(T value, int lane) {
+template <class T> static inline T fake_from_lane(unsigned mask, T value, int lane) {
     static_assert(sizeof(T) <= sizeof(long), "a word");
     T result;
-    unsigned long *lanes = fake_now->lanes;
-    __builtin_memcpy(&lanes[fake_lane()], &value, sizeof value);
-    fake_meet(1);
-    __builtin_memcpy(&result, &lanes[lane], sizeof result);
-    fake_meet(1);
+    fake_item *me = fake_now;
+    me->give = 0;
+    __builtin_memcpy(&me->give, &value, sizeof value);
+    me->from = lane;
+    fake_warp(mask);
+    __builtin_memcpy(&result, &me->got, sizeof result);
     return result;
 }
-template <class T> static inline T __shfl_sync(unsigned, T v, int lane, int = 32) {
-    return fake_from_lane(v, lane & 31);
+/* A lane whose source is outside of its part of `width` lanes gets its own value. */
+template <class T> static inline T fake_shfl(unsigned mask, T v, int lane, int width = 32) {
+    return fake_from_lane(mask, v, (fake_lane() & -width) | (lane & (width - 1)));
 }
-template <class T> static inline T __shfl_xor_sync(unsigned, T v, int mask, int = 32) {
-    return fake_from_lane(v, fake_lane() ^ mask);
+template <class T> static inline T fake_near(unsigned mask, T v, int lane, int width) {
+    return fake_from_lane(mask, v, (lane & -width) == (fake_lane() & -width) ? lane : fake_lane());
 }
-template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned by, int = 32) {
-    const int lane = fake_lane() + (int)by;
-    return fake_from_lane(v, lane < 32 ? lane : fake_lane());
+template <class T> static inline T fake_shfl_xor(unsigned mask, T v, int with, int width = 32) {
+    return fake_near(mask, v, fake_lane() ^ with, width);
 }
-template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned by, int = 32) {
-    const int lane = fake_lane() - (int)by;
-    return fake_from_lane(v, lane >= 0 ? lane : fake_lane());
+template <class T> static inline T fake_shfl_down(unsigned mask, T v, unsigned by, int width = 32) {
+    return fake_near(mask, v, fake_lane() + (int)by, width);
 }
+template <class T> static inline T fake_shfl_up(unsigned mask, T v, unsigned by, int width = 32) {
+    return fake_near(mask, v, fake_lane() - (int)by, width);
+}
+static inline unsigned fake_ballot(unsigned mask, int is) {
+    fake_from_lane(mask, is != 0, 0);
+    return fake_now->votes;
+}
+
+/* ---- functions ---- */
 
 template <class A, class B> static inline auto min(A a, B b) -> decltype(a + b) {
     return (decltype(a + b))a < (decltype(a + b))b ? a : b;
@@ -77,9 +101,13 @@ static inline double min(double a, double b) { return fmin(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 
 static inline int atomicCAS(int *p, int expected, int value) {
+    fake_pause();
     return __sync_val_compare_and_swap(p, expected, value);
 }
-static inline int atomicAdd(int *p, int v) { return __sync_fetch_and_add(p, v); }
+static inline int atomicAdd(int *p, int v) {
+    fake_pause();
+    return __sync_fetch_and_add(p, v);
+}
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long)x * y >> 32); }
 
 /* Rounds to f32 towards 0: the nearest float, or the one before it. A long double holds all these values. */
@@ -116,9 +144,20 @@ template <class... A> static inline void fake_call(void (*kernel)(A...), void **
 template <class F> struct fake_sizes;
 template <class... A> struct fake_sizes<void(A...)> {
     static constexpr unsigned count = sizeof...(A);
+    static constexpr unsigned long end(unsigned long at, unsigned long bytes, unsigned long align) {
+        return (at + align - 1) / align * align + bytes;
+    }
+    static constexpr unsigned long bytes() {
+        unsigned long at = 0;
+        ((at = end(at, sizeof(A), alignof(A))), ...);
+        return at;
+    }
     static constexpr unsigned list[sizeof...(A) + 1] = {sizeof(A)..., 0};
 };
-#define FAKE_KERNEL(name)                                                                                    \
+/* threads: the most threads of a block, by __launch_bounds__. */
+#define FAKE_KERNEL(name, threads)                                                                           \
+    static_assert(fake_sizes<decltype(name)>::bytes() <= FAKE_ARGUMENTS, #name ": too many bytes of arguments"); \
+    extern "C" unsigned fake_threads_##name() { return threads; }                                            \
     extern "C" const unsigned *fake_sizes_##name(unsigned *count) {                                          \
         *count = fake_sizes<decltype(name)>::count;                                                          \
         return fake_sizes<decltype(name)>::list;                                                             \

@@ -7,12 +7,13 @@
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <elf.h>
 #include <unistd.h>
 
 __attribute__((visibility("default"))) fake_cuda_state fake_cuda;
@@ -29,6 +30,7 @@ static bool initialised;
 CUresult fake_refuse(const char *function, CUresult error, const char *why, ...) {
     va_list args;
     fake_cuda.refused++;
+    if (fake_cuda.quiet) return error;
     fprintf(stderr, "fake cuda: %s: ", function);
     va_start(args, why);
     vfprintf(stderr, why, args);
@@ -38,8 +40,9 @@ CUresult fake_refuse(const char *function, CUresult error, const char *why, ...)
 }
 
 __attribute__((destructor)) static void at_end(void) {
-    if (!fake_cuda.refused) return;
-    fprintf(stderr, "fake cuda: %ld calls were refused\n", fake_cuda.refused);
+    if (!fake_cuda.refused && !fake_cuda.reports) return;
+    fprintf(stderr, "fake cuda: %ld calls were refused, %ld faults of kernels were reported\n", fake_cuda.refused,
+            fake_cuda.reports);
     _exit(1);
 }
 
@@ -202,6 +205,19 @@ API cuCtxPopCurrent_v2(CUcontext *context) {
 
 /* ---- modules ---- */
 
+/* Finds the static shared memory of a module. */
+static void find_rooms(CUmodule module, const char *image) {
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)image;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(const void *)(image + head->e_shoff);
+    struct link_map *map;
+    if (dlinfo(module->library, RTLD_DI_LINKMAP, &map) != 0) return;
+    for (int i = 0; i < head->e_shnum; i++)
+        if (strcmp(image + sections[head->e_shstrndx].sh_offset + sections[i].sh_name, ".bss") == 0) {
+            module->rooms = (char *)(uintptr_t)(map->l_addr + sections[i].sh_addr);
+            module->rooms_bytes = sections[i].sh_size;
+        }
+}
+
 API cuModuleLoadData(CUmodule *module, const void *image) {
     CUresult error;
     ENTER("cuModuleLoadData");
@@ -217,6 +233,7 @@ API cuModuleLoadData(CUmodule *module, const void *image) {
     if (!library) LEAVE(CUDA_ERROR_INVALID_IMAGE);
     *module = fake_make(context, FAKE_MODULE, sizeof **module);
     (*module)->library = library;
+    find_rooms(*module, image);
     (*module)->file = file; /* kept open, since the loader identifies libraries by their paths */
     fake_cuda.modules++;
     LEAVE(0);
@@ -235,27 +252,39 @@ API cuModuleUnload(CUmodule module) {
     LEAVE(0);
 }
 
+/* Looks up what nvrtc.c made for a kernel: fake_WHAT_NAME. */
+static void *look_up(CUmodule module, const char *what, const char *name) {
+    char symbol[340];
+    snprintf(symbol, sizeof symbol, "fake_%s_%s", what, name);
+    return dlsym(module->library, symbol);
+}
+
 API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     typedef const unsigned *sizes_of(unsigned *count);
+    typedef unsigned threads_of(void);
     CUresult error;
-    char symbol[300];
     ENTER("cuModuleGetFunction");
     WANT(module, FAKE_MODULE);
-    snprintf(symbol, sizeof symbol, "fake_call_%s", name);
-    void *call = dlsym(module->library, symbol), *sizes_at;
-    snprintf(symbol, sizeof symbol, "fake_sizes_%s", name);
-    sizes_at = dlsym(module->library, symbol);
-    if (!call || !sizes_at) LEAVE(CUDA_ERROR_NOT_FOUND);
+    void *call = look_up(module, "call", name);
+    if (!call) LEAVE(CUDA_ERROR_NOT_FOUND);
     for (int i = 0; i < module->n_functions; i++)
-        if ((void *)(uintptr_t)module->functions[i].call == call) {
+        if ((void *)(uintptr_t)module->functions[i].code.call == call) {
             *function = &module->functions[i];
             LEAVE(0);
         }
     if (module->n_functions == FAKE_FUNCTIONS) LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
     CUfunction f = &module->functions[module->n_functions++];
     f->handle = (fake_handle){.kind = FAKE_FUNCTION, .alive = true, .context = context, .era = context->era};
-    f->call = (fake_kernel)(uintptr_t)call;
-    f->sizes = ((sizes_of *)(uintptr_t)sizes_at)(&f->n_arguments);
+    snprintf(f->name, sizeof f->name, "%s", name);
+    f->code = (fake_code){.call = (fake_kernel)(uintptr_t)call,
+                          .name = f->name,
+                          .text = dlsym(module->library, "fake_text"),
+                          .rooms = module->rooms,
+                          .rooms_bytes = module->rooms_bytes};
+    f->sizes = ((sizes_of *)(uintptr_t)look_up(module, "sizes", name))(&f->n_arguments);
+    f->most_threads = ((threads_of *)(uintptr_t)look_up(module, "threads", name))();
+    f->static_shared = (unsigned)(uintptr_t)look_up(module, "rooms", name); /* a symbol whose address is a size */
+    f->most_shared = FAKE_SHARED_STATIC - (int)f->static_shared;
     *function = f;
     LEAVE(0);
 }

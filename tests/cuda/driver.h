@@ -44,8 +44,10 @@ struct CUctx_st {
 
 struct CUfunc_st {
     fake_handle handle;
-    int most_shared; /* bytes of shared memory that a launch may request */
-    fake_kernel call;
+    int most_shared; /* bytes of dynamic shared memory that a launch may request */
+    unsigned static_shared, most_threads;
+    char name[300];
+    fake_code code;
     const unsigned *sizes;
     unsigned n_arguments;
 };
@@ -55,6 +57,8 @@ struct CUmod_st {
     fake_handle handle;
     void *library;
     int file;
+    char *rooms; /* static shared memory: .bss */
+    size_t rooms_bytes;
     struct CUfunc_st functions[FAKE_FUNCTIONS];
     int n_functions;
 };

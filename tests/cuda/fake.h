@@ -1,17 +1,30 @@
 /* A simulated CUDA driver, for tests on machines without a GPU. libcuda.so.1 and libnvrtc.so.13 run CUDA C++
  * kernels on the processor, by the host's C++ compiler. Tests find them by LD_LIBRARY_PATH alone.
  *
- * It shows that Weft calls the driver correctly, and that kernels compute the right results if the threads of
- * a block run one after the other. It shows nothing about the speed of a GPU, or about its parallel
- * behaviour.
+ * It shows that Weft calls the driver correctly, and that kernels compute the right results in each order
+ * that it tries. It shows nothing about the speed of a GPU.
  *
- * It is strict:
+ * The driver is strict:
  * - Submitted work is done only when somebody waits for it. So memory that is reused too early is detected.
  * - Independent nodes of a graph run in another order than they were added.
  * - New memory contains garbage and has guards around it.
  * - A call that the real driver refuses is refused, a message is printed, and the process ends with status 1.
+ *   This includes the limits of GPUs: threads, blocks, arguments, static and dynamic shared memory.
  *
- * Read next: driver.c. */
+ * The simulated GPU is strict, too. It reports a kernel, a line and a reason, and the process ends with
+ * status 1:
+ * - Threads, warps and blocks run in forward, reversed and random order, and up to four blocks run at the same
+ *   time (items.c). Each launch draws its order from a seed.
+ * - Shared memory contains garbage when a block begins. What an asynchronous copy will write is garbage until
+ *   the thread waits for the copy.
+ * - All threads of a block must reach the same barrier. The lanes that a mask names, and no others, must reach
+ *   the same warp operation with the same mask.
+ * - Blocks that wait forever are reported as a deadlock.
+ *
+ * Environment: FAKE_CUDA_ORDER (forward, reversed or random: all launches run in this order),
+ * FAKE_CUDA_SEED (a number). tests/unit/device/cuda/test_cuda_card.c plants one fault for each check.
+ *
+ * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H
 #define WEFT_TESTS_CUDA_FAKE_H
 
@@ -21,6 +34,9 @@ typedef struct fake_cuda_state {
     long memory;      /* bytes of device memory, instead of 1 GiB */
     long fail_alloc;  /* 1: the next allocation fails ... */
     long fail_launch; /* 1: the next kernel that runs fails, and its context with it ... */
+    long order;       /* a fake_order */
+    long seed;        /* of random orders, from the next launch on */
+    long quiet;       /* reports and refusals are counted, and not printed */
     /* counters */
     long calls;                                     /* work that libraries submitted */
     long launches, graph_launches, graphs, updates; /* updates: graph nodes that got other arguments */
@@ -30,7 +46,12 @@ typedef struct fake_cuda_state {
     long in_use;  /* bytes */
     long handles; /* existing streams, events, modules, graphs and allocations */
     long refused; /* refused calls */
+    long reports; /* faults of kernels that the simulated GPU found; a test that expects them sets it to 0 */
+    char report[600]; /* the first one of them */
 } fake_cuda_state;
+
+/* In which order threads, warps and blocks run. By default each launch draws one of the others. */
+typedef enum fake_order { FAKE_ANY, FAKE_FORWARD, FAKE_REVERSED, FAKE_RANDOM } fake_order;
 
 /* ---- between the driver and the kernels ---- */
 
@@ -81,17 +102,35 @@ typedef struct fake_nccl_state {
     long cliques, sums, refused;
 } fake_nccl_state;
 
-enum { FAKE_SHARED_MOST = 227 << 10 }; /* bytes of shared memory that a launch may ask for */
+/* Limits of a GPU: bytes of shared memory that source may declare, and that a block may have; bytes of
+ * arguments. */
+enum { FAKE_SHARED_STATIC = 48 << 10, FAKE_SHARED_MOST = 227 << 10, FAKE_ARGUMENTS = 4096 };
+
+/* A place in a kernel source that waits for other threads: its number and its line. */
+typedef struct fake_site {
+    int number, line;
+} fake_site;
 
 /* A thread of a block. device.h, which precedes every kernel source, makes it available as threadIdx and so
  * on. */
 typedef struct fake_item {
     fake_dim thread, block, threads, blocks;
-    /* Waits for the other threads of the block, or of the warp. */
-    void (*meet)(struct fake_item *item, int warp);
-    unsigned long *lanes; /* one word for each lane of the warp, for exchange */
+    const struct fake_machine *machine;
     fake_copies *copies;
     void *shared; /* dynamic shared memory of the launch, aligned to 1,024 */
+    /* of a warp operation: what the lane gives; which lane it takes from, and what it got; the words that all
+     * lanes gave; the lanes that gave something other than 0 */
+    unsigned long give, got, *lanes;
+    int from;
+    unsigned votes;
 } fake_item;
+
+/* What kernels call. */
+typedef struct fake_machine {
+    void (*barrier)(fake_item *item, fake_site site);             /* waits for the block */
+    void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
+    void (*pause)(fake_item *item);                               /* lets other threads run */
+    void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */
+} fake_machine;
 
 #endif

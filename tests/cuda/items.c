@@ -1,232 +1,389 @@
-/* Runs the threads of a block as fibers. A fiber runs until a barrier, then the next one runs. This file must
- * not know the driver. Read next: device.h. */
+/* The simulated GPU. A thread of a block is a fiber. It runs until it waits for others, then another one runs.
+ * Up to four blocks are resident, and take turns. What runs next is drawn from a seed, so a run can be
+ * repeated. This file must not know the driver. Read next: device.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "items.h"
+#include "driver.h"
 
-#include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-enum { ITEMS_MOST = 1024, STACK = 256 << 10, LANES = 32, HOSTS = 2 };
-enum { RUNS, WAITS_BLOCK, WAITS_WARP, DONE };
+#include "fiber.h"
 
-/* ---- fibers ---- */
+enum { ITEMS_MOST = 1024, LANES = 32, RESIDENT_MOST = 4 };
+enum { TURN = 128 };          /* a random order changes to another block after so many threads, on average */
+enum { IDLE_MOST = 1 << 16 }; /* passes in which threads do nothing but pause */
 
 #if defined(__x86_64__)
-/* Saves the registers that a function must preserve, and continues where the other fiber saved its
- * registers. */
-void fake_switch(void **kept, void *to);
 __asm__(".text\n.globl fake_switch\n.hidden fake_switch\n.type fake_switch, @function\nfake_switch:\n"
         "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
         "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
         ".size fake_switch, .-fake_switch\n");
-typedef void *fiber;
-static void fiber_make(fiber *f, char *stack, void (*entry)(void)) {
-    void **top = (void **)(void *)(stack + STACK - 64);
-    memset(top - 8, 0, 16 * sizeof *top);
-    top[-2] = (void *)(uintptr_t)entry; /* the first switch returns to here */
-    *f = top - 8;
-}
-static void fiber_switch(fiber *from, fiber *to) { fake_switch(from, *to); }
-#else
-#include <ucontext.h>
-typedef ucontext_t fiber;
-static void fiber_make(fiber *f, char *stack, void (*entry)(void)) {
-    getcontext(f);
-    f->uc_stack.ss_sp = stack;
-    f->uc_stack.ss_size = STACK;
-    f->uc_link = NULL;
-    makecontext(f, entry, 0);
-}
-static void fiber_switch(fiber *from, fiber *to) { swapcontext(from, to); }
 #endif
 
-/* ---- a block ---- */
+typedef enum fake_state { READY, AT_BARRIER, AT_WARP, DONE } fake_state;
 
-typedef struct runner runner;
+typedef struct fake_block fake_block;
 typedef struct item {
     fake_item base;
-    runner *runner;
-    fiber fiber;
-    int state, warp;
+    fake_block *block;
+    fake_fiber fiber;
+    fake_state state;
+    int warp, lane;
+    fake_site site; /* where it waits */
+    unsigned mask;  /* of lanes that it waits for */
 } item;
 
-/* A host thread and the block that it runs. */
-struct runner {
+/* The lanes of a warp, as masks. */
+typedef struct fake_warp {
+    unsigned all, done, waiting;
+    unsigned long lanes[LANES];
+} fake_warp;
+
+/* A resident block. */
+struct fake_block {
     char *stacks, *shared;
-    fiber scheduler;
+    char *rooms; /* static shared memory, while another block runs */
+    size_t rooms_bytes;
     item items[ITEMS_MOST];
-    unsigned long lanes[ITEMS_MOST];
+    fake_warp warps[LANES];
     fake_copies copies[ITEMS_MOST];
-    int count, live, arrived, warp_live[LANES], warp_arrived[LANES];
-    item *current;
-    fake_kernel kernel;
-    void **values;
+    int count, live, arrived;
 };
 
-static _Thread_local runner *mine;
+/* The launch that runs. The driver's lock is held meanwhile. */
+static struct {
+    const fake_grid *grid;
+    fake_block *blocks[RESIDENT_MOST], *current;
+    item *item;
+    fake_fiber scheduler;
+    int reports;
+    bool progress; /* did a thread reach a place where it waits, or end? */
+    fake_order order;
+    uint64_t random;
+    unsigned char garbage;
+} now;
 
-static void release(runner *r, int warp) {
-    for (int i = 0; i < r->count; i++) {
-        item *it = &r->items[i];
-        if (warp < 0 ? it->state == WAITS_BLOCK : it->state == WAITS_WARP && it->warp == warp)
-            it->state = RUNS;
+/* ---- reports ---- */
+
+/* Prints the line of a text, without its indentation. */
+static int put_line(char *to, size_t room, const char *text, int line) {
+    for (; line > 1 && text; line--) text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
+    if (!text) return 0;
+    text += strspn(text, " \t");
+    const int n = (int)strcspn(text, "\n");
+    return snprintf(to, room, " \"%.*s%s\"", n < 90 ? n : 90, text, n < 90 ? "" : "...");
+}
+
+void fake_report(const fake_code *code, int line, const char *why, ...) {
+    char to[sizeof fake_cuda.report];
+    const size_t room = sizeof to;
+    va_list args;
+    size_t n = (size_t)snprintf(to, room, "%s", code->name);
+    if (line) n += (size_t)snprintf(to + n, room - n, ", line %d", line);
+    if (line && n < room) n += (size_t)put_line(to + n, room - n, code->text, line);
+    if (n < room) n += (size_t)snprintf(to + n, room - n, ": ");
+    va_start(args, why);
+    if (n < room) vsnprintf(to + n, room - n, why, args);
+    va_end(args);
+    if (!fake_cuda.reports++) memcpy(fake_cuda.report, to, room);
+    if (now.reports++ < 3 && !fake_cuda.quiet) fprintf(stderr, "fake cuda: %s\n", to);
+}
+
+static void wrong(fake_item *base, int line, const char *why) {
+    (void)base;
+    fake_report(now.grid->code, line, "%s", why);
+}
+
+/* ---- orders ---- */
+
+static uint64_t draw(void) { /* splitmix64 */
+    uint64_t x = now.random += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* An order of 0 .. n - 1: entry i is (factor i + first) mod n. */
+typedef struct fake_permutation {
+    long n, factor, first;
+} fake_permutation;
+
+static long gcd(long a, long b) { return b ? gcd(b, a % b) : a; }
+
+static fake_permutation permute(long n) {
+    if (now.order == FAKE_FORWARD) return (fake_permutation){n, 1, 0};
+    if (now.order == FAKE_REVERSED) return (fake_permutation){n, n - 1, n - 1};
+    long factor;
+    do factor = (long)(draw() % (uint64_t)n);
+    while (gcd(factor, n) != 1);
+    return (fake_permutation){n, factor, (long)(draw() % (uint64_t)n)};
+}
+
+static long entry_of(const fake_permutation *p, long i) {
+    return (long)(((__int128)p->factor * i + p->first) % p->n);
+}
+
+static void choose_order(void) {
+    static const unsigned char garbage[] = {0xff, 0x7f, 0xa5}; /* as floats: NaN, huge, tiny */
+    static const char *const words[] = {"", "forward", "reversed", "random"};
+    const char *seed = getenv("FAKE_CUDA_SEED"), *order = getenv("FAKE_CUDA_ORDER");
+    const long base = fake_cuda.seed ? fake_cuda.seed : seed ? atol(seed) : 1;
+    now.random = (uint64_t)base * 1000003 + (uint64_t)fake_cuda.kernels;
+    now.order = (fake_order)fake_cuda.order;
+    for (int i = 1; i < 4 && !now.order; i++)
+        if (order && strcmp(order, words[i]) == 0) now.order = (fake_order)i;
+    if (!now.order) now.order = (fake_order)(1 + draw() % 3);
+    now.garbage = garbage[draw() % 3];
+}
+
+/* ---- waiting ---- */
+
+static void leave(item *it) {
+    now.progress = true;
+    fiber_switch(&it->fiber, &now.scheduler);
+}
+
+/* The last thread to arrive may go on, or another one. */
+static void go_on(item *it) {
+    if (now.order != FAKE_FORWARD && draw() % 2) leave(it);
+}
+
+/* Ends a barrier when all threads that have not ended are there. */
+static bool end_barrier(fake_block *b) {
+    const item *first = NULL, *other = NULL;
+    if (!b->live || b->arrived < b->live) return false;
+    for (int i = 0; i < b->count; i++) {
+        item *it = &b->items[i];
+        if (it->state != AT_BARRIER) continue;
+        it->state = READY;
+        if (!first) first = it;
+        if (it->site.number != first->site.number) other = it;
     }
-    if (warp < 0)
-        r->arrived = 0;
-    else
-        r->warp_arrived[warp] = 0;
-}
-
-static void meet(fake_item *base, int warp) {
-    item *it = (item *)base;
-    runner *r = it->runner;
-    it->state = warp ? WAITS_WARP : WAITS_BLOCK;
-    if (warp ? ++r->warp_arrived[it->warp] == r->warp_live[it->warp] : ++r->arrived == r->live)
-        release(r, warp ? it->warp : -1);
-    else
-        fiber_switch(&it->fiber, &r->scheduler);
-}
-
-static void entry(void) {
-    runner *r = mine;
-    item *it = r->current;
-    r->kernel(&it->base, r->values);
-    it->state = DONE;
-    r->live--;
-    r->warp_live[it->warp]--;
-    if (r->live && r->arrived == r->live) release(r, -1);
-    if (r->warp_live[it->warp] && r->warp_arrived[it->warp] == r->warp_live[it->warp]) release(r, it->warp);
-    fiber_switch(&it->fiber, &r->scheduler);
-    abort(); /* not reached: a finished fiber is not resumed */
-}
-
-static void begin_block(runner *r, fake_dim blocks, fake_dim threads, fake_dim block) {
-    r->count = r->live = (int)(threads.x * threads.y * threads.z);
-    r->arrived = 0;
-    memset(r->warp_live, 0, sizeof r->warp_live);
-    memset(r->warp_arrived, 0, sizeof r->warp_arrived);
-    for (int i = 0; i < r->count; i++) {
-        item *it = &r->items[i];
-        const unsigned n = (unsigned)i;
-        it->base =
-            (fake_item){.thread = {n % threads.x, n / threads.x % threads.y, n / threads.x / threads.y},
-                        .block = block,
-                        .threads = threads,
-                        .blocks = blocks,
-                        .meet = meet,
-                        .lanes = &r->lanes[i / LANES * LANES],
-                        .copies = &r->copies[i],
-                        .shared = r->shared};
-        r->copies[i].count = r->copies[i].groups = 0;
-        it->runner = r;
-        it->state = RUNS;
-        it->warp = i / LANES;
-        r->warp_live[it->warp]++;
-        fiber_make(&it->fiber, r->stacks + (size_t)i * STACK, entry);
-    }
-}
-
-static bool run_block(runner *r) {
-    while (r->live) {
-        bool any = false;
-        for (int i = 0; i < r->count; i++) {
-            if (r->items[i].state != RUNS) continue;
-            r->current = &r->items[i];
-            any = true;
-            fiber_switch(&r->scheduler, &r->items[i].fiber);
-        }
-        if (!any) return false;
-    }
+    if (other)
+        fake_report(now.grid->code, first->site.line, "thread %d waits at this barrier, thread %d at line %d",
+                    (int)(first - b->items), (int)(other - b->items), other->site.line);
+    if (b->live < b->count)
+        fake_report(now.grid->code, first->site.line,
+                    "%d of %d threads ended before this barrier (block %u %u %u)", b->count - b->live, b->count,
+                    first->base.block.x, first->base.block.y, first->base.block.z);
+    b->arrived = 0;
     return true;
 }
 
-/* ---- all blocks ---- */
+static void barrier(fake_item *base, fake_site site) {
+    item *it = (item *)base;
+    it->state = AT_BARRIER;
+    it->site = site;
+    it->block->arrived++;
+    if (end_barrier(it->block))
+        go_on(it);
+    else
+        leave(it);
+}
 
-typedef struct job {
-    fake_kernel kernel;
-    fake_dim blocks, threads;
-    unsigned shared_bytes;
-    void **values;
-    bool backwards;
-    atomic_long next;
-    atomic_bool stuck;
-} job;
-
-static void *run_some(void *user) {
-    job *j = user;
-    const long all = (long)j->blocks.x * j->blocks.y * j->blocks.z;
-    if (!mine) {
-        mine = calloc(1, sizeof *mine);
-        mine->stacks = mmap(NULL, (size_t)ITEMS_MOST * STACK, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/* Ends a warp operation when all lanes in its mask are there. */
+static bool end_warp(fake_block *b, item *last) {
+    fake_warp *w = &b->warps[last->warp];
+    item *of = &b->items[last->warp * LANES];
+    unsigned votes = 0;
+    if ((w->waiting & last->mask) != last->mask) return false;
+    for (int i = 0; i < LANES; i++) {
+        if (!(last->mask >> i & 1)) continue;
+        if (of[i].site.number != last->site.number || of[i].mask != last->mask) return false;
+        votes |= (of[i].base.give != 0) * 1u << i;
+        w->lanes[i] = of[i].base.give;
     }
-    if (!mine->shared) mine->shared = aligned_alloc(1024, FAKE_SHARED_MOST);
-    mine->kernel = j->kernel;
-    mine->values = j->values;
-    for (long i = j->next++; i < all && !j->stuck; i = j->next++) {
-        const unsigned b = (unsigned)(j->backwards ? all - 1 - i : i);
-        const fake_dim at = {b % j->blocks.x, b / j->blocks.x % j->blocks.y, b / j->blocks.x / j->blocks.y};
-        memset(mine->shared, 0xa5, j->shared_bytes); /* garbage, as another block would leave it */
-        begin_block(mine, j->blocks, j->threads, at);
-        if (!run_block(mine)) j->stuck = true;
+    for (int i = 0; i < LANES; i++) {
+        if (!(last->mask >> i & 1)) continue;
+        const int from = of[i].base.from;
+        of[i].base.got = last->mask >> from & 1 ? of[from].base.give : ~0ul;
+        of[i].base.votes = votes;
+        of[i].state = READY;
+    }
+    w->waiting &= ~last->mask;
+    return true;
+}
+
+static void meet_warp(fake_item *base, fake_site site, unsigned mask) {
+    item *it = (item *)base;
+    fake_warp *w = &it->block->warps[it->warp];
+    if (!(mask >> it->lane & 1))
+        fake_report(now.grid->code, site.line, "the mask %#x does not name lane %d, which uses it", mask,
+                    it->lane);
+    if (mask & w->done)
+        fake_report(now.grid->code, site.line, "lanes %#x have ended, and the mask %#x names them",
+                    mask & w->done, mask);
+    it->mask = (mask | 1u << it->lane) & w->all & ~w->done;
+    it->site = site;
+    it->state = AT_WARP;
+    w->waiting |= 1u << it->lane;
+    if (end_warp(it->block, it))
+        go_on(it);
+    else
+        leave(it);
+}
+
+static void pause_item(fake_item *base) { fiber_switch(&((item *)base)->fiber, &now.scheduler); }
+
+static const fake_machine machine = {barrier, meet_warp, pause_item, wrong};
+
+/* A lane ended: others of its warp may wait for it. */
+static void end_lane(item *it) {
+    fake_block *b = it->block;
+    fake_warp *w = &b->warps[it->warp];
+    w->done |= 1u << it->lane;
+    for (int i = 0; i < LANES; i++) {
+        item *other = &b->items[it->warp * LANES + i];
+        if (!(w->waiting >> i & 1) || !(other->mask >> it->lane & 1)) continue;
+        fake_report(now.grid->code, other->site.line, "lane %d ended, and the mask %#x names it", it->lane,
+                    other->mask);
+        other->mask &= ~(1u << it->lane);
+        end_warp(b, other);
+    }
+}
+
+static void entry(void) {
+    item *it = now.item;
+    now.grid->code->call(&it->base, now.grid->values);
+    it->state = DONE;
+    it->block->live--;
+    end_lane(it);
+    end_barrier(it->block);
+    leave(it);
+    abort(); /* not reached: a finished fiber is not resumed */
+}
+
+/* ---- blocks ---- */
+
+static fake_block *make_block(void) {
+    fake_block *b = calloc(1, sizeof *b);
+    b->stacks = mmap(NULL, (size_t)ITEMS_MOST * FIBER_STACK, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    b->shared = aligned_alloc(1024, FAKE_SHARED_MOST + 1024);
+    return b;
+}
+
+/* Lets a block use the static shared memory of the module. */
+static void take_rooms(fake_block *b) {
+    const fake_code *code = now.grid->code;
+    if (now.current == b) return;
+    if (now.current) memcpy(now.current->rooms, code->rooms, code->rooms_bytes);
+    memcpy(code->rooms, b->rooms, code->rooms_bytes);
+    now.current = b;
+}
+
+static void begin_block(fake_block *b, long number) {
+    const fake_grid *g = now.grid;
+    const fake_dim n = g->blocks, t = g->threads;
+    const fake_dim at = {(unsigned)(number % n.x), (unsigned)(number / n.x % n.y),
+                         (unsigned)(number / n.x / n.y)};
+    if (b->rooms_bytes < g->code->rooms_bytes) {
+        free(b->rooms);
+        b->rooms_bytes = g->code->rooms_bytes;
+        b->rooms = malloc(b->rooms_bytes);
+    }
+    memset(now.current == b ? g->code->rooms : b->rooms, now.garbage, g->code->rooms_bytes);
+    memset(b->shared, now.garbage, g->shared_bytes);
+    b->count = b->live = (int)(t.x * t.y * t.z);
+    b->arrived = 0;
+    for (int i = 0; i < LANES; i++) b->warps[i].all = b->warps[i].done = b->warps[i].waiting = 0;
+    for (int i = 0; i < b->count; i++) {
+        item *it = &b->items[i];
+        const unsigned k = (unsigned)i;
+        it->warp = i / LANES;
+        it->lane = i % LANES;
+        it->base = (fake_item){.thread = {k % t.x, k / t.x % t.y, k / t.x / t.y},
+                               .block = at,
+                               .threads = t,
+                               .blocks = n,
+                               .machine = &machine,
+                               .copies = &b->copies[i],
+                               .shared = b->shared,
+                               .lanes = b->warps[it->warp].lanes};
+        b->copies[i].count = b->copies[i].groups = 0;
+        it->block = b;
+        it->state = READY;
+        b->warps[it->warp].all |= 1u << it->lane;
+        fiber_make(&it->fiber, b->stacks + (size_t)i * FIBER_STACK, entry);
+    }
+}
+
+/* Runs each thread that is ready, once. Returns false if there is none. */
+static bool run_pass(fake_block *b) {
+    const fake_permutation warps = permute((b->count + LANES - 1) / LANES), lanes = permute(LANES);
+    bool any = false;
+    for (long i = 0; i < warps.n; i++)
+        for (long k = 0; k < LANES; k++) {
+            const long at = entry_of(&warps, i) * LANES + entry_of(&lanes, k);
+            if (at >= b->count || b->items[at].state != READY) continue;
+            now.item = &b->items[at];
+            any = true;
+            fiber_switch(&now.scheduler, &now.item->fiber);
+            if (now.order == FAKE_RANDOM && draw() % TURN == 0) return true;
+        }
+    return any;
+}
+
+static void report_stuck(const fake_block *b) {
+    const item *at = NULL, *other = NULL;
+    for (int i = 0; i < b->count; i++) {
+        const item *it = &b->items[i];
+        if (it->state == DONE) continue;
+        if (!at) at = it;
+        if (it->state != at->state || it->site.number != at->site.number || it->mask != at->mask) other = it;
+    }
+    if (!other) other = at;
+    fake_report(now.grid->code, at->site.line,
+                "deadlock: thread %d waits here%s (mask %#x), thread %d at line %d%s (mask %#x)",
+                (int)(at - b->items), at->state == AT_WARP ? " for its warp" : "", at->mask,
+                (int)(other - b->items), other->site.line, other->state == AT_WARP ? " for its warp" : "",
+                other->mask);
+}
+
+/* Returns the block whose turn it is, or NULL if all have ended. */
+static fake_block *next_block(int resident, bool other) {
+    const int first = now.order == FAKE_RANDOM || other ? (int)(draw() % (uint64_t)resident) : 0;
+    for (int i = 0; i < resident; i++) {
+        fake_block *b = now.blocks[(first + i) % resident];
+        if (b->live) return b;
     }
     return NULL;
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static job *offered;
-static bool helping, helper_made;
-
-/* The second host thread, which never ends. */
-static void *help(void *user) {
-    (void)user;
-    pthread_mutex_lock(&lock);
+bool fake_run_grid(const fake_grid *grid) {
+    long begun = 0, idle = 0;
+    now.grid = grid;
+    now.current = NULL;
+    now.reports = 0;
+    choose_order();
+    const fake_permutation order = permute((long)grid->blocks.x * grid->blocks.y * grid->blocks.z);
+    const int resident = 1 + (int)(draw() % RESIDENT_MOST);
+    for (int i = 0; i < resident; i++) {
+        if (!now.blocks[i]) now.blocks[i] = make_block();
+        now.blocks[i]->live = 0;
+    }
     for (;;) {
-        while (!offered) pthread_cond_wait(&changed, &lock);
-        job *j = offered;
-        offered = NULL;
-        helping = true;
-        pthread_mutex_unlock(&lock);
-        run_some(j);
-        pthread_mutex_lock(&lock);
-        helping = false;
-        pthread_cond_broadcast(&changed);
+        for (int i = 0; i < resident && begun < order.n; i++)
+            if (!now.blocks[i]->live) begin_block(now.blocks[i], entry_of(&order, begun++));
+        fake_block *b = next_block(resident, idle > 0);
+        if (!b) return true;
+        take_rooms(b);
+        now.progress = false;
+        if (!run_pass(b)) {
+            report_stuck(b);
+            return false;
+        }
+        idle = now.progress ? 0 : idle + 1;
+        if (idle > IDLE_MOST) {
+            fake_report(grid->code, 0, "deadlock: %d resident blocks wait for something that never happens",
+                        resident);
+            return false;
+        }
     }
-    return NULL;
-}
-
-bool fake_run_blocks(fake_kernel kernel, fake_dim blocks, fake_dim threads, unsigned shared_bytes,
-                     void **values, bool backwards) {
-    job j = {.kernel = kernel,
-             .blocks = blocks,
-             .threads = threads,
-             .shared_bytes = shared_bytes,
-             .values = values,
-             .backwards = backwards};
-    const bool shared = HOSTS > 1 && (long)blocks.x * blocks.y * blocks.z > 1;
-    pthread_mutex_lock(&lock);
-    if (shared && !helper_made) {
-        pthread_t thread;
-        helper_made = pthread_create(&thread, NULL, help, NULL) == 0;
-        if (helper_made) pthread_detach(thread);
-    }
-    if (shared && helper_made) {
-        offered = &j;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&lock);
-    run_some(&j);
-    pthread_mutex_lock(&lock);
-    offered = NULL;
-    while (helping) pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
-    return !j.stuck;
 }

@@ -1,16 +1,33 @@
-/* Runs blocks of GPU threads on two threads of the host. Each host thread runs one GPU thread at a time. Read
- * next: items.c. */
+/* The simulated GPU: runs the blocks of a launch. Read next: items.c. */
 #ifndef WEFT_TESTS_CUDA_ITEMS_H
 #define WEFT_TESTS_CUDA_ITEMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "fake.h"
 
 typedef void (*fake_kernel)(fake_item *item, void **values);
 
-/* Returns false if threads wait for each other forever. backwards: runs the last block first. */
-bool fake_run_blocks(fake_kernel kernel, fake_dim blocks, fake_dim threads, unsigned shared_bytes,
-                     void **values, bool backwards);
+/* A kernel, with the static shared memory of its module. */
+typedef struct fake_code {
+    fake_kernel call;
+    const char *name, *text; /* text: the source, for reports */
+    char *rooms;
+    size_t rooms_bytes;
+} fake_code;
+
+typedef struct fake_grid {
+    const fake_code *code;
+    fake_dim blocks, threads;
+    unsigned shared_bytes;
+    void **values;
+} fake_grid;
+
+/* Returns false if threads wait forever. */
+bool fake_run_grid(const fake_grid *grid);
+
+/* Reports a fault of a kernel at a line of its source. 0: at no line. */
+void fake_report(const fake_code *code, int line, const char *why, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -50,13 +50,18 @@ fake_launch *fake_launch_of(const char *name, CUcontext context, CUfunction func
     *error = CUDA_ERROR_INVALID_HANDLE;
     if (!fake_alive(name, function, FAKE_FUNCTION, context)) return NULL;
     const unsigned long all = (unsigned long)threads.x * threads.y * threads.z;
+    const struct CUfunc_st *f = function;
     *error = CUDA_ERROR_INVALID_VALUE;
     if (!blocks.x || !blocks.y || !blocks.z || blocks.x > 0x7fffffff || blocks.y > 65535 || blocks.z > 65535)
-        *error = fake_refuse(name, *error, "%u x %u x %u blocks", blocks.x, blocks.y, blocks.z);
-    else if (!all || all > 1024)
-        *error = fake_refuse(name, *error, "%lu threads in a block", all);
-    else if (shared_bytes > (unsigned)function->most_shared)
-        *error = fake_refuse(name, *error, "%u bytes of shared memory", shared_bytes);
+        *error = fake_refuse(name, *error, "%s: %u x %u x %u blocks", f->name, blocks.x, blocks.y, blocks.z);
+    else if (!all || threads.x > 1024 || threads.y > 1024 || threads.z > 64 || all > 1024)
+        *error = fake_refuse(name, *error, "%s: %u x %u x %u threads", f->name, threads.x, threads.y, threads.z);
+    else if (all > f->most_threads)
+        *error = fake_refuse(name, *error, "%s: %lu threads, and its launch bounds are %u", f->name, all,
+                             f->most_threads);
+    else if (shared_bytes > (unsigned)f->most_shared)
+        *error = fake_refuse(name, *error, "%s: %u bytes of dynamic shared memory; static: %u; allowed: %d",
+                             f->name, shared_bytes, f->static_shared, f->most_shared);
     else if (!values && function->n_arguments)
         *error = fake_refuse(name, *error, "no arguments");
     else
@@ -73,8 +78,8 @@ CUresult fake_launch_run(const fake_launch *l) {
     if (wished) return CUDA_ERROR_LAUNCH_FAILED;
     fake_cuda.kernels++;
     if (l->work) return l->work(l->data);
-    return fake_run_blocks(l->function->call, l->blocks, l->threads, l->shared_bytes, l->values,
-                           fake_cuda.kernels % 2)
+    return fake_run_grid(
+               &(fake_grid){&l->function->code, l->blocks, l->threads, l->shared_bytes, l->values})
                ? 0
                : CUDA_ERROR_LAUNCH_TIMEOUT;
 }
@@ -83,7 +88,8 @@ API cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int 
     CUresult error;
     ENTER("cuFuncSetAttribute");
     WANT(function, FAKE_FUNCTION);
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > FAKE_SHARED_MOST)
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value > FAKE_SHARED_MOST - (int)function->static_shared)
         LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "attribute %u = %d", attribute, value));
     function->most_shared = value;
     LEAVE(0);

@@ -1,12 +1,15 @@
 /* NVRTC for tests. A "cubin" is a shared library that the host's C++ compiler makes from the kernel source,
- * with device.h in front of it. This file must not know the driver. Read next: device.h. */
+ * with device.h in front of it. This file must not know the driver. Read next: device.h, rooms.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "rooms.h"
 
 typedef struct program {
     char *text, *log, *cubin;
@@ -106,7 +109,7 @@ static int command(const char *folder, const char *format) {
  * end of the statement. */
 static const char *put_asm(const char *from, FILE *to) {
     const char *at = strchr(from, '"') + 1, *end = strchr(from, ';');
-    fprintf(to, "fake_asm_");
+    fprintf(to, "FAKE_HERE(fake_asm_");
     for (; *at != ' ' && *at != ';'; at++) fputc(*at == '.' ? '_' : *at, to);
     end = strchr(end + 1, ';'); /* the first one is inside the instruction */
     const char *before = "";
@@ -121,29 +124,51 @@ static const char *put_asm(const char *from, FILE *to) {
         }
         before = ", ";
     }
-    fprintf(to, ")");
+    fprintf(to, "))");
+    for (; from < end; from++) /* keeps the numbers of lines */
+        if (*from == '\n') fputc('\n', to);
     return end;
 }
 
-/* Writes device.h, the preprocessed source with translated asm statements, and a line for each kernel. */
+static const char kernel_mark[] = "FAKE_GLOBAL", bounds_mark[] = "FAKE_BOUNDS(";
+
+/* Returns the end of the marks before a kernel, which give the most threads of a block in parentheses: from
+ * *bounds, *n characters. */
+static const char *end_of_marks(const char *at, const char **bounds, int *n) {
+    at += strlen(kernel_mark);
+    at += strspn(at, " \n");
+    *bounds = "1024";
+    *n = 4;
+    if (strncmp(at, bounds_mark, strlen(bounds_mark)) != 0) return at;
+    *bounds = at += strlen(bounds_mark);
+    for (int depth = 1; *at; at++)
+        if ((depth += (*at == '(') - (*at == ')')) == 0) break;
+    *n = (int)(at - *bounds);
+    return at + 1;
+}
+
+/* Writes device.h, the preprocessed source with translated asm statements, and a line for each kernel. The
+ * source is also stored as it is, for reports. */
 static void put_text(const char *text, FILE *to) {
-    static const char mark[] = "FAKE_GLOBAL";
-    fprintf(to, "#include \"device.h\"\n");
+    const char *bounds;
+    int n;
+    fprintf(to, "#include \"device.h\"\nasm(\".pushsection .rodata\\n.globl fake_text\\nfake_text: .incbin "
+                "\\\"whole.cc\\\"\\n.byte 0\\n.popsection\");\n#line 1\n");
     for (const char *at = text; *at;) {
-        if (strncmp(at, mark, sizeof mark - 1) == 0)
-            at += sizeof mark - 1;
+        if (strncmp(at, kernel_mark, strlen(kernel_mark)) == 0)
+            at = end_of_marks(at, &bounds, &n);
         else if ((strncmp(at, "asm(", 4) == 0 || strncmp(at, "asm volatile(", 13) == 0) &&
                  (at == text || strchr(" ;{}\n\t", at[-1])))
             at = put_asm(at, to);
         else
             fputc(*at++, to);
     }
-    for (const char *at = strstr(text, mark); at; at = strstr(at + 1, mark)) {
-        const char *end = strchr(at, '('), *name = end;
+    for (const char *at = strstr(text, kernel_mark); at; at = strstr(at + 1, kernel_mark)) {
+        const char *end = strchr(end_of_marks(at, &bounds, &n), '('), *name = end;
         while (name[-1] == '_' || (name[-1] >= '0' && name[-1] <= '9') ||
                (name[-1] >= 'a' && name[-1] <= 'z') || (name[-1] >= 'A' && name[-1] <= 'Z'))
             name--;
-        fprintf(to, "FAKE_KERNEL(%.*s)\n", (int)(end - name), name);
+        fprintf(to, "FAKE_KERNEL(%.*s, (%.*s))\n", (int)(end - name), name, n, bounds);
     }
 }
 
@@ -159,6 +184,23 @@ static void write_file(const char *folder, const char *name, const char *text,
 
 static void put_plain(const char *text, FILE *to) { fputs(text, to); }
 
+/* Writes the bytes of shared memory of each kernel, as symbols for the linker. Returns false and writes to the
+ * log if a kernel has more than ptxas allows. */
+static bool check_rooms(const char *folder) {
+    size_t bytes;
+    char path[500];
+    char *object = read_file(folder, "text.o", &bytes);
+    snprintf(path, sizeof path, "%s/rooms.ld", folder);
+    FILE *symbols = fopen(path, "w");
+    snprintf(path, sizeof path, "%s/log", folder);
+    FILE *log = fopen(path, "w");
+    const bool fits = object && symbols && log && fake_put_rooms(object, symbols, log);
+    if (symbols) fclose(symbols);
+    if (log) fclose(log);
+    free(object);
+    return fits;
+}
+
 static int compile(program *p) {
     char folder[] = "/tmp/fake-nvrtc-XXXXXX";
     size_t bytes;
@@ -166,7 +208,8 @@ static int compile(program *p) {
     write_file(folder, "text.cu", p->text, put_plain);
     char first[600];
     snprintf(first, sizeof first,
-             "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL '-D__launch_bounds__(...)=' "
+             "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL "
+             "'-D__launch_bounds__(...)=FAKE_BOUNDS(__VA_ARGS__)' "
              "'-DW_MORE_SHARED(type,name)=type *const name = (type *)fake_now->shared' "
              "'-DW_STASH_ROOM(name)=char *const name = (char *)fake_now->shared' "
              "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d %%s/text.cu >%%s/whole.cc 2>%%s/log",
@@ -175,10 +218,12 @@ static int compile(program *p) {
     char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
     if (whole) {
         write_file(folder, "text.cc", whole, put_text);
-        failed = command(
-            folder, "c++ -std=c++17 -O1 -w -fPIC -shared -march=native -ffp-contract=off -fno-math-errno "
-                    "-fno-strict-aliasing -fwrapv -fno-gnu-unique -I" FAKE_CUDA_FOLDER
-                    " %s/text.cc -o %s/cubin >%s/log 2>&1");
+        failed = command(folder,
+                         "cd %s && c++ -c -std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off "
+                         "-fno-math-errno -fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections "
+                         "-fdata-sections -malign-data=abi -I" FAKE_CUDA_FOLDER " text.cc >log 2>&1") ||
+                 !check_rooms(folder) ||
+                 command(folder, "c++ -shared -nostartfiles %s/text.o %s/rooms.ld -o %s/cubin");
     }
     free(whole);
     p->log = read_file(folder, "log", &bytes);

@@ -2,19 +2,11 @@
  * operands to the others, and takes the results that the PTX ISA assigns to it ("Matrix fragments for
  * mma.m16n8k16", "ldmatrix"). Asynchronous copies are done when somebody waits for them, and not before. Read
  * next: device.h, which includes this file. */
-#include <cstdio>
-#include <unistd.h>
-
-static inline void fake_wrong(const char *what) {
-    fprintf(stderr, "fake cuda: %s\n", what);
-    _exit(1);
-}
-
 /* ---- shared memory by addresses ---- */
 
-/* Static shared memory has addresses relative to a variable of the thread; dynamic shared memory has its own
+/* Static shared memory has addresses relative to a variable of the module; dynamic shared memory has its own
  * range. */
-alignas(1024) static thread_local char fake_shared_base[1024];
+alignas(1024) static char fake_shared_base[1024] FAKE_DATA = {1};
 static constexpr unsigned fake_asked_for = 1u << 30, fake_asked_most = FAKE_SHARED_MOST;
 static inline unsigned long __cvta_generic_to_shared(const void *p) {
     const unsigned long asked = (unsigned long)((const char *)p - (const char *)fake_now->shared);
@@ -36,11 +28,15 @@ static inline char *fake_local(unsigned at, int multiple, const char *what) {
 /* Gives each lane the values of the other lanes. All lanes meet after they have written their values, and
  * meet again before they go on. */
 struct fake_shown {
+    fake_site here = fake_at;
     fake_shown(const void *mine) {
-        fake_now->lanes[fake_lane()] = (unsigned long)mine;
-        fake_meet(1);
+        fake_now->give = (unsigned long)mine;
+        fake_warp();
     }
-    ~fake_shown() { fake_meet(1); }
+    ~fake_shown() {
+        fake_at = {-here.number, here.line};
+        fake_warp();
+    }
     template <class T> const T *of(int lane) const { return (const T *)fake_now->lanes[lane]; }
 };
 
@@ -182,7 +178,9 @@ static inline void fake_copy(unsigned to, const void *from, int bytes, int count
         fake_wrong("cp.async: a place in memory that is not aligned");
     if (count < 0 || count > bytes) fake_wrong("cp.async: reads more than it copies");
     if (c->count == FAKE_COPIES) fake_wrong("cp.async: too many copies that nobody waits for");
-    c->list[c->count++] = {at, from, bytes, count, c->groups};
+    else
+        c->list[c->count++] = {at, from, bytes, count, c->groups};
+    __builtin_memset(at, 0xff, (unsigned long)bytes); /* garbage until the wait */
 }
 static inline void fake_asm_cp_async_cg_shared_global(unsigned to, const void *from, int bytes, int count) {
     if (bytes != 16) fake_wrong("cp.async.cg: of 16 bytes alone");

@@ -1,0 +1,429 @@
+/* The simulated GPU (tests/cuda/fake.h). For each of its checks there is a small kernel with a fault that only
+ * this check finds, and the same kernel without the fault. Each runs in forward, reversed and random order. The
+ * sound one must compute the expected values in each order, without a report. The faulty one must be reported,
+ * with the kernel's name. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cuda/fake.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/driver/api.h"
+#include "device/cuda/driver/devices.h"
+#include "device/cuda/driver/nvrtc.h"
+
+enum { N = 1024 };
+
+static fake_cuda_state *card;
+static CUcontext context;
+static weft_context host; /* for Weft's allocator */
+
+/* A kernel k(float *out, const float *in, int *word). `in` has 0, 1, 2, ... */
+typedef struct planted {
+    const char *source; /* FAULT is 0 or 1 */
+    const char *says;   /* what the report contains */
+    unsigned blocks, threads, shared_bytes;
+} planted;
+
+static int set_up(void **state) {
+    const weft__cuda_found *list;
+    const char *why;
+    (void)state;
+    if (!weft__cuda_devices(&list, &why) || list[0].gpu.reason[0]) return 0;
+    void *library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
+    card = library ? dlsym(library, "fake_cuda") : NULL;
+    if (!card || weft__nvrtc_open()) return 0;
+    assert_int_equal(weft__cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(weft__cu.cuCtxPushCurrent_v2(context), 0);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    weft__strings_free(&host);
+    if (!card) return 0;
+    weft__cu.cuCtxPopCurrent_v2(&context);
+    weft__cu.cuDevicePrimaryCtxRelease_v2(0);
+    return 0;
+}
+
+/* ---- compiling and launching ---- */
+
+/* Returns a cubin, or NULL and the compiler's log. The caller frees both with weft__free. */
+static void *compile(const char *source, bool fault, char **log) {
+    char whole[6000];
+    size_t bytes;
+    void *cubin = NULL;
+    snprintf(whole, sizeof whole, "#define FAULT %d\n%s%s", fault,
+             strstr(source, "__global__") ? "" : "extern \"C\" __global__ ", source);
+    weft_nvrtc_job job = {.source = whole, .arch = "sm_90"};
+    weft__nvrtc_compile(&job);
+    *log = weft__nvrtc_log(&host, &job);
+    if (weft__nvrtc_take(&host, &job, "a test", &cubin, &bytes) != WEFT_OK) cubin = NULL;
+    return cubin;
+}
+
+typedef struct loaded {
+    CUmodule module;
+    CUfunction function;
+    CUstream stream;
+    CUdeviceptr memory; /* out, in, word */
+    float out[N];
+} loaded;
+
+static void load(loaded *l, const char *source, bool fault) {
+    char *log;
+    void *cubin = compile(source, fault, &log);
+    float in[N];
+    if (!cubin) fail_msg("%s", log);
+    assert_int_equal(weft__cu.cuModuleLoadData(&l->module, cubin), 0);
+    assert_int_equal(weft__cu.cuModuleGetFunction(&l->function, l->module, "k"), 0);
+    assert_int_equal(weft__cu.cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(weft__cu.cuMemAlloc_v2(&l->memory, 2 * sizeof in + sizeof(int)), 0);
+    for (int i = 0; i < N; i++) in[i] = (float)i;
+    assert_int_equal(weft__cu.cuMemcpyHtoDAsync_v2(l->memory + sizeof in, in, sizeof in, l->stream), 0);
+    weft__free(&host, cubin);
+    weft__free(&host, log);
+}
+
+static void unload(loaded *l) {
+    assert_int_equal(weft__cu.cuMemFree_v2(l->memory), 0);
+    assert_int_equal(weft__cu.cuStreamDestroy_v2(l->stream), 0);
+    assert_int_equal(weft__cu.cuModuleUnload(l->module), 0);
+}
+
+static CUresult launch(const loaded *l, const unsigned blocks[3], const unsigned threads[3],
+                       unsigned shared_bytes) {
+    CUdeviceptr out = l->memory, in = out + sizeof l->out, word = in + sizeof l->out;
+    void *values[] = {&out, &in, &word};
+    return weft__cu.cuLaunchKernel(l->function, blocks[0], blocks[1], blocks[2], threads[0], threads[1],
+                                   threads[2], shared_bytes, l->stream, values, NULL);
+}
+
+/* Runs a kernel once and fetches its result. Returns whether the GPU reported a fault. */
+static bool runs(loaded *l, const planted *p) {
+    const unsigned blocks[] = {p->blocks, 1, 1}, threads[] = {p->threads, 1, 1};
+    const size_t words = 2 * sizeof l->out;
+    card->reports = 0;
+    assert_int_equal(weft__cu.cuMemsetD8Async(l->memory, 0, sizeof l->out, l->stream), 0);
+    assert_int_equal(weft__cu.cuMemsetD8Async(l->memory + words, 0, sizeof(int), l->stream), 0);
+    assert_int_equal(launch(l, blocks, threads, p->shared_bytes), 0);
+    assert_int_equal(weft__cu.cuMemcpyDtoHAsync_v2(l->out, l->memory, sizeof l->out, l->stream), 0);
+    const CUresult error = weft__cu.cuStreamSynchronize(l->stream);
+    const bool reported = card->reports > 0;
+    if (error) { /* a deadlock: the context is lost */
+        assert_true(reported);
+        assert_int_equal(weft__cu.cuDevicePrimaryCtxReset_v2(0), 0);
+    }
+    card->reports = 0;
+    return reported;
+}
+
+enum { SEEDS = 8 };
+
+/* Runs a kernel in all orders, with some seeds of each. Returns how often the GPU reported a fault or the values
+ * are not those of the first run. */
+static int failures(const planted *p, bool fault, const float *expected) {
+    int count = 0;
+    bool lost = false;
+    loaded l;
+    load(&l, p->source, fault);
+    card->quiet = fault;
+    for (long order = FAKE_FORWARD; order <= FAKE_RANDOM && !lost; order++)
+        for (long seed = 1; seed <= SEEDS && !lost; seed++) {
+            card->order = order, card->seed = seed;
+            const long before = card->handles;
+            const bool reported = runs(&l, p);
+            lost = card->handles < before; /* the context was reset, and the memory is gone */
+            if (reported && p->says && !strstr(card->report, p->says))
+                fail_msg("\"%s\" is reported instead of \"%s\"", card->report, p->says);
+            if (reported) assert_non_null(strstr(card->report, "k, line"));
+            count += reported || (expected && memcmp(expected, l.out, sizeof l.out) != 0);
+        }
+    card->order = FAKE_ANY, card->seed = card->quiet = 0;
+    if (!lost) unload(&l);
+    return count;
+}
+
+/* expected: the result of the sound kernel. If the fault has no report, its results must be wrong. */
+static void check(const planted *p, float (*expected)(int i)) {
+    float values[N];
+    if (!card) return skip();
+    for (int i = 0; i < N; i++) values[i] = expected ? expected(i) : 0;
+    assert_int_equal(failures(p, false, expected ? values : NULL), 0);
+    assert_true(failures(p, true, expected ? values : NULL) > 0);
+}
+
+/* ---- orders and shared memory ---- */
+
+static float next_of_64(int i) { return i < 64 ? (float)((i + 1) % 64) : 0; }
+static float once(int i) { return (float)i; }
+static float block_sum(int i) { return i < 16 ? 64.0f * 63 / 2 : 0; }
+
+/* Without the barrier the neighbour may not have written yet, in some order. */
+static void test_order(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    __shared__ float room[64];\n"
+                       "    room[threadIdx.x] = in[threadIdx.x];\n"
+                       "    if (!FAULT) __syncthreads();\n"
+                       "    out[threadIdx.x] = room[(threadIdx.x + 1) % 64];\n}\n",
+                       NULL, 1, 64, 0};
+    (void)state;
+    check(&p, next_of_64);
+}
+
+/* The last block to run overwrites what others need. */
+static void test_order_of_blocks(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    const int i = blockIdx.x * 64 + threadIdx.x;\n"
+                       "    out[i] = FAULT && i >= 64 ? out[i - 64] + 64 : in[i];\n}\n",
+                       NULL, 16, 64, 0};
+    (void)state;
+    check(&p, once);
+}
+
+/* Shared memory does not begin with 0, static or dynamic, and not with what the block before left. */
+static void test_garbage(void **state) {
+    static const char source[] = "void k(float *out, const float *in, int *word) {\n"
+                                 "    %s\n"
+                                 "    if (!FAULT && threadIdx.x == 0) *sum = 0;\n"
+                                 "    __syncthreads();\n"
+                                 "    atomicAdd((int *)sum, (int)in[threadIdx.x]);\n"
+                                 "    __syncthreads();\n"
+                                 "    if (threadIdx.x == 0) out[blockIdx.x] = *(int *)sum, *sum = 0;\n}\n";
+    static const char *const rooms[] = {"__shared__ float room[1]; float *const sum = room;",
+                                        "W_MORE_SHARED(float, sum);"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, source, rooms[i]);
+        check(&(planted){text, NULL, 16, 64, 64}, block_sum);
+    }
+}
+
+/* Block 1 waits for block 0, which may not be resident. The sound kernel takes its number from a counter. */
+static void test_spin(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    const int mine = FAULT ? (int)blockIdx.x : atomicAdd(word, 1);\n"
+                       "    while (FAULT && atomicAdd(word, 0) != 15 - mine) continue;\n"
+                       "    if (FAULT) atomicAdd(word, 1);\n"
+                       "    out[mine] = 2016;\n}\n",
+                       "deadlock", 16, 1, 0};
+    (void)state;
+    if (!card) return skip();
+    float values[N];
+    for (int i = 0; i < N; i++) values[i] = block_sum(i);
+    assert_int_equal(failures(&p, false, values), 0);
+    card->order = FAKE_FORWARD;
+    loaded l;
+    load(&l, p.source, true);
+    card->order = FAKE_FORWARD;
+    assert_true(runs(&l, &p));
+    assert_non_null(strstr(card->report, "deadlock"));
+    card->order = FAKE_ANY;
+}
+
+/* ---- limits ---- */
+
+static const char plain[] = "void k(float *out, const float *in, int *word) { out[0] = in[0]; }\n";
+static const char bounded[] = "__launch_bounds__(64) void k(float *out, const float *in, int *word) {\n"
+                              "    __shared__ float room[1024];\n"
+                              "    room[threadIdx.x] = 1;\n"
+                              "    out[0] = room[0];\n}\n";
+
+static bool is_launched(const char *source, unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty,
+                        unsigned tz, unsigned shared_bytes, int most_shared) {
+    const unsigned blocks[] = {bx, by, bz}, threads[] = {tx, ty, tz};
+    loaded l;
+    load(&l, source, false);
+    CUresult error = most_shared ? weft__cu.cuFuncSetAttribute(
+                                       l.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most_shared)
+                                 : 0;
+    if (!error) error = launch(&l, blocks, threads, shared_bytes);
+    assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+    unload(&l);
+    assert_int_equal(card->refused, error ? 1 : 0);
+    card->refused = 0;
+    return !error;
+}
+
+static void test_limits_of_launches(void **state) {
+    (void)state;
+    if (!card) return skip();
+    assert_true(is_launched(plain, 1, 65535, 1, 1, 1, 1, 0, 0));
+    assert_false(is_launched(plain, 1, 65536, 1, 1, 1, 1, 0, 0));
+    assert_false(is_launched(plain, 1, 1, 65536, 1, 1, 1, 0, 0));
+    assert_true(is_launched(plain, 1, 1, 1, 1, 1, 64, 0, 0));
+    assert_false(is_launched(plain, 1, 1, 1, 1, 1, 65, 0, 0));
+    assert_true(is_launched(plain, 1, 1, 1, 1024, 1, 1, 0, 0));
+    assert_false(is_launched(plain, 1, 1, 1, 1024, 2, 1, 0, 0));
+    assert_true(is_launched(bounded, 1, 1, 1, 64, 1, 1, 0, 0));
+    assert_false(is_launched(bounded, 1, 1, 1, 65, 1, 1, 0, 0));
+    assert_true(is_launched(plain, 1, 1, 1, 1, 1, 1, 48 << 10, 0));
+    assert_false(is_launched(bounded, 1, 1, 1, 1, 1, 1, 48 << 10, 0)); /* static and dynamic together */
+    assert_true(is_launched(bounded, 1, 1, 1, 1, 1, 1, 44 << 10, 0));
+    assert_true(is_launched(bounded, 1, 1, 1, 1, 1, 1, 223 << 10, 223 << 10));
+    assert_false(is_launched(bounded, 1, 1, 1, 1, 1, 1, 227 << 10, 227 << 10));
+}
+
+static void refuses(const char *source, const char *says) {
+    char *log;
+    void *cubin = compile(source, false, &log);
+    assert_non_null(cubin);
+    weft__free(&host, cubin);
+    weft__free(&host, log);
+    cubin = compile(source, true, &log);
+    assert_null(cubin);
+    if (!strstr(log, says)) fail_msg("%s", log);
+    weft__free(&host, log);
+}
+
+static void test_limits_of_source(void **state) {
+    (void)state;
+    if (!card) return skip();
+    refuses("void k(float *out) {\n"
+            "    __shared__ float room[12288];\n"
+            "    __shared__ int more[1];\n"
+            "    room[threadIdx.x] = 1;\n"
+            "    if (FAULT) more[0] = threadIdx.x;\n"
+            "    __syncthreads();\n"
+            "    out[0] = room[0];\n"
+            "    if (FAULT) out[1] = more[0];\n}\n",
+            "uses too much shared data (0xc004 bytes, 0xc000 max)");
+    refuses("struct many { int list[(4096 - 8) / 4 + FAULT]; };\n"
+            "extern \"C\" __global__ void k(int *out, many numbers) { out[0] = numbers.list[0]; }\n",
+            "too many bytes of arguments");
+}
+
+/* ---- barriers, warps, asynchronous copies ---- */
+
+static float reversed(int i) { return i < 64 ? (float)(63 - i) : 0; }
+static float zero(int i) { return 0 * (float)i; }
+static float half_of(int i) { return i < 32 ? (float)((i + 16) % 32) : 0; }
+
+static void test_barrier_after_return(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    __shared__ float room[64];\n"
+                       "    if (FAULT && threadIdx.x == 5) return;\n"
+                       "    room[threadIdx.x] = in[threadIdx.x];\n"
+                       "    __syncthreads();\n"
+                       "    out[threadIdx.x] = room[63 - threadIdx.x];\n}\n",
+                       "1 of 64 threads ended before this barrier", 1, 64, 0};
+    (void)state;
+    check(&p, reversed);
+}
+
+/* All threads arrive at a barrier, but not at the same one. */
+static void test_two_barriers(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    __shared__ float room[64];\n"
+                       "    room[threadIdx.x] = in[threadIdx.x];\n"
+                       "    if (FAULT && threadIdx.x >= 32) __syncthreads();\n"
+                       "    else __syncthreads();\n"
+                       "    out[threadIdx.x] = room[63 - threadIdx.x];\n}\n",
+                       "waits at this barrier", 1, 64, 0};
+    (void)state;
+    check(&p, reversed);
+}
+
+/* The flag is read by each thread, and another block sets it meanwhile. The sound kernel reads it once. */
+static void test_flag_of_another_block(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    __shared__ int stop;\n"
+                       "    if (FAULT && *word) return;\n"
+                       "    if (threadIdx.x == 0) stop = *word;\n"
+                       "    __syncthreads();\n"
+                       "    if (stop) return;\n"
+                       "    if (in[threadIdx.x] == 40) atomicCAS(word, 0, 1);\n"
+                       "    __syncthreads();\n}\n",
+                       "threads ended before this barrier", 16, 64, 0};
+    (void)state;
+    check(&p, NULL);
+}
+
+static void test_masks(void **state) {
+    static const planted list[] = {
+        {"void k(float *out, const float *in, int *word) { /* the mask lacks lanes that use it */\n"
+         "    out[threadIdx.x] = __shfl_xor_sync(FAULT ? 0xffffu : ~0u, in[threadIdx.x], 16);\n}\n",
+         "does not name lane", 1, 32, 0},
+        {"void k(float *out, const float *in, int *word) { /* a lane that the mask names is absent */\n"
+         "    if (FAULT && threadIdx.x == 3) return;\n"
+         "    out[threadIdx.x] = __shfl_xor_sync(~0u, in[threadIdx.x], 16);\n}\n",
+         "ended, and the mask", 1, 32, 0},
+        {"void k(float *out, const float *in, int *word) { /* two places */\n"
+         "    float x = in[threadIdx.x];\n"
+         "    if (FAULT && threadIdx.x >= 16) x = __shfl_xor_sync(~0u, x, 16);\n"
+         "    else x = __shfl_xor_sync(~0u, x, 16);\n"
+         "    out[threadIdx.x] = x;\n}\n",
+         "deadlock", 1, 32, 0},
+        {"void k(float *out, const float *in, int *word) { /* half of a warp waits for all of it */\n"
+         "    float x = in[(threadIdx.x + 16) % 32];\n"
+         "    if (threadIdx.x < 16) __syncwarp(FAULT ? ~0u : 0xffffu);\n"
+         "    __syncthreads();\n"
+         "    out[threadIdx.x] = x;\n}\n",
+         "deadlock", 1, 32, 0},
+    };
+    (void)state;
+    for (int i = 0; i < 4; i++) check(&list[i], half_of);
+}
+
+/* A block of 16 threads takes values of lanes that do not exist. */
+static void test_absent_lane(void **state) {
+    const planted p = {"void k(float *out, const float *in, int *word) {\n"
+                       "    float x = in[threadIdx.x];\n"
+                       "    for (int by = FAULT ? 16 : 8; by > 0; by /= 2) x += __shfl_down_sync(0xffffu, x, by);\n"
+                       "    if (threadIdx.x == 0) out[0] = x - 120;\n}\n",
+                       NULL, 1, 16, 0};
+    (void)state;
+    check(&p, zero);
+}
+
+/* What is copied is garbage before the wait, and before a barrier if another thread copies it. */
+static void test_copies(void **state) {
+    static const char source[] =
+        "void k(float *out, const float *in, int *word) {\n"
+        "    __shared__ __align__(16) float room[64];\n"
+        "    const int i = threadIdx.x, from = %s ? 63 - i : i;\n"
+        "    const unsigned to = (unsigned)__cvta_generic_to_shared(room + i);\n"
+        "    asm volatile(\"cp.async.ca.shared.global [%%0], [%%1], %%2, %%3;\" ::\"r\"(to), \"l\"(in + i),\n"
+        "                 \"n\"(4), \"r\"(4) : \"memory\");\n"
+        "    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
+        "    asm volatile(\"cp.async.wait_group %%0;\" ::\"n\"(%s) : \"memory\");\n"
+        "    if (!(%s)) __syncthreads();\n"
+        "    out[i] = %s ? room[from] : room[63 - i];\n}\n";
+    static const char *const faults[][4] = {{"0", "FAULT", "0", "0"}, {"1", "0", "FAULT", "1"}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[1500];
+        const char *const *f = faults[i];
+        snprintf(text, sizeof text, source, f[0], f[1], f[2], f[3]);
+        check(&(planted){text, NULL, 1, 64, 0}, reversed);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order_of_blocks),
+        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_limits_of_launches),
+        cmocka_unit_test(test_limits_of_source),
+        cmocka_unit_test(test_barrier_after_return),
+        cmocka_unit_test(test_two_barriers),
+        cmocka_unit_test(test_flag_of_another_block),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_absent_lane),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_spin),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
