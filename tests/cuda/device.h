@@ -47,6 +47,49 @@ static inline void fake_pause() {
     me->machine->pause(me);
     fake_now = me;
 }
+
+/* Before an access of memory. The compiler adds calls of __tsan_*; the machine adds others, and calls where
+ * the compiler cannot know. */
+#define FAKE_SILENT __attribute__((no_sanitize_thread))
+#ifdef FAKE_RACES
+FAKE_SILENT static inline void fake_touch_from(const void *at, unsigned bytes, int how, const void *where) {
+    fake_item *me = fake_now;
+    if (!me) return;
+    me->machine->access(me, at, bytes, (fake_access)how, where);
+    fake_now = me;
+}
+#define fake_touch(at, bytes, how) fake_touch_from(at, bytes, how, __builtin_return_address(0))
+#define FAKE_CALL(name, bytes, how)                                                                          \
+    extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void __tsan_##name(void *at) {              \
+        fake_touch(at, bytes, how);                                                                          \
+    }
+#define FAKE_CALLS(n)                                                                                        \
+    FAKE_CALL(read##n, n, FAKE_READ)                                                          \
+    FAKE_CALL(write##n, n, FAKE_WRITE)                                                        \
+    FAKE_CALL(unaligned_read##n, n, FAKE_READ)                                                               \
+    FAKE_CALL(unaligned_write##n, n, FAKE_WRITE)
+FAKE_CALLS(1) FAKE_CALLS(2) FAKE_CALLS(4) FAKE_CALLS(8) FAKE_CALLS(16)
+#undef FAKE_CALL
+#define FAKE_CALL(name, how)                                                                                 \
+    extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void __tsan_##name(void *at, unsigned long n) { \
+        fake_touch(at, (unsigned)n, how);                                                                    \
+    }
+FAKE_CALL(read_range, FAKE_READ) FAKE_CALL(write_range, FAKE_WRITE)
+extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void __tsan_init() {}
+#else
+#define fake_touch(at, bytes, how) (void)0
+#endif
+/* The compiler calls this function for a pointer that is not a multiple of what its type needs. */
+struct fake_mismatch {
+    const char *file;
+    unsigned line, column;
+    const void *type;
+    unsigned char log_align, kind;
+};
+extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void
+__ubsan_handle_type_mismatch_v1(const fake_mismatch *found, unsigned long) {
+    fake_now->machine->wrong(fake_now, (int)found->line, "an address that is not aligned for its type");
+}
 static inline void fake_wrong(const char *what) { fake_now->machine->wrong(fake_now, fake_at.line, what); }
 static inline void __threadfence() { fake_pause(); }
 static inline void __threadfence_block() { fake_pause(); }
@@ -100,12 +143,14 @@ static inline float max(float a, float b) { return fmaxf(a, b); }
 static inline double min(double a, double b) { return fmin(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 
-static inline int atomicCAS(int *p, int expected, int value) {
+FAKE_SILENT static int atomicCAS(int *p, int expected, int value) {
     fake_pause();
+    fake_touch(p, sizeof *p, FAKE_ATOMIC);
     return __sync_val_compare_and_swap(p, expected, value);
 }
-static inline int atomicAdd(int *p, int v) {
+FAKE_SILENT static int atomicAdd(int *p, int v) {
     fake_pause();
+    fake_touch(p, sizeof *p, FAKE_ATOMIC);
     return __sync_fetch_and_add(p, v);
 }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long)x * y >> 32); }
@@ -135,7 +180,7 @@ static inline void fake_asm_cvt_rn_f16_f32(unsigned short &to, float from) {
 #include "tensor.h"
 
 template <class... A, std::size_t... I>
-static inline void fake_call(void (*kernel)(A...), void **values, std::index_sequence<I...>) {
+FAKE_SILENT static inline void fake_call(void (*kernel)(A...), void **values, std::index_sequence<I...>) {
     kernel(*(std::remove_reference_t<A> *)values[I]...);
 }
 template <class... A> static inline void fake_call(void (*kernel)(A...), void **values) {

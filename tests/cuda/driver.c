@@ -25,6 +25,11 @@ static _Thread_local CUcontext stack[DEPTH];
 static _Thread_local int depth;
 static bool initialised;
 
+int fake_contexts(CUcontext *first) {
+    if (first) *first = contexts;
+    return CARDS;
+}
+
 /* ---- refusing calls ---- */
 
 CUresult fake_refuse(const char *function, CUresult error, const char *why, ...) {
@@ -211,6 +216,7 @@ static void find_rooms(CUmodule module, const char *image) {
     const Elf64_Shdr *sections = (const Elf64_Shdr *)(const void *)(image + head->e_shoff);
     struct link_map *map;
     if (dlinfo(module->library, RTLD_DI_LINKMAP, &map) != 0) return;
+    module->base = (const char *)(uintptr_t)map->l_addr;
     for (int i = 0; i < head->e_shnum; i++)
         if (strcmp(image + sections[head->e_shstrndx].sh_offset + sections[i].sh_name, ".bss") == 0) {
             module->rooms = (char *)(uintptr_t)(map->l_addr + sections[i].sh_addr);
@@ -280,7 +286,9 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
                           .name = f->name,
                           .text = dlsym(module->library, "fake_text"),
                           .rooms = module->rooms,
-                          .rooms_bytes = module->rooms_bytes};
+                          .rooms_bytes = module->rooms_bytes,
+                          .file = module->file,
+                          .base = module->base};
     f->sizes = ((sizes_of *)(uintptr_t)look_up(module, "sizes", name))(&f->n_arguments);
     f->most_threads = ((threads_of *)(uintptr_t)look_up(module, "threads", name))();
     f->static_shared = (unsigned)(uintptr_t)look_up(module, "rooms", name); /* a symbol whose address is a size */

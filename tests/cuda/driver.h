@@ -57,7 +57,8 @@ struct CUmod_st {
     fake_handle handle;
     void *library;
     int file;
-    char *rooms; /* static shared memory: .bss */
+    const char *base; /* where it was loaded */
+    char *rooms;      /* static shared memory: .bss */
     size_t rooms_bytes;
     struct CUfunc_st functions[FAKE_FUNCTIONS];
     int n_functions;
@@ -83,6 +84,8 @@ bool fake_alive(const char *function, const void *handle, fake_kind kind, CUcont
 void *fake_make(CUcontext context, fake_kind kind, size_t bytes);
 void fake_unmake(void *handle);
 size_t fake_memory(void);
+/* Returns how many contexts there are, and the first one. */
+int fake_contexts(CUcontext *first);
 
 /* Begin and end of a driver call that needs a context. */
 #define ENTER(name)                                                                                          \

@@ -125,12 +125,18 @@ typedef struct fake_item {
     unsigned votes;
 } fake_item;
 
+/* How a thread accesses memory. */
+typedef enum fake_access { FAKE_READ, FAKE_WRITE, FAKE_ATOMIC } fake_access;
+
 /* What kernels call. */
 typedef struct fake_machine {
     void (*barrier)(fake_item *item, fake_site site);             /* waits for the block */
     void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
     void (*pause)(fake_item *item);                               /* lets other threads run */
     void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */
+    /* comes before each access of a thread, if the kernel was compiled with FAKE_CUDA_RACES; where: in the
+     * machine code */
+    void (*access)(fake_item *item, const void *at, unsigned bytes, fake_access how, const void *where);
 } fake_machine;
 
 #endif

@@ -4,17 +4,16 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "driver.h"
+#include "card.h"
 
+#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
 
-#include "fiber.h"
-
-enum { ITEMS_MOST = 1024, LANES = 32, RESIDENT_MOST = 4 };
 enum { TURN = 128 };          /* a random order changes to another block after so many threads, on average */
 enum { IDLE_MOST = 1 << 16 }; /* passes in which threads do nothing but pause */
 
@@ -25,36 +24,6 @@ __asm__(".text\n.globl fake_switch\n.hidden fake_switch\n.type fake_switch, @fun
         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
         ".size fake_switch, .-fake_switch\n");
 #endif
-
-typedef enum fake_state { READY, AT_BARRIER, AT_WARP, DONE } fake_state;
-
-typedef struct fake_block fake_block;
-typedef struct item {
-    fake_item base;
-    fake_block *block;
-    fake_fiber fiber;
-    fake_state state;
-    int warp, lane;
-    fake_site site; /* where it waits */
-    unsigned mask;  /* of lanes that it waits for */
-} item;
-
-/* The lanes of a warp, as masks. */
-typedef struct fake_warp {
-    unsigned all, done, waiting;
-    unsigned long lanes[LANES];
-} fake_warp;
-
-/* A resident block. */
-struct fake_block {
-    char *stacks, *shared;
-    char *rooms; /* static shared memory, while another block runs */
-    size_t rooms_bytes;
-    item items[ITEMS_MOST];
-    fake_warp warps[LANES];
-    fake_copies copies[ITEMS_MOST];
-    int count, live, arrived;
-};
 
 /* The launch that runs. The driver's lock is held meanwhile. */
 static struct {
@@ -100,9 +69,11 @@ static void wrong(fake_item *base, int line, const char *why) {
     fake_report(now.grid->code, line, "%s", why);
 }
 
+const fake_grid *fake_running(void) { return now.grid; }
+
 /* ---- orders ---- */
 
-static uint64_t draw(void) { /* splitmix64 */
+uint64_t fake_draw(void) { /* splitmix64 */
     uint64_t x = now.random += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -120,9 +91,9 @@ static fake_permutation permute(long n) {
     if (now.order == FAKE_FORWARD) return (fake_permutation){n, 1, 0};
     if (now.order == FAKE_REVERSED) return (fake_permutation){n, n - 1, n - 1};
     long factor;
-    do factor = (long)(draw() % (uint64_t)n);
+    do factor = (long)(fake_draw() % (uint64_t)n);
     while (gcd(factor, n) != 1);
-    return (fake_permutation){n, factor, (long)(draw() % (uint64_t)n)};
+    return (fake_permutation){n, factor, (long)(fake_draw() % (uint64_t)n)};
 }
 
 static long entry_of(const fake_permutation *p, long i) {
@@ -138,8 +109,8 @@ static void choose_order(void) {
     now.order = (fake_order)fake_cuda.order;
     for (int i = 1; i < 4 && !now.order; i++)
         if (order && strcmp(order, words[i]) == 0) now.order = (fake_order)i;
-    if (!now.order) now.order = (fake_order)(1 + draw() % 3);
-    now.garbage = garbage[draw() % 3];
+    if (!now.order) now.order = (fake_order)(1 + fake_draw() % 3);
+    now.garbage = garbage[fake_draw() % 3];
 }
 
 /* ---- waiting ---- */
@@ -151,7 +122,7 @@ static void leave(item *it) {
 
 /* The last thread to arrive may go on, or another one. */
 static void go_on(item *it) {
-    if (now.order != FAKE_FORWARD && draw() % 2) leave(it);
+    if (now.order != FAKE_FORWARD && fake_draw() % 2) leave(it);
 }
 
 /* Ends a barrier when all threads that have not ended are there. */
@@ -162,6 +133,7 @@ static bool end_barrier(fake_block *b) {
         item *it = &b->items[i];
         if (it->state != AT_BARRIER) continue;
         it->state = READY;
+        it->times.id[0] = it->times.id[1] = 0;
         if (!first) first = it;
         if (it->site.number != first->site.number) other = it;
     }
@@ -173,6 +145,7 @@ static bool end_barrier(fake_block *b) {
                     "%d of %d threads ended before this barrier (block %u %u %u)", b->count - b->live, b->count,
                     first->base.block.x, first->base.block.y, first->base.block.z);
     b->arrived = 0;
+    b->time++;
     return true;
 }
 
@@ -207,6 +180,7 @@ static bool end_warp(fake_block *b, item *last) {
         of[i].state = READY;
     }
     w->waiting &= ~last->mask;
+    fake_race_meet(of, last->mask);
     return true;
 }
 
@@ -231,7 +205,11 @@ static void meet_warp(fake_item *base, fake_site site, unsigned mask) {
 
 static void pause_item(fake_item *base) { fiber_switch(&((item *)base)->fiber, &now.scheduler); }
 
-static const fake_machine machine = {barrier, meet_warp, pause_item, wrong};
+void fake_yield(item *it) {
+    if (now.order == FAKE_RANDOM) leave(it);
+}
+
+static const fake_machine machine = {barrier, meet_warp, pause_item, wrong, fake_race_access};
 
 /* A lane ended: others of its warp may wait for it. */
 static void end_lane(item *it) {
@@ -292,6 +270,8 @@ static void begin_block(fake_block *b, long number) {
     memset(b->shared, now.garbage, g->shared_bytes);
     b->count = b->live = (int)(t.x * t.y * t.z);
     b->arrived = 0;
+    b->number = (unsigned)number;
+    b->time = 0;
     for (int i = 0; i < LANES; i++) b->warps[i].all = b->warps[i].done = b->warps[i].waiting = 0;
     for (int i = 0; i < b->count; i++) {
         item *it = &b->items[i];
@@ -309,6 +289,8 @@ static void begin_block(fake_block *b, long number) {
         b->copies[i].count = b->copies[i].groups = 0;
         it->block = b;
         it->state = READY;
+        it->times = (fake_times){.id = {0, 0}};
+        it->times.seen[it->lane] = 1;
         b->warps[it->warp].all |= 1u << it->lane;
         fiber_make(&it->fiber, b->stacks + (size_t)i * FIBER_STACK, entry);
     }
@@ -325,7 +307,7 @@ static bool run_pass(fake_block *b) {
             now.item = &b->items[at];
             any = true;
             fiber_switch(&now.scheduler, &now.item->fiber);
-            if (now.order == FAKE_RANDOM && draw() % TURN == 0) return true;
+            if (now.order == FAKE_RANDOM && fake_draw() % TURN == 0) return true;
         }
     return any;
 }
@@ -348,7 +330,7 @@ static void report_stuck(const fake_block *b) {
 
 /* Returns the block whose turn it is, or NULL if all have ended. */
 static fake_block *next_block(int resident, bool other) {
-    const int first = now.order == FAKE_RANDOM || other ? (int)(draw() % (uint64_t)resident) : 0;
+    const int first = now.order == FAKE_RANDOM || other ? (int)(fake_draw() % (uint64_t)resident) : 0;
     for (int i = 0; i < resident; i++) {
         fake_block *b = now.blocks[(first + i) % resident];
         if (b->live) return b;
@@ -356,17 +338,19 @@ static fake_block *next_block(int resident, bool other) {
     return NULL;
 }
 
-bool fake_run_grid(const fake_grid *grid) {
+static bool run_blocks(const fake_grid *grid) {
     long begun = 0, idle = 0;
     now.grid = grid;
     now.current = NULL;
     now.reports = 0;
     choose_order();
+    fake_race_begin(grid);
     const fake_permutation order = permute((long)grid->blocks.x * grid->blocks.y * grid->blocks.z);
-    const int resident = 1 + (int)(draw() % RESIDENT_MOST);
+    const int resident = 1 + (int)(fake_draw() % RESIDENT_MOST);
     for (int i = 0; i < resident; i++) {
         if (!now.blocks[i]) now.blocks[i] = make_block();
         now.blocks[i]->live = 0;
+        now.blocks[i]->place = i;
     }
     for (;;) {
         for (int i = 0; i < resident && begun < order.n; i++)
@@ -386,4 +370,31 @@ bool fake_run_grid(const fake_grid *grid) {
             return false;
         }
     }
+}
+
+/* Where the machine was when a signal came. NULL: unknown. */
+static const void *code_at(const void *context) {
+#if defined(__x86_64__)
+    return (const void *)(uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+    (void)context;
+    return NULL;
+#endif
+}
+
+/* A kernel touched an address that does not exist. */
+static void crash(int signal, siginfo_t *info, void *context) {
+    const void *const at = code_at(context);
+    (void)signal;
+    fake_report(now.grid->code, fake_line_of(now.grid->code, at), "touches %p, where no memory is", info->si_addr);
+    _exit(1);
+}
+
+bool fake_run_grid(const fake_grid *grid) {
+    struct sigaction before;
+    sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = crash, .sa_flags = SA_SIGINFO}, &before);
+    const bool done = run_blocks(grid);
+    now.grid = NULL;
+    sigaction(SIGSEGV, &before, NULL);
+    return done;
 }

@@ -15,6 +15,9 @@ typedef struct fake_code {
     const char *name, *text; /* text: the source, for reports */
     char *rooms;
     size_t rooms_bytes;
+    /* to find the line of machine code: an open file, and where it was loaded */
+    int file;
+    const char *base;
 } fake_code;
 
 typedef struct fake_grid {

@@ -1,5 +1,5 @@
 /* Device memory, which has guards and is filled with garbage, and pinned host memory. Read next: queue.c. */
-#include "driver.h"
+#include "card.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,11 @@ typedef struct fake_memory {
     struct fake_memory *next;
     char *whole, *at;
     size_t bytes;
+    fake_cell *cells; /* of the race detector */
 } fake_memory_block;
 
 static fake_memory_block *pinned;
+static fake_memory_block *last; /* found by fake_find */
 
 static fake_memory_block *make(size_t bytes) {
     fake_memory_block *b = calloc(1, sizeof *b);
@@ -35,6 +37,8 @@ static bool is_whole(const fake_memory_block *b) {
 }
 
 static void drop(fake_memory_block *b) {
+    if (last == b) last = NULL;
+    fake_cells_free(b->cells, b->bytes);
     free(b->whole);
     free(b);
     fake_cuda.handles--;
@@ -74,6 +78,25 @@ __attribute__((visibility("default"))) int fake_is_on_card(const void *at, unsig
 }
 
 bool fake_is_pinned(const void *at, size_t bytes) { return holds(pinned, at, bytes); }
+
+/* Looks in the memory of all contexts. */
+fake_where fake_find(const char *at, size_t bytes, fake_cell ***cells, size_t *offset, size_t *all) {
+    for (int i = -1; i < fake_contexts(NULL); i++) {
+        fake_memory_block *b = i < 0 ? last : NULL;
+        CUcontext context;
+        if (i >= 0) fake_contexts(&context), b = context[i].memory;
+        for (; b; b = i < 0 ? NULL : b->next) {
+            if (at < b->at - GUARD || at >= b->at + b->bytes + GUARD) continue;
+            if (at < b->at || at + bytes > b->at + b->bytes) return FAKE_GUARD;
+            last = b;
+            *cells = &b->cells;
+            *offset = (size_t)(at - b->at);
+            *all = b->bytes;
+            return FAKE_INSIDE;
+        }
+    }
+    return FAKE_ELSEWHERE;
+}
 
 void fake_memory_reset(CUcontext context) {
     while (context->memory) {

@@ -218,10 +218,16 @@ static int compile(program *p) {
     char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
     if (whole) {
         write_file(folder, "text.cc", whole, put_text);
-        failed = command(folder,
-                         "cd %s && c++ -c -std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off "
-                         "-fno-math-errno -fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections "
-                         "-fdata-sections -malign-data=abi -I" FAKE_CUDA_FOLDER " text.cc >log 2>&1") ||
+        char second[600];
+        snprintf(second, sizeof second,
+                 "cd %%s && c++ -c -std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off -fno-math-errno "
+                 "-fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections -fdata-sections "
+                 "-malign-data=abi -fsanitize=alignment %s "
+                 "-I" FAKE_CUDA_FOLDER " text.cc >log 2>&1",
+                 getenv("FAKE_CUDA_RACES") ? "-g1 -fsanitize=thread -DFAKE_RACES "
+                                             "--param tsan-instrument-func-entry-exit=0"
+                                           : "");
+        failed = command(folder, second) ||
                  !check_rooms(folder) ||
                  command(folder, "c++ -shared -nostartfiles %s/text.o %s/rooms.ld -o %s/cubin");
     }

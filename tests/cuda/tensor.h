@@ -50,7 +50,9 @@ static inline void fake_matrices(unsigned *to, int count, bool turned, unsigned 
         unsigned short pair[2];
         for (int i = 0; i < 2; i++) {
             const int r = turned ? lane % 4 * 2 + i : lane / 4, column = turned ? lane / 4 : lane % 4 * 2 + i;
-            __builtin_memcpy(&pair[i], all.of<char>(8 * j + r) + 2 * column, 2);
+            const char *const from = all.of<char>(8 * j + r) + 2 * column;
+            fake_touch(from, 2, FAKE_READ);
+            __builtin_memcpy(&pair[i], from, 2);
         }
         __builtin_memcpy(&to[j], pair, 4);
     }
@@ -180,6 +182,7 @@ static inline void fake_copy(unsigned to, const void *from, int bytes, int count
     if (c->count == FAKE_COPIES) fake_wrong("cp.async: too many copies that nobody waits for");
     else
         c->list[c->count++] = {at, from, bytes, count, c->groups};
+    fake_touch(at, (unsigned)bytes, FAKE_WRITE);
     __builtin_memset(at, 0xff, (unsigned long)bytes); /* garbage until the wait */
 }
 static inline void fake_asm_cp_async_cg_shared_global(unsigned to, const void *from, int bytes, int count) {
@@ -199,6 +202,8 @@ static inline void fake_asm_cp_async_wait_group(int open) {
             c->list[kept++] = l;
             continue;
         }
+        fake_touch(l.from, (unsigned)l.count, FAKE_READ);
+        fake_touch(l.to, (unsigned)l.bytes, FAKE_WRITE);
         __builtin_memset(l.to, 0, (unsigned long)l.bytes);
         __builtin_memcpy(l.to, l.from, (unsigned long)l.count);
     }

@@ -410,6 +410,65 @@ static void test_copies(void **state) {
     }
 }
 
+/* ---- races ---- */
+
+/* What the race detector finds, in kernels that compute the right values in most orders, or in all. */
+static const planted races[] = {
+    {"void k(float *out, const float *in, int *word) { /* two warps, without a barrier */\n"
+     "    __shared__ float room[64];\n"
+     "    room[threadIdx.x] = in[threadIdx.x];\n"
+     "    if (!FAULT) __syncthreads();\n"
+     "    out[threadIdx.x] = room[threadIdx.x ^ 32];\n}\n",
+     "reads shared memory that", 1, 64, 0},
+    {"void k(float *out, const float *in, int *word) { /* one warp */\n"
+     "    __shared__ float room[32];\n"
+     "    room[threadIdx.x] = in[threadIdx.x];\n"
+     "    __syncwarp(~0u);\n"
+     "    const float x = room[threadIdx.x ^ 1];\n"
+     "    if (!FAULT) __syncwarp(~0u);\n"
+     "    room[threadIdx.x] = x;\n"
+     "    out[threadIdx.x] = room[threadIdx.x];\n}\n",
+     "shared memory that thread", 1, 32, 0},
+    {"void k(float *out, const float *in, int *word) { /* a mask that does not name the other lane */\n"
+     "    __shared__ float room[32];\n"
+     "    const unsigned half = 0xffffu << (threadIdx.x & 16);\n"
+     "    room[threadIdx.x] = in[threadIdx.x];\n"
+     "    __syncwarp(FAULT ? half : ~0u);\n"
+     "    out[threadIdx.x] = room[threadIdx.x ^ 16];\n}\n",
+     "reads shared memory that", 1, 32, 0},
+    {"void k(float *out, const float *in, int *word) { /* two blocks write the same byte */\n"
+     "    ((char *)out)[blockIdx.x * 64 + threadIdx.x - (FAULT && blockIdx.x)] = 1;\n}\n",
+     "writes global memory that thread", 2, 64, 0},
+    {"void k(float *out, const float *in, int *word) { /* two threads add without atomics */\n"
+     "    if (FAULT) *word += 1;\n"
+     "    else atomicAdd(word, 1);\n}\n",
+     "global memory that thread", 2, 64, 0},
+    {"struct alignas(16) four { float x[4]; };\n"
+     "extern \"C\" __global__ void k(four *out, const float *in, int *word) { /* not at a multiple of 16 bytes */\n"
+     "    four f = *(const four *)(in + 4 + FAULT * 2);\n"
+     "    out[threadIdx.x] = f;\n}\n",
+     "not aligned", 1, 8, 0},
+    {"void k(float *out, const float *in, int *word) {\n"
+     "    __shared__ float room[64];\n"
+     "    if (!FAULT || threadIdx.x != 3) room[threadIdx.x] = in[threadIdx.x];\n"
+     "    __syncthreads();\n"
+     "    out[threadIdx.x] = 0 * room[63 - threadIdx.x];\n}\n",
+     "no thread of its block has written", 1, 64, 0},
+    {"void k(float *out, const float *in, int *word) { out[0] = word[FAULT]; }\n", "beyond an allocation", 1, 1, 0},
+    {"void k(float *out, const float *in, int *word) {\n"
+     "    W_MORE_SHARED(float, room);\n"
+     "    room[threadIdx.x + FAULT] = 1;\n}\n",
+     "beyond the dynamic shared memory", 1, 64, 256},
+};
+
+static void test_races(void **state) {
+    (void)state;
+    if (!card) return skip();
+    setenv("FAKE_CUDA_RACES", "1", 1);
+    for (size_t i = 0; i < sizeof races / sizeof *races; i++) { print_message("race %d\n", (int)i); check(&races[i], NULL); }
+    unsetenv("FAKE_CUDA_RACES");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
@@ -423,6 +482,7 @@ int main(void) {
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_absent_lane),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_races),
         cmocka_unit_test(test_spin),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
