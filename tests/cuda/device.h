@@ -186,6 +186,7 @@ FAKE_SILENT static inline void fake_call(void (*kernel)(A...), void **values, st
 template <class... A> static inline void fake_call(void (*kernel)(A...), void **values) {
     fake_call(kernel, values, std::index_sequence_for<A...>{});
 }
+struct w_faults;
 template <class F> struct fake_sizes;
 template <class... A> struct fake_sizes<void(A...)> {
     static constexpr unsigned count = sizeof...(A);
@@ -198,10 +199,17 @@ template <class... A> struct fake_sizes<void(A...)> {
         return at;
     }
     static constexpr unsigned list[sizeof...(A) + 1] = {sizeof(A)..., 0};
+    /* which argument is the record of faults, or -1 */
+    static constexpr int faults() {
+        int found = -1, i = 0;
+        ((found = std::is_same<A, w_faults *>::value ? i : found, i++), ...);
+        return found;
+    }
 };
 /* threads: the most threads of a block, by __launch_bounds__. */
 #define FAKE_KERNEL(name, threads)                                                                           \
     static_assert(fake_sizes<decltype(name)>::bytes() <= FAKE_ARGUMENTS, #name ": too many bytes of arguments"); \
+    extern "C" int fake_faults_##name() { return fake_sizes<decltype(name)>::faults(); }                     \
     extern "C" unsigned fake_threads_##name() { return threads; }                                            \
     extern "C" const unsigned *fake_sizes_##name(unsigned *count) {                                          \
         *count = fake_sizes<decltype(name)>::count;                                                          \

@@ -268,6 +268,7 @@ static void *look_up(CUmodule module, const char *what, const char *name) {
 API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     typedef const unsigned *sizes_of(unsigned *count);
     typedef unsigned threads_of(void);
+    typedef int faults_of(void);
     CUresult error;
     ENTER("cuModuleGetFunction");
     WANT(module, FAKE_MODULE);
@@ -287,6 +288,7 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
                           .text = dlsym(module->library, "fake_text"),
                           .rooms = module->rooms,
                           .rooms_bytes = module->rooms_bytes,
+                          .faults = ((faults_of *)(uintptr_t)look_up(module, "faults", name))(),
                           .file = module->file,
                           .base = module->base};
     f->sizes = ((sizes_of *)(uintptr_t)look_up(module, "sizes", name))(&f->n_arguments);

@@ -36,6 +36,7 @@ typedef struct fake_cuda_state {
     long fail_launch; /* 1: the next kernel that runs fails, and its context with it ... */
     long order;       /* a fake_order */
     long seed;        /* of random orders, from the next launch on */
+    long raise;       /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
     long quiet;       /* reports and refusals are counted, and not printed */
     /* counters */
     long calls;                                     /* work that libraries submitted */
@@ -46,6 +47,7 @@ typedef struct fake_cuda_state {
     long in_use;  /* bytes */
     long handles; /* existing streams, events, modules, graphs and allocations */
     long refused; /* refused calls */
+    long raised;  /* launches in which a fault was recorded so */
     long reports; /* faults of kernels that the simulated GPU found; a test that expects them sets it to 0 */
     char report[600]; /* the first one of them */
 } fake_cuda_state;

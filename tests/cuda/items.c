@@ -32,6 +32,8 @@ static struct {
     item *item;
     fake_fiber scheduler;
     int reports;
+    int *raised;     /* the flag of the record of faults */
+    uint64_t raise;  /* it is set before so many threads have run; 0: it is not set */
     bool progress; /* did a thread reach a place where it waits, or end? */
     fake_order order;
     uint64_t random;
@@ -296,6 +298,24 @@ static void begin_block(fake_block *b, long number) {
     }
 }
 
+/* Chooses when the flag of faults is set, as if another kernel or block recorded a fault: while threads of the
+ * first blocks begin. */
+static void choose_raise(const fake_grid *grid) {
+    now.raise = 0;
+    now.raised = NULL;
+    if (!fake_cuda.raise || grid->code->faults < 0) return;
+    int *const flag = *(int **)grid->values[grid->code->faults];
+    if (!flag || *flag) return;
+    now.raised = flag;
+    now.raise = 1 + fake_draw() % (3 * (uint64_t)grid->threads.x * grid->threads.y * grid->threads.z);
+}
+
+static void end_raise(void) {
+    if (!now.raised) return;
+    fake_cuda.raised += now.raise == 0;
+    *now.raised = 0;
+}
+
 /* Runs each thread that is ready, once. Returns false if there is none. */
 static bool run_pass(fake_block *b) {
     const fake_permutation warps = permute((b->count + LANES - 1) / LANES), lanes = permute(LANES);
@@ -306,6 +326,7 @@ static bool run_pass(fake_block *b) {
             if (at >= b->count || b->items[at].state != READY) continue;
             now.item = &b->items[at];
             any = true;
+            if (now.raise && --now.raise == 0) *now.raised = 1;
             fiber_switch(&now.scheduler, &now.item->fiber);
             if (now.order == FAKE_RANDOM && fake_draw() % TURN == 0) return true;
         }
@@ -344,6 +365,7 @@ static bool run_blocks(const fake_grid *grid) {
     now.current = NULL;
     now.reports = 0;
     choose_order();
+    choose_raise(grid);
     fake_race_begin(grid);
     const fake_permutation order = permute((long)grid->blocks.x * grid->blocks.y * grid->blocks.z);
     const int resident = 1 + (int)(fake_draw() % RESIDENT_MOST);
@@ -394,6 +416,7 @@ bool fake_run_grid(const fake_grid *grid) {
     struct sigaction before;
     sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = crash, .sa_flags = SA_SIGINFO}, &before);
     const bool done = run_blocks(grid);
+    end_raise();
     now.grid = NULL;
     sigaction(SIGSEGV, &before, NULL);
     return done;

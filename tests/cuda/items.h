@@ -15,6 +15,7 @@ typedef struct fake_code {
     const char *name, *text; /* text: the source, for reports */
     char *rooms;
     size_t rooms_bytes;
+    int faults; /* which argument is the record of faults (prelude/faults_params.h), or -1 */
     /* to find the line of machine code: an open file, and where it was loaded */
     int file;
     const char *base;

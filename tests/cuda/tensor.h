@@ -202,7 +202,7 @@ static inline void fake_asm_cp_async_wait_group(int open) {
             c->list[kept++] = l;
             continue;
         }
-        fake_touch(l.from, (unsigned)l.count, FAKE_READ);
+        if (l.count) fake_touch(l.from, (unsigned)l.count, FAKE_READ);
         fake_touch(l.to, (unsigned)l.bytes, FAKE_WRITE);
         __builtin_memset(l.to, 0, (unsigned long)l.bytes);
         __builtin_memcpy(l.to, l.from, (unsigned long)l.count);
