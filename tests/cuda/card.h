@@ -42,6 +42,7 @@ struct fake_block {
     fake_warp warps[LANES];
     fake_copies copies[ITEMS_MOST];
     int count, live, arrived;
+    bool gave; /* at the last barrier */
     /* for the race detector */
     int place;             /* index among the resident blocks */
     unsigned number, time; /* of the block in its grid; how many barriers ended */

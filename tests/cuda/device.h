@@ -24,6 +24,7 @@ static fake_site fake_at FAKE_DATA;                 /* the place that is running
 /* An expression that calls the machine: remembers its place first. nvrtc.c does the same for asm. */
 #define FAKE_HERE(call)      (fake_at = {__COUNTER__ + 1, __LINE__}, call)
 #define __syncthreads()      FAKE_HERE(fake_barrier())
+#define __syncthreads_or(x)  FAKE_HERE(fake_barrier(x))
 #define __syncwarp(...)      FAKE_HERE(fake_warp(__VA_ARGS__))
 #define __shfl_sync(...)     FAKE_HERE(fake_shfl(__VA_ARGS__))
 #define __shfl_xor_sync(...) FAKE_HERE(fake_shfl_xor(__VA_ARGS__))
@@ -32,10 +33,13 @@ static fake_site fake_at FAKE_DATA;                 /* the place that is running
 #define __ballot_sync(...)   FAKE_HERE(fake_ballot(__VA_ARGS__))
 #define __any_sync(...)      (__ballot_sync(__VA_ARGS__) != 0)
 
-static inline void fake_barrier() {
+/* Returns whether any thread of the block gave something other than 0. */
+static inline int fake_barrier(int give = 0) {
     fake_item *me = fake_now;
-    me->machine->barrier(me, fake_at);
+    me->give = give != 0;
+    const int any = me->machine->barrier(me, fake_at);
     fake_now = me;
+    return any;
 }
 static inline void fake_warp(unsigned mask = ~0u) {
     fake_item *me = fake_now;

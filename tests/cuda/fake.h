@@ -132,7 +132,7 @@ typedef enum fake_access { FAKE_READ, FAKE_WRITE, FAKE_ATOMIC } fake_access;
 
 /* What kernels call. */
 typedef struct fake_machine {
-    void (*barrier)(fake_item *item, fake_site site);             /* waits for the block */
+    int (*barrier)(fake_item *item, fake_site site);              /* waits for the block; did any thread give? */
     void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
     void (*pause)(fake_item *item);                               /* lets other threads run */
     void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */

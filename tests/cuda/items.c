@@ -131,10 +131,12 @@ static void go_on(item *it) {
 static bool end_barrier(fake_block *b) {
     const item *first = NULL, *other = NULL;
     if (!b->live || b->arrived < b->live) return false;
+    b->gave = false;
     for (int i = 0; i < b->count; i++) {
         item *it = &b->items[i];
         if (it->state != AT_BARRIER) continue;
         it->state = READY;
+        b->gave = b->gave || it->base.give;
         it->times.id[0] = it->times.id[1] = 0;
         if (!first) first = it;
         if (it->site.number != first->site.number) other = it;
@@ -151,7 +153,7 @@ static bool end_barrier(fake_block *b) {
     return true;
 }
 
-static void barrier(fake_item *base, fake_site site) {
+static int barrier(fake_item *base, fake_site site) {
     item *it = (item *)base;
     it->state = AT_BARRIER;
     it->site = site;
@@ -160,6 +162,7 @@ static void barrier(fake_item *base, fake_site site) {
         go_on(it);
     else
         leave(it);
+    return it->block->gave;
 }
 
 /* Ends a warp operation when all lanes in its mask are there. */
