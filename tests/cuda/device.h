@@ -48,8 +48,10 @@ static inline void fake_warp(unsigned mask = ~0u) {
 }
 static inline void fake_pause() {
     fake_item *me = fake_now;
+    const fake_site at = fake_at;
     me->machine->pause(me);
     fake_now = me;
+    fake_at = at;
 }
 
 /* Before an access of memory. The compiler adds calls of __tsan_*; the machine adds others, and calls where
@@ -58,9 +60,11 @@ static inline void fake_pause() {
 #ifdef FAKE_RACES
 FAKE_SILENT static inline void fake_touch_from(const void *at, unsigned bytes, int how, const void *where) {
     fake_item *me = fake_now;
+    const fake_site site = fake_at;
     if (!me) return;
     me->machine->access(me, at, bytes, (fake_access)how, where);
     fake_now = me;
+    fake_at = site;
 }
 #define fake_touch(at, bytes, how) fake_touch_from(at, bytes, how, __builtin_return_address(0))
 #define FAKE_CALL(name, bytes, how)                                                                          \

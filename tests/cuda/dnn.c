@@ -461,7 +461,7 @@ unsigned cudnnBackendFinalize(cudnnBackendDescriptor_t given) {
 
 /* Gives two engines. The first one fails only when it is built. */
 static void give_engines(const descriptor *heuristics, int64_t most, int64_t *n, descriptor **list) {
-    *n = fake_cudnn.no_plan ? 0 : most < 2 ? most : 2;
+    *n = (fake_cudnn.no_plan || fake_declines()) ? 0 : most < 2 ? most : 2;
     for (int64_t i = 0; i < *n; i++) {
         list[i]->graph = copy(linked(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)->graph);
         list[i]->broken = i == 0;

@@ -30,6 +30,20 @@ int fake_contexts(CUcontext *first) {
     return CARDS;
 }
 
+bool fake_chance(unsigned n) {
+    static uint64_t random;
+    const char *seed = getenv("FAKE_CUDA_SEED");
+    if (!random) random = 88172645463325252u + (uint64_t)(seed ? atol(seed) : 0);
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17; /* xorshift64 */
+    return (random >> 20) % n == 0;
+}
+
+/* Should a library refuse what it is asked for? FAKE_CUDA_DECLINE=n: one request in n. */
+__attribute__((visibility("default"))) int fake_declines(void) {
+    const char *n = getenv("FAKE_CUDA_DECLINE");
+    return n && atoi(n) > 0 && fake_chance((unsigned)atoi(n));
+}
+
 /* ---- refusing calls ---- */
 
 CUresult fake_refuse(const char *function, CUresult error, const char *why, ...) {
@@ -216,7 +230,12 @@ static void find_rooms(CUmodule module, const char *image) {
     const Elf64_Shdr *sections = (const Elf64_Shdr *)(const void *)(image + head->e_shoff);
     struct link_map *map;
     if (dlinfo(module->library, RTLD_DI_LINKMAP, &map) != 0) return;
-    module->base = (const char *)(uintptr_t)map->l_addr;
+    module->base = module->end = (const char *)(uintptr_t)map->l_addr;
+    for (int i = 0; i < head->e_phnum; i++) {
+        const Elf64_Phdr *p = (const Elf64_Phdr *)(const void *)(image + head->e_phoff) + i;
+        const char *end = module->base + p->p_vaddr + p->p_memsz;
+        if (p->p_type == PT_LOAD && end > module->end) module->end = end;
+    }
     for (int i = 0; i < head->e_shnum; i++)
         if (strcmp(image + sections[head->e_shstrndx].sh_offset + sections[i].sh_name, ".bss") == 0) {
             module->rooms = (char *)(uintptr_t)(map->l_addr + sections[i].sh_addr);
@@ -290,7 +309,8 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
                           .rooms_bytes = module->rooms_bytes,
                           .faults = ((faults_of *)(uintptr_t)look_up(module, "faults", name))(),
                           .file = module->file,
-                          .base = module->base};
+                          .base = module->base,
+                          .end = module->end};
     f->sizes = ((sizes_of *)(uintptr_t)look_up(module, "sizes", name))(&f->n_arguments);
     f->most_threads = ((threads_of *)(uintptr_t)look_up(module, "threads", name))();
     f->static_shared = (unsigned)(uintptr_t)look_up(module, "rooms", name); /* a symbol whose address is a size */

@@ -57,8 +57,8 @@ struct CUmod_st {
     fake_handle handle;
     void *library;
     int file;
-    const char *base; /* where it was loaded */
-    char *rooms;      /* static shared memory: .bss */
+    const char *base, *end; /* where it was loaded */
+    char *rooms;            /* static shared memory: .bss */
     size_t rooms_bytes;
     struct CUfunc_st functions[FAKE_FUNCTIONS];
     int n_functions;
@@ -84,6 +84,8 @@ bool fake_alive(const char *function, const void *handle, fake_kind kind, CUcont
 void *fake_make(CUcontext context, fake_kind kind, size_t bytes);
 void fake_unmake(void *handle);
 size_t fake_memory(void);
+/* One in n calls is true, by FAKE_CUDA_SEED. */
+bool fake_chance(unsigned n);
 /* Returns how many contexts there are, and the first one. */
 int fake_contexts(CUcontext *first);
 
@@ -117,6 +119,9 @@ void fake_memory_reset(CUcontext context);
 bool fake_pending(CUcontext context);
 /* Does all submitted work. */
 void fake_drain(CUcontext context);
+
+/* Refuses a call that the driver forbids while the thread captures a graph. Returns whether it does. */
+bool fake_in_capture(const char *function);
 
 /* ---- launch.c ---- */
 

@@ -82,6 +82,9 @@ unsigned fake_enqueue(struct CUstream_st *stream, fake_work work, const void *da
 /* Are so many bytes inside one allocation of the thread's current context? */
 int fake_is_on_card(const void *at, unsigned long bytes);
 
+/* Should a simulated library refuse what it is asked for, by FAKE_CUDA_DECLINE? */
+int fake_declines(void);
+
 /* What tests set and read of the simulated cuBLASLt, which exports it as fake_blas. */
 typedef struct fake_blas_state {
     /* set by tests */

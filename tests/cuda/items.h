@@ -16,9 +16,9 @@ typedef struct fake_code {
     char *rooms;
     size_t rooms_bytes;
     int faults; /* which argument is the record of faults (prelude/faults_params.h), or -1 */
-    /* to find the line of machine code: an open file, and where it was loaded */
+    /* the module: an open file, and where it was loaded */
     int file;
-    const char *base;
+    const char *base, *end;
 } fake_code;
 
 typedef struct fake_grid {

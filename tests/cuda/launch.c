@@ -208,16 +208,18 @@ void fake_graph_run_free(fake_graph_run *g) {
     free(g);
 }
 
-/* Of all nodes that are ready, runs the one that was added last. */
+/* Of all nodes that are ready, runs the one that was added last, or another one. */
 CUresult fake_graph_run_all(fake_graph_run *g) {
     bool *done = calloc((size_t)g->count + 1, sizeof *done);
     CUresult error = 0;
     for (int left = g->count; left > 0 && !error; left--) {
-        int next = g->count - 1;
-        for (; next >= 0; next--) {
-            bool ready = !done[next];
-            for (int i = 0; i < g->n_after[next] && ready; i++) ready = done[g->after[next][i]];
-            if (ready) break;
+        int next = -1;
+        for (int i = g->count - 1; i >= 0; i--) {
+            bool ready = !done[i];
+            for (int k = 0; k < g->n_after[i] && ready; k++) ready = done[g->after[i][k]];
+            if (!ready) continue;
+            next = i;
+            if (!fake_chance(3)) break;
         }
         error =
             g->children[next] ? fake_graph_run_all(g->children[next]) : fake_launch_run(g->launches[next]);

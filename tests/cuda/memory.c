@@ -109,6 +109,7 @@ void fake_memory_reset(CUcontext context) {
 API cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
     CUresult error;
     ENTER("cuMemAlloc");
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (!bytes) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "0 bytes"));
     const bool wished = fake_cuda.fail_alloc && --fake_cuda.fail_alloc == 0;
     if (wished || bytes > fake_memory() || (size_t)fake_cuda.in_use > fake_memory() - bytes)
@@ -126,6 +127,7 @@ API cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
 API cuMemFree_v2(CUdeviceptr memory) {
     CUresult error;
     ENTER("cuMemFree");
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     fake_drain(context);
     fake_memory_block *b = take(&context->memory, pointer(memory));
     if (!b) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no memory begins there"));
@@ -145,6 +147,7 @@ API cuMemGetInfo_v2(size_t *unused, size_t *total) {
 API cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     CUresult error;
     ENTER("cuMemHostAlloc");
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     (void)flags;
     fake_memory_block *b = make(bytes);
     b->next = pinned;
@@ -156,6 +159,7 @@ API cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
 API cuMemFreeHost(void *memory) {
     CUresult error;
     ENTER("cuMemFreeHost");
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     fake_drain(context);
     fake_memory_block *b = take(&pinned, memory);
     if (!b) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no memory begins there"));

@@ -102,8 +102,13 @@ static fake_task *submit(CUstream s, fake_what what) {
     return t;
 }
 
+/* Before work of a stream, work of another stream may be done. */
 static void drain(CUstream s) {
-    while (s->first) step(s);
+    while (s->first) {
+        for (CUstream other = s->handle.context->streams; other; other = other->next)
+            if (other != s && other->first && fake_chance(4)) step(other);
+        if (s->first) step(s); /* the other stream may have waited for this one */
+    }
 }
 
 bool fake_pending(CUcontext context) {
@@ -120,6 +125,13 @@ __attribute__((visibility("default"))) void fake_settle(CUstream stream) {
     pthread_mutex_lock(&fake_lock);
     drain(stream);
     pthread_mutex_unlock(&fake_lock);
+}
+
+static _Thread_local int captures; /* that this thread has begun and not ended */
+
+bool fake_in_capture(const char *function) {
+    if (captures) fake_refuse(function, CUDA_ERROR_INVALID_VALUE, "inside a capture");
+    return captures > 0;
 }
 
 CUgraph fake_captured(CUstream stream) { return stream->captured; }
@@ -145,6 +157,7 @@ API cuStreamDestroy_v2(CUstream stream) {
     CUresult error;
     ENTER("cuStreamDestroy");
     WANT(stream, FAKE_STREAM);
+    if (stream->captured) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "inside a capture"));
     drain(stream);
     CUstream *at = &context->streams;
     while (*at != stream) at = &(*at)->next;
@@ -160,6 +173,7 @@ API cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
     if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL || stream->captured)
         LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "what is not known here"));
     stream->captured = fake_graph_new(context);
+    captures++;
     LEAVE(0);
 }
 
@@ -167,7 +181,9 @@ API cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     CUresult error;
     ENTER("cuStreamEndCapture");
     WANT(stream, FAKE_STREAM);
-    if (!stream->captured) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no capture"));
+    if (!stream->captured || !captures)
+        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no capture of this thread"));
+    captures--;
     *graph = stream->captured;
     stream->captured = NULL;
     LEAVE(0);
@@ -177,8 +193,7 @@ API cuStreamSynchronize(CUstream stream) {
     CUresult error;
     ENTER("cuStreamSynchronize");
     WANT(stream, FAKE_STREAM);
-    if (stream->captured)
-        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "waiting inside a capture"));
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     fake_cuda.waits++;
     drain(stream);
     LEAVE(context->failed);
@@ -231,6 +246,7 @@ API cuEventQuery(CUevent event) {
     CUresult error;
     ENTER("cuEventQuery");
     WANT(event, FAKE_EVENT);
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     if (event->done == event->recorded) LEAVE(context->failed);
     if (event->stream->first) step(event->stream);
     LEAVE(CUDA_ERROR_NOT_READY);
@@ -240,6 +256,7 @@ API cuEventSynchronize(CUevent event) {
     CUresult error;
     ENTER("cuEventSynchronize");
     WANT(event, FAKE_EVENT);
+    if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     fake_cuda.waits++;
     until(event, event->recorded);
     LEAVE(context->failed);

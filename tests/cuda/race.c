@@ -37,7 +37,7 @@ struct fake_cell {
 
 static struct {
     bool on;
-    const fake_code *code;
+    const fake_code *code, *known_code; /* known_code: whose lines are known */
     fake_span *spans;
     unsigned first, count, room;
     int reports;
@@ -114,8 +114,16 @@ static bool is_before(const fake_span *s, const item *it) {
 
 /* The line of the source of machine code, which addr2line finds. 0: unknown. */
 int fake_line_of(const fake_code *code, const void *at) {
+    static struct {
+        const void *at;
+        int line;
+    } known[64];
     char command[200], text[300];
     int line = 0;
+    if (race.known_code != code) memset(known, 0, sizeof known);
+    race.known_code = code;
+    const size_t place = (uintptr_t)at % 64;
+    if (known[place].at == at) return known[place].line;
     snprintf(command, sizeof command, "addr2line -i -e /proc/%d/fd/%d 0x%lx", (int)getpid(), code->file,
              (unsigned long)((const char *)at - code->base) - 1);
     FILE *pipe = popen(command, "r");
@@ -124,7 +132,8 @@ int fake_line_of(const fake_code *code, const void *at) {
         if (name && !line) line = atoi(name + strlen("text.cc:"));
     }
     if (pipe) pclose(pipe);
-    return line;
+    known[place].at = at;
+    return known[place].line = line;
 }
 
 static int line_of(unsigned at) { return fake_line_of(race.code, race.code->base + at); }
@@ -208,6 +217,8 @@ static fake_cell *find_cells(item *it, const char *at, unsigned bytes, unsigned 
             report_alone(it, where, "is beyond the dynamic shared memory of the launch");
             return NULL;
         }
+    } else if ((at >= g->code->base && at < g->code->end) || (at >= (const char *)b && at < (const char *)(b + 1))) {
+        return NULL; /* of the machine */
     } else {
         *shared = false;
         const fake_where is = fake_find(at, bytes, &cells, &offset, &all);

@@ -304,6 +304,64 @@ static void test_limits_of_source(void **state) {
             "too many bytes of arguments");
 }
 
+/* What the driver forbids while a graph is captured. */
+static void test_captures(void **state) {
+    (void)state;
+    if (!card) return skip();
+    loaded l;
+    CUdeviceptr memory;
+    CUgraph graph;
+    CUevent event;
+    load(&l, plain, false);
+    assert_int_equal(weft__cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), 0);
+    assert_int_equal(weft__cu.cuStreamBeginCapture_v2(l.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), 0);
+    card->quiet = 1;
+    assert_int_not_equal(weft__cu.cuMemAlloc_v2(&memory, 64), 0);
+    assert_int_not_equal(weft__cu.cuMemFree_v2(l.memory), 0);
+    assert_int_not_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+    assert_int_not_equal(weft__cu.cuEventSynchronize(event), 0);
+    assert_int_not_equal(weft__cu.cuStreamDestroy_v2(l.stream), 0);
+    assert_int_equal(card->refused, 5);
+    card->refused = card->quiet = 0;
+    assert_int_equal(weft__cu.cuStreamEndCapture(l.stream, &graph), 0);
+    assert_int_equal(weft__cu.cuGraphDestroy(graph), 0);
+    assert_int_equal(weft__cu.cuEventDestroy_v2(event), 0);
+    unload(&l);
+}
+
+/* A kernel does not wait for another stream without an event: in some order the second one comes first. */
+static void test_streams(void **state) {
+    (void)state;
+    if (!card) return skip();
+    static const char source[] = "void k(float *out, const float *in, int *word) {\n"
+                                 "    out[0] = 2 * out[0];\n}\n";
+    const unsigned blocks[] = {1, 1, 1}, one[] = {1, 1, 1};
+    float out;
+    bool first = false, second = false;
+    loaded l;
+    CUstream other, mine;
+    load(&l, source, false);
+    assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+    assert_int_equal(weft__cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), 0);
+    mine = l.stream;
+    for (int i = 0; i < 64; i++) {
+        const float begin = 1;
+        assert_int_equal(weft__cu.cuMemcpyHtoDAsync_v2(l.memory, &begin, sizeof begin, mine), 0);
+        assert_int_equal(weft__cu.cuStreamSynchronize(mine), 0);
+        l.stream = other;
+        assert_int_equal(launch(&l, blocks, one, 0), 0); /* doubles the number */
+        l.stream = mine;
+        assert_int_equal(weft__cu.cuMemcpyDtoHAsync_v2(&out, l.memory, sizeof out, mine), 0);
+        assert_int_equal(weft__cu.cuStreamSynchronize(mine), 0);
+        assert_int_equal(weft__cu.cuStreamSynchronize(other), 0);
+        first = first || out == 1;
+        second = second || out == 2;
+    }
+    assert_true(first && second);
+    assert_int_equal(weft__cu.cuStreamDestroy_v2(other), 0);
+    unload(&l);
+}
+
 /* ---- barriers, warps, asynchronous copies ---- */
 
 static float reversed(int i) { return i < 64 ? (float)(63 - i) : 0; }
@@ -495,6 +553,8 @@ int main(void) {
         cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_limits_of_launches),
         cmocka_unit_test(test_limits_of_source),
+        cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_streams),
         cmocka_unit_test(test_barrier_after_return),
         cmocka_unit_test(test_two_barriers),
         cmocka_unit_test(test_flag_of_another_block),
