@@ -369,7 +369,8 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
     if (!shapes_go(desc, a, b, d)) return refuse(__func__, "shapes that do not go together");
     if ((d->type == CUDA_R_16F || d->type == CUDA_R_16BF) && preference->schemes != 2)
         return refuse(__func__, "sums that may be rounded to 16 bits between");
-    if (fake_blas.decline || fake_declines() || !types_go(desc, a, b, c, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (fake_blas.decline || fake_declines() || !types_go(desc, a, b, c, d))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     uint64_t aligned = 0;
     for (int i = 0; i < 4; i++) aligned = aligned << 16 | preference->alignment[i];
     for (int i = 0; i < ALGORITHMS && i < most; i++) {

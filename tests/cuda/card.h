@@ -11,8 +11,9 @@ typedef enum fake_state { READY, AT_BARRIER, AT_WARP, DONE } fake_state;
 
 /* For the race detector: when a thread last met others. */
 typedef struct fake_times {
-    unsigned seen[LANES]; /* of each lane of the warp: up to when this thread knows what it did; its own time */
-    unsigned id[2];       /* of its accesses since then, plain and atomic; 0: none yet */
+    unsigned
+        seen[LANES]; /* of each lane of the warp: up to when this thread knows what it did; its own time */
+    unsigned id[2];  /* of its accesses since then, plain and atomic; 0: none yet */
 } fake_times;
 
 typedef struct fake_block fake_block;
@@ -74,8 +75,8 @@ void fake_cells_free(fake_cell *cells, size_t bytes);
 
 /* ---- memory.c ---- */
 
-/* Where an address is: in an allocation, in a guard beside one, or elsewhere. In an allocation: where its cells
- * are, the address as an offset, and its bytes. */
+/* Where an address is: in an allocation, in a guard beside one, or elsewhere. In an allocation: where its
+ * cells are, the address as an offset, and its bytes. */
 typedef enum fake_where { FAKE_ELSEWHERE, FAKE_INSIDE, FAKE_GUARD } fake_where;
 fake_where fake_find(const char *at, size_t bytes, fake_cell ***cells, size_t *offset, size_t *all);
 

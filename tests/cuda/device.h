@@ -22,16 +22,16 @@ static fake_site fake_at FAKE_DATA;                 /* the place that is running
 /* ---- waiting for other threads ---- */
 
 /* An expression that calls the machine: remembers its place first. nvrtc.c does the same for asm. */
-#define FAKE_HERE(call)      (fake_at = {__COUNTER__ + 1, __LINE__}, call)
-#define __syncthreads()      FAKE_HERE(fake_barrier())
-#define __syncthreads_or(x)  FAKE_HERE(fake_barrier(x))
-#define __syncwarp(...)      FAKE_HERE(fake_warp(__VA_ARGS__))
-#define __shfl_sync(...)     FAKE_HERE(fake_shfl(__VA_ARGS__))
-#define __shfl_xor_sync(...) FAKE_HERE(fake_shfl_xor(__VA_ARGS__))
+#define FAKE_HERE(call)       (fake_at = {__COUNTER__ + 1, __LINE__}, call)
+#define __syncthreads()       FAKE_HERE(fake_barrier())
+#define __syncthreads_or(x)   FAKE_HERE(fake_barrier(x))
+#define __syncwarp(...)       FAKE_HERE(fake_warp(__VA_ARGS__))
+#define __shfl_sync(...)      FAKE_HERE(fake_shfl(__VA_ARGS__))
+#define __shfl_xor_sync(...)  FAKE_HERE(fake_shfl_xor(__VA_ARGS__))
 #define __shfl_down_sync(...) FAKE_HERE(fake_shfl_down(__VA_ARGS__))
-#define __shfl_up_sync(...)  FAKE_HERE(fake_shfl_up(__VA_ARGS__))
-#define __ballot_sync(...)   FAKE_HERE(fake_ballot(__VA_ARGS__))
-#define __any_sync(...)      (__ballot_sync(__VA_ARGS__) != 0)
+#define __shfl_up_sync(...)   FAKE_HERE(fake_shfl_up(__VA_ARGS__))
+#define __ballot_sync(...)    FAKE_HERE(fake_ballot(__VA_ARGS__))
+#define __any_sync(...)       (__ballot_sync(__VA_ARGS__) != 0)
 
 /* Returns whether any thread of the block gave something other than 0. */
 static inline int fake_barrier(int give = 0) {
@@ -72,17 +72,23 @@ FAKE_SILENT static inline void fake_touch_from(const void *at, unsigned bytes, i
         fake_touch(at, bytes, how);                                                                          \
     }
 #define FAKE_CALLS(n)                                                                                        \
-    FAKE_CALL(read##n, n, FAKE_READ)                                                          \
-    FAKE_CALL(write##n, n, FAKE_WRITE)                                                        \
+    FAKE_CALL(read##n, n, FAKE_READ)                                                                         \
+    FAKE_CALL(write##n, n, FAKE_WRITE)                                                                       \
     FAKE_CALL(unaligned_read##n, n, FAKE_READ)                                                               \
     FAKE_CALL(unaligned_write##n, n, FAKE_WRITE)
-FAKE_CALLS(1) FAKE_CALLS(2) FAKE_CALLS(4) FAKE_CALLS(8) FAKE_CALLS(16)
+FAKE_CALLS(1);
+FAKE_CALLS(2);
+FAKE_CALLS(4);
+FAKE_CALLS(8);
+FAKE_CALLS(16);
 #undef FAKE_CALL
 #define FAKE_CALL(name, how)                                                                                 \
-    extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void __tsan_##name(void *at, unsigned long n) { \
+    extern "C" __attribute__((visibility("hidden")))                                                         \
+    FAKE_SILENT void __tsan_##name(void *at, unsigned long n) {                                              \
         fake_touch(at, (unsigned)n, how);                                                                    \
     }
-FAKE_CALL(read_range, FAKE_READ) FAKE_CALL(write_range, FAKE_WRITE)
+FAKE_CALL(read_range, FAKE_READ);
+FAKE_CALL(write_range, FAKE_WRITE);
 extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void __tsan_init() {}
 #else
 #define fake_touch(at, bytes, how) (void)0
@@ -216,7 +222,8 @@ template <class... A> struct fake_sizes<void(A...)> {
 };
 /* threads: the most threads of a block, by __launch_bounds__. */
 #define FAKE_KERNEL(name, threads)                                                                           \
-    static_assert(fake_sizes<decltype(name)>::bytes() <= FAKE_ARGUMENTS, #name ": too many bytes of arguments"); \
+    static_assert(fake_sizes<decltype(name)>::bytes() <= FAKE_ARGUMENTS,                                     \
+                  #name ": too many bytes of arguments");                                                    \
     extern "C" int fake_faults_##name() { return fake_sizes<decltype(name)>::faults(); }                     \
     extern "C" unsigned fake_threads_##name() { return threads; }                                            \
     extern "C" const unsigned *fake_sizes_##name(unsigned *count) {                                          \

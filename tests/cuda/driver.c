@@ -60,8 +60,8 @@ CUresult fake_refuse(const char *function, CUresult error, const char *why, ...)
 
 __attribute__((destructor)) static void at_end(void) {
     if (!fake_cuda.refused && !fake_cuda.reports) return;
-    fprintf(stderr, "fake cuda: %ld calls were refused, %ld faults of kernels were reported\n", fake_cuda.refused,
-            fake_cuda.reports);
+    fprintf(stderr, "fake cuda: %ld calls were refused, %ld faults of kernels were reported\n",
+            fake_cuda.refused, fake_cuda.reports);
     _exit(1);
 }
 
@@ -313,7 +313,8 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
                           .end = module->end};
     f->sizes = ((sizes_of *)(uintptr_t)look_up(module, "sizes", name))(&f->n_arguments);
     f->most_threads = ((threads_of *)(uintptr_t)look_up(module, "threads", name))();
-    f->static_shared = (unsigned)(uintptr_t)look_up(module, "rooms", name); /* a symbol whose address is a size */
+    f->static_shared =
+        (unsigned)(uintptr_t)look_up(module, "rooms", name); /* a symbol whose address is a size */
     f->most_shared = FAKE_SHARED_STATIC - (int)f->static_shared;
     *function = f;
     LEAVE(0);

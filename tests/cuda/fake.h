@@ -6,23 +6,35 @@
  *
  * The driver is strict:
  * - Submitted work is done only when somebody waits for it. So memory that is reused too early is detected.
- * - Independent nodes of a graph run in another order than they were added.
+ * - Streams that no event orders, and nodes of a graph that do not depend on each other, run in an order
+ * drawn from a seed.
  * - New memory contains garbage and has guards around it.
  * - A call that the real driver refuses is refused, a message is printed, and the process ends with status 1.
- *   This includes the limits of GPUs: threads, blocks, arguments, static and dynamic shared memory.
+ *   This includes the limits of GPUs (threads, blocks, arguments, static and dynamic shared memory), and what
+ *   is forbidden while a graph is captured.
  *
  * The simulated GPU is strict, too. It reports a kernel, a line and a reason, and the process ends with
  * status 1:
- * - Threads, warps and blocks run in forward, reversed and random order, and up to four blocks run at the same
- *   time (items.c). Each launch draws its order from a seed.
+ * - Threads, warps and blocks run in forward, reversed or random order, and up to four blocks run at the same
+ *   time (items.c). Each launch draws its order from the seed.
  * - Shared memory contains garbage when a block begins. What an asynchronous copy will write is garbage until
  *   the thread waits for the copy.
- * - All threads of a block must reach the same barrier. The lanes that a mask names, and no others, must reach
- *   the same warp operation with the same mask.
+ * - All threads of a block must reach the same barrier. The lanes that a mask names must all reach the same
+ *   warp operation, with the same mask.
  * - Blocks that wait forever are reported as a deadlock.
+ * - Pointers must be aligned for their type.
+ * - With FAKE_CUDA_RACES: no two threads access the same byte without something between them that orders
+ * them, no thread reads shared memory that nobody wrote, and none goes beyond an allocation (race.c).
  *
- * Environment: FAKE_CUDA_ORDER (forward, reversed or random: all launches run in this order),
- * FAKE_CUDA_SEED (a number). tests/unit/device/cuda/test_cuda_card.c plants one fault for each check.
+ * Environment:
+ *     FAKE_CUDA_ORDER=forward    all launches run in this order; or reversed, or random
+ *     FAKE_CUDA_SEED=7           other orders
+ *     FAKE_CUDA_RACES=1          kernels are compiled for the race detector; they run about ten times as long
+ *     FAKE_CUDA_DECLINE=3        cuBLASLt and cuDNN refuse one request in three, so that fallbacks run
+ *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
+ * reported test_cuda_card.c has a planted fault for each check.
+ *
+ * It does not check: delayed stores to global memory, conflicts of banks, and races between launches.
  *
  * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H
@@ -36,8 +48,8 @@ typedef struct fake_cuda_state {
     long fail_launch; /* 1: the next kernel that runs fails, and its context with it ... */
     long order;       /* a fake_order */
     long seed;        /* of random orders, from the next launch on */
-    long raise;       /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
-    long quiet;       /* reports and refusals are counted, and not printed */
+    long raise; /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
+    long quiet; /* reports and refusals are counted, and not printed */
     /* counters */
     long calls;                                     /* work that libraries submitted */
     long launches, graph_launches, graphs, updates; /* updates: graph nodes that got other arguments */
@@ -135,7 +147,7 @@ typedef enum fake_access { FAKE_READ, FAKE_WRITE, FAKE_ATOMIC } fake_access;
 
 /* What kernels call. */
 typedef struct fake_machine {
-    int (*barrier)(fake_item *item, fake_site site);              /* waits for the block; did any thread give? */
+    int (*barrier)(fake_item *item, fake_site site); /* waits for the block; did any thread give? */
     void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
     void (*pause)(fake_item *item);                               /* lets other threads run */
     void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */

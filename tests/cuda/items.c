@@ -1,5 +1,5 @@
-/* The simulated GPU. A thread of a block is a fiber. It runs until it waits for others, then another one runs.
- * Up to four blocks are resident, and take turns. What runs next is drawn from a seed, so a run can be
+/* The simulated GPU. A thread of a block is a fiber. It runs until it waits for others, then another one
+ * runs. Up to four blocks are resident, and take turns. What runs next is drawn from a seed, so a run can be
  * repeated. This file must not know the driver. Read next: device.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -32,9 +32,9 @@ static struct {
     item *item;
     fake_fiber scheduler;
     int reports;
-    int *raised;     /* the flag of the record of faults */
-    uint64_t raise;  /* it is set before so many threads have run; 0: it is not set */
-    bool progress; /* did a thread reach a place where it waits, or end? */
+    int *raised;    /* the flag of the record of faults */
+    uint64_t raise; /* it is set before so many threads have run; 0: it is not set */
+    bool progress;  /* did a thread reach a place where it waits, or end? */
     fake_order order;
     uint64_t random;
     unsigned char garbage;
@@ -146,8 +146,8 @@ static bool end_barrier(fake_block *b) {
                     (int)(first - b->items), (int)(other - b->items), other->site.line);
     if (b->live < b->count)
         fake_report(now.grid->code, first->site.line,
-                    "%d of %d threads ended before this barrier (block %u %u %u)", b->count - b->live, b->count,
-                    first->base.block.x, first->base.block.y, first->base.block.z);
+                    "%d of %d threads ended before this barrier (block %u %u %u)", b->count - b->live,
+                    b->count, first->base.block.x, first->base.block.y, first->base.block.z);
     b->arrived = 0;
     b->time++;
     return true;
@@ -301,8 +301,8 @@ static void begin_block(fake_block *b, long number) {
     }
 }
 
-/* Chooses when the flag of faults is set, as if another kernel or block recorded a fault: while threads of the
- * first blocks begin. */
+/* Chooses when the flag of faults is set, as if another kernel or block recorded a fault: while threads of
+ * the first blocks begin. */
 static void choose_raise(const fake_grid *grid) {
     now.raise = 0;
     now.raised = NULL;
@@ -411,7 +411,8 @@ static const void *code_at(const void *context) {
 static void crash(int signal, siginfo_t *info, void *context) {
     const void *const at = code_at(context);
     (void)signal;
-    fake_report(now.grid->code, fake_line_of(now.grid->code, at), "touches %p, where no memory is", info->si_addr);
+    fake_report(now.grid->code, fake_line_of(now.grid->code, at), "touches %p, where no memory is",
+                info->si_addr);
     _exit(1);
 }
 

@@ -55,7 +55,8 @@ fake_launch *fake_launch_of(const char *name, CUcontext context, CUfunction func
     if (!blocks.x || !blocks.y || !blocks.z || blocks.x > 0x7fffffff || blocks.y > 65535 || blocks.z > 65535)
         *error = fake_refuse(name, *error, "%s: %u x %u x %u blocks", f->name, blocks.x, blocks.y, blocks.z);
     else if (!all || threads.x > 1024 || threads.y > 1024 || threads.z > 64 || all > 1024)
-        *error = fake_refuse(name, *error, "%s: %u x %u x %u threads", f->name, threads.x, threads.y, threads.z);
+        *error =
+            fake_refuse(name, *error, "%s: %u x %u x %u threads", f->name, threads.x, threads.y, threads.z);
     else if (all > f->most_threads)
         *error = fake_refuse(name, *error, "%s: %lu threads, and its launch bounds are %u", f->name, all,
                              f->most_threads);
@@ -78,8 +79,7 @@ CUresult fake_launch_run(const fake_launch *l) {
     if (wished) return CUDA_ERROR_LAUNCH_FAILED;
     fake_cuda.kernels++;
     if (l->work) return l->work(l->data);
-    return fake_run_grid(
-               &(fake_grid){&l->function->code, l->blocks, l->threads, l->shared_bytes, l->values})
+    return fake_run_grid(&(fake_grid){&l->function->code, l->blocks, l->threads, l->shared_bytes, l->values})
                ? 0
                : CUDA_ERROR_LAUNCH_TIMEOUT;
 }

@@ -184,8 +184,8 @@ static void write_file(const char *folder, const char *name, const char *text,
 
 static void put_plain(const char *text, FILE *to) { fputs(text, to); }
 
-/* Writes the bytes of shared memory of each kernel, as symbols for the linker. Returns false and writes to the
- * log if a kernel has more than ptxas allows. */
+/* Writes the bytes of shared memory of each kernel, as symbols for the linker. Returns false and writes to
+ * the log if a kernel has more than ptxas allows. */
 static bool check_rooms(const char *folder) {
     size_t bytes;
     char path[500];
@@ -227,8 +227,7 @@ static int compile(program *p) {
                  getenv("FAKE_CUDA_RACES") ? "-g1 -fsanitize=thread -DFAKE_RACES "
                                              "--param tsan-instrument-func-entry-exit=0"
                                            : "");
-        failed = command(folder, second) ||
-                 !check_rooms(folder) ||
+        failed = command(folder, second) || !check_rooms(folder) ||
                  command(folder, "c++ -shared -nostartfiles %s/text.o %s/rooms.ld -o %s/cubin");
     }
     free(whole);

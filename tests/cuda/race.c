@@ -1,11 +1,11 @@
-/* The race detector of the simulated GPU. Each access of a thread to shared or global memory comes here first,
- * if the kernel was compiled with FAKE_CUDA_RACES. For each byte there is a cell: who wrote it last, and who
- * read it since. Two accesses of which one is a write need something between them: the same thread, a
+/* The race detector of the simulated GPU. Each access of a thread to shared or global memory comes here
+ * first, if the kernel was compiled with FAKE_CUDA_RACES. For each byte there is a cell: who wrote it last,
+ * and who read it since. Two accesses of which one is a write need something between them: the same thread, a
  * barrier of the block, or an operation of the warp that names both lanes. Nothing orders two blocks of a
  * launch.
  *
- * Also reported: accesses beyond allocations and beyond dynamic shared memory, and reads of shared memory that
- * no thread of the block has written.
+ * Also reported: accesses beyond allocations and beyond dynamic shared memory, and reads of shared memory
+ * that no thread of the block has written.
  *
  * Not reported: a plain read of what others change by atomic operations, such as the flag of faults; and
  * what two launches do. Read next: items.c. */
@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { YIELD = 512 };     /* in random orders, another thread runs before one access of so many */
+enum { YIELD = 512 };      /* in random orders, another thread runs before one access of so many */
 enum { REPORTS_MOST = 4 }; /* of a launch */
 
 /* Accesses by a thread between two places where it met others. */
@@ -89,9 +89,8 @@ static unsigned id_of(item *it, bool atomic) {
         race.room = race.room ? 2 * race.room : 4096;
         race.spans = realloc(race.spans, race.room * sizeof *race.spans);
     }
-    race.spans[race.count] =
-        (fake_span){it->block->number, it->block->time, it->times.seen[it->lane],
-                    (unsigned short)(it->warp * LANES + it->lane), atomic};
+    race.spans[race.count] = (fake_span){it->block->number, it->block->time, it->times.seen[it->lane],
+                                         (unsigned short)(it->warp * LANES + it->lane), atomic};
     return it->times.id[atomic] = race.first + race.count++;
 }
 
@@ -143,8 +142,8 @@ static void report(const item *it, unsigned at, const char *does, const char *me
     if (race.reports++ >= REPORTS_MOST) return;
     fake_report(race.code, line_of(at),
                 "race: thread %d of block %u %s %s memory that thread %d of block %u %s at line %d",
-                it->warp * LANES + it->lane, it->block->number, does, memory, other->thread, other->block, did,
-                line_of(other_at));
+                it->warp * LANES + it->lane, it->block->number, does, memory, other->thread, other->block,
+                did, line_of(other_at));
 }
 
 static void report_alone(const item *it, unsigned at, const char *why) {
@@ -217,7 +216,8 @@ static fake_cell *find_cells(item *it, const char *at, unsigned bytes, unsigned 
             report_alone(it, where, "is beyond the dynamic shared memory of the launch");
             return NULL;
         }
-    } else if ((at >= g->code->base && at < g->code->end) || (at >= (const char *)b && at < (const char *)(b + 1))) {
+    } else if ((at >= g->code->base && at < g->code->end) ||
+               (at >= (const char *)b && at < (const char *)(b + 1))) {
         return NULL; /* of the machine */
     } else {
         *shared = false;
@@ -238,7 +238,6 @@ void fake_race_access(fake_item *base, const void *at, unsigned bytes, fake_acce
     if (!cells) return;
     if (fake_draw() % YIELD == 0) fake_yield(it);
     for (unsigned i = 0; i < bytes && fine; i++)
-        fine = how == FAKE_READ
-                   ? check_read(&cells[i], it, shared, code_at)
-                   : check_write(&cells[i], it, shared, code_at, how == FAKE_ATOMIC);
+        fine = how == FAKE_READ ? check_read(&cells[i], it, shared, code_at)
+                                : check_write(&cells[i], it, shared, code_at, how == FAKE_ATOMIC);
 }

@@ -56,7 +56,8 @@ bool fake_put_rooms(const char *image, FILE *out, FILE *log) {
         fprintf(out, "fake_rooms_%s = %zu;\n", name, bytes);
         if (bytes <= FAKE_SHARED_STATIC) continue;
         fits = false;
-        fprintf(log, "ptxas error   : Entry function '%s' uses too much shared data (0x%zx bytes, 0x%x max)\n",
+        fprintf(log,
+                "ptxas error   : Entry function '%s' uses too much shared data (0x%zx bytes, 0x%x max)\n",
                 name, bytes, FAKE_SHARED_STATIC);
     }
     free(o.seen);

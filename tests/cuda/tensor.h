@@ -179,7 +179,8 @@ static inline void fake_copy(unsigned to, const void *from, int bytes, int count
     if ((unsigned long)from % (unsigned long)bytes)
         fake_wrong("cp.async: a place in memory that is not aligned");
     if (count < 0 || count > bytes) fake_wrong("cp.async: reads more than it copies");
-    if (c->count == FAKE_COPIES) fake_wrong("cp.async: too many copies that nobody waits for");
+    if (c->count == FAKE_COPIES)
+        fake_wrong("cp.async: too many copies that nobody waits for");
     else
         c->list[c->count++] = {at, from, bytes, count, c->groups};
     fake_touch(at, (unsigned)bytes, FAKE_WRITE);

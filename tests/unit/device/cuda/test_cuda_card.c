@@ -1,7 +1,7 @@
-/* The simulated GPU (tests/cuda/fake.h). For each of its checks there is a small kernel with a fault that only
- * this check finds, and the same kernel without the fault. Each runs in forward, reversed and random order. The
- * sound one must compute the expected values in each order, without a report. The faulty one must be reported,
- * with the kernel's name. */
+/* The simulated GPU (tests/cuda/fake.h). For each of its checks there is a small kernel with a fault that
+ * only this check finds, and the same kernel without the fault. Each runs in forward, reversed and random
+ * order. The sound one must compute the expected values in each order, without a report. The faulty one must
+ * be reported, with the kernel's name. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -130,8 +130,8 @@ static bool runs(loaded *l, const planted *p) {
 
 enum { SEEDS = 8 };
 
-/* Runs a kernel in all orders, with some seeds of each. Returns how often the GPU reported a fault or the values
- * are not those of the first run. */
+/* Runs a kernel in all orders, with some seeds of each. Returns how often the GPU reported a fault or the
+ * values are not those of the first run. */
 static int failures(const planted *p, bool fault, const float *expected) {
     int count = 0;
     bool lost = false;
@@ -245,9 +245,10 @@ static bool is_launched(const char *source, unsigned bx, unsigned by, unsigned b
     const unsigned blocks[] = {bx, by, bz}, threads[] = {tx, ty, tz};
     loaded l;
     load(&l, source, false);
-    CUresult error = most_shared ? weft__cu.cuFuncSetAttribute(
-                                       l.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most_shared)
-                                 : 0;
+    CUresult error =
+        most_shared ? weft__cu.cuFuncSetAttribute(l.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                  most_shared)
+                    : 0;
     if (!error) error = launch(&l, blocks, threads, shared_bytes);
     assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
     unload(&l);
@@ -455,11 +456,12 @@ static void test_masks(void **state) {
 
 /* A block of 16 threads takes values of lanes that do not exist. */
 static void test_absent_lane(void **state) {
-    const planted p = {"void k(float *out, const float *in, int *word) {\n"
-                       "    float x = in[threadIdx.x];\n"
-                       "    for (int by = FAULT ? 16 : 8; by > 0; by /= 2) x += __shfl_down_sync(0xffffu, x, by);\n"
-                       "    if (threadIdx.x == 0) out[0] = x - 120;\n}\n",
-                       NULL, 1, 16, 0};
+    const planted p = {
+        "void k(float *out, const float *in, int *word) {\n"
+        "    float x = in[threadIdx.x];\n"
+        "    for (int by = FAULT ? 16 : 8; by > 0; by /= 2) x += __shfl_down_sync(0xffffu, x, by);\n"
+        "    if (threadIdx.x == 0) out[0] = x - 120;\n}\n",
+        NULL, 1, 16, 0};
     (void)state;
     check(&p, zero);
 }
@@ -521,7 +523,8 @@ static const planted races[] = {
      "    else atomicAdd(word, 1);\n}\n",
      "global memory that thread", 2, 64, 0},
     {"struct alignas(16) four { float x[4]; };\n"
-     "extern \"C\" __global__ void k(four *out, const float *in, int *word) { /* not at a multiple of 16 bytes */\n"
+     "extern \"C\" __global__ void k(four *out, const float *in, int *word) { /* not at a multiple of 16 "
+     "bytes */\n"
      "    four f = *(const four *)(in + 4 + FAULT * 2);\n"
      "    out[threadIdx.x] = f;\n}\n",
      "not aligned", 1, 8, 0},
@@ -531,7 +534,8 @@ static const planted races[] = {
      "    __syncthreads();\n"
      "    out[threadIdx.x] = 0 * room[63 - threadIdx.x];\n}\n",
      "no thread of its block has written", 1, 64, 0},
-    {"void k(float *out, const float *in, int *word) { out[0] = word[FAULT]; }\n", "beyond an allocation", 1, 1, 0},
+    {"void k(float *out, const float *in, int *word) { out[0] = word[FAULT]; }\n", "beyond an allocation", 1,
+     1, 0},
     {"void k(float *out, const float *in, int *word) {\n"
      "    W_MORE_SHARED(float, room);\n"
      "    room[threadIdx.x + FAULT] = 1;\n}\n",

@@ -1,7 +1,7 @@
 /* Kernels that change variables return if another kernel has recorded a fault. All threads of a block must
- * decide in the same way, although the fault may be recorded while they begin. The simulated GPU records one in
- * the midst of each launch (fake_cuda.raise), and reports threads that wait at a barrier for others that have
- * returned. Results mean nothing here. */
+ * decide in the same way, although the fault may be recorded while they begin. The simulated GPU records one
+ * in the midst of each launch (fake_cuda.raise), and reports threads that wait at a barrier for others that
+ * have returned. Results mean nothing here. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -52,9 +52,9 @@ static const struct {
     const char *name;
     weft_tensor *(*make)(const operands *o);
 } cases[] = {
-    {"matmul", of_matmul}, {"bf16 matmul", of_half_matmul}, {"rows", of_rows}, {"columns", of_columns},
-    {"softmax", of_softmax}, {"attention", of_attention}, {"scan", of_scan}, {"sort", of_sort},
-    {"scatter", of_scatter}, {"update", of_update}, {"gather", of_gather},
+    {"matmul", of_matmul},   {"bf16 matmul", of_half_matmul}, {"rows", of_rows},     {"columns", of_columns},
+    {"softmax", of_softmax}, {"attention", of_attention},     {"scan", of_scan},     {"sort", of_sort},
+    {"scatter", of_scatter}, {"update", of_update},           {"gather", of_gather},
 };
 
 static void make_operands(weft_context *ctx, operands *o) {
@@ -77,7 +77,8 @@ static void assign(weft_context *ctx, const operands *o, int i) {
     weft_tensor *more = weft_variable_new(ctx, "rows", WEFT_F32, SHAPE(ROWS, ROWS), NULL);
     if (weft_tensor_status(value) != WEFT_OK) fail_msg("%s: %s", cases[i].name, weft_last_error(ctx));
     for (int time = 0; time < TIMES; time++) {
-        const weft_status status = weft_assign((weft_tensor *[]){to, more}, (weft_tensor *[]){value, rows}, 2);
+        const weft_status status =
+            weft_assign((weft_tensor *[]){to, more}, (weft_tensor *[]){value, rows}, 2);
         if (status == WEFT_OK) (void)!weft_synchronize(ctx); /* which may read a fault */
         value = cases[i].make(o), rows = weft_gather(o->wide, o->index, 0);
     }
@@ -103,7 +104,8 @@ static void test_blocks_decide_once(void **state) {
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         card->raised = 0;
         assign(ctx, &o, i);
-        print_message("%s: raised in %ld launches, %ld reports\n", cases[i].name, card->raised, card->reports);
+        print_message("%s: raised in %ld launches, %ld reports\n", cases[i].name, card->raised,
+                      card->reports);
         raised += card->raised;
     }
     card->raise = 0;
