@@ -453,7 +453,7 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
                    .beta = wide ? *(const double *)beta : (double)*(const float *)beta,
                    .algorithm = (int)algo->data[0],
                    .times = (algo->data[0] == 1 ? 1 : 2) *
-                            (fake_blas.slow_bias && desc->epilogue & CUBLASLT_EPILOGUE_BIAS ? 10 : 1)};
+                            (fake_blas.slow_bias && desc->epilogue & CUBLASLT_EPILOGUE_BIAS ? 40 : 1)};
     if (!handle->alive || !shapes_go(desc, a_layout, b_layout, d_layout))
         return refuse(__func__, "shapes that do not go together");
     const char *wrong = wrong_with(&j, algo, workspace_bytes);

@@ -102,7 +102,7 @@ typedef struct fake_blas_state {
     /* set by tests */
     long no_handle, decline; /* cublasLtCreate fails; no matmul is supported */
     long fail;               /* 1: the next matmul fails ... */
-    long slow_bias;          /* matmuls with a bias take ten times as long */
+    long slow_bias;          /* matmuls with a bias take 40 times as long */
     /* counters */
     long heuristics, products, epilogues; /* requests; matmuls; matmuls with an epilogue */
     long last;                            /* number of the algorithm last used */
