@@ -343,7 +343,7 @@ static int bytes_of(weft_render_type type) {
 static int local_bytes(const weft_render *r) {
     int bytes = 0;
     for (int t = 0; t < WEFT_RENDER_TYPES; t++)
-        if (r->local[t]) bytes += r->lanes * bytes_of((weft_render_type)t);
+        bytes += r->local[t] * bytes_of((weft_render_type)t);
     return bytes;
 }
 
