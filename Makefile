@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
+.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-ptx test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -106,6 +106,10 @@ cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda for build/weft; you 
 
 test-cuda: all ## run all GPU tests on a CUDA card (skipped without one); WRAP=compute-sanitizer checks memory accesses
 	@tools/test_cuda.sh $(BUILD) $(TEST_CUDA)
+
+test-ptx: all ## run all GPU tests on the PTX that NVRTC makes of the kernels, by an interpreter, without a card (minutes)
+	@test -e $(BUILD)/fake-ptx || { echo "test-ptx: skipped, NVRTC is not installed"; exit 0; }; \
+		LD_LIBRARY_PATH=$(abspath $(BUILD))/fake-ptx:$(abspath $(BUILD))/fake-cuda tools/test_cuda.sh $(BUILD) $(TEST_CUDA)
 
 test-nvrtc: all ## compile the CUDA kernels of goldens, models and the op matrix with NVRTC, without a card: build/nvrtc/report.tsv
 	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \

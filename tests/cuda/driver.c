@@ -247,6 +247,7 @@ API cuModuleLoadData(CUmodule *module, const void *image) {
     CUresult error;
     ENTER("cuModuleLoadData");
     const Elf64_Ehdr *head = image;
+    if (fake_is_ptx(image)) LEAVE(fake_ptx_load(context, module, image));
     if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) LEAVE(CUDA_ERROR_INVALID_IMAGE);
     const size_t bytes = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
     char path[64];
@@ -271,8 +272,10 @@ API cuModuleUnload(CUmodule module) {
     if (fake_pending(context))
         LEAVE(fake_refuse("cuModuleUnload", CUDA_ERROR_INVALID_VALUE, "kernels may be running"));
     for (int i = 0; i < module->n_functions; i++) module->functions[i].handle.alive = false;
-    dlclose(module->library);
-    close(module->file);
+    if (module->library) {
+        dlclose(module->library);
+        close(module->file);
+    }
     fake_unmake(module);
     LEAVE(0);
 }
@@ -291,6 +294,7 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
     CUresult error;
     ENTER("cuModuleGetFunction");
     WANT(module, FAKE_MODULE);
+    if (module->ptx) LEAVE(fake_ptx_function(module, name, function));
     void *call = look_up(module, "call", name);
     if (!call) LEAVE(CUDA_ERROR_NOT_FOUND);
     for (int i = 0; i < module->n_functions; i++)

@@ -50,6 +50,7 @@ struct CUfunc_st {
     fake_code code;
     const unsigned *sizes;
     unsigned n_arguments;
+    const struct ptx_function *ptx; /* of a module in PTX */
 };
 
 enum { FAKE_FUNCTIONS = 64 };
@@ -60,6 +61,7 @@ struct CUmod_st {
     const char *base, *end; /* where it was loaded */
     char *rooms;            /* static shared memory: .bss */
     size_t rooms_bytes;
+    struct ptx_module *ptx; /* a module in PTX, instead of a library */
     struct CUfunc_st functions[FAKE_FUNCTIONS];
     int n_functions;
 };
@@ -112,6 +114,15 @@ bool fake_is_memory(CUcontext context, CUdeviceptr at, size_t bytes);
 /* Can the device itself read and write this memory of the host? */
 bool fake_is_pinned(const void *at, size_t bytes);
 void fake_memory_reset(CUcontext context);
+/* Is `at` in memory that the device can use? Also gives the range of the allocation. */
+bool fake_memory_range(CUcontext context, const char *at, uint64_t *begin, uint64_t *end);
+
+/* ---- ptx.c ---- */
+
+bool fake_is_ptx(const void *image);
+CUresult fake_ptx_load(CUcontext context, CUmodule *module, const char *text);
+CUresult fake_ptx_function(CUmodule module, const char *name, CUfunction *function);
+CUresult fake_ptx_run(const fake_launch *l);
 
 /* ---- queue.c ---- */
 

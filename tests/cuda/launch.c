@@ -79,6 +79,7 @@ CUresult fake_launch_run(const fake_launch *l) {
     if (wished) return CUDA_ERROR_LAUNCH_FAILED;
     fake_cuda.kernels++;
     if (l->work) return l->work(l->data);
+    if (l->function->ptx) return fake_ptx_run(l);
     return fake_run_grid(&(fake_grid){&l->function->code, l->blocks, l->threads, l->shared_bytes, l->values})
                ? 0
                : CUDA_ERROR_LAUNCH_TIMEOUT;

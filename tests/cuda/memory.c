@@ -98,6 +98,23 @@ fake_where fake_find(const char *at, size_t bytes, fake_cell ***cells, size_t *o
     return FAKE_ELSEWHERE;
 }
 
+/* The block moves to the front of its list: the next launch probably uses it, too. */
+bool fake_memory_range(CUcontext context, const char *at, uint64_t *begin, uint64_t *end) {
+    fake_memory_block **const lists[] = {&context->memory, &pinned};
+    for (int i = 0; i < 2; i++)
+        for (fake_memory_block **list = lists[i], **place = list; *place; place = &(*place)->next) {
+            fake_memory_block *b = *place;
+            if (at < b->at || at >= b->at + b->bytes) continue;
+            *begin = (uint64_t)(uintptr_t)b->at;
+            *end = *begin + b->bytes;
+            *place = b->next;
+            b->next = *list;
+            *list = b;
+            return true;
+        }
+    return false;
+}
+
 void fake_memory_reset(CUcontext context) {
     while (context->memory) {
         fake_memory_block *b = take(&context->memory, context->memory->at);

@@ -1,0 +1,300 @@
+/* Loads, stores, atomics and asynchronous copies, and the checks of each access: bounds, alignment, races in
+ * shared memory. Read next: warp.c. */
+#include <stdlib.h>
+
+#include "actions.h"
+#include "number.h"
+#include "parse.h"
+
+static unsigned thread_of(const ptx_warp *w, uint32_t lane) { return (unsigned)w->number * LANES + lane; }
+
+/* ---- global memory ---- */
+
+static bool is_inside(uint64_t at, unsigned bytes, uint64_t begin, uint64_t end) {
+    return at >= begin && at <= end && bytes <= end - at;
+}
+
+static bool is_global(ptx_machine *m, uint64_t at, unsigned bytes) {
+    uint64_t begin, end;
+    for (int i = 0; i < KNOWN_RANGES; i++)
+        if (is_inside(at, bytes, m->known[i].begin, m->known[i].end)) return true;
+    for (int i = 0; i < m->module->n_variables; i++) {
+        const ptx_variable *v = &m->module->variables[i];
+        begin = (uint64_t)(uintptr_t)v->memory;
+        if (is_inside(at, bytes, begin, begin + v->bytes)) return true;
+    }
+    if (!m->launch->memory || !m->launch->memory(m->launch->user, at, &begin, &end)) return false;
+    m->known[m->next_known].begin = begin;
+    m->known[m->next_known].end = end;
+    m->next_known = (m->next_known + 1) % KNOWN_RANGES;
+    return is_inside(at, bytes, begin, end);
+}
+
+/* ---- races in shared memory ---- */
+
+/* Is the last write of a byte ordered before what this lane does now? */
+static bool comes_after_write(const ptx_warp *w, uint32_t lane, const ptx_shadow *s) {
+    if (s->write_epoch != w->block->epoch || s->writer == thread_of(w, lane)) return true;
+    return s->writer / LANES == (unsigned)w->number && s->write_meet != w->meets;
+}
+
+static bool comes_after_reads(const ptx_warp *w, uint32_t lane, const ptx_shadow *s) {
+    if (s->read_epoch != w->block->epoch) return true;
+    if (s->reader_warp != w->number) return false;
+    return s->read_meet != w->meets || !(s->readers & ~(1u << lane));
+}
+
+static void note_read(const ptx_warp *w, uint32_t lane, ptx_shadow *s) {
+    if (s->read_epoch != w->block->epoch) {
+        s->reader_warp = (int16_t)w->number;
+        s->readers = 0;
+    } else if (s->reader_warp != w->number) {
+        s->reader_warp = SEVERAL_WARPS;
+    }
+    if (s->read_meet != w->meets) s->readers = 0;
+    s->readers |= 1u << lane;
+    s->read_meet = w->meets;
+    s->read_epoch = w->block->epoch;
+}
+
+static void note_write(const ptx_warp *w, uint32_t lane, ptx_shadow *s, bool atomic) {
+    s->writer = (uint16_t)thread_of(w, lane);
+    s->write_epoch = w->block->epoch;
+    s->write_meet = w->meets;
+    s->atomic = atomic;
+}
+
+/* Two threads may write the same value. */
+static bool check_races(ptx_warp *w, uint32_t lane, uint64_t at, unsigned bytes, ptx_access how,
+                        const char *value) {
+    for (unsigned i = 0; i < bytes; i++) {
+        ptx_shadow *s = &w->block->shadow[at + i];
+        const bool same = value && w->block->shared[at + i] == value[i];
+        if (s->pending) {
+            ptx_fault(w, (int)lane,
+                      "byte %llu of shared memory is used while cp.async of thread %u may still write it",
+                      (unsigned long long)at + i, s->writer);
+            return false;
+        }
+        if (how == READ && !s->write_epoch) {
+            ptx_fault(w, (int)lane, "byte %llu of shared memory is read, which the block has not written",
+                      (unsigned long long)at + i);
+            return false;
+        }
+        if (!comes_after_write(w, lane, s) && !(how == ATOMIC && s->atomic) && !(how == WRITE && same)) {
+            ptx_fault(w, (int)lane,
+                      "race: byte %llu of shared memory is %s, which thread %u wrote after the last barrier",
+                      (unsigned long long)at + i, how == READ ? "read" : "written", s->writer);
+            return false;
+        }
+        if (how != READ && !comes_after_reads(w, lane, s)) {
+            ptx_fault(w, (int)lane,
+                      "race: byte %llu of shared memory is written, which another thread read after the last "
+                      "barrier",
+                      (unsigned long long)at + i);
+            return false;
+        }
+        if (how == READ)
+            note_read(w, lane, s);
+        else
+            note_write(w, lane, s, how == ATOMIC);
+    }
+    return true;
+}
+
+/* ---- addresses ---- */
+
+static const char *const space_names[] = {"generic", "global", "shared", "local", "param", "const"};
+
+static char *outside(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned bytes) {
+    ptx_fault(w, (int)lane, "%u bytes at %#llx are outside of %s memory", bytes, (unsigned long long)at,
+              space_names[space]);
+    return NULL;
+}
+
+static char *local_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned bytes) {
+    const unsigned all = w->machine->module->local_bytes;
+    if (!is_inside(at, bytes, 0, all)) return outside(w, lane, space, at, bytes);
+    return w->local + (size_t)lane * all + at;
+}
+
+char *ptx_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned bytes, ptx_access how,
+             const void *value) {
+    ptx_machine *m = w->machine;
+    if (space == GENERIC) {
+        const uint64_t window = at >> 56 << 56;
+        space = window == PTX_SHARED_WINDOW ? SHARED : window == PTX_LOCAL_WINDOW ? LOCAL : GLOBAL;
+        if (space != GLOBAL) at -= window;
+    }
+    if (at % bytes) {
+        ptx_fault(w, (int)lane, "misaligned: %u bytes at %#llx of %s memory", bytes, (unsigned long long)at,
+                  space_names[space]);
+        return NULL;
+    }
+    switch (space) {
+    case SHARED:
+        if (!is_inside(at, bytes, 0, w->block->shared_bytes)) return outside(w, lane, space, at, bytes);
+        return check_races(w, lane, at, bytes, how, value) ? w->block->shared + at : NULL;
+    case LOCAL: return local_at(w, lane, space, at, bytes);
+    case PARAMETER:
+        if (at >= PTX_FUNCTION_PARAMETERS)
+            return local_at(w, lane, space, at - PTX_FUNCTION_PARAMETERS, bytes);
+        return is_inside(at, bytes, 0, m->kernel->parameter_bytes) ? m->parameters + at
+                                                                   : outside(w, lane, space, at, bytes);
+    default:
+        if (!is_global(m, at, bytes)) return outside(w, lane, space, at, bytes);
+        return (char *)(uintptr_t)at;
+    }
+}
+
+/* ---- loads and stores ---- */
+
+void ptx_cvta(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    const uint64_t *a = ptx_from(w, in, 0);
+    const uint64_t window = in->space == SHARED  ? PTX_SHARED_WINDOW
+                            : in->space == LOCAL ? PTX_LOCAL_WINDOW
+                                                 : 0;
+    uint64_t *to = ptx_to(w, in, 0);
+    EACH_LANE(mask) {
+        if (in->flags & TO && window && a[l] >> 56 << 56 != window)
+            ptx_fault(w, (int)l, "%#llx is no address of %s memory", (unsigned long long)a[l],
+                      space_names[in->space]);
+        to[l] = in->flags & TO ? a[l] - window : a[l] + window;
+    }
+}
+
+void ptx_ld(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    const uint64_t *a = ptx_from(w, in, 0);
+    const unsigned one = ptx_bytes(in->type);
+    if (in->n_to != in->vector || one > 8) {
+        ptx_unknown(w, in);
+        return;
+    }
+    EACH_LANE(mask) {
+        const char *from =
+            ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], one * in->vector, READ, NULL);
+        if (!from) return;
+        for (int k = 0; k < in->vector; k++) {
+            uint64_t value = 0;
+            memcpy(&value, from + (unsigned)k * one, one);
+            ptx_to(w, in, k)[l] = ptx_integer(in->type, value) & in->keep;
+        }
+    }
+}
+
+void ptx_st(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    const uint64_t *a = ptx_from(w, in, 0);
+    const unsigned one = ptx_bytes(in->type);
+    if (in->n_from != 1 + in->vector || one > 8) {
+        ptx_unknown(w, in);
+        return;
+    }
+    EACH_LANE(mask) {
+        char value[4 * 8];
+        for (int k = 0; k < in->vector; k++)
+            memcpy(value + (unsigned)k * one, &ptx_from(w, in, 1 + k)[l], one);
+        char *to = ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], one * in->vector, WRITE, value);
+        if (!to) return;
+        memcpy(to, value, one * in->vector);
+    }
+}
+
+/* ---- atomics ---- */
+
+enum { ADD = 1, EXCH, CAS, MIN, MAX, AND, OR, XOR, INC, DEC };
+
+static uint64_t combined(const ptx_instruction *in, uint64_t old, uint64_t b, uint64_t c) {
+    const bool less = ptx_is_signed(in->type) ? (int64_t)b < (int64_t)old : b < old;
+    switch (in->word) {
+    case ADD: return old + b;
+    case EXCH: return b;
+    case CAS: return old == b ? c : old;
+    case MIN: return less ? b : old;
+    case MAX: return less ? old : b;
+    case AND: return old & b;
+    case OR: return old | b;
+    case XOR: return old ^ b;
+    case INC: return old >= b ? 0 : old + 1;
+    default: return old == 0 || old > b ? b : old - 1;
+    }
+}
+
+void ptx_atom(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    const unsigned bytes = ptx_bytes(in->type);
+    const uint64_t *a = ptx_from(w, in, 0), *b = ptx_from(w, in, 1),
+                   *c = in->n_from > 2 ? ptx_from(w, in, 2) : NULL;
+    if (!in->word || ptx_is_float(in->type) || bytes < 4 || bytes > 8 || (in->word == CAS) != (c != NULL)) {
+        ptx_unknown(w, in);
+        return;
+    }
+    EACH_LANE(mask) {
+        char *at = ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], bytes, ATOMIC, NULL);
+        uint64_t old = 0, fresh;
+        if (!at) return;
+        memcpy(&old, at, bytes);
+        fresh = combined(in, ptx_integer(in->type, old), ptx_integer(in->type, b[l]),
+                         c ? ptx_integer(in->type, c[l]) : 0);
+        memcpy(at, &fresh, bytes);
+        if (in->n_to) ptx_to(w, in, 0)[l] = old;
+    }
+}
+
+/* ---- asynchronous copies ---- */
+
+/* cp.async [to], [from], bytes[, read]: the copy happens when the thread waits for it, and not before. */
+void ptx_copy_async(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    enum { CA = 1, CG };
+    const uint64_t *to = ptx_from(w, in, 0), *from = ptx_from(w, in, 1), *bytes = ptx_from(w, in, 2);
+    const uint64_t *read = ptx_from(w, in, in->n_from > 3 ? 3 : 2);
+    EACH_LANE(mask) {
+        ptx_copy c = {.lane = (int)l,
+                      .group = w->groups[l],
+                      .to = (uint32_t)(to[l] + (uint64_t)in->offset[0]),
+                      .from = from[l] + (uint64_t)in->offset[1],
+                      .bytes = (unsigned)bytes[l],
+                      .read = (unsigned)read[l]};
+        if ((c.bytes != 4 && c.bytes != 8 && c.bytes != 16) || (in->word == CG && c.bytes != 16) ||
+            c.read > c.bytes)
+            ptx_fault(w, (int)l, "cp.async of %u of %u bytes", c.read, c.bytes);
+        else if (c.from % c.bytes)
+            ptx_fault(w, (int)l, "misaligned: %u bytes at %#llx of global memory", c.bytes,
+                      (unsigned long long)c.from);
+        else if (c.read && !is_global(w->machine, c.from, c.read))
+            (void)outside(w, l, GLOBAL, c.from, c.read);
+        if (w->machine->failed || !ptx_at(w, l, SHARED, c.to, c.bytes, WRITE, NULL)) return;
+        for (unsigned i = 0; i < c.bytes; i++) w->block->shadow[c.to + i].pending = true;
+        w->copies = ptx_more(w->copies, w->n_copies, sizeof *w->copies);
+        w->copies[w->n_copies++] = c;
+    }
+}
+
+void ptx_commit(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    (void)in;
+    EACH_LANE(mask) w->groups[l]++;
+}
+
+static void arrive(ptx_warp *w, const ptx_copy *c) {
+    char *to = w->block->shared + c->to;
+    memcpy(to, (const void *)(uintptr_t)c->from, c->read);
+    memset(to + c->read, 0, c->bytes - c->read);
+    for (unsigned i = 0; i < c->bytes; i++) {
+        ptx_shadow *s = &w->block->shadow[c->to + i];
+        s->pending = false;
+        note_write(w, (uint32_t)c->lane, s, false);
+    }
+}
+
+/* wait_group n: all but the last n groups have arrived. wait_all: all copies have. */
+void ptx_wait(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
+    const uint64_t *open = in->n_from ? ptx_from(w, in, 0) : NULL;
+    int left = 0;
+    for (int i = 0; i < w->n_copies; i++) {
+        const ptx_copy c = w->copies[i];
+        const bool mine = mask >> c.lane & 1;
+        if (mine && (!open || c.group + (int)open[c.lane] < w->groups[c.lane]))
+            arrive(w, &c);
+        else
+            w->copies[left++] = c;
+    }
+    w->n_copies = left;
+}

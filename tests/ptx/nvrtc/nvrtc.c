@@ -1,0 +1,153 @@
+/* NVRTC for tests on PTX: the real NVRTC compiles the kernel source, for the virtual architecture of the one
+ * that is asked for. The "cubin" is the PTX, which the simulated driver runs by the interpreter. The
+ * assembler does not run, so a kernel that exceeds static shared memory is found by the interpreter's parser.
+ * WEFT_PTX_NVRTC is the file of the real library. Must not know the driver. Read next: ../ptx.h. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ptx.h"
+
+typedef struct program {
+    void *real;
+    char *ptx, *log;
+} program;
+typedef program *nvrtcProgram;
+
+enum { NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_PROGRAM = 4, NVRTC_COMPILATION = 6 };
+
+/* The functions of the real library, by the names that NVRTC gives them. */
+#define REAL_FUNCTIONS(F)                                                                                    \
+    F(int, nvrtcVersion, (int *, int *))                                                                     \
+    F(int, nvrtcGetNumSupportedArchs, (int *))                                                               \
+    F(int, nvrtcGetSupportedArchs, (int *))                                                                  \
+    F(const char *, nvrtcGetErrorString, (int))                                                              \
+    F(int, nvrtcCreateProgram,                                                                               \
+      (void **, const char *, const char *, int, const char *const *, const char *const *))                  \
+    F(int, nvrtcDestroyProgram, (void **))                                                                   \
+    F(int, nvrtcCompileProgram, (void *, int, const char *const *))                                          \
+    F(int, nvrtcGetProgramLogSize, (void *, size_t *))                                                       \
+    F(int, nvrtcGetProgramLog, (void *, char *))                                                             \
+    F(int, nvrtcGetPTXSize, (void *, size_t *))                                                              \
+    F(int, nvrtcGetPTX, (void *, char *))
+
+#define IN_STRUCT(result, name, arguments) result(*name) arguments;
+static struct { REAL_FUNCTIONS(IN_STRUCT) } real;
+
+__attribute__((constructor)) static void open_real(void) {
+    void *library = dlopen(WEFT_PTX_NVRTC, RTLD_NOW | RTLD_LOCAL);
+    bool whole = library != NULL;
+#define LOOK_UP(result, name, arguments)                                                                     \
+    *(void **)(void *)&real.name = whole ? dlsym(library, #name) : NULL;                                     \
+    whole = whole && real.name;
+    REAL_FUNCTIONS(LOOK_UP)
+    if (whole) return;
+    fprintf(stderr, "%s cannot be used\n", WEFT_PTX_NVRTC);
+    _Exit(1);
+}
+
+/* ---- forwarded as they are ---- */
+
+int nvrtcVersion(int *major, int *minor);
+int nvrtcGetNumSupportedArchs(int *count);
+int nvrtcGetSupportedArchs(int *list);
+const char *nvrtcGetErrorString(int result);
+int nvrtcVersion(int *major, int *minor) { return real.nvrtcVersion(major, minor); }
+int nvrtcGetNumSupportedArchs(int *count) { return real.nvrtcGetNumSupportedArchs(count); }
+int nvrtcGetSupportedArchs(int *list) { return real.nvrtcGetSupportedArchs(list); }
+const char *nvrtcGetErrorString(int result) { return real.nvrtcGetErrorString(result); }
+
+/* ---- programs ---- */
+
+int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
+                       const char *const *headers, const char *const *names);
+int nvrtcDestroyProgram(nvrtcProgram *p);
+int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options);
+int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes);
+int nvrtcGetProgramLog(nvrtcProgram p, char *log);
+int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes);
+int nvrtcGetCUBIN(nvrtcProgram p, char *cubin);
+
+int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
+                       const char *const *headers, const char *const *names) {
+    *p = calloc(1, sizeof **p);
+    if (!*p) return NVRTC_OUT_OF_MEMORY;
+    const int error = real.nvrtcCreateProgram(&(*p)->real, text, name, n_headers, headers, names);
+    if (!error) return 0;
+    free(*p);
+    *p = NULL;
+    return error;
+}
+
+int nvrtcDestroyProgram(nvrtcProgram *p) {
+    if (!p || !*p) return NVRTC_INVALID_PROGRAM;
+    const int error = real.nvrtcDestroyProgram(&(*p)->real);
+    free((*p)->ptx);
+    free((*p)->log);
+    free(*p);
+    *p = NULL;
+    return error;
+}
+
+static int take_ptx(program *p) {
+    size_t bytes = 0;
+    char why[500];
+    int error = real.nvrtcGetPTXSize(p->real, &bytes);
+    if (!error) p->ptx = calloc(1, bytes + 1);
+    if (!error && !p->ptx) error = NVRTC_OUT_OF_MEMORY;
+    if (!error) error = real.nvrtcGetPTX(p->real, p->ptx);
+    if (error) return error;
+    ptx_module *m = ptx_load(p->ptx, why, sizeof why);
+    ptx_free(m);
+    if (m) return 0;
+    free(p->ptx);
+    p->ptx = NULL;
+    p->log = strdup(why);
+    return NVRTC_COMPILATION;
+}
+
+int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {
+    static const char arch[] = "--gpu-architecture=sm_", assembler[] = "--ptxas-options";
+    const char *kept[32];
+    char named[64];
+    int n = 0, major = 0, minor;
+    if (!p) return NVRTC_INVALID_PROGRAM;
+    real.nvrtcVersion(&major, &minor);
+    if (major >= 13) kept[n++] = "--no-cache"; /* its cache would ask the driver for a table of functions */
+    for (int i = 0; i < n_options && n < 32; i++) {
+        if (strncmp(options[i], assembler, sizeof assembler - 1) == 0) continue;
+        kept[n++] = options[i];
+        if (strncmp(options[i], arch, sizeof arch - 1) != 0) continue;
+        snprintf(named, sizeof named, "--gpu-architecture=compute_%s", options[i] + sizeof arch - 1);
+        kept[n - 1] = named;
+    }
+    const int error = real.nvrtcCompileProgram(p->real, n, kept);
+    return error ? error : take_ptx(p);
+}
+
+int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
+    if (!p) return NVRTC_INVALID_PROGRAM;
+    if (!p->log) return real.nvrtcGetProgramLogSize(p->real, bytes);
+    *bytes = strlen(p->log) + 1;
+    return 0;
+}
+
+int nvrtcGetProgramLog(nvrtcProgram p, char *log) {
+    if (!p) return NVRTC_INVALID_PROGRAM;
+    if (!p->log) return real.nvrtcGetProgramLog(p->real, log);
+    memcpy(log, p->log, strlen(p->log) + 1);
+    return 0;
+}
+
+int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
+    if (!p || !p->ptx) return NVRTC_INVALID_PROGRAM;
+    *bytes = strlen(p->ptx) + 1;
+    return 0;
+}
+
+int nvrtcGetCUBIN(nvrtcProgram p, char *cubin) {
+    if (!p || !p->ptx) return NVRTC_INVALID_PROGRAM;
+    memcpy(cubin, p->ptx, strlen(p->ptx) + 1);
+    return 0;
+}
