@@ -1,5 +1,5 @@
-/* Runs one heavy operation on an OpenCL device, as kernels for CPUs or for GPUs, and on the interpreter, and
- * compares the results. Include this header after cmocka.h and opencl.h. */
+/* Runs one heavy operation on a GPU backend, as kernels for CPUs (OpenCL only) or for GPUs, and on the
+ * interpreter, and compares the results. Include this header after cmocka.h and gpu.h. */
 #ifndef WEFT_TESTS_GPU_HEAVY_H
 #define WEFT_TESTS_GPU_HEAVY_H
 
@@ -9,21 +9,21 @@
 enum { OPERANDS_MAX = 10 };
 
 static weft_context context;
-static weft_device *opencl, *interp;
+static weft_device *gpu, *interp;
 
 static inline int open_devices(void **state) {
     (void)state;
     assert_int_equal(weft__device_open(&context, "interp", NULL, &interp), WEFT_OK);
-    if (test_without_opencl()) return 0;
+    if (test_without_gpu()) return 0;
     weft__gpu_hook.guard = 64;
     setenv("WEFT_KERNEL_CACHE", "off", 1); /* storing kernels takes longer than compiling the few that run */
-    assert_int_equal(weft__device_open(&context, "opencl", NULL, &opencl), WEFT_OK);
+    assert_int_equal(weft__device_open(&context, test_gpu(), NULL, &gpu), WEFT_OK);
     return 0;
 }
 
 static inline int close_devices(void **state) {
     (void)state;
-    if (opencl) opencl->ops->close(opencl);
+    if (gpu) gpu->ops->close(gpu);
     interp->ops->close(interp);
     assert_int_equal(weft__gpu_hook.guards_broken, 0);
     weft__strings_free(&context);
@@ -32,7 +32,7 @@ static inline int close_devices(void **state) {
 
 /* Target of the kernels: a CPU, or a GPU with groups of that many work-items. */
 static inline void aim(int items) {
-    weft_target *t = &weft__gpu_of(opencl)->target;
+    weft_target *t = &weft__gpu_of(gpu)->target;
     t->vectors = items == 0;
     t->lanes = items ? items : 16;
     if (items) t->local_bytes = 32768;
@@ -87,13 +87,13 @@ static inline void *copy_of(const void *from, size_t bytes) {
 /* Runs twice on the device, from the same bytes. The results must have the same bits. */
 static inline weft_fault run_twice(const weft_heavy *heavy, const operands *o) {
     operands again = *o;
-    assert_true(opencl->ops->takes(opencl, heavy));
+    assert_true(gpu->ops->takes(gpu, heavy));
     for (int i = 0; i < o->n; i++) {
         const int slot = slot_of(o, i);
         again.data[i] = slot == i ? copy_of(o->data[i], o->bytes[i]) : again.data[slot];
     }
-    run_on(opencl, heavy, &again);
-    const weft_fault fault = run_on(opencl, heavy, o);
+    run_on(gpu, heavy, &again);
+    const weft_fault fault = run_on(gpu, heavy, o);
     for (int i = 0; i < o->n; i++) assert_memory_equal(again.data[i], o->data[i], o->bytes[i]);
     for (int i = 0; i < o->n; i++)
         if (slot_of(o, i) == i) free(again.data[i]);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "opencl.h"
+#include "gpu.h"
 #include "gpu_heavy.h"
 #include "unit/convs.h"
 
@@ -72,7 +72,7 @@ static void check_conv(weft_dtype dt, weft_conv_pass pass, const geometry *g) {
 /* Each kernel takes a while to compile, so kernels for GPUs are tested on a sample of cases. */
 static void test_conv(void **state) {
     (void)state;
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int g = 0; g < COUNT(geometries); g++)
             for (int pass = 0; pass < 3; pass++) {
@@ -86,7 +86,7 @@ static void test_conv(void **state) {
 static void test_conv_dtypes(void **state) {
     (void)state;
     static const weft_dtype dtypes[] = {WEFT_F64, WEFT_BF16, WEFT_F16};
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     aim(0);
     for (int pass = 0; pass < 3; pass++) {
         check_conv(dtypes[pass], (weft_conv_pass)pass, &geometries[2]);
@@ -101,7 +101,7 @@ static void test_conv_dtypes(void **state) {
 static void test_conv_parts(void **state) {
     (void)state;
     static const geometry many = {6, 2, 3, 5, {16, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     aim(64);
     check_conv(WEFT_F32, WEFT_CONV_WEIGHT, &many);
     aim(0);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "opencl.h"
+#include "gpu.h"
 #include "unit/cpu_work.h"
 #include "gpu_heavy.h"
 
@@ -88,7 +88,7 @@ static void test_scatter(void **state) {
                                        {64, 1, 10, 1}, {2, 50, 50, 1025}, {40, 33, 65, 17},  {2, 0, 5, 33},
                                        {1, 4, 5, 0},   {0, 4, 5, 3}};
     static const int64_t alone[][4] = {{1, 300, 300, 1}, {3, 40, 64, 1}}; /* rows of one element */
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int d = 0; d < COUNT(dtypes); d++) {
             aim(items);
@@ -107,7 +107,7 @@ static void test_scatter(void **state) {
 static void test_scatter_order(void **state) {
     (void)state;
     enum { N = 1000 };
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int way = 0; way < 4; way++) {
         const weft_dtype dt = way & 1 ? WEFT_BF16 : WEFT_F32;
         static int32_t index[N];
@@ -162,7 +162,7 @@ static void test_update(void **state) {
     static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_I64, WEFT_BOOL};
     static const int64_t sizes[][4] = {{3, 7, 2, 5}, {2, 300, 33, 65}, {12, 64, 1, 64},
                                        {1, 9, 9, 1}, {1, 9, 3, 7},     {2, 4, 1, 300}};
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int d = 0; d < COUNT(dtypes); d++)
             for (int s = 0; s < COUNT(sizes); s++) {
@@ -274,7 +274,7 @@ static void test_attention(void **state) {
                                        {1, 2, 65, 63, 64},  {1, 1, 33, 70, 65},   {2, 2, 31, 31, 128},
                                        {1, 2, 1, 257, 64},  {1, 1, 3, 100, 65},   {2, 2, 70, 200, 32},
                                        {2, 2, 150, 130, 20}};
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int s = 0; s < COUNT(sizes); s++)
             for (int causal = 0; causal < 2; causal++) {
@@ -289,7 +289,7 @@ static void test_attention(void **state) {
 static void test_attention_dtypes(void **state) {
     (void)state;
     static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64};
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int d = 0; d < (items ? 2 : COUNT(dtypes)); d++) { /* both use the same source for conversions */
             const attention_case odd = {1, 2, 63, 65, 33, true, false, 0.3, 0},
@@ -307,7 +307,7 @@ static void test_attention_cached(void **state) {
     (void)state;
     static const int64_t queries[] = {1, 5, 40};
     static const int32_t positions[] = {1, 30, 281, 300, -3}; /* 0, 29, ...; before the first key */
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int q = 0; q < COUNT(queries); q++)
             for (int p = 0; p < COUNT(positions); p++) {
@@ -322,16 +322,16 @@ static void test_attention_takes(void **state) {
     (void)state;
     const attention_case wide = {1, 1, 4, 4, 257, false, false, 0, 0},
                          fits = {1, 1, 4, 4, 256, false, false, 0, 0};
-    if (!opencl) return skip();
+    if (!gpu) return skip();
     for (int items = 0; items <= 64; items += 64) {
         weft_heavy h = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(WEFT_F32, &wide)};
         aim(items);
-        assert_false(opencl->ops->takes(opencl, &h));
+        assert_false(gpu->ops->takes(gpu, &h));
         h.as.attention = attention_of(WEFT_F32, &fits);
         h.as.attention.backward = true;
-        assert_true(opencl->ops->takes(opencl, &h));
-        weft__gpu_of(opencl)->target.local_bytes = 1024;
-        assert_int_equal(opencl->ops->takes(opencl, &h), items == 0);
+        assert_true(gpu->ops->takes(gpu, &h));
+        weft__gpu_of(gpu)->target.local_bytes = 1024;
+        assert_int_equal(gpu->ops->takes(gpu, &h), items == 0);
     }
 }
 
@@ -368,8 +368,8 @@ static void check_scan_infinite(void) {
 
 static void test_scan(void **state) {
     (void)state;
-    if (!opencl) return skip();
-    weft_target *target = &weft__gpu_of(opencl)->target;
+    if (!gpu) return skip();
+    weft_target *target = &weft__gpu_of(gpu)->target;
     const bool wide = target->f64;
     for (int items = 0; items <= 64; items += 64) {
         aim(items);
