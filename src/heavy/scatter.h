@@ -1,5 +1,6 @@
 /* Scatter-add: out (rows, inner) starts as the base, or as 0. Then out[index[i], :] += source[i, :] for each
- * i in order. An index outside 0..rows-1 is a fault, and its row is skipped. The order of additions is fixed.
+ * i in order. An index outside 0..rows-1 is a fault, and its row is skipped. The order of additions is fixed;
+ * on GPUs rows with many sources are added in pieces (docs/design/034-sorted-scatter-adds.md).
  * Must not know: devices. Read next: heavy.h. */
 #ifndef WEFT_HEAVY_SCATTER_H
 #define WEFT_HEAVY_SCATTER_H

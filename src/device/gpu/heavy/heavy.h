@@ -18,6 +18,10 @@
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *conv);
 weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
+/* scatter_sort.c: scatter-adds that sort the index first. */
+bool weft__gpu_scatter_is_sorted(const weft_target *target, const weft_heavy_scatter *scatter);
+weft_status weft__gpu_scatter_sorted(weft_launches *launches, const weft_heavy *heavy, bool sink);
+
 /* argsort.c: returns the number of work-groups for so many workers. Each worker takes further work until all
  * is done. */
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers);

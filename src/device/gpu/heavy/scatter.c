@@ -1,6 +1,6 @@
 /* Scatter-add for the GPU backends. The rows and columns of out are divided among workers, and each worker
- * walks through the whole index. If no index repeats, the index is divided instead.
- * Must not know: how launches run. Read next: scatter.cl. */
+ * walks through the whole index. If no index repeats, the index is divided instead. On GPUs a long index is
+ * sorted (scatter_sort.c). Must not know: how launches run. Read next: scatter.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/heavy/scatter_params.h"
 #include "device/gpu/backend/template.h"
@@ -122,6 +122,8 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     const weft_heavy_scatter *sc = &heavy->as.scatter;
     if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
     if (sc->unique && sc->inner == 1) return each(launches, sc, sink);
+    if (weft__gpu_scatter_is_sorted(launches->target, sc))
+        return weft__gpu_scatter_sorted(launches, heavy, sink);
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
     const partition c = cut_of(launches, sc);
     const bool room = sum != dtype;

@@ -217,3 +217,4 @@ W_FN float w_nan_min(float x, float y) {
 template <class T> W_FN T clamp(T x, T least, T most) { return x < least ? least : x > most ? most : x; }
 W_FN uint mul_hi(uint x, uint y) { return __umulhi(x, y); }
 W_FN int atomic_cmpxchg(int *p, int expected, int value) { return atomicCAS(p, expected, value); }
+W_FN int atomic_add(int *p, int value) { return atomicAdd(p, value); }

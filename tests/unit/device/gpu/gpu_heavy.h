@@ -100,6 +100,16 @@ static inline weft_fault run_twice(const weft_heavy *heavy, const operands *o) {
     return fault;
 }
 
+static inline void check_fault(const weft_fault *got, const weft_fault *want) {
+    assert_int_equal(got->set != 0, want->set != 0);
+    if (!want->set) return;
+    assert_int_equal(got->kind, want->kind);
+    assert_string_equal(got->path, want->path);
+    assert_int_equal(got->value, want->value);
+    assert_int_equal(got->bound, want->bound);
+    assert_int_equal(got->element, want->element);
+}
+
 static inline void free_operands(operands *o) {
     for (int i = o->n - 1; i >= 0; i--)
         if (slot_of(o, i) == i) free(o->data[i]);

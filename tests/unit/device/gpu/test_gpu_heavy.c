@@ -1,4 +1,4 @@
-/* src/device/gpu: scatter-add, update, attention and scans, as kernels for CPUs (vectors) and for GPUs
+/* src/device/gpu: update, attention and scans, as kernels for CPUs (vectors) and for GPUs
  * (work-items), on an OpenCL device. Compared with the interpreter's plain loops in f64. Each runs twice with
  * equal bits, between guarded buffers. */
 #include <math.h>
@@ -14,120 +14,6 @@
 #include "gpu.h"
 #include "unit/cpu_work.h"
 #include "gpu_heavy.h"
-
-static void check_fault(const weft_fault *got, const weft_fault *want) {
-    assert_int_equal(got->set != 0, want->set != 0);
-    if (!want->set) return;
-    assert_int_equal(got->kind, want->kind);
-    assert_string_equal(got->path, want->path);
-    assert_int_equal(got->value, want->value);
-    assert_int_equal(got->bound, want->bound);
-    assert_int_equal(got->element, want->element);
-}
-
-/* ---- scatter-add ---- */
-
-enum { RANDOM, SORTED, REPEATED, BAD, UNIQUE };
-
-/* Small multiples of 1/4. Their sums are exact, so any order gives the interpreter's result. */
-static void *quarters(weft_dtype dt, size_t n, uint64_t seed) {
-    void *values = random_values(dt, (int64_t)n, seed);
-    for (int64_t i = 0; weft_dtype_is_float(dt) && i < (int64_t)n; i++)
-        set_value(dt, values, i, floor(8 * value(dt, values, i)) / 4);
-    return values;
-}
-
-enum { FROM_ZERO, ON_A_BASE, IN_PLACE };
-
-static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, int begin, const int64_t *size) {
-    const int64_t outer = size[0], count = size[1], rows = size[2], inner = size[3];
-    weft_heavy h = {.kind = WEFT_HEAVY_SCATTER, .path = "wte"};
-    h.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)dt,
-                                        .index_dtype = (uint8_t)index_dt,
-                                        .based = begin != FROM_ZERO,
-                                        .in_place = begin == IN_PLACE && outer * rows * inner > 0,
-                                        .unique = kind == UNIQUE,
-                                        .outer = outer,
-                                        .count = count,
-                                        .rows = rows,
-                                        .inner = inner};
-    const size_t each = weft_dtype_size(dt), n = (size_t)(outer * count * inner),
-                 m = (size_t)(outer * rows * inner);
-    uint64_t seed = 5;
-    int64_t *index = malloc((size_t)count * 8 + 1);
-    int32_t *narrow = malloc((size_t)count * 4 + 1);
-    for (int64_t i = 0; i < count; i++) {
-        index[i] = kind == SORTED     ? i * rows / count
-                   : kind == REPEATED ? rows / 2
-                   : kind == UNIQUE   ? (i * 7 + 3) % rows
-                                      : (int64_t)(next_random(&seed) % (uint64_t)rows);
-        if (kind == BAD && i >= count / 2) index[i] = i % 3 ? rows + i : -i;
-        narrow[i] = (int32_t)index[i];
-    }
-    void *source = quarters(dt, n, 8), *base = quarters(dt, m, 9), *out = quarters(dt, m, 10);
-    const int to = begin == FROM_ZERO ? 2 : 3;
-    operands o = {.n = to + 1,
-                  .data = {index_dt == WEFT_I64 ? (void *)index : (void *)narrow, source, base},
-                  .bytes = {(size_t)count * weft_dtype_size(index_dt), n * each, m * each, m * each}};
-    o.data[to] = begin == IN_PLACE ? base : out;
-    operands want = o;
-    if (begin != FROM_ZERO) want.data[2] = copy_of(base, m * each);
-    want.data[to] = begin == IN_PLACE ? want.data[2] : copy_of(out, m * each);
-    const weft_fault fault = run_twice(&h, &o), expected = run_on(interp, &h, &want);
-    check_fault(&fault, &expected);
-    assert_int_equal(expected.set != 0, kind == BAD && count > 0 && outer > 0);
-    assert_memory_equal(o.data[to], want.data[to], m * each);
-    if (begin == ON_A_BASE) free(want.data[2]);
-    free(index), free(narrow), free(source), free(base), free(out), free(want.data[to]);
-}
-
-static void test_scatter(void **state) {
-    (void)state;
-    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64, WEFT_U8};
-    static const int64_t sizes[][4] = {{1, 100, 7, 1}, {3, 17, 5, 33},    {1, 300, 65, 128}, {1, 40, 900, 70},
-                                       {64, 1, 10, 1}, {2, 50, 50, 1025}, {40, 33, 65, 17},  {2, 0, 5, 33},
-                                       {1, 4, 5, 0},   {0, 4, 5, 3}};
-    static const int64_t alone[][4] = {{1, 300, 300, 1}, {3, 40, 64, 1}}; /* rows of one element */
-    if (!gpu) return skip();
-    for (int items = 0; items <= 64; items += 64)
-        for (int d = 0; d < COUNT(dtypes); d++) {
-            aim(items);
-            for (int k = 0; k < 6; k++)
-                check_scatter(dtypes[d], d % 2 ? WEFT_I64 : WEFT_I32, UNIQUE, k % 3, alone[k / 3]);
-            for (int s = 0; s < COUNT(sizes); s++) {
-                const weft_dtype index = d % 2 ? WEFT_I64 : WEFT_I32;
-                aim(items);
-                check_scatter(dtypes[d], index, (d + s) % 3, (d + s / 2) % 3, sizes[s]);
-                if (s % 3 == 0) check_scatter(dtypes[d], index, BAD, (d + s) % 3, sizes[s]);
-            }
-        }
-}
-
-/* The roundings must be those of adding in the order of the index, for 16-bit dtypes in f32. */
-static void test_scatter_order(void **state) {
-    (void)state;
-    enum { N = 1000 };
-    if (!gpu) return skip();
-    for (int way = 0; way < 4; way++) {
-        const weft_dtype dt = way & 1 ? WEFT_BF16 : WEFT_F32;
-        static int32_t index[N];
-        char out[8];
-        void *source = random_values(dt, N, 3);
-        operands o = {.n = 3,
-                      .data = {index, source, out},
-                      .bytes = {sizeof index, N * weft_dtype_size(dt), weft_dtype_size(dt)}};
-        weft_heavy h = {.kind = WEFT_HEAVY_SCATTER};
-        h.as.scatter = (weft_heavy_scatter){
-            .dtype = (uint8_t)dt, .index_dtype = WEFT_I32, .outer = 1, .count = N, .rows = 1, .inner = 1};
-        volatile float sum = 0;
-        for (int i = 0; i < N; i++) sum += (float)value(dt, source, i);
-        aim(way & 2 ? 64 : 0);
-        run_twice(&h, &o);
-        const float got = (float)value(dt, out, 0);
-        assert_true(got == (dt == WEFT_F32 ? sum : weft_bf16_to_f32(weft_f32_to_bf16(sum))));
-        free(source);
-    }
-}
 
 /* ---- update ---- */
 
@@ -383,7 +269,6 @@ static void test_scan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scatter),          cmocka_unit_test(test_scatter_order),
         cmocka_unit_test(test_update),           cmocka_unit_test(test_attention),
         cmocka_unit_test(test_attention_dtypes), cmocka_unit_test(test_attention_cached),
         cmocka_unit_test(test_attention_takes),  cmocka_unit_test(test_scan),
