@@ -57,6 +57,8 @@ static const sample samples[] = {
     {1, 1, 40, 40, 64, .causal = true, .scale = 0.7},
     {1, 1, 40, 40, 64, .scale = -0.1}, /* not on tensor cores */
     {2, 2, 40, 40, 32, .causal = true, .dropout = 0.3},
+    {1, 2, 97, 131, 64, .dropout = 0.3}, /* rows begin anywhere in a block of random numbers */
+    {1, 1, 150, 150, 128, .causal = true, .dropout = 0.6},
     {2, 1, 70, 150, 64, .mask = PADDED},
     {1, 2, 129, 140, 32, .causal = true, .scale = 0.3, .mask = ADDED},
 };

@@ -90,8 +90,9 @@ static bool gpu_attention_fits(const weft_target *target, const weft_heavy_atten
     const int64_t row = room_of(at) + 4, size = at->dtype == WEFT_F64 ? 8 : 4;
     const int items = items_of(target, t);
     const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
+    const int64_t drawn = at->dropout > 0 ? t->rows * t->others / 4 : 0;
     if (t->high * items < t->rows) return false;
-    return (rows * row + t->rows * (t->others + 8) + t->high * items) * size <= target->local_bytes;
+    return (rows * row + t->rows * (t->others + 8) + t->high * items) * size + drawn <= target->local_bytes;
 }
 
 /* Returns the first tile that local memory and registers can hold and that leaves no unit without work. If

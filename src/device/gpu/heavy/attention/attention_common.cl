@@ -3,14 +3,24 @@
  * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
 #include "device/gpu/heavy/attention/attention_params.h"
 
-/* Returns the factor of dropout for a weight: 0 if it is dropped, else `factor`. */
-W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
+/* A weight is dropped if the 24 high bits of its random word are below LIMIT: if the word, as a number in 0 to 1, is
+ * below `dropout`. Else it is multiplied by `factor`. */
+#define LIMIT ((uint)ceil(dropout * (S)0x1p24f))
 #ifdef DROPOUT
-    return (S)((uint)w_random(key, (ulong)element) >> 8) * (S)0x1p-24f < dropout ? (S)0 : factor;
-#else
-    return 1;
-#endif
+/* Returns which of four weights are kept, as bits. They are adjacent elements, from `element` on. A block of random
+ * numbers has the words of four elements, so mostly one block is enough. */
+W_FN uint kept_four(const W_GLOBAL int *key, w_i64 element, uint limit) {
+    const ulong n = (ulong)element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
+    const int first = (int)(n & 3);
+    uint kept = 0;
+    for (int b = 0; b < (first ? 2 : 1); b++) {
+        uint word[4];
+        w_random_block(key, (n >> 2) + (ulong)b, word);
+        W_CARD_UNROLL for (int i = 0; i < 4; i++) kept |= (uint)(word[i] >> 8 >= limit) << (4 * b + i);
+    }
+    return kept >> first & 15;
 }
+#endif
 
 /* MASKED is the score of query i and key j after the mask (attention.c). */
 #ifdef MASK

@@ -97,6 +97,30 @@ W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
     w_barrier();
 }
 
+/* The mask of dropout for a block of `queries` x `keys` weights, as bits in local memory: bit k of byte x is that of
+ * weight 4 x + k, counted along the keys. DRAW computes it; element: that of the first weight of the block. KEEP is the
+ * factor of a weight. */
+#ifdef DROPOUT
+W_FN void draw(const W_GLOBAL int *key, w_i64 element, w_i64 step, int queries, int keys, uint limit,
+               W_LOCAL uchar *to) {
+    for (int x = w_item(0); x < queries * keys / 4; x += ITEMS)
+        to[x] = (uchar)kept_four(key, element + x / (keys / 4) * step + x % (keys / 4) * 4, limit);
+}
+W_FN S drawn_factor(const W_LOCAL uchar *drawn, int weight, S factor) {
+    return drawn[weight >> 2] >> (weight & 3) & 1 ? factor : (S)0;
+}
+#define DRAWN_ROOM W_LOCAL_ROOM uchar drawn[BR * BC / 4];
+#define DRAW(element, queries, keys) draw(key + given.key_at, element, t_k, queries, keys, LIMIT, drawn)
+#define KEEP(weight)                 drawn_factor(drawn, weight, factor)
+/* For single queries. Work-items share no blocks: few programs drop their weights. */
+#define KEEP_ONE(element) (kept_four(key + given.key_at, element, LIMIT) & 1 ? factor : (S)0)
+#else
+#define DRAWN_ROOM
+#define DRAW(element, queries, keys)
+#define KEEP(weight)      1
+#define KEEP_ONE(element) 1
+#endif
+
 /* The log-sum-exp of query i. With a mask it has two parts: first the largest scores of all queries, then the
  * logarithms (heavy/attention.h). */
 #define LSE_AT(i) (given.lse_at + pair * t_q + (i))
@@ -117,6 +141,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(attention) given) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
+    DRAWN_ROOM
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     OPEN
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* blocks that see the most keys first */
@@ -128,6 +153,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     for (int j = 0; j < end; j += BC) {
         S s[HIGH][COLUMNS];
         load(KEYS_AT(k, j), of.k.time, end - j, BC, d, other);
+        DRAW((pair * t_q + i0) * t_k + j, BR, BC);
         w_barrier();
         dots(mine, other, d, s);
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
@@ -151,8 +177,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const S e = s[q_][u] == (S)-INFINITY ? (S)0 : EXP(s[q_][u] - base);
                 more += e;
-                tile[ROW(q_) * PITCH + COLUMN(u)] =
-                    e * kept(key + given.key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
+                tile[ROW(q_) * PITCH + COLUMN(u)] = e * KEEP(ROW(q_) * BC + COLUMN(u));
             }
             sum[q_] = fma(sum[q_], keep, more);
 #pragma unroll
@@ -279,7 +304,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         const S keep = most == (S)-INFINITY ? (S)0 : EXP(most - base), e = s == (S)-INFINITY ? (S)0 : EXP(s - base);
         most = best;
         sum = fma(sum, keep, e);
-        weight[item] = e * kept(key + given.key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
+        weight[item] = e * KEEP_ONE((pair * t_q + i) * t_k + j + item);
         w_barrier();
         W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
             W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++) sums[t][e_] *= keep;
@@ -354,6 +379,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4];
     W_LOCAL_ROOM S4 tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
+    DRAWN_ROOM
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
               *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
     OPEN
@@ -378,6 +404,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
         S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
         load(KEYS_AT(k, j), of.k.time, end - j, BC, d, keys);
         load(KEYS_AT(v, j), of.v.time, end - j, BC, d, values);
+        DRAW((pair * t_q + i0) * t_k + j, BR, BC);
         w_barrier();
         dots(mine, keys, d, s);
         dots(douts, values, d, dp);
@@ -385,7 +412,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
                 const S weight = seen ? AGAIN(s[q_][u], min(i, t_q - 1), at, norm[q_]) : (S)0;
-                const S by = kept(key + given.key_at, (pair * t_q + i) * t_k + at, dropout, factor);
+                const S by = KEEP(ROW(q_) * BC + COLUMN(u));
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
             }
         w_barrier();
@@ -403,6 +430,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) given) {
     W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4];
     W_LOCAL_ROOM S4 tile4[BR * PITCH / 4];
+    DRAWN_ROOM
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     OPEN
@@ -417,6 +445,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
         S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
         load(AT(q, i), of.q.time, t_q - i, BC, d, mine);
         load(AT(dout, i), of.dout.time, t_q - i, BC, d, douts);
+        DRAW((pair * t_q + i) * t_k + j0, BC, BR);
         w_barrier();
         dots(keys, mine, d, s);
         dots(values, douts, d, dp);
@@ -424,7 +453,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
                 const S weight = seen ? AGAIN(s[q_][u], at, min(j, t_k - 1), LSE(at)) : (S)0;
-                const S by = kept(key + given.key_at, (pair * t_q + at) * t_k + j, dropout, factor);
+                const S by = KEEP(COLUMN(u) * BR + ROW(q_));
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * by;
                 s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[given.delta_at + pair * t_q + at]) * scale : (S)0;
             }

@@ -168,6 +168,72 @@ W_FN float row_most(float x) {
     return fmax(x, __shfl_xor_sync(~0u, x, 2));
 }
 
+/* ---- dropout ----
+ *
+ * The mask of a warp's weights as bits. Four adjacent weights share a block of random numbers, but lie in the registers
+ * of two or four lanes. So each lane computes blocks for its neighbours, and the lanes exchange bits.
+ *
+ *     KEPT_ROWS(element, step)      if rows are queries, `step` elements apart; element: of the first row and column
+ *     KEPT_COLUMNS(element, step)   if columns are queries
+ *     KEEP_ROWS(m, c, i)            the factor of accumulator (m, c, i) after KEPT_ROWS
+ *     KEEP_COLUMNS(m, c, i)         the same after KEPT_COLUMNS
+ *
+ * They come before the products: few registers are in use there. */
+#ifdef DROPOUT
+#if BC > 32
+typedef ulong kept_bits;
+#else
+typedef uint kept_bits;
+#endif
+/* Joins the bits of four lanes, whose numbers differ in bit a or bit b. */
+W_FN kept_bits joined(kept_bits x, int a, int b) {
+    x |= __shfl_xor_sync(~0u, x, a);
+    return x | __shfl_xor_sync(~0u, x, b);
+}
+
+/* The four lanes of a row compute a quarter of its blocks each. Bit x: column x + 2 (LANE % 4). */
+W_FN void kept_rows(const int *key, w_i64 element, w_i64 step, uint limit, kept_bits kept[MT][2]) {
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int g = 0; g < 2; g++) {
+            const w_i64 row = element + MINE(m, 2 * g) * step;
+            kept[m][g] = 0;
+            W_UNROLL for (int k = 0; k < BC / 16; k++) {
+                const int at = 16 * k + LANE % 4 * 4;
+                kept[m][g] |= (kept_bits)kept_four(key, row + at, limit) << at;
+            }
+            kept[m][g] = joined(kept[m][g], 1, 2) >> LANE % 4 * 2;
+        }
+}
+
+/* Four lanes have the same columns and four adjacent rows. They compute the blocks of a quarter of the columns each.
+ * Bit 4 x: column x of the BC / 4 columns that the lane holds. */
+W_FN void kept_columns(const int *key, w_i64 element, w_i64 step, uint limit, kept_bits kept[MT][2]) {
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int g = 0; g < 2; g++) {
+            const w_i64 rows = element + ROW(m) + g * 8 + LANE / 16 * 4;
+            kept[m][g] = 0;
+            W_UNROLL for (int k = 0; k < BC / 16; k++) {
+                const int x = 4 * k + LANE / 4 % 4;
+                kept[m][g] |= (kept_bits)kept_four(key, rows + COLUMN(x / 2, x) * step, limit) << 4 * x;
+            }
+            kept[m][g] = joined(kept[m][g], 4, 8) >> LANE / 4 % 4;
+        }
+}
+#define KEPT_ROWS(element, step)                                                                             \
+    kept_bits kept[MT][2];                                                                                   \
+    kept_rows(key + given.key_at, element, step, LIMIT, kept)
+#define KEPT_COLUMNS(element, step)                                                                          \
+    kept_bits kept[MT][2];                                                                                   \
+    kept_columns(key + given.key_at, element, step, LIMIT, kept)
+#define KEEP_ROWS(m, c, i)    (kept[m][(i) / 2] >> ((c) * 8 + (i) % 2) & 1 ? factor : 0)
+#define KEEP_COLUMNS(m, c, i) (kept[m][(i) / 2] >> ((c) * 8 + (i) % 2 * 4) & 1 ? factor : 0)
+#else
+#define KEPT_ROWS(element, step)
+#define KEPT_COLUMNS(element, step)
+#define KEEP_ROWS(m, c, i)    1
+#define KEEP_COLUMNS(m, c, i) 1
+#endif
+
 #ifndef BACKWARD
 /* Weights are exp2(by s - base). With a mask, s already has the scale, and the largest score is subtracted before the
  * multiplication, since scores may be as low as the lowest f32. */
@@ -193,6 +259,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
     w_copy_group();
     for (int j = 0; j < end; j += BC) {
         float s[MT][BC / 8][4] = {};
+        KEPT_ROWS((pair * t_q + i0) * t_k + j, (w_i64)t_k);
         arrive(); /* the keys are there, and nobody reads the values any more */
         load(KEYS_AT(v, j), of.v.time, end - j, BC, d, values);
         w_copy_group();
@@ -212,9 +279,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
                 W_UNROLL for (int c = 0; c < BC / 8; c++)
                     W_UNROLL for (int i = 2 * g; i < 2 * g + 2; i++) {
                         const float e = w_exp2_near(EXPONENT(s[m][c][i], high, base));
-                        const w_i64 row = pair * t_q + i0 + MINE(m, i);
                         more += e;
-                        s[m][c][i] = e * kept(key + given.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
+                        s[m][c][i] = e * KEEP_ROWS(m, c, i);
                     }
                 sum[m][g] = fma(sum[m][g], keep, more);
                 W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= keep, sums[m][c][2 * g + 1] *= keep;
@@ -319,6 +385,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
     for (int j = 0, step = 0; j < end; j += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4];
         const int next = j + BC, other = (step + 1) % STEPS;
+        KEPT_ROWS((pair * t_q + i0) * t_k + j, (w_i64)t_k);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++)
@@ -341,11 +408,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
         if (next > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
-                W_UNROLL for (int i = 0; i < 4; i++) {
-                    const w_i64 row = pair * t_q + i0 + MINE(m, i);
-                    const float keep = kept(key + given.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
-                    s[m][c][i] = w_exp2_near(s[m][c][i] * by) * LESS(dp[m][c][i], keep, mean[m][i / 2]);
-                }
+                W_UNROLL for (int i = 0; i < 4; i++)
+                    s[m][c][i] =
+                        w_exp2_near(s[m][c][i] * by) * LESS(dp[m][c][i], KEEP_ROWS(m, c, i), mean[m][i / 2]);
         gather(s, keys + step * TILE, sums);
         if (STEPS == 1 && next < end) {
             w_barrier();
@@ -381,6 +446,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
     for (int i0 = first, step = 0; i0 < t_q; i0 += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4], mean[BC / 8][2];
         const int next = i0 + BC, other = (step + 1) % STEPS;
+        KEPT_COLUMNS((pair * t_q + i0) * t_k + j0, (w_i64)t_k);
         W_UNROLL for (int c = 0; c < BC / 8; c++)
             W_UNROLL for (int i = 0; i < 2; i++) {
                 const w_i64 at = pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
@@ -412,9 +478,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++) {
-                    const w_i64 row = pair * t_q + i0 + COLUMN(c, i);
-                    const float keep = kept(key + given.key_at, row * t_k + j0 + MINE(m, i), dropout, factor);
-                    const float weight = w_exp2_near(s[m][c][i] * by);
+                    const float keep = KEEP_COLUMNS(m, c, i), weight = w_exp2_near(s[m][c][i] * by);
                     s[m][c][i] = weight * keep;
                     dp[m][c][i] = weight * LESS(dp[m][c][i], keep, mean[c][i % 2]);
                 }
