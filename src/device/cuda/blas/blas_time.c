@@ -1,62 +1,27 @@
 /* Finds the fastest of the algorithms that cuBLASLt proposes, on memory of its own.
  * Must not know: where the choice is stored. Read next: blas_plan.c. */
 #include "device/cuda/blas/blas_plan.h"
+#include "device/cuda/timing.h"
 
-#define BETTER 0.97F /* of the time of the first proposal; otherwise the first one stays */
-#define FAR    1.25F /* times the best time: such an algorithm will not become the best */
-enum { RUNS = 3, RANDOM_BYTES = 4 << 20 };
+enum { RUNS = 3 };
+
+static size_t blas_time_size(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 
 static size_t blas_time_bytes_of(const weft__blas_problem *p, const weft__blas_matrix *m) {
-    const size_t size = m->type == CUDA_R_64F ? 8 : m->type == CUDA_R_32F ? 4 : 2;
-    return (size_t)((m->columns - 1) * m->ld + m->rows + (p->batch - 1) * m->step) * size;
+    return (size_t)((m->columns - 1) * m->ld + m->rows + (p->batch - 1) * m->step) * blas_time_size(m->type);
 }
 
 enum { A, B, D, C, BIAS, AUX, WORKSPACE, BUFFERS };
 
-static bool blas_time_fits(const size_t bytes[BUFFERS]) {
-    size_t all = 0, unused = 0, total = 0;
-    for (int i = 0; i < BUFFERS; i++) all += bytes[i];
-    return weft__cu.cuMemGetInfo_v2(&unused, &total) == 0 && all <= unused / 2;
-}
+typedef struct attempt {
+    const weft__blas_plan *plan;
+    const weft__blas_algorithm *algorithm;
+    const weft__blas_places *at;
+} attempt;
 
-/* Fills memory with numbers between 1/2 and 2. Up to RANDOM_BYTES their bits are random, since the speed of a
- * card depends on the values. */
-static CUresult blas_time_fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) {
-    const size_t step = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
-    const size_t some = bytes < RANDOM_BYTES ? bytes : RANDOM_BYTES;
-    unsigned char *values = weft__alloc(d->gpu.base.ctx, some + 1);
-    uint32_t state = 12345;
-    if (!values) return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t i = 0; i < some; i++) {
-        state = state * 1664525u + 1013904223u;
-        values[i] = (unsigned char)(state >> 24);
-        if (i % step == step - 1) values[i] = type == CUDA_R_16F ? 0x38 : 0x3f;
-        if (step == 8 && i % step == 6) values[i] |= 0xe0;
-    }
-    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
-    if (!error) error = weft__cuda_put(d, to, values, some);
-    weft__free(d->gpu.base.ctx, values);
-    return error;
-}
-
-/* Returns the milliseconds of a run, the minimum of several after a first one, which may load a kernel. If
- * the first measured run is far slower than the best so far, it is the only one. Returns a negative number
- * after an error. */
-static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *algorithm,
-                      const weft__blas_places *at, const CUevent events[2], float best) {
-    float least = -1;
-    if (weft__blas_multiply(&d->blas, plan, algorithm, at, d->stream)) return -1;
-    for (int run = 0; run < RUNS && (run == 0 || best <= 0 || least < FAR * best); run++) {
-        float ms;
-        CUresult error = weft__cu.cuEventRecord(events[0], d->stream);
-        if (error || weft__blas_multiply(&d->blas, plan, algorithm, at, d->stream)) return -1;
-        error = weft__cu.cuEventRecord(events[1], d->stream);
-        if (!error) error = weft__cu.cuEventSynchronize(events[1]);
-        if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
-        if (error) return -1;
-        if (least < 0 || ms < least) least = ms;
-    }
-    return least;
+static bool blas_time_run(weft__cuda *d, const void *call) {
+    const attempt *a = call;
+    return weft__blas_multiply(&d->blas, a->plan, a->algorithm, a->at, d->stream) == 0;
 }
 
 /* Returns the milliseconds of writing D once. */
@@ -81,10 +46,11 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
     CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
     if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
     for (int i = 0; i < count && !error && !weft__interrupted(d->gpu.base.ctx); i++) {
-        const float ms = time_one(d, plan, &algorithms[i], at, events, best);
+        const attempt one = {plan, &algorithms[i], at};
+        const float ms = weft__timing_of(d, blas_time_run, &one, events, best);
         if (ms <= 0) continue;
         if (i == 0) first = best = ms;
-        if (best > 0 && (ms >= best || ms >= BETTER * first)) continue;
+        if (best > 0 && (ms >= best || ms >= WEFT_TIMING_BETTER * first)) continue;
         best = ms;
         timing.chosen = i;
     }
@@ -110,13 +76,17 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
     bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
     for (int i = 0; i < count; i++)
         if (algorithms[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)algorithms[i].workspace;
-    bool made = blas_time_fits(bytes);
+    size_t all = 0;
+    for (int i = 0; i < BUFFERS; i++) all += bytes[i];
+    bool made = weft__timing_fits(all);
     for (int i = 0; i < BUFFERS && made; i++)
         made = !bytes[i] ||
                weft__gpu_memory_new(&d->gpu, bytes[i], "memory for timing matmuls", &memory[i]) == WEFT_OK;
-    for (int i = 0; i < BUFFERS && made; i++)
-        made = !bytes[i] ||
-               blas_time_fill(d, memory[i]->address, bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
+    for (int i = 0; i < BUFFERS && made; i++) {
+        const int32_t type = i == A || i == B ? p->a.type : p->d.type;
+        made = !bytes[i] || weft__timing_fill(d, memory[i]->address, bytes[i], blas_time_size(type),
+                                              type == CUDA_R_16F) == 0;
+    }
     const weft__blas_places at = {blas_time_place(memory[A]),        blas_time_place(memory[B]),
                                   blas_time_place(memory[D]),        blas_time_place(memory[C]),
                                   blas_time_place(memory[BIAS]),     blas_time_place(memory[AUX]),
