@@ -39,6 +39,7 @@ typedef struct descriptor {
     /* made of the attributes: */
     fake_graph *graph; /* of an operation graph, an engine configuration or a plan */
     bool broken;       /* a configuration that cannot be built */
+    int engine;        /* of an engine: its number */
 } descriptor;
 
 /* ---- refusing calls ---- */
@@ -439,6 +440,8 @@ static unsigned finish_plan(descriptor *d) {
     if (!from) return refuse(BAD_PARAM, "a plan of nothing", 0);
     if (from->broken) return decline(NOT_SUPPORTED, "an engine that does not build");
     d->graph = copy(from->graph);
+    d->graph->slow = fake_cudnn.fast && fake_cudnn.fast != d->graph->engine;
+    if (fake_cudnn.greedy && fake_cudnn.greedy == d->graph->engine) d->graph->workspace = INT64_C(1) << 50;
     fake_cudnn.built++;
     return 0;
 }
@@ -459,11 +462,13 @@ unsigned cudnnBackendFinalize(cudnnBackendDescriptor_t given) {
 
 /* ---- queries ---- */
 
-/* Gives two engines. The first one fails only when it is built. */
+/* Gives engines. The first one fails only when it is built. */
 static void give_engines(const descriptor *heuristics, int64_t most, int64_t *n, descriptor **list) {
-    *n = (fake_cudnn.no_plan || fake_declines()) ? 0 : most < 2 ? most : 2;
+    const int64_t engines = fake_cudnn.engines ? fake_cudnn.engines : 2;
+    *n = fake_cudnn.no_plan || fake_declines() ? 0 : most < engines ? most : engines;
     for (int64_t i = 0; i < *n; i++) {
         list[i]->graph = copy(linked(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)->graph);
+        list[i]->graph->engine = (int)i;
         list[i]->broken = i == 0;
         list[i]->done = true;
     }
@@ -485,15 +490,19 @@ unsigned cudnnBackendGetAttribute(cudnnBackendDescriptor_t given, unsigned name,
     (void)type;
     if (!d || !d->alive || !n) return refuse(BAD_PARAM, "no descriptor is asked", name);
     if (d->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
+        const bool any_order = fake_cudnn.unordered || (fake_cudnn.random && fake_cudnn.random == d->engine);
         *n = 1;
         *(unsigned *)values =
-            fake_cudnn.unordered ? CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC : CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+            any_order ? CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC : CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
         return 0;
     }
     if (!d->done) return refuse(BAD_PARAM, "a descriptor in the making is asked", name);
     switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: give_engines(d, most, n, values); return 0;
-    case CUDNN_ATTR_ENGINECFG_ENGINE: *n = 1; return 0;
+    case CUDNN_ATTR_ENGINECFG_ENGINE:
+        *n = 1;
+        (*(descriptor **)values)->engine = d->graph->engine;
+        return 0;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
         *n = 1;
         *(int64_t *)values = d->graph->workspace;
@@ -532,6 +541,8 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     if (!p || !p->alive || !p->done || !pack || !pack->alive || !pack->done)
         return refuse(BAD_PARAM, "no plan is executed", 0);
     if (fake_cudnn.fail && --fake_cudnn.fail == 0) return decline(EXECUTION_FAILED, "as a test wishes");
+    if (fake_cudnn.failing && fake_cudnn.failing == p->graph->engine)
+        return decline(EXECUTION_FAILED, "an engine that does not run");
     const attribute *ids = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
                     *values = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     if (ids->count != values->count) return refuse(BAD_PARAM, "a pack of two lengths", 0);
@@ -541,5 +552,6 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     const unsigned status = fill(&e, ids->values, values->values, ids->count);
     if (status) return status;
     fake_cudnn.executed++;
+    fake_cudnn.last = e.graph.engine;
     return fake_enqueue(handle->stream, fake_execute, &e, sizeof e) ? EXECUTION_FAILED : 0;
 }

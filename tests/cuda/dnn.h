@@ -15,9 +15,16 @@ typedef struct fake_cudnn_state {
     long no_plan;   /* no engine accepts a graph */
     long fail;      /* 1: the next execution fails ... */
     long unordered; /* engines report that they add in any order */
+    /* Engines of a graph are counted from 0. The first one does not build. */
+    long engines; /* their number; 0: two */
+    long fast;    /* all engines but this one compute everything four times; 0: none does */
+    long failing; /* executions of this engine fail; 0: of none */
+    long greedy;  /* this engine needs more memory than anybody gives; 0: none does */
+    long random;  /* only this engine reports that it adds in any order; 0: none does */
     /* counters */
     long handles, descriptors; /* existing objects */
     long built, restored, executed;
+    long last; /* the engine of the last execution */
 } fake_cudnn_state;
 
 #ifdef FAKE_CUDNN_INSIDE
@@ -45,7 +52,7 @@ typedef struct fake_operation {
 
 /* A graph without pointers. A plan consists of nothing else. */
 typedef struct fake_graph {
-    int n_tensors, n_operations;
+    int n_tensors, n_operations, engine, slow;
     int64_t workspace;
     fake_tensor tensors[FAKE_TENSORS];
     fake_operation operations[FAKE_OPERATIONS];

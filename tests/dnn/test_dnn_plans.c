@@ -276,10 +276,57 @@ static void test_convolution(void **state) {
             }
 }
 
+/* Counts the plans, at most PLANS_MOST. */
+enum { PLANS_MOST = 8 };
+typedef struct tally {
+    int plans;
+    int64_t workspace; /* the largest */
+} tally;
+
+static bool count_plan(void *user, weft_dnn_plan *plan) {
+    tally *all = user;
+    if (!plan) return all->plans > 0;
+    if (plan->workspace > all->workspace) all->workspace = plan->workspace;
+    weft__dnn_plan_free(plan);
+    return ++all->plans == PLANS_MOST;
+}
+
+/* cuDNN proposes several engines for a convolution, so there is a choice. All of them meet the request. */
+static void test_engines(void **state) {
+    (void)state;
+    for (const card *c = cards; c < cards + CARDS; c++)
+        for (int pass = 0; pass < 3; pass++) {
+            const weft_dnn_convolution at = {.pass = (weft_conv_pass)pass,
+                                             .dtype = WEFT_BF16,
+                                             .n = 32,
+                                             .height = 56,
+                                             .width = 56,
+                                             .c = 64,
+                                             .k = 64,
+                                             .r = 3,
+                                             .s = 3,
+                                             .groups = 1,
+                                             .stride = {1, 1},
+                                             .padding = {1, 1},
+                                             .dilation = {1, 1}};
+            char message[WEFT_DNN_MESSAGE];
+            weft_dnn_graph graph = {.error = 0};
+            tally all = {0};
+            const weft_dnn_request request = {.workspace = MEMORY, .notes = weft__dnn_convolution_notes(&at)};
+            weft__dnn_convolution_graph(&graph, &at);
+            assert_true(weft__dnn_plans(&c->card, &graph, &request, count_plan, &all, message));
+            weft__dnn_graph_free(&graph);
+            print_message("%d, convolution, pass %d: %d engines, at most %lld bytes\n", c->capability, pass,
+                          all.plans, (long long)all.workspace);
+            assert_true(all.plans > 1 && all.workspace <= MEMORY);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions), cmocka_unit_test(test_refused), cmocka_unit_test(test_forward),
         cmocka_unit_test(test_backward), cmocka_unit_test(test_parts),   cmocka_unit_test(test_convolution),
+        cmocka_unit_test(test_engines),
     };
     const char *reason = weft__dnn_open();
     if (reason) {

@@ -9,6 +9,7 @@ typedef struct weft__cuda_hooks {
     int plain;           /* runs of a program before it becomes a graph, + 1; 0: default */
     double call_worth;   /* multiplications from which on cuBLASLt computes a matmul; 0: default */
     int64_t dnn_memory;  /* bytes that cuDNN's backward pass may use; 0: default */
+    double dnn_seconds;  /* that the choice of cuDNN's engines may take; 0: default */
 } weft__cuda_hooks;
 extern weft__cuda_hooks weft__cuda_hook;
 

@@ -114,8 +114,14 @@ typedef struct weft_dnn_plan {
 
 /* Returns a card that is described by cuDNN's properties in JSON. */
 cudnnBackendDescriptor_t weft__dnn_properties(weft_dnn_graph *graph, const char *json);
-/* Makes a plan with the first of cuDNN's engines that builds and meets the request. Returns false and a
- * message if there is none. */
+/* Gets a plan, which it takes over, or NULL after the last one of cuDNN's proposals. Returns whether the
+ * search ends. If it does not after NULL, engines of last resort follow. */
+typedef bool weft__dnn_visit(void *user, weft_dnn_plan *plan);
+/* Makes plans of all engines that build and meet the request, in cuDNN's order, until the visitor ends the
+ * search. Returns false and a message if it did not. */
+bool weft__dnn_plans(const weft_dnn_card *card, weft_dnn_graph *graph, const weft_dnn_request *request,
+                     weft__dnn_visit *visit, void *user, char message[WEFT_DNN_MESSAGE]);
+/* Makes a plan with the first of these engines. Returns false and a message if there is none. */
 bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *graph, const weft_dnn_request *request,
                     weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]);
 /* Save a plan as bytes, and load it again, which takes a thousandth of the time. The caller frees the bytes

@@ -14,7 +14,8 @@ static cudnnBackendDescriptor_t image(weft_dnn_graph *g, int64_t id, unsigned ty
     return weft__dnn_tensor(g, &t);
 }
 
-static int64_t out_extent(const weft_dnn_convolution *c, int axis, int64_t extent, int64_t filter) {
+int64_t weft__dnn_convolution_extent(const weft_dnn_convolution *c, int axis) {
+    const int64_t extent = axis ? c->width : c->height, filter = axis ? c->s : c->r;
     return (extent + 2 * c->padding[axis] - c->dilation[axis] * (filter - 1) - 1) / c->stride[axis] + 1;
 }
 
@@ -60,8 +61,8 @@ void weft__dnn_convolution_graph(weft_dnn_graph *g, const weft_dnn_convolution *
     const float one = 1, none = 0;
     cudnnBackendDescriptor_t x = image(g, 1, type, c->n, c->c, c->height, c->width),
                              w = image(g, 2, type, c->k, c->c / c->groups, c->r, c->s),
-                             y = image(g, 3, type, c->n, c->k, out_extent(c, 0, c->height, c->r),
-                                       out_extent(c, 1, c->width, c->s)),
+                             y = image(g, 3, type, c->n, c->k, weft__dnn_convolution_extent(c, 0),
+                                       weft__dnn_convolution_extent(c, 1)),
                              how = law(g, c), to = weft__dnn_make(g, a->operation);
     weft__dnn_link(g, to, a->x, x);
     weft__dnn_link(g, to, a->w, w);

@@ -16,6 +16,8 @@ typedef struct weft_dnn_convolution {
     int64_t stride[2], padding[2], dilation[2]; /* along height, width */
 } weft_dnn_convolution;
 
+/* Returns the extent of y along an axis. */
+int64_t weft__dnn_convolution_extent(const weft_dnn_convolution *convolution, int axis);
 void weft__dnn_convolution_graph(weft_dnn_graph *graph, const weft_dnn_convolution *convolution);
 /* Returns the notes (weft_dnn_request) of engines to refuse: those that round elements before they multiply,
  * and those that do not repeat their bits. */

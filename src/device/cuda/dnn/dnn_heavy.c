@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "device/cuda/dnn/dnn_attention.h"
+#include "device/cuda/dnn/dnn_choice.h"
 #include "device/cuda/run.h"
-#include "device/gpu/backend/cache.h"
 
 /* Limits of the memory for the gradient of the scores. A backward pass that adds in one order needs it. A
  * larger problem is computed in parts of the batch, one after the other in the same memory. GPT-2 124M needs
@@ -127,38 +127,30 @@ weft_hash weft__dnn_key(const weft__cuda *d) {
     return key;
 }
 
-bool weft__dnn_load(weft__cuda *d, weft_hash key, weft_dnn_plan *plan) {
-    weft_context *ctx = d->gpu.base.ctx;
-    void *saved = NULL;
-    size_t bytes = 0;
-    if (!weft__gpu_cache_load(ctx, key, &saved, &bytes)) return false;
-    const bool done = weft__dnn_plan_load(&d->dnn.card, saved, bytes, plan);
-    weft__free(ctx, saved);
-    d->dnn.loaded += done;
-    return done;
+static void dnn_heavy_describe(weft_dnn_graph *graph, const void *what) {
+    weft__dnn_attention_graph(graph, what);
 }
 
-bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const weft_dnn_request *request,
-                     weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
-    size_t bytes = 0;
-    const bool done = weft__dnn_plan(&d->dnn.card, graph, request, plan, message);
-    char *saved = done ? weft__dnn_plan_save(d->gpu.base.ctx, plan, &bytes) : NULL;
-    if (saved) weft__gpu_cache_store(d->gpu.base.ctx, key, saved, bytes);
-    weft__free(d->gpu.base.ctx, saved);
-    d->dnn.built += done;
-    return done;
-}
-
-static bool dnn_heavy_build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char message[WEFT_DNN_MESSAGE]) {
-    /* cuDNN needs more than the gradient of the scores */
-    const weft_dnn_request request = {.workspace = 2 * weft__dnn_memory(d),
-                                      .notes =
-                                          w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
-    weft_dnn_graph graph = {.error = 0};
-    weft__dnn_attention_graph(&graph, &w->part);
-    const bool done = weft__dnn_build(d, key, &graph, &request, &w->plan, message);
-    weft__dnn_graph_free(&graph);
-    return done;
+/* Adds the tensors of an execution of a part. */
+static void dnn_heavy_tensors(const weft_dnn_work *w, weft_dnn_problem *to) {
+    static const float one = 1, hidden = -INFINITY;
+    const weft_heavy_attention *at = &w->part.at;
+    operand operands[OPERANDS_MOST];
+    const int n = operands_of(at, operands);
+    for (int i = 0; i < n; i++) {
+        const int64_t *s = operands[i].strides, id = operands[i].id;
+        const bool keys = id == WEFT_DNN_K || id == WEFT_DNN_V || id == WEFT_DNN_DK || id == WEFT_DNN_DV;
+        const int64_t last = (keys ? at->t_k : at->t_q) - 1;
+        const int64_t count = s ? (at->batch - 1) * s[0] + (at->heads - 1) * s[1] + last * s[2] + at->d
+                                : at->batch * at->heads * at->t_q;
+        weft__dnn_problem_add(to, id, (size_t)count * (s ? 2 : 4), s ? 2 : 4);
+    }
+    weft__dnn_problem_number(to, WEFT_DNN_SCALE, &w->scale);
+    if (at->causal) weft__dnn_problem_number(to, WEFT_DNN_HIDDEN, &hidden);
+    if (!at->backward) return;
+    weft__dnn_problem_number(to, WEFT_DNN_ONE, &one);
+    weft__dnn_problem_add(to, WEFT_DNN_DOTS, (size_t)w->part.dots, 4);
+    if (w->part.fast) weft__dnn_problem_add(to, WEFT_DNN_GATHERED, (size_t)w->part.gathered, 4);
 }
 
 static bool dnn_heavy_plan(weft__cuda *d, weft_dnn_work *w, char message[WEFT_DNN_MESSAGE]) {
@@ -167,9 +159,23 @@ static bool dnn_heavy_plan(weft__cuda *d, weft_dnn_work *w, char message[WEFT_DN
     if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast,
                                   weft__dnn_memory(d), &w->part, message))
         return false;
-    weft_hash key = weft__dnn_key(d);
-    weft__dnn_attention_hash(&w->part, &key);
-    return weft__dnn_load(d, key, &w->plan) || dnn_heavy_build(d, w, key, message);
+    const weft_heavy_attention *at = &w->part.at;
+    weft_dnn_problem problem = {
+        .key = weft__dnn_key(d),
+        /* cuDNN needs more than the gradient of the scores */
+        .request = {.workspace = 2 * weft__dnn_memory(d),
+                    .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
+        .describe = dnn_heavy_describe,
+        .what = &w->part,
+        .work = (double)at->batch * (double)at->heads * (double)at->t_q * (double)at->t_k * (double)at->d *
+                (at->backward ? 5 : 2),
+        .f16 = at->dtype == WEFT_F16};
+    snprintf(problem.name, sizeof problem.name, "attention%s %s %lldx%lldx%lldx%lld%s",
+             at->backward ? " gradient" : "", weft_dtype_name((weft_dtype)at->dtype), (long long)at->batch,
+             (long long)at->heads, (long long)at->t_q, (long long)at->d, at->causal ? " causal" : "");
+    weft__dnn_attention_hash(&w->part, &problem.key);
+    dnn_heavy_tensors(w, &problem);
+    return weft__dnn_choose(d, &problem, &w->plan, message);
 }
 
 /* ---- problems ---- */

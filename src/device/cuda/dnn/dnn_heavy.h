@@ -17,7 +17,8 @@ typedef struct weft_dnn {
     size_t n_works, capacity;
     struct weft_dnn_image **images; /* convolutions */
     size_t n_images, images_capacity;
-    int64_t built, loaded; /* plans made now, and plans from disk; for tests */
+    double seconds;        /* spent on the choice of engines */
+    int64_t built, loaded; /* problems whose plan was made now, or came from disk; for tests */
 } weft_dnn;
 
 /* Adds the launch of an attention or a convolution that cuDNN computes. Otherwise adds nothing. */
@@ -30,11 +31,6 @@ void weft__dnn_close(struct weft__cuda *device);
 int64_t weft__dnn_memory(const struct weft__cuda *device);
 /* Returns a hash of card, driver and library. The caller adds the problem. */
 weft_hash weft__dnn_key(const struct weft__cuda *device);
-/* Loads a plan from disk. Returns false if there is none, or if cuDNN does not accept it. */
-bool weft__dnn_load(struct weft__cuda *device, weft_hash key, weft_dnn_plan *plan);
-/* Makes a new plan and stores it. Returns false and a message if that fails. */
-bool weft__dnn_build(struct weft__cuda *device, weft_hash key, weft_dnn_graph *graph,
-                     const weft_dnn_request *request, weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]);
 
 /* ---- dnn_image.c: convolutions; the library must be open ---- */
 

@@ -4,6 +4,7 @@
  * Must not know: graphs of operations. Read next: dnn_convolution.c, dnn_heavy.c. */
 #include <stdio.h>
 
+#include "device/cuda/dnn/dnn_choice.h"
 #include "device/cuda/dnn/dnn_convolution.h"
 #include "device/cuda/dnn/dnn_heavy.h"
 #include "device/cuda/run.h"
@@ -74,20 +75,35 @@ static weft_hash key_of(const weft_dnn_convolution *what, bool fast) {
     return key;
 }
 
+static void dnn_image_describe(weft_dnn_graph *graph, const void *what) {
+    weft__dnn_convolution_graph(graph, what);
+}
+
 static void dnn_image_plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
     static const char *const names[] = {"convolution", "a convolution's gradient with respect to its input",
                                         "a convolution's gradient with respect to its weight"};
+    static const char *const short_names[] = {"", " dx", " dw"};
     const weft_dnn_convolution *c = &w->what;
-    weft_dnn_request request = {.workspace = weft__dnn_memory(d), .notes = weft__dnn_convolution_notes(c)};
-    if (d->fast) request.notes &= ~(1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+    const int64_t h = weft__dnn_convolution_extent(c, 0), v = weft__dnn_convolution_extent(c, 1);
+    const size_t size = weft_dtype_size((weft_dtype)c->dtype);
+    const size_t counts[3] = {(size_t)(c->n * c->height * c->width * c->c),
+                              (size_t)(c->k * c->r * c->s * (c->c / c->groups)),
+                              (size_t)(c->n * h * v * c->k)};
+    weft_dnn_problem problem = {
+        .key = weft__dnn_key(d),
+        .request = {.workspace = weft__dnn_memory(d), .notes = weft__dnn_convolution_notes(c)},
+        .describe = dnn_image_describe,
+        .what = c,
+        .work = (double)counts[2] * (double)(c->r * c->s) * (double)(c->c / c->groups),
+        .f16 = c->dtype == WEFT_F16};
     char message[WEFT_DNN_MESSAGE];
-    weft_dnn_graph graph = {.error = 0};
-    weft_hash key = weft__dnn_key(d);
-    weft__hash_bytes(&key, &w->key, sizeof w->key);
-    if (weft__dnn_load(d, key, &w->plan)) return;
-    weft__dnn_convolution_graph(&graph, c);
-    const bool done = weft__dnn_build(d, key, &graph, &request, &w->plan, message);
-    weft__dnn_graph_free(&graph);
+    if (d->fast) problem.request.notes &= ~(1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+    weft__hash_bytes(&problem.key, &w->key, sizeof w->key);
+    snprintf(problem.name, sizeof problem.name, "convolution%s %s %lldx%lldx%lldx%lld %lldx%lld %lld",
+             short_names[c->pass], weft_dtype_name((weft_dtype)c->dtype), (long long)c->n, (long long)c->c,
+             (long long)c->height, (long long)c->width, (long long)c->r, (long long)c->s, (long long)c->k);
+    for (int i = 0; i < 3; i++) weft__dnn_problem_add(&problem, i + 1, counts[i] * size, size);
+    const bool done = weft__dnn_choose(d, &problem, &w->plan, message);
     if (!done)
         weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
                   "%s: %s of %lld x %lld x %lld x %lld by %lld x %lld to %lld channels%s%s runs on Weft's "

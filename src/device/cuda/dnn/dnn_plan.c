@@ -1,6 +1,6 @@
-/* Plans. cuDNN's heuristics name engines for a graph, the best first. Weft takes the first one that builds
- * and meets the request.
- * Must not know: what graphs compute, where plans are stored. Read next: dnn_heavy.c. */
+/* Plans. cuDNN's heuristics name engines for a graph, the best first. The engines that build and meet the
+ * request are shown to the caller, one after the other.
+ * Must not know: what graphs compute, where plans are stored. Read next: dnn_choice.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -86,10 +86,16 @@ static int propose(const weft_dnn_card *card, weft_dnn_graph *g, cudnnBackendDes
     return count < CONFIGURATIONS ? (int)count : CONFIGURATIONS;
 }
 
+typedef struct visitor {
+    weft__dnn_visit *visit;
+    void *user;
+} visitor;
+
 static bool search(const weft_dnn_card *card, weft_dnn_graph *found, cudnnBackendDescriptor_t operations,
-                   unsigned mode, const weft_dnn_request *request, weft_dnn_plan *plan,
+                   unsigned mode, const weft_dnn_request *request, const visitor *to,
                    char message[WEFT_DNN_MESSAGE]) {
     cudnnBackendDescriptor_t list[CONFIGURATIONS];
+    weft_dnn_plan plan;
     const int count = propose(card, found, operations, mode, list);
     for (int i = 0; i < count; i++) {
         weft_dnn_graph engine = {.error = 0};
@@ -97,14 +103,15 @@ static bool search(const weft_dnn_card *card, weft_dnn_graph *found, cudnnBacken
         weft__dnn_graph_free(&engine);
         if (refused)
             snprintf(message, WEFT_DNN_MESSAGE, "its engines compute in another precision or order");
-        else if (dnn_plan_build(card, list[i], request, plan, message))
+        else if (dnn_plan_build(card, list[i], request, &plan, message) && to->visit(to->user, &plan))
             return true;
     }
-    return false;
+    return to->visit(to->user, NULL);
 }
 
-bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn_request *request,
-                    weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
+bool weft__dnn_plans(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn_request *request,
+                     weft__dnn_visit *visit, void *user, char message[WEFT_DNN_MESSAGE]) {
+    const visitor to = {visit, user};
     const unsigned modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     cudnnBackendDescriptor_t operations = weft__dnn_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     weft__dnn_set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -116,11 +123,22 @@ bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn
     bool done = false;
     for (int m = 0; m < 2 && !g->error && !done; m++) {
         weft_dnn_graph found = {.error = 0};
-        done = search(card, &found, operations, modes[m], request, plan, message);
+        done = search(card, &found, operations, modes[m], request, &to, message);
         if (found.error) memcpy(message, found.message, WEFT_DNN_MESSAGE);
         weft__dnn_graph_free(&found);
     }
     return done;
+}
+
+static bool take_first(void *user, weft_dnn_plan *plan) {
+    if (!plan) return false;
+    *(weft_dnn_plan *)user = *plan;
+    return true;
+}
+
+bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn_request *request,
+                    weft_dnn_plan *plan, char message[WEFT_DNN_MESSAGE]) {
+    return weft__dnn_plans(card, g, request, take_first, plan, message);
 }
 
 char *weft__dnn_plan_save(weft_context *ctx, const weft_dnn_plan *plan, size_t *bytes) {
