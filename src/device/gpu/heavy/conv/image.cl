@@ -163,14 +163,18 @@ W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, i
 #endif
 
 #else
-/* ---- work-items: windows are read element by element; a work-item always reads the same lines ---- */
-
 #define NOWHERE (-(1 << 30)) /* a row outside of every image */
+
+/* Is this row and column in the image? */
+W_FN int in_image(const w_image *v, int row, int column) {
+    return row >= 0 && row < v->source[0] && column >= 0 && column < v->source[1];
+}
+#ifndef TENSOR /* matmul_tensor.cl has functions of its own */
+/* ---- work-items: windows are read element by element; a work-item always reads the same lines ---- */
 
 /* Returns element `at`, which is at that row and column of the image; 0 if these are outside. */
 INLINE S element(const W_GLOBAL T *x, const w_image *v, STRIDE at, int row, int column) {
-    const int inside = row >= 0 && row < v->source[0] && column >= 0 && column < v->source[1];
-    return inside ? LOAD(x, at) : (S)0;
+    return in_image(v, row, column) ? LOAD(x, at) : (S)0;
 }
 
 #if IMAGE == WEFT_GPU_WINDOWS_B
@@ -234,6 +238,7 @@ INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1
         to[i] = p < k1 && l < cols ? LOAD(from, (STRIDE)weight_at(v, p, line) + l) : (S)0;
     }
 }
+#endif
 #endif
 #endif
 

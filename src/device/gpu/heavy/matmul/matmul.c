@@ -318,9 +318,27 @@ static double tensor_cost(const matmul_plan *p, const struct tensor_tile *t) {
     return rounds * t->m * t->n / t->rate;
 }
 
+/* Returns A_WIDTH or B_WIDTH. A piece of a window is contiguous if all its elements are channels of one
+ * pixel. */
+static int tensor_width(const matmul_plan *p, bool of_b) {
+    const weft_heavy_matmul *mm = &p->mm;
+    const int whole = 16 / (int)weft_dtype_size(p->dtype), kind = p->view ? p->view->kind : 0;
+    const w_image *v = p->view ? &p->view->image : NULL;
+    if (kind && of_b == (kind == WEFT_GPU_WINDOWS_B))
+        return v->depth % whole == 0 && v->channels % whole == 0 ? whole : 1;
+    const int width = of_b ? width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch)
+                           : width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch);
+    if (kind != WEFT_GPU_WINDOWS_A_BACK || !of_b) return width;
+    return width == whole && v->weight[0] % whole == 0 && v->weight[1] % whole == 0 &&
+                   v->weight[2] % whole == 0
+               ? whole
+               : 1;
+}
+
 static const char *plan_tensor(matmul_plan *p, int variant) {
     const weft_heavy_matmul *mm = &p->mm;
-    split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
+    /* the gradient of the weight of a convolution has few tiles, and k is all pixels */
+    split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, p->view ? 256 : 64, 512);
     if (p->splits == 1) /* gradients of weights: k is long, and there are tiles for half of a large card */
         split(p, weft__ceil_div(mm->m, 128) * weft__ceil_div(mm->n, 64) * p->items, 200, 4096);
     const bool two_levels = p->splits > 1 || p->out == p->sum;
@@ -340,13 +358,12 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
     snprintf(p->name, sizeof p->name, "tensor %d x %d by %d", t->m, t->n, p->group_items);
     snprintf(
         p->head, sizeof p->head,
-        "#define TILE_M %d\n#define TILE_N %d\n#define PIECES %d\n#define WARPS_M %d\n#define WARPS_N %d\n"
+        "#define TENSOR\n#define TILE_M %d\n#define TILE_N %d\n#define PIECES %d\n#define WARPS_M "
+        "%d\n#define WARPS_N %d\n"
         "#define STAGES %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_WIDTH %d\n#define B_WIDTH %d\n"
         "#define SHORT %d\n#define MORE %d\n#undef ITEMS\n#define ITEMS %d\n",
         t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, a_lines(p), b_lines(p),
-        width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch),
-        width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch), two_levels, p->more_bytes > 0,
-        p->group_items);
+        tensor_width(p, false), tensor_width(p, true), two_levels, p->more_bytes > 0, p->group_items);
     return weft__source_matmul_tensor;
 }
 
@@ -554,7 +571,7 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
 static const char *gpu_matmul_plan(matmul_plan *p, int variant) {
     p->group_items = weft__target_items(p->target);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
-    if (!p->view && uses_tensor(p)) return plan_tensor(p, variant);
+    if (uses_tensor(p)) return plan_tensor(p, variant);
     return p->target->vectors ? plan_vectors(p, variant) : plan_tiles(p, variant);
 }
 

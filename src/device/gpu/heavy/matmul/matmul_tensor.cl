@@ -26,7 +26,8 @@
  *     A_WIDTH, B_WIDTH    elements that one copy may move, as far as strides allow
  *     MORE                the launch asks for the local memory, since it is more than source may declare
  *
- * With FORMAT_SAME, f32 is rounded to TF32. Comes after storage.cl and matmul.cl. */
+ * With FORMAT_SAME, f32 is rounded to TF32. With IMAGE, a or b is windows of images: each piece has an address of its
+ * own, or is outside of the image. Comes after storage.cl, image.cl and matmul.cl. */
 #define UNIT   (16 / (int)sizeof(T)) /* elements of a piece: of one copy, and of a row of a matrix of ldmatrix */
 #define STEP   (2 * UNIT)            /* steps of k of one instruction */
 #define DEPTH  (PIECES * UNIT)
@@ -63,7 +64,7 @@ INLINE void bring_piece(const W_GLOBAL T *from, int count, int width, uint to) {
     }
 }
 
-/* Does the same for elements of 16 bits at any address, one by one. */
+/* Does the same for elements at any address, one by one. */
 INLINE void bring_each(const W_GLOBAL T *from, int count, uint to) {
     union {
         uint4 all;
@@ -92,6 +93,123 @@ INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, in
             bring_each(place, some, to + 16 * ITEMS * i);
     }
 }
+
+#if IMAGE
+/* ---- windows of images (conv/image.cl); width is UNIT if the elements of a piece are channels of one pixel ---- */
+
+typedef union w_lump {
+    uint4 all;
+    T each[UNIT];
+} w_lump;
+INLINE void put_lump(w_lump lump, uint to) { *(uint4 *)__cvta_shared_to_generic(to) = lump.all; }
+
+/* Tap and channel of a window: the steps to its row and column, and to its element. */
+typedef struct w_tap {
+    int row, column;
+    STRIDE at;
+} w_tap;
+INLINE w_tap tap_at(const w_image *v, int p) {
+    const int tap = quotient(p, v->by_depth), tap_row = quotient(tap, v->by_taps);
+    w_tap to;
+    to.row = tap_row * v->dilation[0], to.column = (tap - tap_row * v->taps[1]) * v->dilation[1];
+    to.at = ((STRIDE)to.row * v->source[1] + to.column) * v->channels + (p - tap * v->depth);
+    return to;
+}
+
+/* The same for the start of a window. */
+INLINE w_tap start_of(const w_image *v, int p, int exists) {
+    const w_window w = window_at(v, p);
+    w_tap to;
+    to.row = exists ? w.row : NOWHERE, to.column = w.column;
+    to.at = (STRIDE)w.image + ((STRIDE)w.row * v->source[1] + w.column) * v->channels;
+    return to;
+}
+
+/* Returns the element where a window and a tap meet, or 0 if it is outside of the image. */
+INLINE T meet(const W_GLOBAL T *x, const w_image *v, w_tap window, w_tap tap) {
+    return in_image(v, window.row + tap.row, window.column + tap.column) ? x[window.at + tap.at] : (T)0;
+}
+
+/* Copies the piece there. */
+INLINE void bring_met(const W_GLOBAL T *x, const w_image *v, w_tap window, w_tap tap, uint to) {
+    const int inside = in_image(v, window.row + tap.row, window.column + tap.column);
+    w_copy16(to, x + (inside ? window.at + tap.at : 0), inside ? 16 : 0);
+}
+
+#if IMAGE == WEFT_GPU_WINDOWS_B
+#define WINDOWS (TILE_N * PIECES / ITEMS) /* pieces of this work-item in a part */
+#define ACROSS  (TILE_N / UNIT)
+
+/* Copies this work-item's pieces of b from k on. Lines are windows; all its pieces are the same taps, from column `n`
+ * of b on. `columns` of them exist. */
+INLINE void bring_windows(const W_GLOBAL T *x, const w_image *v, int n, int columns, int k, int k1, int width,
+                          uint to) {
+    const int piece = w_item(0) % ACROSS, first = w_item(0) / ACROSS;
+    w_tap starts[WINDOWS];
+    w_lump lumps[WINDOWS];
+    to += 16 * PLACE_TURNED(first, piece, ACROSS);
+#pragma unroll
+    for (int i = 0; i < WINDOWS; i++) {
+        const int p = k + first + i * (ITEMS / ACROSS);
+        starts[i] = start_of(v, min(p, k1 - 1), p < k1 && columns > 0);
+        if (width == UNIT) bring_met(x, v, starts[i], tap_at(v, n), to + 16 * ITEMS * i);
+    }
+    if (width == UNIT) return;
+#pragma unroll
+    for (int e = 0; e < UNIT; e++) {
+        const w_tap tap = tap_at(v, n + e);
+#pragma unroll
+        for (int i = 0; i < WINDOWS; i++) lumps[i].each[e] = e < columns ? meet(x, v, starts[i], tap) : (T)0;
+    }
+#pragma unroll
+    for (int i = 0; i < WINDOWS; i++) put_lump(lumps[i], to + 16 * ITEMS * i);
+}
+#else
+#define WINDOWS (TILE_M * PIECES / ITEMS)
+
+/* Copies this work-item's pieces of a from k on. Lines begin at `starts`; all its pieces are the same taps. */
+INLINE void bring_windows(const W_GLOBAL T *x, const w_image *v, const w_tap *starts, int k, int k1, int width,
+                          uint to) {
+    const int piece = w_item(0) % PIECES, p = k + piece * UNIT;
+    w_lump lumps[WINDOWS];
+    to += 16 * PLACE(w_item(0) / PIECES, piece, PIECES);
+    if (width == UNIT) {
+        w_tap tap = tap_at(v, min(p, k1 - 1));
+        if (p >= k1) tap.row = NOWHERE;
+#pragma unroll
+        for (int i = 0; i < WINDOWS; i++) bring_met(x, v, starts[i], tap, to + 16 * ITEMS * i);
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < UNIT; e++) {
+        const w_tap tap = tap_at(v, min(p + e, k1 - 1));
+#pragma unroll
+        for (int i = 0; i < WINDOWS; i++) lumps[i].each[e] = p + e < k1 ? meet(x, v, starts[i], tap) : (T)0;
+    }
+#pragma unroll
+    for (int i = 0; i < WINDOWS; i++) put_lump(lumps[i], to + 16 * ITEMS * i);
+}
+#endif
+
+#if IMAGE == WEFT_GPU_WINDOWS_A_BACK
+/* Copies this work-item's pieces of the weight, whose lines are in reverse order of the taps. */
+INLINE void bring_weight(const W_GLOBAL T *from, const w_image *v, STRIDE line, int columns, int k, int k1, int width,
+                         uint to) {
+    const int across = TILE_N / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
+    const int count = max(0, min(columns - piece * UNIT, UNIT));
+    to += 16 * PLACE_TURNED(first, piece, across);
+#pragma unroll
+    for (int i = 0; i < TILE_N * PIECES / ITEMS; i++) {
+        const int p = k + first + i * (ITEMS / across), some = p < k1 ? count : 0;
+        const W_GLOBAL T *const place = from + (some ? (STRIDE)weight_at(v, p, line) + piece * UNIT : 0);
+        if (width == UNIT)
+            w_copy16(to + 16 * ITEMS * i, place, some * (int)sizeof(T));
+        else
+            bring_each(place, some, to + 16 * ITEMS * i);
+    }
+}
+#endif
+#endif
 
 /* Loads 16 lines from `line` on, for step `step` of k: a fragment of a, or two fragments of b with 8 lines each. */
 INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int step, uint *to) {
@@ -185,7 +303,7 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
         if (row >= rows) continue;
 #pragma unroll
         for (int i = 0; i < EACH; i++) KEEP(u.each, i, from[row * PITCH + at + i]);
-        W_GLOBAL O *const to = c + (row0 + row) * c_m + column0 + at;
+        W_GLOBAL O *const to = c + ROW_AT(row0 + row) * c_m + column0 + at;
         if (at + EACH <= cols)
             *(W_GLOBAL uint4 *)to = u.all;
         else
@@ -230,6 +348,43 @@ INLINE int in_band(const w_matmul *of, int id, int column) {
     else                                                                                                     \
         bring(from, line, along_k, size, lines, depth, 1, width, to)
 
+/* Copies a part of a and of b. BEGIN_PARTS comes before the first one. */
+#define LIES(from) (((ulong)(from)&15) == 0)
+#define BEGIN_PARTS
+#define BRING_A(to) BRING(a + next * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - next, A_WIDTH, to)
+#define BRING_B(to) BRING(b + next * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - next, B_WIDTH, to)
+#if IMAGE && IMAGE == WEFT_GPU_WINDOWS_B
+#undef BRING_B
+#define BRING_B(to)                                                                                          \
+    const int mine_ = w_item(0) % ACROSS * UNIT;                                                             \
+    if (B_WIDTH > 1 && LIES(b))                                                                              \
+        bring_windows(b, view, j0 + mine_, cols - mine_, next, k1, UNIT, to);                                \
+    else                                                                                                     \
+        bring_windows(b, view, j0 + mine_, cols - mine_, next, k1, 1, to)
+#elif IMAGE
+#undef BEGIN_PARTS
+#undef BRING_A
+#define BEGIN_PARTS                                                                                          \
+    w_tap starts[WINDOWS];                                                                                   \
+    _Pragma("unroll") for (int i = 0; i < WINDOWS; i++) {                                                    \
+        const int l = w_item(0) / PIECES + i * (ITEMS / PIECES);                                             \
+        starts[i] = start_of(view, i0 + min(l, rows - 1), l < rows);                                         \
+    }
+#define BRING_A(to)                                                                                          \
+    if (A_WIDTH > 1 && LIES(a))                                                                              \
+        bring_windows(a, view, starts, next, k1, UNIT, to);                                                  \
+    else                                                                                                     \
+        bring_windows(a, view, starts, next, k1, 1, to)
+#endif
+#if IMAGE && IMAGE == WEFT_GPU_WINDOWS_A_BACK
+#undef BRING_B
+#define BRING_B(to)                                                                                          \
+    if (B_WIDTH > 1 && LIES(b))                                                                              \
+        bring_weight(b, view, b_k, cols, next, k1, UNIT, to);                                                \
+    else                                                                                                     \
+        bring_weight(b, view, b_k, cols, next, k1, 1, to)
+#endif
+
 #if MORE
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
     W_MORE_SHARED(uint4, pieces);
@@ -262,6 +417,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     float line_sum = 0, line_total = 0;
 #endif
     int next = k0, filled = 0, stage = 0;
+    BEGIN_PARTS
     for (int p0 = k0 - (STAGES - 1) * DEPTH; p0 < k1; p0 += DEPTH) {
         if (p0 >= k0) {
             w_copy_wait<STAGES - 2>();
@@ -270,8 +426,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         }
         if (next < k1) {
             const uint to = room + 16 * filled * (PART_A + PART_B);
-            BRING(a + next * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - next, A_WIDTH, to);
-            BRING(b + next * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - next, B_WIDTH, to + 16 * PART_A);
+            BRING_A(to);
+            BRING_B(to + 16 * PART_A);
         }
         w_copy_group(); /* even if it is empty: w_copy_wait counts groups */
         next += DEPTH;
