@@ -246,6 +246,9 @@ if(TARGET test_ops)
     matmul,attention,sort,topk,cumsum,scatter_add,gather,recurrent,update,conv2d,max_pool2d,batch_norm,layer_norm,cast,cross_entropy,random,defined,softmax,floor)
   weft_add_ptx_test(grad_ptx test_grad cuda --op recurrent,gather,cumprod,layer_norm,topk)
 endif()
+if(TARGET test_cuda_tensor) # with the race detector
+  weft_add_cuda_test(test_cuda_tensor_races_cuda ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_cuda_tensor>)
+endif()
 if(TARGET test_gpu_tensor)
   weft_add_cuda_test(test_gpu_tensor_cuda_75 ${CMAKE_COMMAND} -E env FAKE_CUDA_CAPABILITY=75 $<TARGET_FILE:test_gpu_tensor>)
 endif()
@@ -280,8 +283,6 @@ if(TARGET test_ops)
   # races in the kernels, with one op for each template; libraries that refuse, so that their fallbacks run
   weft_add_cuda_test(ops_cuda_races ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_ops> cuda --op
     softmax,layer_norm,cross_entropy,scatter_add,sort,cumsum,update,attention,recurrent)
-  weft_add_cuda_test(ops_cuda_races_matmul ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_ops> cuda --op
-    matmul)
   weft_add_cuda_test(ops_cuda_declined ${CMAKE_COMMAND} -E env FAKE_CUDA_DECLINE=2 $<TARGET_FILE:test_ops> cuda --op
     matmul,attention,conv2d --calls 1)
   weft_add_cuda_test(grad_cuda test_grad cuda --op # ops with kernels or launches of their own, and one of each other kind
