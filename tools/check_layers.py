@@ -26,7 +26,7 @@ INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
 DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "device/device.h"},
          "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
          "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/device.h"},
-         "train": {"compiler/profile/profile.h", "device/device.h", "device/null/null.h"},
+         "train": {"compiler/profile/profile.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
          "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h",
                  "device/gpu/backend/cache.h", "device/opencl/devices.h"},
          "text": set(), "io": set()}

@@ -48,6 +48,21 @@ static void print_work(const weft_program_work *w) {
     if (w->launches) weft__print(stdout, "%llu launches\n", (unsigned long long)w->launches);
 }
 
+static void print_time(const weft__predicted *t) {
+    if (!(t->seconds > 0)) return;
+    weft__print(stdout, "\npredicted, not measured: %.4g ms a step, %.4g %s a second\n", 1e3 * t->seconds,
+                t->samples, t->tokens ? "tokens" : "samples");
+    weft__print(stdout, "%9s %6s %6s  %-15s %-8s %s\n", "us", "%", "", "waits for", "by", "launch  # layer");
+    for (int i = 0; i < t->n_dearest; i++) {
+        const weft__dear *d = &t->dearest[i];
+        weft__print(stdout, "%9.4g %6.1f %5dx  %-15s %-8s %s%s%s\n", 1e6 * d->seconds,
+                    100 * d->seconds / t->batch_seconds, d->count, d->reason, d->library ? "library" : "weft",
+                    d->what, d->layer[0] ? "  # " : "", d->layer);
+    }
+    weft__print(stdout, "%9.4g %6.1f in all launches of a batch, %d of them\n", 1e6 * t->batch_seconds, 100.0,
+                t->launches);
+}
+
 static void print_text(const weft__planned *p, const weft__saving *savings, int count) {
     weft__print(stdout, "%s, %.4g million parameters: a step of %lld x %lld samples, planned for %s\n",
                 p->model, 1e-6 * (double)p->parameters, (long long)p->parts, (long long)p->batch, p->device);
@@ -59,6 +74,7 @@ static void print_text(const weft__planned *p, const weft__saving *savings, int 
         weft__print(stdout, "%s: %s saves %.3f GB; %.3f GB remain\n", savings[i].key, savings[i].value,
                     gb(savings[i].saves), gb(savings[i].total));
     print_work(&p->memory.program);
+    print_time(&p->time);
 }
 
 /* ---- for programs ---- */
@@ -100,18 +116,33 @@ static json_t *work_json(const weft_program_work *w) {
     return work;
 }
 
+static json_t *time_json(const weft__predicted *t) {
+    if (!(t->seconds > 0)) return json_null();
+    json_t *list = json_array();
+    for (int i = 0; i < t->n_dearest; i++) {
+        const weft__dear *d = &t->dearest[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:f, s:f, s:s, s:b}", "layer", d->layer,
+                                              "what", d->what, "count", d->count, "seconds", d->seconds,
+                                              "share", d->seconds / t->batch_seconds, "reason", d->reason,
+                                              "library", d->library));
+    }
+    return json_pack("{s:f, s:f, s:i, s:f, s:o}", "step_seconds", t->seconds, "batch_seconds",
+                     t->batch_seconds, "launches", t->launches,
+                     t->tokens ? "tokens_per_second" : "samples_per_second", t->samples, "dearest", list);
+}
+
 static weft_status cli_plan_print_json(const weft__planned *p, const weft__saving *savings, int count) {
     const weft_memory_plan *m = &p->memory;
     weft__json json;
     char *text;
     weft__json_build(&json, NULL);
-    json_t *object =
-        json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o}", "model", p->model,
-                  "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch, "accumulate",
-                  (json_int_t)p->parts, "device", p->device, "detail", p->detail, "absent", p->absent,
-                  "device_memory", (json_int_t)p->device_memory, "fits", cli_plan_fits(p), "total",
-                  (json_int_t)weft_memory_total(m), "memory", kinds_json(m), "largest", largest_json(m),
-                  "savings", savings_json(savings, count), "work", work_json(&m->program));
+    json_t *object = json_pack(
+        "{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "model", p->model,
+        "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch, "accumulate",
+        (json_int_t)p->parts, "device", p->device, "detail", p->detail, "absent", p->absent, "device_memory",
+        (json_int_t)p->device_memory, "fits", cli_plan_fits(p), "total", (json_int_t)weft_memory_total(m),
+        "memory", kinds_json(m), "largest", largest_json(m), "savings", savings_json(savings, count), "work",
+        work_json(&m->program), "predicted", time_json(&p->time));
     WEFT_TRY(
         weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(12), "the plan", &text, NULL));
     weft__print(stdout, "%s\n", text);
@@ -121,21 +152,31 @@ static weft_status cli_plan_print_json(const weft__planned *p, const weft__savin
 
 /* ---- the command ---- */
 
+enum { CARD_NAME = 1024 };
+
+static void list_cards(void) {
+    weft__planning_card c;
+    for (int i = 0; weft__planning_card_at(i, &c); i++)
+        weft__print(stdout, "%-8s  %-24s %5.0f GB  %5.0f GB/s  %5.0f TFLOP/s (bf16, tensor cores)\n", c.key,
+                    c.name, 1e-9 * c.memory, 1e-9 * c.bandwidth, 1e-12 * c.tensor);
+}
+
 /* Sets train.batch if it is auto, as if all memory of the device were free. */
 static weft_status settle_batch(weft__config *config, const weft__dataset *dataset, const char *device) {
     weft__planned one;
     if (config->train_batch) return WEFT_OK;
     config->train_batch = 1;
     WEFT_TRY(weft__planning_step(config, dataset, device, &one));
-    return weft__planning_batch(config, dataset, one.device, one.device_memory);
+    return weft__planning_batch(config, dataset, one.spec, one.device_memory);
 }
 
-static weft_status cli_plan(weft__config *config, bool json) {
+/* `card`: "card:NAME", or NULL. */
+static weft_status cli_plan(weft__config *config, const char *card, bool json) {
     weft__dataset dataset;
     weft__planned planned;
     weft__saving savings[WEFT__SAVINGS];
     int count = 0;
-    const char *device = config->devices.count ? config->devices.values[0] : NULL;
+    const char *device = card ? card : config->devices.count ? config->devices.values[0] : NULL;
     weft_status status = weft__model_vocab(config);
     if (status != WEFT_OK) return status;
     status = weft__planning_data(config, &dataset);
@@ -151,21 +192,32 @@ static weft_status cli_plan(weft__config *config, bool json) {
 }
 
 int weft__command_plan(const weft__command *command, int argc, char **argv) {
-    const char *path = getenv("WEFT_CONFIG"), *device = NULL;
+    const char *path = getenv("WEFT_CONFIG"), *device = NULL, *card = NULL;
+    char named[CARD_NAME];
     weft__repeated settings = {0};
     bool json = false;
     int code = 0;
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&path, &settings),
         WEFT__DEVICE_OPTION(&device),
+        {"--card C", WEFT__OPTION_TEXT, &card,
+         "plan for this card, and predict the time; a name, a file that describes one, or list"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (card && strcmp(card, "list") == 0) {
+        list_cards();
+        return WEFT__EXIT_DONE;
+    }
+    if (card && (size_t)snprintf(named, sizeof named, "card:%s", card) >= sizeof named) {
+        weft__complain("--card: the name is too long");
+        return WEFT__EXIT_USAGE;
+    }
     if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, path, &settings, device);
-    if (status == WEFT_OK) status = cli_plan(&config, json);
+    if (status == WEFT_OK) status = cli_plan(&config, card ? named : NULL, json);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;

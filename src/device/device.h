@@ -82,12 +82,16 @@ typedef struct weft_timing {
 /* A description of a device for plans. The device need not be open, and it may even be absent. The device
  * null makes such plans when it opens as "null:as:opencl" and the like. */
 typedef struct weft_device_outline {
-    char name[32], detail[400];
-    bool absent;     /* the outline stands for any device of this kind; the machine has none */
-    uint64_t memory; /* bytes; 0: unknown */
-    bool launches;   /* the commands become kernel launches for `target` */
+    char name[32], detail[400]; /* name: of the card, if there is one */
+    bool absent;                /* the outline stands for any device of this kind; the machine has none */
+    uint64_t memory;            /* bytes; 0: unknown */
+    bool launches;              /* the commands become kernel launches for `target` */
     weft_target target;
     bool (*takes)(const weft_target *target, const weft_heavy *heavy);
+    /* Adds the launch of a library that computes the command, or nothing. NULL: there are no libraries. */
+    weft_status (*offer)(const struct weft_device_outline *outline, weft_launches *launches,
+                         const weft_command *command);
+    const struct weft_card *card; /* prices launches (gpu/card/card.h); NULL: unknown */
 } weft_device_outline;
 
 /* Bytes of a buffer, from `offset` on, that go to the host. */
@@ -106,6 +110,8 @@ typedef struct weft_device_extras {
     int (*count)(void);
     /* Describes a device for plans without opening anything. NULL: this kind has no outline. */
     weft_status (*outline)(weft_context *ctx, const char *selector, weft_device_outline *outline);
+    /* Outlines a card that is described, and need not exist. NULL: this kind has no cards. */
+    void (*outline_card)(const struct weft_card *card, weft_device_outline *outline);
     /* Returns how many bytes buffers may still take. NULL: 0, unknown. */
     uint64_t (*memory_free)(weft_device *device);
     /* Returns the number of host threads that run a program. NULL: 0. */
@@ -243,6 +249,8 @@ weft_status weft__device_usable(const weft_device *device);
 const char *weft__device_forked(int forks);
 /* Outlines a device by its specification, in the same syntax. */
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline);
+/* Outlines a card that is described. The card must outlive the outline. */
+void weft__device_outline_card(const struct weft_card *card, weft_device_outline *outline);
 extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_opencl, weft__device_null,
     weft__device_interp;
 

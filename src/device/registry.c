@@ -220,6 +220,12 @@ static weft_status outline_named(weft_context *ctx, const char *spec, weft_devic
                       "device \"%s\": plans are made for cpu, opencl, cuda, gpu and auto", spec);
 }
 
+/* CUDA is the only kind whose cards are described. */
+void weft__device_outline_card(const struct weft_card *card, weft_device_outline *outline) {
+    *outline = (weft_device_outline){.card = card};
+    weft__device_cuda.extras->outline_card(card, outline);
+}
+
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline) {
     char list[32], one[100];
     weft_status status = WEFT_ERR_DEVICE;

@@ -12,7 +12,8 @@
  *     render_value.c     the line of an instruction
  *     render_place.c     views as index arithmetic
  *     render_expression.c     types, numbers, expressions
- *     render_epilogue.c  the function of an epilogue */
+ *     render_epilogue.c  the function of an epilogue
+ *     render_facts.c     what the launch moves and computes */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -497,7 +498,8 @@ static weft_status render(weft_render *r) {
                                                     .arguments = arguments,
                                                     .groups = {c.groups, 1, 1},
                                                     .items = {c.items, 1, 1},
-                                                    .shared_bytes = (int)r->stash_bytes});
+                                                    .shared_bytes = (int)r->stash_bytes,
+                                                    .facts = weft__render_facts(r, c.per)});
 }
 
 void weft__render_free(weft_render *r) {

@@ -156,6 +156,8 @@ int weft__stash_word(const weft_render *r, int v); /* bytes of a word of a kept 
 /* ---- render_span.c ---- */
 void weft__choose_span(weft_render *r);
 bool weft__in_span(const weft_render *r, int v); /* is v accessed as a span? */
+/* Does v access n adjacent elements of a lane that could be one access? */
+bool weft__could_span(const weft_render *r, int v, int n);
 /* Written before and after the lines that compute one element of a span, in the loop of a stage. */
 void weft__put_span(weft_render *r, int stage);
 void weft__put_span_end(weft_render *r, int stage);
@@ -207,6 +209,11 @@ void weft__put_value(weft_render *r, int v);
 void weft__put_store(weft_render *r, int v, const char *value, bool vector);
 /* Writes value v as an operand; `vector` says whether the result is a vector. */
 void weft__put_operand(weft_render *r, weft_text *out, int v, bool vector);
+
+/* ---- render_facts.c ---- */
+/* What the launch moves and computes, with `per` units for each group. Call it after the choices; it changes
+ * `wanted`. */
+weft_launch_facts weft__render_facts(weft_render *r, int64_t per);
 
 /* ---- render_rows.c ---- */
 /* Writes the lines of one unit. Its indices are defined already. */

@@ -63,6 +63,10 @@ void weft__choose_span(weft_render *r) {
     r->span = n;
 }
 
+bool weft__could_span(const weft_render *r, int v, int n) {
+    return r->lane >= 0 && r->kernel->extent[r->lane] % n == 0 && is_dense(r, v, n);
+}
+
 bool weft__in_span(const weft_render *r, int v) { return r->span > 1 && is_dense(r, v, r->span); }
 
 static const char *word_of(int64_t bytes) {

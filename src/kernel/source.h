@@ -76,6 +76,33 @@ typedef struct weft_argument {
     const void *numbers;
 } weft_argument;
 
+/* Units of a card that compute. Their rates differ (device/gpu/card/card.h). */
+typedef enum weft_unit {
+    WEFT_UNIT_ISSUE,  /* instructions of work-items, of any kind */
+    WEFT_UNIT_F32,    /* operations of matmuls without tensor cores */
+    WEFT_UNIT_F64,    /* the same in f64 */
+    WEFT_UNIT_TF32,   /* operations of tensor cores on f32 */
+    WEFT_UNIT_TENSOR, /* operations of tensor cores on 16 bits */
+    WEFT_UNITS
+} weft_unit;
+
+/* What a launch moves and computes: estimates from the choices that made it, for prices (device/gpu/card) and
+ * for the tests of launches. Nothing that runs depends on them. */
+typedef struct weft_launch_facts {
+    double bytes; /* that it must read and write, each element once */
+    double again; /* that a work-group reads again after a pass over `row` bytes, or writes in between */
+    double row;   /* bytes between two passes of one work-group */
+    double tiles; /* that work-groups read besides, since others read them too: from the cache */
+    double
+        work[WEFT_UNITS]; /* operations of each unit, divided by the part of its rate that the code reaches */
+    double steps; /* how often a work-group waits for memory, one time after the other, besides `bytes` */
+    double least; /* seconds that it takes in any case, besides launching */
+    int width, allowed; /* bytes of the widest access of a work-item; the most that alignment allows */
+    int at_once;        /* bytes that a work-item has under way */
+    int registers;      /* of a work-item */
+    int entries;        /* of a fused launch in sequence; else 0 */
+} weft_launch_facts;
+
 /* One launch. Sizes, strides and offsets are arguments, so many launches have equal source, which is compiled
  * once. */
 typedef struct weft_launch {
@@ -95,6 +122,7 @@ typedef struct weft_launch {
     /* A library call of the backend, in place of a kernel. The backend owns it, and it lives as long as the
      * device. Such a launch has no source, its groups are 1, and its arguments are OPERAND and SCRATCH. */
     const struct weft_call *call;
+    weft_launch_facts facts;
 } weft_launch;
 
 /* The launches of one command. */

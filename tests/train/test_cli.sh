@@ -130,6 +130,22 @@ check 'memory of a middle model' announced middle
 expect 0 'activations' "$weft" plan gpt.yaml
 check "a plan says what would save memory" grep -q 'train.batch: .* saves' out
 expect 0 '"fits": true' "$weft" plan gpt.yaml --device cuda --json
+expect 0 'rtx3060 .*360 GB/s' "$weft" plan --card list
+expect 0 'predicted, not measured: .* tokens a second' "$weft" plan gpt.yaml --card h200
+check "the dearest launches are named with their reason" grep -Eq '^ +[0-9.]+ +[0-9.]+ +[0-9]+x +(launch|latency|too few blocks|memory|cache|compute|instructions) +(weft|library) ' out
+expect 0 '"predicted": \{' "$weft" plan gpt.yaml --card h200 --json
+check "the JSON has ten launches at most" python3 -c '
+import json
+p = json.load(open("out"))["predicted"]
+assert 0 < p["step_seconds"] < 1 and p["tokens_per_second"] > 0 and 0 < len(p["dearest"]) <= 10, p
+assert all(0 < d["share"] <= 1 and d["reason"] and d["what"] for d in p["dearest"]), p
+assert sum(d["seconds"] for d in p["dearest"]) <= 1.000001 * p["batch_seconds"], p'
+expect 0 '"predicted": null' "$weft" plan gpt.yaml --json
+expect 2 'neither one of h200, h100, a100, l4, rtx4090, rtx3060, nor a file' "$weft" plan gpt.yaml --card voodoo
+echo '{"name": "mine", "like": "l4", "bandwidth": 600}' >mine.json
+expect 0 'mine, compute capability 8.9, 58 multiprocessors, 24 GB at 600 GB/s' "$weft" plan gpt.yaml --card mine.json
+echo '{"like": "l4", "bandwith": 600}' >mine.json
+expect 3 'there is no key bandwith' "$weft" plan gpt.yaml --card mine.json
 expect 2 'none gelu norm block' "$weft" plan gpt.yaml --set train.recompute=sometimes
 expect 4 'plans are made for' "$weft" plan gpt.yaml --device interp
 expect 0 'train.batch [0-9]+: the largest' "$weft" train gpt.yaml --run fitting --set train.batch=auto --set train.steps=1 --set schedule.warmup=0 \

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/program.h"
+#include "compiler/profile/profile.h"
 
 const char *weft_memory_name(weft_memory_kind kind) {
     static const char *const names[] = {
@@ -86,8 +86,7 @@ int weft__account_largest(const weft_program *program, const program_region **la
     return count;
 }
 
-/* "h.11.mlp" becomes "h.*.mlp". */
-static void form_of(const char *path, char *form, size_t size) {
+void weft__path_form(const char *path, char *form, size_t size) {
     size_t used = 0;
     for (const char *at = path; *at && used + 1 < size;) {
         const bool begins = at == path || at[-1] == '.';
@@ -105,10 +104,10 @@ static void account_gather(const weft_program *program, const program_region *r,
                            int *count) {
     char what[sizeof groups->what], form[sizeof groups->layer], other[sizeof groups->layer];
     const char *path = weft__account_name(program, r, what, sizeof what);
-    form_of(path, form, sizeof form);
+    weft__path_form(path, form, sizeof form);
     for (int i = 0; i < *count; i++) {
         weft_memory_buffer *g = &groups[i];
-        form_of(g->layer, other, sizeof other);
+        weft__path_form(g->layer, other, sizeof other);
         if (g->kind != r->kind || strcmp(other, form) != 0 || strcmp(g->what, what) != 0) continue;
         if (strcmp(g->layer, path) != 0) snprintf(g->layer, sizeof g->layer, "%s", form);
         g->bytes += (uint64_t)r->bytes;

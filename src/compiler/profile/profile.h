@@ -92,6 +92,11 @@ weft__traffic weft__profile_traffic(const weft_profile *profile);
  * paths that differ only in numbers agree. Returns the number of entries left. */
 size_t weft__profile_merge(weft_profile_entry *entries, size_t count, bool alike);
 
+/* ---- account.c ---- */
+
+/* Writes the path of similar layers: "h.11.mlp" becomes "h.*.mlp". */
+void weft__path_form(const char *path, char *form, size_t size);
+
 /* ---- peaks.c ---- */
 
 /* Lower bound of the seconds that the device needs for the entry's operations and bytes. 0: not measured. */

@@ -140,6 +140,7 @@ static bool telemetry(const weft_device *device, weft_telemetry *to) {
 static const weft_device_extras extras = {
     .count = count,
     .outline = outline,
+    .outline_card = weft__cuda_outline_card,
     .memory_free = memory_free,
     .launches_of = weft__gpu_launches_of,
     .set_timing = set_timing,

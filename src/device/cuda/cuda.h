@@ -65,4 +65,9 @@ void weft__cuda_compiler_open(weft__cuda *d);
 
 extern const weft_gpu_program_functions weft__cuda_program;
 
+/* ---- outline.c ---- */
+
+/* Outlines a card that is described (gpu/card/card.h), with its libraries. Opens nothing. */
+void weft__cuda_outline_card(const struct weft_card *card, weft_device_outline *outline);
+
 #endif

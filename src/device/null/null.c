@@ -1,12 +1,14 @@
 /* The null device. It accepts every program, logs each command at debug level and counts what is run, but
  * computes nothing. Downloads give zeros. Its buffers have no memory, so plans of large models can be tested
  * on any machine. For another device (null.h) it takes what that device takes, and makes a card's launches
- * without compiling them.
+ * without compiling them. It prices the launches of a card that is described.
  * Must not know: drivers of cards. Read next: null.h, docs/design/031-choosing-a-device.md. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "device/gpu/backend/program.h"
+#include "device/gpu/card/card.h"
 #include "device/null/null.h"
 #include "device/testing.h"
 
@@ -14,7 +16,10 @@ typedef struct null_device {
     weft_device base;
     const weft_target *target;   /* of the card; NULL: no card */
     weft_device_outline outline; /* of the device that plans are made for; without `takes`: no device */
+    weft_card card;              /* that outline.card points at */
     weft_null_counts counts;
+    weft_null_price *prices; /* of the program that was built last, if there is a card */
+    int n_prices;
     bool timing;
 } null_device;
 
@@ -56,11 +61,10 @@ static const struct card {
 static weft_status open_null(weft_context *ctx, const char *selector, const weft_open_options *options,
                              weft_device **device) {
     const weft_target *target = NULL;
-    (void)options;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (strcmp(selector, cards[i].name) == 0) target = &cards[i].target;
-    const bool as = strncmp(selector, "as:", 3) == 0;
-    if (!target && !as && *selector && strcmp(selector, "0") != 0)
+    const bool as = strncmp(selector, "as:", 3) == 0, card = strncmp(selector, "card:", 5) == 0;
+    if (!target && !as && !card && *selector && strcmp(selector, "0") != 0)
         return weft__fail(
             ctx, WEFT_ERR_DEVICE,
             "device \"null:%s\": choose \"null\", or \"null:cuda\" or \"null:opencl\" to plan for a card",
@@ -68,11 +72,14 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
     null_device *d = weft__testing_open(ctx, &weft__device_null, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
     d->target = target;
-    const weft_status status = as ? weft__device_outline_of(ctx, selector + 3, &d->outline) : WEFT_OK;
+    weft_status status = as ? weft__device_outline_of(ctx, selector + 3, &d->outline) : WEFT_OK;
+    if (card) status = weft__card_find(ctx, selector + 5, &d->card);
+    if (card && status == WEFT_OK) weft__device_outline_card(&d->card, &d->outline);
     if (status != WEFT_OK) {
         weft__testing_close(&d->base);
         return status;
     }
+    d->outline.target.tf32 = card && options && options->tf32;
     if (d->outline.launches) d->target = &d->outline.target;
     d->base.many_blocks = d->target && d->target->dialect == WEFT_DIALECT_CUDA;
     *device = &d->base;
@@ -173,6 +180,40 @@ static void executable_free(weft_device *device, weft_executable *executable) {
     weft__free(device->ctx, e);
 }
 
+/* ---- prices ---- */
+
+/* Writes what a launch does and where, as plans do for commands. */
+static void name_launch(const weft_command *command, const weft_launch *launch, weft_null_price *to) {
+    const bool fused = strcmp(launch->name, "fused_launch") == 0;
+    snprintf(to->path, sizeof to->path, "%s", fused ? "" : weft__gpu_path(command));
+    snprintf(to->what, sizeof to->what, "%s", launch->name);
+    if (!fused && command->kind == WEFT_COMMAND_HEAVY)
+        weft__heavy_class(&command->heavy)->describe(&command->heavy, to->what, sizeof to->what);
+    to->library = launch->call != NULL;
+}
+
+static weft_status price_launches(null_device *d, const weft_gpu_program *p, const weft_commands *commands) {
+    weft_context *ctx = d->base.ctx;
+    const int n = p->launches.count;
+    double bytes = 0;
+    weft__free(ctx, d->prices);
+    d->n_prices = 0;
+    d->prices = weft__array(ctx, (size_t)n + 1, sizeof *d->prices);
+    if (!d->prices) return weft__fail_oom(ctx, (size_t)n * sizeof *d->prices, "the prices of a program");
+    for (int l = 0; l < n; l++) bytes += p->launches.list[l].facts.bytes;
+    for (int l = 0; l < n; l++) {
+        const weft_launch *launch = &p->launches.list[l];
+        const weft_card_price price = weft__card_price(&d->card, launch, bytes <= d->card.l2);
+        weft_null_price *to = &d->prices[d->n_prices++];
+        name_launch(&commands->list[p->commands[l]], launch, to);
+        to->seconds = price.seconds;
+        to->reason = weft__card_reason(price.reason);
+        to->bytes = launch->facts.bytes;
+        to->blocks = price.blocks;
+    }
+    return WEFT_OK;
+}
+
 /* Makes the launches that the card would get. `fused`: the form with fused launches, for a program that ran
  * often. */
 static weft_status make_launches(null_device *d, const weft_commands *commands, bool fused, int *count,
@@ -182,8 +223,9 @@ static weft_status make_launches(null_device *d, const weft_commands *commands, 
     weft_gpu_paths paths = {.count = 0};
     weft__arena_init(&arena, ctx);
     weft_gpu_program program = {.launches = {.ctx = ctx, .arena = &arena, .target = d->target}};
-    const weft_gpu_request request = {.paths = &paths, .fused = fused};
-    const weft_status status = weft__gpu_program(&program, commands, &request);
+    const weft_gpu_request request = {.paths = &paths, .fused = fused, .outline = &d->outline};
+    weft_status status = weft__gpu_program(&program, commands, &request);
+    if (status == WEFT_OK && fused && d->outline.card) status = price_launches(d, &program, commands);
     *count = program.launches.count;
     *repeats = program.repeats;
     if (!fused) d->base.workspace = (uint64_t)program.scratch_bytes;
@@ -270,6 +312,21 @@ const weft_device_outline *weft__null_outline(const weft_device *device) {
                                                                    : NULL;
 }
 
+const weft_null_price *weft__null_prices(const weft_device *device, int *count) {
+    *count = weft__null_outline(device) ? ((const null_device *)device)->n_prices : 0;
+    return *count ? ((const null_device *)device)->prices : NULL;
+}
+
+double weft__null_submit(const weft_device *device) {
+    const weft_device_outline *outline = weft__null_outline(device);
+    return outline && outline->card ? outline->card->alone : 0;
+}
+
+static void null_close(weft_device *device) {
+    weft__free(device->ctx, ((null_device *)device)->prices);
+    weft__testing_close(device);
+}
+
 static const weft_device_extras extras = {
     .count = count_null,
     .launches_of = launches_of,
@@ -282,7 +339,7 @@ const weft_device_ops weft__device_null = {
     .extras = &extras,
     .describe = null_describe,
     .open = open_null,
-    .close = weft__testing_close,
+    .close = null_close,
     .check_dtype = weft__testing_check_dtype,
     .buffer_new = buffer_new,
     .buffer_free = weft__testing_buffer_free,

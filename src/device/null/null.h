@@ -2,6 +2,8 @@
  *
  *     null:cuda, null:opencl   plan for a large card of that kind
  *     null:as:DEVICE           plans for a device of this machine, or for a common card if CUDA has none
+ *     null:card:NAME           plans for a described card, or a file that describes one (gpu/card/card.h),
+ * and prices its launches
  *
  * It takes the heavy operations that the other device would take, and counts the launches that a card would
  * get. Tests read the counts.
@@ -25,7 +27,22 @@ typedef struct weft_null_counts {
 /* Returns the counts, or NULL for another device. */
 const weft_null_counts *weft__null_counts(const weft_device *device);
 
-/* Returns the device that "null:as:DEVICE" plans for, or NULL if there is none. */
+/* The predicted time of a launch. */
+typedef struct weft_null_price {
+    double seconds, bytes;
+    int64_t blocks;
+    bool library;       /* a library computes it */
+    const char *reason; /* what it waits for longest */
+    char path[96], what[128];
+} weft_null_price;
+
+/* Returns the launches, in order, of the program that was built last. NULL: there are none, or no card. They
+ * are valid until the next program is built. */
+const weft_null_price *weft__null_prices(const weft_device *device, int *count);
+/* Returns the least seconds from one submission of the host to the next. */
+double weft__null_submit(const weft_device *device);
+
+/* Returns the device that "null:as:DEVICE" or "null:card:NAME" plans for, or NULL if there is none. */
 const weft_device_outline *weft__null_outline(const weft_device *device);
 
 #endif

@@ -8,7 +8,9 @@
 #include "train/model/model.h"
 #include "train/analysis/planning.h"
 
-#define BATCH_MOST (1 << 24)           /* the limit in config_keys.def */
+#define BATCH_MOST (1 << 24) /* the limit in config_keys.def */
+#define CARD       "card:"
+#define CARD_NAME  1100
 #define MANY_STEPS (UINT64_C(1) << 40) /* steps of the schedule; more than any warm-up */
 
 weft_status weft__planning_data(const weft__config *config, weft__dataset *dataset) {
@@ -49,19 +51,37 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     planned->parameters = (uint64_t)weft_parameter_elements(model.module, false);
     weft_tensor *loss;
     WEFT_TRY(weft__model_loss(&model, c, dataset, &batch, &loss));
-    return weft_optimizer_plan(model.optimizer, loss, (int)c->train_accumulate, &planned->memory);
+    WEFT_TRY(weft_optimizer_plan(model.optimizer, loss, (int)c->train_accumulate, &planned->memory));
+    return weft__predict_batch(ctx, &planned->time);
 }
 
 /* Opens a context that plans for the first usable device of a list. `null:as:DEVICE` has only an outline of
  * the device, so the device itself is not needed. */
 static weft_status open_plan(const weft__config *config, const char *list, weft_context **ctx) {
-    char spec[100], name[112];
+    char spec[100], name[CARD_NAME];
     weft_status status = WEFT_ERR_DEVICE;
+    if (strncmp(list, CARD, strlen(CARD)) == 0) {
+        snprintf(name, sizeof name, "null:%s", list);
+        return weft_open(&(weft_open_options){.device = name,
+                                              .seed = (uint64_t)config->train_seed,
+                                              .tf32 = config->train_precision == WEFT__PRECISION_TF32},
+                         ctx);
+    }
     while (status == WEFT_ERR_DEVICE && weft__device_next(&list, spec, sizeof spec)) {
         snprintf(name, sizeof name, "null:as:%s", spec);
         status = weft_open(&(weft_open_options){.device = name, .seed = (uint64_t)config->train_seed}, ctx);
     }
     return status;
+}
+
+/* Completes the time of a step from the time of its batches. Each one counts as much as a whole step of one
+ * batch; this adds updates that accumulated batches do not have. */
+static void complete_time(const weft__config *config, weft__planned *p) {
+    const bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
+    const double samples = (double)p->batch * (double)p->parts * (tokens ? (double)config->model_context : 1);
+    p->time.seconds *= (double)p->parts;
+    p->time.tokens = tokens;
+    if (p->time.seconds > 0) p->time.samples = samples / p->time.seconds;
 }
 
 weft_status weft__planning_step(const weft__config *config, const weft__dataset *dataset, const char *device,
@@ -71,7 +91,7 @@ weft_status weft__planning_step(const weft__config *config, const weft__dataset 
                                                              : "cpu";
     weft_context *ctx = NULL;
     weft_loader *loader = NULL;
-    *planned = (weft__planned){.batch = config->train_batch, .parts = config->train_accumulate};
+    *planned = (weft__planned){.batch = config->train_batch, .parts = config->train_accumulate, .spec = spec};
     WEFT_TRY(open_plan(config, spec, &ctx));
     const weft_device_outline *outline = weft__null_outline(ctx->device);
     snprintf(planned->device, sizeof planned->device, "%s", outline->name);
@@ -81,6 +101,7 @@ weft_status weft__planning_step(const weft__config *config, const weft__dataset 
     weft_scope *scope = weft_scope_open(ctx);
     const weft_status status =
         scope ? plan_step(ctx, config, dataset, &loader, planned) : weft__fail_oom(ctx, 0, "a scope");
+    complete_time(config, planned);
     weft_scope_close(scope);
     weft_loader_free(loader);
     weft_close(ctx);
@@ -110,7 +131,7 @@ static weft_status try_one(attempt *a, weft__config_key key) {
     weft__planned other;
     weft__saving s = {.key = weft__config_key_name(key)};
     const uint64_t now = weft_memory_total(&a->planned->memory);
-    const weft_status status = weft__planning_step(&a->changed, a->dataset, a->planned->device, &other);
+    const weft_status status = weft__planning_step(&a->changed, a->dataset, a->planned->spec, &other);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
     s.total = weft_memory_total(&other.memory);
     s.saves = now > s.total ? now - s.total : 0;

@@ -8,25 +8,64 @@
 
 #include "train/dataset/dataset.h"
 
+/* Launches of one kind in similar layers. */
+typedef struct weft__dear {
+    double seconds; /* of all of them together */
+    int count;
+    bool library;       /* cuBLASLt or cuDNN computes them */
+    const char *reason; /* what they wait for longest, such as "memory" */
+    char layer[96], what[128];
+} weft__dear;
+
+enum { WEFT__DEAREST = 10 };
+
+/* The predicted time of a step on a card that is described (device/gpu/card). */
+typedef struct weft__predicted {
+    double seconds;                    /* of a step; 0: nothing is predicted */
+    double batch_seconds;              /* of its first batch */
+    int launches;                      /* of a batch, after those that can be are fused */
+    weft__dear dearest[WEFT__DEAREST]; /* of a batch, the longest first */
+    int n_dearest;
+    double samples; /* a second; tokens of a language model */
+    bool tokens;
+} weft__predicted;
+
 typedef struct weft__planned {
     char model[64], device[32], detail[400];
+    const char *spec;       /* the device as it was asked for; the caller's text */
     bool absent;            /* the device is not in this machine; the plan uses a typical one of its kind */
     uint64_t device_memory; /* bytes; 0: unknown */
     uint64_t parameters;
     int64_t batch, parts; /* samples of a batch; batches of a step */
     weft_memory_plan memory;
+    weft__predicted time;
 } weft__planned;
 
 /* Reads the data as far as a plan needs them. If a language model names its vocabulary and the file does not
  * exist, the vocabulary is enough. */
 weft_status weft__planning_data(const weft__config *config, weft__dataset *dataset);
 
-/* Plans a step. `device` is named as in a configuration; NULL: the device of the configuration. */
+/* Plans a step. `device` is named as in a configuration, or "card:NAME" for a card that is described; NULL:
+ * the device of the configuration. For a card the time is predicted, too. */
 weft_status weft__planning_step(const weft__config *config, const weft__dataset *dataset, const char *device,
                                 weft__planned *planned);
 
 /* Returns the part of a device's memory that plans leave free for drivers, libraries and other programs. */
 static inline uint64_t weft__planning_reserve(uint64_t memory) { return memory / 16; }
+
+/* ---- predict.c ---- */
+
+/* Predicts the time of the program that was planned last. */
+weft_status weft__predict_batch(weft_context *ctx, weft__predicted *predicted);
+
+/* A card that can be planned for. */
+typedef struct weft__planning_card {
+    char key[32], name[64];
+    double memory, bandwidth, tensor; /* bytes; bytes and operations a second */
+} weft__planning_card;
+
+/* Returns false behind the last card. */
+bool weft__planning_card_at(int i, weft__planning_card *card);
 
 /* ---- changes that need less memory ---- */
 

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/nn.h>
@@ -90,6 +92,45 @@ static void test_batch(void **state) {
     weft__config_free(&config);
 }
 
+/* The time of a step of GPT-2 on an H200, by the model of the card. `most` is a little above what it says
+ * now; lower it whenever the plan gets better. The goal is 105 ms. */
+static void test_card(void **state) {
+    static const double most_ms = 170, least_ms = 155;
+    weft__config config;
+    weft__dataset data;
+    weft__planned p, cuda;
+    (void)state;
+    gpt2(&config);
+    assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
+    assert_int_equal(weft__planning_step(&config, &data, "card:h200", &p), WEFT_OK);
+    assert_string_equal(p.device, "h200");
+    assert_true(p.absent && p.device_memory == 141 * GB);
+    printf("GPT-2 124M on H200: %.1f ms a step predicted; the goal is 105 ms\n", 1e3 * p.time.seconds);
+    assert_true(1e3 * p.time.seconds > least_ms && 1e3 * p.time.seconds < most_ms);
+    assert_true(p.time.tokens && p.time.n_dearest == WEFT__DEAREST && p.time.launches > 150);
+    assert_in_range(p.time.samples * p.time.seconds, 65535, 65537);
+    double before = INFINITY, sum = 0;
+    for (int i = 0; i < p.time.n_dearest; i++) {
+        assert_true(p.time.dearest[i].seconds <= before && p.time.dearest[i].count > 0);
+        sum += before = p.time.dearest[i].seconds;
+    }
+    assert_true(sum < p.time.batch_seconds && sum > p.time.batch_seconds / 2);
+    /* two batches take twice as long as one of them; a smaller card takes longer */
+    assert_int_equal(weft__config_set(&config, "train.accumulate=2"), WEFT_OK);
+    weft__planned two;
+    assert_int_equal(weft__planning_step(&config, &data, "card:h200", &two), WEFT_OK);
+    assert_true(two.time.seconds == 2 * two.time.batch_seconds);
+    assert_int_equal(weft__config_set(&config, "train.accumulate=1"), WEFT_OK);
+    assert_int_equal(weft__planning_step(&config, &data, "card:l4", &two), WEFT_OK);
+    assert_true(two.time.seconds > 3 * p.time.seconds);
+    /* the stand-in for an absent card is not priced */
+    assert_int_equal(weft__planning_step(&config, &data, "cuda", &cuda), WEFT_OK);
+    assert_true(cuda.time.seconds == 0 && cuda.time.n_dearest == 0);
+    assert_int_equal(weft__planning_step(&config, &data, "card:none", &p), WEFT_ERR_ARGUMENT);
+    weft__dataset_free(NULL, &data);
+    weft__config_free(&config);
+}
+
 static void test_bad_values(void **state) {
     weft__config config;
     (void)state;
@@ -105,6 +146,6 @@ static void test_bad_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_batch),
-                                       cmocka_unit_test(test_bad_values)};
+                                       cmocka_unit_test(test_card), cmocka_unit_test(test_bad_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,11 @@ struct weft__cuda;
 /* Returns whether the operation and its epilogue may be one command. They may not if cuBLASLt can compute the
  * matmul but not its epilogue. */
 bool weft__blas_suits(struct weft__cuda *d, const weft_heavy *heavy);
+/* Returns the matmul without its epilogue, and with it in the form that it gets if both are one command. */
+void weft__blas_forms(const weft_heavy_matmul *mm, weft_heavy_matmul *plain, weft_heavy_matmul *with);
+/* Adds a kernel that converts the f32 bias to the dtype of D, in scratch memory. */
+weft_status weft__blas_narrow(weft_launches *launches, const weft__blas_problem *p,
+                              const weft__blas_operands *of);
 /* Adds the launches of a matmul that cuBLASLt computes. Otherwise adds nothing. */
 weft_status weft__blas_offer(struct weft__cuda *d, weft_launches *launches, const weft_command *command);
 

@@ -42,16 +42,21 @@ static bool pays(const weft__blas_plan *fused, const weft__blas_plan *alone) {
            fused->timing.ms <= alone->timing.ms + (float)sweeps * fused->timing.sweep;
 }
 
+void weft__blas_forms(const weft_heavy_matmul *mm, weft_heavy_matmul *plain, weft_heavy_matmul *with) {
+    *plain = *with = *mm;
+    plain->epilogue = NULL;
+    plain->sums = false;
+    if (with->sums && !with->epilogue && weft__matmul_sums_dtype(with) == WEFT_F32)
+        /* the row sums are a gradient in f32, and an epilogue makes the result f32 */
+        with->out_dtype = WEFT_F32;
+}
+
 bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
     weft__blas_operands operands;
     if (heavy->kind != WEFT_HEAVY_MATMUL || !(heavy->as.matmul.epilogue || heavy->as.matmul.sums))
         return true;
-    weft_heavy_matmul plain = heavy->as.matmul, with = plain;
-    plain.epilogue = NULL;
-    plain.sums = false;
-    if (with.sums && !with.epilogue && weft__matmul_sums_dtype(&with) == WEFT_F32)
-        /* the row sums are a gradient in f32, and an epilogue makes the result f32 */
-        with.out_dtype = WEFT_F32;
+    weft_heavy_matmul plain, with;
+    weft__blas_forms(&heavy->as.matmul, &plain, &with);
     if (weft__cuda_enter(d) != 0) return true;
     const weft__blas_plan *alone = plan_of(d, &plain, NULL, &operands);
     const weft__blas_plan *fused = alone ? plan_of(d, &with, NULL, &operands) : NULL;
@@ -89,8 +94,12 @@ static CUresult blas_call_run(weft__cuda *d, const weft_call *call, void *const 
 
 /* ---- launches ---- */
 
-/* Adds a kernel that converts an f32 bias to `dtype`, in scratch memory. */
-static weft_status narrow(weft_launches *launches, int bias, weft_dtype dtype, int64_t n) {
+static weft_dtype dtype_of(int32_t type) { return type == CUDA_R_16BF ? WEFT_BF16 : WEFT_F16; }
+
+weft_status weft__blas_narrow(weft_launches *launches, const weft__blas_problem *p,
+                              const weft__blas_operands *of) {
+    const weft_dtype dtype = dtype_of(p->d.type);
+    const int64_t n = p->d.rows;
     weft_kernel_arg args[] = {{.dtype = WEFT_F32, .read = true, .elements = n},
                               {.dtype = (uint8_t)dtype, .written = true, .elements = n}};
     weft_instr code[] = {
@@ -117,13 +126,11 @@ static weft_status narrow(weft_launches *launches, int bias, weft_dtype dtype, i
             weft_argument *a = &launches->list[l].arguments[i];
             if (a->kind != WEFT_ARGUMENT_OPERAND) continue;
             if (a->index == 1) a->kind = WEFT_ARGUMENT_SCRATCH, a->i = 0;
-            a->index = bias;
+            a->index = of->bias;
         }
     }
     return WEFT_OK;
 }
-
-static weft_dtype dtype_of(int32_t type) { return type == CUDA_R_16BF ? WEFT_BF16 : WEFT_F16; }
 
 weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_command *command) {
     weft__blas_operands of;
@@ -147,7 +154,7 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
     }
     if (plan->algorithm.workspace)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .i = room, .written = true};
-    if (of.narrow) WEFT_TRY(narrow(launches, of.bias, dtype_of(p->d.type), p->d.rows));
+    if (of.narrow) WEFT_TRY(weft__blas_narrow(launches, p, &of));
     launches->scratch_bytes = room + (int64_t)plan->algorithm.workspace;
     const weft_launch launch = {.name = "cublasLt",
                                 .call = &plan->call,

@@ -18,11 +18,14 @@
 #define MEMORY_SMALL ((int64_t)512 << 20)
 enum { PART = 32, PART_SMALL = 16 };
 
-int64_t weft__dnn_memory(const weft__cuda *d) {
-    if (weft__cuda_hook.dnn_memory) return weft__cuda_hook.dnn_memory;
-    const int64_t memory = (int64_t)d->gpu.found->memory,
-                  small = weft__smaller(MEMORY_SMALL, memory / PART_SMALL);
+int64_t weft__dnn_memory_of(uint64_t bytes) {
+    const int64_t memory = (int64_t)bytes, small = weft__smaller(MEMORY_SMALL, memory / PART_SMALL);
     return weft__smaller(MEMORY_MOST, weft__larger(small, memory / PART));
+}
+
+int64_t weft__dnn_memory(const weft__cuda *d) {
+    return weft__cuda_hook.dnn_memory ? weft__cuda_hook.dnn_memory
+                                      : weft__dnn_memory_of(d->gpu.found->memory);
 }
 
 /* A problem and its plan. */

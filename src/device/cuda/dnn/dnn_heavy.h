@@ -29,11 +29,15 @@ void weft__dnn_close(struct weft__cuda *device);
 
 /* Returns the bytes that one operation may use besides its operands. */
 int64_t weft__dnn_memory(const struct weft__cuda *device);
+/* The same for a card with so much memory. */
+int64_t weft__dnn_memory_of(uint64_t memory);
 /* Returns a hash of card, driver and library. The caller adds the problem. */
 weft_hash weft__dnn_key(const struct weft__cuda *device);
 
 /* ---- dnn_image.c: convolutions; the library must be open ---- */
 
+/* Returns whether cuDNN may have a plan for the convolution. Needs no library. */
+bool weft__dnn_suits_convolution(const weft_heavy_conv *conv);
 weft_status weft__dnn_offer_convolution(struct weft__cuda *device, weft_launches *launches,
                                         const weft_heavy *heavy);
 void weft__dnn_images_free(struct weft__cuda *device);

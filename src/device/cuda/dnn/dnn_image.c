@@ -48,6 +48,8 @@ static bool extents_fit(const weft_heavy_conv *c) {
     return c->n > 0;
 }
 
+bool weft__dnn_suits_convolution(const weft_heavy_conv *c) { return c->dtype != WEFT_F64 && extents_fit(c); }
+
 static CUresult dnn_image_run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft_dnn_image *w = (const weft_dnn_image *)call;
     char message[WEFT_DNN_MESSAGE];
@@ -136,7 +138,7 @@ weft_status weft__dnn_offer_convolution(weft__cuda *d, weft_launches *launches, 
                                         "cudnn_convolution_weight"};
     const weft_heavy_conv *c = &heavy->as.conv;
     weft_argument arguments[4];
-    if (c->dtype == WEFT_F64 || !extents_fit(c)) return WEFT_OK;
+    if (!weft__dnn_suits_convolution(c)) return WEFT_OK;
     const weft_dnn_convolution what = convolution_of(c, d->gpu.base.tf32);
     weft_dnn_image *w = image_of(d, &what, heavy->path);
     if (!w) return weft__fail_oom(d->gpu.base.ctx, sizeof *w, "cuDNN's part of a program");

@@ -178,17 +178,20 @@ static void adapt(const weft_gpu_found *card, weft_target *target) {
 
 /* If there is no card, plans are made for a common one: an H100. */
 static const weft__cuda_found usual = {
-    .gpu = {
-        .spec = "cuda",
-        .name = "sm_90",
-        .detail =
-            "there is no card: plans are for one of compute capability 9.0, 132 multiprocessors and 80 GiB",
-        .gpu = true,
-        .f64 = true,
-        .units = 132,
-        .most_items = 1024,
-        .memory = UINT64_C(80) << 30,
-        .local_bytes = 48 << 10}};
+    .gpu =
+        {.spec = "cuda",
+         .name = "sm_90",
+         .detail =
+             "there is no card: plans are for one of compute capability 9.0, 132 multiprocessors and 80 GiB",
+         .gpu = true,
+         .f64 = true,
+         .units = 132,
+         .most_items = 1024,
+         .memory = UINT64_C(80) << 30,
+         .local_bytes = 48 << 10},
+    .arch_number = 90,
+    .capability = 90,
+    .most_local_bytes = 227 << 10};
 
 weft_gpu_devices weft__cuda_kind = {.name = "cuda",
                                     .dialect = WEFT_DIALECT_CUDA,

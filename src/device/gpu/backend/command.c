@@ -1,5 +1,6 @@
 /* Turns commands into launches. Kernels are rendered; heavy operations have templates.
  * Must not know: how launches run. Read next: kernel/source.h, gpu/heavy/heavy.h. */
+#include "device/gpu/card/facts.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
@@ -34,7 +35,7 @@ static weft_status launch_kernel(weft_launches *launches, const weft_kernel *ker
     return WEFT_OK;
 }
 
-weft_status weft__gpu_command(weft_launches *launches, const weft_command *commands, int count, int *taken) {
+static weft_status launch_any(weft_launches *launches, const weft_command *commands, int count, int *taken) {
     const weft_command *command = commands;
     *taken = 1;
     switch (command->kind) {
@@ -45,6 +46,13 @@ weft_status weft__gpu_command(weft_launches *launches, const weft_command *comma
     case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, commands, count, taken);
     }
     return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a command of an unknown kind");
+}
+
+weft_status weft__gpu_command(weft_launches *launches, const weft_command *commands, int count, int *taken) {
+    const int from = launches->count;
+    WEFT_TRY(launch_any(launches, commands, count, taken));
+    weft__gpu_facts(commands, *taken, launches, from);
+    return WEFT_OK;
 }
 
 const char *weft__gpu_path(const weft_command *command) {

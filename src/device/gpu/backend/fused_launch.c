@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "device/gpu/backend/hooks.h"
 #include "device/gpu/backend/program.h"
+#include "device/gpu/card/card.h"
 #include "device/gpu/backend/kernel_source.h"
 
 enum {
@@ -417,6 +418,7 @@ static weft_status make_launch(fused_launch *c, weft_launch *to) {
                         .arguments = arguments,
                         .groups = {c->concurrent ? groups : 1, 1, 1}};
     memcpy(to->items, c->first->items, sizeof to->items);
+    for (int i = 0; i < c->count; i++) weft__facts_join(&to->facts, &c->first[i].facts, c->concurrent);
     return WEFT_OK;
 }
 

@@ -118,6 +118,11 @@ static weft_status launch_command(weft_gpu_program *p, const weft_commands *comm
         *taken = 1;
         if (p->launches.count > before) return WEFT_OK;
     }
+    if (request->outline && request->outline->offer && !command->sink) {
+        WEFT_TRY(request->outline->offer(request->outline, &p->launches, command));
+        *taken = 1;
+        if (p->launches.count > before) return WEFT_OK;
+    }
     return weft__gpu_command(&p->launches, command, commands->count - number, taken);
 }
 

@@ -21,6 +21,7 @@ typedef struct weft_gpu_request {
     weft_gpu_paths *paths;          /* paths in its fault record */
     bool fused;                     /* fuse launches where that pays; otherwise each launch has one command */
     struct weft_gpu_device *device; /* its libraries may replace templates; NULL: none does */
+    const weft_device_outline *outline; /* without a device: whose libraries may; NULL: none does */
 } weft_gpu_request;
 
 /* Fills in a program. Context, arena and target of `launches` are set. The caller frees the program even
