@@ -76,12 +76,11 @@ static double all_elements(const weft_render *r) {
 
 /* Adds a value that a loop over `elements` elements computes. `again`: an earlier loop has computed it, too.
  */
-static void add_value(const weft_render *r, int v, double elements, bool again, weft_launch_facts *to) {
+static void add_value(const weft_render *r, int v, double elements, int passes, weft_launch_facts *to) {
     const weft_kernel *k = r->kernel;
     to->work[WEFT_UNIT_ISSUE] += elements * instructions_of(r, v);
-    if (is_folded_column(r, v)) { /* sums in memory: a read and a write for each element of each row */
-        to->again += 2 * sizeof(float) * elements;
-        to->row += sizeof(float) * (double)weft__kernel_row_length(k);
+    if (is_folded_column(r, v)) { /* a read and a write for each element of each row */
+        to->sums += 2 * sizeof(float) * elements;
         to->work[WEFT_UNIT_ISSUE] += 2 * ACCESS * elements;
     }
     if (!is_access(r, v)) return;
@@ -91,9 +90,9 @@ static void add_value(const weft_render *r, int v, double elements, bool again, 
         to->width = (int)weft__larger(to->width, facts_width(r, v));
         to->allowed = (int)weft__larger(to->allowed, facts_allowed(r, v));
     }
-    if (again && lies_along && weft__code_of(r, v)->kind != WEFT_INSTR_STORE) {
+    if (passes > 0 && lies_along && weft__code_of(r, v)->kind != WEFT_INSTR_STORE) {
         to->again += elements * (double)facts_size(r, v);
-        to->row += (double)facts_size(r, v) * (double)weft__kernel_row_length(k);
+        if (passes == 1) to->row += (double)facts_size(r, v) * (double)weft__kernel_row_length(k);
     }
 }
 
@@ -115,16 +114,15 @@ static int at_once(const weft_render *r, bool loop) {
 
 static int larger_int(int a, int b) { return a > b ? a : b; }
 
-static void add_loop(weft_render *r, int stage, bool *seen, weft_launch_facts *to) {
+static void add_loop(weft_render *r, int stage, int *passes, weft_launch_facts *to) {
     const double elements = all_elements(r);
     weft__find_wanted(r, stage);
     for (int v = 0; v < r->kernel->n_code; v++) {
         if (!r->wanted[v] || weft__is_kept(r, v, stage)) continue;
         const bool reduces = weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE;
-        add_value(r, v, elements, seen[v], to);
+        add_value(r, v, elements, passes[v]++, to);
         if (reduces && r->reduced)
             to->work[WEFT_UNIT_ISSUE] += (double)weft__kernel_rows(r->kernel) * r->lanes * JOIN;
-        seen[v] = true;
     }
     to->work[WEFT_UNIT_ISSUE] += elements * TURN / r->span;
     to->at_once = larger_int(to->at_once, at_once(r, true));
@@ -135,7 +133,7 @@ static void add_row_value(const weft_render *r, int v, weft_launch_facts *to) {
     const weft_kernel *k = r->kernel;
     const double rows = (double)weft__kernel_rows(k);
     if (k->n_reduce == 0)
-        add_value(r, v, rows, false, to);
+        add_value(r, v, rows, 0, to);
     else
         to->work[WEFT_UNIT_ISSUE] += rows * (r->reduced ? r->lanes : 1) * instructions_of(r, v);
 }
@@ -143,7 +141,7 @@ static void add_row_value(const weft_render *r, int v, weft_launch_facts *to) {
 weft_launch_facts weft__render_facts(weft_render *r, int64_t per) {
     enum { VALUES_MOST = 512 };
     const weft_kernel *k = r->kernel;
-    bool seen[VALUES_MOST] = {false};
+    int passes[VALUES_MOST] = {0}; /* loops that have computed a value so far */
     double flops = 0;
     weft_launch_facts to = {.registers = REGISTERS};
     weft__kernel_cost(k, &flops, &to.bytes);
@@ -152,7 +150,7 @@ weft_launch_facts weft__render_facts(weft_render *r, int64_t per) {
         return to;
     }
     for (int s = 0; s <= r->stages; s++)
-        if (weft__stage_is_full(r, s)) add_loop(r, s, seen, &to);
+        if (weft__stage_is_full(r, s)) add_loop(r, s, passes, &to);
     for (int v = 0; v < k->n_code; v++)
         if (!weft__level_inner(weft__code_of(r, v)->level) && weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE)
             add_row_value(r, v, &to);

@@ -90,8 +90,9 @@ typedef enum weft_unit {
  * for the tests of launches. Nothing that runs depends on them. */
 typedef struct weft_launch_facts {
     double bytes; /* that it must read and write, each element once */
-    double again; /* that a work-group reads again after a pass over `row` bytes, or writes in between */
-    double row;   /* bytes between two passes of one work-group */
+    double again; /* that a work-group reads again, after a pass over `row` bytes */
+    double row;   /* bytes of a pass of one work-group */
+    double sums;  /* that sums of columns read and write because they are in memory, not in registers */
     double tiles; /* that work-groups read besides, since others read them too: from the cache */
     double
         work[WEFT_UNITS]; /* operations of each unit, divided by the part of its rate that the code reaches */

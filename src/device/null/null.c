@@ -214,6 +214,8 @@ static weft_status price_launches(null_device *d, const weft_gpu_program *p, con
     return WEFT_OK;
 }
 
+void (*weft__null_watch)(const struct weft_gpu_program *, const weft_commands *);
+
 /* Makes the launches that the card would get. `fused`: the form with fused launches, for a program that ran
  * often. */
 static weft_status make_launches(null_device *d, const weft_commands *commands, bool fused, int *count,
@@ -226,6 +228,7 @@ static weft_status make_launches(null_device *d, const weft_commands *commands, 
     const weft_gpu_request request = {.paths = &paths, .fused = fused, .outline = &d->outline};
     weft_status status = weft__gpu_program(&program, commands, &request);
     if (status == WEFT_OK && fused && d->outline.card) status = price_launches(d, &program, commands);
+    if (status == WEFT_OK && weft__null_watch) weft__null_watch(&program, commands);
     *count = program.launches.count;
     *repeats = program.repeats;
     if (!fused) d->base.workspace = (uint64_t)program.scratch_bytes;

@@ -24,6 +24,10 @@ typedef struct weft_null_counts {
     bool repeats;        /* in that form, one launch does several runs */
 } weft_null_counts;
 
+/* For tests: called with the launches of each program that is built for a card, plain and fused. */
+struct weft_gpu_program;
+extern void (*weft__null_watch)(const struct weft_gpu_program *program, const weft_commands *commands);
+
 /* Returns the counts, or NULL for another device. */
 const weft_null_counts *weft__null_counts(const weft_device *device);
 

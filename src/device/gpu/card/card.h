@@ -70,6 +70,7 @@ typedef struct weft_card_price {
     double seconds;                                       /* with launching it as a node of a graph */
     double memory, cache, compute, instructions, waiting; /* each part alone; the longest one counts */
     double launch;
+    double again;             /* bytes of later passes that do not find them with their multiprocessor */
     int64_t blocks, resident; /* blocks; as many run at the same time */
     weft_card_reason reason;
 } weft_card_price;

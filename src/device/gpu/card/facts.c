@@ -62,6 +62,7 @@ static int most(int a, int b) { return a > b ? a : b; }
 void weft__facts_join(weft_launch_facts *to, const weft_launch_facts *entry, bool concurrent) {
     to->bytes += entry->bytes;
     to->again += entry->again;
+    to->sums += entry->sums;
     to->tiles += entry->tiles;
     to->row = fmax(to->row, entry->row);
     to->least = fmax(to->least, entry->least);

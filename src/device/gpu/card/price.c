@@ -23,9 +23,8 @@
 #define ENTRY_CLOCKS   (3 * L2_CLOCKS) /* of a fused launch in sequence: read, write, wait for the others */
 
 /* Limits of a multiprocessor. */
-#define REGISTERS     65536.0
-#define SHARED_EXTRA  1024.0  /* of each block, for the driver */
-#define CACHE_OF_UNIT 65536.0 /* bytes between two passes that its own cache keeps: half of the smallest */
+#define REGISTERS    65536.0
+#define SHARED_EXTRA 1024.0 /* of each block, for the driver */
 
 const char *weft__card_reason(weft_card_reason reason) {
     static const char *const names[] = {
@@ -64,13 +63,15 @@ static void price_parts(const weft_card *card, const weft_launch *l, bool cached
     const double items = (double)l->items[0] * l->items[1] * l->items[2], blocks = (double)p->blocks;
     const double resident = (double)p->resident, share = share_of(blocks, resident, card->units);
     const double held = f->row * smaller(blocks, resident); /* between two passes, by all blocks */
-    const bool near = f->row * larger(1, resident / card->units) <= CACHE_OF_UNIT;
+    const bool near =
+        f->row * larger(1, resident / card->units) <= card->shared; /* in the multiprocessor's cache */
     const bool far = !cached && !near && held > card->l2;
     const double memory = cached ? 0 : f->bytes + (far ? f->again : 0);
-    const double cache = f->tiles + (cached ? f->bytes : 0) + (far || near ? 0 : f->again);
+    const double cache = f->tiles + f->sums + (cached ? f->bytes : 0) + (far || near ? 0 : f->again);
     const double near_by = L2_CLOCKS / card->clock, far_off = cached ? near_by : LOADED_SECONDS;
     const double under_way = smaller(blocks, resident) * items * (f->at_once > 0 ? f->at_once : 4);
     const double rounds = ceil(blocks / resident);
+    p->again = near ? 0 : f->again;
     p->memory = memory / (MEMORY_PART * card->bandwidth);
     p->cache = cache / card->l2_bandwidth / smaller(1, blocks / card->units);
     p->instructions = f->work[WEFT_UNIT_ISSUE] / (ISSUE_PART * card->rate[WEFT_UNIT_ISSUE] * share);

@@ -13,6 +13,7 @@
 
 #include <weft/weft.h>
 
+#include "device/gpu/backend/program.h"
 #include "device/gpu/card/card.h"
 #include "device/null/null.h"
 #include "graph/graph.h"
@@ -253,6 +254,46 @@ static void test_plan(void **state) {
     assert_int_equal(weft_open(&(weft_open_options){.device = "null:card:none"}, &ctx), WEFT_ERR_ARGUMENT);
 }
 
+static weft_launch_facts met;
+
+static void on_program(const weft_gpu_program *program, const weft_commands *commands) {
+    (void)commands;
+    assert_true(program->launches.count > 0);
+    met = program->launches.list[0].facts;
+}
+
+static weft_launch_facts facts_of(weft_tensor *y) {
+    met = (weft_launch_facts){.bytes = -1};
+    assert_int_equal(weft_eval(&y, 1), WEFT_OK);
+    return met;
+}
+
+/* What kernels move, by hand: their sources were read for the widths. */
+static void test_facts(void **state) {
+    enum { ROWS = 4096, WIDE = 50304 };
+    const double n = (double)ROWS * WIDE;
+    weft_context *ctx;
+    (void)state;
+    assert_int_equal(weft_open(&(weft_open_options){.device = "null:cuda"}, &ctx), WEFT_OK);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *x = weft_variable_new(ctx, "x", WEFT_BF16, SHAPE(ROWS, WIDE), NULL);
+    weft_tensor *y = weft_variable_new(ctx, "y", WEFT_F32, SHAPE(WIDE, ROWS), NULL);
+    weft__null_watch = on_program;
+    weft_launch_facts f = facts_of(weft_neg(x)); /* 8 elements of 2 bytes at once */
+    assert_true(f.bytes == 4 * n && f.again == 0 && f.sums == 0);
+    assert_true(f.width == 16 && f.allowed == 16 && f.at_once == 16);
+    assert_true(f.work[WEFT_UNIT_ISSUE] > 2 * n && f.work[WEFT_UNIT_ISSUE] < 20 * n);
+    f = facts_of(weft_softmax(x, -1)); /* the largest, the sum, the quotients: three passes */
+    assert_true(f.bytes == 4 * n && f.again == 4 * n && f.row == 2 * WIDE && f.width == 16);
+    f = facts_of(weft_cast(weft_transpose(y, 0, 1), WEFT_BF16)); /* elements of a column are not adjacent */
+    assert_true(f.bytes == 6 * n && f.width < 16 && f.again == 0);
+    f = facts_of(weft_sum(y, 0, false)); /* a work-item adds its own column */
+    assert_true(f.width == 4 && f.allowed == 16);
+    weft__null_watch = NULL;
+    weft_scope_close(scope);
+    weft_close(ctx);
+}
+
 /* What stands for a CUDA card if there is none has tensor cores and the shared memory of a card, too. */
 static void test_stand_in(void **state) {
     weft_device_outline outline;
@@ -270,10 +311,10 @@ static void test_stand_in(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory),  cmocka_unit_test(test_again),
-                                       cmocka_unit_test(test_latency), cmocka_unit_test(test_compute),
-                                       cmocka_unit_test(test_small),   cmocka_unit_test(test_library),
-                                       cmocka_unit_test(test_table),   cmocka_unit_test(test_file),
-                                       cmocka_unit_test(test_plan),    cmocka_unit_test(test_stand_in)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_again),   cmocka_unit_test(test_latency),
+        cmocka_unit_test(test_compute), cmocka_unit_test(test_small),   cmocka_unit_test(test_library),
+        cmocka_unit_test(test_table),   cmocka_unit_test(test_file),    cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_facts),   cmocka_unit_test(test_stand_in)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
