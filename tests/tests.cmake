@@ -65,10 +65,10 @@ function(weft_add_test name)
   if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
   endif()
-  if(name MATCHES "test_nvrtc|test_dnn_plans")
+  if(name MATCHES "test_nvrtc|test_sass|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
-  if(name MATCHES "opencl|_gpu|_cuda|_ptx|_render") # a driver compiles their kernels
+  if(name MATCHES "opencl|_gpu|_cuda|_ptx|_render|_sass") # a driver, a compiler or an interpreter of their kernels
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 20)
   endif()
 endfunction()

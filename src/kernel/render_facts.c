@@ -11,10 +11,10 @@
 enum {
     CHEAP = 1,
     ROOT = 8,    /* division, roots */
-    LONG = 22,   /* exponentials and the like */
+    LONG = 11,   /* exponentials and the like */
     DRAW = 60,   /* random bits */
     ACCESS = 6,  /* one element alone */
-    NARROW = 5,  /* rounding to 16 bits */
+    NARROW = 3,  /* rounding to 16 bits */
     SPANNED = 1, /* an element of a span, besides the access */
     TURN = 4,    /* a turn of a loop */
     JOIN = 40    /* lanes that join their sums */

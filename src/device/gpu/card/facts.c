@@ -121,13 +121,17 @@ static void matmul_facts(const given *g, weft_launch *l, weft_dtype dtype, doubl
     f->registers = tensor ? 168 : 128;
 }
 
+/* Returns into how many parts k is divided: so many times the results are in scratch memory. */
+static double splits_of(const given *g, double results, weft_dtype dtype) {
+    const double bytes = results * (double)weft_dtype_size(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32);
+    return bytes > 0 ? fmax(1, floor(g->scratch / bytes)) : 1;
+}
+
 static void facts_of_matmul(const given *g, weft_launch *l) {
     const weft_heavy_matmul *mm = &g->heavy->as.matmul;
-    double results = (double)mm->m * (double)mm->n, splits = 1;
+    double results = (double)mm->m * (double)mm->n;
     for (int d = 0; d < mm->batch_rank; d++) results *= (double)mm->batch[d];
-    const double parts =
-        results * (double)weft_dtype_size(weft__matmul_sums_dtype(mm) == WEFT_F64 ? WEFT_F64 : WEFT_F32);
-    if (g->scratch > 0 && parts > 0) splits = fmax(1, floor(g->scratch / parts));
+    const double splits = splits_of(g, results, (weft_dtype)mm->dtype);
     matmul_facts(g, l, (weft_dtype)mm->dtype, results * splits, (double)mm->k / splits);
 }
 
@@ -137,9 +141,9 @@ static void facts_of_conv(const given *g, weft_launch *l) {
     const double x = (double)c->n * (double)c->x[0] * (double)c->x[1],
                  y = (double)c->n * (double)c->y[0] * (double)c->y[1];
     const double g_in = (double)(c->groups * c->in), g_out = (double)(c->groups * c->out);
-    const double results[] = {y * g_out, x * g_in, g_out * taps * (double)c->in};
-    const double k = g->flops / 2 / results[c->pass];
-    matmul_facts(g, l, (weft_dtype)c->dtype, results[c->pass] / g->launches, k);
+    const double all[] = {y * g_out, x * g_in, g_out * taps * (double)c->in}, results = all[c->pass];
+    const double splits = splits_of(g, results, (weft_dtype)c->dtype);
+    matmul_facts(g, l, (weft_dtype)c->dtype, results * splits / g->launches, g->flops / 2 / results / splits);
 }
 
 /* dq takes three matmuls, dk and dv take four, of which two are those of dq again; the operation counts five.
