@@ -7,7 +7,9 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/nn.h>
 
@@ -131,6 +133,53 @@ static void test_card(void **state) {
     weft__config_free(&config);
 }
 
+/* Small nets on an H200, of which launching takes most of the time. As above: lower `most` whenever a plan
+ * gets better. */
+static void test_small_nets(void **state) {
+    static const struct {
+        const char *name, *settings[6];
+        double most_us, goal_us;
+    } nets[] = {{"784-512-10 MLP",
+                 {"task=classification", "data.path=digits.csv", "data.val_fraction=0", "model.type=mlp",
+                  "model.hidden=[512]", "train.batch=128"},
+                 40,
+                 15},
+                {"XOR",
+                 {"task=classification", "data.path=xor.csv", "data.val_fraction=0", "model.type=mlp",
+                  "model.hidden=[8]", "train.batch=full"},
+                 6.6,
+                 3}};
+    char folder[] = "/tmp/weft-planning-XXXXXX";
+    (void)state;
+    assert_true(mkdtemp(folder) && chdir(folder) == 0);
+    FILE *digits = fopen("digits.csv", "w"), *xor = fopen("xor.csv", "w");
+    assert_true(digits && xor);
+    for (int i = 0; i < 128; i++) {
+        for (int k = 0; k < 784; k++) fprintf(digits, "%d,", (i * 7 + k) % 11);
+        fprintf(digits, "%d\n", i % 10);
+        if (i < 4) fprintf(xor, "%d,%d,%d\n", i / 2, i % 2, i / 2 != i % 2);
+    }
+    fclose(digits), fclose(xor);
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        weft__config config;
+        weft__dataset data;
+        weft__planned p;
+        weft__config_init(&config);
+        for (int k = 0; k < 6; k++) assert_int_equal(weft__config_set(&config, nets[i].settings[k]), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
+        assert_int_equal(weft__planning_step(&config, &data, "card:h200", &p), WEFT_OK);
+        printf("%s on H200: %.1f us a step predicted; the goal is %.0f us\n", nets[i].name,
+               1e6 * p.time.seconds, nets[i].goal_us);
+        assert_true(1e6 * p.time.seconds < nets[i].most_us && 1e6 * p.time.seconds > 0.9 * nets[i].most_us);
+        assert_false(p.time.tokens);
+        weft__dataset_free(NULL, &data);
+        weft__config_free(&config);
+    }
+    unlink("digits.csv"), unlink("xor.csv");
+    assert_int_equal(chdir("/") + rmdir(folder), 0);
+}
+
 static void test_bad_values(void **state) {
     weft__config config;
     (void)state;
@@ -146,6 +195,7 @@ static void test_bad_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_batch),
-                                       cmocka_unit_test(test_card), cmocka_unit_test(test_bad_values)};
+                                       cmocka_unit_test(test_card), cmocka_unit_test(test_small_nets),
+                                       cmocka_unit_test(test_bad_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
