@@ -74,8 +74,7 @@ static double all_elements(const weft_render *r) {
     return (double)weft__kernel_rows(r->kernel) * (double)weft__kernel_row_length(r->kernel);
 }
 
-/* Adds a value that a loop over `elements` elements computes. `again`: an earlier loop has computed it, too.
- */
+/* Adds a value that a loop over `elements` elements computes, after `passes` other loops that did. */
 static void add_value(const weft_render *r, int v, double elements, int passes, weft_launch_facts *to) {
     const weft_kernel *k = r->kernel;
     to->work[WEFT_UNIT_ISSUE] += elements * instructions_of(r, v);
