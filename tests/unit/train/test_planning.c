@@ -142,7 +142,7 @@ static void test_small_nets(void **state) {
     } nets[] = {{"784-512-10 MLP",
                  {"task=classification", "data.path=digits.csv", "data.val_fraction=0", "model.type=mlp",
                   "model.hidden=[512]", "train.batch=128"},
-                 44,
+                 39.5,
                  15},
                 {"XOR",
                  {"task=classification", "data.path=xor.csv", "data.val_fraction=0", "model.type=mlp",
