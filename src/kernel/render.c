@@ -343,8 +343,7 @@ static int bytes_of(weft_render_type type) {
 /* Returns the bytes of a group's local memory. */
 static int local_bytes(const weft_render *r) {
     int bytes = 0;
-    for (int t = 0; t < WEFT_RENDER_TYPES; t++)
-        bytes += r->local[t] * bytes_of((weft_render_type)t);
+    for (int t = 0; t < WEFT_RENDER_TYPES; t++) bytes += r->local[t] * bytes_of((weft_render_type)t);
     return bytes;
 }
 

@@ -43,9 +43,8 @@ static int64_t facts_allowed(const weft_render *r, int v) {
     return weft__larger(n, 1) * facts_size(r, v);
 }
 
-static bool is_folded_column(const weft_render *r, int v) {
-    return weft__code_of(r, v)->kind == WEFT_INSTR_FOLD && weft__code_of(r, v)->level == WEFT_LEVEL_COLUMN;
-}
+/* Is v a sum of columns in memory? Rows of known length have them in registers. */
+static bool is_folded_column(const weft_render *r, int v) { return !r->turns && weft__is_column_fold(r, v); }
 
 static double instructions_of(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
@@ -108,6 +107,7 @@ static int at_once(const weft_render *r, bool loop) {
         const weft_map *m = &r->kernel->views[weft__code_of(r, v)->view].map[0];
         if (r->lane >= 0 && weft__moves_along(m, r->lane)) bytes += facts_width(r, v);
     }
+    if (loop && r->turns) return (int)(r->turns * bytes);
     return (int)(loop && !stores ? UNROLLED * bytes : bytes);
 }
 
@@ -155,6 +155,7 @@ weft_launch_facts weft__render_facts(weft_render *r, int64_t per) {
             add_row_value(r, v, &to);
     if (k->n_reduce == 0) to.at_once = at_once(r, false);
     if (r->reduced)
-        to.steps = (double)(per * weft__kernel_block_rows(k)); /* a row waits for the sums of the last */
+        to.steps = (double)weft__ceil_div(per * weft__kernel_block_rows(k),
+                                          r->split ? 1 : r->teams); /* a row waits for the sums of the last */
     return to;
 }
