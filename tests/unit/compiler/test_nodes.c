@@ -50,7 +50,8 @@ static void test_gpt2(void **state) {
     /* one weight gradient of each layer has few tiles, so its sum over rows is split into parts */
     const bool cuda = strcmp(*state, "null:cuda") == 0; /* many blocks: the loss and the gradient norm do not
                                                          * share a second stage, and there are more sums */
-    assert_in_range(work.launches, 148 + 24, 245 + 12 + cuda);
+    const int sorted = cuda ? 7 : 0; /* the gradient of the embedding takes 8 launches, not one */
+    assert_in_range(work.launches, 148 + 24, 245 + 12 + cuda + sorted);
     assert_true(work.bytes[WEFT_WORK_OTHER] < (cuda ? 38.8e9 : 38.4e9));
     assert_true(work.bytes[WEFT_WORK_OTHER] > 30e9);
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * (double)ROWS) - 1) < 0.01);
@@ -69,7 +70,8 @@ static void test_mlp(void **state) {
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
     const double product = 2.0 * (BATCH * IN * HIDDEN), head = 2.0 * (BATCH * HIDDEN * OUT);
-    assert_in_range(counts.fused, 1, strcmp(*state, "null:cuda") == 0 ? 6 : 10); /* concurrent: CUDA */
+    /* CUDA: concurrent launches, and the sums of three matmuls whose k is split */
+    assert_in_range(counts.fused, 1, strcmp(*state, "null:cuda") == 0 ? 6 + 3 : 10);
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (2 * product + 3 * head) - 1) < 0.01);
     weft_close(n.ctx);
 }

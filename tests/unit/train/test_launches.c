@@ -38,7 +38,6 @@ static struct allowance {
     const char *reason;
     int met;
 } allowed[] = {
-    {"scatter", WIDTH, "gradient of an embedding: a work-item adds one column", 0},
     {"row_sum", WIDTH, "the same: lanes along the rows that are added have no spans", 0},
     {"row_mul_sub_mul_sum", WIDTH, "gradient of a batch norm: no spans where each lane adds its own column",
      0},

@@ -161,12 +161,41 @@ static void facts_of_attention(const given *g, weft_launch *l) {
     f->registers = 168;
 }
 
-/* Every block walks through the whole index. */
+/* Facts of a launch of a sorted scatter-add (heavy/scatter_sort.c). Returns false for other launches. */
+static bool facts_of_sort(const weft_heavy_scatter *sc, const given *g, weft_launch *l) {
+    enum { WORD = 4, PLACES = 4 /* keys and places, read and written */ };
+    const double count = (double)sc->count, size = weft__heavy_size(sc->dtype);
+    weft_launch_facts *f = &l->facts;
+    const bool wide = is_named(l, "scatter_sum") || is_named(l, "scatter_fill");
+    if (is_named(l, "scatter_count"))
+        f->bytes = WORD * count;
+    else if (is_named(l, "scatter_offsets"))
+        f->bytes = WORD * count; /* 256 counts of 512 keys, read and written */
+    else if (is_named(l, "scatter_place"))
+        f->bytes = PLACES * WORD * count;
+    else if (is_named(l, "scatter_fill"))
+        f->bytes = 2 * (double)(sc->outer * sc->rows * sc->inner) * size;
+    else if (is_named(l, "scatter_join"))
+        f->bytes = g->scratch;
+    else if (is_named(l, "scatter_sum"))
+        f->bytes = g->bytes;
+    else
+        return false;
+    f->allowed = wide && sc->inner * (int64_t)size % 16 == 0 ? 16 : wide ? (int)size : WORD;
+    f->width = f->allowed;
+    f->at_once = wide ? 4 * f->width : f->width; /* four sources in flight */
+    f->work[WEFT_UNIT_ISSUE] = 2 * f->bytes / f->width;
+    f->registers = 48;
+    return true;
+}
+
+/* Every block walks through the whole index, unless it was sorted. */
 static void facts_of_scatter(const given *g, weft_launch *l) {
     enum { TESTS = 12 /* instructions for an index that is another block's */, CHUNK = 256 };
     const weft_heavy_scatter *sc = &g->heavy->as.scatter;
     const double count = (double)sc->count, size = weft__heavy_size(sc->dtype);
     weft_launch_facts *f = &l->facts;
+    if (facts_of_sort(sc, g, l)) return;
     f->bytes = g->bytes / g->launches;
     f->width = f->at_once = (int)size;
     f->allowed = sc->inner * (int64_t)size % 16 == 0 ? 16 : (int)size;
