@@ -192,9 +192,9 @@ def kill(process, run, seconds, inside_save):
 def send(process, run, seconds, name):
     """Sends signals. A stop must end the run soon, and other signals must not end it."""
     numbers, codes = SIGNALS[name]
-    if name == "USR1":  # USR1 ends a process that has no handlers yet
-        while process.poll() is None and not os.path.exists(os.path.join(run, "lock")):
-            time.sleep(0.001)
+    # A signal ends a process that has no handlers yet.
+    while process.poll() is None and not os.path.exists(os.path.join(run, "lock")):
+        time.sleep(0.001)
     if not wait_for(process, seconds):
         return None
     for number in numbers:
