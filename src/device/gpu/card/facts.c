@@ -167,10 +167,8 @@ static bool facts_of_sort(const weft_heavy_scatter *sc, const given *g, weft_lau
     const double count = (double)sc->count, size = weft__heavy_size(sc->dtype);
     weft_launch_facts *f = &l->facts;
     const bool wide = is_named(l, "scatter_sum") || is_named(l, "scatter_fill");
-    if (is_named(l, "scatter_count"))
-        f->bytes = WORD * count;
-    else if (is_named(l, "scatter_offsets"))
-        f->bytes = WORD * count; /* 256 counts of 512 keys, read and written */
+    if (is_named(l, "scatter_count") || is_named(l, "scatter_offsets"))
+        f->bytes = WORD * count; /* the keys; 256 counts of 512 keys, read and written */
     else if (is_named(l, "scatter_place"))
         f->bytes = PLACES * WORD * count;
     else if (is_named(l, "scatter_fill"))
