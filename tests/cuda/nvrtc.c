@@ -20,39 +20,30 @@ typedef program *nvrtcProgram;
 
 enum { OK, OUT_OF_MEMORY, INVALID_INPUT = 3, INVALID_PROGRAM, INVALID_OPTION, COMPILATION };
 
-int nvrtcVersion(int *major, int *minor);
-int nvrtcGetNumSupportedArchs(int *count);
-int nvrtcGetSupportedArchs(int *list);
-const char *nvrtcGetErrorString(int result);
-int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
-                       const char *const *headers, const char *const *names);
-int nvrtcDestroyProgram(nvrtcProgram *p);
-int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options);
-int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes);
-int nvrtcGetProgramLog(nvrtcProgram p, char *log);
-int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes);
-int nvrtcGetCUBIN(nvrtcProgram p, char *cubin);
+#define NVRTC_FUNCTION(result, name, arguments) result name arguments;
+#include "device/cuda/driver/nvrtc.def"
+#undef NVRTC_FUNCTION
 
 static const int archs[] = {75, 80, 86, 90, 120};
 enum { ARCHS = sizeof archs / sizeof *archs };
 
-int nvrtcVersion(int *major, int *minor) {
+unsigned nvrtcVersion(int *major, int *minor) {
     *major = 13;
     *minor = 0;
     return OK;
 }
 
-int nvrtcGetNumSupportedArchs(int *count) {
+unsigned nvrtcGetNumSupportedArchs(int *count) {
     *count = ARCHS;
     return OK;
 }
 
-int nvrtcGetSupportedArchs(int *list) {
+unsigned nvrtcGetSupportedArchs(int *list) {
     memcpy(list, archs, sizeof archs);
     return OK;
 }
 
-const char *nvrtcGetErrorString(int result) {
+const char *nvrtcGetErrorString(unsigned result) {
     static const char *const names[] = {"NVRTC_SUCCESS",
                                         "NVRTC_ERROR_OUT_OF_MEMORY",
                                         "",
@@ -60,11 +51,11 @@ const char *nvrtcGetErrorString(int result) {
                                         "NVRTC_ERROR_INVALID_PROGRAM",
                                         "NVRTC_ERROR_INVALID_OPTION",
                                         "NVRTC_ERROR_COMPILATION"};
-    return result >= OK && result <= COMPILATION ? names[result] : "NVRTC_ERROR unknown";
+    return result <= COMPILATION ? names[result] : "NVRTC_ERROR unknown";
 }
 
-int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
-                       const char *const *headers, const char *const *names) {
+unsigned nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
+                            const char *const *headers, const char *const *names) {
     (void)name, (void)headers, (void)names;
     if (!p || !text || n_headers) return INVALID_INPUT;
     *p = calloc(1, sizeof **p);
@@ -72,7 +63,7 @@ int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int 
     return *p ? OK : OUT_OF_MEMORY;
 }
 
-int nvrtcDestroyProgram(nvrtcProgram *p) {
+unsigned nvrtcDestroyProgram(nvrtcProgram *p) {
     if (!p || !*p) return INVALID_PROGRAM;
     free((*p)->text);
     free((*p)->log);
@@ -201,7 +192,7 @@ static bool check_rooms(const char *folder) {
     return fits;
 }
 
-static int compile(program *p) {
+static unsigned compile(program *p) {
     char folder[] = "/tmp/fake-nvrtc-XXXXXX";
     size_t bytes;
     if (!mkdtemp(folder)) return OUT_OF_MEMORY;
@@ -237,7 +228,7 @@ static int compile(program *p) {
     return p->cubin ? OK : COMPILATION;
 }
 
-int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {
+unsigned nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {
     int known = 0;
     if (!p) return INVALID_PROGRAM;
     for (int i = 0; i < n_options; i++) {
@@ -253,25 +244,25 @@ int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *option
     return known == 1 ? compile(p) : INVALID_OPTION;
 }
 
-int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
+unsigned nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
     if (!p) return INVALID_PROGRAM;
     *bytes = p->log ? strlen(p->log) + 1 : 1;
     return OK;
 }
 
-int nvrtcGetProgramLog(nvrtcProgram p, char *log) {
+unsigned nvrtcGetProgramLog(nvrtcProgram p, char *log) {
     if (!p) return INVALID_PROGRAM;
     strcpy(log, p->log ? p->log : "");
     return OK;
 }
 
-int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
+unsigned nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
     if (!p || !p->cubin) return INVALID_PROGRAM;
     *bytes = p->cubin_bytes;
     return OK;
 }
 
-int nvrtcGetCUBIN(nvrtcProgram p, char *cubin) {
+unsigned nvrtcGetCUBIN(nvrtcProgram p, char *cubin) {
     if (!p || !p->cubin) return INVALID_PROGRAM;
     memcpy(cubin, p->cubin, p->cubin_bytes);
     return OK;

@@ -10,7 +10,7 @@
 
 __extension__ typedef __int128 ptx_wide;
 
-/* The instruction has a type or a form that is not implemented. */
+/* Stops the launch: the interpreter does not know the instruction in this type or form. */
 void ptx_unknown(ptx_warp *w, const ptx_instruction *in);
 
 /* ---- integers ---- */

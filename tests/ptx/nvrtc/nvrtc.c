@@ -15,22 +15,26 @@ typedef struct program {
 } program;
 typedef program *nvrtcProgram;
 
+#define NVRTC_FUNCTION(result, name, arguments) result name arguments;
+#include "device/cuda/driver/nvrtc.def"
+#undef NVRTC_FUNCTION
+
 enum { NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_PROGRAM = 4, NVRTC_COMPILATION = 6 };
 
 /* The functions of the real library, by the names that NVRTC gives them. */
 #define REAL_FUNCTIONS(F)                                                                                    \
-    F(int, nvrtcVersion, (int *, int *))                                                                     \
-    F(int, nvrtcGetNumSupportedArchs, (int *))                                                               \
-    F(int, nvrtcGetSupportedArchs, (int *))                                                                  \
-    F(const char *, nvrtcGetErrorString, (int))                                                              \
-    F(int, nvrtcCreateProgram,                                                                               \
+    F(unsigned, nvrtcVersion, (int *, int *))                                                                \
+    F(unsigned, nvrtcGetNumSupportedArchs, (int *))                                                          \
+    F(unsigned, nvrtcGetSupportedArchs, (int *))                                                             \
+    F(const char *, nvrtcGetErrorString, (unsigned))                                                         \
+    F(unsigned, nvrtcCreateProgram,                                                                          \
       (void **, const char *, const char *, int, const char *const *, const char *const *))                  \
-    F(int, nvrtcDestroyProgram, (void **))                                                                   \
-    F(int, nvrtcCompileProgram, (void *, int, const char *const *))                                          \
-    F(int, nvrtcGetProgramLogSize, (void *, size_t *))                                                       \
-    F(int, nvrtcGetProgramLog, (void *, char *))                                                             \
-    F(int, nvrtcGetPTXSize, (void *, size_t *))                                                              \
-    F(int, nvrtcGetPTX, (void *, char *))
+    F(unsigned, nvrtcDestroyProgram, (void **))                                                              \
+    F(unsigned, nvrtcCompileProgram, (void *, int, const char *const *))                                     \
+    F(unsigned, nvrtcGetProgramLogSize, (void *, size_t *))                                                  \
+    F(unsigned, nvrtcGetProgramLog, (void *, char *))                                                        \
+    F(unsigned, nvrtcGetPTXSize, (void *, size_t *))                                                         \
+    F(unsigned, nvrtcGetPTX, (void *, char *))
 
 #define IN_STRUCT(result, name, arguments) result(*name) arguments;
 static struct { REAL_FUNCTIONS(IN_STRUCT) } real;
@@ -49,40 +53,27 @@ __attribute__((constructor)) static void open_real(void) {
 
 /* ---- forwarded as they are ---- */
 
-int nvrtcVersion(int *major, int *minor);
-int nvrtcGetNumSupportedArchs(int *count);
-int nvrtcGetSupportedArchs(int *list);
-const char *nvrtcGetErrorString(int result);
-int nvrtcVersion(int *major, int *minor) { return real.nvrtcVersion(major, minor); }
-int nvrtcGetNumSupportedArchs(int *count) { return real.nvrtcGetNumSupportedArchs(count); }
-int nvrtcGetSupportedArchs(int *list) { return real.nvrtcGetSupportedArchs(list); }
-const char *nvrtcGetErrorString(int result) { return real.nvrtcGetErrorString(result); }
+unsigned nvrtcVersion(int *major, int *minor) { return real.nvrtcVersion(major, minor); }
+unsigned nvrtcGetNumSupportedArchs(int *count) { return real.nvrtcGetNumSupportedArchs(count); }
+unsigned nvrtcGetSupportedArchs(int *list) { return real.nvrtcGetSupportedArchs(list); }
+const char *nvrtcGetErrorString(unsigned result) { return real.nvrtcGetErrorString(result); }
 
 /* ---- programs ---- */
 
-int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
-                       const char *const *headers, const char *const *names);
-int nvrtcDestroyProgram(nvrtcProgram *p);
-int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options);
-int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes);
-int nvrtcGetProgramLog(nvrtcProgram p, char *log);
-int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes);
-int nvrtcGetCUBIN(nvrtcProgram p, char *cubin);
-
-int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
-                       const char *const *headers, const char *const *names) {
+unsigned nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
+                            const char *const *headers, const char *const *names) {
     *p = calloc(1, sizeof **p);
     if (!*p) return NVRTC_OUT_OF_MEMORY;
-    const int error = real.nvrtcCreateProgram(&(*p)->real, text, name, n_headers, headers, names);
+    const unsigned error = real.nvrtcCreateProgram(&(*p)->real, text, name, n_headers, headers, names);
     if (!error) return 0;
     free(*p);
     *p = NULL;
     return error;
 }
 
-int nvrtcDestroyProgram(nvrtcProgram *p) {
+unsigned nvrtcDestroyProgram(nvrtcProgram *p) {
     if (!p || !*p) return NVRTC_INVALID_PROGRAM;
-    const int error = real.nvrtcDestroyProgram(&(*p)->real);
+    const unsigned error = real.nvrtcDestroyProgram(&(*p)->real);
     free((*p)->ptx);
     free((*p)->log);
     free(*p);
@@ -90,10 +81,10 @@ int nvrtcDestroyProgram(nvrtcProgram *p) {
     return error;
 }
 
-static int take_ptx(program *p) {
+static unsigned take_ptx(program *p) {
     size_t bytes = 0;
     char why[500];
-    int error = real.nvrtcGetPTXSize(p->real, &bytes);
+    unsigned error = real.nvrtcGetPTXSize(p->real, &bytes);
     if (!error) p->ptx = calloc(1, bytes + 1);
     if (!error && !p->ptx) error = NVRTC_OUT_OF_MEMORY;
     if (!error) error = real.nvrtcGetPTX(p->real, p->ptx);
@@ -107,7 +98,7 @@ static int take_ptx(program *p) {
     return NVRTC_COMPILATION;
 }
 
-int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {
+unsigned nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {
     static const char arch[] = "--gpu-architecture=sm_", assembler[] = "--ptxas-options";
     const char *kept[32];
     char named[64];
@@ -122,31 +113,31 @@ int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *option
         snprintf(named, sizeof named, "--gpu-architecture=compute_%s", options[i] + sizeof arch - 1);
         kept[n - 1] = named;
     }
-    const int error = real.nvrtcCompileProgram(p->real, n, kept);
+    const unsigned error = real.nvrtcCompileProgram(p->real, n, kept);
     return error ? error : take_ptx(p);
 }
 
-int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
+unsigned nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
     if (!p) return NVRTC_INVALID_PROGRAM;
     if (!p->log) return real.nvrtcGetProgramLogSize(p->real, bytes);
     *bytes = strlen(p->log) + 1;
     return 0;
 }
 
-int nvrtcGetProgramLog(nvrtcProgram p, char *log) {
+unsigned nvrtcGetProgramLog(nvrtcProgram p, char *log) {
     if (!p) return NVRTC_INVALID_PROGRAM;
     if (!p->log) return real.nvrtcGetProgramLog(p->real, log);
     memcpy(log, p->log, strlen(p->log) + 1);
     return 0;
 }
 
-int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
+unsigned nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
     if (!p || !p->ptx) return NVRTC_INVALID_PROGRAM;
     *bytes = strlen(p->ptx) + 1;
     return 0;
 }
 
-int nvrtcGetCUBIN(nvrtcProgram p, char *cubin) {
+unsigned nvrtcGetCUBIN(nvrtcProgram p, char *cubin) {
     if (!p || !p->ptx) return NVRTC_INVALID_PROGRAM;
     memcpy(cubin, p->ptx, strlen(p->ptx) + 1);
     return 0;
