@@ -57,8 +57,6 @@ double weft__card_library_convolution(void) { return DNN_CONVOLUTION; }
 
 /* ---- fused launches ---- */
 
-static int most(int a, int b) { return a > b ? a : b; }
-
 void weft__facts_join(weft_launch_facts *to, const weft_launch_facts *entry, bool concurrent) {
     to->bytes += entry->bytes;
     to->again += entry->again;
@@ -68,10 +66,10 @@ void weft__facts_join(weft_launch_facts *to, const weft_launch_facts *entry, boo
     to->least = fmax(to->least, entry->least);
     to->steps = concurrent ? fmax(to->steps, entry->steps) : to->steps + entry->steps;
     for (int u = 0; u < WEFT_UNITS; u++) to->work[u] += entry->work[u];
-    to->width = most(to->width, entry->width);
-    to->allowed = most(to->allowed, entry->allowed);
-    to->at_once = most(to->at_once, entry->at_once);
-    to->registers = most(to->registers, entry->registers);
+    to->width = (int)weft__larger(to->width, entry->width);
+    to->allowed = (int)weft__larger(to->allowed, entry->allowed);
+    to->at_once = (int)weft__larger(to->at_once, entry->at_once);
+    to->registers = (int)weft__larger(to->registers, entry->registers);
     to->entries += !concurrent;
 }
 

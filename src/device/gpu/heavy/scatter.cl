@@ -45,10 +45,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
                                            W_GLOBAL w_faults *faults, const W_NUMBERS(scatter) given) {
     const w_scatter of = given.scatter;
     W_LOCAL_ROOM INDEX chunk[CHUNK];
-    W_LOCAL_ROOM int stop; /* one answer for the work-group: another one may record a fault meanwhile */
-    if (w_item(0) == 0) stop = of.sink && w_faulted(faults);
-    w_barrier();
-    if (stop) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     const w_i64 outer = of.outer, count = of.count, rows = of.rows, inner = of.inner, tile = of.tile, width = of.width;
     const int start = of.start;
     index += given.index_at, source += given.source_at, base += given.base_at, out += given.out_at;
@@ -103,7 +100,7 @@ W_NUMBERS(scatter_begin) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_begin(const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
                                                  const W_NUMBERS(scatter_begin) given) {
     const w_scatter of = given.scatter;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     FOR_MINE(i, of.outer * of.rows) out[given.out_at + i] = of.start != START_ZERO ? base[given.base_at + i] : (T)0;
 }
 
@@ -116,7 +113,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, con
                                                 const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
                                                 const W_NUMBERS(scatter_each) given) {
     const w_scatter of = given.scatter;
-    if (of.sink && w_faulted(faults)) return;
+    W_RETURN_IF_FAULTED(ITEMS, of.sink)
     for (w_i64 o = w_group(2); o < of.outer; o += w_groups(2))
         FOR_MINE(i, of.count) {
             const w_i64 row = index[given.index_at + i], to = o * of.rows + row;
