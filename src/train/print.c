@@ -57,14 +57,17 @@ const char *weft__short_number(double value, char out[24]) {
     return out;
 }
 
-void weft__print_number(FILE *out, weft__notation notation, int digits, double value) {
+const char *weft__shown_number(weft__notation notation, int digits, double value,
+                               char out[WEFT__SHOWN_BYTES]) {
     char text[24];
+    out[0] = '\0';
     switch (notation) {
     case WEFT__NOTATION_NONE: break;
-    case WEFT__NOTATION_FIXED: weft__print(out, "%.*f", digits, value); break;
-    case WEFT__NOTATION_POWER: weft__print(out, "%.*e", digits, value); break;
-    case WEFT__NOTATION_GENERAL: weft__print(out, "%.*g", digits, value); break;
-    case WEFT__NOTATION_PERCENT: weft__print(out, "%.*f %%", digits, value * 100); break;
-    case WEFT__NOTATION_SHORT: weft__print(out, "%s", weft__short_number(value, text)); break;
+    case WEFT__NOTATION_FIXED: snprintf(out, WEFT__SHOWN_BYTES, "%.*f", digits, value); break;
+    case WEFT__NOTATION_POWER: snprintf(out, WEFT__SHOWN_BYTES, "%.*e", digits, value); break;
+    case WEFT__NOTATION_GENERAL: snprintf(out, WEFT__SHOWN_BYTES, "%.*g", digits, value); break;
+    case WEFT__NOTATION_PERCENT: snprintf(out, WEFT__SHOWN_BYTES, "%.*f %%", digits, value * 100); break;
+    case WEFT__NOTATION_SHORT: snprintf(out, WEFT__SHOWN_BYTES, "%s", weft__short_number(value, text)); break;
     }
+    return out;
 }

@@ -27,6 +27,10 @@ typedef enum weft__notation {
     WEFT__NOTATION_PERCENT, /* 12.34 %, of 0.1234 */
     WEFT__NOTATION_SHORT    /* 12.3k; always four digits at most */
 } weft__notation;
-void weft__print_number(FILE *out, weft__notation notation, int digits, double value);
+/* Room for the longest double in fixed notation. */
+enum { WEFT__SHOWN_BYTES = 340 };
+/* Returns the number as text, written to `out`. */
+const char *weft__shown_number(weft__notation notation, int digits, double value,
+                               char out[WEFT__SHOWN_BYTES]);
 
 #endif

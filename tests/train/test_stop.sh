@@ -12,7 +12,7 @@ data: {path: long.txt, val_fraction: 0.5}
 model: {type: gpt, layers: 2, heads: 2, width: 64, context: 64, dropout: 0.1}
 optimizer: {lr: 0.01}
 schedule: {warmup: 2}
-train: {steps: 8, batch: 8, eval_every: 4, save_every: 100, log_every: 1, keep: 1, patience: 5, keep_best: true}
+train: {steps: 8, batch: 8, eval_every: 4, eval_batches: 0, save_every: 100, log_every: 1, keep: 1, patience: 5, keep_best: true}
 END
 
 # wait_for_line PATTERN FILE: waits until a line of the file matches, at most half a minute.

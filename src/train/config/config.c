@@ -100,6 +100,13 @@ const char *weft__config_default(weft__config_key key, weft__model_type model) {
     return weft__config_rows[key].defaults[weft__config_language(model) ? LANGUAGE_KIND : VECTORS_KIND];
 }
 
+bool weft__config_usual(weft__config_key key, weft__model_type model, const char *value) {
+    const char *usual = weft__config_default(key, model);
+    if (weft__config_rows[key].kind == WEFT__KIND_NUM && usual && *value)
+        return strtod(value, NULL) == strtod(usual, NULL);
+    return strcmp(value, usual ? usual : "") == 0;
+}
+
 const char *weft__config_key_name(weft__config_key key) { return weft__config_rows[key].key; }
 
 static void *field_of(weft__config *config, weft__config_key key) {
@@ -635,10 +642,9 @@ static weft_status check_model(const weft__config *c) {
 static weft_status check_data(const weft__config *config) {
     const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
     if (!config->data_path)
-        return weft__fail(
-            NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
-            "%s: data.path is missing: name the training data there or with --set data.path=FILE",
-            config->file ? config->file : "configuration");
+        return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
+                          "%s: data.path is missing: name the training data there or with --data PATH",
+                          config->file ? config->file : "configuration");
     const bool language = weft__config_language((weft__model_type)config->model_type);
     if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
         return blame(config, WEFT__KEY_task,
@@ -716,6 +722,48 @@ static weft_status config_check(const weft__config *config) {
     if (config->train_steps > 0 && config->train_epochs > 0)
         return blame(config, WEFT__KEY_train_epochs, "only one of train.steps and train.epochs may be given");
     return WEFT_OK;
+}
+
+/* Keys that only some values of another key use. */
+static const struct {
+    weft__config_key key, by;
+    const char *words; /* values of `by` that use the key */
+} uses[] = {
+    {WEFT__KEY_optimizer_betas, WEFT__KEY_optimizer_type, "adam|adamw"},
+    {WEFT__KEY_optimizer_eps, WEFT__KEY_optimizer_type, "adam|adamw|rmsprop"},
+    {WEFT__KEY_optimizer_momentum, WEFT__KEY_optimizer_type, "sgd|rmsprop"},
+    {WEFT__KEY_optimizer_nesterov, WEFT__KEY_optimizer_type, "sgd"},
+    {WEFT__KEY_optimizer_alpha, WEFT__KEY_optimizer_type, "rmsprop"},
+    {WEFT__KEY_schedule_min_lr, WEFT__KEY_schedule_type, "cosine|linear"},
+    {WEFT__KEY_schedule_every, WEFT__KEY_schedule_type, "step"},
+    {WEFT__KEY_schedule_factor, WEFT__KEY_schedule_type, "step"},
+    {WEFT__KEY_train_loss_scale, WEFT__KEY_train_precision, "f16"},
+    {WEFT__KEY_train_loss_scale_every, WEFT__KEY_train_precision, "f16"},
+    {WEFT__KEY_data_max_vocabulary, WEFT__KEY_data_tokenizer, "word"},
+    {WEFT__KEY_model_rotary_base, WEFT__KEY_model_positions, "rotary"},
+    {WEFT__KEY_model_rotary_pairs, WEFT__KEY_model_positions, "rotary"},
+};
+
+bool weft__config_unused(const weft__config *config, weft__config_key key, char why[128]) {
+    const weft__model_type model = (weft__model_type)config->model_type;
+    char value[64], word[32];
+    if (!weft__config_given(config, key)) return false;
+    if (!weft__config_for(key, model)) {
+        snprintf(why, 128, "a %s does not use it",
+                 weft__config_choice(WEFT__KEY_model_type, (int)model, word));
+        return true;
+    }
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        int used;
+        if (uses[i].key != key) continue;
+        weft__config_value(config, key, value, sizeof value);
+        if (weft__config_usual(key, model, value)) return false; /* files of weft init have the default */
+        weft__config_value(config, uses[i].by, value, sizeof value);
+        if (find_word(uses[i].words, value, &used)) continue;
+        snprintf(why, 128, "%s %s does not use it", weft__config_rows[uses[i].by].key, value);
+        return true;
+    }
+    return false;
 }
 
 weft_status weft__config_resolve(weft__config *config) {

@@ -154,6 +154,11 @@ weft__form weft__config_form(const weft__config *config);
 /* Returns the data source that a file name implies, such as "csv" for "a.csv.gz", or NULL. */
 const char *weft__config_source(weft__model_type model, const char *path);
 
+/* Tells whether a key was given a value that this configuration does not use: the key belongs to other
+ * models, or to another optimizer, schedule or precision. Then `why` gets the reason, such as "momentum is
+ * not used by adamw". */
+bool weft__config_unused(const weft__config *config, weft__config_key key, char why[128]);
+
 /* Returns the key with the smallest edit distance to an unknown key, or NULL if none is near. */
 const char *weft__config_nearest(const char *unknown);
 
@@ -168,6 +173,8 @@ typedef struct weft__preset {
 } weft__preset;
 /* Returns the preset of that name, or NULL. */
 const weft__preset *weft__config_preset(const char *name);
+/* Gives an empty configuration the values of a preset, as defaults. */
+weft_status weft__config_take_preset(weft__config *config, const weft__preset *preset);
 /* Returns the commented file that `weft init NAME` writes. The caller frees it with free(). NULL when memory
  * is short. */
 char *weft__config_template(const weft__preset *preset, const char *data_path);
@@ -203,6 +210,9 @@ typedef struct weft__config_row {
 } weft__config_row;
 
 extern const weft__config_row weft__config_rows[WEFT__KEY_COUNT];
+
+/* Tells whether a value, written as YAML, is the default of the key for this model. */
+bool weft__config_usual(weft__config_key key, weft__model_type model, const char *value);
 
 /* Returns the key of that name, or WEFT__KEY_COUNT. */
 weft__config_key weft__config_find(const char *name);

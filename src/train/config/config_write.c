@@ -266,6 +266,16 @@ const weft__preset *weft__config_preset(const char *name) {
     return NULL;
 }
 
+weft_status weft__config_take_preset(weft__config *config, const weft__preset *preset) {
+    char type[32];
+    weft__config_choice(WEFT__KEY_model_type, (int)preset->model, type);
+    WEFT_TRY(weft__config_put(config, WEFT__KEY_model_type, type, WEFT__ORIGIN_DEFAULT, preset->name));
+    for (size_t i = 0; preset->values && preset->values[i][0]; i++)
+        WEFT_TRY(weft__config_put(config, weft__config_find(preset->values[i][0]), preset->values[i][1],
+                                  WEFT__ORIGIN_DEFAULT, preset->name));
+    return WEFT_OK;
+}
+
 static const char *preset_value(const weft__preset *preset, const weft__config_row *row) {
     for (size_t i = 0; preset->values && preset->values[i][0]; i++)
         if (strcmp(preset->values[i][0], row->key) == 0) return preset->values[i][1];
@@ -281,19 +291,19 @@ static void put_template(weft_text *out, const weft__preset *preset, const char 
     weft__put(
         out,
         "# Train with: weft train THIS_FILE    Any value may be changed there: --set train.steps=500\n"
-        "# Every key that Weft knows is here. Lines that begin with # are not set or keep their default.\n");
+        "# Every key that a %s uses is here. Lines that begin with # are not set or keep their default.\n",
+        type);
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         const weft__config_row *row = &weft__config_rows[i];
+        if (!weft__config_for((weft__config_key)i, model)) continue;
         const char *name = open_section(out, row->key, section);
         const char *indent = section[0] ? "  " : "", *given = preset_value(preset, row);
         if (i == WEFT__KEY_model_type) given = type;
         if (i == WEFT__KEY_data_path && path) given = path;
         if (i == WEFT__KEY_data_source && source) given = source;
-        bool here = weft__config_for((weft__config_key)i, model);
         weft__put(out, "%s# %s", indent, row->doc);
         put_range(out, row);
-        if (!here) weft__put(out, " [not for %s]", type);
-        bool active = given && here && i != WEFT__KEY_device;
+        bool active = given && i != WEFT__KEY_device;
         weft__put(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
                   given ? given : "");
     }
@@ -359,11 +369,8 @@ static bool counts(const weft__config *config, weft__config_key key, const char 
     case WEFT__KEY_train_loss_scale_every: return config->train_precision == WEFT__PRECISION_F16;
     default: break;
     }
-    const weft__config_row *row = &weft__config_rows[key];
-    const char *usual = weft__config_default(key, (weft__model_type)config->model_type);
-    if (is_first(row->key)) return true;
-    if (row->kind == WEFT__KIND_NUM && usual && *value) return strtod(value, NULL) != strtod(usual, NULL);
-    return strcmp(value, usual ? usual : "") != 0;
+    return is_first(weft__config_rows[key].key) ||
+           !weft__config_usual(key, (weft__model_type)config->model_type, value);
 }
 
 weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]) {

@@ -127,9 +127,8 @@ weft_status weft__model_init(weft__model *model, const weft__config *config) {
 }
 
 int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
-    const bool fits = (uint64_t)config->schedule_warmup < steps;
-    return fits || weft__config_given(config, WEFT__KEY_schedule_warmup) ? config->schedule_warmup
-                                                                         : (int64_t)(steps / 10);
+    if (config->origin[WEFT__KEY_schedule_warmup] != WEFT__ORIGIN_UNSET) return config->schedule_warmup;
+    return (int64_t)(steps / 20);
 }
 
 /* Sets the schedule of the learning rate and, in f16, the scale of the loss. */

@@ -43,7 +43,7 @@ weft_status weft__model_init(weft__model *model, const weft__config *config);
  * rounds the weights. */
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
                               const char *precision, weft__model *model);
-/* Returns the steps of warm-up for a run of `steps` steps: a tenth of them if the default is too long. */
+/* Returns the steps of warm-up for a run of `steps` steps: one in twenty if schedule.warmup is not set. */
 int64_t weft__model_warmup(const weft__config *config, uint64_t steps);
 /* Makes the optimizer with its schedule, for a run of `steps` steps. */
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps);

@@ -198,12 +198,13 @@ static void print_classes(FILE *out, const weft_class_scores *c, const weft__dat
 
 void weft__scores_print(FILE *out, const char *name, const weft__scores *s, const weft__dataset *dataset) {
     double values[WEFT__SCORES];
+    char number[WEFT__SHOWN_BYTES];
     values_of(s, values);
     weft__print(out, "%-10s", name);
     for (int i = 0; i < WEFT__SCORES; i++) {
         if (!(forms[i].tasks & 1u << s->task) || forms[i].notation == WEFT__NOTATION_NONE) continue;
         weft__print(out, "%s%s ", i ? "  " : " ", weft__score_rows[i].label);
-        weft__print_number(out, forms[i].notation, forms[i].digits, values[i]);
+        weft__print(out, "%s", weft__shown_number(forms[i].notation, forms[i].digits, values[i], number));
     }
     weft__print(out, "  (%lld %s)\n", (long long)s->samples,
                 s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");

@@ -38,13 +38,8 @@ static double memory_peak(void) {
 
 /* ---- actions after a step ---- */
 
-typedef struct text {
-    char *data;
-    size_t size, capacity;
-} text;
-
 static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
-    text *t = user;
+    weft__sample *t = user;
     if (weft__signals_interrupt(NULL))
         return weft__fail(NULL, WEFT_ERR_STOPPED, "stopped while a sample was written");
     for (size_t i = 0; i < bytes; i++) {
@@ -56,17 +51,16 @@ static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
 }
 
 static weft_status sample(weft__loop *loop, uint64_t step) {
-    text made = {0};
+    weft__sample *made = &loop->sample;
     const weft__generation wanted = {
         .tokens = SAMPLE_TOKENS, .temperature = 0.8, .seed = (uint64_t)loop->config->train_seed + step};
     if (loop->config->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
     if (!loop->cache) return weft_last_status(loop->model.ctx);
-    weft_status status = weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset),
-                                        loop->model.tokens, loop->model.rows, &wanted, loop_collect, &made);
-    if (status == WEFT_OK) status = weft__run_sample(&loop->run, step, made.data ? made.data : "", made.size);
-    weft__free(NULL, made.data);
-    return status;
+    made->size = 0;
+    WEFT_TRY(weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), loop->model.tokens,
+                            loop->model.rows, &wanted, loop_collect, made));
+    return weft__run_sample(&loop->run, step, made->data ? made->data : "", made->size);
 }
 
 static weft_status save(weft__loop *loop, uint64_t step) {
@@ -143,6 +137,28 @@ static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
     return d;
 }
 
+/* Returns the number of evaluations after this step, the one at the last step included. */
+static uint64_t evaluations_left(const weft__loop *loop, uint64_t step) {
+    const weft__config *c = loop->config;
+    uint64_t every = (uint64_t)c->train_eval_every;
+    if (c->train_eval_every == 0 && loop->config->origin[WEFT__KEY_train_eval_every] == WEFT__ORIGIN_UNSET)
+        every = loop->summary.epoch_size;
+    if (step >= loop->steps) return 0;
+    return every ? (loop->steps - 1) / every - step / every + 1 : 1;
+}
+
+/* Returns the number of batches that will be evaluated after this step, those of the final scores
+ * included. */
+static uint64_t batches_left(const weft__loop *loop, uint64_t step) {
+    const weft_loader *final[] = {loop->whole, loop->test};
+    uint64_t batches = 0;
+    if (loop->validation)
+        batches = evaluations_left(loop, step) * (uint64_t)weft_loader_batches(loop->validation);
+    for (int i = 0; i < 2; i++)
+        if (final[i]) batches += (uint64_t)weft_loader_batches(final[i]);
+    return batches;
+}
+
 /* Reads the loss if it is needed now. Reading waits for the device. */
 static weft_status loop_look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
     const double from = weft__now();
@@ -190,6 +206,7 @@ static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
     weft__metrics shown = loop->last;
     shown.epoch = m->epoch;
     shown.loss = m->loss;
+    loop->progress.batches_left = batches_left(loop, m->step);
     weft__progress_step(&loop->progress, m->step, &shown);
     return WEFT_OK;
 }
@@ -313,6 +330,30 @@ static void say_telemetry(weft__loop *loop) {
     if (t.length) weft__progress_say(&loop->progress, "the card, on average: %s", line);
 }
 
+/* Shows what the run gave. */
+static void conclude(weft__loop *loop, bool early) {
+    weft__progress *p = &loop->progress;
+    const weft__sample *written = &loop->sample;
+    weft_profile_times times;
+    weft_profile_total(loop->profile, &times);
+    weft__progress_end(p);
+    if (loop->options->verbose) {
+        weft__progress_times(p, &times);
+        say_telemetry(loop);
+    }
+    weft__loop_say_scores(loop);
+    if (written->size > 0) {
+        weft__progress_say(p, "the model writes:");
+        weft__progress_sample(p, written->data, written->size);
+    }
+    if (early)
+        weft__progress_say(p,
+                           "stopped early: the last %lld evaluations were not better; to continue, use --set "
+                           "train.patience=0",
+                           (long long)loop->stopping.waited);
+    weft__progress_say(p, "report: %s/report.html", loop->run.dir);
+}
+
 /* Measures the trained model, unless a stop was requested. Then `weft resume` measures it. */
 static weft_status loop_measure(weft__loop *loop) {
     if (loop->signal) return WEFT_OK;
@@ -324,24 +365,13 @@ static weft_status loop_measure(weft__loop *loop) {
 
 static weft_status loop_finish(weft__loop *loop) {
     WEFT_TRY(loop_measure(loop));
-    const weft__stopping *stopping = &loop->stopping;
-    const bool early = weft__stopping_over(stopping, loop->config);
+    const bool early = weft__stopping_over(&loop->stopping, loop->config);
     const char *how = loop->signal ? "stopped by a signal" : early ? "stopped early" : "done";
     weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
     WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : how));
     WEFT_TRY(weft__run_log(&loop->run, loop->saved, "%s", how));
     WEFT_TRY(write_in_folder(loop, loop->saved, report));
-    weft_profile_times times;
-    weft_profile_total(loop->profile, &times);
-    weft__progress_end(&loop->progress, &times);
-    say_telemetry(loop);
-    weft__loop_say_scores(loop);
-    if (early)
-        weft__progress_say(&loop->progress,
-                           "stopped early: the last %lld evaluations were not better; to continue, use --set "
-                           "train.patience=0",
-                           (long long)stopping->waited);
-    weft__progress_say(&loop->progress, "report: %s/report.html", loop->run.dir);
+    conclude(loop, early);
     return WEFT_OK;
 }
 
@@ -352,7 +382,8 @@ static weft_status train(weft__loop *loop) {
         (void)unlink(scores); /* scores of fewer steps are out of date */
     loop->progress.first = loop->first;
     loop->progress.last = loop->steps;
-    loop->progress.started = loop->epoch_started = weft__now();
+    loop->progress.batches_step = (double)loop->config->train_accumulate;
+    loop->epoch_started = weft__now();
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     weft_fit_options options = weft__loop_fit(loop, loop->steps);
     options.on_step = on_step;

@@ -9,7 +9,8 @@ typedef struct weft__train_options {
     bool resume;
     bool strict; /* resume: fail instead of using an older checkpoint */
     bool quiet;
-    int argc; /* the command line, for env.json */
+    bool verbose; /* shows where the time went */
+    int argc;     /* the command line, for env.json */
     char **argv;
 } weft__train_options;
 

@@ -42,6 +42,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
                few = loop->dataset.outputs <= AUC_IN_TRAINING / (weft_loader_samples(loop->validation) + 1);
     weft__scores_free(s);
     WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
+    loop->progress.batches_done += (uint64_t)weft_loader_batches(loop->validation);
     loop->summary.results.val_loss = m->val_loss = s->loss;
     m->val_accuracy = s->accuracy;
     if (s->task == WEFT__TASK_CLASSIFICATION) {
@@ -77,9 +78,10 @@ weft_status weft__loop_score(weft__loop *loop) {
     const bool earlier = loop->config->train_keep_best && best && best != step;
     WEFT_TRY(weft__run_follow(&loop->run));
     if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", &step));
-    if (loop->validation && (earlier || loop->scores.samples == 0)) {
+    if (loop->validation && (earlier || loop->whole || loop->scores.samples == 0)) {
+        weft_loader *all = loop->whole ? loop->whole : loop->validation;
         weft__scores_free(&loop->scores);
-        WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, true, &loop->scores));
+        WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, all, true, &loop->scores));
         s->val_loss = loop->scores.loss;
     }
     if (!loop->test) return write_scores(loop, step, NULL);
@@ -97,7 +99,7 @@ void weft__loop_say_scores(weft__loop *loop) {
     const weft__results *s = &loop->summary.results;
     const weft__scores *v = &loop->scores;
     const bool numbers = v->task == WEFT__TASK_REGRESSION && v->samples > 0;
-    if (isfinite(s->val_loss)) weft__progress_say(p, "\nvalidation loss %.4f", s->val_loss);
+    if (isfinite(s->val_loss)) weft__progress_say(p, "validation loss %.4f", s->val_loss);
     if (v->samples > 0 && v->task == WEFT__TASK_LANGUAGE_MODEL)
         weft__progress_say(p, "validation perplexity %.2f", exp(v->loss));
     if (v->samples > 0 && isfinite(v->accuracy))

@@ -195,13 +195,15 @@ static weft_status go_on(weft__loop *loop) {
 
 static weft_status make_loaders(weft__loop *loop) {
     weft_context *ctx = loop->model.ctx;
+    const int64_t most = loop->config->train_eval_batches;
     weft_loader **loaders[] = {&loop->loader, &loop->validation, &loop->test};
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
         if (i == WEFT__TRAIN || weft__dataset_has(&loop->dataset, (weft__split)i))
-            WEFT_TRY(weft__dataset_loader(ctx, &loop->dataset, loop->config, (weft__split)i,
-                                          i == WEFT__VALIDATION ? loop->config->train_eval_batches : 0,
-                                          loaders[i]));
-    return WEFT_OK;
+            WEFT_TRY(weft__dataset_loader(ctx, &loop->dataset, loop->config, (weft__split)i, 0, loaders[i]));
+    if (!loop->validation || most == 0 || weft_loader_batches(loop->validation) <= most) return WEFT_OK;
+    loop->whole = loop->validation;
+    loop->validation = NULL;
+    return weft__dataset_loader(ctx, &loop->dataset, loop->config, WEFT__VALIDATION, most, &loop->validation);
 }
 
 static weft_status count_steps(weft__loop *loop) {
@@ -264,6 +266,8 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(count_steps(loop));
     /* config.yaml holds the value that was used */
     config->schedule_warmup = weft__model_warmup(config, loop->steps);
+    if (config->origin[WEFT__KEY_schedule_warmup] == WEFT__ORIGIN_UNSET)
+        config->origin[WEFT__KEY_schedule_warmup] = WEFT__ORIGIN_FOUND;
     WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
     if (!run) WEFT_TRY(take_init(loop));
     return weft__model_optimizer(&loop->model, config, loop->steps);
@@ -293,8 +297,10 @@ void weft__loop_close(weft__loop *loop) {
     weft__replicas_close(&loop->replicas);
     weft_loader_free(loop->loader);
     weft_loader_free(loop->validation);
+    weft_loader_free(loop->whole);
     weft_loader_free(loop->test);
     weft__scores_free(&loop->scores);
+    weft__free(NULL, loop->sample.data);
     weft__free(NULL, loop->class_weights);
     loop->class_weights = NULL;
     weft__dataset_free(NULL, &loop->dataset);

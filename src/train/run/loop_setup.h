@@ -11,6 +11,11 @@
 #include "train/model/replicas.h"
 #include "train/report/scores.h"
 
+typedef struct weft__sample {
+    char *data; /* NULL: none */
+    size_t size, capacity;
+} weft__sample;
+
 typedef struct weft__loop {
     weft__config *config;
     const weft__train_options *options;
@@ -19,7 +24,8 @@ typedef struct weft__loop {
     weft__model model;
     weft__replicas replicas;                 /* copies on further devices */
     weft_loader *loader, *validation, *test; /* the last two are NULL without such data */
-    weft_gpt_cache *cache;                   /* for samples; NULL until the first sample */
+    weft_loader *whole;    /* all validation data, if evaluations in training use a part; otherwise NULL */
+    weft_gpt_cache *cache; /* for samples; NULL until the first sample */
     weft__run run;
     weft__telemetry *telemetry; /* telemetry of the card; NULL: it has none */
     weft__progress progress;
@@ -30,6 +36,7 @@ typedef struct weft__loop {
     weft__metrics last;               /* what was logged last */
     weft__stopping stopping;          /* state of the evaluations so far */
     weft__scores scores;              /* scores of the last evaluation */
+    weft__sample sample;              /* the text that the model wrote last */
     double test_r2;                   /* regression with test data; otherwise NaN */
     float *class_weights;             /* [outputs], or NULL */
     uint64_t steps, first;            /* steps wanted; steps done before this process */

@@ -59,6 +59,8 @@ typedef struct weft__metric {
     weft__notation notation;
     int digits;
     weft__metric_text unit;
+    int gives_way; /* where the line is too narrow for all: the order in which metrics leave it, from 1; 0:
+                      stays */
     /* telemetry: the place in the line at the end of training, from 1; 0: not there. The number is multiplied
      * by the factor, and the unit follows. */
     int place;

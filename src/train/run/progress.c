@@ -4,9 +4,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "train/print.h"
 #include "train/run/progress.h"
 
@@ -32,7 +34,7 @@ void weft__progress_start(weft__progress *p, bool quiet, bool tokens) {
     p->bar = !quiet && isatty(STDOUT_FILENO) == 1;
     p->color = p->bar && !(no_color && no_color[0]);
     p->tokens = tokens;
-    p->started = p->phase_from = weft__now();
+    p->phase_from = weft__now();
 }
 
 double weft__progress_phase(weft__progress *p, weft__phase phase) {
@@ -61,11 +63,25 @@ static void clock_text(double seconds, char out[32]) {
         snprintf(out, 32, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-static void draw_bar(const weft__progress *p, double share) {
-    enum { CELLS = 24 };
-    int full = (int)(share * (double)CELLS + 0.5);
+enum {
+    NOT_TERMINAL = 4096, /* the longest line of a file or a pipe */
+    USUAL_WIDTH = 80,
+    BAR_LEAST = 8,
+    BAR_MOST = 24
+};
+
+/* Returns the columns of the terminal. It is asked for each line, because a window can change its size. */
+static int progress_width(const weft__progress *p) {
+    struct winsize size;
+    if (!p->bar) return NOT_TERMINAL;
+    return ioctl(fileno(p->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1
+                                                                            : USUAL_WIDTH - 1;
+}
+
+static void draw_bar(const weft__progress *p, int cells, double share) {
+    int full = (int)(share * (double)cells + 0.5);
     if (p->color) fputs("\033[36m", p->out);
-    for (int i = 0; i < CELLS; i++) fputs(i < full ? "\xe2\x94\x81" : " ", p->out);
+    for (int i = 0; i < cells; i++) fputs(i < full ? "\xe2\x94\x81" : " ", p->out);
     if (p->color) fputs("\033[0m", p->out);
     fputc(' ', p->out);
 }
@@ -75,28 +91,58 @@ bool weft__progress_stale(const weft__progress *p) {
 }
 
 /* Adds a metric to the line, if it belongs there and was measured. */
-static void progress_show(const weft__progress *p, const weft__metric *metric, const weft__metrics *m) {
+static void put_metric(weft_text *line, const weft__progress *p, const weft__metric *metric,
+                       const weft__metrics *m) {
+    char number[WEFT__SHOWN_BYTES];
     const double value = weft__metric_get(m, metric);
     const char *unit = weft__metric_word(metric->unit, p->tokens);
     if (metric->notation == WEFT__NOTATION_NONE || !isfinite(value)) return;
-    fprintf(p->out, "  %s%s", metric->label ? metric->label : "", metric->label ? " " : "");
-    weft__print_number(p->out, metric->notation, metric->digits, value);
-    if (unit) fprintf(p->out, " %s", unit);
+    weft__put(line, "  %s%s%s", metric->label ? metric->label : "", metric->label ? " " : "",
+              weft__shown_number(metric->notation, metric->digits, value, number));
+    if (unit) weft__put(line, " %s", unit);
+}
+
+/* Writes the line without the bar. Of the metrics that may give way, the first `less` are left out. Returns
+ * its length, which is its columns, since it is ASCII. */
+static size_t put_line(char *out, size_t size, const weft__progress *p, uint64_t done, const weft__metrics *m,
+                       int less) {
+    char left[32];
+    weft_text line = weft__text(out, size);
+    weft__put(&line, "step %llu/%llu", (unsigned long long)done, (unsigned long long)p->last);
+    for (int i = 0; i < WEFT__METRICS; i++) {
+        const weft__metric *metric = weft__metric_rows[i];
+        if (!metric->gives_way || metric->gives_way > less) put_metric(&line, p, metric, m);
+    }
+    clock_text(weft__progress_left(p, done), left);
+    weft__put(&line, "  %s left", left);
+    return line.length;
+}
+
+double weft__progress_left(const weft__progress *p, uint64_t done) {
+    if (done <= p->first) return (double)NAN;
+    const double rest = p->phase == WEFT__PHASE_TRAIN ? weft__now() - p->phase_from : 0;
+    const double step = (p->seconds[WEFT__PHASE_TRAIN] + rest) / (double)(done - p->first);
+    const double batch = p->batches_done > 0
+                             ? p->seconds[WEFT__PHASE_EVAL] / (double)p->batches_done
+                             : step / (3 * p->batches_step); /* backward takes twice as long as forward */
+    return step * (double)(p->last - done) + batch * (double)p->batches_left;
 }
 
 void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *m) {
-    double now = weft__now();
-    char left[32];
+    char line[512];
     if (!p->out || p->last == 0) return;
     if (p->bar && done < p->last && !weft__progress_stale(p)) return;
-    p->drawn = now;
-    double steps = (double)(done - p->first), spent = now - p->started;
-    clock_text(steps > 0 ? spent / steps * (double)(p->last - done) : (double)NAN, left);
+    p->drawn = weft__now();
+    const int width = progress_width(p);
+    int less = 0;
+    size_t length = put_line(line, sizeof line, p, done, m, less);
+    while ((int)length > width && less < WEFT__METRICS)
+        length = put_line(line, sizeof line, p, done, m, ++less);
+    const int room = width - (int)length - 1;
     end_line(p);
-    if (p->bar) draw_bar(p, (double)done / (double)p->last);
-    fprintf(p->out, "step %llu/%llu", (unsigned long long)done, (unsigned long long)p->last);
-    for (int i = 0; i < WEFT__METRICS; i++) progress_show(p, weft__metric_rows[i], m);
-    fprintf(p->out, "  %s left", left);
+    if (p->bar && room >= BAR_LEAST)
+        draw_bar(p, room < BAR_MOST ? room : BAR_MOST, (double)done / (double)p->last);
+    fprintf(p->out, "%.*s", width, line);
     if (!p->bar) fputc('\n', p->out);
     p->line_shown = p->bar;
     fflush(p->out);
@@ -126,12 +172,17 @@ void weft__progress_summary(const weft__progress *p, const weft_profile_times *t
     s->seconds = weft__shares_total(&s->phases);
 }
 
-void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
+void weft__progress_end(weft__progress *p) {
+    if (!p->out) return;
+    end_line(p);
+    fputc('\n', p->out);
+}
+
+void weft__progress_times(const weft__progress *p, const weft_profile_times *times) {
     weft__summary s = {.seconds = 0};
     if (!p->out) return;
     weft__progress_summary(p, times, &s);
-    end_line(p);
-    fprintf(p->out, "\nwhere the time went\n");
+    fprintf(p->out, "where the time went\n");
     weft__shares_print(&s.parts, p->out);
     fprintf(p->out,
             "  (the device's time is divided as in the %llu of %llu runs of programs that were timed)\n",
@@ -146,6 +197,19 @@ void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
     if (faster > 0) fprintf(p->out, "if matmul took no time, this run would be %.2f times faster\n", faster);
     for (size_t i = 0; i < s.phases.count; i++)
         fprintf(p->out, "%s%s %.2f s", i ? ", " : "", s.phases.item[i].name, s.phases.item[i].seconds);
-    fprintf(p->out, "\n");
-    fflush(p->out);
+    fprintf(p->out, "\n\n");
+}
+
+void weft__progress_sample(weft__progress *p, const char *text, size_t bytes) {
+    enum { BYTES = 400, LINES = 8 };
+    size_t shown = bytes < BYTES ? bytes : BYTES;
+    if (!p->out) return;
+    while (shown > 0 && shown < bytes && ((unsigned char)text[shown] & 0xc0) == 0x80) shown--;
+    for (int line = 0; line < LINES && shown > 0; line++) {
+        const char *end = memchr(text, '\n', shown);
+        const size_t length = end ? (size_t)(end - text) : shown, taken = length + (end != NULL);
+        weft__print(p->out, "  %.*s\n", (int)length, text);
+        text += taken;
+        shown -= taken;
+    }
 }

@@ -22,10 +22,11 @@ typedef struct weft__progress {
     bool color;      /* out is a terminal, and NO_COLOR is not set */
     bool line_shown; /* the terminal shows an unfinished line */
     bool tokens;
-    uint64_t first, last; /* steps done before this process; last step of the run */
-    double started;       /* time of weft__now */
-    double drawn;         /* when the line was last rewritten */
-    double phase_from;    /* start of the current phase */
+    uint64_t first, last;                /* steps done before this process; last step of the run */
+    uint64_t batches_done, batches_left; /* batches of evaluations: done in this process; still to do */
+    double batches_step;                 /* batches of a step */
+    double drawn;                        /* when the line was last rewritten */
+    double phase_from;                   /* start of the current phase */
     weft__phase phase;
     double seconds[WEFT__PHASE_COUNT];
 } weft__progress;
@@ -51,8 +52,15 @@ void weft__progress_step(weft__progress *progress, uint64_t done, const weft__me
 /* Prints a line of its own. */
 void weft__progress_say(weft__progress *progress, const char *fmt, ...) WEFT_PRINTF(2, 3);
 
-/* Ends the line, and prints tables of the time: by kind of work, and by phase. */
-void weft__progress_end(weft__progress *progress, const weft_profile_times *times);
+/* Returns the seconds that the remaining steps and evaluations will take, NaN if not known yet. */
+double weft__progress_left(const weft__progress *progress, uint64_t done);
+
+/* Ends the line of the last step. */
+void weft__progress_end(weft__progress *progress);
+/* Prints tables of the time: by kind of work, and by phase. */
+void weft__progress_times(const weft__progress *progress, const weft_profile_times *times);
+/* Prints the beginning of a text that the model wrote. */
+void weft__progress_sample(weft__progress *progress, const char *text, size_t bytes);
 
 /* Adds the phases and kinds of work of this process to a summary of earlier processes. Time before the
  * profile began counts as host time. */

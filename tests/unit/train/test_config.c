@@ -249,12 +249,12 @@ static void resolved_text_reads_back(void **state) {
 }
 
 /* Checkpoints of the first version are still recognised: newer keys with their default values do not change
- * the hash. */
+ * the hash. The configuration of a run always holds the warm-up that was used. */
 static void later_keys_change_no_hash(void **state) {
     (void)state;
     static const struct {
         const char *text, *hash;
-    } first[] = {{"data: {path: a}", "22f0c607f26b8a60"},
+    } first[] = {{"data: {path: a}\nschedule: {warmup: 100}", "22f0c607f26b8a60"},
                  {"model: {type: mlp}\ndata: {path: a}", "25f741d72207548b"}};
     char hash[17];
     weft__config config;
@@ -292,7 +292,7 @@ static void no_hash_without_memory(void **state) {
     weft__config_free(&hashed);
 }
 
-/* The template holds every key, and is valid as soon as it names data. */
+/* The template holds every key that the model uses and no other, and is valid as soon as it names data. */
 static void template_is_complete_and_valid(void **state) {
     (void)state;
     static const char *const names[] = {
@@ -310,7 +310,10 @@ static void template_is_complete_and_valid(void **state) {
             const char *key = weft__config_rows[i].key, *dot = strrchr(key, '.');
             char line[64];
             snprintf(line, sizeof line, "%s:", dot ? dot + 1 : key);
-            if (!strstr(text, line)) fail_msg("the template lacks %s", key);
+            const bool here = weft__config_for((weft__config_key)i, model);
+            if (here && !strstr(text, line)) fail_msg("the template lacks %s", key);
+            if (!here && strstr(text, weft__config_rows[i].doc))
+                fail_msg("the template of %s has %s", names[preset], key);
         }
         assert_int_equal(parse(&config, text), WEFT_OK);
         assert_int_equal(weft__config_resolve(&config), WEFT_OK);
@@ -322,6 +325,61 @@ static void template_is_complete_and_valid(void **state) {
         assert_string_equal(config.data_path, "some data.txt");
         weft__config_free(&config);
         free(text);
+    }
+}
+
+/* A preset taken by its name resolves as its file does. */
+static void preset_equals_its_file(void **state) {
+    (void)state;
+    static const char *const names[] = {"gpt", "gpt2", "llama", "lstm", "mlp", "linear", "cnn"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        weft__config config, file;
+        char hash[17], of_file[17];
+        char *text = weft__config_template(weft__config_preset(names[i]), "a.txt");
+        assert_int_equal(parse(&file, text), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&file), WEFT_OK);
+        weft__config_init(&config);
+        assert_int_equal(weft__config_take_preset(&config, weft__config_preset(names[i])), WEFT_OK);
+        assert_int_equal(weft__config_set(&config, "data.path=a.txt"), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(weft__config_hash(NULL, &config, hash), WEFT_OK);
+        assert_int_equal(weft__config_hash(NULL, &file, of_file), WEFT_OK);
+        assert_string_equal(hash, of_file);
+        weft__config_free(&config);
+        weft__config_free(&file);
+        free(text);
+    }
+}
+
+/* Values without an effect are named with the reason. Defaults, as files of `weft init` hold them, are not.
+ */
+static void values_without_effect_are_found(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        weft__config_key key;
+        const char *why; /* NULL: the value is used */
+    } cases[] = {
+        {"optimizer: {momentum: 0.9}", WEFT__KEY_optimizer_momentum, "optimizer.type adamw does not use it"},
+        {"optimizer: {momentum: 0}", WEFT__KEY_optimizer_momentum, NULL},
+        {"optimizer: {type: sgd, momentum: 0.9}", WEFT__KEY_optimizer_momentum, NULL},
+        {"optimizer: {type: sgd, betas: [0.5, 0.5]}", WEFT__KEY_optimizer_betas,
+         "optimizer.type sgd does not use it"},
+        {"data: {flip: true}", WEFT__KEY_data_flip, "a gpt does not use it"},
+        {"model: {rotary_base: 500}", WEFT__KEY_model_rotary_base, "model.positions learned does not use it"},
+        {"schedule: {type: constant, min_lr: 0.5}", WEFT__KEY_schedule_min_lr,
+         "schedule.type constant does not use it"},
+        {"train: {loss_scale: 2}", WEFT__KEY_train_loss_scale, "train.precision f32 does not use it"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char why[128];
+        weft__config config;
+        assert_int_equal(parse(&config, cases[i].text), WEFT_OK);
+        if (!config.data_path) assert_int_equal(weft__config_set(&config, "data.path=a"), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(weft__config_unused(&config, cases[i].key, why), cases[i].why != NULL);
+        if (cases[i].why) assert_string_equal(why, cases[i].why);
+        weft__config_free(&config);
     }
 }
 
@@ -405,6 +463,8 @@ int main(void) {
         cmocka_unit_test(later_keys_change_no_hash),
         cmocka_unit_test(no_hash_without_memory),
         cmocka_unit_test(template_is_complete_and_valid),
+        cmocka_unit_test(preset_equals_its_file),
+        cmocka_unit_test(values_without_effect_are_found),
         cmocka_unit_test(words_are_those_of_the_library),
         cmocka_unit_test(template_follows_the_data),
         cmocka_unit_test(set_wins_over_the_file),
