@@ -119,35 +119,12 @@ static int train(const char *const *defaults, const weft__repeated *settings, co
     weft_status status = WEFT_OK;
     weft__config_init(&config);
     for (; *defaults && status == WEFT_OK; defaults++) status = weft__config_set(&config, *defaults);
-    if (status == WEFT_OK) status = weft__cli_config(&config, NULL, settings, device);
+    if (status == WEFT_OK)
+        status = weft__cli_config(&config, &(weft__wanted){.device = device, .settings = *settings});
     const weft__train_options how = {.quiet = quiet, .argc = argc, .argv = argv};
     int code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;
-}
-
-static void show_sample(const char *run) {
-    char path[PATH_BYTES];
-    weft_bytes bytes;
-    struct dirent **entries = NULL;
-    if (!weft__join(path, sizeof path, run, "samples")) return;
-    int count = scandir(path, &entries, NULL, by_name);
-    unsigned long last = 0;
-    for (int i = 0; i < count; i++) {
-        if (strncmp(entries[i]->d_name, "step-", 5) == 0 && strtoul(entries[i]->d_name + 5, NULL, 10) > last)
-            last = strtoul(entries[i]->d_name + 5, NULL, 10);
-        free(entries[i]);
-    }
-    free(entries);
-    char name[64];
-    snprintf(name, sizeof name, "samples/step-%lu.txt", last);
-    if (!weft__join(path, sizeof path, run, name)) return;
-    if (weft_read_file(NULL, path, 1u << 20, &bytes) != WEFT_OK) return;
-    weft__print(stdout, "\nwhat it writes now:\n");
-    weft__print(stdout, "----------------------------------------------------------------\n");
-    weft__print_text(stdout, (const char *)bytes.data, bytes.size);
-    weft__print(stdout, "\n----------------------------------------------------------------\n");
-    weft_bytes_free(NULL, &bytes);
 }
 
 static int demo_gpt(const char *data, const weft__repeated *settings, const char *device, bool quiet,
@@ -180,7 +157,6 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    show_sample(run);
     const char *weft = weft__program;
     weft__print(stdout,
                 "\nto continue:\n  %s generate %s --prompt 'static int ' --tokens 400\n"

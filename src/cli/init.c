@@ -46,6 +46,10 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
         weft__complain("init: unknown model %s: choose one of %s", model, models);
         return WEFT__EXIT_USAGE;
     }
+    if (data && access(data, F_OK) != 0) {
+        weft__complain("init: --data %s: %s", data, strerror(errno));
+        return WEFT__EXIT_IO;
+    }
     char *text = weft__config_template(preset, data ? data : "PATH OF YOUR DATA");
     if (!text) {
         weft__complain("init: out of memory");

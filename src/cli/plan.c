@@ -192,14 +192,14 @@ static weft_status cli_plan(weft__config *config, const char *card, bool json) {
 }
 
 int weft__command_plan(const weft__command *command, int argc, char **argv) {
-    const char *path = getenv("WEFT_CONFIG"), *device = NULL, *card = NULL;
+    weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
+    const char *card = NULL;
     char named[CARD_NAME];
-    weft__repeated settings = {0};
     bool json = false;
     int code = 0;
     const weft__option options[] = {
-        WEFT__CONFIG_OPTIONS(&path, &settings),
-        WEFT__DEVICE_OPTION(&device),
+        WEFT__CONFIG_OPTIONS(&wanted),
+        WEFT__DEVICE_OPTION(&wanted.device),
         {"--card C", WEFT__OPTION_TEXT, &card,
          "plan for this card, and predict the time; a name, a file that describes one, or list"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
@@ -213,10 +213,10 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
         weft__complain("--card: the name is too long");
         return WEFT__EXIT_USAGE;
     }
-    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, path, &settings, device);
+    weft_status status = weft__cli_config(&config, &wanted);
     if (status == WEFT_OK) status = cli_plan(&config, card ? named : NULL, json);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__config_free(&config);

@@ -194,21 +194,21 @@ static weft_status cli_profile_show(weft__profiling *p, bool json, const char *t
 }
 
 int weft__command_profile(const weft__command *command, int argc, char **argv) {
-    const char *path = getenv("WEFT_CONFIG"), *device = NULL, *trace = NULL;
-    weft__repeated settings = {0};
+    weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
+    const char *trace = NULL;
     int64_t steps = 20, warmup = 3;
     bool json = false;
     int code = 0;
     const weft__option options[] = {
-        WEFT__CONFIG_OPTIONS(&path, &settings),
-        WEFT__DEVICE_OPTION(&device),
+        WEFT__CONFIG_OPTIONS(&wanted),
+        WEFT__DEVICE_OPTION(&wanted.device),
         {"--steps N", WEFT__OPTION_INT, &steps, "steps to profile; default: 20"},
         {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before the profiled ones; default: 3"},
         {"--trace FILE", WEFT__OPTION_TEXT, &trace, "write a trace for Perfetto"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
     if (steps < 1 || steps > 1000000 || warmup < 1 || warmup > 1000000) {
         weft__complain("profile: --steps and --warmup are 1 to 1000000");
         return WEFT__EXIT_USAGE;
@@ -217,7 +217,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     weft__profiling profiling = {
         .warmup = (uint64_t)warmup, .steps = (uint64_t)steps, .trace = trace != NULL};
     weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, path, &settings, device);
+    weft_status status = weft__cli_config(&config, &wanted);
     if (status == WEFT_OK) status = weft__profiling_run(&profiling, &config);
     if (status == WEFT_OK) status = cli_profile_show(&profiling, json, trace);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

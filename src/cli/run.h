@@ -5,12 +5,22 @@
 #include "cli/cli.h"
 #include "train/run/loop.h"
 
+/* Where a command takes its configuration from. */
+typedef struct weft__wanted {
+    const char *config; /* a file, or the name of a model or preset, such as gpt; NULL: *config has the values
+                           already */
+    const char *data;   /* data.path, or NULL */
+    const char *device; /* NULL: the configuration's */
+    weft__repeated settings;
+} weft__wanted;
+
 /* The options of all commands with a configuration. */
-#define WEFT__CONFIG_OPTIONS(path, settings)                                                                 \
-    {"[CONFIG]", WEFT__OPTION_ARG, path,                                                                     \
-     "the configuration; 'weft init' writes one; default: $WEFT_CONFIG"},                                    \
-    {                                                                                                        \
-        "--set KEY=VALUE", WEFT__OPTION_TEXTS, settings,                                                     \
+#define WEFT__CONFIG_OPTIONS(wanted)                                                                         \
+    {"[CONFIG]", WEFT__OPTION_ARG, &(wanted)->config,                                                        \
+     "a configuration, which 'weft init' writes, or the name of a model such as gpt; default: "              \
+     "$WEFT_CONFIG"},                                                                                        \
+        {"--data PATH", WEFT__OPTION_TEXT, &(wanted)->data, "the training data, as --set data.path=PATH"}, { \
+        "--set KEY=VALUE", WEFT__OPTION_TEXTS, &(wanted)->settings,                                          \
             "change a value of the configuration; can be given several times"                                \
     }
 /* The option of commands that use one device. */
@@ -21,6 +31,10 @@
             "configuration's, $WEFT_DEVICE, cpu"                                                             \
     }
 
+/* The option of commands that train. */
+#define WEFT__VERBOSE_OPTION(value)                                                                          \
+    { "--verbose", WEFT__OPTION_FLAG, value, "show at the end where the time went" }
+
 /* Tells whether a configuration was named, and prints an error if not. */
 bool weft__cli_has_config(const weft__command *command, const char *path);
 
@@ -29,9 +43,11 @@ bool weft__cli_has_config(const weft__command *command, const char *path);
  * `run`, which may be NULL. */
 int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]);
 
-/* Reads the configuration at `path` into an initialised *config, then applies --set and --device, and
- * resolves it. If path is NULL, *config already has the values of a file. */
-weft_status weft__cli_config(weft__config *config, const char *path, const weft__repeated *settings,
-                             const char *device);
+/* Reads a configuration into an initialised *config, then applies --data, --set and --device, and resolves
+ * it. Warns of keys that the configuration does not use. */
+weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted);
+
+/* Prints the command that uses the trained model. */
+void weft__cli_next(const weft__config *config, const char *run);
 
 #endif

@@ -2,6 +2,7 @@
  * ended. Must not know: how models are trained. Read next: train/run/loop.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/run.h"
@@ -32,68 +33,112 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
     return 128 + result.signal;
 }
 
-weft_status weft__cli_config(weft__config *config, const char *path, const weft__repeated *settings,
-                             const char *device) {
-    if (path) WEFT_TRY(weft__config_read(config, path));
-    for (size_t i = 0; i < settings->count; i++) WEFT_TRY(weft__config_set(config, settings->values[i]));
-    if (device) WEFT_TRY(weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device"));
-    return weft__config_resolve(config);
+/* Warns of values that have no effect. A resumed run was warned of those in its file before. */
+static void warn_unused(const weft__config *config, bool resumed) {
+    char why[128], origin[256];
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        const weft__config_key key = (weft__config_key)i;
+        if (resumed && config->origin[key] == WEFT__ORIGIN_FILE) continue;
+        if (weft__config_unused(config, key, why))
+            weft__complain("warning: %s: %s has no effect: %s",
+                           weft__config_origin(config, key, origin, sizeof origin),
+                           weft__config_key_name(key), why);
+    }
+}
+
+/* Reads a file, or takes the preset of that name if there is no such file. */
+static weft_status take_config(weft__config *config, const char *name) {
+    const weft__preset *preset = access(name, F_OK) != 0 ? weft__config_preset(name) : NULL;
+    return preset ? weft__config_take_preset(config, preset) : weft__config_read(config, name);
+}
+
+weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted) {
+    if (wanted->config) WEFT_TRY(take_config(config, wanted->config));
+    if (wanted->data)
+        WEFT_TRY(weft__config_put(config, WEFT__KEY_data_path, wanted->data, WEFT__ORIGIN_SET, "--data"));
+    for (size_t i = 0; i < wanted->settings.count; i++)
+        WEFT_TRY(weft__config_set(config, wanted->settings.values[i]));
+    if (wanted->device)
+        WEFT_TRY(weft__config_put(config, WEFT__KEY_device, wanted->device, WEFT__ORIGIN_FLAG, "--device"));
+    WEFT_TRY(weft__config_resolve(config));
+    warn_unused(config, !wanted->config);
+    return WEFT_OK;
 }
 
 bool weft__cli_has_config(const weft__command *command, const char *path) {
     if (path && path[0]) return true;
-    weft__complain(
-        "%s: CONFIG is missing: 'weft init gpt --out gpt.yaml' writes one, 'weft %s --help' tells more",
-        command->name, command->name);
+    weft__complain("%s: CONFIG is missing: 'weft %s gpt --data FILE' trains on a text, 'weft init' writes a "
+                   "configuration, 'weft %s --help' tells more",
+                   command->name, command->name, command->name);
     return false;
 }
 
+void weft__cli_next(const weft__config *config, const char *run) {
+    if (config->task == WEFT__TASK_LANGUAGE_MODEL)
+        weft__print(stdout, "next: %s generate %s --prompt TEXT\n", weft__program, run);
+    else
+        weft__print(stdout, "next: %s predict %s FILE\n", weft__program, run);
+}
+
 int weft__command_train(const weft__command *command, int argc, char **argv) {
-    const char *path = getenv("WEFT_CONFIG"), *device = NULL, *dir = NULL;
-    weft__repeated settings = {0};
-    bool quiet = false;
+    weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
+    const char *dir = NULL;
+    char run[WEFT__RUN_BYTES];
+    bool quiet = false, verbose = false;
     int code = 0;
     const weft__option options[] = {
-        WEFT__CONFIG_OPTIONS(&path, &settings),
-        WEFT__DEVICE_OPTION(&device),
+        WEFT__CONFIG_OPTIONS(&wanted),
+        WEFT__DEVICE_OPTION(&wanted.device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
+        WEFT__VERBOSE_OPTION(&verbose),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
     if (dir && !dir[0]) {
         weft__complain("train: --run: a folder is wanted, not an empty name");
         return WEFT__EXIT_USAGE;
     }
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, path, &settings, device);
-    const weft__train_options how = {.dir = dir, .quiet = quiet, .argc = argc, .argv = argv};
-    code = status == WEFT_OK ? weft__cli_train(&config, &how, NULL) : weft__give_up(NULL, status);
+    weft_status status = weft__cli_config(&config, &wanted);
+    const weft__train_options how = {
+        .dir = dir, .quiet = quiet, .verbose = verbose, .argc = argc, .argv = argv};
+    code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
+    if (code == WEFT__EXIT_DONE && !quiet) weft__cli_next(&config, run);
     weft__config_free(&config);
     return code;
 }
 
 int weft__command_resume(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *device = NULL;
-    weft__repeated settings = {0};
-    bool quiet = false, strict = false;
+    weft__wanted wanted = {0};
+    const char *dir = NULL;
+    char run[WEFT__RUN_BYTES];
+    bool quiet = false, verbose = false, strict = false;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
-        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change how long it trains, or what it logs"},
-        {"--device D", WEFT__OPTION_TEXT, &device, "another device than before"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &wanted.settings,
+         "change how long it trains, or what it logs"},
+        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than before"},
         {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
+        WEFT__VERBOSE_OPTION(&verbose),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__use_config(dir, NULL, &config);
-    if (status == WEFT_OK) status = weft__cli_config(&config, NULL, &settings, device);
-    const weft__train_options how = {
-        .dir = dir, .resume = true, .strict = strict, .quiet = quiet, .argc = argc, .argv = argv};
-    code = status == WEFT_OK ? weft__cli_train(&config, &how, NULL) : weft__give_up(NULL, status);
+    if (status == WEFT_OK) status = weft__cli_config(&config, &wanted);
+    const weft__train_options how = {.dir = dir,
+                                     .resume = true,
+                                     .strict = strict,
+                                     .quiet = quiet,
+                                     .verbose = verbose,
+                                     .argc = argc,
+                                     .argv = argv};
+    code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
+    if (code == WEFT__EXIT_DONE && !quiet) weft__cli_next(&config, run);
     weft__config_free(&config);
     return code;
 }

@@ -39,19 +39,19 @@ static void cli_verify_show(const weft__verification *v) {
 }
 
 int weft__command_verify(const weft__command *command, int argc, char **argv) {
-    const char *path = getenv("WEFT_CONFIG"), *devices = NULL;
-    weft__repeated settings = {0};
+    weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
+    const char *devices = NULL;
     int64_t steps = 5;
     int code = 0;
     const weft__option options[] = {
-        WEFT__CONFIG_OPTIONS(&path, &settings),
+        WEFT__CONFIG_OPTIONS(&wanted),
         {"--devices A,B", WEFT__OPTION_TEXT, &devices,
          "two devices to compare; or one device, with and without fusion"},
         {"--steps N", WEFT__OPTION_INT, &steps, "steps whose losses are compared; default: 5"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__verification v = {.steps = (uint64_t)steps};
-    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
     const char *wrong = !devices                       ? "--devices is missing"
                         : steps < 1 || steps > 1000000 ? "--steps is 1 to 1000000"
                         : !read_sides(devices, &v)     ? "--devices needs two names, as in cpu,opencl, or one"
@@ -62,7 +62,7 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     }
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, path, &settings, NULL);
+    weft_status status = weft__cli_config(&config, &wanted);
     if (status == WEFT_OK) status = weft__verify(&v, &config);
     if (status == WEFT_OK) cli_verify_show(&v);
     code = status != WEFT_OK ? weft__give_up(NULL, status) : v.differs ? WEFT__EXIT_FAILED : WEFT__EXIT_DONE;

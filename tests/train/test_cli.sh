@@ -95,7 +95,7 @@ for file in model optimizer; do
 done
 
 # ---- training, names of folders, their contents ----
-expect 0 'where the time went' "$weft" train gpt.yaml
+expect 0 'where the time went' "$weft" train gpt.yaml --verbose
 check "the parts of the time that were taken add up to 100 %" awk '/^where/ {on = 1; next} /in all/ {exit !(sum > 99.95 && sum < 100.05 && n >= 7 && !none)}
     on {sum += $(NF - 1); n++; none = none || /convolution/}' out
 check "and the run is so much faster without its products" grep -Eq '^if matmul took no time, this run would be [1-9][0-9.]+ times faster$' out
