@@ -197,7 +197,7 @@ weft_status weft__render_choose(weft_render *r) {
     choose_along(r);
     if (r->product >= 0) r->lane = k->n_parallel - 1, r->outer = -1;
     find_varying(r);
-    r->wide = !is_narrow(r);
+    r->wide = r->launches->target->long_indices || !is_narrow(r);
     weft__choose_span(r);
     weft__choose_teams(r);
     weft__choose_loops(r);

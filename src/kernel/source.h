@@ -23,9 +23,10 @@ typedef struct weft_target {
     int64_t groups_most;      /* limit along the second and third dimension of a launch; 0: no limit */
     int vector_bytes;         /* of a vector register; 0: unknown or unimportant */
     bool f64;
-    int capability; /* compute capability of a CUDA device, 90 for 9.0; 0: no CUDA device, and no tensor
-                     * cores */
-    bool tf32;      /* f32 matmuls may round their operands to TF32, which has 11 bits of the 24 */
+    int capability;    /* compute capability of a CUDA device, 90 for 9.0; 0: no CUDA device, and no tensor
+                        * cores */
+    bool long_indices; /* tests: indices have 64 bits even if 32 suffice */
+    bool tf32;         /* f32 matmuls may round their operands to TF32, which has 11 bits of the 24 */
 } weft_target;
 
 /* Number of work-items of a group that uses all lanes. */
@@ -64,7 +65,8 @@ typedef enum weft_argument_kind {
     WEFT_ARGUMENT_NUMBERS,    /* the struct of `i` bytes */
     WEFT_ARGUMENT_PARAMETERS, /* the program's parameter buffer from word `i` on: a pointer and a 64-bit
                                * offset */
-    WEFT_ARGUMENT_TIMES       /* how often a fused launch repeats its work, an int */
+    WEFT_ARGUMENT_TIMES       /* how often a fused launch repeats its work; the first byte of the scalars
+                               * that it reads; the bytes from there to the next time's: three ints */
 } weft_argument_kind;
 
 typedef struct weft_argument {

@@ -1,5 +1,6 @@
 /* A program that runs a table of ops on one device:
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
+ *                 [--indices 64]
  *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
  * device is absent. */
@@ -27,8 +28,7 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--sources "
-        "FOLDER]\n",
+        "WORK] [--indices 64] [--sources FOLDER]\n",
         name);
     exit(2);
 }
@@ -48,6 +48,8 @@ static matrix arguments(int argc, char **argv) {
             m.unfused = !strcmp(argv[i + 1], "off");
         else if (!strcmp(argv[i], "--calls")) /* so large matmuls go to a library */
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
+        else if (!strcmp(argv[i], "--indices"))
+            weft__gpu_hook.long_indices = !strcmp(argv[i + 1], "64");
         else if (!strcmp(argv[i], "--sources"))
             cuda_sources.folder = argv[i + 1];
         else if (strcmp(argv[i], "--record"))

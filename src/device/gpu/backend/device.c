@@ -75,6 +75,7 @@ weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, c
     d->found = found;
     d->target = weft__gpu_target(backend->devices, found);
     d->base.many_blocks = d->target.dialect == WEFT_DIALECT_CUDA;
+    d->target.long_indices = weft__gpu_hook.long_indices;
     d->guard = (size_t)weft__gpu_hook.guard;
     weft__tuner_open(&d->tuner, &d->base, found->detail, !found->cpu);
     const weft_status status = open_members(d, options);

@@ -16,6 +16,7 @@ typedef struct weft__gpu_hooks {
     int fail_compile;  /* 1: the next compiled source is refused, 2: the one after it ... */
     size_t most_bytes; /* of one buffer, if less than the device allows */
     int fuse_after;    /* number of runs before a program's launches are fused */
+    bool long_indices; /* indices have 64 bits even if 32 suffice */
     int guard;         /* bytes around each buffer, checked when it is freed */
     int known_only;    /* a program is refused if it needs a source that the device has not compiled */
     void (*met)(uint64_t, uint64_t); /* called with the key of each compiled source */
