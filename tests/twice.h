@@ -80,11 +80,12 @@ static inline weft_status twice_download(weft_device *device, twice_copy *list, 
 
 /* Makes the second run. `after` holds the contents that the first run left. */
 static inline weft_status twice_again(weft_device *device, const twice_executable *e,
-                                      weft_buffer *const *buffers, int times, twice_copy *list, int n) {
+                                      weft_buffer *const *buffers, weft_rows rows, int times,
+                                      twice_copy *list, int n) {
     weft_status status = WEFT_OK;
     for (int i = 0; i < n && status == WEFT_OK; i++)
         status = weft__device_opencl.upload(device, list[i].buffer, 0, list[i].before, list[i].buffer->bytes);
-    if (status == WEFT_OK) status = weft__device_opencl.run(device, e->real, buffers, times);
+    if (status == WEFT_OK) status = weft__gpu_run_rows(device, e->real, buffers, rows, times);
     for (int i = 0; i < n && status == WEFT_OK; i++) {
         const size_t bytes = list[i].buffer->bytes;
         status = weft__device_opencl.download(device, list[i].buffer, 0, list[i].before, bytes);
@@ -94,22 +95,31 @@ static inline weft_status twice_again(weft_device *device, const twice_executabl
     return status;
 }
 
-static inline weft_status twice_run(weft_device *device, weft_executable *executable,
-                                    weft_buffer *const *buffers, int times) {
+static inline bool twice_reads_rows(const weft_device *device, const weft_executable *executable) {
+    return weft__gpu_reads_rows(device, ((const twice_executable *)executable)->real);
+}
+
+static inline weft_status twice_run_rows(weft_device *device, weft_executable *executable,
+                                         weft_buffer *const *buffers, weft_rows rows, int times) {
     const twice_executable *e = (const twice_executable *)executable;
     twice_copy *list = calloc((size_t)e->n_slots + 1, sizeof *list);
     const int n = list ? twice_list(e, buffers, list) : 0;
     weft_status status = twice_download(device, list, n, false);
-    if (status == WEFT_OK) status = weft__device_opencl.run(device, e->real, buffers, times);
+    if (status == WEFT_OK) status = weft__gpu_run_rows(device, e->real, buffers, rows, times);
     if (status == WEFT_OK) status = twice_download(device, list, n, true);
     if (status == WEFT_OK && n && !weft__gpu_of(device)->record.set)
-        status = twice_again(device, e, buffers, times, list, n);
+        status = twice_again(device, e, buffers, rows, times, list, n);
     for (int i = 0; i < n; i++) {
         free(list[i].before);
         free(list[i].after);
     }
     free(list);
     return status;
+}
+
+static inline weft_status twice_run(weft_device *device, weft_executable *executable,
+                                    weft_buffer *const *buffers, int times) {
+    return twice_run_rows(device, executable, buffers, (weft_rows){0}, times);
 }
 
 static inline void test_look_at_runs(void) {
@@ -128,6 +138,8 @@ static inline void test_run_twice(weft_context *ctx) {
     test_twice.ops.executable_free = twice_free;
     test_twice.extras = *weft__device_opencl.extras;
     test_twice.extras.timings = twice_timings;
+    test_twice.extras.reads_rows = twice_reads_rows;
+    test_twice.extras.run_rows = twice_run_rows;
     test_twice.ops.extras = &test_twice.extras;
     test_twice.ops.run = twice_run;
     ctx->device->ops = &test_twice.ops;

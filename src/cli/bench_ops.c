@@ -108,7 +108,7 @@ static weft_status adamw(weft__bench *b) {
                  WEFT_ALL_AXES, false);
     weft__sinks sinks;
     WEFT_TRY(weft__optimizer_layout(b->optimizer));
-    WEFT_TRY(weft__optimizer_numbers(b->optimizer));
+    WEFT_TRY(weft__optimizer_numbers(b->optimizer, 0));
     WEFT_TRY(weft__optimizer_record(b->optimizer, loss, WEFT__WHOLE, 1, &sinks));
     WEFT_TRY(weft_compile(NULL, 0, sinks.variable, sinks.value, sinks.count, &b->program));
     b->bytes =

@@ -7,6 +7,7 @@
 #include <weft/memory.h>
 #include <weft/profile.h>
 #include "compiler/passes/ir.h"
+#include "compiler/runtime/derive.h"
 
 /* Slots of a program. Each run binds a buffer to each slot. Slots of leaves and outputs follow SLOT_FIRST. */
 enum { SLOT_ARENA, SLOT_SCALARS, SLOT_FIRST };
@@ -28,6 +29,17 @@ typedef struct program_region {
     uint8_t kind;    /* weft_memory_kind */
 } program_region;
 
+/* Scalars are numbers that change from run to run, such as the learning rate and the keys of random numbers.
+ * A run reads a row of them (scalars.c). */
+typedef struct program_scalars {
+    weft_buffer *buffer;
+    size_t bytes;   /* of a row */
+    char *now;      /* the row of this run */
+    char *rows;     /* the rows on the device: row 0, or WEFT_ROWS rows where programs may read them */
+    int sent, next; /* rows that were sent; the row that this run should read, if it was foretold right */
+    int unused;     /* times in turn that rows were foretold in vain */
+} program_scalars;
+
 struct weft_program {
     weft_context *ctx;
     weft_hash key;
@@ -43,10 +55,7 @@ struct weft_program {
     ir_sink *sinks; /* assignments; a variable is fixed, or found through sink_leaf */
     int *sink_leaf; /* index into the walk's leaves, -1: fixed */
     size_t n_sinks;
-    weft_buffer *scalars;
-    size_t scalars_bytes;
-    char *scalars_host, *scalars_sent; /* the scalars of this run; the scalars as they are on the device */
-    bool sent;
+    program_scalars scalars;
     int64_t arena_bytes;
     program_region *regions; /* of the arena */
     int n_regions;
@@ -73,6 +82,13 @@ typedef struct weft_walk {
     size_t nodes;
     uint32_t first_segment;
 } weft_walk;
+
+/* Returns the tensor that leaf i of the program is in this run. */
+static inline const weft_tensor *weft__program_leaf(const weft_program *program, const weft_walk *walk,
+                                                    int i) {
+    const program_leaf *leaf = &program->leaves[i];
+    return leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
+}
 
 typedef struct weft_compiler {
     weft_profile *profile; /* the running one */
@@ -115,14 +131,33 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
                               const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                               weft_program **program);
 void weft__program_free(weft_program *program);
-/* Binds the leaves, and outputs[i] to output i. Then runs the program `times` times. */
+/* Binds the leaves, and outputs[i] to output i. Then runs the program `times` times. ahead: as
+ * weft__run_times has it. */
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
-                              int times);
+                              const weft__ahead *ahead, int times);
 /* Returns, as an error, the bad value that a run has met since the last report. WEFT_OK if there is none. */
 weft_status weft__report_fault(weft_context *ctx);
 
 /* open.c: downloads n pieces of buffers, and waits once. */
 weft_status weft__download_all(weft_context *ctx, const weft_piece *pieces, size_t n);
+
+/* ---- scalars.c ---- */
+/* Writes the eight i32 of a random key: key (2), step (2), first element (2), zeros (2). */
+void weft__random_write(const weft_context *ctx, const weft_tensor *t, uint64_t step, char *to);
+/* Writes the value of a scalar, or a key of random numbers for a step. */
+static inline void weft__scalar_write(const weft_context *ctx, const weft_tensor *t, uint64_t step,
+                                      char *to) {
+    if (t->leaf == WEFT_LEAF_SCALAR)
+        weft__store_number((weft_dtype)t->dtype, to, t->value.number.f, t->value.number.i);
+    else
+        weft__random_write(ctx, t, step, to);
+}
+weft_status weft__scalars_new(weft_program *program);
+void weft__scalars_free(weft_program *program);
+/* Sends the row of this run to the device, unless it is there. Fills in where `times` runs read theirs; there
+ * are scalars. */
+weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, const weft__ahead *ahead,
+                               int times, weft_rows *rows);
 
 /* ---- cache.c ---- */
 weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key);
@@ -180,7 +215,7 @@ weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_t
 /* Runs the program of the walked graph. The roots become leaves with their values; the sinks' variables get a
  * new version. `sinks` are those of the graph at hand, as many as the program has. */
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                           size_t n_roots, const ir_sink *sinks);
+                           size_t n_roots, const ir_sink *sinks, const weft__ahead *ahead);
 /* Joins the sinks and the assignments that the walk found. Free *all with weft__free. */
 weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                             ir_sink **all);

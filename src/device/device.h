@@ -70,7 +70,17 @@ typedef struct weft_command {
 typedef struct weft_commands {
     int count, n_slots;
     weft_command *list;
+    int scalars; /* the slot of the numbers that change from run to run */
 } weft_commands;
+
+/* Where runs read their scalars: run i reads row `first` + i of the buffer, each of `bytes` bytes. */
+typedef struct weft_rows {
+    int first;
+    size_t bytes; /* 0: all runs read row 0 */
+} weft_rows;
+enum {
+    WEFT_ROWS = 64
+}; /* and the most runs in one launch: cards that also draw the screen stop kernels that run for seconds */
 
 typedef struct weft_executable weft_executable; /* a program in the form that the device runs */
 
@@ -118,6 +128,11 @@ typedef struct weft_device_extras {
     int (*threads_of)(const weft_executable *executable);
     /* Returns the number of kernel launches of one run. NULL: 0, the host computes. */
     int (*launches_of)(const weft_executable *executable);
+    /* reads_rows tells whether the next run can read its scalars from rows. run_rows is like run, for such a
+     * program; `first` and `times` add up to at most WEFT_ROWS. NULL: all runs read row 0. */
+    bool (*reads_rows)(const weft_device *device, const weft_executable *executable);
+    weft_status (*run_rows)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                            weft_rows rows, int times);
     /* set_timing switches the timing of commands on or off. timings returns the timings of the last run,
      * which the executable owns. NULL: there are no timings. */
     void (*set_timing)(weft_device *device, bool on);
@@ -213,6 +228,9 @@ int weft__device_count(const weft_device_ops *kind);
 uint64_t weft__device_memory_free(weft_device *device);
 int weft__device_threads_of(const weft_device *device, const weft_executable *executable);
 int weft__device_launches_of(const weft_device *device, const weft_executable *executable);
+/* Tells whether programs of the device may read rows; whether the next run of this one can. */
+bool weft__device_has_rows(const weft_device *device);
+bool weft__device_reads_rows(const weft_device *device, const weft_executable *executable);
 void weft__device_set_timing(weft_device *device, bool on);
 const weft_timing *weft__device_timings(weft_device *device, const weft_executable *executable);
 weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,

@@ -28,6 +28,13 @@ int weft__device_launches_of(const weft_device *device, const weft_executable *e
     return e->launches_of ? e->launches_of(executable) : 0;
 }
 
+bool weft__device_has_rows(const weft_device *device) { return extras_of(device->ops)->run_rows != NULL; }
+
+bool weft__device_reads_rows(const weft_device *device, const weft_executable *executable) {
+    const weft_device_extras *e = extras_of(device->ops);
+    return e->reads_rows && e->reads_rows(device, executable);
+}
+
 void weft__device_set_timing(weft_device *device, bool on) {
     const weft_device_extras *e = extras_of(device->ops);
     if (e->set_timing) e->set_timing(device, on);

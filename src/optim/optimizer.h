@@ -144,7 +144,7 @@ weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype
 weft_tensor *weft__scaling_state(const weft_optimizer *opt, size_t i);
 void weft__scaling_release(weft_optimizer *opt);
 
-/* Computes the numbers of the next step, such as its rate. */
-weft_status weft__optimizer_numbers(weft_optimizer *opt);
+/* Computes the numbers of the step that is `later` steps after the next one, such as its rate. */
+weft_status weft__optimizer_numbers(weft_optimizer *opt, uint64_t later);
 
 #endif

@@ -38,6 +38,8 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
     return weft__optimizer_layout(opt);
 }
 
+static weft_status foretell(void *user, int runs) { return weft__optimizer_numbers(user, (uint64_t)runs); }
+
 /* Runs the step; or, if `wanted` is not NULL, fills it with the memory plan of its program. */
 static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
                             weft_memory_plan *wanted) {
@@ -48,7 +50,14 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, weft__phase 
     weft__hash_u64(&key, opt->identity); /* stands for layout and options */
     weft__hash_u64(&key, (uint64_t)phase);
     weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
-    weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = step_build, .user = &p};
+    const weft__ahead ahead = {foretell, opt};
+    const bool once = phase == WEFT__WHOLE || phase == WEFT__LAST; /* this program runs once in each step */
+    weft_derivation derivation = {.roots = &loss,
+                                  .n_roots = 1,
+                                  .key = key,
+                                  .build = step_build,
+                                  .user = &p,
+                                  .ahead = once ? &ahead : NULL};
     return wanted ? weft__derive_plan(opt->ctx, &derivation, wanted)
                   : weft__derive_run(opt->ctx, &derivation);
 }
@@ -65,7 +74,7 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* gives up an unfinished accumulation */
-    WEFT_TRY(weft__optimizer_numbers(opt));
+    WEFT_TRY(weft__optimizer_numbers(opt, 0));
     WEFT_TRY(step_run(opt, loss, WEFT__WHOLE, 1, NULL));
     steps_done(opt, 1);
     return WEFT_OK;
@@ -84,7 +93,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     if (k == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
     weft__phase phase = k == 0 ? WEFT__FIRST : k == of - 1 ? WEFT__LAST : WEFT__MIDDLE;
-    if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt));
+    if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt, 0));
     WEFT_TRY(step_run(opt, loss, phase, of, NULL));
     if (phase == WEFT__LAST) {
         steps_done(opt, 1);
@@ -165,7 +174,7 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
             "%s: no gradients were accumulated, or the number of micro-batches, %d, is not positive",
             weft_optimizer_kind(opt), parts);
     weft__sinks sinks;
-    WEFT_TRY(weft__optimizer_numbers(opt));
+    WEFT_TRY(weft__optimizer_numbers(opt, 0));
     weft_scope *scope = weft_scope_open(opt->ctx);
     if (!scope) return weft__fail_oom(opt->ctx, 0, "a scope");
     weft_status status = weft__optimizer_record(opt, NULL, WEFT__UPDATE, parts, &sinks);
@@ -244,15 +253,17 @@ static bool settled(const weft_optimizer *opt, const weft_program *program) {
 weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, uint64_t steps) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, program);
-    const uint64_t most = 1 << 20; /* so that a fault is reported soon */
+    const weft__ahead ahead = {foretell, opt};
     while (steps > 0) {
         WEFT_TRY(weft_optimizer_status(opt));
         WEFT_TRY(weft__optimizer_layout(opt));
-        WEFT_TRY(weft__optimizer_numbers(opt));
-        uint64_t times = steps == 1 || !settled(opt, program) ? 1 : steps < most ? steps : most;
-        WEFT_TRY(weft__run_times(program, (int)times));
-        steps_done(opt, times);
-        steps -= times;
+        WEFT_TRY(weft__optimizer_numbers(opt, 0));
+        const bool same = steps > 1 && settled(opt, program);
+        const int most = same ? 1 << 20 /* so that a fault is reported soon */ : weft__run_ahead(program);
+        const int times = steps < (uint64_t)most ? (int)steps : most;
+        WEFT_TRY(weft__run_times(program, same ? NULL : &ahead, times));
+        steps_done(opt, (uint64_t)times);
+        steps -= (uint64_t)times;
     }
     return WEFT_OK;
 }

@@ -33,9 +33,10 @@ static weft_status set(weft__step_number *number, double value) {
  *     rate (m / first) / (sqrt(v) / second + eps)  =  (rate second / first) m / (sqrt(v) + second eps)
  *
  * so both corrections go into numbers of the step, and no element pays for them. */
-weft_status weft__optimizer_numbers(weft_optimizer *opt) {
+weft_status weft__optimizer_numbers(weft_optimizer *opt, uint64_t later) {
     const weft__hyper *h = &opt->hyper;
-    double lr = weft_schedule_lr(&opt->schedule, opt->steps), t = (double)(opt->steps + 1);
+    const uint64_t steps = opt->steps + later;
+    double lr = weft_schedule_lr(&opt->schedule, steps), t = (double)(steps + 1);
     bool adam = (opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW) && !opt->scaling.scale;
     double first = adam ? 1.0 - pow(h->beta1, t) : 1.0, second = adam ? sqrt(1.0 - pow(h->beta2, t)) : 1.0;
     for (size_t b = 0; b < opt->n_blocks; b++) {

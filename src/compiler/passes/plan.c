@@ -451,8 +451,8 @@ static int leaf_of(plan *p, const weft_tensor *t) {
             if (!add_entry(p, &p->storages, t->storage, leaf.slot)) return -1;
         }
     } else {
-        leaf.offset = (int64_t)program->scalars_bytes;
-        program->scalars_bytes += (scalar_bytes(t) + 15) & ~(size_t)15;
+        leaf.offset = (int64_t)program->scalars.bytes;
+        program->scalars.bytes += (scalar_bytes(t) + 15) & ~(size_t)15;
     }
     if (!add_entry(p, &p->leaves, t, program->n_leaves)) return -1;
     program->leaves[program->n_leaves] = leaf;
@@ -478,6 +478,7 @@ static weft_status place_leaves(plan *p) {
         weft__arena_alloc(&program->keep, (ir->n_outputs + 1) * sizeof *program->output_slots);
     if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
     program->commands.n_slots = SLOT_FIRST;
+    program->commands.scalars = SLOT_SCALARS;
     WEFT_TRY(index_leaves(p));
     for (size_t n = 0; n < ir->n_nodes; n++) {
         if (!ir->nodes[n].live || ir->nodes[n].kind != IR_LEAF) continue;

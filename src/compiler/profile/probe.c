@@ -54,7 +54,7 @@ static weft_status time_copies(weft__probe *p, const weft_command *command, int 
     weft_command *list = weft__array(p->ctx, (size_t)copies, sizeof *list);
     if (!list) return weft__fail_oom(p->ctx, (size_t)copies * sizeof *list, "a sample of work");
     for (int i = 0; i < copies; i++) list[i] = *command;
-    const weft_commands commands = {copies, 1, list};
+    const weft_commands commands = {.count = copies, .n_slots = 1, .list = list};
     weft_status status = device->ops->build(device, &commands, &executable);
     if (status == WEFT_OK)
         status = probe_run(p, executable, submits); /* untimed: touches the memory, fills

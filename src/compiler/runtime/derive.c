@@ -140,11 +140,11 @@ static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const wef
 /* Runs the program. Its last sinks are the assignments of forward passes; the variables of these belong to
  * the graph at hand. */
 static weft_status derive_run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                              size_t n_roots) {
+                              size_t n_roots, const weft__ahead *ahead) {
     ir_sink *all = NULL;
-    if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks);
+    if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks, ahead);
     WEFT_TRY(weft__all_sinks(program->ctx, program->sinks, program->n_sinks - walk->n_due, walk, &all));
-    weft_status status = weft__run_once(program, walk, roots, n_roots, all);
+    weft_status status = weft__run_once(program, walk, roots, n_roots, all, ahead);
     weft__free(program->ctx, all);
     return status;
 }
@@ -166,7 +166,7 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     if (status == WEFT_OK && plan) {
         status = fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
-        status = derive_run(program, walk, roots, n_roots);
+        status = derive_run(program, walk, roots, n_roots, derivation->ahead);
     }
     weft__free(ctx, roots);
     return status;

@@ -13,6 +13,13 @@ typedef struct weft_derived weft_derived;
 /* Records variable <- value. The program assigns after all readers of the old value. */
 weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, weft_tensor *value);
 
+/* Foretells scalars, so that one upload serves many runs. set(user, n) gives them the values that they will
+ * have n runs after the next one. Its keys of random numbers follow the step. */
+typedef struct weft__ahead {
+    weft_status (*set)(void *user, int runs);
+    void *user;
+} weft__ahead;
+
 typedef struct weft_derivation {
     weft_tensor *const *roots; /* forward tensors: outputs of the program, readable after a run */
     size_t n_roots;
@@ -21,6 +28,7 @@ typedef struct weft_derivation {
      * weft_keep, which are read again at each run. */
     weft_status (*build)(void *user, weft_context *ctx, weft_derived *derived);
     void *user;
+    const weft__ahead *ahead; /* NULL: scalars are not foretold */
 } weft_derivation;
 
 /* Runs the derived program, which the first call with this graph and key compiles. Kept tensors of open
@@ -35,8 +43,11 @@ weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivati
 weft_status weft__item(weft_tensor *t, double *out);
 /* The same for n evaluated tensors of one context. Waits only once. */
 weft_status weft__items(weft_tensor *const *list, size_t n, double *values);
-/* Like weft_run, but `times` runs on the same inputs and scalars, in one submission. */
-weft_status weft__run_times(weft_program *program, int times);
+/* Like weft_run, but `times` runs on the same inputs, in one submission. Their scalars are the same or, if
+ * `ahead` is not NULL, those that it foretells; then times is at most weft__run_ahead(program). */
+weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times);
+/* Returns how many runs with different scalars can be one submission. */
+int weft__run_ahead(const weft_program *program);
 /* Does the program draw random numbers, which must differ from step to step? */
 bool weft__program_random(const weft_program *program);
 

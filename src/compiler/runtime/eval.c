@@ -46,11 +46,11 @@ static void settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
 }
 
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                           size_t n_roots, const ir_sink *sinks) {
+                           size_t n_roots, const ir_sink *sinks, const weft__ahead *ahead) {
     weft_context *ctx = program->ctx;
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
-    weft_status status = weft__program_run(program, walk, storages, 1);
+    weft_status status = weft__program_run(program, walk, storages, ahead, 1);
     if (status != WEFT_OK) {
         release_all(ctx, storages, n_roots);
         return status;
@@ -74,7 +74,7 @@ static weft_status run_program(weft_context *ctx, weft_tensor *const *roots, siz
             return weft__fail_oom(ctx, 0, "the program cache");
         }
     }
-    return weft__run_once(program, walk, roots, n_roots, sinks);
+    return weft__run_once(program, walk, roots, n_roots, sinks, NULL);
 }
 
 weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
@@ -387,7 +387,7 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
 
 weft_status weft_run(weft_program *program) {
     WEFT_NEED(NULL, program);
-    return weft__run_times(program, 1);
+    return weft__run_times(program, NULL, 1);
 }
 
 bool weft__program_random(const weft_program *program) {
@@ -398,14 +398,14 @@ bool weft__program_random(const weft_program *program) {
     return false;
 }
 
-weft_status weft__run_times(weft_program *program, int times) {
+weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times) {
     weft_context *ctx = program->ctx;
     weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
                                                      ? few
                                                      : weft__array(ctx, program->n_outputs, sizeof *storages);
     if (!storages) return weft__fail_oom(ctx, program->n_outputs * sizeof *storages, "a run");
     for (size_t i = 0; i < program->n_outputs; i++) storages[i] = program->outputs[i]->storage;
-    weft_status status = weft__program_run(program, NULL, storages, times);
+    weft_status status = weft__program_run(program, NULL, storages, ahead, times);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
     ctx->epoch++; /* nodes recorded before that read outputs or variables are stale now */

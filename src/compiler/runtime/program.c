@@ -73,12 +73,8 @@ static weft_status prepare(weft_program *program) {
         WEFT_TRY(program_check(program, &program->commands.list[i]));
     program->slots =
         weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
-    size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
-    program->scalars_host = weft__arena_alloc(&program->keep, bytes);
-    program->scalars_sent = weft__arena_alloc(&program->keep, bytes);
-    if (!program->slots || !program->scalars_host || !program->scalars_sent)
-        return weft__fail_oom(ctx, bytes, "a program");
-    weft_status status = ops->buffer_new(ctx->device, bytes, &program->scalars);
+    if (!program->slots) return weft__fail_oom(ctx, sizeof *program->slots, "a program");
+    weft_status status = weft__scalars_new(program);
     if (status == WEFT_OK) status = ops->build(ctx->device, &program->commands, &program->executable);
     return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
 }
@@ -110,39 +106,24 @@ void weft__program_free(weft_program *program) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
     if (program->executable) ops->executable_free(ctx->device, program->executable);
-    if (program->scalars) ops->buffer_free(ctx->device, program->scalars);
+    weft__scalars_free(program);
     weft__arena_free(&program->keep);
     weft__free(ctx, program);
 }
 
 /* ---- running ---- */
 
-/* Writes the eight i32 of a random key: key (2), step (2), first element (2), zeros (2). */
-static void write_random(char *to, const weft_context *ctx, const weft_tensor *t) {
-    uint32_t words[8] = {0};
-    weft__philox_key(ctx->seed, t->value.random.stream, words);
-    words[2] = (uint32_t)ctx->step;
-    words[3] = (uint32_t)(ctx->step >> 32);
-    words[4] = (uint32_t)t->value.random.first;
-    words[5] = (uint32_t)(t->value.random.first >> 32);
-    memcpy(to, words, sizeof words);
-}
-
+/* Puts the buffers of leaves and outputs into their slots, and the scalars of this run into their row. */
 static weft_status bind(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
     weft_context *ctx = program->ctx;
     for (int i = 0; i < program->n_leaves; i++) {
         const program_leaf *leaf = &program->leaves[i];
-        const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
-        switch ((weft_leaf)t->leaf) {
-        case WEFT_LEAF_STORAGE:
+        const weft_tensor *t = weft__program_leaf(program, walk, i);
+        if (t->leaf == WEFT_LEAF_STORAGE) {
             if (!t->storage->buffer) WEFT_TRY(weft__memory_for(ctx, weft__storage_place(ctx, t->storage), t));
             program->slots[leaf->slot] = t->storage->buffer;
-            break;
-        case WEFT_LEAF_SCALAR:
-            weft__store_number((weft_dtype)t->dtype, program->scalars_host + leaf->offset, t->value.number.f,
-                               t->value.number.i);
-            break;
-        default: write_random(program->scalars_host + leaf->offset, ctx, t); break;
+        } else {
+            weft__scalar_write(ctx, t, ctx->step, program->scalars.now + leaf->offset);
         }
     }
     for (size_t i = 0; i < program->n_outputs; i++)
@@ -176,26 +157,12 @@ weft_status weft__report_fault(weft_context *ctx) {
                       colon, text, value, last, element);
 }
 
-/* Sends all scalars to the device in one upload, unless they are the same as at the last run. */
-static weft_status send_scalars(weft_program *program) {
-    weft_context *ctx = program->ctx;
-    const size_t bytes = program->scalars_bytes;
-    if (program->scalars->host) {
-        memcpy(program->scalars->host, program->scalars_host, bytes);
-        return WEFT_OK;
-    }
-    if (program->sent && memcmp(program->scalars_sent, program->scalars_host, bytes) == 0) return WEFT_OK;
-    program->sent = false;
-    WEFT_TRY(ctx->hooks.upload(ctx, program->scalars, 0, program->scalars_host, bytes));
-    memcpy(program->scalars_sent, program->scalars_host, bytes);
-    program->sent = true;
-    return WEFT_OK;
-}
-
 /* Runs the program: in one submission, or run by run if each run is profiled or logged. */
-static weft_status program_run(weft_program *program, int times) {
+static weft_status program_run(weft_program *program, weft_rows rows, int times) {
     weft_device *device = program->ctx->device;
     weft_compiler *compiler = program->ctx->compiler;
+    if (rows.bytes)
+        return device->ops->extras->run_rows(device, program->executable, program->slots, rows, times);
     if (!compiler->profile && !(compiler->debug & DEBUG_LAUNCH))
         return device->ops->run(device, program->executable, program->slots, times);
     for (int i = 0; i < times; i++)
@@ -205,17 +172,18 @@ static weft_status program_run(weft_program *program, int times) {
 }
 
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
-                              int times) {
+                              const weft__ahead *ahead, int times) {
     weft_context *ctx = program->ctx;
+    weft_rows rows = {0};
     WEFT_TRY(weft__device_usable(ctx->device));
     WEFT_TRY(bind(program, walk, outputs));
     WEFT_TRY(weft__arena_reserve(program));
     program->slots[SLOT_ARENA] = ctx->compiler->arena;
-    program->slots[SLOT_SCALARS] = program->scalars;
-    if (program->scalars_bytes) WEFT_TRY(send_scalars(program));
+    program->slots[SLOT_SCALARS] = program->scalars.buffer;
+    if (program->scalars.bytes) WEFT_TRY(weft__scalars_send(program, walk, ahead, times, &rows));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
-    const weft_status status = program_run(program, times);
+    const weft_status status = program_run(program, rows, times);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }

@@ -211,7 +211,7 @@ static void test_parts(void **state) {
     near(weft__price(p, &(weft__rates){.wait_ns = 7}), 2e-9 * 7, 1e-9);       /* one loss for each step */
     near(weft__price(p, &(weft__rates){.upload_ns = 7}), 2e-9 * 7 * 3, 1e-9); /* x, y and Adam's numbers */
     near(weft__price(p, &(weft__rates){.upload_ns_a_byte = 7}),
-         2e-9 * 7 * (4 * BATCH * (IN + OUT) + (double)newest(ctx)->scalars_bytes), 1e-9);
+         2e-9 * 7 * (4 * BATCH * (IN + OUT) + (double)newest(ctx)->scalars.bytes), 1e-9);
     near(weft__price(p, &(weft__rates){.download_ns_a_byte = 7}), 2e-9 * 7 * 4, 1e-9);
     near(weft__price(p, &(weft__rates){.products = {{1, 7}}}), 2e-9 * 7 * flops, 1e-9);
     near(weft__price(p, &(weft__rates){.moves = {{1, 7}}}),

@@ -225,6 +225,9 @@ weft_status weft__gpu_build(weft_device *device, const weft_commands *commands, 
 void weft__gpu_executable_free(weft_device *device, weft_executable *executable);
 weft_status weft__gpu_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                           int times);
+bool weft__gpu_reads_rows(const weft_device *device, const weft_executable *executable);
+weft_status weft__gpu_run_rows(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                               weft_rows rows, int times);
 int weft__gpu_launches_of(const weft_executable *executable);
 const weft_timing *weft__gpu_timings(weft_device *device, const weft_executable *executable);
 

@@ -175,17 +175,23 @@ static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer 
     return WEFT_OK;
 }
 
-/* Tells the only launch of a program that repeats to do the work of so many runs. */
-static int set_times(weft_gpu_device *d, weft_gpu_executable *e, int32_t times) {
+/* Tells the only launch of a program that repeats to do the work of so many runs, and where in the buffer of
+ * scalars each of them reads. */
+static int set_times(weft_gpu_device *d, weft_gpu_executable *e, weft_rows rows, int times) {
     const weft_gpu_program_functions *program = d->backend->program;
-    void *value = e->arguments[e->times_index];
-    if (memcmp(value, &times, sizeof times) == 0) return 0;
-    memcpy(value, &times, sizeof times);
-    return program->set_argument ? program->set_argument(d, e->launches, e->times_index) : 0;
+    const int32_t values[] = {times, rows.first * (int32_t)rows.bytes, (int32_t)rows.bytes};
+    int error = 0;
+    for (int i = 0; i < 3 && !error; i++) {
+        void *value = e->arguments[e->times_index + i];
+        if (memcmp(value, &values[i], sizeof values[i]) == 0) continue;
+        memcpy(value, &values[i], sizeof values[i]);
+        if (program->set_argument) error = program->set_argument(d, e->launches, e->times_index + i);
+    }
+    return error;
 }
 
 static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers,
-                          int times) {
+                          weft_rows rows, int times) {
     const weft_gpu_program_functions *program = d->backend->program;
     WEFT_TRY(choose_form(d, &e, times));
     WEFT_TRY(bind(d, e, buffers));
@@ -193,8 +199,8 @@ static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffe
     int error = program->before_run ? program->before_run(d, buffers, e->n_slots) : 0;
     for (int now = 1; !error && times > 0; times -= now) {
         if (e->repeats) {
-            now = times < WEFT_GPU_REPEATS ? times : WEFT_GPU_REPEATS;
-            error = set_times(d, e, now);
+            now = times < WEFT_ROWS ? times : WEFT_ROWS;
+            error = set_times(d, e, rows, now);
         }
         if (!error) WEFT_TRY(program->run(d, e));
     }
@@ -202,14 +208,24 @@ static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffe
     return error ? weft__gpu_fail(d, error, "a run") : WEFT_OK;
 }
 
-weft_status weft__gpu_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
-                          int times) {
+bool weft__gpu_reads_rows(const weft_device *device, const weft_executable *executable) {
+    const weft_gpu_executable *fused = ((const weft_gpu_executable *)executable)->fused_form;
+    return fused && fused->repeats && !((const weft_gpu_device *)device)->timing;
+}
+
+weft_status weft__gpu_run_rows(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                               weft_rows rows, int times) {
     weft_gpu_device *d = weft__gpu_of(device);
     const int error = weft__gpu_enter(d);
     if (error) return weft__gpu_fail(d, error, "a run");
-    const weft_status status = submit(d, (weft_gpu_executable *)executable, buffers, times);
+    const weft_status status = submit(d, (weft_gpu_executable *)executable, buffers, rows, times);
     weft__gpu_leave(d);
     return status;
+}
+
+weft_status weft__gpu_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                          int times) {
+    return weft__gpu_run_rows(device, executable, buffers, (weft_rows){0}, times);
 }
 
 int weft__gpu_launches_of(const weft_executable *executable) {

@@ -42,6 +42,7 @@ typedef struct fused_launch {
     weft_gpu_program *program;
     const weft_launch *first; /* first of `count` launches */
     bool concurrent;          /* the entries are concurrent, not in sequence */
+    int scalars;              /* the slot that each time reads another row of */
     int count;
     int kind[ENTRIES_MOST]; /* the first entry with the same kernel source */
     int n_kinds;
@@ -122,8 +123,8 @@ static int call_of(const fused_launch *c, int entry) {
 }
 
 /* Returns the longest fused launch in sequence that begins with launch l. */
-static fused_launch sequence_from(weft_gpu_program *p, int l) {
-    fused_launch c = {.program = p, .first = &p->launches.list[l]};
+static fused_launch sequence_from(weft_gpu_program *p, const weft_commands *commands, int l) {
+    fused_launch c = {.program = p, .first = &p->launches.list[l], .scalars = commands->scalars};
     while (l < p->launches.count && extend(&c, &p->launches.list[l])) l++;
     return c;
 }
@@ -228,6 +229,14 @@ static void put_functions(const fused_launch *c, weft_text *out, const char *tag
     weft__put(out, "%s", weft__source_prelude_kernels);
 }
 
+/* Writes the buffer in a slot; of the scalars, the row of the time that is running. */
+static void put_buffer(fused_launch *c, weft_text *out, int slot) {
+    if (slot == c->scalars && !c->concurrent)
+        weft__put(out, "w_any_at(b%d, scalars + time * row)", slot_at(c, slot));
+    else
+        weft__put(out, "b%d", slot_at(c, slot));
+}
+
 /* Writes a call of an entry's function with its parameters. In the loop, `l` points at the parameters of the
  * entry that is running. Otherwise the parameters begin at word `word`. */
 static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry, bool loop, size_t word) {
@@ -245,7 +254,7 @@ static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry
         else if (loop)
             weft__put(out, "b[l[%zu]], ", word++);
         else
-            weft__put(out, "b%d, ", slot_at(c, a->index)), word++;
+            put_buffer(c, out, a->index), weft__put(out, ", "), word++;
     }
     if (l->local_bytes) weft__put(out, ", &memory->entry%d", c->kind[entry]);
     weft__put(out, ");");
@@ -254,7 +263,10 @@ static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry
 /* Writes a loop that calls each function in one place, since compilers take long. */
 static void put_loop(fused_launch *c, weft_text *out, const char *tag) {
     weft__put(out, "        W_ANY b[] = {");
-    for (int s = 0; s < c->n_slots; s++) weft__put(out, "%sb%d", s ? ", " : "", s);
+    for (int s = 0; s < c->n_slots; s++) {
+        put_buffer(c, out, c->slots[s]);
+        weft__put(out, ", ");
+    }
     weft__put(out, "};\n        for (W_CONSTANT long *l = n; l[0] >= 0; l += l[1]) {\n"
                    "            switch ((int)l[0]) {\n");
     for (int i = 0; i < c->count; i++) {
@@ -326,7 +338,9 @@ static void put_memory(const fused_launch *c, weft_text *out, const char *tag) {
 static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
     put_functions(c, out, tag);
-    weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void fused_launch(W_CONSTANT long *n, long n_at, int times",
+    weft__put(out,
+              "W_KERNEL W_ITEMS(%d, %d, %d) void fused_launch(W_CONSTANT long *n, long n_at, int times, "
+              "int scalars, int row",
               items[0], items[1], items[2]);
     if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults");
     for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_ANY b%d", s);
@@ -448,7 +462,7 @@ weft_status weft__gpu_fuse_launches(weft_gpu_program *p, const weft_commands *co
     const bool concurrent = groups > GROUPS_MEAN * p->launches.count;
     if (concurrent && !pays_concurrent(p, commands)) return WEFT_OK;
     for (int l = 0; l < p->launches.count;) {
-        fused_launch c = concurrent ? concurrent_from(p, commands, l) : sequence_from(p, l);
+        fused_launch c = concurrent ? concurrent_from(p, commands, l) : sequence_from(p, commands, l);
         weft_launch launch = list[l];
         if (c.count > 1) WEFT_TRY(make_launch(&c, &launch));
         p->repeats = !concurrent && c.count == p->launches.count && c.count > 1;

@@ -38,7 +38,7 @@ static void put_argument(layout *to, const weft_gpu_device *d, const weft_argume
         break;
     case WEFT_ARGUMENT_TIMES:
         e->times_index = to->n_arguments;
-        gpu_launch_put(to, &(int32_t){1}, 4);
+        for (int i = 0; i < 3; i++) gpu_launch_put(to, &(int32_t){i == 0}, 4);
         break;
     default: break; /* a program has no other kinds */
     }
@@ -71,7 +71,9 @@ static weft_status make_arguments(weft_gpu_device *d, weft_gpu_executable *e, co
 }
 
 /* Returns how many kernel arguments an argument of a launch becomes. */
-static int indices(const weft_argument *a) { return a->kind == WEFT_ARGUMENT_PARAMETERS ? 2 : 1; }
+static int indices(const weft_argument *a) {
+    return a->kind == WEFT_ARGUMENT_PARAMETERS ? 2 : a->kind == WEFT_ARGUMENT_TIMES ? 3 : 1;
+}
 
 /* Counts the places. Writes them if `places` is not NULL. */
 static int list_places(const weft_gpu_program *p, weft_gpu_place *places) {

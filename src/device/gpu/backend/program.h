@@ -35,8 +35,5 @@ weft_status weft__gpu_fuse_launches(weft_gpu_program *program, const weft_comman
 /* Counts `times` more runs of a program. Returns true once, when it ran often enough for compiling fused
  * launches to pay. */
 bool weft__gpu_fuse_now(int64_t *runs, int times);
-enum {
-    WEFT_GPU_REPEATS = 64
-}; /* the most runs in one launch; cards that also draw the screen stop kernels that run for seconds */
 
 #endif

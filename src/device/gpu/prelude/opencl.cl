@@ -7,6 +7,7 @@
 #define W_CONSTANT      __constant
 #define W_TABLE         __constant /* before a table of constants outside of functions */
 #define W_ANY           __global void * /* a buffer, as an argument for any pointer parameter */
+#define w_any_at(b, byte) ((W_ANY)((__global char *)(b) + (byte)))
 #define W_UNROLL        _Pragma("unroll") /* before a loop */
 /* Before a loop in a kernel with barriers that CUDA must unroll, so that arrays become registers. Compilers of
  * OpenCL do it by themselves. PoCL 3.1 writes to wrong memory if it is told to. */
