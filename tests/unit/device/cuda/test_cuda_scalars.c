@@ -1,6 +1,7 @@
-/* src/compiler/runtime/scalars.c on a GPU device. Once a step is one launch, rows of scalars are sent for
- * many steps. Bits and counts of uploads: with Adam, a schedule and random numbers, one by one and many in
- * one launch; if the rate changes between steps; and with a scalar that nobody can foretell. */
+/* src/compiler/runtime/scalars.c on CUDA. Once a step is one launch, rows of scalars are sent for many steps.
+ * Bits and counts of uploads: with Adam, a schedule and random numbers, one by one and many in one launch; if
+ * the rate changes between steps; and with a scalar that nobody can foretell. OpenCL:
+ * test_gpu_fused_launch.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +111,7 @@ static void train(run *r, manner how, bool fused) {
 
 static void compare(manner how, uint64_t most_uploads) {
     run plain, fused;
-    if (test_without_gpu()) return skip();
+    if (!test_on_cuda() || test_without_gpu()) return skip();
     train(&plain, how, false);
     train(&fused, how, true);
     print_message("%d steps: %d uploads, %d if the step is one launch\n", STEPS / 2, (int)plain.uploads,
