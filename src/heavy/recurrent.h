@@ -13,7 +13,8 @@
  * Backward:  w, states, [gated: gates], [lstm: cells, c], the gradient of states, [masked: lengths],
  *            dx, dh, [lstm: dc] or [gru: dz]
  *
- * Past the end of a sequence, gates and cells may hold anything. */
+ * Past the end of a sequence, gates are 0 and cells keep their last value. Second derivatives multiply them
+ * by 0, which must not meet NaN. */
 typedef struct weft_heavy_recurrent {
     uint8_t dtype; /* f32, f64, f16, bf16 */
     weft_recurrent_kind kind;

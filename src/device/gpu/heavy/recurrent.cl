@@ -87,11 +87,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
                                   : rnn_sum(cells + given.cells_at + of.before + at, n);
         V next = c;
 #endif
-        V h = last;
+        V h = last, v[4] = {(V)(0), (V)(0), (V)(0), (V)(0)};
         if (!of.masked || of.t < lengths[given.lengths_at + row]) {
             const W_GLOBAL T *in = x + given.x_at + of.x_row + row * of.gates * of.width + j;
             const W_GLOBAL S *sum = z + given.z_at + row * of.gates * of.width + j;
-            V v[4];
             for (int g = 0; g < (!GATED ? 1 : KIND == LSTM ? 4 : 2); g++)
                 v[g] = (rnn_get(in + PART(g), n) +
                         (rnn_get(b + given.b_at + PART(g) + j, n) + rnn_get(d + given.d_at + PART(g) + j, n))) +
@@ -101,7 +100,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
 #elif KIND == RNN_RELU
             h = FN(w_sel)(w_bool(v[0] <= 0), (V)(0), v[0]);
 #else
-            W_GLOBAL T *saved = gates + given.gates_at + of.gate + at;
             v[0] = SQUASH(v[0]), v[1] = SQUASH(v[1]);
 #if KIND == LSTM
             v[2] = TANH(v[2]), v[3] = SQUASH(v[3]);
@@ -112,9 +110,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void recurrent(const W_GLOBAL T *x, const W_GLOBAL
             v[2] = TANH(rnn_get(in + PART(2), n) + rnn_get(b + given.b_at + PART(2) + j, n) + v[0] * v[3]);
             h = v[2] + v[1] * (last - v[2]);
 #endif
-            for (int g = 0; g < 4; g++) rnn_put(saved + GATE(g), n, v[g]);
 #endif
         }
+#if GATED
+        W_GLOBAL T *saved = gates + given.gates_at + of.gate + at;
+        for (int g = 0; g < 4; g++) rnn_put(saved + GATE(g), n, v[g]);
+#endif
         rnn_put(y + of.state, n, h);
 #if KIND == LSTM
         rnn_keep(cells + given.cells_at + of.cell + at, n, next);
