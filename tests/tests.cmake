@@ -246,6 +246,10 @@ if(TARGET test_ops)
     matmul,attention,sort,topk,cumsum,scatter_add,gather,recurrent,update,conv2d,max_pool2d,batch_norm,layer_norm,cast,cross_entropy,random,defined,softmax,floor)
   weft_add_ptx_test(grad_ptx test_grad cuda --op recurrent,gather,cumprod,layer_norm,topk)
 endif()
+if(TARGET test_transformers) # with red zones
+  weft_add_cuda_test(test_transformers_zones ${CMAKE_COMMAND} -E env WEFT_DEBUG=memory WEFT_TEST_DEVICE=cuda
+    $<TARGET_FILE:test_transformers>)
+endif()
 if(TARGET test_cuda_tensor) # with the race detector
   weft_add_cuda_test(test_cuda_tensor_races_cuda ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_cuda_tensor>)
 endif()
@@ -280,6 +284,10 @@ if(TARGET test_ops)
     set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)
   endif()
   weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # uses cuBLASLt
+  # red zones around the results of programs, which hold NaN before a run
+  weft_add_test(grad_zones test_grad cpu --debug memory)
+  weft_add_cuda_test(grad_cuda_zones test_grad cuda --debug memory --op
+    recurrent,layer_norm,cross_entropy,gather,max_pool2d)
   weft_add_cuda_test(ops_cuda_long test_ops cuda --indices 64 --op # indices of tensors of 2^31 elements
     sub,where,pad,slice,flip,concat,repeat_interleave,unfold,fold,max_pool2d,interpolate2d,sum,argmax,var,cumsum,gather,take_along_axis,softmax,layer_norm,batch_norm,cross_entropy,random,dropout)
   # races in kernels; libraries that refuse, so that their fallbacks run

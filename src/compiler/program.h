@@ -115,7 +115,14 @@ typedef struct weft_compiler {
     uint64_t compiles, runs, hits;
 } weft_compiler;
 
-enum { DEBUG_GRAPH = 1, DEBUG_KERNELS = 2, DEBUG_PLAN = 4, DEBUG_LAUNCH = 8 };
+enum {
+    DEBUG_GRAPH = 1,
+    DEBUG_KERNELS = 2,
+    DEBUG_PLAN = 4,
+    DEBUG_LAUNCH = 8,
+    DEBUG_MEMORY = 16,
+    DEBUG_PROGRAMS = DEBUG_GRAPH | DEBUG_KERNELS | DEBUG_PLAN /* what is logged of each program */
+};
 
 /* ---- walk.c ---- */
 /* Walks the graph of the roots and of the sinks' values. *walk gets the key, the leaves, and the assignments
@@ -158,6 +165,11 @@ void weft__scalars_free(weft_program *program);
  * are scalars. */
 weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, const weft__ahead *ahead,
                                int times, weft_rows *rows);
+
+/* ---- zones.c ---- */
+/* Fills the arena with NaN before a run. Fails if the run has written outside of the program's results. */
+weft_status weft__zones_fill(weft_program *program);
+weft_status weft__zones_check(const weft_program *program);
 
 /* ---- cache.c ---- */
 weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key);

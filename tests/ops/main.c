@@ -1,6 +1,6 @@
 /* A program that runs a table of ops on one device:
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
- *                 [--indices 64]
+ *                 [--indices 64] [--debug memory]
  *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
  * device is absent. */
@@ -28,7 +28,8 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--indices 64] [--sources FOLDER]\n",
+        "WORK] [--indices 64] [--debug memory] [--sources "
+        "FOLDER]\n",
         name);
     exit(2);
 }
@@ -50,6 +51,8 @@ static matrix arguments(int argc, char **argv) {
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--indices"))
             weft__gpu_hook.long_indices = !strcmp(argv[i + 1], "64");
+        else if (!strcmp(argv[i], "--debug"))
+            setenv("WEFT_DEBUG", argv[i + 1], 1);
         else if (!strcmp(argv[i], "--sources"))
             cuda_sources.folder = argv[i + 1];
         else if (strcmp(argv[i], "--record"))

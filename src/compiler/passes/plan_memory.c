@@ -51,9 +51,10 @@ static void find_lifetimes(plan *p) {
             live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
 }
 
-static int64_t node_bytes(const ir_node *node) {
-    return (node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) + 63) & ~INT64_C(63);
+static int64_t exact_bytes(const ir_node *node) {
+    return node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype);
 }
+static int64_t node_bytes(const ir_node *node) { return (exact_bytes(node) + 63) & ~INT64_C(63); }
 
 /* ---- splitting phases ---- */
 
@@ -251,9 +252,19 @@ static int largest_first(const void *x, const void *y) {
     return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : a->node - b->node;
 }
 
+enum { ZONE = 256 }; /* bytes of a red zone (runtime/zones.c) */
+
+/* Returns where region i begins: at the lowest free offset or, between red zones, behind all others. */
+static int64_t offset_of(const program_region *placed, int i, const program_region *want, bool zones) {
+    if (!zones) return fit(placed, i, want);
+    const int64_t end = i ? placed[i - 1].offset + placed[i - 1].bytes : 0;
+    return (end + ZONE + 63) & ~INT64_C(63);
+}
+
 /* Packs all regions into the arena, the largest first. */
 static weft_status place_arena(plan *p) {
     weft_ir *ir = p->ir;
+    const bool zones = ir->ctx->compiler->debug & DEBUG_MEMORY;
     weft_program *program = p->program;
     region_of *list = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *list);
     if (!list) return weft__ir_failed(ir);
@@ -271,7 +282,8 @@ static weft_status place_arena(plan *p) {
                             .last = p->last_phase[n],
                             .command = -1,
                             .kind = WEFT_MEMORY_SCRATCH};
-        r.offset = fit(placed, i, &r);
+        if (zones) r.bytes = exact_bytes(&ir->nodes[n]);
+        r.offset = offset_of(placed, i, &r, zones);
         ir->nodes[n].place = (ir_place){SLOT_ARENA, r.offset};
         if (r.offset + r.bytes > program->arena_bytes) program->arena_bytes = r.offset + r.bytes;
         for (; at > 0 && placed[at - 1].offset > r.offset; at--) {
@@ -281,6 +293,7 @@ static weft_status place_arena(plan *p) {
         placed[at] = r;
         p->region_nodes[at] = n;
     }
+    if (zones && count) program->arena_bytes += ZONE;
     program->regions = placed;
     program->n_regions = count;
     return WEFT_OK;

@@ -72,6 +72,7 @@ static weft_status open_compiler(weft_context *ctx, const weft_open_options *opt
         if (strstr(debug, "plan")) compiler->debug |= DEBUG_PLAN;
         if (strstr(debug, "launch")) compiler->debug |= DEBUG_LAUNCH;
     }
+    if (debug && strstr(debug, "memory")) compiler->debug |= DEBUG_MEMORY;
     return WEFT_OK;
 }
 

@@ -88,7 +88,7 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
     program->ctx = ctx;
     weft__arena_init(&program->keep, ctx);
     weft_status status = compile(program, outputs, n_outputs, sinks, n_sinks, walk);
-    if (status == WEFT_OK && (ctx->compiler->debug & ~DEBUG_LAUNCH))
+    if (status == WEFT_OK && (ctx->compiler->debug & DEBUG_PROGRAMS))
         log_text(ctx, program, ctx->compiler->debug);
     if (status == WEFT_OK) status = prepare(program);
     weft__cache_note_compile(ctx, walk);
@@ -183,7 +183,10 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     if (program->scalars.bytes) WEFT_TRY(weft__scalars_send(program, walk, ahead, times, &rows));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
+    const bool zones = ctx->compiler->debug & DEBUG_MEMORY;
+    if (zones) WEFT_TRY(weft__zones_fill(program));
     const weft_status status = program_run(program, rows, times);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
+    if (zones) WEFT_TRY(weft__zones_check(program));
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }
