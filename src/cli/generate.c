@@ -2,6 +2,7 @@
  * are sampled. Read next: train/model/generate.c. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "train/model/generate.h"
@@ -21,16 +22,22 @@ static weft_status generate(weft__use *use, const weft__generation *wanted, bool
                           "generate: the run's model is not a language model: use 'weft predict'");
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
+    char left_out[WEFT__LEFT_OUT] = "";
     weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset), use->model.tokens,
-                                        use->model.rows, wanted, cli_generate_show, reader_left);
+                                        use->model.rows, wanted, cli_generate_show, reader_left, left_out);
     weft_gpt_cache_free(cache);
+    if (status == WEFT_OK) putchar('\n');
+    if (status == WEFT_OK && *left_out)
+        weft__complain(
+            "generate: the model has never seen these characters, so the prompt goes without them: %s",
+            left_out);
     return status;
 }
 
 int weft__command_generate(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL;
     weft__generation wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
-    int64_t seed = 1;
+    int64_t seed = INT64_MIN; /* not given */
     bool reader_left = false;
     int code = 0;
     const weft__option options[] = {
@@ -46,7 +53,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    wanted.seed = (uint64_t)seed;
+    const bool seeded = seed != INT64_MIN;
+    if (seeded) wanted.seed = (uint64_t)seed;
     if (wanted.tokens > 100000000) {
         weft__complain("generate: --tokens %lld: at most 100000000", (long long)wanted.tokens);
         return WEFT__EXIT_USAGE;
@@ -60,7 +68,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         code = WEFT__EXIT_DONE;
     else
         code = reader_left ? WEFT__EXIT_IO : weft__give_up(NULL, status);
-    if (status == WEFT_OK) putchar('\n');
+    if (code == WEFT__EXIT_DONE && !seeded && wanted.temperature > 0 && isatty(STDOUT_FILENO))
+        weft__print(stderr, "(seed 1; another --seed gives another text)\n");
     weft__use_close(&use);
     return code;
 }

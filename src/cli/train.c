@@ -110,6 +110,27 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     return code;
 }
 
+/* Applies the arguments of `weft resume`. A run keeps the values that its checkpoints were made with. */
+static weft_status resumed(weft__config *config, const char *dir, const weft__wanted *wanted) {
+    weft__config was;
+    weft__config_key key = WEFT__KEY_COUNT;
+    char old[64];
+    WEFT_TRY(weft__use_config(dir, NULL, config));
+    weft__config_init(&was);
+    weft_status status = weft__use_config(dir, NULL, &was);
+    if (status == WEFT_OK) status = weft__config_resolve(&was);
+    if (status == WEFT_OK) status = weft__cli_config(config, wanted);
+    if (status == WEFT_OK) status = weft__config_conflict(&was, config, &key, old);
+    if (status == WEFT_OK && key != WEFT__KEY_COUNT)
+        status =
+            weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                       "resume: %s cannot change: the checkpoints of %s were made with %s; for another value "
+                       "train a new run",
+                       weft__config_key_name(key), dir, old);
+    weft__config_free(&was);
+    return status;
+}
+
 int weft__command_resume(const weft__command *command, int argc, char **argv) {
     weft__wanted wanted = {0};
     const char *dir = NULL;
@@ -128,8 +149,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__use_config(dir, NULL, &config);
-    if (status == WEFT_OK) status = weft__cli_config(&config, &wanted);
+    const weft_status status = resumed(&config, dir, &wanted);
     const weft__train_options how = {.dir = dir,
                                      .resume = true,
                                      .strict = strict,

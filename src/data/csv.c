@@ -61,7 +61,7 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     case WEFT__NUMBER_OK: return value;
     case WEFT__NUMBER_NONFINITE:
         if (!r->options->allow_nonfinite) {
-            fail_cell(r, column, "expected a finite number (option allow_nonfinite accepts others)", text,
+            fail_cell(r, column, "expected a finite number (correct the cell, or leave the row out)", text,
                       size);
         }
         return value;
@@ -83,7 +83,7 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     if (r->rows == 0 && r->header_line == 0)
         what = "expected a number (set header to yes if line 1 names the columns)";
     else if (column == r->columns.target)
-        what = "expected a number (set the target's type to class to read labels)";
+        what = "expected a number (names of classes need a task of classification)";
     fail_cell(r, column, what, text, size);
     return value;
 }

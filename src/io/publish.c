@@ -127,7 +127,7 @@ weft_status weft__writer_open(weft_context *ctx, const weft__io *io, const char 
             writer_free(w);
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "cannot write %s: not the name of a file", path);
         }
-        w->fd = w->io->open(w->io->user, w->dir, w->temp, CREATE, 0600);
+        w->fd = w->io->open(w->io->user, w->dir, w->temp, CREATE, 0666);
         if (w->fd < 0 && errno != EEXIST) break;
     }
     if (w->fd < 0) {
@@ -150,7 +150,7 @@ weft_status weft__writer_open_at(weft_context *ctx, const weft__io *io, int dir,
     if (!w) return weft__fail_oom(ctx, sizeof *w, "a file writer");
     w->dir = dir;
     memcpy(w->temp, name, length + 1);
-    w->fd = w->io->open(w->io->user, dir, name, CREATE, 0600);
+    w->fd = w->io->open(w->io->user, dir, name, CREATE, 0666);
     if (w->fd < 0) {
         weft_status status = weft__fail_io(ctx, "create", path, errno);
         writer_free(w);

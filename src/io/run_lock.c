@@ -162,7 +162,7 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
     if (status == WEFT_OK) {
         snprintf(path, size, "%s/lock", run);
         fd = weft__io_system.open(NULL, AT_FDCWD, path,
-                                  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+                                  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         status = fd >= 0 ? run_lock_take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
     }
     if (status == WEFT_OK) {

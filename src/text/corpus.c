@@ -23,13 +23,20 @@ typedef struct sources {
     weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given */
 } sources;
 
+/* The text of a file. Some editors begin a UTF-8 file with a byte order mark, which is no part of it. */
+static weft__span span_of(const char *path, const weft_bytes *file) {
+    const char *text = (const char *)file->data;
+    const size_t mark = file->size > 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    return (weft__span){path, text + mark, file->size - mark};
+}
+
 static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_CORPUS_PART_COUNT],
                                 size_t max_bytes, sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         if (!paths[part]) continue;
         WEFT_TRY(weft_read_file(c->ctx, paths[part], max_bytes, &s->files[part]));
         if (s->files[part].size == 0) return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s is empty", paths[part]);
-        s->spans[part] = (weft__span){paths[part], (const char *)s->files[part].data, s->files[part].size};
+        s->spans[part] = span_of(paths[part], &s->files[part]);
         c->bytes += s->files[part].size;
     }
     return WEFT_OK;

@@ -85,6 +85,9 @@ expect 0 '' "$weft" train gpt.yaml --quiet --run single --set train.accumulate=2
 expect 0 'and on cpu: the devices share the micro-batches' "$weft" train gpt.yaml --run pair --set train.accumulate=2 --set model.dropout=0.2 \
     --set 'devices=[cpu,cpu]' --set train.steps=25
 expect 0 '' "$weft" resume pair --quiet --set train.steps=40
+(umask 027 && "$weft" train gpt.yaml --run masked --quiet --set train.steps=10)
+check "files of a run are readable as umask says" \
+    test "$(stat -c %a masked/config.yaml masked/checkpoints/*/model.safetensors | sort -u)" = 640
 check "two of a kind give the bits of one" cmp {single,pair}/checkpoints/step-40/model.safetensors
 expect 0 '' "$weft" generate pair --tokens 3
 half=(--set train.accumulate=2 --set train.precision=f16 --set train.loss_scale=1e8)
@@ -169,7 +172,7 @@ expect 7 'nothing to do' "$weft" resume again
 one_line
 expect 0 '' "$weft" resume again --set train.steps=50 --quiet
 check "more steps were done" test -d again/checkpoints/step-50
-expect 2 'not the one that its checkpoints were made with' "$weft" resume again --set train.steps=60 --set optimizer.lr=0.5
+expect 2 'optimizer.lr cannot change: the checkpoints of again were made with 0.001' "$weft" resume again --set train.steps=60 --set optimizer.lr=0.5
 expect 0 'again +done +50/50' "$weft" runs .
 echo "the warp" >>text.txt
 expect 3 'the data is not what' "$weft" resume again --set train.steps=60
@@ -208,7 +211,7 @@ check "the scale is logged" bash -c 'grep -o "\"loss_scale\": [0-9.e+]*" half/me
 check "and no other run has one" bash -c '! grep -q loss_scale mixed/metrics.jsonl'
 expect 0 'the' "$weft" generate half --prompt 'the ' --tokens 20 --seed 3
 expect 0 'validation +loss' "$weft" eval half
-expect 2 'not the one that its checkpoints were made with' "$weft" resume half --set train.loss_scale=2 --set train.steps=50
+expect 2 'train.loss_scale cannot change' "$weft" resume half --set train.loss_scale=2 --set train.steps=50
 expect 0 '' "$weft" train mlp.yaml --run half-mlp --set train.precision=f16 --quiet
 expect 2 'train.loss_scale: .*1' "$weft" train gpt.yaml --run bad --set train.precision=f16 --set train.loss_scale=0.5
 expect 2 'train.loss_scale_every' "$weft" train gpt.yaml --run bad --set train.loss_scale_every=0
@@ -233,6 +236,8 @@ expect 0 '"dtype": "bf16"' "$weft" bench generate_chargpt --precision bf16 --ste
 "$weft" generate "$run" --tokens 3000 2>err | head -c 5 >/dev/null
 check "a reader that left is no error line" test ! -s err
 expect 3 'prompt|character' "$weft" generate "$run" --prompt 'Ω'
+expect 0 'goes without them: Ωé$' "$weft" generate "$run" --prompt 'Ωthe é' --tokens 5
+expect 0 '^the ' "$weft" generate "$run" --prompt 'Ωthe é' --tokens 5
 expect 0 'validation +loss' "$weft" eval "$run"
 expect 0 '"validation": \{"loss": [0-9.]+, "accuracy"' "$weft" eval "$run" --json
 expect 0 'gpt-L1-H2-E16-cpu-1 +done +40/40' "$weft" runs

@@ -182,6 +182,10 @@ char *weft__config_template(const weft__preset *preset, const char *data_path);
 /* Writes 16 hex digits: a hash over all values that the result of training depends on. Paths, the length of
  * training and the frequency of logs do not count. Returns WEFT_OK or WEFT_ERR_OOM. */
 weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]);
+/* Finds the first key that a resumed run may not change and that differs between two resolved configurations.
+ * `old` gets its former value. *key is WEFT__KEY_COUNT if there is none. */
+weft_status weft__config_conflict(const weft__config *was, const weft__config *now, weft__config_key *key,
+                                  char old[64]);
 
 /* ---- shared by the files of the configuration ---- */
 

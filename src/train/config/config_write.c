@@ -373,6 +373,26 @@ static bool counts(const weft__config *config, weft__config_key key, const char 
            !weft__config_usual(key, (weft__model_type)config->model_type, value);
 }
 
+weft_status weft__config_conflict(const weft__config *was, const weft__config *now, weft__config_key *key,
+                                  char old[64]) {
+    *key = WEFT__KEY_COUNT;
+    for (int i = 0; i < WEFT__KEY_COUNT && *key == WEFT__KEY_COUNT; i++) {
+        const weft__config_key k = (weft__config_key)i;
+        const size_t rooms[] = {value_bytes(was, k), value_bytes(now, k)};
+        char *values = weft__alloc(NULL, rooms[0] + rooms[1]);
+        if (!values) return weft__fail_oom(NULL, rooms[0] + rooms[1], "a configuration");
+        weft__config_value(was, k, values, rooms[0]);
+        weft__config_value(now, k, values + rooms[0], rooms[1]);
+        const bool both = counts(was, k, values) || counts(now, k, values + rooms[0]);
+        if (both && strcmp(values, values + rooms[0]) != 0) {
+            *key = k;
+            weft__printable(old, 64, values, strlen(values), "");
+        }
+        weft__free(NULL, values);
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]) {
     weft_hash hash;
     weft__hash_init(&hash);

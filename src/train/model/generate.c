@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "train/model/generate.h"
 
 typedef struct decoding {
@@ -35,11 +36,33 @@ static weft_status read_numbers(const char *text, int64_t vocabulary, int32_t *i
     return WEFT_OK;
 }
 
-static weft_status read_prompt(decoding *d, const char *prompt) {
+/* Encodes the characters that the tokenizer knows, if it knows any, and notes the others. */
+static weft_status encode_known(decoding *d, const char *prompt, char left_out[WEFT__LEFT_OUT]) {
+    size_t bytes = strlen(prompt), used = 0;
+    uint32_t point;
+    for (size_t at = 0, n; at < bytes; at += n) {
+        const int length = weft__utf8_read(prompt + at, bytes - at, &point);
+        size_t count = 0;
+        n = length > 0 ? (size_t)length : 1;
+        if (weft_tokenizer_encode(d->tokenizer, prompt + at, n, d->ids + d->count,
+                                  bytes + 1 - (size_t)d->count, &count) == WEFT_OK) {
+            d->count += (int64_t)count;
+        } else if (used + n < WEFT__LEFT_OUT) {
+            memcpy(left_out + used, prompt + at, n);
+            left_out[used += n] = 0;
+        }
+    }
+    if (d->count > 0) return WEFT_OK;
+    return weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, bytes + 1,
+                                 &bytes); /* says what is wrong */
+}
+
+static weft_status read_prompt(decoding *d, const char *prompt, char left_out[WEFT__LEFT_OUT]) {
     if (prompt && prompt[0] && !d->tokenizer) return read_numbers(prompt, d->vocabulary, d->ids, &d->count);
     if (prompt && prompt[0]) {
         size_t count = 0, bytes = strlen(prompt);
         weft_status status = weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, bytes + 1, &count);
+        if (status == WEFT_ERR_INDEX) return encode_known(d, prompt, left_out);
         d->count = (int64_t)count;
         if (status != WEFT_OK || count > 0) return status;
     }
@@ -73,9 +96,9 @@ static weft_status generate_put(decoding *d, int32_t id) {
     return bytes > 0 ? d->emit(d->user, text, bytes) : WEFT_OK;
 }
 
-static weft_status generate_run(decoding *d, const weft__generation *wanted) {
+static weft_status generate_run(decoding *d, const weft__generation *wanted, char left_out[WEFT__LEFT_OUT]) {
     weft_gpt_cache_reset(d->cache);
-    WEFT_TRY(read_prompt(d, wanted->prompt));
+    WEFT_TRY(read_prompt(d, wanted->prompt, left_out));
     if (wanted->prompt && wanted->prompt[0])
         for (int64_t i = 0; i < d->count; i++) WEFT_TRY(generate_put(d, d->ids[i]));
     int64_t fed = 0;
@@ -97,7 +120,9 @@ static weft_status generate_run(decoding *d, const weft__generation *wanted) {
 }
 
 weft_status weft__generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer, int64_t vocabulary,
-                           int64_t rows, const weft__generation *wanted, weft__emit_fn emit, void *user) {
+                           int64_t rows, const weft__generation *wanted, weft__emit_fn emit, void *user,
+                           char left_out[WEFT__LEFT_OUT]) {
+    char ignored[WEFT__LEFT_OUT];
     decoding d = {
         .cache = cache, .tokenizer = tokenizer, .vocabulary = vocabulary, .emit = emit, .user = user};
     size_t prompt = wanted->prompt ? strlen(wanted->prompt) : 0;
@@ -106,7 +131,7 @@ weft_status weft__generate(weft_gpt_cache *cache, const weft_tokenizer *tokenize
     weft_status status = WEFT_OK;
     if (!d.ids || !d.logits) status = weft__fail_oom(NULL, (size_t)wanted->tokens * 4, "generating");
     if (status == WEFT_OK && tokenizer) status = weft_decoder_open(tokenizer, &d.decoder);
-    if (status == WEFT_OK) status = generate_run(&d, wanted);
+    if (status == WEFT_OK) status = generate_run(&d, wanted, left_out ? left_out : ignored);
     weft_decoder_free(d.decoder);
     weft__free(NULL, d.logits);
     weft__free(NULL, d.ids);

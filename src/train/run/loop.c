@@ -59,7 +59,7 @@ static weft_status sample(weft__loop *loop, uint64_t step) {
     if (!loop->cache) return weft_last_status(loop->model.ctx);
     made->size = 0;
     WEFT_TRY(weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), loop->model.tokens,
-                            loop->model.rows, &wanted, loop_collect, made));
+                            loop->model.rows, &wanted, loop_collect, made, NULL));
     return weft__run_sample(&loop->run, step, made->data ? made->data : "", made->size);
 }
 

@@ -78,10 +78,12 @@ static void test_write_file(void **state) {
     const char *path = in_scratch("plain");
     assert_int_equal(weft_write_file(NULL, path, "first", 5), WEFT_OK);
     assert_content(path, "first");
+    const mode_t before = umask(027);
     assert_int_equal(weft_write_file(NULL, path, "second!", 7), WEFT_OK);
     assert_content(path, "second!");
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    umask(before);
     assert_int_equal(weft_write_file(NULL, path, NULL, 0), WEFT_OK);
     assert_content(path, "");
     assert_int_equal(count_hidden(scratch), 0);

@@ -164,8 +164,22 @@ static void test_tinyshakespeare(void **state) {
     weft_corpus_free(c);
 }
 
+/* The byte order mark at the start of a file is no text. */
+static void test_byte_order_mark(void **state) {
+    (void)state;
+    weft_corpus *marked = open_corpus(put("marked", "\xef\xbb\xbf"
+                                                    "abba"),
+                                      NULL);
+    size_t count;
+    assert_non_null(weft_corpus_ids(marked, WEFT_CORPUS_TRAIN, &count));
+    assert_int_equal(count, 4);
+    assert_int_equal(weft_tokenizer_vocabulary(weft_corpus_tokenizer(marked)), 2);
+    weft_corpus_free(marked);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_byte_order_mark),
         cmocka_unit_test(test_fraction),
         cmocka_unit_test(test_own_files),
         cmocka_unit_test(test_given_tokenizer),
