@@ -27,9 +27,8 @@ extern "C" {
 /* ---- writing a file ---- */
 
 /* Writes a whole file atomically: after a crash at any moment the disk has the old file or the new one. The
- * steps are: a temporary file beside it, fsync, rename, fsync of the folder. Who may read the
- * file, umask says. The folder must
- * exist.
+ * steps are: a temporary file beside it, fsync, rename, fsync of the folder. The file has the mode that umask
+ * gives. The folder must exist.
  *
  * On failure the old file stays. WEFT_ERR_IO names path and cause; for a full disk also the bytes needed
  * and free. */

@@ -132,8 +132,9 @@ typedef struct weft_corpus_options {
     uint64_t max_bytes;         /* of one text after unpacking; 0: 16 GiB */
 } weft_corpus_options;
 
-/* Reads text (plain or gzip, recognised by its content), builds the tokenizer unless one is given, and
- * encodes all parts. options may be NULL.
+/* Reads text (plain or gzip, recognised by its content) from a file, from all files of a folder, or from all
+ * that match a pattern such as "part-*.txt", in the order of their names. Builds the tokenizer unless one is
+ * given, and encodes all parts. options may be NULL.
  *
  * A character vocabulary covers all files; a word vocabulary only the first one. With a fraction f and n
  * ids, the training part is the first floor(n * (1 - f)) ids. WEFT_ERR_IO and WEFT_ERR_FORMAT name path and

@@ -37,7 +37,7 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"MODEL", WEFT__OPTION_ARG, &model, models},
-        {"--data FILE", WEFT__OPTION_TEXT, &data, "the training data, to be named in the configuration"},
+        {"--data PATH", WEFT__OPTION_TEXT, &data, "the training data, to be named in the configuration"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write there instead of to standard output"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -46,7 +46,7 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
         weft__complain("init: unknown model %s: choose one of %s", model, models);
         return WEFT__EXIT_USAGE;
     }
-    if (data && access(data, F_OK) != 0) {
+    if (data && access(data, F_OK) != 0 && !strpbrk(data, "*?[")) {
         weft__complain("init: --data %s: %s", data, strerror(errno));
         return WEFT__EXIT_IO;
     }

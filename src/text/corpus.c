@@ -5,6 +5,7 @@
 
 #include <weft/data.h>
 
+#include "text/corpus_files.h"
 #include "text/tokenizer.h"
 
 struct weft_corpus {
@@ -23,20 +24,13 @@ typedef struct sources {
     weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given */
 } sources;
 
-/* The text of a file. Some editors begin a UTF-8 file with a byte order mark, which is no part of it. */
-static weft__span span_of(const char *path, const weft_bytes *file) {
-    const char *text = (const char *)file->data;
-    const size_t mark = file->size > 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    return (weft__span){path, text + mark, file->size - mark};
-}
-
-static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_CORPUS_PART_COUNT],
+static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_CORPUS_PART_COUNT], bool utf8,
                                 size_t max_bytes, sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         if (!paths[part]) continue;
-        WEFT_TRY(weft_read_file(c->ctx, paths[part], max_bytes, &s->files[part]));
+        WEFT_TRY(weft__text_read(c->ctx, paths[part], utf8, max_bytes, &s->files[part]));
         if (s->files[part].size == 0) return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s is empty", paths[part]);
-        s->spans[part] = span_of(paths[part], &s->files[part]);
+        s->spans[part] = weft__span_of(paths[part], &s->files[part]);
         c->bytes += s->files[part].size;
     }
     return WEFT_OK;
@@ -103,9 +97,10 @@ weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_cor
     if (!c) return weft__fail_oom(ctx, sizeof *c, "a corpus");
     c->ctx = ctx;
     const char *const paths[WEFT_CORPUS_PART_COUNT] = {path, o->validation_path, o->test_path};
+    const weft_tokenizer_kind kind = o->tokenizer ? o->tokenizer->kind : o->kind;
     sources s;
     memset(&s, 0, sizeof s);
-    weft_status status = read_sources(c, paths, o->max_bytes, &s);
+    weft_status status = read_sources(c, paths, kind != WEFT_TOKENIZER_BYTE, o->max_bytes, &s);
     if (status == WEFT_OK) status = build_tokenizer(c, o, &s);
     if (status == WEFT_OK) status = encode_parts(c, o, &s);
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) weft_bytes_free(ctx, &s.files[part]);

@@ -32,6 +32,12 @@ bool weft_tokenizer_kind_parse(const char *name, weft_tokenizer_kind *kind) {
 
 /* ---- UTF-8 ---- */
 
+weft__span weft__span_of(const char *path, const weft_bytes *file) {
+    const char *text = (const char *)file->data;
+    const size_t mark = file->size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    return (weft__span){path, text + mark, file->size - mark};
+}
+
 weft_status weft__fail_utf8(weft_context *ctx, const weft__span *span, size_t at) {
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: byte %zu (0x%02x) is not UTF-8: convert the text, or use bytes", span->name, at,

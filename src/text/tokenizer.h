@@ -5,6 +5,7 @@
 #ifndef WEFT_SRC_TEXT_TOKENIZER_H
 #define WEFT_SRC_TEXT_TOKENIZER_H
 
+#include <weft/data.h>
 #include <weft/text.h>
 
 #include "base/base.h"
@@ -103,6 +104,8 @@ weft_status weft__tokenizer_parse_gpt2(weft_context *ctx, const weft__span *json
 
 /* Returns WEFT_OK if all bytes are UTF-8. WEFT_ERR_FORMAT names the first byte that is not. */
 weft_status weft__check_utf8(weft_context *ctx, const weft__span *span);
+/* The text of a file. Some editors begin a UTF-8 file with a byte order mark, which is no part of it. */
+weft__span weft__span_of(const char *path, const weft_bytes *file);
 weft_status weft__fail_utf8(weft_context *ctx, const weft__span *span, size_t at);
 
 #endif

@@ -13,6 +13,9 @@ check "the result comes last, with a sample and the report" awk '/^step 5\/5/ {s
     /^the model writes:/ {sample = NR} /^report: / {report = NR} /^next: / {next_command = NR}
     END {exit !(step && step < loss && loss < sample && sample < report && report < next_command)}' out
 check "without --verbose nothing tells of the device's time" sh -c '! grep -Eq "where the time|busy|matmul" out'
+mkdir letters && cp text.txt letters/one.txt && cp text.txt letters/two.txt
+expect 0 'validation loss' "$weft" train gpt --data letters "${small[@]}" --run runs/letters
+expect 0 'path: "letters/\*.txt"' "$weft" init gpt --data 'letters/*.txt'
 expect 0 '' "$weft" generate runs/gpt-L1-H2-E16-cpu-1 --prompt the --tokens 5
 expect 0 'next: .*weft predict runs/mlp.* FILE' "$weft" train mlp --data table.csv --set train.epochs=2
 expect 0 'accuracy [0-9.]+ %' "$weft" train logistic --data table.csv --set train.epochs=2

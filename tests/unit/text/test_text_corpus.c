@@ -177,9 +177,45 @@ static void test_byte_order_mark(void **state) {
     weft_corpus_free(marked);
 }
 
+/* A folder and a pattern: files in the order of their names, with a newline at their end; no hidden files, no
+ * subfolders. */
+static void test_several_files(void **state) {
+    (void)state;
+    char folder[512], pattern[600], hidden[600], inner[600];
+    snprintf(folder, sizeof folder, "%s", in_scratch("texts"));
+    snprintf(pattern, sizeof pattern, "%s/*.txt", folder);
+    snprintf(hidden, sizeof hidden, "%s/.notes", folder);
+    snprintf(inner, sizeof inner, "%s/inner", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    weft_corpus *c;
+    assert_int_equal(weft_corpus_open(NULL, folder, NULL, &c), WEFT_ERR_FORMAT);
+    if (!strstr(weft_last_error(NULL), "the folder has no text")) fail_msg("%s", weft_last_error(NULL));
+    put("texts/b.txt", "second");
+    put("texts/a.txt", "\xef\xbb\xbf"
+                       "first\n");
+    put("texts/c.md", "third");
+    assert_true(spill(hidden, "no", 2));
+    c = open_corpus(folder, NULL);
+    assert_part(c, WEFT_CORPUS_TRAIN, "first\nsecond\nthird\n");
+    weft_corpus_free(c);
+    c = open_corpus(pattern, NULL);
+    assert_part(c, WEFT_CORPUS_TRAIN, "first\nsecond\n");
+    weft_corpus_free(c);
+    assert_int_equal(weft_corpus_open(NULL, folder, &(weft_corpus_options){.max_bytes = 10}, &c),
+                     WEFT_ERR_FORMAT);
+    put("texts/d.txt", "caf\xe9");
+    assert_int_equal(weft_corpus_open(NULL, pattern, NULL, &c), WEFT_ERR_FORMAT);
+    if (!strstr(weft_last_error(NULL), "texts/d.txt: byte 3 (0xe9)")) fail_msg("%s", weft_last_error(NULL));
+    weft_corpus_free(open_corpus(pattern, &(weft_corpus_options){.kind = WEFT_TOKENIZER_BYTE}));
+    snprintf(pattern, sizeof pattern, "%s/*.zip", folder);
+    assert_int_equal(weft_corpus_open(NULL, pattern, NULL, &c), WEFT_ERR_IO);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_order_mark),
+        cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_fraction),
         cmocka_unit_test(test_own_files),
         cmocka_unit_test(test_given_tokenizer),

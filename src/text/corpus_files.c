@@ -1,0 +1,87 @@
+/* The text of a path: a file, or several files, one after the other in the order of their names.
+ * Must not know: tokenizers. Read next: corpus.c. */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "text/corpus_files.h"
+#include "text/tokenizer.h"
+
+/* Several files while they are read. */
+typedef struct reading {
+    weft_context *ctx;
+    bool utf8;
+    size_t most, capacity;
+    weft_bytes all;
+} reading;
+
+/* Makes room for `more` bytes and a final 0. */
+static weft_status reserve(reading *r, size_t more) {
+    const size_t wanted = r->all.size + more + 1;
+    if (wanted <= r->capacity) return WEFT_OK;
+    const size_t capacity = wanted < 2 * r->capacity ? 2 * r->capacity : wanted;
+    uint8_t *data = weft__alloc_aligned(r->ctx, capacity);
+    if (!data) return weft__fail_oom(r->ctx, capacity, "the texts");
+    if (r->all.size) memcpy(data, r->all.data, r->all.size);
+    const size_t size = r->all.size;
+    weft_bytes_free(r->ctx, &r->all);
+    r->all = (weft_bytes){data, size};
+    r->capacity = capacity;
+    return WEFT_OK;
+}
+
+static weft_status append(reading *r, const char *path) {
+    weft_bytes file;
+    if (r->all.size >= r->most)
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the texts are larger than %zu bytes", path, r->most);
+    WEFT_TRY(weft_read_file(r->ctx, path, r->most - r->all.size, &file));
+    const weft__span span = weft__span_of(path, &file);
+    weft_status status = r->utf8 ? weft__check_utf8(r->ctx, &span) : WEFT_OK;
+    if (status == WEFT_OK) status = reserve(r, span.bytes + 1);
+    if (status == WEFT_OK && span.bytes) {
+        memcpy(r->all.data + r->all.size, span.text, span.bytes);
+        r->all.size += span.bytes;
+        if (span.text[span.bytes - 1] != '\n') r->all.data[r->all.size++] = '\n';
+        r->all.data[r->all.size] = 0;
+    }
+    weft_bytes_free(r->ctx, &file);
+    return status;
+}
+
+static weft_status find(weft_context *ctx, const char *path, bool folder, glob_t *found) {
+    char pattern[4096];
+    const int n = snprintf(pattern, sizeof pattern, folder ? "%s/*" : "%s", path);
+    const int code = n > 0 && (size_t)n < sizeof pattern ? glob(pattern, 0, NULL, found) : GLOB_NOMATCH;
+    if (code == GLOB_NOSPACE) return weft__fail_oom(ctx, 0, "a list of files");
+    if (code == GLOB_NOMATCH)
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", path,
+                          folder ? "the folder has no files" : "there is no such file");
+    return code ? weft__fail(ctx, WEFT_ERR_IO, "%s: its folder cannot be read", path) : WEFT_OK;
+}
+
+weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
+                            weft_bytes *out) {
+    struct stat what;
+    glob_t found;
+    const bool exists = stat(path, &what) == 0, folder = exists && S_ISDIR(what.st_mode);
+    *out = (weft_bytes){0};
+    if (!folder && (exists || !strpbrk(path, "*?["))) return weft_read_file(ctx, path, max_bytes, out);
+    WEFT_TRY(find(ctx, path, folder, &found));
+    reading r = {.ctx = ctx, .utf8 = utf8, .most = max_bytes ? max_bytes : SIZE_MAX / 4};
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++) {
+        const char *file = found.gl_pathv[i];
+        if (stat(file, &what) != 0 || !S_ISDIR(what.st_mode)) status = append(&r, file);
+    }
+    globfree(&found);
+    if (status == WEFT_OK && r.all.size == 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the folder has no text", path);
+    if (status == WEFT_OK)
+        *out = r.all;
+    else
+        weft_bytes_free(ctx, &r.all);
+    return status;
+}
