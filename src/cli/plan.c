@@ -10,7 +10,17 @@
 #include "train/model/model.h"
 #include "train/analysis/planning.h"
 
-static double gb(uint64_t bytes) { return 1e-9 * (double)bytes; }
+/* The unit in which the bytes of a plan are shown. */
+typedef struct unit {
+    double bytes;
+    const char *name;
+} unit;
+
+static unit unit_of(double bytes) {
+    return bytes >= 1e9 ? (unit){1e9, "GB"} : bytes >= 1e6 ? (unit){1e6, "MB"} : (unit){1e3, "kB"};
+}
+
+static double in(unit u, uint64_t bytes) { return (double)bytes / u.bytes; }
 
 static bool cli_plan_fits(const weft__planned *p) {
     const uint64_t memory = p->device_memory, total = weft_memory_total(&p->memory);
@@ -19,32 +29,37 @@ static bool cli_plan_fits(const weft__planned *p) {
 
 /* ---- for people ---- */
 
-static void print_kinds(const weft__planned *p) {
-    weft__print(stdout, "\n%-18s %9s\n", "at its peak", "GB");
+static void print_kinds(const weft__planned *p, unit u) {
+    const unit card = unit_of((double)p->device_memory);
+    weft__print(stdout, "\n%-18s %9s\n", "at its peak", u.name);
     for (int k = 0; k < WEFT_MEMORY_KINDS; k++)
-        weft__print(stdout, "%-18s %9.3f\n", weft_memory_name((weft_memory_kind)k), gb(p->memory.kinds[k]));
-    weft__print(stdout, "%-18s %9.3f", "all", gb(weft_memory_total(&p->memory)));
+        weft__print(stdout, "%-18s %9.2f\n", weft_memory_name((weft_memory_kind)k),
+                    in(u, p->memory.kinds[k]));
+    weft__print(stdout, "%-18s %9.2f", "all", in(u, weft_memory_total(&p->memory)));
     if (p->device_memory)
-        weft__print(stdout, "  of %.1f GB: %s", gb(p->device_memory),
+        weft__print(stdout, "  of %.1f %s: %s", in(card, p->device_memory), card.name,
                     cli_plan_fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
     weft__print(stdout, "\n");
 }
 
-static void print_largest(const weft__planned *p) {
-    weft__print(stdout, "\n%-9s %5s  %-12s %s\n", "GB", "", "", "the largest");
+static void print_largest(const weft__planned *p, unit u) {
+    weft__print(stdout, "\n%-9s %5s  %-12s %s\n", u.name, "", "", "the largest");
     for (int i = 0; i < p->memory.n_largest; i++) {
         const weft_memory_buffer *b = &p->memory.largest[i];
-        weft__print(stdout, "%-9.3f %4dx  %-12s %s%s%s\n", gb(b->bytes), b->count, weft_memory_name(b->kind),
-                    b->layer, b->layer[0] ? ": " : "", b->what);
+        weft__print(stdout, "%-9.2f %4dx  %-12s %s%s%s\n", in(u, b->bytes), b->count,
+                    weft_memory_name(b->kind), b->layer, b->layer[0] ? ": " : "", b->what);
     }
 }
 
 static void print_work(const weft_program_work *w) {
-    weft__print(stdout, "\n%-13s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
+    double all = 0;
+    for (int k = 0; k < WEFT_WORK_COUNT; k++) all += w->bytes[k];
+    const unit u = unit_of(all);
+    weft__print(stdout, "\n%-13s %9s %9s %9s\n", "a step", "commands", "GFLOP", u.name);
     for (int k = 0; k < WEFT_WORK_COUNT; k++)
         if (w->commands[k])
             weft__print(stdout, "%-13s %9llu %9.4g %9.4g\n", weft_work_name((weft_work)k),
-                        (unsigned long long)w->commands[k], 1e-9 * w->flops[k], 1e-9 * w->bytes[k]);
+                        (unsigned long long)w->commands[k], 1e-9 * w->flops[k], w->bytes[k] / u.bytes);
     if (w->launches) weft__print(stdout, "%llu launches\n", (unsigned long long)w->launches);
 }
 
@@ -64,15 +79,18 @@ static void print_time(const weft__predicted *t) {
 }
 
 static void print_text(const weft__planned *p, const weft__saving *savings, int count) {
-    weft__print(stdout, "%s, %.4g million parameters: a step of %lld x %lld samples, planned for %s\n",
-                p->model, 1e-6 * (double)p->parameters, (long long)p->parts, (long long)p->batch, p->device);
+    char parameters[24];
+    weft__print(stdout, "%s, %s parameters: a step of %lld x %lld samples, planned for %s\n", p->model,
+                weft__short_number((double)p->parameters, parameters), (long long)p->parts,
+                (long long)p->batch, p->device);
     weft__print(stdout, "%s: %s\n", p->device, p->detail);
-    print_kinds(p);
-    print_largest(p);
+    const unit u = unit_of((double)weft_memory_total(&p->memory));
+    print_kinds(p, u);
+    print_largest(p, u);
     if (count) weft__print(stdout, "\nchanges that would save memory\n");
     for (int i = 0; i < count; i++)
-        weft__print(stdout, "%s: %s saves %.3f GB; %.3f GB remain\n", savings[i].key, savings[i].value,
-                    gb(savings[i].saves), gb(savings[i].total));
+        weft__print(stdout, "%s: %s saves %.2f %s; %.2f %s remain\n", savings[i].key, savings[i].value,
+                    in(u, savings[i].saves), u.name, in(u, savings[i].total), u.name);
     print_work(&p->memory.program);
     print_time(&p->time);
 }

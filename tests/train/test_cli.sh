@@ -131,6 +131,8 @@ check 'memory of a middle model' announced middle
 
 # Prints the memory of a step and the batch that fits. The run stores this batch.
 expect 0 'activations' "$weft" plan gpt.yaml
+expect 0 '^at its peak +(kB|MB)$' "$weft" plan gpt.yaml
+expect 0 '^at its peak +GB$' "$weft" plan gpt.yaml --set train.batch=4096 --set model.width=256 --card h200
 check "a plan says what would save memory" grep -q 'train.batch: .* saves' out
 expect 0 '"fits": true' "$weft" plan gpt.yaml --device cuda --json
 expect 0 'rtx3060 .*360 GB/s' "$weft" plan --card list
