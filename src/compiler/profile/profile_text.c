@@ -49,6 +49,9 @@ static void say_entry(weft_text *t, const weft_profile_entry *e, double steps, d
     weft__put(t, "\n");
 }
 
+#define ABOVE     1.2 /* of the bound's rate: more than noise */
+#define FAR_ABOVE 20  /* no cache is so much faster than memory */
+
 /* Writes the peak rates that the bound uses. */
 static void say_peaks(weft_text *t, const weft_profile *p) {
     if (!(p->peak_bytes > 0)) return;
@@ -59,6 +62,20 @@ static void say_peaks(weft_text *t, const weft_profile *p) {
                       p->peak_flops[d] / 1e9);
     weft__put(t, ") and bytes (%.1f GB/s), as measured with large matmuls and memory moves\n",
               p->peak_bytes / 1e9);
+}
+
+/* Explains kernels that were faster than their bound. */
+static void say_above(weft_text *t, const weft_profile *p, size_t count) {
+    double most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const weft_profile_entry *e = &p->entries[i];
+        if (e->seconds > 0 && e->bound / e->seconds > most) most = e->bound / e->seconds;
+    }
+    if (most < ABOVE) return;
+    weft__put(t, most < FAR_ABOVE
+                     ? "above 100 %%bound: the data lay in a cache, which is faster than memory\n"
+                     : "far above 100 %%bound: the machine was busy when the bound's rates were measured; "
+                       "profile again\n");
 }
 
 int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t size) {
@@ -81,6 +98,7 @@ int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t 
         weft__put(&t, "; the bound is %.*f us, %.0f %%", decimals(total / per), bound / per * 1e6,
                   bound / total * 100);
     weft__put(&t, "\n");
+    say_above(&t, p, count);
     return (int64_t)t.length;
 }
 
