@@ -241,6 +241,7 @@ one_line
 check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl
 check "metrics of classes" grep -q '"val_f1": .*"val_auc": ' side/metrics.jsonl
 check "as csv" grep -q 'loss_scale,val_f1,val_auc,val_r2,val_rmse,val_mae$' side/metrics.csv
+check "accuracy is its first card" awk '/class="cards"/ {at = NR} at && NR == at + 1 {exit !/>[0-9.]+ %<.*validation accuracy/}' third/report.html
 check "the report has the confusion" grep -q 'rows are true classes' third/report.html
 check "and R2" grep -q '>R2<' linear/report.html
 

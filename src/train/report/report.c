@@ -61,9 +61,20 @@ static void card(FILE *out, const char *label, const char *value) {
     fprintf(out, "</b><span>%s</span></div>\n", label);
 }
 
+static void shown_card(FILE *out, const char *label, weft__notation notation, int digits, double value) {
+    char text[WEFT__SHOWN_BYTES];
+    if (isfinite(value)) card(out, label, weft__shown_number(notation, digits, value, text));
+}
+
 static void number_card(FILE *out, const char *label, double value) {
-    char text[24];
-    if (isfinite(value)) card(out, label, weft__short_number(value, text));
+    shown_card(out, label, WEFT__NOTATION_SHORT, 0, value);
+}
+
+/* The accuracy of the last evaluation; NaN if there was none. */
+static double last_accuracy(const weft__history *h) {
+    for (size_t i = h->count; i-- > 0;)
+        if (isfinite(h->lines[i].val_accuracy)) return h->lines[i].val_accuracy;
+    return (double)NAN;
 }
 
 static void duration_text(double seconds, char out[32]) {
@@ -94,13 +105,16 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     char damage[WEFT__DAMAGE_TEXT];
     if (h->damaged) fprintf(out, "<p>%s</p>\n", weft__history_damage(h, damage));
     fprintf(out, "<div class=\"cards\">\n");
-    number_card(out, "parameters", (double)s->parameters);
+    shown_card(out, "validation accuracy", WEFT__NOTATION_PERCENT, 2, last_accuracy(h));
+    for (int i = 0; i < WEFT__RESULTS; i++) {
+        const weft__result *r = &weft__result_rows[i];
+        shown_card(out, r->label, r->notation, r->digits, weft__result_get(&s->results, r));
+    }
     snprintf(text, sizeof text, "%llu of %llu", (unsigned long long)s->step, (unsigned long long)s->steps);
     card(out, "steps", text);
     number_card(out, "last loss", h->count > 0 ? h->lines[h->count - 1].loss : (double)NAN);
     number_card(out, "best loss", weft__history_best(h));
-    for (int i = 0; i < WEFT__RESULTS; i++)
-        number_card(out, weft__result_rows[i].label, weft__result_get(&s->results, &weft__result_rows[i]));
+    number_card(out, "parameters", (double)s->parameters);
     for (int i = 0; i < WEFT__METRICS; i++) {
         const char *label = weft__metric_word(weft__metric_rows[i]->card, s->tokens);
         if (label) number_card(out, label, weft__metric_get(&h->averages, weft__metric_rows[i]));

@@ -18,7 +18,8 @@ const weft__metric *const weft__metric_rows[WEFT__METRICS] = {
 };
 
 const weft__result weft__result_rows[WEFT__RESULTS] = {
-#define RESULT(member, label) {#member, label, offsetof(weft__results, member)},
+#define RESULT(member, label, notation, digits)                                                              \
+    {#member, label, offsetof(weft__results, member), WEFT__NOTATION_##notation, digits},
 #include "train/run/metrics.def"
 };
 

@@ -18,7 +18,7 @@ typedef struct weft__metrics {
 
 /* What a run ends with. NaN: not measured. */
 typedef struct weft__results {
-#define RESULT(member, label) double member;
+#define RESULT(member, label, notation, digits) double member;
 #include "train/run/metrics.def"
 } weft__results;
 
@@ -28,7 +28,7 @@ enum {
 #include "train/run/metrics.def"
     ,
     WEFT__RESULTS = 0
-#define RESULT(member, label) +1
+#define RESULT(member, label, notation, digits) +1
 #include "train/run/metrics.def"
 };
 
@@ -75,6 +75,8 @@ typedef struct weft__result {
     const char *name;  /* the key in summary.json */
     const char *label; /* in the report and in `weft compare` */
     size_t offset;     /* of the member in weft__results */
+    weft__notation notation;
+    int digits;
 } weft__result;
 
 extern const weft__result weft__result_rows[WEFT__RESULTS];
