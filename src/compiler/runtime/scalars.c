@@ -1,11 +1,11 @@
 /* The scalars of a program: numbers that change from run to run, such as the learning rate and the keys of
  * random numbers. They lie in rows, and a run reads one row.
  *
- * Usually that is row 0, which is sent before the run if it has changed. A small copy takes a card as long as
- * a step of a small network. So programs that can read any row (docs/design/020-fused-launches.md) get the
- * rows of WEFT_ROWS runs at once. These are foretold. Each run compares its scalars with its row, and if they
- * differ, all rows are foretold and sent again.
- * Must not know: who foretells. Read next: program.c, optim/step.c. */
+ * Usually that is row 0, which is sent before the run if it has changed. Where a run is one launch, that
+ * would double its submissions. Such programs can read any row (docs/design/020-fused-launches.md), and get
+ * the rows of WEFT_ROWS runs at once. These are foretold. Each run compares its scalars with its row, and if
+ * they differ, all rows are foretold and sent again. Must not know: who foretells. Read next: program.c,
+ * optim/step.c. */
 #include <string.h>
 #include "compiler/profile/profile.h"
 
@@ -14,9 +14,9 @@ enum { UNUSED_MOST = 4 };
 weft_status weft__scalars_new(weft_program *program) {
     weft_context *ctx = program->ctx;
     program_scalars *s = &program->scalars;
-    const size_t n = weft__device_has_rows(ctx->device) ? WEFT_ROWS : 1,
-                 bytes = n * (s->bytes ? s->bytes : 16);
-    s->now = weft__arena_alloc(&program->keep, bytes);
+    const size_t row = s->bytes ? s->bytes : 16,
+                 bytes = row * (weft__device_has_rows(ctx->device) ? WEFT_ROWS : 1);
+    s->now = weft__arena_alloc(&program->keep, row);
     s->rows = weft__arena_alloc(&program->keep, bytes);
     if (!s->now || !s->rows) return weft__fail_oom(ctx, bytes, "a program");
     return ctx->device->ops->buffer_new(ctx->device, bytes, &s->buffer);
@@ -72,6 +72,7 @@ static weft_status foretell(weft_program *program, const weft_walk *walk, const 
                             int rows) {
     program_scalars *s = &program->scalars;
     weft_status status = WEFT_OK;
+    s->sent = 0;
     for (int i = 0; i < rows && status == WEFT_OK; i++) {
         status = ahead->set(ahead->user, i);
         write_row(program, walk, i, s->rows + (size_t)i * s->bytes);
