@@ -73,6 +73,10 @@ typedef struct weft_image_folder {
     char **classes;    /* names, in one block; NULL without classes, or if the options gave them */
     size_t class_count;
     char **files; /* the path of each image, in one block */
+    char *
+        *skipped; /* sorted paths of what was not read, in one block; NULL: nothing. They are files with other
+                     endings, names that begin with a dot, and empty folders, whose paths end in '/' */
+    size_t skipped_count;
 } weft_image_folder;
 
 /* Frees everything and makes it empty. NULL is allowed. */
@@ -81,7 +85,7 @@ WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *image
 /* Reads the PNG and JPEG files of a folder and its subfolders, sorted by the bytes of their paths. `path`
  * may also be one such file, without classes.
  *
- * In a folder, files named .png, .jpg or .jpeg are read; names that begin with a dot are ignored. Opacity
+ * In a folder, files named .png, .jpg or .jpeg are read; the result names what was skipped. Opacity
  * and the rotation noted by a camera are ignored. Grey values of colour images are their luma (ITU-R
  * BT.601). All pixels are in memory at once.
  *
@@ -132,6 +136,8 @@ typedef struct weft_table {
     char *target_name; /* NULL without a target */
     char **classes;    /* names of the classes, or NULL */
     size_t class_count;
+    char **unused; /* names of the columns that were not read, in one block; NULL: none */
+    size_t unused_count;
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */

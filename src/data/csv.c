@@ -405,6 +405,20 @@ static weft_status finish_features(reader *r, weft_table *out) {
     return out->columns != NULL ? WEFT_OK : weft__fail_oom(r->ctx, c->features, r->file);
 }
 
+/* Names the columns that are neither features nor the target. */
+static weft_status finish_unused(reader *r, weft_table *out) {
+    const csv_columns *c = &r->columns;
+    const char **names = weft__alloc(r->ctx, c->count * sizeof *names);
+    if (names == NULL) return weft__fail_oom(r->ctx, c->count * sizeof *names, r->file);
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->slot[i] == CSV_UNUSED) names[out->unused_count++] = c->name[i];
+    }
+    if (out->unused_count > 0) out->unused = weft__strings_pack(r->ctx, names, out->unused_count);
+    weft__free(r->ctx, names);
+    return out->unused_count == 0 || out->unused != NULL ? WEFT_OK
+                                                         : weft__fail_oom(r->ctx, c->count, r->file);
+}
+
 void weft_table_free(weft_context *ctx, weft_table *table) {
     if (table == NULL) return;
     weft_array_free(ctx, &table->features);
@@ -412,6 +426,7 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
     weft__free(ctx, table->columns);
     weft__free(ctx, table->target_name);
     weft__free(ctx, table->classes);
+    weft__free(ctx, table->unused);
     *table = (weft_table){0};
 }
 
@@ -467,6 +482,7 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     if (status == WEFT_OK) status = check_encoding(&r, bytes, size, &start);
     if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
     if (status == WEFT_OK) status = finish_features(&r, out);
+    if (status == WEFT_OK) status = finish_unused(&r, out);
     if (status == WEFT_OK) status = finish_target(&r, out);
     if (status != WEFT_OK) weft_table_free(ctx, out);
     weft__free(ctx, r.first);

@@ -55,8 +55,8 @@ static bool is_image(const char *name) {
 }
 
 /* Adds the paths of all folders and image files in a folder, each sorted by bytes. A file counts as an image
- * by its name. Names that begin with a dot are skipped. */
-static weft_status list(weft_context *ctx, const char *folder, names *folders, names *files) {
+ * by its name. Everything else is skipped, and so are names that begin with a dot. */
+static weft_status list(weft_context *ctx, const char *folder, names *folders, names *files, names *skipped) {
     DIR *dir = weft__opendir(folder);
     const size_t before = files->count;
     weft_status status = WEFT_OK;
@@ -64,9 +64,11 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
     if (!dir) return weft__fail_io(ctx, "open", folder, errno);
     int error = 0;
     for (const struct dirent *e; status == WEFT_OK && (e = weft__next_entry(dir, &error));) {
-        if (e->d_name[0] == '.') continue;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         char *path = join(ctx, folder, e->d_name);
-        if (path && stat(path, &what) != 0) {
+        if (e->d_name[0] == '.') {
+            status = names_add(ctx, skipped, path);
+        } else if (path && stat(path, &what) != 0) {
             status = weft__fail_io(ctx, "look at", path, errno);
             weft__free(ctx, path);
         } else if (path && S_ISDIR(what.st_mode)) {
@@ -74,7 +76,7 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
         } else if (!path || (S_ISREG(what.st_mode) && is_image(e->d_name))) {
             status = names_add(ctx, files, path);
         } else {
-            weft__free(ctx, path);
+            status = names_add(ctx, skipped, path);
         }
     }
     closedir(dir);
@@ -84,14 +86,18 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
     return status;
 }
 
-/* Adds all images of a folder: first its own, then those of its subfolders. */
-static weft_status image_folder_collect(weft_context *ctx, const char *folder, int depth, names *files) {
+/* Adds all images of a folder: first its own, then those of its subfolders. An empty folder is skipped. */
+static weft_status image_folder_collect(weft_context *ctx, const char *folder, int depth, names *files,
+                                        names *skipped) {
     names folders = {0};
-    weft_status status = list(ctx, folder, &folders, files);
+    const size_t before = files->count + skipped->count;
+    weft_status status = list(ctx, folder, &folders, files, skipped);
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++)
-        status = depth < DEPTH_MAX ? image_folder_collect(ctx, folders.at[i], depth + 1, files)
+        status = depth < DEPTH_MAX ? image_folder_collect(ctx, folders.at[i], depth + 1, files, skipped)
                                    : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: more than %d folders deep",
                                                 folders.at[i], DEPTH_MAX);
+    if (status == WEFT_OK && files->count + skipped->count == before)
+        status = names_add(ctx, skipped, join(ctx, folder, ""));
     names_free(ctx, &folders);
     return status;
 }
@@ -99,7 +105,7 @@ static weft_status image_folder_collect(weft_context *ctx, const char *folder, i
 /* ---- classes ---- */
 
 typedef struct found {
-    names files;
+    names files, skipped;
     names classes;
     int32_t *labels; /* [files.count] */
     size_t capacity;
@@ -132,7 +138,7 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
                                 found *f) {
     names folders = {0}, stray = {0};
     size_t number = 0;
-    weft_status status = list(ctx, path, &folders, &stray);
+    weft_status status = list(ctx, path, &folders, &stray, &f->skipped);
     if (status == WEFT_OK && stray.count > 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is not in the folder of a class", stray.at[0]);
     if (status == WEFT_OK && folders.count == 0)
@@ -141,7 +147,7 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++) {
         const size_t before = f->files.count;
         status = class_number(ctx, o, folders.at[i], f, &number);
-        if (status == WEFT_OK) status = image_folder_collect(ctx, folders.at[i], 1, &f->files);
+        if (status == WEFT_OK) status = image_folder_collect(ctx, folders.at[i], 1, &f->files, &f->skipped);
         if (status == WEFT_OK && f->files.count == before)
             status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", folders.at[i]);
         if (status == WEFT_OK) status = label_as(ctx, f, before, number);
@@ -157,7 +163,7 @@ static weft_status image_folder_find(weft_context *ctx, const char *path, const 
     if (o->with_classes) return find_classes(ctx, path, o, f);
     if (stat(path, &what) != 0) return weft__fail_io(ctx, "open", path, errno);
     if (!S_ISDIR(what.st_mode)) return names_add(ctx, &f->files, weft__strdup(ctx, path));
-    WEFT_TRY(image_folder_collect(ctx, path, 0, &f->files));
+    WEFT_TRY(image_folder_collect(ctx, path, 0, &f->files, &f->skipped));
     if (f->files.count > 0) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", path);
 }
@@ -192,6 +198,11 @@ static weft_status image_folder_place(weft_context *ctx, const char *path, const
             memcpy(planes + c * shape[1] * shape[2], planes, (size_t)(shape[1] * shape[2]));
     weft__image_free(ctx, &image);
     return status;
+}
+
+/* Returns the strings in one block; NULL if there are none, or when memory is short. */
+static char **packed(weft_context *ctx, const names *n) {
+    return n->count ? weft__strings_pack(ctx, (const char *const *)n->at, n->count) : NULL;
 }
 
 /* Returns the common shape: what the options ask for, otherwise the shape of the first image. */
@@ -272,14 +283,17 @@ weft_status weft_read_image_folder(weft_context *ctx, const char *path,
     if (status == WEFT_OK && o->with_classes) status = weft_array_new(ctx, WEFT_I32, 1, &count, &out->labels);
     if (status == WEFT_OK && o->with_classes) memcpy(out->labels.data, f.labels, out->labels.bytes);
     if (status == WEFT_OK) {
-        out->files = weft__strings_pack(ctx, (const char *const *)f.files.at, f.files.count);
-        out->class_count = o->classes ? 0 : f.classes.count;
-        if (out->class_count)
-            out->classes = weft__strings_pack(ctx, (const char *const *)f.classes.at, f.classes.count);
-        if (!out->files || (out->class_count && !out->classes))
+        if (f.skipped.count) qsort(f.skipped.at, f.skipped.count, sizeof *f.skipped.at, by_bytes);
+        out->files = packed(ctx, &f.files);
+        out->class_count = f.classes.count;
+        out->classes = packed(ctx, &f.classes);
+        out->skipped_count = f.skipped.count;
+        out->skipped = packed(ctx, &f.skipped);
+        if (!out->files || (out->class_count && !out->classes) || (out->skipped_count && !out->skipped))
             status = weft__fail_oom(ctx, 0, "names of images");
     }
     names_free(ctx, &f.files);
+    names_free(ctx, &f.skipped);
     names_free(ctx, &f.classes);
     weft__free(ctx, f.labels);
     if (status != WEFT_OK) weft_image_folder_free(ctx, out);
@@ -292,5 +306,6 @@ void weft_image_folder_free(weft_context *ctx, weft_image_folder *images) {
     weft_array_free(ctx, &images->labels);
     weft__free(ctx, images->classes);
     weft__free(ctx, images->files);
+    weft__free(ctx, images->skipped);
     *images = (weft_image_folder){0};
 }

@@ -29,6 +29,7 @@ static void test_plain(void **state) {
     assert_string_equal(t.columns[1], "b");
     assert_string_equal(t.target_name, "y");
     assert_int_equal(t.class_count, 0);
+    assert_null(t.unused);
     weft_table_free(NULL, &t);
     assert_null(t.columns);
 }
@@ -68,7 +69,11 @@ static void test_columns(void **state) {
     assert_true(feature(&t, 0, 0) == 3 && feature(&t, 0, 1) == 1 && feature(&t, 1, 0) == 6 &&
                 feature(&t, 1, 1) == 4);
     assert_string_equal(t.columns[0], "c");
+    assert_int_equal(t.unused_count, 2);
+    assert_string_equal(t.unused[0], "b");
+    assert_string_equal(t.unused[1], "d");
     weft_table_free(NULL, &t);
+    assert_null(t.unused);
     o.target = "a";
     expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "\"a\" is asked for twice (it is the target)",
                    NULL);

@@ -169,8 +169,9 @@ static int make_folders(void **state) {
     static uint8_t file[ROOM];
     strcpy(root, "/tmp/weft-images-XXXXXX");
     assert_non_null(mkdtemp(root));
-    static const char *const folders[] = {"all",   "all/cat", "all/cat/more", "all/ant",
-                                          "empty", "one",     "one/dog"};
+    static const char *const folders[] = {
+        "all", "all/cat", "all/cat/more", "all/ant",      "empty",
+        "one", "one/dog", "all/.git",     "all/cat/void", "all/cat/void/deep"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         assert_int_equal(mkdir(path_of(folders[i]), 0700), 0);
     size_t size = make_png(4, 4, PNG_FORMAT_RGB, file);
@@ -178,6 +179,7 @@ static int make_folders(void **state) {
     put("all/cat/more/a.PNG", file, size);
     put("all/cat/.hidden.png", "no", 2);
     put("all/cat/notes.txt", "no", 2);
+    put("all/classes.csv", "no", 2);
     put("one/dog/x.png", file, size);
     size = make_jpeg(8, 8, true, file);
     put("all/ant/a.jpeg", file, size);
@@ -210,6 +212,10 @@ static void test_folder(void **state) {
         assert_int_equal(((int32_t *)f.labels.data)[i], i / 2);
     }
     const uint8_t *images = f.images.data;
+    static const char *const skipped[] = {"/all/.git", "/all/cat/.hidden.png", "/all/cat/notes.txt",
+                                          "/all/cat/void/deep/", "/all/classes.csv"};
+    assert_int_equal(f.skipped_count, 5);
+    for (size_t i = 0; i < 5; i++) assert_string_equal(f.skipped[i] + strlen(root), skipped[i]);
     for (int i = 0; i < 48; i++) assert_near(images[i], i < 16 ? 200 : i < 32 ? 100 : 50, 2);
     for (int i = 0; i < 48; i++) {
         assert_int_equal(images[48 + i], pixel(i % 16 / 4, i % 4, i / 16));
@@ -227,6 +233,7 @@ static void test_folder_alone(void **state) {
     assert_int_equal(f.images.shape[1], 3);
     assert_null(f.labels.data);
     assert_null(f.classes);
+    assert_null(f.skipped);
     weft_image_folder_free(NULL, &f);
     assert_int_equal(weft_read_image_folder(NULL, path_of("all/cat/z.png"), NULL, &f), WEFT_OK);
     assert_int_equal(f.images.shape[1], 1);
