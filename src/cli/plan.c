@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/run.h"
+#include "train/dataset/dataset_summary.h"
 #include "train/model/model.h"
 #include "train/analysis/planning.h"
 
@@ -78,12 +79,12 @@ static void print_time(const weft__predicted *t) {
                 t->launches);
 }
 
-static void print_text(const weft__planned *p, const weft__saving *savings, int count) {
+static void print_text(const weft__planned *p, const char *data, const weft__saving *savings, int count) {
     char parameters[24];
     weft__print(stdout, "%s, %s parameters: a step of %lld x %lld samples, planned for %s\n", p->model,
                 weft__short_number((double)p->parameters, parameters), (long long)p->parts,
                 (long long)p->batch, p->device);
-    weft__print(stdout, "%s: %s\n", p->device, p->detail);
+    weft__print(stdout, "%s\n%s: %s\n", data, p->device, p->detail);
     const unit u = unit_of((double)weft_memory_total(&p->memory));
     print_kinds(p, u);
     print_largest(p, u);
@@ -192,6 +193,7 @@ static weft_status settle_batch(weft__config *config, const weft__dataset *datas
 static weft_status cli_plan(weft__config *config, const char *card, bool json) {
     weft__dataset dataset;
     weft__planned planned;
+    weft__lines lines;
     weft__saving savings[WEFT__SAVINGS];
     int count = 0;
     const char *device = card ? card : config->devices.count ? config->devices.values[0] : NULL;
@@ -201,10 +203,11 @@ static weft_status cli_plan(weft__config *config, const char *card, bool json) {
     if (status == WEFT_OK) status = settle_batch(config, &dataset, device);
     if (status == WEFT_OK) status = weft__planning_step(config, &dataset, device, &planned);
     if (status == WEFT_OK) status = weft__planning_savings(config, &dataset, &planned, savings, &count);
+    if (status == WEFT_OK) status = weft__dataset_summary(&dataset, config, &lines);
     if (status == WEFT_OK && json)
         status = cli_plan_print_json(&planned, savings, count);
     else if (status == WEFT_OK)
-        print_text(&planned, savings, count);
+        print_text(&planned, lines.text, savings, count);
     weft__dataset_free(NULL, &dataset);
     return status;
 }

@@ -66,17 +66,15 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
     for (const struct dirent *e; status == WEFT_OK && (e = weft__next_entry(dir, &error));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         char *path = join(ctx, folder, e->d_name);
-        if (e->d_name[0] == '.') {
-            status = names_add(ctx, skipped, path);
-        } else if (path && stat(path, &what) != 0) {
+        const bool hidden = e->d_name[0] == '.';
+        if (path && !hidden && stat(path, &what) != 0) {
             status = weft__fail_io(ctx, "look at", path, errno);
             weft__free(ctx, path);
-        } else if (path && S_ISDIR(what.st_mode)) {
+        } else if (path && !hidden && S_ISDIR(what.st_mode)) {
             status = names_add(ctx, folders, path);
-        } else if (!path || (S_ISREG(what.st_mode) && is_image(e->d_name))) {
-            status = names_add(ctx, files, path);
         } else {
-            status = names_add(ctx, skipped, path);
+            const bool image = path && !hidden && S_ISREG(what.st_mode) && is_image(e->d_name);
+            status = names_add(ctx, image ? files : skipped, path);
         }
     }
     closedir(dir);

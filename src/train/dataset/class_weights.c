@@ -5,17 +5,18 @@
 #include "data/parse.h"
 #include "train/dataset/class_weights.h"
 
-/* Returns the number of samples of each class, [outputs], or NULL when memory is short. */
-static int64_t *count(const weft__dataset *dataset) {
-    const weft_array *y = &dataset->y[WEFT__TRAIN];
+int64_t *weft__class_counts(const weft__dataset *dataset, weft__split last) {
     int64_t *counts = weft__array(NULL, (size_t)dataset->outputs, sizeof *counts);
     if (!counts) return NULL;
-    for (int64_t i = 0; y->data && i < y->shape[0]; i++) counts[((const int32_t *)y->data)[i]]++;
+    for (int split = WEFT__TRAIN; split <= (int)last; split++) {
+        const weft_array *y = &dataset->y[split];
+        for (int64_t i = 0; y->data && i < y->shape[0]; i++) counts[((const int32_t *)y->data)[i]]++;
+    }
     return counts;
 }
 
 int64_t weft__class_majority(const weft__dataset *dataset, double *share) {
-    int64_t *counts = count(dataset), best = 0, all = 0;
+    int64_t *counts = weft__class_counts(dataset, WEFT__TRAIN), best = 0, all = 0;
     for (int64_t c = 0; counts && c < dataset->outputs; c++) {
         all += counts[c];
         if (counts[c] > counts[best]) best = c;
@@ -48,7 +49,7 @@ static weft_status take_list(const weft__texts *list, int64_t classes, float *we
 }
 
 static weft_status balance(const weft__dataset *dataset, float *weights) {
-    int64_t *counts = count(dataset);
+    int64_t *counts = weft__class_counts(dataset, WEFT__TRAIN);
     if (!counts) return weft__fail_oom(NULL, (size_t)dataset->outputs * sizeof *counts, "weights of classes");
     const double samples = (double)dataset->y[WEFT__TRAIN].shape[0];
     for (int64_t c = 0; c < dataset->outputs; c++)

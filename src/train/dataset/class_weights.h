@@ -9,6 +9,10 @@
  * the class), so that all classes count the same. */
 weft_status weft__class_weights(const weft__config *config, const weft__dataset *dataset, float **weights);
 
+/* Returns the number of samples of each class in the splits from training to `last`: [outputs], freed by
+ * weft__free(NULL, ...). NULL when memory is short. */
+int64_t *weft__class_counts(const weft__dataset *dataset, weft__split last);
+
 /* Returns the most frequent class of the training data, and sets *share to its share. */
 int64_t weft__class_majority(const weft__dataset *dataset, double *share);
 

@@ -127,6 +127,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     weft__free(ctx, dataset->classes);
     weft__free(ctx, dataset->columns);
     weft__free(ctx, dataset->target);
+    weft__free(ctx, dataset->unused);
     memset(dataset, 0, sizeof *dataset);
 }
 

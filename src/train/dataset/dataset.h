@@ -12,6 +12,16 @@
 
 typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLIT_COUNT } weft__split;
 
+/* What a folder of images holds besides images. */
+typedef struct weft__skipped {
+    int64_t hidden, empty; /* names that begin with a dot; empty folders */
+    int64_t files;         /* files of other kinds */
+    struct {
+        char ending[12]; /* such as ".gif"; "" for a file without one */
+        int64_t files;
+    } kinds[32]; /* the first kinds that were met */
+} weft__skipped;
+
 typedef struct weft__dataset {
     weft__task task;
     /* language models */
@@ -38,6 +48,12 @@ typedef struct weft__dataset {
     /* csv: [features] names, and the name of the target; NULL: the file has no names */
     char **columns, *target;
     uint64_t hash; /* hash of all the data */
+    /* for the summary (dataset_summary.h) */
+    int64_t sample[3]; /* channels, rows, columns of an image, whatever the model reads; 0: not an image */
+    weft__skipped skipped; /* in the folders of images that were read */
+    char **unused;         /* csv: the columns that are not read; NULL: none */
+    size_t unused_count;
+    bool unnamed; /* csv: no line of names; the first line is a row */
 } weft__dataset;
 
 /* Reads the data that the configuration names. `run` is a run folder whose tokenizer and class names are used

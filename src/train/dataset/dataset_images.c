@@ -1,8 +1,9 @@
 /* Reads folders of PNG and JPEG files as data. Must not know: how images are decoded (weft/data.h). Read
  * next: dataset_table.c. */
+#include <ctype.h>
 #include <string.h>
 
-#include "train/dataset/dataset.h"
+#include "train/dataset/dataset_summary.h"
 
 /* Returns the shape for all images: that of the configuration, otherwise that of the images read before. NULL
  * if there is neither. */
@@ -10,6 +11,76 @@ static const int64_t *shape_wanted(const weft__config *config, const weft__datas
     if (config->model_image.count == 3) return config->model_image.values;
     return d->image[0] ? d->image : NULL;
 }
+
+/* ---- what was skipped ---- */
+
+#define KINDS (sizeof((weft__skipped *)0)->kinds / sizeof *((weft__skipped *)0)->kinds)
+
+static void count_kind(weft__skipped *s, const char *name) {
+    const char *dot = strrchr(name, '.');
+    char ending[sizeof s->kinds[0].ending] = "";
+    s->files++;
+    if (dot && strlen(dot) >= sizeof ending) return;
+    for (size_t i = 0; dot && dot[i]; i++) ending[i] = (char)tolower((unsigned char)dot[i]);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (s->kinds[i].files > 0 && strcmp(s->kinds[i].ending, ending) != 0) continue;
+        memcpy(s->kinds[i].ending, ending, sizeof ending);
+        s->kinds[i].files++;
+        return;
+    }
+}
+
+static void count_skipped(weft__skipped *s, char *const *paths, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const char *name = strrchr(paths[i], '/') + 1;
+        if (name[0] == '\0')
+            s->empty++;
+        else if (name[0] == '.')
+            s->hidden++;
+        else
+            count_kind(s, name);
+    }
+}
+
+/* Takes the kind with the most files. Returns the number of its files, 0 if no kind is left. */
+static int64_t take_kind(weft__skipped *s, const char **ending) {
+    size_t best = 0;
+    for (size_t i = 1; i < KINDS; i++)
+        if (s->kinds[i].files > s->kinds[best].files) best = i;
+    const int64_t files = s->kinds[best].files;
+    *ending = s->kinds[best].ending[0] ? s->kinds[best].ending : "without ending";
+    s->kinds[best].files = 0;
+    s->files -= files;
+    return files;
+}
+
+static void put_skipped(weft__skipped s, weft__lines *l) {
+    const char *ending;
+    if (s.files > 0)
+        weft__line(l, "skipped: %lld file%s, not PNG or JPEG: ", (long long)s.files, weft__plural(s.files));
+    for (int64_t files; (files = take_kind(&s, &ending)) > 0;)
+        weft__line_item(l, s.files == 0, "%lld %s", (long long)files, ending);
+    if (s.files > 0) weft__line_item(l, true, "%lld more", (long long)s.files);
+    if (s.hidden + s.empty == 0) return;
+    weft__line(l, "skipped: ");
+    if (s.hidden)
+        weft__line_item(l, !s.empty, "%lld hidden name%s (with a dot in front)", (long long)s.hidden,
+                        weft__plural(s.hidden));
+    if (s.empty) weft__line_item(l, true, "%lld empty folder%s", (long long)s.empty, weft__plural(s.empty));
+}
+
+void weft__dataset_image_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+    int64_t count = weft__dataset_samples(d, WEFT__TRAIN);
+    const int64_t channels = d->sample[0];
+    const bool scaled = config->data_source == WEFT__SOURCE_IMAGES && config->model_image.count == 3;
+    if (!config->data_val_path) count += weft__dataset_samples(d, WEFT__VALIDATION);
+    weft__line(l, "data: %lld images, %s%lld x %lld, %lld channel%s, from %.300s", (long long)count,
+               scaled ? "scaled to " : "", (long long)d->sample[1], (long long)d->sample[2],
+               (long long)channels, weft__plural(channels), weft__line_file(config->data_path));
+    put_skipped(d->skipped, l);
+}
+
+/* ---- reading ---- */
 
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__dataset *d, weft_array *x, weft_array *y, char ***files) {
@@ -26,6 +97,7 @@ weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *con
     weft_status status = weft_read_image_folder(ctx, path, &options, &folder);
     if (status != WEFT_OK) return status;
     if (folder.classes) status = weft__dataset_take_classes(ctx, path, folder.classes, folder.class_count, d);
+    count_skipped(&d->skipped, folder.skipped, folder.skipped_count);
     *x = folder.images;
     if (y) *y = folder.labels;
     if (files) *files = folder.files;

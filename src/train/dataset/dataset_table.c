@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "train/dataset/dataset.h"
+#include "train/dataset/dataset_summary.h"
 
 /* Random stream of the permutation that selects the validation samples. */
 #define STREAM_SPLIT UINT64_C(0x73706c69742e7766)
@@ -131,6 +131,12 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
         WEFT_TRY(read_named(ctx, path, &options, d, &table));
     else
         WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+    if (split == WEFT__TRAIN) {
+        d->unnamed = strcmp(table.columns[0], "1") == 0;
+        d->unused = table.unused;
+        d->unused_count = table.unused_count;
+        table.unused = NULL;
+    }
     weft_status status = target ? keep_names(ctx, d, &table) : WEFT_OK;
     if (status == WEFT_OK && target && !d->classes && table.classes)
         status = split == WEFT__TRAIN && d->outputs == 0
@@ -519,12 +525,25 @@ static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config 
     return WEFT_OK;
 }
 
+/* Notes that a sample is an image, also if the model reads it as a row of numbers. */
+static void note_image(const weft__config *config, const weft_array *x, weft__dataset *d) {
+    const int source = config->data_source;
+    const bool images =
+        source == WEFT__SOURCE_IMAGES || source == WEFT__SOURCE_IDX || source == WEFT__SOURCE_CIFAR10;
+    if (source == WEFT__SOURCE_CSV || d->sample[0]) return;
+    memcpy(d->sample, d->image, sizeof d->sample);
+    if (d->sample[0] || !images || x->rank < 3 || x->rank > 4) return;
+    d->sample[0] = 1;
+    memcpy(d->sample + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *d->sample);
+}
+
 static weft_status read_split(weft_context *ctx, const weft__config *config, const char *path,
                               weft__split split, weft__dataset *d) {
     const bool itself = weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     weft_array *x = &d->x[split], *y = &d->y[split];
     WEFT_TRY(read_file(ctx, config, path, split, d, x, itself ? NULL : y));
     WEFT_TRY(shape_images(ctx, config, path, x, d));
+    note_image(config, x, d);
     WEFT_TRY(shape_inputs(ctx, path, d, x));
     return itself ? take_inputs_as_targets(ctx, config, path, d, x, y)
                   : shape_targets(ctx, path, d, x->shape[0], y);
@@ -561,4 +580,53 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
         scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
     if (status != WEFT_OK) weft_array_free(ctx, x);
     return status;
+}
+
+/* ---- the summary ---- */
+
+/* Tells whether a column has the same number in all rows of the training data. */
+static bool is_constant(const weft__dataset *d, int64_t column) {
+    const weft_array *x = &d->x[WEFT__TRAIN];
+    const float *values = x->data;
+    if (x->dtype != WEFT_F32) return false;
+    for (int64_t i = 1; i < x->shape[0]; i++)
+        if (values[i * d->features + column] != values[column]) return false;
+    return x->shape[0] > 1;
+}
+
+/* Puts the names of the input columns. If `constant`, only of those that have one value. */
+static void put_columns(const weft__dataset *d, bool constant, weft__lines *l) {
+    int64_t count = 0, last = -1;
+    for (int64_t i = 0; i < d->features; i++) {
+        if (constant && !is_constant(d, i)) continue;
+        count++;
+        last = i;
+    }
+    if (count == 0) return;
+    weft__line(l,
+               constant ? "no effect: %lld column%s with the same number in all training rows%s"
+                        : "inputs: %lld column%s of numbers%s",
+               (long long)count, weft__plural(count), d->columns ? ": " : "");
+    for (int64_t i = 0; i <= last && d->columns && !l->full; i++)
+        if (!constant || is_constant(d, i)) weft__line_item(l, i == last, "%.400s", d->columns[i]);
+}
+
+void weft__dataset_table_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+    const char *file = weft__line_file(config->data_path);
+    long long rows = (long long)weft__dataset_samples(d, WEFT__TRAIN);
+    if (!config->data_val_path) rows += (long long)weft__dataset_samples(d, WEFT__VALIDATION);
+    if (config->data_source != WEFT__SOURCE_CSV) {
+        weft__line(l, "data: %lld samples of %lld numbers, from %.300s", rows, (long long)d->features, file);
+        return;
+    }
+    const bool target = !weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
+    weft__line(l, "data: %lld rows, %lld columns%s, from %.300s", rows,
+               (long long)d->features + target + (long long)d->unused_count,
+               d->unnamed ? " without names" : "", file);
+    put_columns(d, false, l);
+    put_columns(d, true, l);
+    if (d->unused_count == 0) return;
+    weft__line(l, "not used: %zu column%s: ", d->unused_count, weft__plural((int64_t)d->unused_count));
+    for (size_t i = 0; i < d->unused_count; i++)
+        weft__line_item(l, i + 1 == d->unused_count, "%.400s", d->unused[i]);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/dataset/dataset.h"
+#include "train/dataset/dataset_summary.h"
 
 /* Reads the ids of an npy file. */
 static weft_status read_ids(weft_context *ctx, const char *path, int32_t **ids, size_t *count) {
@@ -101,4 +101,19 @@ weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *confi
     d->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->corpus));
     d->hash = weft_corpus_hash(d->corpus);
     return WEFT_OK;
+}
+
+void weft__dataset_text_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(d);
+    const char *file = weft__line_file(config->data_path);
+    int64_t tokens = 0;
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) tokens += weft__dataset_samples(d, (weft__split)i);
+    if (d->corpus)
+        weft__line(l, "data: %llu bytes, %lld tokens (%s), from %.300s",
+                   (unsigned long long)weft_corpus_bytes(d->corpus), (long long)tokens,
+                   weft_tokenizer_kind_name(weft_tokenizer_kind_of(tokenizer)), file);
+    else
+        weft__line(l, "data: %lld tokens, from %.300s", (long long)tokens, file);
+    weft__line(l, "vocabulary: %lld tokens%s", (long long)d->vocabulary,
+               tokenizer ? "" : ", up to the largest in the data");
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "train/print.h"
+#include "train/dataset/dataset_summary.h"
 #include "train/model/generate.h"
 #include "train/run/loop_scores.h"
 #include "train/run/loop_setup.h"
@@ -264,12 +265,15 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
 
 /* ---- begin and end ---- */
 
-static void introduce(weft__loop *loop) {
+static weft_status introduce(weft__loop *loop) {
     char number[24];
+    weft__lines lines;
     const weft__summary *s = &loop->summary;
     loop->introduced = true;
     weft__progress_say(&loop->progress, "%s, %s parameters, on %s", s->model,
                        weft__short_number((double)s->parameters, number), s->device);
+    WEFT_TRY(weft__dataset_summary(&loop->dataset, loop->config, &lines));
+    weft__progress_say(&loop->progress, "%s", lines.text);
     weft_device_description device;
     weft_device_describe(loop->model.ctx, &device);
     const char *setting = loop->config->device && loop->config->device[0] ? loop->config->device : NULL;
@@ -289,6 +293,7 @@ static void introduce(weft__loop *loop) {
     weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
                        (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
                        (unsigned long long)s->epoch_size);
+    return WEFT_OK;
 }
 
 /* Memory for code, stacks and buffers that the first step, an evaluation and a checkpoint will use: 1.2 to
@@ -376,7 +381,7 @@ static weft_status loop_finish(weft__loop *loop) {
 }
 
 static weft_status train(weft__loop *loop) {
-    introduce(loop);
+    WEFT_TRY(introduce(loop));
     char scores[4096];
     if (weft__join(scores, sizeof scores, loop->run.dir, "scores.json"))
         (void)unlink(scores); /* scores of fewer steps are out of date */
