@@ -154,6 +154,14 @@ WEFT_API const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *corpus);
 /* The bytes of text in all parts, after unpacking. */
 WEFT_API uint64_t weft_corpus_bytes(const weft_corpus *corpus);
 
+typedef struct weft_corpus_files {
+    uint64_t read;            /* files of all parts */
+    uint64_t hidden, folders; /* skipped in folders: names that begin with a dot, and subfolders */
+} weft_corpus_files;
+
+/* The files that were read and skipped. */
+WEFT_API weft_corpus_files weft_corpus_files_of(const weft_corpus *corpus);
+
 /* A 64-bit hash that changes when an id of any part or a token of the vocabulary changes. Checkpoints use
  * it as the data hash. */
 WEFT_API uint64_t weft_corpus_hash(const weft_corpus *corpus);

@@ -16,6 +16,7 @@ struct weft_corpus {
     const int32_t *parts[WEFT_CORPUS_PART_COUNT];
     size_t counts[WEFT_CORPUS_PART_COUNT];
     uint64_t bytes;
+    weft_corpus_files files;
 };
 
 /* The files while they are encoded. */
@@ -28,7 +29,7 @@ static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_COR
                                 size_t max_bytes, sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         if (!paths[part]) continue;
-        WEFT_TRY(weft__text_read(c->ctx, paths[part], utf8, max_bytes, &s->files[part]));
+        WEFT_TRY(weft__text_read(c->ctx, paths[part], utf8, max_bytes, &c->files, &s->files[part]));
         if (s->files[part].size == 0) return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s is empty", paths[part]);
         s->spans[part] = weft__span_of(paths[part], &s->files[part]);
         c->bytes += s->files[part].size;
@@ -128,6 +129,8 @@ const int32_t *weft_corpus_ids(const weft_corpus *c, weft_corpus_part part, size
 const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *c) { return c ? c->tokenizer : NULL; }
 
 uint64_t weft_corpus_bytes(const weft_corpus *c) { return c ? c->bytes : 0; }
+
+weft_corpus_files weft_corpus_files_of(const weft_corpus *c) { return c ? c->files : (weft_corpus_files){0}; }
 
 uint64_t weft_corpus_hash(const weft_corpus *c) {
     weft_hash h;

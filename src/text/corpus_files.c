@@ -62,19 +62,41 @@ static weft_status find(weft_context *ctx, const char *path, bool folder, glob_t
     return code ? weft__fail(ctx, WEFT_ERR_IO, "%s: its folder cannot be read", path) : WEFT_OK;
 }
 
+/* Counts the names of a folder that begin with a dot. */
+static weft_status count_hidden(weft_context *ctx, const char *path, uint64_t *hidden) {
+    char pattern[4096];
+    glob_t found;
+    const int n = snprintf(pattern, sizeof pattern, "%s/.*", path);
+    const int code = n > 0 && (size_t)n < sizeof pattern ? glob(pattern, 0, NULL, &found) : GLOB_NOMATCH;
+    if (code == GLOB_NOSPACE) return weft__fail_oom(ctx, 0, "a list of files");
+    if (code != 0) return WEFT_OK;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) ++*hidden;
+    }
+    globfree(&found);
+    return WEFT_OK;
+}
+
 weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
-                            weft_bytes *out) {
+                            weft_corpus_files *files, weft_bytes *out) {
     struct stat what;
     glob_t found;
     const bool exists = stat(path, &what) == 0, folder = exists && S_ISDIR(what.st_mode);
     *out = (weft_bytes){0};
-    if (!folder && (exists || !strpbrk(path, "*?["))) return weft_read_file(ctx, path, max_bytes, out);
+    if (!folder && (exists || !strpbrk(path, "*?["))) {
+        files->read++;
+        return weft_read_file(ctx, path, max_bytes, out);
+    }
+    if (folder) WEFT_TRY(count_hidden(ctx, path, &files->hidden));
     WEFT_TRY(find(ctx, path, folder, &found));
     reading r = {.ctx = ctx, .utf8 = utf8, .most = max_bytes ? max_bytes : SIZE_MAX / 4};
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++) {
         const char *file = found.gl_pathv[i];
-        if (stat(file, &what) != 0 || !S_ISDIR(what.st_mode)) status = append(&r, file);
+        const bool is_folder = stat(file, &what) == 0 && S_ISDIR(what.st_mode);
+        ++*(is_folder ? &files->folders : &files->read);
+        if (!is_folder) status = append(&r, file);
     }
     globfree(&found);
     if (status == WEFT_OK && r.all.size == 0)

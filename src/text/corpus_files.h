@@ -3,14 +3,16 @@
 #define WEFT_SRC_TEXT_CORPUS_FILES_H
 
 #include <weft/data.h>
+#include <weft/text.h>
 
 #include "base/base.h"
 
 /* Reads a file, all files of a folder (names with a dot at the start and subfolders are left out), or all
  * files that match a pattern with * ? or [. Several files follow each other in the order of their names; each
  * must be UTF-8 if `utf8` is set, and gets a newline at its end if it has none. max_bytes limits all of them;
- * 0: 16 GiB. The caller frees *out with weft_bytes_free. Errors name the file. */
+ * 0: 16 GiB. Adds what was read and left out to *files. The caller frees *out with weft_bytes_free. Errors
+ * name the file. */
 weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
-                            weft_bytes *out);
+                            weft_corpus_files *files, weft_bytes *out);
 
 #endif

@@ -97,6 +97,15 @@ bytes=$(wc -c <text.txt)
 letters=$(python3 -c "print(len(set(open('text.txt').read())))")
 says "data: $bytes bytes, $bytes tokens (character), from text.txt" "vocabulary: $letters tokens" \
     "training: $((bytes * 9 / 10)) tokens, validation: $((bytes - bytes * 9 / 10)) tokens (the end of the data)"
+mkdir -p letters/old
+for i in 1 2 3; do cp text.txt "letters/$i.txt"; done
+touch letters/.1.txt.swp letters/.git
+summary plan gpt --data letters
+says "data: 3 files, $((3 * bytes)) bytes, $((3 * bytes)) tokens (character), from letters" "vocabulary: $letters tokens" \
+    'skipped: 2 hidden names (with a dot in front), 1 folder inside the folder' \
+    "training: $((3 * bytes * 9 / 10)) tokens, validation: $((3 * bytes - 3 * bytes * 9 / 10)) tokens (the end of the data)"
+summary plan gpt --data 'letters/[12].txt'
+check "a pattern skips nothing" sh -c 'grep -q "^data: 2 files, " summary && ! grep -q skipped summary'
 python3 -c "
 import array
 array.array('H', [i % 50 for i in range(1000)]).tofile(open('tokens.bin', 'wb'))"

@@ -103,17 +103,32 @@ weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *confi
     return WEFT_OK;
 }
 
+static void put_files(weft_corpus_files files, weft__lines *l) {
+    if (files.hidden + files.folders == 0) return;
+    weft__line(l, "skipped: ");
+    if (files.hidden)
+        weft__line_item(l, !files.folders, "%llu hidden name%s (with a dot in front)",
+                        (unsigned long long)files.hidden, weft__plural((int64_t)files.hidden));
+    if (files.folders)
+        weft__line_item(l, true, "%llu folder%s inside the folder", (unsigned long long)files.folders,
+                        weft__plural((int64_t)files.folders));
+}
+
 void weft__dataset_text_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(d);
-    const char *file = weft__line_file(config->data_path);
+    const weft_corpus_files files = weft_corpus_files_of(d->corpus);
+    const char *name = weft__line_file(config->data_path);
+    char count[48] = "";
     int64_t tokens = 0;
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) tokens += weft__dataset_samples(d, (weft__split)i);
+    if (files.read > 1) snprintf(count, sizeof count, "%llu files, ", (unsigned long long)files.read);
     if (d->corpus)
-        weft__line(l, "data: %llu bytes, %lld tokens (%s), from %.300s",
+        weft__line(l, "data: %s%llu bytes, %lld tokens (%s), from %.300s", count,
                    (unsigned long long)weft_corpus_bytes(d->corpus), (long long)tokens,
-                   weft_tokenizer_kind_name(weft_tokenizer_kind_of(tokenizer)), file);
+                   weft_tokenizer_kind_name(weft_tokenizer_kind_of(tokenizer)), name);
     else
-        weft__line(l, "data: %lld tokens, from %.300s", (long long)tokens, file);
+        weft__line(l, "data: %lld tokens, from %.300s", (long long)tokens, name);
     weft__line(l, "vocabulary: %lld tokens%s", (long long)d->vocabulary,
                tokenizer ? "" : ", up to the largest in the data");
+    put_files(files, l);
 }

@@ -198,9 +198,15 @@ static void test_several_files(void **state) {
     assert_true(spill(hidden, "no", 2));
     c = open_corpus(folder, NULL);
     assert_part(c, WEFT_CORPUS_TRAIN, "first\nsecond\nthird\n");
+    const weft_corpus_files files = weft_corpus_files_of(c);
+    assert_int_equal(files.read, 3);
+    assert_int_equal(files.hidden, 1);
+    assert_int_equal(files.folders, 1);
     weft_corpus_free(c);
     c = open_corpus(pattern, NULL);
     assert_part(c, WEFT_CORPUS_TRAIN, "first\nsecond\n");
+    assert_int_equal(weft_corpus_files_of(c).read, 2);
+    assert_int_equal(weft_corpus_files_of(c).hidden, 0);
     weft_corpus_free(c);
     assert_int_equal(weft_corpus_open(NULL, folder, &(weft_corpus_options){.max_bytes = 10}, &c),
                      WEFT_ERR_FORMAT);
