@@ -78,6 +78,10 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 /* Returns the number of samples of a split: rows, or tokens of a text. */
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split);
 
+/* Returns the training samples, or tokens of a text, that each epoch leaves out because they do not fill a
+ * batch. */
+int64_t weft__dataset_left_out(const weft__dataset *dataset, const weft__config *config);
+
 /* Converts normalized targets, or predictions of them, back to the units of the data. `values` is (rows,
  * outputs). */
 void weft__dataset_unscale(const weft__dataset *dataset, float *values, int64_t rows);

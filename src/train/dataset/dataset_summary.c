@@ -168,10 +168,10 @@ static void put_split(const weft__dataset *d, const weft__config *config, weft__
         else if (i == WEFT__VALIDATION)
             weft__line_item(l, true, "validation: none");
     }
-    const int64_t batch = config->train_batch, n = weft__dataset_samples(d, WEFT__TRAIN);
-    if (weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES) && batch > 0 && n > batch && n % batch > 0)
-        weft__line(l, "left out in each epoch: %lld %s%s, drawn anew, since batches must be full",
-                   (long long)(n % batch), unit, weft__plural(n % batch));
+    const int64_t left = weft__dataset_left_out(d, config);
+    if (left > 0)
+        weft__line(l, "left out in each epoch: %lld %s%s that would not fill a batch", (long long)left, unit,
+                   weft__plural(left));
 }
 
 weft_status weft__dataset_summary(const weft__dataset *d, const weft__config *config, weft__lines *l) {
