@@ -51,25 +51,26 @@ static weft_status append(reading *r, const char *path) {
     return status;
 }
 
-static weft_status find(weft_context *ctx, const char *path, bool folder, glob_t *found) {
-    char pattern[4096];
-    const int n = snprintf(pattern, sizeof pattern, folder ? "%s/*" : "%s", path);
-    const int code = n > 0 && (size_t)n < sizeof pattern ? glob(pattern, 0, NULL, found) : GLOB_NOMATCH;
+/* Lists the files that match a pattern or, if `names` is given, those names in a folder: "*" or ".*". Then
+ * none is no error. */
+static weft_status list(weft_context *ctx, const char *path, const char *names, glob_t *found) {
+    char pattern[8192];
+    size_t n = 0;
+    if (strlen(path) > sizeof pattern / 2 - 4) return weft__fail(ctx, WEFT_ERR_IO, "%s: too long", path);
+    for (const char *c = path; *c; pattern[n++] = *c++)
+        if (names && strchr("*?[\\", *c)) pattern[n++] = '\\'; /* the folder's name is no pattern */
+    snprintf(pattern + n, sizeof pattern - n, "%s%s", names ? "/" : "", names ? names : "");
+    const int code = glob(pattern, 0, NULL, found);
+    if (code == 0 || (names && code == GLOB_NOMATCH)) return WEFT_OK;
     if (code == GLOB_NOSPACE) return weft__fail_oom(ctx, 0, "a list of files");
-    if (code == GLOB_NOMATCH)
-        return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", path,
-                          folder ? "the folder has no files" : "there is no such file");
-    return code ? weft__fail(ctx, WEFT_ERR_IO, "%s: its folder cannot be read", path) : WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", path,
+                      code == GLOB_NOMATCH ? "there is no such file" : "its folder cannot be read");
 }
 
 /* Counts the names of a folder that begin with a dot. */
 static weft_status count_hidden(weft_context *ctx, const char *path, uint64_t *hidden) {
-    char pattern[4096];
-    glob_t found;
-    const int n = snprintf(pattern, sizeof pattern, "%s/.*", path);
-    const int code = n > 0 && (size_t)n < sizeof pattern ? glob(pattern, 0, NULL, &found) : GLOB_NOMATCH;
-    if (code == GLOB_NOSPACE) return weft__fail_oom(ctx, 0, "a list of files");
-    if (code != 0) return WEFT_OK;
+    glob_t found = {0};
+    WEFT_TRY(list(ctx, path, ".*", &found));
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *name = strrchr(found.gl_pathv[i], '/') + 1;
         if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) ++*hidden;
@@ -81,7 +82,7 @@ static weft_status count_hidden(weft_context *ctx, const char *path, uint64_t *h
 weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
                             weft_corpus_files *files, weft_bytes *out) {
     struct stat what;
-    glob_t found;
+    glob_t found = {0};
     const bool exists = stat(path, &what) == 0, folder = exists && S_ISDIR(what.st_mode);
     *out = (weft_bytes){0};
     if (!folder && (exists || !strpbrk(path, "*?["))) {
@@ -89,7 +90,7 @@ weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size
         return weft_read_file(ctx, path, max_bytes, out);
     }
     if (folder) WEFT_TRY(count_hidden(ctx, path, &files->hidden));
-    WEFT_TRY(find(ctx, path, folder, &found));
+    WEFT_TRY(list(ctx, path, folder ? "*" : NULL, &found));
     reading r = {.ctx = ctx, .utf8 = utf8, .most = max_bytes ? max_bytes : SIZE_MAX / 4};
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++) {

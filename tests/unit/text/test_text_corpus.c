@@ -182,8 +182,8 @@ static void test_byte_order_mark(void **state) {
 static void test_several_files(void **state) {
     (void)state;
     char folder[512], pattern[600], hidden[600], inner[600];
-    snprintf(folder, sizeof folder, "%s", in_scratch("texts"));
-    snprintf(pattern, sizeof pattern, "%s/*.txt", folder);
+    snprintf(folder, sizeof folder, "%s", in_scratch("texts [1]"));
+    snprintf(pattern, sizeof pattern, "%s/*.txt", in_scratch("texts*"));
     snprintf(hidden, sizeof hidden, "%s/.notes", folder);
     snprintf(inner, sizeof inner, "%s/inner", folder);
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -191,10 +191,10 @@ static void test_several_files(void **state) {
     weft_corpus *c;
     assert_int_equal(weft_corpus_open(NULL, folder, NULL, &c), WEFT_ERR_FORMAT);
     if (!strstr(weft_last_error(NULL), "the folder has no text")) fail_msg("%s", weft_last_error(NULL));
-    put("texts/b.txt", "second");
-    put("texts/a.txt", "\xef\xbb\xbf"
-                       "first\n");
-    put("texts/c.md", "third");
+    put("texts [1]/b.txt", "second");
+    put("texts [1]/a.txt", "\xef\xbb\xbf"
+                           "first\n");
+    put("texts [1]/c.md", "third");
     assert_true(spill(hidden, "no", 2));
     c = open_corpus(folder, NULL);
     assert_part(c, WEFT_CORPUS_TRAIN, "first\nsecond\nthird\n");
@@ -210,11 +210,12 @@ static void test_several_files(void **state) {
     weft_corpus_free(c);
     assert_int_equal(weft_corpus_open(NULL, folder, &(weft_corpus_options){.max_bytes = 10}, &c),
                      WEFT_ERR_FORMAT);
-    put("texts/d.txt", "caf\xe9");
+    put("texts [1]/d.txt", "caf\xe9");
     assert_int_equal(weft_corpus_open(NULL, pattern, NULL, &c), WEFT_ERR_FORMAT);
-    if (!strstr(weft_last_error(NULL), "texts/d.txt: byte 3 (0xe9)")) fail_msg("%s", weft_last_error(NULL));
+    if (!strstr(weft_last_error(NULL), "texts [1]/d.txt: byte 3 (0xe9)"))
+        fail_msg("%s", weft_last_error(NULL));
     weft_corpus_free(open_corpus(pattern, &(weft_corpus_options){.kind = WEFT_TOKENIZER_BYTE}));
-    snprintf(pattern, sizeof pattern, "%s/*.zip", folder);
+    snprintf(pattern, sizeof pattern, "%s/*.zip", in_scratch("texts*"));
     assert_int_equal(weft_corpus_open(NULL, pattern, NULL, &c), WEFT_ERR_IO);
 }
 
