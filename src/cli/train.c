@@ -2,7 +2,7 @@
  * ended. Must not know: how models are trained. Read next: train/run/loop.c. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/run.h"
@@ -46,10 +46,22 @@ static void warn_unused(const weft__config *config, bool resumed) {
     }
 }
 
-/* Reads a file, or takes the preset of that name if there is no such file. */
+/* Reads a file, or takes the preset of that name if there is no such file. A run's folder may have the name.
+ */
 static weft_status take_config(weft__config *config, const char *name) {
-    const weft__preset *preset = access(name, F_OK) != 0 ? weft__config_preset(name) : NULL;
+    struct stat what;
+    const bool file = stat(name, &what) == 0 && !S_ISDIR(what.st_mode);
+    const weft__preset *preset = file ? NULL : weft__config_preset(name);
     return preset ? weft__config_take_preset(config, preset) : weft__config_read(config, name);
+}
+
+static weft_status guess_task(weft__config *config) {
+    const char *why;
+    WEFT_TRY(weft__dataset_guess_task(NULL, config, &why));
+    if (why)
+        weft__print(stderr, "task: regression, since the target %s; for classes: --set task=classification\n",
+                    why);
+    return WEFT_OK;
 }
 
 weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted) {
@@ -62,7 +74,7 @@ weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted) {
         WEFT_TRY(weft__config_put(config, WEFT__KEY_device, wanted->device, WEFT__ORIGIN_FLAG, "--device"));
     WEFT_TRY(weft__config_resolve(config));
     warn_unused(config, !wanted->config);
-    return WEFT_OK;
+    return wanted->config ? guess_task(config) : WEFT_OK;
 }
 
 bool weft__cli_has_config(const weft__command *command, const char *path) {

@@ -241,6 +241,22 @@ one_line
 check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl
 check "metrics of classes" grep -q '"val_f1": .*"val_auc": ' side/metrics.jsonl
 check "as csv" grep -q 'loss_scale,val_f1,val_auc,val_r2,val_rmse,val_mae$' side/metrics.csv
+# ---- the task follows from the target's numbers ----
+python3 -c "
+for name, value in ('prices', lambda i: 7 * i), ('halves', lambda i: i % 4 / 2), ('digits', lambda i: i % 10):
+    with open(name + '.csv', 'w', encoding='utf-8') as out:
+        print('a,b,y', *(f'{i % 7},{i % 11},{value(i)}' for i in range(150)), sep='\n', file=out)"
+expect 0 'task: regression, since the target has more than 100 different numbers; for classes: --set task=' \
+    "$weft" train mlp --data prices.csv --set train.epochs=2 --run prices
+expect 0 'R2' "$weft" eval prices
+expect 0 '' "$weft" resume prices --set train.epochs=3 --quiet
+check "the run keeps its task" grep -q '^task: regression' prices/config.yaml
+expect 0 'task: regression, since the target has numbers with fractions' "$weft" plan mlp --data halves.csv
+expect 0 '4 classes' "$weft" plan mlp --data halves.csv --set task=classification
+expect 0 '10 classes' "$weft" plan mlp --data digits.csv
+expect 0 '' "$weft" init mlp --data prices.csv --out prices.yaml
+expect 0 'task: regression, since' "$weft" plan prices.yaml
+
 check "accuracy is its first card" awk '/class="cards"/ {at = NR} at && NR == at + 1 {exit !/>[0-9.]+ %<.*validation accuracy/}' third/report.html
 check "the report has the confusion" grep -q 'rows are true classes' third/report.html
 check "and R2" grep -q '>R2<' linear/report.html

@@ -303,7 +303,8 @@ static void put_template(weft_text *out, const weft__preset *preset, const char 
         if (i == WEFT__KEY_data_source && source) given = source;
         weft__put(out, "%s# %s", indent, row->doc);
         put_range(out, row);
-        bool active = given && i != WEFT__KEY_device;
+        const bool open = i == WEFT__KEY_device || (i == WEFT__KEY_task && model == WEFT__MODEL_MLP);
+        const bool active = given && !open; /* machine and data decide the others */
         weft__put(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
                   given ? given : "");
     }

@@ -97,6 +97,10 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
 /* Returns what a loader must do with the images of the data. All fields are 0 if the data are not images. */
 weft_image_options weft__dataset_images(const weft__dataset *dataset);
 
+/* Chooses regression if no task was given and the numbers of a table's target look like no classes. Then *why
+ * tells the reason, otherwise it is NULL. Problems of the file are left to weft__dataset_read. */
+weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why);
+
 /* Reads inputs from a file, or from a folder of images, and normalizes them as in training. *files becomes
  * the paths of the images in one block, or NULL if the inputs are not images. */
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,

@@ -2,6 +2,7 @@
  * and normalizes them. Must not know: text, models. Read next: dataset_text.c. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -492,6 +493,47 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
                           "%s: %lld classes are too many; did you mean task: regression?", config->data_path,
                           (long long)d->outputs);
     return WEFT_OK;
+}
+
+/* ---- the task ---- */
+
+static int by_number(const void *x, const void *y) {
+    const float a = *(const float *)x, b = *(const float *)y;
+    return (a > b) - (a < b);
+}
+
+/* Tells why numbers are no classes; NULL if they may be. Sorts them. */
+static const char *no_classes(float *values, size_t count) {
+    enum { CLASSES_MOST = 100 };
+    size_t distinct = count > 0;
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != floorf(values[i])) return "has numbers with fractions";
+    qsort(values, count, sizeof *values, by_number);
+    for (size_t i = 1; i < count; i++) distinct += values[i] != values[i - 1];
+    return distinct > CLASSES_MOST ? "has more than 100 different numbers" : NULL;
+}
+
+weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
+    weft__dataset d = {.task = WEFT__TASK_REGRESSION};
+    weft_array x = {0}, y = {0};
+    weft__config numbers = *config;
+    *why = NULL;
+    if (weft__config_given(config, WEFT__KEY_task) || config->task != WEFT__TASK_CLASSIFICATION ||
+        config->model_type != WEFT__MODEL_MLP || config->data_source != WEFT__SOURCE_CSV ||
+        config->train_class_weights.count || config->train_label_smoothing > 0)
+        return WEFT_OK;
+    numbers.task = WEFT__TASK_REGRESSION;
+    weft_status status = read_csv(ctx, &numbers, config->data_path, WEFT__TRAIN, true, &d, &x, &y);
+    if (status == WEFT_OK) *why = no_classes(y.data, elements(&y));
+    if (*why) {
+        config->task = WEFT__TASK_REGRESSION;
+        config->origin[WEFT__KEY_task] = WEFT__ORIGIN_FOUND;
+    }
+    weft_array_free(ctx, &x);
+    weft_array_free(ctx, &y);
+    weft__dataset_free(ctx, &d);
+    return status == WEFT_ERR_OOM ? status
+                                  : WEFT_OK; /* reading the data for training says what else is wrong */
 }
 
 /* ---- autoencoders: the inputs are the targets ---- */
