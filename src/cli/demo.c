@@ -162,8 +162,7 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
                 "\nto continue:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
                 "  %s resume %s --set train.steps=6000\n  open %s/report.html\n",
                 weft, run, weft, run, run);
-    weft__print(stdout, "your own text:\n  %s init gpt --data FILE --out gpt.yaml && %s train gpt.yaml\n",
-                weft, weft);
+    weft__print(stdout, "your own text:\n  %s train gpt --data FILE\n", weft);
     return code;
 }
 
