@@ -22,6 +22,11 @@ void weft__put(weft_text *text, const char *fmt, ...) {
     if (n > 0) text->length += (size_t)n;
 }
 
+bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
+    int wanted = snprintf(out, bytes, "%s/%s", dir, name);
+    return wanted > 0 && (size_t)wanted < bytes;
+}
+
 /* ---- text for people ---- */
 
 static bool steers(uint32_t point) {

@@ -15,6 +15,9 @@ typedef struct weft_text {
 weft_text weft__text(char *buffer, size_t size);
 void weft__put(weft_text *text, const char *fmt, ...) WEFT_PRINTF(2, 3);
 
+/* Writes the path DIR/NAME into a buffer. Returns false if it does not fit. */
+bool weft__join(char *out, size_t bytes, const char *dir, const char *name);
+
 /* ---- text for people: names and words from files may contain control characters of a terminal ---- */
 
 enum { WEFT__ESCAPE = 8 };

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "io/publish.h"
+#include "train/config/config.h"
 #include "train/run/history.h"
 
 #define PATH_BYTES 4096

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]) {
     weft__train_result result;

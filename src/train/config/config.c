@@ -102,8 +102,11 @@ const char *weft__config_default(weft__config_key key, weft__model_type model) {
 
 bool weft__config_usual(weft__config_key key, weft__model_type model, const char *value) {
     const char *usual = weft__config_default(key, model);
-    if (weft__config_rows[key].kind == WEFT__KIND_NUM && usual && *value)
-        return strtod(value, NULL) == strtod(usual, NULL);
+    double number, usual_number;
+    if (weft__config_rows[key].kind == WEFT__KIND_NUM && usual &&
+        weft__parse_f64(value, strlen(value), &number) == WEFT__NUMBER_OK &&
+        weft__parse_f64(usual, strlen(usual), &usual_number) == WEFT__NUMBER_OK)
+        return number == usual_number;
     return strcmp(value, usual ? usual : "") == 0;
 }
 

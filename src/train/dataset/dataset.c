@@ -7,11 +7,11 @@
 
 #include <weft/io.h>
 
+#include "base/text.h"
 #include "data/parse.h"
+#include "io/sealed.h"
 #include "io/sum.h"
 #include "train/dataset/dataset.h"
-#include "train/run/run_dir.h"
-#include "train/run/sealed.h"
 
 #define PATH_BYTES    4096
 #define TOKENIZER_MAX ((size_t)256 << 20) /* most bytes of tokenizer.json */
@@ -129,6 +129,10 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     weft__free(ctx, dataset->target);
     weft__free(ctx, dataset->unused);
     memset(dataset, 0, sizeof *dataset);
+}
+
+void weft__dataset_hash(const weft__dataset *dataset, char out[17]) {
+    snprintf(out, 17, "%016llx", (unsigned long long)dataset->hash);
 }
 
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {

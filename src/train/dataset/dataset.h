@@ -72,6 +72,9 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run);
 /* Verifies both files. WEFT_ERR_FORMAT names the file that is damaged or was edited. */
 weft_status weft__dataset_check(weft_context *ctx, const char *run);
 
+/* Writes the hash of the data as 16 hex digits. */
+void weft__dataset_hash(const weft__dataset *dataset, char out[17]);
+
 /* Returns the tokenizer, or NULL (data.source tokens without data.tokenizer_path). */
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 
@@ -105,6 +108,11 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
  * the paths of the images in one block, or NULL if the inputs are not images. */
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  const char *path, weft_array *x, char ***files);
+
+/* Copies `n` rows of numbers in the units of the data, and normalizes the copy as in training. The caller
+ * frees *x. */
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+                               weft_array *x);
 
 /* ---- shared by the files of the data set ---- */
 

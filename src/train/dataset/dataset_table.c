@@ -624,6 +624,17 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     return status;
 }
 
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+                               weft_array *x) {
+    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){n, dataset->features}, x));
+    memcpy(x->data, rows, x->bytes);
+    const weft_status status = check_finite(ctx, "rows", x);
+    if (status == WEFT_OK && dataset->mean)
+        scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
+    if (status != WEFT_OK) weft_array_free(ctx, x);
+    return status;
+}
+
 /* ---- the summary ---- */
 
 /* Tells whether a column has the same number in all rows of the training data. */

@@ -8,7 +8,8 @@
 #include "train/run/loop.h"
 #include "train/model/model.h"
 #include "train/run/progress.h"
-#include "train/model/replicas.h"
+#include "train/run/replicas.h"
+#include "train/run/training.h"
 #include "train/report/scores.h"
 
 typedef struct weft__sample {

@@ -17,33 +17,12 @@
 #include "base/text.h"
 #include "data/parse.h"
 #include "io/publish.h"
+#include "train/config/config.h"
 #include "train/run/events.h"
 #include "train/run/run_dir.h"
 
 #define PATH_BYTES 4096
 #define BEAT_EVERY 30 /* seconds */
-
-bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
-    int wanted = snprintf(out, bytes, "%s/%s", dir, name);
-    return wanted > 0 && (size_t)wanted < bytes;
-}
-
-static weft_status find_run(const char *dir, bool *found) {
-    char path[PATH_BYTES];
-    struct stat info;
-    *found = false;
-    if (!weft__join(path, sizeof path, dir, "config.yaml")) return WEFT_OK;
-    if (stat(path, &info) == 0)
-        *found = S_ISREG(info.st_mode);
-    else if (errno != ENOENT && errno != ENOTDIR)
-        return weft__fail_io(NULL, "look at", path, errno);
-    return WEFT_OK;
-}
-
-bool weft__is_run(const char *dir) {
-    bool found;
-    return find_run(dir, &found) != WEFT_OK || found; /* after an error, reading the run says what is wrong */
-}
 
 const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
     bool single = (double)(float)value == value;
@@ -96,7 +75,7 @@ static weft_status write_csv_header(weft__run *run) {
 
 static weft_status refuse_run(const char *dir) {
     bool found;
-    WEFT_TRY(find_run(dir, &found));
+    WEFT_TRY(weft__run_find(dir, &found));
     if (!found) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "%s: holds a run already; continue with 'weft resume %s', or choose another --run", dir,

@@ -7,7 +7,7 @@
 
 #include <weft/io.h>
 
-#include "base/base.h"
+#include "base/text.h"
 #include "train/run/metrics.h"
 
 #define WEFT__RUNS_ROOT "runs"
@@ -63,12 +63,6 @@ weft_status weft__run_write(weft__run *run, const char *name, const char *text);
 
 /* Releases the lock and closes the files. An empty run (all zero, or closed) is allowed. */
 void weft__run_close(weft__run *run);
-
-/* Writes DIR/NAME into a buffer. Returns false if it does not fit. */
-bool weft__join(char *out, size_t bytes, const char *dir, const char *name);
-
-/* Tells whether the folder holds a run, that is a config.yaml. */
-bool weft__is_run(const char *dir);
 
 #define WEFT__NUMBER_TEXT 40
 /* Writes the shortest decimal that reads back as the same f32, or as the same f64 if the value is not an f32.
