@@ -10,10 +10,15 @@ static size_t name_size(const weft__option *option) { return strcspn(option->nam
 
 static bool optional(const weft__option *option) { return option->name[0] == '['; }
 
+/* Tells whether the option is an argument without a dash. */
+static bool is_argument(const weft__option *option) {
+    return option->kind == WEFT__OPTION_ARG || option->kind == WEFT__OPTION_ARGS;
+}
+
 static void print_help(const weft__command *command, const weft__option *options, size_t count) {
     weft__print(stdout, "weft %s: %s\n\nusage: weft %s", command->name, command->about, command->name);
     for (size_t i = 0; i < count; i++)
-        if (options[i].kind == WEFT__OPTION_ARG) weft__print(stdout, " %s", options[i].name);
+        if (is_argument(&options[i])) weft__print(stdout, " %s", options[i].name);
     weft__print(stdout, " [options]\n\n");
     for (size_t i = 0; i < count; i++) weft__print(stdout, "  %-24s %s\n", options[i].name, options[i].doc);
     weft__print(stdout, "  %-24s %s\n", "--help", "this text");
@@ -48,7 +53,7 @@ static bool cli_arguments_take(const weft__option *option, const char *text) {
         *(double *)option->value = number;
         return true;
     }
-    if (option->kind == WEFT__OPTION_TEXTS) {
+    if (option->kind == WEFT__OPTION_TEXTS || option->kind == WEFT__OPTION_ARGS) {
         weft__repeated *texts = option->value;
         if (texts->count == WEFT__REPEATED_MAX) return false;
         texts->values[texts->count++] = text;
@@ -65,8 +70,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
     size_t size = strcspn(text, "=");
     for (size_t o = 0; o < count; o++) {
         const weft__option *option = &options[o];
-        if (option->kind == WEFT__OPTION_ARG || name_size(option) != size ||
-            memcmp(option->name, text, size) != 0)
+        if (is_argument(option) || name_size(option) != size || memcmp(option->name, text, size) != 0)
             continue;
         if (option->kind == WEFT__OPTION_FLAG) {
             if (text[size] == '=') return wrong(command, code, "takes no value:", text);
@@ -87,7 +91,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
 
 bool weft__arguments(const weft__command *command, int argc, char **argv, const weft__option *options,
                      size_t count, int *code) {
-    size_t next = 0; /* index of the next ARG in the table */
+    size_t next = 0; /* index of the next argument in the table */
     bool only_arguments = false;
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
@@ -101,13 +105,16 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
         } else if (!only_arguments && text[0] == '-' && text[1]) {
             if (!take_option(command, argc, argv, &i, options, count, code)) return false;
         } else {
-            while (next < count && options[next].kind != WEFT__OPTION_ARG) next++;
-            if (next == count) return wrong(command, code, "one argument too many:", text);
-            *(const char **)options[next++].value = text;
+            while (next < count && !is_argument(&options[next])) next++;
+            if (next == count || !cli_arguments_take(&options[next], text))
+                return wrong(command, code, "one argument too many:", text);
+            if (options[next].kind == WEFT__OPTION_ARG) next++;
         }
     }
-    for (; next < count; next++)
-        if (options[next].kind == WEFT__OPTION_ARG && !optional(&options[next]))
-            return wrong(command, code, "missing:", options[next].name);
+    for (; next < count; next++) {
+        const weft__option *o = &options[next];
+        const bool given = o->kind == WEFT__OPTION_ARGS && ((weft__repeated *)o->value)->count > 0;
+        if (is_argument(o) && !optional(o) && !given) return wrong(command, code, "missing:", o->name);
+    }
     return true;
 }

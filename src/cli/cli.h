@@ -41,7 +41,8 @@ typedef enum weft__option_kind {
     WEFT__OPTION_NUM,   /* double, not negative */
     WEFT__OPTION_TEXTS, /* weft__repeated: the option may be given several times */
     /* const char *: the next argument without a dash; its name is in capitals, [NAME] is optional */
-    WEFT__OPTION_ARG
+    WEFT__OPTION_ARG,
+    WEFT__OPTION_ARGS /* weft__repeated: all arguments that are left; such as INPUT... */
 } weft__option_kind;
 
 #define WEFT__REPEATED_MAX 128
@@ -80,7 +81,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(train, "trains a model as the configuration says")                                                     \
     X(resume, "continues a run that was stopped or killed")                                                  \
     X(generate, "continues a text with a trained language model")                                            \
-    X(predict, "applies a trained model of rows or images to a file")                                        \
+    X(predict, "applies a trained model to the rows of files, or to images")                                 \
     X(eval, "measures a trained model on its validation and test data")                                      \
     X(show, "shows the coefficients of a linear or logistic model, or the layers of another")                \
     X(runs, "lists the runs of this folder")                                                                 \

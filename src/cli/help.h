@@ -25,10 +25,12 @@
     "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \
     "Columns of csv are found by their names. Files without names, and other formats, must hold only\n"      \
     "the inputs.\n"                                                                                          \
-    "Prints one line per row: the class and its probability, or the predicted numbers. For images the\n"     \
-    "line begins with the name of the file.\n"                                                               \
+    "Prints a table with a header: the class and its probability, or the predicted numbers. For images\n"    \
+    "and for several inputs each line begins with the name of the file.\n"                                   \
     "\n"                                                                                                     \
-    "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
+    "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"                                                     \
+    "  weft predict runs/mlp-4-16-3-cpu-1 a.csv b.csv --probabilities --out answers.csv\n"                   \
+    "  grep -v '^#' raw.csv | weft predict runs/mlp-4-16-3-cpu-1 - --json\n"
 #define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
 #define weft__help_show                                                                                      \
     "For linear and logistic models: prints the coefficients and the bias, both in the units of the\n"       \
