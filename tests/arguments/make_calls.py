@@ -74,6 +74,7 @@ BY_TYPE = {
     "weft_defined_op *": "good_defined_op()", "weft_profile *": "good_profile()", "weft_tokens *": "good_tokens()",
     "weft_gpt_cache *": "good_gpt_cache()", "weft_safetensors *": 'good_safetensors("model.safetensors")',
     "weft_checkpoint *": "good_checkpoint()", "weft_run_lock *": "good_run_lock()", "weft_run *": 'good_run("trained")', "uint8_t *": "good_pixels()",
+    "weft_gradcheck_options *": "good_zeros(sizeof(weft_gradcheck_options))",
     "weft_generate_options *": "good_zeros(sizeof(weft_generate_options))",
     "weft_tokenizer *": "good_tokenizer()", "weft_decoder *": "good_decoder()", "weft_corpus *": "good_corpus()",
     "weft_array *": "good_array()", "weft_batch *": "good_batch()", "weft_entry *": "good_entries()",

@@ -396,6 +396,7 @@ weft_resnet_options *good_resnet_options(void) {
 
 /* ---- callbacks ---- */
 
+weft_tensor *good_weft_loss_graph_fn(void *user) { return (void)user, good_loss(); }
 weft_status good_weft_text_fn(void *user, const char *bytes, size_t count) {
     return (void)user, (void)bytes, (void)count, WEFT_OK;
 }

@@ -107,6 +107,7 @@ weft_group_options *good_group_options(void);
 
 /* ---- callbacks ---- */
 weft_tensor *good_weft_forward_fn(weft_module *m, weft_tensor *x);
+weft_tensor *good_weft_loss_graph_fn(void *user);
 weft_status good_weft_text_fn(void *user, const char *bytes, size_t count);
 void good_call(void *user);
 
