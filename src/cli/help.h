@@ -11,6 +11,7 @@
     "Without CONFIG, WEFT_CONFIG names the configuration. WEFT_DEVICE names the device if neither\n"         \
     "--device nor the configuration does.\n"                                                                 \
     "\n"                                                                                                     \
+    "  weft train text --data book.txt --minutes 5\n"                                                        \
     "  weft init gpt > gpt.yaml\n"                                                                           \
     "  weft train gpt.yaml --set data.path=book.txt --set train.steps=1000\n"
 #define weft__help_resume                                                                                    \
