@@ -22,6 +22,26 @@ void weft__put(weft_text *text, const char *fmt, ...) {
     if (n > 0) text->length += (size_t)n;
 }
 
+bool weft__matches(const char *pattern, const char *text) {
+    const char *star = NULL, *retry = NULL; /* the last star, and the text from which it is tried again */
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            retry = text;
+        } else if (*pattern == '?' || (*pattern && *pattern == *text)) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == '\0';
+}
+
 /* ---- text for people ---- */
 
 static bool steers(uint32_t point) {

@@ -15,6 +15,9 @@ typedef struct weft_text {
 weft_text weft__text(char *buffer, size_t size);
 void weft__put(weft_text *text, const char *fmt, ...) WEFT_PRINTF(2, 3);
 
+/* Tells whether a text matches a pattern: * stands for any bytes, ? for one. */
+bool weft__matches(const char *pattern, const char *text);
+
 /* ---- text for people: names and words from files may contain control characters of a terminal ---- */
 
 enum { WEFT__ESCAPE = 8 };
