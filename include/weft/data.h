@@ -98,7 +98,8 @@ WEFT_API WEFT_CHECKED weft_status weft_read_image_folder(weft_context *ctx, cons
 /* ---- csv ---- */
 
 typedef enum weft_csv_header {
-    WEFT_CSV_HEADER_AUTO, /* the first line names the columns if none of its cells is empty or a number */
+    WEFT_CSV_HEADER_AUTO, /* the first line names the columns if none of its cells is a number, and none but
+                             the first is empty (as pandas writes the name of its index) */
     WEFT_CSV_HEADER_YES,
     WEFT_CSV_HEADER_NO
 } weft_csv_header;
@@ -111,7 +112,8 @@ typedef enum weft_csv_target {
 
 typedef struct weft_csv_options {
     weft_csv_header header;
-    char delimiter;             /* 0: a comma. Any ASCII character but quote, CR and LF */
+    char delimiter;             /* any ASCII character but quote, CR and LF. 0: comma, semicolon, tab or |, by
+                                   the first lines of the file */
     const char *const *columns; /* names of the feature columns, in the wanted order. NULL: all but the
                                    target. Columns of a file without a header are named "1", "2", ... */
     size_t column_count;        /* of `columns` */
@@ -123,6 +125,9 @@ typedef struct weft_csv_options {
     size_t class_count;         /* of `classes` */
     bool allow_nonfinite;       /* accept nan, inf and -inf as numbers */
     size_t max_bytes;           /* as in weft_read_file */
+    bool text;     /* read the feature columns as text: weft_table.cells; `features` stays empty */
+    bool patterns; /* a name of `columns` may be a pattern with * and ?. -NAME leaves out columns; if nothing
+                      else is named, all others are read. A column of exactly this name is preferred */
 } weft_csv_options;
 
 /* A table read from csv. Text labels get the ids 0, 1, ... in the order of their bytes, and `classes` has
@@ -138,6 +143,9 @@ typedef struct weft_table {
     size_t class_count;
     char **unused; /* names of the columns that were not read, in one block; NULL: none */
     size_t unused_count;
+    char **cells;  /* with options.text: [rows * column_count] cells, row after row, in one block */
+    size_t *lines; /* with options.text: [rows] the line on which each row begins, from 1 */
+    size_t rows;
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */
@@ -147,7 +155,8 @@ WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
  * MiB. Only the end of the file may have a blank line. There are at most 65,536 different text labels.
  *
  * Numbers are decimal and correctly rounded to f32. Errors are: a number that overflows, a missing value in
- * a column that is used, text among numbers, rows of unequal length.
+ * a column that is used, text among numbers, rows of unequal length. With options.text the cells of features
+ * may hold anything but NUL bytes.
  *
  * NULL options: all defaults, so no target: every column is a feature. */
 WEFT_API WEFT_CHECKED weft_status weft_read_csv(weft_context *ctx, const char *path,

@@ -52,17 +52,21 @@ WEFT_API weft_run_task weft_run_task_of(const weft_run *run);
 /* The step of the checkpoint. */
 WEFT_API uint64_t weft_run_step(const weft_run *run);
 
-/* The number of elements of an input: columns of a row, or channels x rows x columns of an image. 0 for
- * text. */
+/* The number of elements of an input: channels x rows x columns of an image, or numbers of a row. A column of
+ * words or dates becomes several numbers, such as one for each word. 0 for text. */
 WEFT_API int64_t weft_run_inputs(const weft_run *run);
+
+/* The number of columns of a csv file that the model reads, and their names. 0 and NULL for other data. The
+ * names belong to the run. */
+WEFT_API int64_t weft_run_columns(const weft_run *run);
+WEFT_API const char *weft_run_column_name(const weft_run *run, int64_t index);
 
 /* The number of elements of an answer: classes, or numbers. 0 for text. */
 WEFT_API int64_t weft_run_outputs(const weft_run *run);
 
-/* The name of class `index`, or of input column `index`. NULL if the data had no names, or if there is no
- * such index. The names belong to the run. */
+/* The name of class `index`. NULL if the classes are numbers, or if there is no such class. The name belongs
+ * to the run. */
 WEFT_API const char *weft_run_class_name(const weft_run *run, int64_t index);
-WEFT_API const char *weft_run_input_name(const weft_run *run, int64_t index);
 
 /* The module, in evaluation mode, for programs that need its raw outputs or want to train on. It belongs to
  * the run. Its inputs and outputs are scaled: weft_run_predict scales, weft_forward does not. */
@@ -75,12 +79,22 @@ WEFT_API const weft_tokenizer *weft_run_tokenizer(const weft_run *run);
 /* ---- use ---- */
 
 /* Predicts from numbers. `rows` is (n, inputs), in the units of the training data: Weft scales them as in
- * training. `answers` becomes (n, outputs): the probability of each class, or numbers in the units of the
- * target.
+ * training. The columns are in the order of weft_run_column_name. `answers` becomes (n, outputs): the
+ * probability of each class, or numbers in the units of the target.
  *
- * WEFT_ERR_ARGUMENT: the model learned from images (use weft_run_predict_pixels) or from text. */
+ * WEFT_ERR_ARGUMENT: the model learned from images, from text, or from columns that are not all numbers; the
+ * message names the function to use. */
 WEFT_API WEFT_CHECKED weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n,
                                                    float *answers);
+
+/* Predicts from the cells of a table, as texts: numbers, words, dates, or "" for a missing cell. `cells` has
+ * `n` rows of weft_run_columns(run) texts, in the order of weft_run_column_name. Words that training did not
+ * see are allowed.
+ *
+ * WEFT_ERR_FORMAT: a cell is not what its column holds; the message names row and column. WEFT_ERR_ARGUMENT:
+ * the model did not learn from a csv file. */
+WEFT_API WEFT_CHECKED weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int64_t n,
+                                                         float *answers);
 
 /* The same for a model of images. `pixels` is (n, channels, rows, columns), bytes of 0 to 255. The images
  * must have the size that the model was trained with. */

@@ -27,6 +27,26 @@ bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
     return wanted > 0 && (size_t)wanted < bytes;
 }
 
+bool weft__matches(const char *pattern, const char *text) {
+    const char *star = NULL, *retry = NULL; /* the last star, and the text from which it is tried again */
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            retry = text;
+        } else if (*pattern == '?' || (*pattern && *pattern == *text)) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == '\0';
+}
+
 /* ---- text for people ---- */
 
 static bool steers(uint32_t point) {

@@ -2,6 +2,8 @@
  * Must not know: what text is for. Read next: text.c. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* The length of the sequence that starts with byte c, and the range of its second byte. 0: no sequence
  * does. */
 static int first_byte(unsigned char c, unsigned char *low, unsigned char *high) {
@@ -63,4 +65,15 @@ size_t weft__utf8_write(uint32_t point, char out[4]) {
     out[2] = (char)(0x80 | (point >> 6 & 0x3f));
     out[3] = (char)(0x80 | (point & 0x3f));
     return 4;
+}
+
+bool weft__is_utf8(const char *text) {
+    uint32_t point;
+    for (size_t left = strlen(text); left > 0;) {
+        const int size = weft__utf8_read(text, left, &point);
+        if (size <= 0) return false;
+        text += size;
+        left -= (size_t)size;
+    }
+    return true;
 }

@@ -3,6 +3,7 @@
 #ifndef WEFT_SRC_BASE_UTF8_H
 #define WEFT_SRC_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,9 @@
  *   - 0: the n bytes are the start of a sequence that needs more bytes.
  *   - below 0: malformed. Skip that many bytes (1 to 3; the "maximal subpart" of Unicode 3.9). */
 int weft__utf8_read(const char *p, size_t n, uint32_t *point);
+
+/* Tells whether a whole text is UTF-8. */
+bool weft__is_utf8(const char *text);
 
 /* Writes a code point, 1 to 4 bytes, and returns its length. */
 size_t weft__utf8_write(uint32_t point, char out[4]);

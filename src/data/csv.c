@@ -1,7 +1,7 @@
 /* Reads tables from csv files with libcsv in strict mode. The file is given to libcsv line by line, so that
  * messages can name the line of each cell. The first row decides the columns (csv_columns.c). Every later
- * cell is written straight to its place in the result. Must not know: where the bytes come from. Read next:
- * csv_columns.c. */
+ * cell is written straight to its place in the result, or kept as text (csv_text.c). Must not know: where the
+ * bytes come from. Read next: csv_columns.c. */
 #include "data/csv.h"
 
 #include <csv.h>
@@ -34,6 +34,7 @@ typedef struct reader {
     uint32_t *target;    /* (rows + 1): the bits of an f32, or the number of a label */
     size_t target_rows;  /* capacity */
     weft__labels labels;
+    csv_text text; /* the features instead, with options.text */
 } reader;
 
 /* ---- messages ---- */
@@ -129,6 +130,14 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
     }
 }
 
+static void read_text_cell(reader *r, size_t column, size_t slot, const char *text, size_t size) {
+    if (size > 0 && memchr(text, 0, size) != NULL) {
+        fail_cell(r, column, "a NUL byte; is this a text file in UTF-8?", NULL, 0);
+    } else if (!weft__csv_text_add(r->ctx, &r->text, r->rows, r->columns.features, slot, text, size)) {
+        fail_oom(r, r->text.size);
+    }
+}
+
 static void read_cell(reader *r, const char *text, size_t size) {
     size_t column = r->cell++;
     if (column >= r->columns.count) return; /* end_row reports the wrong number of cells */
@@ -136,6 +145,10 @@ static void read_cell(reader *r, const char *text, size_t size) {
     if (slot == CSV_UNUSED) return;
     if (slot == CSV_TARGET) {
         read_target(r, column, text, size);
+        return;
+    }
+    if (r->options->text) {
+        read_text_cell(r, column, (size_t)slot, text, size);
         return;
     }
     size_t width = r->columns.features;
@@ -159,6 +172,10 @@ static void end_row(reader *r) {
         r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
                                "%s: line %zu (row %zu): %zu cells, expected %zu as in the first line%s",
                                r->file, r->row_line, r->rows + 1, r->cell, wanted, missing);
+        return;
+    }
+    if (r->options->text && !weft__csv_text_line(r->ctx, &r->text, r->rows, r->row_line)) {
+        fail_oom(r, r->rows * sizeof *r->text.lines);
         return;
     }
     r->rows++;
@@ -189,13 +206,16 @@ static void keep_first(reader *r, const char *text, size_t size) {
     r->cell++;
 }
 
-/* Decides whether the first row is a header: in AUTO mode it is one if no cell is a number or empty. */
+/* Decides whether the first row is a header: in AUTO mode it is one if no cell is a number, and none but the
+ * first of several is empty. */
 static bool first_is_header(const reader *r) {
     if (r->options->header != WEFT_CSV_HEADER_AUTO) return r->options->header == WEFT_CSV_HEADER_YES;
     const char *text = r->first;
     for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
         double ignored;
-        if (weft__parse_f64(text, strlen(text), &ignored) != WEFT__NUMBER_TEXT) return false;
+        const weft__number_kind kind = weft__parse_f64(text, strlen(text), &ignored);
+        const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
+        if (kind != WEFT__NUMBER_TEXT && !unnamed) return false;
     }
     return true;
 }
@@ -392,8 +412,10 @@ static weft_status finish_target(reader *r, weft_table *out) {
 static weft_status finish_features(reader *r, weft_table *out) {
     const csv_columns *c = &r->columns;
     int64_t shape[2] = {(int64_t)r->rows, (int64_t)c->features};
-    WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 2, shape, &out->features));
-    memcpy(out->features.data, r->features, out->features.bytes);
+    if (!r->options->text) {
+        WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 2, shape, &out->features));
+        memcpy(out->features.data, r->features, out->features.bytes);
+    }
     const char **names = weft__alloc(r->ctx, c->features * sizeof *names);
     if (names == NULL) return weft__fail_oom(r->ctx, c->features * sizeof *names, r->file);
     for (size_t i = 0; i < c->count; i++) {
@@ -401,8 +423,10 @@ static weft_status finish_features(reader *r, weft_table *out) {
     }
     out->columns = weft__strings_pack(r->ctx, names, c->features);
     out->column_count = c->features;
+    out->rows = r->rows;
     weft__free(r->ctx, names);
-    return out->columns != NULL ? WEFT_OK : weft__fail_oom(r->ctx, c->features, r->file);
+    if (out->columns == NULL) return weft__fail_oom(r->ctx, c->features, r->file);
+    return r->options->text ? weft__csv_text_finish(r->ctx, &r->text, r->file, out) : WEFT_OK;
 }
 
 /* Names the columns that are neither features nor the target. */
@@ -427,6 +451,8 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
     weft__free(ctx, table->target_name);
     weft__free(ctx, table->classes);
     weft__free(ctx, table->unused);
+    weft__free(ctx, table->cells);
+    weft__free(ctx, table->lines);
     *table = (weft_table){0};
 }
 
@@ -474,12 +500,13 @@ static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size
 weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, const char *name,
                             const weft_csv_options *options, weft_table *out) {
     weft_csv_options chosen = options != NULL ? *options : (weft_csv_options){0};
-    if (chosen.delimiter == 0) chosen.delimiter = ',';
     *out = (weft_table){0};
     reader r = {.ctx = ctx, .file = name, .options = &chosen, .labels = {.ctx = ctx}};
     size_t start = 0;
     weft_status status = csv_check_options(&r, &chosen);
     if (status == WEFT_OK) status = check_encoding(&r, bytes, size, &start);
+    if (status == WEFT_OK && chosen.delimiter == 0)
+        chosen.delimiter = weft__csv_delimiter((const char *)bytes + start, size - start);
     if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
     if (status == WEFT_OK) status = finish_features(&r, out);
     if (status == WEFT_OK) status = finish_unused(&r, out);
@@ -491,6 +518,7 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     weft__free(ctx, r.columns.name);
     weft__free(ctx, r.columns.slot);
     weft__labels_free(&r.labels);
+    weft__csv_text_free(ctx, &r.text);
     return status;
 }
 

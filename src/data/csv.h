@@ -1,5 +1,6 @@
-/* The interface between the two halves of the csv reader: csv_columns.c chooses the columns, csv.c reads the
- * rows. Must not know: where the bytes come from. Read next: csv.c. */
+/* The interface between the parts of the csv reader: csv_delimiter.c finds the delimiter, csv_columns.c
+ * chooses the columns, csv.c reads the rows, csv_text.c keeps cells as text. Must not know: where the bytes
+ * come from. Read next: csv.c. */
 #ifndef WEFT_SRC_DATA_CSV_H
 #define WEFT_SRC_DATA_CSV_H
 
@@ -22,5 +23,26 @@ weft_status weft__csv_choose(weft_context *ctx, const char *file, char **names, 
                              const weft_csv_options *options, csv_columns *c);
 /* Returns the names "1", "2", ... in one block, or NULL when memory is short. */
 char **weft__csv_numbered(weft_context *ctx, size_t count);
+
+/* Returns the delimiter of a table: comma, semicolon, tab or |. */
+char weft__csv_delimiter(const char *text, size_t size);
+
+/* The cells of the features, as text. */
+typedef struct csv_text {
+    char *text; /* the cells, each followed by 0 */
+    size_t size, capacity;
+    size_t *begin; /* of each cell in `text`: row after row, features in the order of their slots */
+    size_t begin_capacity;
+    size_t *lines; /* line on which each row begins */
+    size_t line_capacity;
+} csv_text;
+/* Keeps the cell of feature `slot` of a row. False if memory is short. */
+bool weft__csv_text_add(weft_context *ctx, csv_text *t, size_t row, size_t features, size_t slot,
+                        const char *text, size_t size);
+/* Notes the line of a row. False if memory is short. */
+bool weft__csv_text_line(weft_context *ctx, csv_text *t, size_t row, size_t line);
+/* Moves the cells to `out`, whose rows and columns are set. */
+weft_status weft__csv_text_finish(weft_context *ctx, csv_text *t, const char *file, weft_table *out);
+void weft__csv_text_free(weft_context *ctx, csv_text *t);
 
 #endif

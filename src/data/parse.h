@@ -65,6 +65,8 @@ bool weft__host_is_big_endian(void);
 #define WEFT__EXCERPT 48
 /* Quotes a text for a message, shortened and printable. Returns out. */
 const char *weft__excerpt(char out[WEFT__EXCERPT], const void *text, size_t size);
+/* Writes names for a message: `"a", "b", "c", ...`. Returns out. In csv_columns.c. */
+const char *weft__list_names(char *const *names, size_t count, char *out, size_t size);
 
 /* ---- labels.c: distinct class labels ---- */
 #define WEFT__LABELS_MAX 65536

@@ -40,7 +40,10 @@ static void write_run(const char *folder, const char *yaml, const weft__dataset 
 }
 
 void good_run_files(void) {
-    const weft__dataset table = {.task = WEFT__TASK_REGRESSION, .features = 2, .outputs = 1};
+    char names[2][2] = {"a", "b"};
+    weft__column columns[2] = {{.name = names[0]}, {.name = names[1]}};
+    const weft__dataset table = {
+        .task = WEFT__TASK_REGRESSION, .features = 2, .outputs = 1, .table = {.list = columns, .count = 2}};
     const weft__dataset images = {.task = WEFT__TASK_CLASSIFICATION,
                                   .features = 64,
                                   .outputs = 2,

@@ -344,6 +344,12 @@ weft_run *good_run(const char *folder) {
 
 uint8_t *good_pixels(void) { return block(64); }
 
+const char *const *good_cells(void) {
+    const char **cells = block(2 * sizeof *cells);
+    cells[0] = "1", cells[1] = "2";
+    return cells;
+}
+
 weft_entry *good_entries(void) {
     const int64_t *shape = good_shape();
     const void *data = good_bytes();

@@ -81,6 +81,7 @@ weft_run *good_run(const char *folder);
 /* Makes the run folders trained, pixels and spoken. */
 void good_run_files(void);
 uint8_t *good_pixels(void);
+const char *const *good_cells(void);
 weft_entry *good_entries(void);
 weft_entry *good_made_entries(void); /* to be freed by weft_entries_free */
 weft_named_tensor *good_named_tensors(void);

@@ -15,14 +15,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             .columns = columns, .column_count = 2, .target = "y", .classes = classes, .class_count = 2};
     }
     o.allow_nonfinite = data[0] >> 7;
+    o.text = (data[0] >> 5 & 3) == 3;
+    o.patterns = o.text;
     bounded b;
     weft_context ctx = bounded_context(&b, 64 * size + 65536);
     weft_table t;
     weft_status status = weft__parse_csv(&ctx, data + 1, size - 1, "input", &o, &t);
     if (status == WEFT_OK) {
-        bounded_walk(&t.features);
+        if (!o.text) bounded_walk(&t.features);
         if (t.target.data) bounded_walk(&t.target);
-        if ((size_t)t.features.shape[1] != t.column_count) abort();
+        if (!o.text && (size_t)t.features.shape[1] != t.column_count) abort();
+        for (size_t i = 0; o.text && i < t.rows * t.column_count; i++) (void)strlen(t.cells[i]);
         for (size_t i = 0; i < t.column_count; i++) (void)strlen(t.columns[i]);
         for (int64_t i = 0; t.class_count > 0 && i < t.target.shape[0]; i++) {
             int32_t id = ((int32_t *)t.target.data)[i];

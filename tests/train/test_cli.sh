@@ -65,7 +65,7 @@ one_line
 expect 0 'device [a-z0-9:]*, as auto chooses: ' "$weft" train gpt.yaml --device auto --run chosen --set train.steps=4 --set schedule.warmup=1
 expect 0 'a step runs on 1 thread' env OMP_NUM_THREADS=1 "$weft" train gpt.yaml --run alone --device cpu --set train.steps=4 --set schedule.warmup=1
 expect 2 'too few' "$weft" train gpt.yaml --set model.context=100000
-printf 'a,b,kind\n1,x,odd\n' >bad.csv
+printf 'a,b,kind\n1,odd\n' >bad.csv
 expect 3 'bad.csv' "$weft" train mlp.yaml --set data.path=bad.csv
 one_line
 expect 0 'model:' "$weft" init gpt

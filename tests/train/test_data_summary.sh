@@ -41,7 +41,7 @@ head -12 notes.csv >later.csv
 summary plan logistic --data notes.csv --set data.target=kind --set 'data.columns=[a,year]' --set data.val_path=later.csv \
     --set data.val_fraction=0
 says 'data: 21 rows, 5 columns, from notes.csv' 'inputs: 2 columns of numbers: a, year' \
-    'no effect: 1 column with the same number in all training rows: year' 'not used: 2 columns: id, note' \
+    'no effect: 1 column with the same value in all training rows: year' 'not used: 2 columns: id, note' \
     'target: kind, 2 classes, 7 to 14 rows each: frequent (14), rare (7)' 'training: 21 rows, validation: 11 rows'
 tail -n +2 table.csv | cut -d, -f1,2 >bare.csv
 summary plan linear --data bare.csv --set data.val_fraction=0

@@ -182,8 +182,7 @@ bad() {
     expect 3 "$file: $pattern" "$weft" train linear.yaml --run bad --set data.path="$file" "$@"
     one_line
 }
-bad missing.csv 'a,b,y\n1,2,3\n2,,4\n' 'line 3 .row 2., column 2 ."b".: the cell is missing'
-bad text.csv 'a,b,y\n1,2,3\n2,x,4\n' 'line 3 .row 2., column 2 ."b".: expected a number, found "x"'
+bad missing.csv 'a,b,y\n1,2,3\n2,3,\n' 'line 3 .row 2., column 3 ."y".: the cell is missing'
 bad target.csv 'a,b,y\n1,2,3\n2,3,many\n' 'line 3 .row 2., column 3 ."y".: expected a number'
 bad short.csv 'a,b,y\n1,2,3\n2,4\n' 'line 3 .row 2.: 2 cells, expected 3 .*the first missing is column 3'
 bad long.csv 'a,b,y\n1,2,3\n2,4,5,6\n' 'line 3 .row 2.: 4 cells, expected 3 .*column 4 is one too many'
@@ -200,12 +199,11 @@ class=(--set model.type=logistic --set task=classification)
 bad minus.json '{"x": [[1],[2],[3]], "y": [0,1,-1]}' 'y.2.: class -1, but classes are 0 to 1' "${class[@]}"
 bad half.json '{"x": [[1],[2],[3]], "y": [0,1,0.5]}' 'y.2.: 0.5 has a fraction' "${class[@]}"
 bad same.json '{"x": [[1],[2],[3]], "y": [0,0,0]}' 'all 3 samples are of one class' "${class[@]}"
-bad index.csv ',a,y\n0,1,2\n1,3,4\n' 'line 1 .row 1.*set header to yes'
 printf '\xef\xbb\xbf{"x": [[1],[2],[3]], "y": [0,1,0]}' >marked.json
 expect 0 '' "$weft" train linear.yaml --run marked --quiet --set data.path=marked.json --set train.epochs=1 "${class[@]}"
 printf 'a\ty\n1\t2\n3\t4\n' >tab.csv
 expect 0 '' "$weft" train linear.yaml --run tab --quiet --set data.path=tab.csv --set data.delimiter=tab --set train.epochs=1
-expect 2 'is the delimiter right' "$weft" train linear.yaml --run bad --set data.path=tab.csv
+expect 2 'is the delimiter right' "$weft" train linear.yaml --run bad --set data.path=tab.csv --set data.delimiter=,
 printf 'a,k\n1,0\n2,1\n3,0\n' >small.csv
 printf 'a,k\n1,0\n2,5\n' >outside.csv
 expect 3 'outside.csv: row 2, column "k": class 5, but the training data has 0 to 1' "$weft" train linear.yaml --run bad \

@@ -125,6 +125,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     weft__free(ctx, dataset->target_deviation);
     for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
     weft__free(ctx, dataset->classes);
+    weft__columns_free(ctx, &dataset->table);
     weft__free(ctx, dataset->columns);
     weft__free(ctx, dataset->target);
     weft__free(ctx, dataset->unused);
@@ -296,6 +297,8 @@ static json_t *dataset_describe(const weft__dataset *d) {
         made = json_object_set_new(object, "columns", names) == 0;
         if (d->target) json_object_set_new(object, "target", json_string(d->target));
     }
+    json_t *table = made && d->table.count > 0 ? weft__columns_json(&d->table) : NULL;
+    if (table) made = json_object_set_new(object, "table", table) == 0; /* NULL: as above */
     if (made && d->vocabulary > 0)
         made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
     return made ? object : NULL;
@@ -363,6 +366,24 @@ static weft_status take_columns(weft_context *ctx, const json_t *array, const js
     return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
 }
 
+/* Reads the columns of a table. A run of an older Weft has names of numbers only: missing cells then are the
+ * mean. */
+static weft_status take_table(weft_context *ctx, const json_t *array, weft__dataset *d) {
+    if (array) {
+        WEFT_TRY(weft__columns_take(ctx, array, &d->table));
+        return weft__columns_inputs(&d->table) == d->features ? WEFT_OK : WEFT_ERR_FORMAT;
+    }
+    if (!d->columns) return WEFT_OK;
+    d->table.list = weft__array(ctx, (size_t)d->features, sizeof *d->table.list);
+    if (!d->table.list) return WEFT_ERR_OOM;
+    d->table.count = (size_t)d->features;
+    for (size_t i = 0; i < d->table.count; i++) {
+        d->table.list[i].fill = d->mean ? (double)d->mean[i] : 0;
+        if (!(d->table.list[i].name = weft__strdup(ctx, d->columns[i]))) return WEFT_ERR_OOM;
+    }
+    return WEFT_OK;
+}
+
 static int64_t size_of(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     int64_t size = json_is_integer(value) ? (int64_t)json_integer_value(value) : 0;
@@ -405,7 +426,8 @@ static weft_status take_description(weft_context *ctx, const json_t *object, wef
     WEFT_TRY(take_floats(ctx, deviation, d->features, &d->deviation));
     WEFT_TRY(take_image(ctx, object, d));
     WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
-    return take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d);
+    WEFT_TRY(take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d));
+    return take_table(ctx, json_object_get(object, "table"), d);
 }
 
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,

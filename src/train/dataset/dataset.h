@@ -8,7 +8,7 @@
 #include <weft/loader.h>
 #include <weft/text.h>
 
-#include "train/config/config.h"
+#include "train/dataset/columns.h"
 
 typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLIT_COUNT } weft__split;
 
@@ -45,7 +45,8 @@ typedef struct weft__dataset {
     float *mean, *deviation;
     float *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
     char **classes;                        /* [outputs] names, or NULL */
-    /* csv: [features] names, and the name of the target; NULL: the file has no names */
+    weft__columns table;                   /* csv: the columns of the training data */
+    /* csv: [features] names of the inputs, and the name of the target; NULL: the file has no names */
     char **columns, *target;
     uint64_t hash; /* hash of all the data */
     /* for the summary (dataset_summary.h) */
@@ -114,6 +115,11 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
 weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
                                weft_array *x);
 
+/* Reads `n` rows of cells, as a csv file has them: the columns that the model reads, in the order of the
+ * training file. Normalizes them as in training. The caller frees *x. */
+weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                const char *const *cells, int64_t n, weft_array *x);
+
 /* ---- shared by the files of the data set ---- */
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
@@ -121,6 +127,27 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
 /* Makes these names the class names of the data. Names that are not UTF-8 are refused. */
 weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
                                        weft__dataset *dataset);
+/* Reads the inputs of a csv file and, if y is not NULL, its targets. The training file decides what the
+ * columns are, unless `dataset` knows it already. */
+weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
+                                   weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y);
+/* Tells for each of `rows` samples whether it becomes one of the training samples. *training is freed by
+ * weft__free; NULL: all samples do. */
+weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
+                                        bool **training);
+size_t weft__array_length(const weft_array *array);
+/* Converts an array to another dtype: f32, or i32 for classes. */
+weft_status weft__dataset_convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array);
+
+/* ---- dataset_scale.c ---- */
+
+/* Normalizes the samples of all splits, and the targets of a regression. Measures those of training, unless
+ * their statistics are known. */
+weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+void weft__dataset_scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation);
+/* For the pixels of an autoencoder: normalizes to 0..1, all with the same factor. */
+weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset);
+
 /* Reads a folder of images. If y is not NULL, each subfolder is a class. `files` may be NULL. */
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__dataset *dataset, weft_array *x, weft_array *y, char ***files);

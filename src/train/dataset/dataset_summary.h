@@ -6,7 +6,7 @@
 
 #include "train/dataset/dataset.h"
 
-enum { WEFT__SUMMARY_COLUMNS = 79, WEFT__SUMMARY_BYTES = 4096 };
+enum { WEFT__SUMMARY_COLUMNS = 79, WEFT__SUMMARY_BYTES = 8192 };
 
 typedef struct weft__lines {
     char text[WEFT__SUMMARY_BYTES]; /* lines, with a newline between them; names are escaped */
@@ -16,7 +16,7 @@ typedef struct weft__lines {
     bool full;   /* the last line has no room for more items */
 } weft__lines;
 
-/* Describes the data in at most 8 lines. Fails with WEFT_ERR_OOM only. */
+/* Describes the data in at most 16 lines. Fails with WEFT_ERR_OOM only. */
 weft_status weft__dataset_summary(const weft__dataset *dataset, const weft__config *config,
                                   weft__lines *lines);
 

@@ -80,16 +80,29 @@ uint64_t weft_run_step(const weft_run *run) { return run ? run->step : 0; }
 int64_t weft_run_inputs(const weft_run *run) { return run ? run->dataset.features : 0; }
 int64_t weft_run_outputs(const weft_run *run) { return run ? run->dataset.outputs : 0; }
 
-static const char *name_at(char *const *names, int64_t count, int64_t index) {
-    return names && index >= 0 && index < count ? names[index] : NULL;
-}
-
 const char *weft_run_class_name(const weft_run *run, int64_t index) {
-    return run ? name_at(run->dataset.classes, run->dataset.outputs, index) : NULL;
+    return run && run->dataset.classes && index >= 0 && index < run->dataset.outputs
+               ? run->dataset.classes[index]
+               : NULL;
 }
 
-const char *weft_run_input_name(const weft_run *run, int64_t index) {
-    return run ? name_at(run->dataset.columns, run->dataset.features, index) : NULL;
+/* Returns the i-th column that the model reads; NULL if there is none. */
+static const weft__column *column_at(const weft_run *run, int64_t index) {
+    for (size_t i = 0; run && i < run->dataset.table.count; i++)
+        if (run->dataset.table.list[i].kind != WEFT__COLUMN_NONE && index-- == 0)
+            return &run->dataset.table.list[i];
+    return NULL;
+}
+
+int64_t weft_run_columns(const weft_run *run) {
+    int64_t count = 0;
+    while (column_at(run, count)) count++;
+    return count;
+}
+
+const char *weft_run_column_name(const weft_run *run, int64_t index) {
+    const weft__column *c = index >= 0 ? column_at(run, index) : NULL;
+    return c ? c->name : NULL;
 }
 
 weft_module *weft_run_module(const weft_run *run) { return run ? run->model.module : NULL; }
@@ -100,26 +113,27 @@ const weft_tokenizer *weft_run_tokenizer(const weft_run *run) {
 
 /* ---- use ---- */
 
-/* Checks the arguments of a prediction from memory. `images`: the inputs are pixels. */
-static weft_status run_check(const weft_run *run, int64_t n, bool images) {
+/* Checks that the model predicts, and the number of inputs. */
+static weft_status run_check(const weft_run *run, int64_t n) {
     WEFT_TRY(weft__model_predicts(&run->model, &run->dataset));
-    if (n < 0 || n > INT64_MAX / (run->dataset.features + run->dataset.outputs) / 4)
-        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT, "%lld inputs: no such number is possible",
-                          (long long)n);
-    if (images == (run->dataset.scale != 0)) return WEFT_OK;
-    return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
-                      images
-                          ? "weft_run_predict_pixels: the model learned from numbers: use weft_run_predict"
-                          : "weft_run_predict: the model learned from pixels: use weft_run_predict_pixels, "
-                            "or weft_run_predict_file for image files");
+    if (n >= 0 && n <= INT64_MAX / (run->dataset.features + run->dataset.outputs + 1) / 16) return WEFT_OK;
+    return weft__fail(run->ctx, WEFT_ERR_ARGUMENT, "%lld inputs: no such number is possible", (long long)n);
 }
 
 weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float *answers) {
     weft_array x;
     WEFT_NEED(NULL, run);
-    WEFT_TRY(run_check(run, n, false));
+    WEFT_TRY(run_check(run, n));
     WEFT_NEED_ARRAY(run->ctx, rows, n);
     WEFT_NEED_ARRAY(run->ctx, answers, n);
+    if (run->dataset.scale != 0)
+        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_run_predict: the model learned from pixels: use weft_run_predict_pixels, or "
+                          "weft_run_predict_file for image files");
+    if (!weft__columns_plain(&run->dataset.table))
+        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_run_predict: not all columns are numbers: use weft_run_predict_cells, or "
+                          "weft_run_predict_file for a csv file");
     if (n == 0) return WEFT_OK;
     WEFT_TRY(weft__dataset_rows(run->ctx, &run->dataset, rows, n, &x));
     const weft_status status = weft__model_predict(&run->model, &run->dataset, &x, answers);
@@ -127,11 +141,40 @@ weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float 
     return status;
 }
 
+weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int64_t n, float *answers) {
+    weft_array x;
+    WEFT_NEED(NULL, run);
+    WEFT_TRY(run_check(run, n));
+    const int64_t columns = weft_run_columns(run);
+    if (columns == 0)
+        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_run_predict_cells: the model did not learn from a csv file: use "
+                          "weft_run_predict, or weft_run_predict_pixels for images");
+    if (n > PTRDIFF_MAX / 16 / columns)
+        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT, "weft_run_predict_cells: %lld rows are too many",
+                          (long long)n);
+    WEFT_NEED_ARRAY(run->ctx, cells, n * columns);
+    WEFT_NEED_ARRAY(run->ctx, answers, n);
+    for (int64_t i = 0; i < n * columns; i++)
+        if (!cells[i])
+            return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                              "weft_run_predict_cells: row %lld, column %s is NULL: \"\" is a missing cell",
+                              (long long)(i / columns), weft_run_column_name(run, i % columns));
+    if (n == 0) return WEFT_OK;
+    WEFT_TRY(weft__dataset_cells(run->ctx, &run->dataset, &run->config, cells, n, &x));
+    const weft_status status = weft__model_predict(&run->model, &run->dataset, &x, answers);
+    weft_array_free(run->ctx, &x);
+    return status;
+}
+
 weft_status weft_run_predict_pixels(weft_run *run, const uint8_t *pixels, int64_t n, float *answers) {
     WEFT_NEED(NULL, run);
-    WEFT_TRY(run_check(run, n, true));
+    WEFT_TRY(run_check(run, n));
     WEFT_NEED_ARRAY(run->ctx, pixels, n);
     WEFT_NEED_ARRAY(run->ctx, answers, n);
+    if (run->dataset.scale == 0)
+        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_run_predict_pixels: the model learned from numbers: use weft_run_predict");
     if (n == 0) return WEFT_OK;
     const weft_array x = {
         .dtype = WEFT_U8, .rank = 2, .shape = {n, run->dataset.features}, .data = (void *)(uintptr_t)pixels};

@@ -2,6 +2,7 @@
  * the message; the data sets of the tabular folder. */
 #include <math.h>
 
+#include "data/csv.h"
 #include "data_util.h"
 
 static weft_status parse(const char *text, const weft_csv_options *o, weft_table *out) {
@@ -47,6 +48,11 @@ static void test_header(void **state) {
     assert_int_equal(parse("1,2\n3,4\n", &o, &t), WEFT_OK); /* a header of numbers, if the option says so */
     assert_int_equal(t.features.shape[0], 1);
     weft_table_free(NULL, &t);
+    assert_int_equal(parse(",a\n0,4\n", NULL, &t), WEFT_OK); /* the first name may be missing: an index */
+    assert_string_equal(t.columns[0], "");
+    assert_int_equal(t.features.shape[0], 1);
+    weft_table_free(NULL, &t);
+    expect_message(parse("a,\n1,2\n", NULL, &t), WEFT_ERR_FORMAT, "line 1 (row 1), column 1", "header", NULL);
     o = (weft_csv_options){.target_column = -1};
     assert_int_equal(parse("5.1,3.5,setosa\n7.0,3.2,versicolor\n", &o, &t), WEFT_OK); /* numbers: no header */
     assert_int_equal(t.features.shape[0], 2);
@@ -96,6 +102,84 @@ static void test_columns(void **state) {
     o = (weft_csv_options){.columns = by_number, .column_count = 1, .target = "1"};
     assert_int_equal(parse("1,x,3\n4,x,6\n", &o, &t), WEFT_OK);
     assert_true(feature(&t, 1, 0) == 6 && ((float *)t.target.data)[1] == 4);
+    weft_table_free(NULL, &t);
+}
+
+static void check_patterns(const char *first, const char *second, const char *wanted) {
+    weft_table t;
+    char names[64] = "";
+    const char *const columns[] = {first, second};
+    const weft_csv_options o = {
+        .columns = columns, .column_count = second ? 2 : 1, .patterns = true, .target = "y"};
+    assert_int_equal(parse("a1,a2,b,-b,y\n1,2,3,4,5\n", &o, &t), WEFT_OK);
+    for (size_t i = 0; i < t.column_count; i++) {
+        strcat(names, t.columns[i]);
+        strcat(names, " ");
+    }
+    assert_string_equal(names, wanted);
+    weft_table_free(NULL, &t);
+}
+
+static void test_patterns(void **state) {
+    (void)state;
+    check_patterns("a*", NULL, "a1 a2 ");
+    check_patterns("b", "a?", "b a1 a2 ");
+    check_patterns("*", "-a*", "b -b ");
+    check_patterns("-a*", NULL, "b -b "); /* nothing is chosen: all others are */
+    check_patterns("-b", NULL, "-b ");    /* the name of a column is not what to leave out */
+    check_patterns("*2", "-?1", "a2 ");
+    weft_table t;
+    const char *names[] = {"c*"};
+    weft_csv_options o = {.columns = names, .column_count = 1, .patterns = true};
+    expect_message(parse("a,b\n1,2\n", &o, &t), WEFT_ERR_FORMAT, "no column named \"c*\"", "\"a\", \"b\"",
+                   NULL);
+    names[0] = "-c";
+    expect_message(parse("a,b\n1,2\n", &o, &t), WEFT_ERR_FORMAT, "no column named \"c\"", NULL);
+    names[0] = "-*";
+    expect_message(parse("a,b\n1,2\n", &o, &t), WEFT_ERR_ARGUMENT, "no feature columns", NULL);
+    names[0] = "a*";
+    o.patterns = false;
+    expect_message(parse("a,b\n1,2\n", &o, &t), WEFT_ERR_FORMAT, "no column named \"a*\"", NULL);
+}
+
+static void test_text(void **state) {
+    (void)state;
+    weft_table t;
+    const weft_csv_options o = {.text = true, .target = "y"};
+    assert_int_equal(parse(",y,b\n0,1,\"x, \"\"y\"\"\nz\"\n ,2,\n", &o, &t), WEFT_OK);
+    assert_int_equal(t.rows, 2);
+    assert_int_equal(t.column_count, 2);
+    assert_string_equal(t.columns[0], "");
+    const char *const cells[] = {"0", "x, \"y\"\nz", "", ""};
+    for (int i = 0; i < 4; i++) assert_string_equal(t.cells[i], cells[i]);
+    assert_int_equal(t.lines[0], 2);
+    assert_int_equal(t.lines[1], 4);
+    assert_null(t.features.data);
+    assert_true(((float *)t.target.data)[1] == 2);
+    weft_table_free(NULL, &t);
+    expect_message(weft__parse_csv(NULL, "a,y\nb\0c,1\n", 10, "f.csv", &o, &t), WEFT_ERR_FORMAT,
+                   "line 2 (row 1), column 1 (\"a\")", "NUL", NULL);
+    expect_message(parse("a,y\nb,1\nc\n", &o, &t), WEFT_ERR_FORMAT, "1 cells, expected 2", NULL);
+}
+
+static void finds_delimiter(const char *text, char wanted) {
+    assert_int_equal(weft__csv_delimiter(text, strlen(text)), wanted);
+}
+
+static void test_the_delimiter_is_found(void **state) {
+    (void)state;
+    finds_delimiter("a,b\n1,2\n", ',');
+    finds_delimiter("a;b\n1,5;2,5\n", ';');
+    finds_delimiter("size (m2, net);price\n1;2\n", ';');
+    finds_delimiter("a\tb c\n1\t2\n", '\t');
+    finds_delimiter("a|b\n1|2\n", '|');
+    finds_delimiter("\"a;b;c\",d\n\"1;2;\n3\",4\n", ',');
+    finds_delimiter("a\n1\n", ',');
+    finds_delimiter("", ',');
+    finds_delimiter("name;note\nx;one, two, three\ny;four, five, six\n\n", ';');
+    weft_table t;
+    assert_int_equal(parse("a;b\n1;2\n", NULL, &t), WEFT_OK);
+    assert_int_equal(t.column_count, 2);
     weft_table_free(NULL, &t);
 }
 
@@ -240,9 +324,20 @@ static weft_status parse_classes(weft_context *ctx) {
     return status;
 }
 
+static weft_status parse_text(weft_context *ctx) {
+    weft_table t;
+    const char *const columns[] = {"*", "-c"};
+    const weft_csv_options o = {.text = true, .columns = columns, .column_count = 2, .patterns = true};
+    const char *text = "a,b,c\n1,x,\n2,y,z\n3,x,\n4,x,\n5,x,\n6,x,\n7,x,\n8,x,\n9,x,\n";
+    weft_status status = weft__parse_csv(ctx, text, strlen(text), "f.csv", &o, &t);
+    weft_table_free(ctx, &t);
+    return status;
+}
+
 static void test_out_of_memory(void **state) {
     (void)state;
     torture(parse_classes);
+    torture(parse_text);
 }
 
 static void check_table(const char *name, const weft_csv_options *o, int64_t rows, int64_t columns,
@@ -276,12 +371,19 @@ static void test_real_tables(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),      cmocka_unit_test(test_header),
-        cmocka_unit_test(test_columns),    cmocka_unit_test(test_delimiter_and_quotes),
-        cmocka_unit_test(test_classes),    cmocka_unit_test(test_too_many_classes),
-        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_nonfinite),
-        cmocka_unit_test(test_long_row),   cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_real_tables)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
+                                       cmocka_unit_test(test_header),
+                                       cmocka_unit_test(test_columns),
+                                       cmocka_unit_test(test_delimiter_and_quotes),
+                                       cmocka_unit_test(test_patterns),
+                                       cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_the_delimiter_is_found),
+                                       cmocka_unit_test(test_classes),
+                                       cmocka_unit_test(test_too_many_classes),
+                                       cmocka_unit_test(test_malformed),
+                                       cmocka_unit_test(test_nonfinite),
+                                       cmocka_unit_test(test_long_row),
+                                       cmocka_unit_test(test_out_of_memory),
+                                       cmocka_unit_test(test_real_tables)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

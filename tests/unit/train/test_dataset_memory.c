@@ -11,37 +11,58 @@
 
 static weft__config config;
 
-static weft_status read_table(weft_context *ctx) {
+/* Reads the table of the configuration, which has so many inputs and a target "kind" of cats and dogs. */
+static weft_status read_pets(weft_context *ctx, int64_t inputs) {
     weft__dataset dataset;
     weft_status status = weft__dataset_read(ctx, &config, NULL, &dataset);
     if (status == WEFT_OK &&
-        (dataset.features != 2 || !dataset.columns || !dataset.target ||
+        (dataset.features != inputs || !dataset.columns || !dataset.target ||
          strcmp(dataset.target, "kind") != 0 || !dataset.classes || strcmp(dataset.classes[1], "dog") != 0))
         status = WEFT_ERR_INTERNAL;
     weft__dataset_free(ctx, &dataset);
     return status;
 }
 
-/* The name of the target column, with which later files are read, must not be lost. */
-static void test_a_table_is_read_whole_or_not_at_all(void **state) {
-    (void)state;
-    static const char text[] = "height,weight,kind\n1,2,cat\n3,4,dog\n5,6,cat\n7,8,dog\n";
+static weft_status read_numbers(weft_context *ctx) { return read_pets(ctx, 2); }
+static weft_status read_mixed(weft_context *ctx) { return read_pets(ctx, 2 + 3 + 1 + 10); }
+
+static void check_memory(const char *text, weft_status (*read)(weft_context *ctx)) {
     char path[8192 + 16];
     FILE *f = fopen(in_scratch("pets.csv"), "w");
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
     snprintf(path, sizeof path, "data.path=%s", in_scratch("pets.csv"));
-    const char *const settings[] = {"task=classification",   "data.source=csv", path,
-                                    "data.val_fraction=0.5", "model.type=mlp",  "train.steps=1"};
+    const char *const settings[] = {"task=classification",   "data.source=csv",   path,
+                                    "data.val_fraction=0.5", "model.type=mlp",    "train.steps=1",
+                                    "data.max_levels=2",     "data.kinds=id=none"};
     weft__config_init(&config);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        assert_int_equal(weft__config_set(&config, settings[i]), WEFT_OK);
+        if (strncmp(settings[i], "data.kinds", 10) != 0 || strstr(text, "id,"))
+            assert_int_equal(weft__config_set(&config, settings[i]), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
-    assert_in_range(fail_each_allocation(read_table), 20, 100000);
+    assert_in_range(fail_each_allocation(read), 20, 100000);
     weft__config_free(&config);
 }
 
+/* The name of the target column, with which later files are read, must not be lost. */
+static void test_a_table_is_read_whole_or_not_at_all(void **state) {
+    (void)state;
+    check_memory("height,weight,kind\n1,2,cat\n3,4,dog\n5,6,cat\n7,8,dog\n", read_numbers);
+}
+
+/* So is a table with missing cells, a category with more values than levels, a boolean and dates: height and
+ * whether it is missing, two levels and one for others, 0 or 1, the parts of a date. */
+static void test_a_mixed_table_too(void **state) {
+    (void)state;
+    check_memory("id,height,colour,tame,born,kind\n"
+                 "a,1,red,yes,2020-01-31,cat\nb,,green,no,2021-12-01,dog\nc,5,blue,no,2020-02-29,cat\n"
+                 "d,,,yes,2019-07-01,dog\ne,3,red,yes,2020-01-31,cat\nf,,green,no,2021-12-01,dog\n"
+                 "g,5,blue,no,2020-02-29,cat\nh,,,yes,2019-07-01,dog\n",
+                 read_mixed);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table_is_read_whole_or_not_at_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table_is_read_whole_or_not_at_all),
+                                       cmocka_unit_test(test_a_mixed_table_too)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -114,9 +114,10 @@ static void test_classes(void **state) {
     assert_int_equal(weft_run_task_of(run), WEFT_RUN_CLASSES);
     assert_int_equal(weft_run_inputs(run), 2);
     assert_int_equal(weft_run_outputs(run), 3);
-    assert_string_equal(weft_run_input_name(run, 1), "b");
-    assert_null(weft_run_input_name(run, 2));
-    assert_null(weft_run_input_name(run, -1));
+    assert_int_equal(weft_run_columns(run), 2);
+    assert_string_equal(weft_run_column_name(run, 1), "b");
+    assert_null(weft_run_column_name(run, 2));
+    assert_null(weft_run_column_name(run, -1));
     assert_string_equal(weft_run_class_name(run, 0), "even"); /* classes are sorted by name */
     assert_null(weft_run_class_name(run, 3));
     assert_null(weft_run_tokenizer(run));
@@ -127,6 +128,9 @@ static void test_classes(void **state) {
     assert_int_equal(weft_run_predict(run, rows + 2, 1, answers), WEFT_OK);
     assert_near(answers, wanted + 3, 3, 2e-6);
     assert_int_equal(weft_run_predict(run, rows, 0, answers), WEFT_OK);
+    static const char *const cells[] = {"1.5", "2", "3.5", "4"};
+    assert_int_equal(weft_run_predict_cells(run, cells, 2, answers), WEFT_OK);
+    assert_near(answers, wanted, 6, 2e-6);
     assert_int_equal(weft_run_predict_file(run, in("new.csv"), &said), WEFT_OK);
     assert_int_equal(said.count, 3);
     assert_int_equal(said.outputs, 3);
@@ -143,6 +147,47 @@ static void test_classes(void **state) {
     assert_int_equal(weft_run_predict(run, NULL, 1, answers), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_run_predict(run, rows, -1, answers), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_run_generate(run, NULL, collect, NULL), WEFT_ERR_ARGUMENT);
+    weft_run_close(run);
+}
+
+/* Columns of words, dates and missing cells: only cells can be predicted from. */
+static void test_mixed(void **state) {
+    (void)state;
+    NEED_COMMAND();
+    weft_run *run;
+    weft_predictions said;
+    float answers[6];
+    FILE *file = fopen(in("mixed.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "Sex,Age,Since,Survived\n");
+    for (int i = 0; i < 80; i++)
+        fprintf(file, "%s,%s%d,20%02d-01-0%d,%s\n", i % 2 ? "male" : "female", i % 7 ? "" : "NA#",
+                20 + i % 50, i % 30, 1 + i % 9, i % 2 ? "no" : "yes");
+    fclose(file);
+    shell("sed -i 's/NA#[0-9]*//' mixed.csv; $W train mlp --data mixed.csv --run mixed --set train.epochs=2 "
+          "--quiet "
+          ">/dev/null 2>&1%s",
+          "");
+    static const char *const cells[] = {"male",       "33",  "2011-01-05", "female",    "",
+                                        "2012-02-03", "dog", "5",          "2001-01-01"};
+    shell("printf 'Since,Age,Sex\n2011-01-05,33,male\n2012-02-03,,female\n2001-01-01,5,dog\n' >people.csv%s",
+          "");
+    assert_int_equal(weft_run_open(ctx, in("mixed"), &run), WEFT_OK);
+    assert_int_equal(weft_run_columns(run), 3);
+    assert_true(weft_run_inputs(run) > 3);
+    assert_string_equal(weft_run_column_name(run, 2), "Since");
+    assert_int_equal(weft_run_predict_cells(run, cells, 3, answers), WEFT_OK);
+    assert_int_equal(weft_run_predict_file(run, in("people.csv"), &said), WEFT_OK);
+    assert_int_equal(said.count, 3);
+    assert_memory_equal(said.values, answers, sizeof answers);
+    weft_predictions_free(&said);
+    assert_int_equal(weft_run_predict(run, answers, 1, answers), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "weft_run_predict_cells"));
+    assert_int_equal(weft_run_predict_cells(run, (const char *[]){"male", "old", "2011-01-05"}, 1, answers),
+                     WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(ctx), "Age"));
+    assert_int_equal(weft_run_predict_cells(run, (const char *[]){"male", NULL, "2011-01-05"}, 1, answers),
+                     WEFT_ERR_ARGUMENT);
     weft_run_close(run);
 }
 
@@ -285,8 +330,8 @@ static void test_no_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_numbers), cmocka_unit_test(test_pixels),
-        cmocka_unit_test(test_text),    cmocka_unit_test(test_no_run),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_mixed), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_pixels),  cmocka_unit_test(test_text),  cmocka_unit_test(test_no_run),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,254 @@
+/* Reads csv files as data: finds the kinds of the columns in the training file, and reads other files as that
+ * one. Must not know: kinds of columns (columns.h), how data are split. Read next: columns_fit.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "train/dataset/dataset.h"
+
+static weft_status csv_options(weft_context *ctx, const weft__config *config, bool target,
+                               weft_csv_options *options) {
+    static const weft_csv_header headers[] = {WEFT_CSV_HEADER_AUTO, WEFT_CSV_HEADER_YES, WEFT_CSV_HEADER_NO};
+    const char *delimiter = config->data_delimiter;
+    const bool tab = delimiter && strcmp(delimiter, "tab") == 0;
+    if (delimiter && delimiter[1] && !tab)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.delimiter: one character is wanted, or tab, not '%.20s'", delimiter);
+    *options = (weft_csv_options){.header = headers[config->data_header],
+                                  .delimiter = tab         ? '\t'
+                                               : delimiter ? delimiter[0]
+                                                           : '\0',
+                                  .columns = (const char *const *)config->data_columns.values,
+                                  .column_count = config->data_columns.count,
+                                  .patterns = true,
+                                  .target = target ? config->data_target : NULL,
+                                  .target_column = target && !config->data_target ? -1 : 0};
+    if (config->data_columns.count == 0) options->columns = NULL;
+    if (target)
+        options->target_type =
+            config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;
+    return WEFT_OK;
+}
+
+/* Tells whether it may help to read the file in another way. */
+static bool is_refused(weft_status status) {
+    return status == WEFT_ERR_FORMAT || status == WEFT_ERR_ARGUMENT;
+}
+
+/* Reads a table as numbers if `plain`. If that fails, or otherwise, reads the cells as text. */
+static weft_status read_cells(weft_context *ctx, const char *path, const weft_csv_options *options,
+                              bool plain, weft_table *table) {
+    weft_csv_options text = *options;
+    text.text = true;
+    if (plain) {
+        const weft_status status = weft_read_csv(ctx, path, options, table);
+        if (!is_refused(status)) return status;
+    }
+    return weft_read_csv(ctx, path, &text, table);
+}
+
+/* ---- the training file ---- */
+
+static bool has_index(const weft_table *table) {
+    return table->columns[0][0] == '\0' || strcmp(table->columns[0], "Unnamed: 0") == 0;
+}
+
+/* Reads the training file. Plain numbers are the fast case. */
+static weft_status read_first(weft_context *ctx, const weft__config *config, const char *path,
+                              const weft_csv_options *options, weft_table *table) {
+    WEFT_TRY(read_cells(ctx, path, options, config->data_kinds.count == 0, table));
+    if (table->cells || !has_index(table)) return WEFT_OK;
+    weft_table_free(ctx, table);
+    return read_cells(ctx, path, options, false, table);
+}
+
+/* Tells whether a name is the number of a column, which the reader gives to columns without names. */
+static bool is_number(const char *name) { return name[0] && name[strspn(name, "0123456789")] == '\0'; }
+
+/* Finds out what the model must know about the columns. */
+static weft_status learn_columns(weft_context *ctx, const weft__config *config, const char *path,
+                                 const weft_table *table, weft__dataset *d) {
+    bool *training = NULL;
+    WEFT_TRY(weft__dataset_training_rows(ctx, config, (int64_t)table->rows, &training));
+    const weft_status status = table->cells ? weft__columns_fit(ctx, config, path, table, training, &d->table)
+                                            : weft__columns_of_numbers(ctx, table, training, &d->table);
+    weft__free(ctx, training);
+    WEFT_TRY(status);
+    d->features = weft__columns_inputs(&d->table);
+    const bool named = !is_number(table->columns[0]);
+    if (!named && weft__columns_plain(&d->table)) return WEFT_OK;
+    if (!(d->columns = weft__columns_names(ctx, &d->table)) ||
+        (named && table->target_name && !(d->target = weft__strdup(ctx, table->target_name))))
+        return weft__fail_oom(ctx, 0, "the names of the columns");
+    return WEFT_OK;
+}
+
+/* ---- later files ---- */
+
+/* Tells whether columns can only be found by their position: they have no names, or equal ones. */
+static bool are_alike(const weft__columns *columns) {
+    if (is_number(columns->list[0].name)) return true;
+    for (size_t i = 0; i < columns->count && columns->count <= 4096; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(columns->list[i].name, columns->list[j].name) == 0) return true;
+    return false;
+}
+
+/* Reads a file whose columns are those that the model reads, in the same order. False: it has others. */
+static bool read_by_position(weft_context *ctx, const char *path, const weft_csv_options *options,
+                             const weft__columns *columns, bool plain, size_t count, weft_table *table) {
+    weft_csv_options all = *options;
+    all.columns = NULL;
+    if (read_cells(ctx, path, &all, plain, table) != WEFT_OK) return false;
+    if (table->column_count == count && (is_number(table->columns[0]) || are_alike(columns))) return true;
+    weft_table_free(ctx, table);
+    return false;
+}
+
+/* Reads the columns that the model reads, by their names. The file may have them in any order, and may have
+ * other columns. */
+static weft_status read_later(weft_context *ctx, const char *path, const weft_csv_options *options,
+                              const weft__dataset *d, weft_table *table) {
+    weft_csv_options named = *options;
+    const bool plain = weft__columns_plain(&d->table);
+    const char **names = weft__columns_read(ctx, &d->table, &named.column_count);
+    if (!names) return weft__fail_oom(ctx, 0, "the names of the columns");
+    named.columns = names;
+    named.patterns = false;
+    if (options->target_column != 0 && d->target) {
+        named.target = d->target;
+        named.target_column = 0;
+    }
+    weft_status status = read_cells(ctx, path, &named, plain, table);
+    if (is_refused(status)) {
+        if (read_by_position(ctx, path, options, &d->table, plain, named.column_count, table))
+            status = WEFT_OK;
+        else /* repeated for its message, which names the missing column */
+            status = read_cells(ctx, path, &named, plain, table);
+    }
+    weft__free(ctx, names);
+    return status;
+}
+
+/* ---- classes ---- */
+
+/* Reports class names in a file although the training data have numbers as classes. */
+static weft_status refuse_names(weft_context *ctx, const char *path, const weft_table *table) {
+    size_t row = 0;
+    const char *name = table->classes[0];
+    for (; row < (size_t)table->target.shape[0]; row++) {
+        name = table->classes[((const int32_t *)table->target.data)[row]];
+        if (strspn(name, "0123456789") != strlen(name) || (name[0] == '0' && name[1])) break;
+    }
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: row %zu, column \"%.100s\": class \"%.100s\", but the classes of the training "
+                      "data are numbers from 0 on",
+                      path, row + 1, table->target_name, name);
+}
+
+weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
+                                       weft__dataset *d) {
+    d->classes = weft__array(ctx, count, sizeof *d->classes);
+    if (!d->classes) return weft__fail_oom(ctx, count * sizeof *d->classes, path);
+    d->outputs = (int64_t)count;
+    for (size_t i = 0; i < count; i++) d->classes[i] = weft__strdup(ctx, names[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(names[i]), path);
+        if (!weft__is_utf8(d->classes[i])) /* run folders store names as JSON */
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the name of class %zu is not UTF-8: convert it",
+                              path, i);
+    }
+    return WEFT_OK;
+}
+
+/* ---- any file ---- */
+
+/* Makes the inputs of a table. */
+static weft_status take_inputs(weft_context *ctx, const weft__config *config, const char *path,
+                               const weft__dataset *d, weft_table *table, weft_array *x) {
+    if (table->cells) return weft__columns_write(ctx, config, path, table, &d->table, x);
+    *x = table->features;
+    table->features = (weft_array){0};
+    return WEFT_OK;
+}
+
+static weft_status take_table(weft_context *ctx, const weft__config *config, const char *path,
+                              weft__split split, weft__dataset *d, weft_table *table, weft_array *x,
+                              weft_array *y) {
+    const bool first = split == WEFT__TRAIN && d->features == 0;
+    if (split == WEFT__TRAIN) {
+        d->unnamed = is_number(table->columns[0]);
+        d->unused = table->unused;
+        d->unused_count = table->unused_count;
+        table->unused = NULL;
+    }
+    if (first) WEFT_TRY(learn_columns(ctx, config, path, table, d));
+    if (y && !d->classes && table->classes)
+        WEFT_TRY(split == WEFT__TRAIN && d->outputs == 0
+                     ? weft__dataset_take_classes(ctx, path, table->classes, table->class_count, d)
+                     : refuse_names(ctx, path, table));
+    WEFT_TRY(take_inputs(ctx, config, path, d, table, x));
+    if (!y) return WEFT_OK;
+    *y = table->target;
+    table->target = (weft_array){0};
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
+                                   weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
+    weft_table table;
+    weft_csv_options options;
+    WEFT_TRY(csv_options(ctx, config, y != NULL, &options));
+    options.classes = (const char *const *)d->classes;
+    options.class_count = d->classes ? (size_t)d->outputs : 0;
+    if (d->table.count > 0)
+        WEFT_TRY(read_later(ctx, path, &options, d, &table));
+    else if (d->features > 0) /* a run of an older Weft, whose columns have no names */
+        WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+    else
+        WEFT_TRY(read_first(ctx, config, path, &options, &table));
+    const weft_status status = take_table(ctx, config, path, split, d, &table, x, y);
+    weft_table_free(ctx, &table);
+    return status;
+}
+
+/* ---- the task ---- */
+
+static int by_number(const void *x, const void *y) {
+    const float a = *(const float *)x, b = *(const float *)y;
+    return (a > b) - (a < b);
+}
+
+/* Tells why numbers are no classes; NULL if they may be. Sorts them. */
+static const char *no_classes(float *values, size_t count) {
+    enum { CLASSES_MOST = 100 };
+    size_t distinct = count > 0;
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != floorf(values[i])) return "has numbers with fractions";
+    qsort(values, count, sizeof *values, by_number);
+    for (size_t i = 1; i < count; i++) distinct += values[i] != values[i - 1];
+    return distinct > CLASSES_MOST ? "has more than 100 different numbers" : NULL;
+}
+
+weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
+    weft_csv_options options;
+    weft_table table = {0};
+    *why = NULL;
+    if (weft__config_given(config, WEFT__KEY_task) || config->task != WEFT__TASK_CLASSIFICATION ||
+        config->model_type != WEFT__MODEL_MLP || config->data_source != WEFT__SOURCE_CSV ||
+        config->train_class_weights.count || config->train_label_smoothing > 0)
+        return WEFT_OK;
+    weft_status status = csv_options(ctx, config, true, &options);
+    options.target_type = WEFT_CSV_TARGET_NUMBER;
+    options.text = true; /* the inputs do not matter here */
+    if (status == WEFT_OK) status = weft_read_csv(ctx, config->data_path, &options, &table);
+    if (status == WEFT_OK) *why = no_classes(table.target.data, table.rows);
+    if (*why) {
+        config->task = WEFT__TASK_REGRESSION;
+        config->origin[WEFT__KEY_task] = WEFT__ORIGIN_FOUND;
+    }
+    weft_table_free(ctx, &table);
+    return status == WEFT_ERR_OOM ? status
+                                  : WEFT_OK; /* reading the data for training says what else is wrong */
+}
