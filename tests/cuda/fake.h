@@ -25,16 +25,20 @@
  * - Pointers must be aligned for their type.
  * - With FAKE_CUDA_RACES: no two threads access the same byte without something between them that orders
  * them, no thread reads shared memory that nobody wrote, and none goes beyond an allocation (race.c).
+ * - With FAKE_CUDA_DELAYS: other threads and blocks see a store to global memory late, in an order drawn from
+ * the seed, unless a fence or a barrier is in between (delay.c). A kernel that lacks a fence computes wrong
+ * values.
  *
  * Environment:
  *     FAKE_CUDA_ORDER=forward    all launches run in this order; or reversed, or random
  *     FAKE_CUDA_SEED=7           other orders
  *     FAKE_CUDA_RACES=1          kernels are compiled for the race detector; they run about ten times as long
+ *     FAKE_CUDA_DELAYS=1         stores to global memory are delayed; kernels run about five times as long
  *     FAKE_CUDA_DECLINE=3        cuBLASLt and cuDNN refuse one request in three, so that fallbacks run
  *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
  * reported test_cuda_card.c has a planted fault for each check.
  *
- * It does not check: delayed stores to global memory, conflicts of banks, and races between launches.
+ * It does not check: delayed loads, conflicts of banks, and races between launches.
  *
  * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H
@@ -145,15 +149,19 @@ typedef struct fake_item {
 /* How a thread accesses memory. */
 typedef enum fake_access { FAKE_READ, FAKE_WRITE, FAKE_ATOMIC } fake_access;
 
+/* Who sees the stores before a fence: the block, or all. */
+typedef enum fake_scope { FAKE_BLOCK, FAKE_CARD } fake_scope;
+
 /* What kernels call. */
 typedef struct fake_machine {
     int (*barrier)(fake_item *item, fake_site site); /* waits for the block; did any thread give? */
     void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
     void (*pause)(fake_item *item);                               /* lets other threads run */
     void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */
-    /* comes before each access of a thread, if the kernel was compiled with FAKE_CUDA_RACES; where: in the
-     * machine code */
-    void (*access)(fake_item *item, const void *at, unsigned bytes, fake_access how, const void *where);
+    void (*fence)(fake_item *item, fake_scope scope);
+    /* comes before each access of a thread, if the kernel was compiled with such calls (nvrtc.c);
+     * where: in the machine code */
+    void (*access)(fake_item *item, void *at, unsigned bytes, fake_access how, const void *where);
 } fake_machine;
 
 #endif

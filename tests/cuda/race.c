@@ -233,7 +233,7 @@ void fake_race_access(fake_item *base, const void *at, unsigned bytes, fake_acce
     item *it = (item *)base;
     bool shared, fine = true;
     const unsigned code_at = (unsigned)((const char *)where - race.code->base);
-    if (!fake_running() || race.reports >= REPORTS_MOST) return;
+    if (!race.on || !fake_running() || race.reports >= REPORTS_MOST) return;
     fake_cell *cells = find_cells(it, at, bytes, code_at, &shared);
     if (!cells) return;
     if (fake_draw() % YIELD == 0) fake_yield(it);

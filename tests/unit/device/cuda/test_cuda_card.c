@@ -163,6 +163,17 @@ static void check(const planted *p, float (*expected)(int i)) {
     assert_true(failures(p, true, expected ? values : NULL) > 0);
 }
 
+/* The same with a switch of the simulated GPU, which finds nothing without the switch. */
+static void check_only_with(const char *variable, const planted *p, float (*expected)(int i)) {
+    float values[N];
+    if (!card) return skip();
+    for (int i = 0; i < N; i++) values[i] = expected ? expected(i) : 0;
+    assert_int_equal(failures(p, true, expected ? values : NULL), 0);
+    setenv(variable, "1", 1);
+    check(p, expected);
+    unsetenv(variable);
+}
+
 /* ---- orders and shared memory ---- */
 
 static float next_of_64(int i) { return i < 64 ? (float)((i + 1) % 64) : 0; }
@@ -550,6 +561,52 @@ static void test_races(void **state) {
     unsetenv("FAKE_CUDA_RACES");
 }
 
+/* ---- delayed stores ---- */
+
+static float parts_and_sum(int i) { return i < 16 ? (float)(i + 1) : i == 16 ? 136 : 0; }
+static float data_and_flag(int i) { return i == 100 || i == 101 ? 1 : 0; }
+static float neighbour(int i) { return i < 32 ? (float)i : i < 64 ? (float)((i - 32) ^ 1) : 0; }
+
+/* What is right in every order as long as stores are visible at once. */
+static void test_delayed_stores(void **state) {
+    static const char sum[] =
+        "void k(float *out, const float *in, int *word) { /* the last block adds up */\n"
+        "    if (threadIdx.x) return;\n"
+        "    out[blockIdx.x] = in[blockIdx.x + 1];\n"
+        "    %s;\n"
+        "    if (atomicAdd(word, 1) != 15) return;\n"
+        "    float all = 0;\n"
+        "    for (int i = 0; i < 16; i++) all += ((volatile float *)out)[i];\n"
+        "    out[16] = all;\n}\n";
+    static const char *const fences[] = {"if (!FAULT) __threadfence()",
+                                         "if (FAULT) __threadfence_block(); else __threadfence()",
+                                         "if (FAULT) __syncwarp(1); else __threadfence()"};
+    const planted flag = {
+        "void k(float *out, const float *in, int *word) { /* a flag says that there are data */\n"
+        "    volatile float *const data = out + 100, *const flag = out + 101;\n"
+        "    if (blockIdx.x == 7) {\n"
+        "        *data = 1;\n"
+        "        if (!FAULT) __threadfence();\n"
+        "        *flag = 1;\n"
+        "    } else if (*flag == 1 && *data != 1) {\n"
+        "        out[0] = 1;\n"
+        "    }\n}\n",
+        NULL, 64, 1, 0};
+    const planted warp = {"void k(float *out, const float *in, int *word) { /* a shuffle is no barrier */\n"
+                          "    out[threadIdx.x] = in[threadIdx.x];\n"
+                          "    if (FAULT) __shfl_sync(~0u, 0, 0); else __syncwarp();\n"
+                          "    out[threadIdx.x + 32] = ((volatile float *)out)[threadIdx.x ^ 1];\n}\n",
+                          NULL, 1, 32, 0};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, sum, fences[i]);
+        check_only_with("FAKE_CUDA_DELAYS", &(planted){text, NULL, 16, 32, 0}, parts_and_sum);
+    }
+    check_only_with("FAKE_CUDA_DELAYS", &flag, data_and_flag);
+    check_only_with("FAKE_CUDA_DELAYS", &warp, neighbour);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
@@ -567,6 +624,7 @@ int main(void) {
         cmocka_unit_test(test_absent_lane),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_races),
+        cmocka_unit_test(test_delayed_stores),
         cmocka_unit_test(test_spin),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
