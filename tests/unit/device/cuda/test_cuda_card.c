@@ -561,6 +561,115 @@ static void test_races(void **state) {
     unsetenv("FAKE_CUDA_RACES");
 }
 
+/* ---- races between launches ---- */
+
+typedef enum second { A_LAUNCH, A_COPY, A_FILL, A_NODE, SECONDS } second;
+
+/* A launch in a graph, and perhaps another one after it. */
+static void launch_graph(const loaded *l, bool ordered) {
+    CUdeviceptr out = l->memory, in = out + sizeof l->out, word = in + sizeof l->out;
+    void *values[] = {&out, &in, &word};
+    const CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = l->function,
+                                          .gridDimX = 1,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = 32,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .kernelParams = values};
+    CUgraph graph;
+    CUgraphNode nodes[3];
+    CUgraphExec executable;
+    assert_int_equal(weft__cu.cuGraphCreate(&graph, 0), 0);
+    for (int i = 0; i < 3; i++) { /* the third one waits for the first one, too, by the second */
+        const bool waits = i && ordered;
+        assert_int_equal(
+            weft__cu.cuGraphAddKernelNode_v2(&nodes[i], graph, waits ? &nodes[i - 1] : NULL, waits, &p), 0);
+    }
+    assert_int_equal(weft__cu.cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+    assert_int_equal(weft__cu.cuGraphLaunch(executable, l->stream), 0);
+    assert_int_equal(weft__cu.cuStreamSynchronize(l->stream), 0);
+    assert_int_equal(weft__cu.cuGraphExecDestroy(executable), 0);
+    assert_int_equal(weft__cu.cuGraphDestroy(graph), 0);
+}
+
+/* Runs a kernel, and something else that writes the same bytes in another stream. Both write the same values,
+ * so no order shows a fault. Returns the number of reports. */
+static long reports_of(loaded *l, second what, bool ordered) {
+    const unsigned one[] = {1, 1, 1}, threads[] = {32, 1, 1};
+    const CUstream mine = l->stream;
+    CUstream other;
+    CUevent event;
+    float zeros[8] = {0};
+    card->reports = 0;
+    if (what == A_NODE) {
+        launch_graph(l, ordered);
+        return card->reports;
+    }
+    assert_int_equal(weft__cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(weft__cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), 0);
+    assert_int_equal(launch(l, one, threads, 0), 0);
+    assert_int_equal(weft__cu.cuEventRecord(event, mine), 0);
+    if (ordered) assert_int_equal(weft__cu.cuStreamWaitEvent(other, event, 0), 0);
+    l->stream = other;
+    if (what == A_LAUNCH) assert_int_equal(launch(l, one, threads, 0), 0);
+    if (what == A_COPY)
+        assert_int_equal(weft__cu.cuMemcpyHtoDAsync_v2(l->memory, zeros, sizeof zeros, other), 0);
+    if (what == A_FILL) assert_int_equal(weft__cu.cuMemsetD8Async(l->memory + 124, 0, 4, other), 0);
+    l->stream = mine;
+    assert_int_equal(weft__cu.cuStreamSynchronize(other), 0);
+    assert_int_equal(weft__cu.cuStreamSynchronize(mine), 0);
+    assert_int_equal(weft__cu.cuEventDestroy_v2(event), 0);
+    assert_int_equal(weft__cu.cuStreamDestroy_v2(other), 0);
+    return card->reports;
+}
+
+static void test_races_between_launches(void **state) {
+    static const char source[] = "void k(float *out, const float *in, int *word) {\n"
+                                 "    out[threadIdx.x] = 0 * in[threadIdx.x];\n}\n";
+    (void)state;
+    if (!card) return skip();
+    for (int watched = 0; watched < 2; watched++) {
+        loaded l;
+        if (watched) setenv("FAKE_CUDA_RACES", "1", 1);
+        load(&l, source, false);
+        assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+        for (second what = A_LAUNCH; what < SECONDS; what++) {
+            assert_int_equal(reports_of(&l, what, true), 0);
+            card->quiet = 1;
+            assert_int_equal(reports_of(&l, what, false) > 0, watched);
+            card->quiet = 0;
+            if (watched) assert_non_null(strstr(card->report, "and nothing orders the two"));
+        }
+        card->reports = 0;
+        unload(&l);
+    }
+    unsetenv("FAKE_CUDA_RACES");
+}
+
+/* A copy reads pinned memory when its turn comes, not when it is submitted. */
+static void test_changed_source(void **state) {
+    (void)state;
+    if (!card) return skip();
+    loaded l;
+    void *memory;
+    load(&l, plain, false);
+    assert_int_equal(weft__cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_PORTABLE), 0);
+    memset(memory, 0, 64);
+    for (int early = 0; early < 2; early++) {
+        assert_int_equal(weft__cu.cuMemcpyHtoDAsync_v2(l.memory, memory, 64, l.stream), 0);
+        if (!early) assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+        card->quiet = 1;
+        ((char *)memory)[63]++;
+        assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+        card->quiet = 0;
+        assert_int_equal(card->refused, early);
+    }
+    card->refused = 0;
+    assert_int_equal(weft__cu.cuMemFreeHost(memory), 0);
+    unload(&l);
+}
+
 /* ---- delayed stores ---- */
 
 static float parts_and_sum(int i) { return i < 16 ? (float)(i + 1) : i == 16 ? 136 : 0; }
@@ -624,6 +733,8 @@ int main(void) {
         cmocka_unit_test(test_absent_lane),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_races),
+        cmocka_unit_test(test_races_between_launches),
+        cmocka_unit_test(test_changed_source),
         cmocka_unit_test(test_delayed_stores),
         cmocka_unit_test(test_spin),
     };
