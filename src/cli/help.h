@@ -36,9 +36,21 @@
     "For other models: prints the table of layers.\n"                                                        \
     "\n"                                                                                                     \
     "  weft show runs/linear-10-1-cpu-1 --csv\n"
-#define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
-#define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
-#define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
+#define weft__help_runs                                                                                      \
+    "The result is the validation R2, accuracy or loss: of the whole validation data if the run has\n"       \
+    "ended, else of its last evaluation. The time is that of training. Columns that do not fit the\n"        \
+    "terminal are left out.\n"                                                                               \
+    "\n"                                                                                                     \
+    "  weft runs\n"                                                                                          \
+    "  weft runs other/folder --sort result\n"                                                               \
+    "  weft runs --model mlp --where optimizer.lr=0.01\n"
+#define weft__help_compare                                                                                   \
+    "Shows first the values of the configuration that differ, then the results. --out writes a page with\n"  \
+    "the curves of all runs in the same charts; it opens offline.\n"                                         \
+    "\n"                                                                                                     \
+    "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"                                   \
+    "  weft compare runs/* --out curves.html\n"
+#define weft__help_info "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
 #define weft__help_export                                                                                    \
     "Writes a safetensors file with the names and shapes of GPT-2's published weights. model.init reads\n"   \
     "this file, and so does other software.\n"                                                               \

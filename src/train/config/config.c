@@ -373,22 +373,26 @@ weft_status weft__config_put(weft__config *config, weft__config_key key, const c
     return WEFT_OK;
 }
 
-weft_status weft__config_set(weft__config *config, const char *assignment) {
+weft_status weft__config_assign(weft__config *config, const char *assignment, const char *where) {
     const char *equals = strchr(assignment, '=');
     char name[64];
     if (!equals || equals == assignment)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "--set %s: key=value is wanted, as in --set train.steps=100", assignment);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: key=value is wanted, as in %s train.steps=100",
+                          where, assignment, where);
     snprintf(name, sizeof name, "%.*s", (int)(equals - assignment > 63 ? 63 : equals - assignment),
              assignment);
     weft__config_key key = weft__config_find(name);
     if (key == WEFT__KEY_COUNT) {
         const char *near = weft__config_nearest(name);
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--set %s: unknown key %s%s%s%s", assignment, name,
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: unknown key %s%s%s%s", where, assignment, name,
                           near ? "; did you mean " : "; 'weft init gpt' lists all keys", near ? near : "",
                           near ? "?" : "");
     }
-    return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, "--set");
+    return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, where);
+}
+
+weft_status weft__config_set(weft__config *config, const char *assignment) {
+    return weft__config_assign(config, assignment, "--set");
 }
 
 /* ---- the nearest key ---- */
