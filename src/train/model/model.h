@@ -19,6 +19,7 @@ typedef struct weft__model {
     int64_t tokens; /* how many of the rows stand for tokens */
     bool rounded;   /* the weights are used in a shorter dtype than they were trained in */
     double ridge;   /* ridge * W is added to the gradient of each matrix W */
+    double lasso;   /* lasso * the sum of |W| is added to the loss, for each matrix W */
 } weft__model;
 
 /* Opens a context on `device`, or on the configuration's device if it is "". Log messages go to `log`. */
