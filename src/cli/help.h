@@ -18,6 +18,15 @@
     "stopped, with the same seed, batches and bits.\n"                                                       \
     "\n"                                                                                                     \
     "  weft resume runs/gpt-L4-H4-E128-cpu-1 --set train.steps=4000\n"
+#define weft__help_cv                                                                                        \
+    "Divides the training data into K parts, the folds: at random, by train.seed, each with the same\n"      \
+    "shares of the classes. For each fold, trains a run on the others and measures it on the fold. Prints\n" \
+    "the scores, their mean and their standard deviation. For tables and images.\n"                          \
+    "The folder holds a run for each fold, and cv.json. Ctrl-C saves all runs; the same command with\n"      \
+    "--run DIR goes on.\n"                                                                                   \
+    "\n"                                                                                                     \
+    "  weft cv logistic --data flowers.csv --folds 10\n"                                                     \
+    "  weft cv mlp.yaml --set model.hidden=64 --run runs/hidden-64\n"
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
 #define weft__help_predict                                                                                   \

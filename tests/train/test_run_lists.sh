@@ -31,7 +31,7 @@ sed -i '1s/^20[0-9][0-9]-[0-9]*-[0-9]*/2001-02-03/' runs/run2/log.txt
 expect 0 'run2 .* Feb  3  2001 ' "$weft" runs --sort started --reverse
 check "the newest run comes first, or last" test "$(first)" = run2
 for key in name result loss time weights; do expect 0 '^run2 ' "$weft" runs --sort $key; done
-expect 0 '^run10 ' "$weft" runs --model logistic --where optimizer.lr=1e-1 --status done
+expect 0 '^run10 ' "$weft" runs --model logistic --where optimizer.lr=1e-1 --status "done"
 check "the others are not listed" test "$(wc -l <out)" = 2
 expect 2 'runs: --sort size: one of these is wanted: name, result' "$weft" runs --sort size
 one_line

@@ -643,6 +643,17 @@ static weft_status check_model(const weft__config *c) {
     return WEFT_OK;
 }
 
+static weft_status check_folds(const weft__config *config) {
+    if (config->data_folds == 0) return WEFT_OK;
+    if (config->data_folds == 1) return blame(config, WEFT__KEY_data_folds, "at least 2 parts are wanted");
+    if (config->data_val_path)
+        return blame(config, WEFT__KEY_data_folds,
+                     "divides the training data, so data.val_path must not name validation data");
+    if (config->data_fold < 1 || config->data_fold > config->data_folds)
+        return blame(config, WEFT__KEY_data_fold, "must be from 1 to data.folds");
+    return WEFT_OK;
+}
+
 static weft_status check_data(const weft__config *config) {
     const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
     if (!config->data_path)
@@ -670,6 +681,7 @@ static weft_status check_data(const weft__config *config) {
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
                      "must be 0 or absent if data.val_path names the validation data");
+    WEFT_TRY(check_folds(config));
     if (language && config->data_source == WEFT__SOURCE_TEXT &&
         config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
         return blame(
@@ -695,7 +707,8 @@ static weft_status check_devices(const weft__config *config) {
 }
 
 static weft_status check_stopping(const weft__config *config) {
-    if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0)
+    if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0 &&
+        config->data_folds == 0)
         return blame(config, WEFT__KEY_train_patience,
                      "there is no validation data: set data.val_fraction or data.val_path");
     if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)

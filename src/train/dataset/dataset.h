@@ -110,6 +110,10 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+/* Chooses the validation samples of tables and images. *order becomes a list of all training samples: first
+ * the *kept ones that stay, then those for validation. It is NULL if all stay. The caller frees it. */
+weft_status weft__dataset_order(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
+                                int64_t **order, int64_t *kept);
 /* Makes these names the class names of the data. Names that are not UTF-8 are refused. */
 weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
                                        weft__dataset *dataset);
