@@ -81,6 +81,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(train, "trains a model as the configuration says")                                                     \
     X(resume, "continues a run that was stopped or killed")                                                  \
     X(cv, "cross-validation: trains and measures a model on each part of the data")                          \
+    X(sweep, "trains a run for each of many values of the configuration, and sorts them")                    \
     X(generate, "continues a text with a trained language model")                                            \
     X(predict, "applies a trained model of rows or images to a file")                                        \
     X(eval, "measures a trained model on its validation and test data")                                      \

@@ -146,6 +146,7 @@ const char *weft__facts_started(const weft__facts *f, char out[WEFT__FACT_TEXT])
 bool weft__facts_better(const weft__facts *a, const weft__facts *b) {
     if (!a->measure || !b->measure) return a->measure && !b->measure;
     if (a->measure != b->measure) return a->measure < b->measure; /* equal measures stay together */
+    if (a->value == b->value) return a->summary.results.val_loss < b->summary.results.val_loss;
     return a->measure->rises ? a->value > b->value : a->value < b->value;
 }
 

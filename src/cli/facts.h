@@ -37,7 +37,8 @@ const char *weft__facts_result(const weft__facts *facts, char out[WEFT__FACT_TEX
 const char *weft__facts_time(double seconds, char out[WEFT__FACT_TEXT]);
 const char *weft__facts_started(const weft__facts *facts, char out[WEFT__FACT_TEXT]);
 
-/* Tells whether run a has a better result than run b. A run without a result is the worst. */
+/* Tells whether run a has a better result than run b; of equal ones the validation loss decides. A run
+ * without a result is the worst. */
 bool weft__facts_better(const weft__facts *a, const weft__facts *b);
 
 /* Returns the facts as an object, between weft__json_build and weft__json_text. `dir` is its first member. */

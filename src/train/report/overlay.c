@@ -75,7 +75,7 @@ static weft_status put_overlay(FILE *out, void *user) {
     fprintf(out, "</h1>\n");
     for (size_t i = 0; i < o->scatter_count; i++) {
         const weft__scatter *s = &o->scatters[i];
-        const weft__series points = {NULL, "s0 points", s->x, s->y, o->count, true};
+        const weft__series points = {NULL, "s0 points", s->x, s->y, s->count, true};
         weft__chart(out, s->title, s->x_label, &points, 1);
     }
     for (int i = 0; i < WEFT__METRICS; i++) {

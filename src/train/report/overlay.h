@@ -13,7 +13,8 @@ typedef struct weft__overlaid {
 /* Points of a chart: the result of each run over a value of its configuration. */
 typedef struct weft__scatter {
     const char *title, *x_label;
-    const double *x, *y; /* [count of the runs]; NaN: no point */
+    const double *x, *y; /* [count]; NaN: no point */
+    size_t count;
 } weft__scatter;
 
 /* Writes a page that needs no other file: the scatters, then the loss and each validation metric of the
