@@ -218,8 +218,8 @@ typedef struct jobs_state {
 
 /* Looks at a running job. */
 static weft_status look_at(weft__jobs *jobs, weft__job *job, jobs_state *s) {
-    int how;
-    if (!job->process || waitpid(job->process, &how, WNOHANG) != job->process) return WEFT_OK;
+    int how = 0;
+    if (!job->process || waitpid(job->process, &how, WNOHANG) == 0) return WEFT_OK;
     job->process = 0;
     s->running--;
     WEFT_TRY(take_facts(jobs, job));
@@ -295,6 +295,7 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
                     (long long)jobs->at_once, jobs->dir);
     for (size_t i = 0, before = 0; i < jobs->count; i++)
         if (jobs->items[i].before) tell_job(jobs, &jobs->items[i], ++before);
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody learns how a process ended */
     weft__signals_install(NULL);
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL);
     status = jobs_loop(jobs, &s);

@@ -43,8 +43,8 @@ check "keys with the same last part have their whole names" sh -c '"$0" sweep li
 WEFT_CONFIG=logistic expect 0 '^best: ' "$weft" sweep optimizer.lr=0.1,0.2 --data table.csv --set train.epochs=2
 
 # ---- random draws ----
-draws=(sweep linear --data numbers.csv --set data.target=y --set train.epochs=1 optimizer.lr=0.0001..0.1 model.ridge=0..4 train.log_every=10..90
-    schedule.type=constant,linear)
+draws=(sweep linear --data numbers.csv --set data.target=y --set train.epochs=1 optimizer.lr=0.0001..0.1 model.ridge=0..4
+    train.log_every=10..90 'schedule.type=constant,linear')
 "$weft" "${draws[@]}" --random 24 --run drawn --json >drawn.json
 "$weft" "${draws[@]}" --random 6 --run fewer --json >fewer.json
 "$weft" "${draws[@]}" --random 6 --seed 2 --run other --json >other.json
@@ -65,7 +65,7 @@ expect 0 '^3 runs' "$weft" sweep "${quick[@]}" optimizer.lr=0.01,0.1 model.ridge
 expect 0 '^2 runs' "$weft" sweep "${quick[@]}" optimizer.lr=0.01,0.1 --random 9
 
 # ---- the same bits with any number of processes; stops, and a kill of the command ----
-long=(sweep mlp --data table.csv --set model.hidden=64 --set train.epochs=1500 --set train.save_every=500 optimizer.lr=0.001,0.002,0.003)
+long=(sweep mlp --data table.csv --set model.hidden=64 --set train.epochs=1500 --set train.save_every=500 'optimizer.lr=0.001,0.002,0.003')
 OMP_NUM_THREADS=2 expect 0 '^3 runs, 2 at a time' "$weft" "${long[@]}" --run one --jobs 2
 for signal in INT KILL; do
     "$weft" "${long[@]}" --run $signal --jobs 2 >stopped.out 2>&1 &
