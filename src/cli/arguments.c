@@ -8,11 +8,15 @@
 /* Returns the bytes of the option's name, without the value after it. */
 static size_t name_size(const weft__option *option) { return strcspn(option->name, " "); }
 
-static bool optional(const weft__option *option) { return option->name[0] == '['; }
-
-/* Tells whether the option is an argument without a dash. */
 static bool is_argument(const weft__option *option) {
     return option->kind == WEFT__OPTION_ARG || option->kind == WEFT__OPTION_ARGS;
+}
+
+static bool optional(const weft__option *option) { return option->name[0] == '['; }
+
+/* Tells whether the arguments so far gave a list of further ones a member. */
+static bool given(const weft__option *option) {
+    return option->kind == WEFT__OPTION_ARGS && ((const weft__repeated *)option->value)->count > 0;
 }
 
 static void print_help(const weft__command *command, const weft__option *options, size_t count) {
@@ -91,7 +95,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
 
 bool weft__arguments(const weft__command *command, int argc, char **argv, const weft__option *options,
                      size_t count, int *code) {
-    size_t next = 0; /* index of the next argument in the table */
+    size_t next = 0; /* index of the next ARG in the table */
     bool only_arguments = false;
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
@@ -108,13 +112,11 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
             while (next < count && !is_argument(&options[next])) next++;
             if (next == count || !cli_arguments_take(&options[next], text))
                 return wrong(command, code, "one argument too many:", text);
-            if (options[next].kind == WEFT__OPTION_ARG) next++;
+            next += options[next].kind == WEFT__OPTION_ARG;
         }
     }
-    for (; next < count; next++) {
-        const weft__option *o = &options[next];
-        const bool given = o->kind == WEFT__OPTION_ARGS && ((weft__repeated *)o->value)->count > 0;
-        if (is_argument(o) && !optional(o) && !given) return wrong(command, code, "missing:", o->name);
-    }
+    for (; next < count; next++)
+        if (is_argument(&options[next]) && !optional(&options[next]) && !given(&options[next]))
+            return wrong(command, code, "missing:", options[next].name);
     return true;
 }

@@ -92,7 +92,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
-        {"INPUT...", WEFT__OPTION_ARGS, &inputs,
+        {"INPUT ...", WEFT__OPTION_ARGS, &inputs,
          "files with rows like those of the training data, - for standard input; for images files or "
          "folders"},
         {"--probabilities", WEFT__OPTION_FLAG, &how.probabilities, "add a column for each class"},

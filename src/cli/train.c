@@ -58,10 +58,10 @@ static weft_status take_config(weft__config *config, const char *name) {
     return preset ? weft__config_take_preset(config, preset) : weft__config_read(config, name);
 }
 
-static weft_status guess_task(weft__config *config) {
+static weft_status guess_task(weft__config *config, bool silent) {
     const char *why;
     WEFT_TRY(weft__dataset_guess_task(NULL, config, &why));
-    if (why)
+    if (why && !silent)
         weft__print(stderr, "task: regression, since the target %s; for classes: --set task=classification\n",
                     why);
     return WEFT_OK;
@@ -76,8 +76,8 @@ weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted) {
     if (wanted->device)
         WEFT_TRY(weft__config_put(config, WEFT__KEY_device, wanted->device, WEFT__ORIGIN_FLAG, "--device"));
     WEFT_TRY(weft__config_resolve(config));
-    warn_unused(config, !wanted->config);
-    return wanted->config ? guess_task(config) : WEFT_OK;
+    if (!wanted->silent) warn_unused(config, !wanted->config);
+    return wanted->config ? guess_task(config, wanted->silent) : WEFT_OK;
 }
 
 bool weft__cli_has_config(const weft__command *command, const char *path) {

@@ -29,7 +29,7 @@ expect 0 'usage: weft COMMAND' "$weft" --help
 expect 0 '^weft [0-9]+\.[0-9]+' "$weft" --version
 expect 2 'did you mean train\?' "$weft" trian
 one_line
-for command in train resume generate predict eval show runs compare info init demo devices doctor plan profile verify bench; do
+for command in train resume cv sweep generate predict eval show runs compare info init demo devices doctor plan profile verify bench; do
     expect 0 "usage: weft $command" "$weft" "$command" --help
 done
 expect 2 'unknown option --stesp' "$weft" train gpt.yaml --stesp 3

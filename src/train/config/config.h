@@ -121,6 +121,8 @@ weft_status weft__config_parse(weft__config *config, const char *text, size_t by
 /* Sets one key from "key=value". The value is written as in YAML, or as a list a,b,c. Returns
  * WEFT_ERR_ARGUMENT on errors. */
 weft_status weft__config_set(weft__config *config, const char *assignment);
+/* The same for another option or command, which messages name instead of --set. */
+weft_status weft__config_assign(weft__config *config, const char *assignment, const char *where);
 /* Sets one key from a flag or the environment. Returns WEFT_ERR_ARGUMENT on errors, with `where` in the
  * message. */
 weft_status weft__config_put(weft__config *config, weft__config_key key, const char *text,

@@ -122,8 +122,15 @@ weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset,
 
 /* ---- shared by the files of the data set ---- */
 
+enum { WEFT__CLASSES_MOST = 1000000 };
+
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+/* Chooses the validation samples of tables and images. *order becomes a list of all `rows` training samples:
+ * first the *kept ones that stay, then those for validation. It is NULL if all stay. The caller frees it.
+ * `labels` are the classes of the samples; NULL: there are none. */
+weft_status weft__dataset_order(weft_context *ctx, const weft__config *config, int64_t rows,
+                                const int32_t *labels, int64_t **order, int64_t *kept);
 /* Makes these names the class names of the data. Names that are not UTF-8 are refused. */
 weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
                                        weft__dataset *dataset);
@@ -134,7 +141,7 @@ weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config
 /* Tells for each of `rows` samples whether it becomes one of the training samples. *training is freed by
  * weft__free; NULL: all samples do. */
 weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
-                                        bool **training);
+                                        const int32_t *labels, bool **training);
 size_t weft__array_length(const weft_array *array);
 /* Converts an array to another dtype: f32, or i32 for classes. */
 weft_status weft__dataset_convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array);

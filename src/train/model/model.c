@@ -140,7 +140,7 @@ static weft_status schedule(const weft__model *model, const weft__config *config
 
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
     const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
-                 clip = config->optimizer_clip;
+                 clip = config->optimizer_clip, l1 = config->optimizer_l1 + model->lasso;
     const weft_adam_options adam = {.lr = lr,
                                     .beta1 = config->optimizer_betas.values[0],
                                     .beta2 = config->optimizer_betas.values[1],
@@ -148,7 +148,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                     .weight_decay = decay,
                                     .decay_matrices_only = true,
                                     .clip = clip,
-                                    .track_norm = true};
+                                    .track_norm = true,
+                                    .l1 = l1};
     if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
@@ -162,7 +163,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                                                        .weight_decay = decay,
                                                                        .decay_matrices_only = true,
                                                                        .clip = clip,
-                                                                       .track_norm = true});
+                                                                       .track_norm = true,
+                                                                       .l1 = l1});
         break;
     case WEFT__OPTIMIZER_RMSPROP:
         model->optimizer =
@@ -173,7 +175,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                                                 .weight_decay = decay,
                                                                 .decay_matrices_only = true,
                                                                 .clip = clip,
-                                                                .track_norm = true});
+                                                                .track_norm = true,
+                                                                .l1 = l1});
         break;
     case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
     case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;

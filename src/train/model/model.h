@@ -18,6 +18,7 @@ typedef struct weft__model {
     int64_t tokens; /* how many of the rows stand for tokens */
     bool rounded;   /* the weights are used in a shorter dtype than they were trained in */
     double ridge;   /* ridge * W is added to the gradient of each matrix W */
+    double lasso;   /* lasso * the sum of |W| is added to the loss, for each matrix W */
 } weft__model;
 
 /* Returns the dtype in which the layers compute. */

@@ -61,6 +61,9 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options);
 void weft__loop_close(weft__loop *loop);
 
+/* Makes the paths of the data absolute, so that a run can be resumed from any folder. */
+weft_status weft__loop_absolute(weft__config *config);
+
 /* Returns the options of weft_fit for this run, without callbacks. */
 weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps);
 

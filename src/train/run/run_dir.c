@@ -121,12 +121,11 @@ static weft_status run_dir_start(weft__run *run, const char *dir, bool tokens, b
     return status;
 }
 
-/* Makes runs/STEM-N. mkdir decides who gets a number, so two runs never share a folder. */
-static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
+weft_status weft__run_numbered(const char *stem, char *path, size_t bytes) {
     WEFT_TRY(weft_make_folder(NULL, WEFT__RUNS_ROOT));
     for (unsigned number = 1; number < 1000000; number++) {
-        int wanted = snprintf(path, PATH_BYTES, "%s/%s-%u", WEFT__RUNS_ROOT, stem, number);
-        if (wanted < 0 || wanted >= PATH_BYTES) break;
+        int wanted = snprintf(path, bytes, "%s/%s-%u", WEFT__RUNS_ROOT, stem, number);
+        if (wanted < 0 || (size_t)wanted >= bytes) break;
         if (mkdir(path, 0777) == 0) return WEFT_OK;
         if (errno != EEXIST) return weft__fail_io(NULL, "make", path, errno);
     }
@@ -138,7 +137,7 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
     char path[PATH_BYTES];
     *run = closed;
     if (!dir) {
-        WEFT_TRY(make_numbered(stem, path));
+        WEFT_TRY(weft__run_numbered(stem, path, sizeof path));
         return run_dir_start(run, path, tokens, true);
     }
     WEFT_TRY(refuse_run(dir));

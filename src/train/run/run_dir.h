@@ -29,6 +29,10 @@ typedef struct weft__run {
  * already. If `dir` is NULL, the folder is the first unused one of runs/STEM-1, runs/STEM-2, ... */
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run);
 
+/* Makes the first unused folder of runs/STEM-1, runs/STEM-2, ... and writes its path. mkdir decides who gets
+ * a number, so two runs never share a folder. */
+weft_status weft__run_numbered(const char *stem, char *path, size_t bytes);
+
 /* Locks an existing run and opens its files. Returns WEFT_ERR_ARGUMENT if it is not a run, WEFT_ERR_BUSY if
  * another process uses it. */
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run);
