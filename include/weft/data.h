@@ -82,12 +82,15 @@ typedef struct weft_image_folder {
 /* Frees everything and makes it empty. NULL is allowed. */
 WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *images);
 
-/* Reads the PNG and JPEG files of a folder and its subfolders, sorted by the bytes of their paths. `path`
- * may also be one such file, without classes.
+/* Reads the images of a folder and its subfolders, sorted by the bytes of their paths. `path` may also be
+ * one image, without classes.
  *
- * In a folder, files named .png, .jpg or .jpeg are read; the result names what was skipped. Opacity
- * and the rotation noted by a camera are ignored. Grey values of colour images are their luma (ITU-R
- * BT.601). All pixels are in memory at once.
+ * In a folder, files named .png, .jpg, .jpeg, .gif, .webp or .bmp are read; the result names what was
+ * skipped. The first bytes of a file tell its format. GIF needs giflib and WebP needs libwebp when Weft is
+ * built. Of a moving GIF the first picture is read.
+ *
+ * Images are turned upright as the camera noted (EXIF). Opacity is ignored. Grey values of colour images are
+ * their luma (ITU-R BT.601). All pixels are in memory at once.
  *
  * NULL options: all defaults. WEFT_ERR_FORMAT names an image that is damaged, cut short, of another size or
  * in no class. */

@@ -49,9 +49,11 @@ static char *join(weft_context *ctx, const char *folder, const char *name) {
 }
 
 static bool is_image(const char *name) {
+    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"};
     const char *dot = strrchr(name, '.');
-    return dot &&
-           (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
 }
 
 /* Adds the paths of all folders and image files in a folder, each sorted by bytes. A file counts as an image
@@ -147,7 +149,8 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
         status = class_number(ctx, o, folders.at[i], f, &number);
         if (status == WEFT_OK) status = image_folder_collect(ctx, folders.at[i], 1, &f->files, &f->skipped);
         if (status == WEFT_OK && f->files.count == before)
-            status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", folders.at[i]);
+            status = weft__fail(ctx, WEFT_ERR_FORMAT,
+                                "%s: has no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", folders.at[i]);
         if (status == WEFT_OK) status = label_as(ctx, f, before, number);
     }
     names_free(ctx, &folders);
@@ -163,7 +166,7 @@ static weft_status image_folder_find(weft_context *ctx, const char *path, const 
     if (!S_ISDIR(what.st_mode)) return names_add(ctx, &f->files, weft__strdup(ctx, path));
     WEFT_TRY(image_folder_collect(ctx, path, 0, &f->files, &f->skipped));
     if (f->files.count > 0) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", path);
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", path);
 }
 
 /* ---- pixels ---- */
@@ -183,12 +186,13 @@ static weft_status image_folder_place(weft_context *ctx, const char *path, const
     weft__image image;
     WEFT_TRY(read_image(ctx, path, o->channels, &image));
     weft_status status = WEFT_OK;
-    if (image.channels > shape[0] || (!o->rows && (image.rows != shape[1] || image.columns != shape[2])))
+    const int64_t rows = weft__image_rows(&image), columns = weft__image_columns(&image);
+    if (image.channels > shape[0] || (!o->rows && (rows != shape[1] || columns != shape[2])))
         status =
             weft__fail(ctx, WEFT_ERR_FORMAT,
                        "%s: has %lld channels, %lld rows and %lld columns, but the first image has %lld, "
                        "%lld and %lld: set the size that all images get (model.image of a configuration)",
-                       path, (long long)image.channels, (long long)image.rows, (long long)image.columns,
+                       path, (long long)image.channels, (long long)rows, (long long)columns,
                        (long long)shape[0], (long long)shape[1], (long long)shape[2]);
     if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
     if (status == WEFT_OK && image.channels < shape[0]) /* a grey image among coloured ones */
@@ -212,8 +216,8 @@ static weft_status shape_of(weft_context *ctx, const char *first, const weft_ima
         weft__free(ctx, image.pixels);
     }
     shape[0] = image.channels;
-    shape[1] = o->rows ? o->rows : image.rows;
-    shape[2] = o->rows ? o->columns : image.columns;
+    shape[1] = o->rows ? o->rows : weft__image_rows(&image);
+    shape[2] = o->rows ? o->columns : weft__image_columns(&image);
     return WEFT_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Reads folders of PNG and JPEG files as data. Must not know: how images are decoded (weft/data.h). Read
+/* Reads folders of images as data. Must not know: how images are decoded (weft/data.h). Read
  * next: dataset_table.c. */
 #include <ctype.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static int64_t take_kind(weft__skipped *s, const char **ending) {
 static void put_skipped(weft__skipped s, weft__lines *l) {
     const char *ending;
     if (s.files > 0)
-        weft__line(l, "skipped: %lld file%s, not PNG or JPEG: ", (long long)s.files, weft__plural(s.files));
+        weft__line(l, "skipped: %lld file%s of other kinds: ", (long long)s.files, weft__plural(s.files));
     for (int64_t files; (files = take_kind(&s, &ending)) > 0;)
         weft__line_item(l, s.files == 0, "%lld %s", (long long)files, ending);
     if (s.files > 0) weft__line_item(l, true, "%lld more", (long long)s.files);
