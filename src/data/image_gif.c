@@ -51,6 +51,14 @@ static void colour_of(const ColorMapObject *map, int index, uint8_t rgb[3]) {
     rgb[2] = colour.Blue;
 }
 
+/* Fills the canvas with the background: the picture may be smaller. */
+static void fill(const GifFileType *gif, weft__image *out) {
+    const size_t row = (size_t)out->columns * 3;
+    for (int64_t x = 0; x < out->columns; x++)
+        colour_of(gif->SColorMap, gif->SBackGroundColor, out->pixels + x * 3);
+    for (int64_t y = 1; y < out->rows; y++) memcpy(out->pixels + (size_t)y * row, out->pixels, row);
+}
+
 /* Puts one row of the picture into the canvas. What lies outside is dropped. */
 static void put_row(const GifFileType *gif, const ColorMapObject *map, int row, const GifPixelType *indices,
                     weft__image *out) {
@@ -86,8 +94,7 @@ static weft_status read_gif(weft_context *ctx, GifFileType *gif, const weft__enc
     const int64_t rows = gif->SHeight > 0 ? gif->SHeight : p->Height,
                   columns = gif->SWidth > 0 ? gif->SWidth : p->Width;
     WEFT_TRY(weft__image_new(ctx, file, rows, columns, 3, file->channels ? file->channels : 3, out));
-    for (int64_t i = 0; i < rows * columns; i++) /* the picture may be smaller */
-        colour_of(gif->SColorMap, gif->SBackGroundColor, out->pixels + i * 3);
+    fill(gif, out);
     GifPixelType *indices = weft__array(ctx, (size_t)p->Width, sizeof *indices);
     weft_status status = indices ? WEFT_OK : weft__fail_oom(ctx, (size_t)p->Width, file->name);
     if (indices && !read_rows(gif, map, indices, out)) status = gif_fail(ctx, file, gif->Error);

@@ -15,6 +15,7 @@ typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLI
 /* What a folder of images holds besides images. */
 typedef struct weft__skipped {
     int64_t hidden, empty; /* names that begin with a dot; empty folders */
+    int64_t bad;           /* images that cannot be read */
     int64_t files;         /* files of other kinds */
     struct {
         char ending[12]; /* such as ".gif"; "" for a file without one */
