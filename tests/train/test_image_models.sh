@@ -38,6 +38,24 @@ cp -r whole part
 rm -r part/checkpoints/step-9 part/checkpoints/step-12
 expect 0 '' "$weft" resume part --quiet
 check "resumed to the same bits, running statistics too" cmp {whole,part}/checkpoints/step-12/model.safetensors
+changes=(--set data.crop=0.5 --set data.rotate=15 --set data.brightness=0.2 --set data.contrast=0.2 --set data.saturation=0.2
+    --set data.erase=0.3 --set data.mixup=0.2 --set data.cutmix=1)
+expect 0 '' "$weft" train resnet.yaml --run changed "${small[@]}" --set train.epochs=4 "${changes[@]}"
+check "images are changed" bash -c '! cmp -s {whole,changed}/checkpoints/step-12/model.safetensors'
+expect 0 '' env OMP_NUM_THREADS=3 "$weft" train resnet.yaml --run threads "${small[@]}" --set train.epochs=4 "${changes[@]}"
+check "by threads alike" cmp {changed,threads}/checkpoints/step-12/model.safetensors
+cp -r changed part-changed
+rm -r part-changed/checkpoints/step-9 part-changed/checkpoints/step-12
+expect 0 '' "$weft" resume part-changed --quiet
+check "and after a resume" cmp {changed,part-changed}/checkpoints/step-12/model.safetensors
+"$weft" predict changed train.bin >first
+expect 0 '' "$weft" predict changed train.bin
+check "predictions see the images as they are" cmp first out
+for key in crop rotate brightness contrast saturation erase mixup cutmix; do
+    expect 0 '' "$weft" train resnet.yaml --run "only-$key" "${small[@]}" --set train.epochs=4 --set data.$key=0.9
+    check "data.$key has an effect" bash -c "! cmp -s {whole,only-$key}/checkpoints/step-12/model.safetensors"
+done
+expect 2 'data.mixup' "$weft" train resnet.yaml --run bad "${small[@]}" --set data.mixup=2
 check "they are saved" grep -aq 'bn1.running_var' whole/checkpoints/step-12/model.safetensors
 check "the scale of channels is kept" grep -q '"pixel_deviation"' whole/data.json
 expect 0 '^[0-2]	' "$weft" predict whole train.bin
