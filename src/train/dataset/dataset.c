@@ -244,6 +244,14 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
                                    .images = weft__dataset_images(dataset)};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;
+    options.images.crop = config->data_crop;
+    options.images.rotate = config->data_rotate;
+    options.images.brightness = config->data_brightness;
+    options.images.contrast = config->data_contrast;
+    options.images.saturation = config->data_saturation;
+    options.images.erase = config->data_erase;
+    options.images.mixup = config->data_mixup;
+    options.images.cutmix = config->data_cutmix;
     if (dataset->task == WEFT__TASK_LANGUAGE_MODEL)
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);

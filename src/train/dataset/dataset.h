@@ -15,6 +15,7 @@ typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLI
 /* What a folder of images holds besides images. */
 typedef struct weft__skipped {
     int64_t hidden, empty; /* names that begin with a dot; empty folders */
+    int64_t bad;           /* images that cannot be read */
     int64_t files;         /* files of other kinds */
     struct {
         char ending[12]; /* such as ".gif"; "" for a file without one */
@@ -56,6 +57,10 @@ typedef struct weft__dataset {
     size_t unused_count;
     bool unnamed; /* csv: no line of names; the first line is a row */
 } weft__dataset;
+
+/* Receives lines about the data that a user should see at once, such as the files that cannot be read. The
+ * command sets it. NULL, as in other programs: nobody is told. */
+extern void (*weft__dataset_tell)(const char *line);
 
 /* Reads the data that the configuration names. `run` is a run folder whose tokenizer and class names are used
  * (resume, eval), or NULL. The caller frees *dataset with weft__dataset_free, also after a failure. */
