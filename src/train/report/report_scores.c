@@ -27,7 +27,7 @@ static void name_cell(FILE *out, const char *tag, const json_t *class) {
 }
 
 static void class_table(FILE *out, const json_t *classes) {
-    fprintf(out, "<table><tr><th>class</th>");
+    fprintf(out, "<div class=\"wide\"><table><tr><th>class</th>");
     for (int k = 0; k < WEFT__CLASS_SCORES; k++)
         fprintf(out, "<th class=\"n\">%s</th>", weft__class_score_rows[k].label);
     fprintf(out, "<th class=\"n\">samples</th>");
@@ -41,7 +41,7 @@ static void class_table(FILE *out, const json_t *classes) {
         cell(out, json_object_get(class, "samples"));
         fprintf(out, "</tr>\n");
     }
-    fprintf(out, "</table>\n");
+    fprintf(out, "</table></div>\n");
 }
 
 static void confusion_table(FILE *out, const json_t *classes, const json_t *confusion) {
@@ -52,7 +52,7 @@ static void confusion_table(FILE *out, const json_t *classes, const json_t *conf
         return;
     }
     fprintf(out, "<p>Confusion matrix: rows are true classes, columns are predicted "
-                 "classes.</p>\n<table><tr><th></th>");
+                 "classes.</p>\n<div class=\"wide\"><table><tr><th></th>");
     for (size_t i = 0; i < count; i++) name_cell(out, "th", json_array_get(classes, i));
     fprintf(out, "</tr>\n");
     for (size_t i = 0; i < count; i++) {
@@ -61,7 +61,7 @@ static void confusion_table(FILE *out, const json_t *classes, const json_t *conf
         for (size_t j = 0; j < count; j++) cell(out, json_array_get(json_array_get(confusion, i), j));
         fprintf(out, "</tr>\n");
     }
-    fprintf(out, "</table>\n");
+    fprintf(out, "</table></div>\n");
 }
 
 static void number_card(FILE *out, const char *label, const json_t *value) {
