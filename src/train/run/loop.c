@@ -390,9 +390,11 @@ static weft_status loop_finish(weft__loop *loop) {
 
 static weft_status train(weft__loop *loop) {
     WEFT_TRY(introduce(loop));
-    char scores[4096];
-    if (weft__join(scores, sizeof scores, loop->run.dir, "scores.json"))
-        (void)unlink(scores); /* scores of fewer steps are out of date */
+    static const char *const results[] = {"scores.json", "pictures.json"};
+    char path[4096];
+    for (int i = 0; i < 2; i++)
+        if (weft__join(path, sizeof path, loop->run.dir, results[i]))
+            (void)unlink(path); /* results of fewer steps are out of date */
     loop->progress.first = loop->first;
     loop->progress.last = loop->steps;
     loop->progress.batches_step = (double)loop->config->train_accumulate;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "train/dataset/class_weights.h"
+#include "train/report/pictures.h"
 #include "train/run/loop_scores.h"
 #include "train/run/sealed.h"
 
@@ -70,6 +71,12 @@ static weft_status write_scores(weft__loop *loop, uint64_t step, const weft__sco
     return weft__sealed_write(loop->run.dir, "scores.json", &json, all, JSON_REAL_PRECISION(9));
 }
 
+/* Writes pictures.json, always before scores.json: a run with scores is complete. */
+static weft_status write_pictures(weft__loop *loop, weft__split split, const weft__scores *scores) {
+    WEFT_TRY(weft__run_follow(&loop->run));
+    return weft__pictures_write(loop->run.dir, &loop->dataset, split, scores);
+}
+
 weft_status weft__loop_score(weft__loop *loop) {
     weft__results *s = &loop->summary.results;
     weft__scores test;
@@ -84,11 +91,13 @@ weft_status weft__loop_score(weft__loop *loop) {
         WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, all, true, &loop->scores));
         s->val_loss = loop->scores.loss;
     }
+    if (loop->validation || !loop->test) WEFT_TRY(write_pictures(loop, WEFT__VALIDATION, &loop->scores));
     if (!loop->test) return write_scores(loop, step, NULL);
     weft_status status = weft__scores_take(&loop->model, &loop->dataset, loop->test, true, &test);
     s->test_loss = test.loss;
     s->test_accuracy = test.accuracy;
     loop->test_r2 = test.task == WEFT__TASK_REGRESSION ? test.numbers.r2 : (double)NAN;
+    if (status == WEFT_OK && !loop->validation) status = write_pictures(loop, WEFT__TEST, &test);
     if (status == WEFT_OK) status = write_scores(loop, step, &test);
     weft__scores_free(&test);
     return status;
