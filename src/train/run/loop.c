@@ -399,7 +399,6 @@ static weft_status train(weft__loop *loop) {
     loop->progress.last = loop->steps;
     loop->progress.batches_step = (double)loop->config->train_accumulate;
     loop->epoch_started = weft__now();
-    loop->report_due = loop->epoch_started + REPORT_SECONDS;
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     weft_fit_options options = weft__loop_fit(loop, loop->steps);
     options.on_step = on_step;
