@@ -38,13 +38,6 @@ static void number_card(FILE *out, const char *label, double value) {
     shown_card(out, label, WEFT__NOTATION_SHORT, 0, value);
 }
 
-/* The accuracy of the last evaluation; NaN if there was none. */
-static double last_accuracy(const weft__history *h) {
-    for (size_t i = h->count; i-- > 0;)
-        if (isfinite(h->lines[i].val_accuracy)) return h->lines[i].val_accuracy;
-    return (double)NAN;
-}
-
 static void duration_text(double seconds, char out[32]) {
     long whole = lround(seconds);
     if (whole >= 3600)
@@ -79,7 +72,6 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     char damage[WEFT__DAMAGE_TEXT];
     if (h->damaged) fprintf(out, "<p>%s</p>\n", weft__history_damage(h, damage));
     fprintf(out, "<div class=\"cards\">\n");
-    shown_card(out, "validation accuracy", WEFT__NOTATION_PERCENT, 2, last_accuracy(h));
     for (int i = 0; i < WEFT__RESULTS; i++) {
         const weft__result *r = &weft__result_rows[i];
         shown_card(out, r->label, r->notation, r->digits, weft__result_get(&s->results, r));

@@ -45,7 +45,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
     loop->progress.batches_done += (uint64_t)weft_loader_batches(loop->validation);
     loop->summary.results.val_loss = m->val_loss = s->loss;
-    m->val_accuracy = s->accuracy;
+    loop->summary.results.val_accuracy = m->val_accuracy = s->accuracy;
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         m->val_f1 = s->classes.f1;
         m->val_auc = s->classes.auc;
@@ -90,6 +90,7 @@ weft_status weft__loop_score(weft__loop *loop) {
         weft__scores_free(&loop->scores);
         WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, all, true, &loop->scores));
         s->val_loss = loop->scores.loss;
+        s->val_accuracy = loop->scores.accuracy;
     }
     if (loop->validation || !loop->test) WEFT_TRY(write_pictures(loop, WEFT__VALIDATION, &loop->scores));
     if (!loop->test) return write_scores(loop, step, NULL);

@@ -207,7 +207,7 @@ static void report_is_whole(void **state) {
                              .phases = {2, {{"train", 70}, {"prepare", 5}}},
                              .parts = {3, {{"matmul", 50}, {"data", 5}, {"host", 20}}}};
     summary.results.val_loss = 1.5;
-    summary.results.test_loss = summary.results.test_accuracy = (double)NAN;
+    summary.results.val_accuracy = summary.results.test_loss = summary.results.test_accuracy = (double)NAN;
     assert_int_equal(weft__run_create("rep", "x", true, &run), WEFT_OK);
     log_steps(&run, 1, 30);
     assert_int_equal(weft__run_write(&run, "config.yaml", "task: \"<script>\"\n"), WEFT_OK);
