@@ -26,6 +26,12 @@ const page = {
       const column = left.get(frame.left);
       if (column && (column.left !== plot.left || (column.frame === frame.width && column.width !== plot.width))) wrong.push(`${title}: not aligned`);
       left.set(frame.left, { left: plot.left, width: plot.width, frame: frame.width });
+      if (figure.querySelector(".grid")) /* else without the script */
+        for (const path of figure.querySelectorAll(".line")) {
+          const box = path.getBoundingClientRect(), close = (a, b) => a.left >= b.left - 3 && a.right <= b.right + 3 && a.top >= b.top - 3 && a.bottom <= b.bottom + 3;
+          if (!(box.width > 0) || (document.querySelector(".reset").hidden && !close(box, plot)))
+            wrong.push(`${title}: a curve at ${box.left} to ${box.right}, ${box.top} to ${box.bottom} is outside the plot`);
+        }
       for (const axis of [".x", ".y"]) {
         const labels = [...figure.querySelectorAll(axis + " span")], boxes = labels.map((e) => e.getBoundingClientRect());
         if (labels.length < 2) wrong.push(`${title}: ${labels.length} labels at ${axis}`);
@@ -67,8 +73,13 @@ const page = {
     const tip = figure.querySelector(".tip"), reset = document.querySelector(".reset"), box = area.getBoundingClientRect();
     const key = (name) => plot.dispatchEvent(new KeyboardEvent("keydown", { key: name }));
     const mouse = (type, part) => area.dispatchEvent(new PointerEvent(type, { clientX: box.left + part * box.width, clientY: box.top + 20, bubbles: true }));
-    const shown = () => figure.querySelector("svg").getAttribute("viewBox").split(" ").map(Number);
-    const low = () => shown()[0], high = () => low() + shown()[2];
+    /* the limits of the steps, by the places of two labels */
+    const limit = (part) => {
+      const number = (e) => Number(e.textContent.replace("k", "e3").replace("M", "e6")), place = (e) => parseFloat(e.style.left) / 100;
+      const labels = [...figure.querySelectorAll(".x span")], [a, b] = [labels[0], labels[labels.length - 1]];
+      return number(a) + ((part - place(a)) / (place(b) - place(a))) * (number(b) - number(a));
+    };
+    const low = () => Math.round(limit(0)), high = () => Math.round(limit(1));
     Element.prototype.setPointerCapture = () => {}; /* which wants a real pointer */
     want("a tip before it is wanted", getComputedStyle(tip).display === "none");
     key("Home");

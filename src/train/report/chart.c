@@ -50,11 +50,14 @@ static bool limits(const weft__series *series, size_t count, range *y) {
     return true;
 }
 
-static bool empty(const weft__series *series) {
-    for (size_t i = 0; i < series->count; i++)
-        if (isfinite(series->y[i])) return false;
-    return true;
+/* Returns the number of points that are drawn, or that are reduced to COLUMNS points. */
+static size_t points(const weft__series *series) {
+    size_t count = 0;
+    for (size_t i = 0; i < series->count; i++) count += isfinite(series->y[i]) != 0;
+    return count;
 }
+
+static bool reduced(const weft__series *series) { return points(series) > 2 * COLUMNS; }
 
 /* Writes a point of a path. The first one is written twice, which draws a dot if no other follows. */
 static void point(FILE *out, bool first, double x, double y) {
@@ -64,14 +67,16 @@ static void point(FILE *out, bool first, double x, double y) {
 
 /* Draws one series. If it has many points, each column shows the mean of its points. */
 static void line(FILE *out, const weft__series *series, double x_high) {
-    const bool thin = series->count > 2 * COLUMNS;
+    const bool thin = reduced(series);
     double sum_x = 0, sum_y = 0, in_column = 0, column = -1;
     bool first = true;
     fprintf(out, "<path class=\"line %s\" d=\"", series->style);
     for (size_t i = 0; i <= series->count; i++) {
         const bool last = i == series->count;
         if (!last && !isfinite(series->y[i])) continue;
-        const double next = last ? -2 : thin ? floor(series->x[i] / x_high * COLUMNS) : (double)i;
+        const double next = last   ? -2
+                            : thin ? fmin(floor(series->x[i] / x_high * COLUMNS), COLUMNS - 1)
+                                   : (double)i;
         if (next != column && in_column > 0) {
             point(out, first, sum_x / in_column, sum_y / in_column);
             first = false;
@@ -95,14 +100,14 @@ static void caption(FILE *out, const char *title, const weft__series *series, si
     fprintf(out, "<figcaption>");
     weft__html_text(out, title, strlen(title));
     for (size_t s = 0; s < count; s++) {
-        if (!series[s].name || empty(&series[s])) continue;
+        if (!series[s].name || points(&series[s]) == 0) continue;
         fprintf(out, " <span class=\"key %s\">", series[s].style);
         weft__html_text(out, series[s].name, strlen(series[s].name));
         fprintf(out, "</span>");
     }
-    if (series->count > 2 * COLUMNS)
-        fprintf(out, " <span class=\"note\">a point is the mean of about %zu lines of the log</span>",
-                (series->count + COLUMNS / 2) / COLUMNS);
+    if (reduced(series))
+        fprintf(out, " <span class=\"note\">each point is the mean of about %zu</span>",
+                (points(series) + COLUMNS / 2) / COLUMNS);
     fprintf(out, "</figcaption>\n");
 }
 
@@ -121,7 +126,7 @@ void weft__chart(FILE *out, const char *title, double x_high, const weft__series
     weft__html_text(out, title, strlen(title));
     fprintf(out, "\"><g transform=\"scale(1 -1)\">\n");
     for (size_t s = 0; s < count; s++)
-        if (!empty(&series[s])) line(out, &series[s], x_high);
+        if (points(&series[s]) > 0) line(out, &series[s], x_high);
     fprintf(out, "</g></svg>\n<div class=\"x\"><span style=\"left:0\">0</span>");
     fprintf(out, "<span style=\"left:100%%\">%s</span></div></div></figure>\n",
             weft__short_number(x_high, text));

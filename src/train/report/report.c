@@ -96,14 +96,15 @@ static void column(const weft__history *h, const weft__metric *metric, double *v
 
 #define WINDOW_MOST 64 /* lines on each side */
 
-/* Computes a running mean over a fortieth of the curve, centred, so that it does not lag behind. At the ends
- * the window is narrower. Returns the number of lines of the full window. */
+/* Computes a running mean over a fortieth of the curve, centred, so that it does not lag behind. At the
+ * beginning, where curves are steep, the window is narrower, and at the end it has one side. Returns the
+ * number of lines of the full window. */
 static size_t smooth(const double *in, size_t count, double *out) {
     const size_t half = count / 80 < WINDOW_MOST ? count / 80 : WINDOW_MOST;
     for (size_t i = 0; i < count; i++) {
-        const size_t after = count - 1 - i, most = i < after ? i : after, k = half < most ? half : most;
+        const size_t k = half < i ? half : i;
         double sum = 0, numbers = 0;
-        for (size_t j = i - k; j <= i + k; j++) {
+        for (size_t j = i - k; j <= i + k && j < count; j++) {
             if (!isfinite(in[j])) continue;
             sum += in[j];
             numbers++;

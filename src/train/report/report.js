@@ -4,6 +4,7 @@
  * report.css. */
 "use strict";
 (() => {
+  const SIZE = 1000; // of the drawing of a chart: browsers draw with single precision, so it has no numbers of the run
   const charts = [...document.querySelectorAll(".chart")].map(open);
   const live = document.body.dataset.written; // when a running process wrote the page, in seconds; else undefined
   let zoom = null; // the first and the last step that are shown; null: all
@@ -28,16 +29,17 @@
     const grid = svg.querySelector(".line").cloneNode(), area = add(plot, "div", "area");
     const series = [...svg.querySelectorAll(".line")].map((path) => {
       const style = path.classList[1], key = figure.querySelector(".key." + style);
-      return { style, name: key ? key.textContent : "", points: points(path) };
+      return { path, dots: svg.querySelector(".dot." + style), style, name: key ? key.textContent : "", points: points(path) };
     });
     grid.setAttribute("class", "grid");
     svg.querySelector("g").prepend(grid);
+    svg.querySelector("g").removeAttribute("transform");
+    svg.setAttribute("viewBox", `0 0 ${SIZE} ${SIZE}`);
     plot.tabIndex = 0;
     plot.setAttribute("role", "group");
     plot.setAttribute("aria-label", svg.getAttribute("aria-label") + ": arrow keys show the values of a step");
     const chart = {
-      plot, svg, grid, area, series,
-      limits: { low: -top - height, high: -top }, end,
+      plot, svg, grid, area, series, limits: [-top - height, -top], end,
       steps: [...new Set(series.flatMap((s) => s.points.map((p) => p.x)))].sort((a, b) => a - b),
       x: plot.querySelector(".x"), y: plot.querySelector(".y"),
       cursor: add(area, "i", "cursor"), selection: add(area, "i", "selection"), tip: add(area, "div", "tip"),
@@ -70,7 +72,7 @@
     for (const value of all) {
       const digits = Math.floor(Math.log10(Math.abs(value) * 1.0001)) - Math.floor(Math.log10(step * 1.0001)) + 1;
       const part = ((value - low) / (high - low)) * 100, label = add(axis, "span", part > 97 ? "end" : part < 3 ? "begin" : "");
-      label.textContent = number(value, Math.min(Math.max(digits, 1), 5));
+      label.textContent = number(value, Math.min(Math.max(digits, 1), 7));
       label.style[side] = (flip ? 100 - part : part) + "%";
     }
     return all;
@@ -80,22 +82,28 @@
     return zoom || [0, Math.max(...charts.map((c) => c.end))];
   }
 
+  /* The limits of y in the steps that are shown. */
+  function limits(chart, low, high) {
+    const seen = zoom ? chart.series.flatMap((s) => s.points.filter((p) => p.x >= low && p.x <= high).map((p) => p.y)) : [];
+    const [least, most] = seen.length ? [seen.reduce((a, b) => Math.min(a, b)), seen.reduce((a, b) => Math.max(a, b))] : chart.limits;
+    const size = Math.max(Math.abs(least), Math.abs(most)), room = least === most ? 0.1 * size || 1 : 0.5e-4 * size - (most - least) / 2;
+    return room > 0 ? [least - room, most + room] : [least, most]; // a ten-thousandth of the numbers is seen at most
+  }
+
   function draw(chart) {
     const [low, high] = span();
-    let { low: least, high: most } = chart.limits;
-    const seen = chart.series.flatMap((s) => s.points.filter((p) => p.x >= low && p.x <= high).map((p) => p.y));
-    if (zoom && seen.length) {
-      least = seen.reduce((a, b) => Math.min(a, b));
-      most = seen.reduce((a, b) => Math.max(a, b));
-      if (least === most) [least, most] = [least - (Math.abs(least) * 0.1 || 1), most + (Math.abs(most) * 0.1 || 1)];
-    }
+    let [least, most] = limits(chart, low, high);
     const step = roundStep(most - least, 5);
     least = Math.floor(least / step + 1e-6) * step;
     most = Math.ceil(most / step - 1e-6) * step;
+    const x = (value) => (((value - low) / (high - low)) * SIZE).toFixed(2), y = (value) => (((most - value) / (most - least)) * SIZE).toFixed(2);
+    for (const s of chart.series) {
+      const near = s.points.filter((p, i, all) => (all[i + 1] ?? p).x >= low && (all[i - 1] ?? p).x <= high);
+      s.path.setAttribute("d", near.map((p, i) => `${i ? "L" : "M"}${x(p.x)} ${y(p.y)}`).join("") + (near.length === 1 ? "h0" : ""));
+      if (s.dots) s.dots.setAttribute("d", near.map((p) => `M${x(p.x)} ${y(p.y)}h0`).join(""));
+    }
     chart.svg.style.overflow = zoom ? "hidden" : ""; // else the edges would halve lines and dots
-    chart.svg.setAttribute("viewBox", [low, -most, high - low, most - least].join(" "));
-    const lines = ticks(chart.y, least, most, step, "top", true);
-    chart.grid.setAttribute("d", lines.map((y) => `M${low} ${y}H${high}`).join(""));
+    chart.grid.setAttribute("d", ticks(chart.y, least, most, step, "top", true).map((at) => `M0 ${y(at)}H${SIZE}`).join(""));
     ticks(chart.x, low, high, Math.max(1, roundStep(high - low, Math.max(2, chart.area.clientWidth / 80))), "left", false);
   }
 
@@ -128,8 +136,9 @@
     add(chart.tip, "b", "").textContent = "step " + Math.round(x);
     for (const s of chart.series) {
       const p = nearest(s.points, x, (q) => q.x);
-      if (Math.abs(p.x - x) > 0.5) continue;
-      add(chart.tip, "span", "key " + s.style).textContent = (s.name ? s.name + " " : "") + number(p.y, 5);
+      const away = Math.abs(p.x - x), other = away > 0.5 ? ` (step ${Math.round(p.x)})` : "";
+      if (away > Math.max(0.5, (high - low) / 50)) continue;
+      add(chart.tip, "span", "key " + s.style).textContent = (s.name ? s.name + " " : "") + number(p.y, 5) + other;
     }
     const right = x > (low + high) / 2, place = ((x - low) / (high - low)) * 100;
     chart.tip.style.left = right ? "" : place + "%";
