@@ -51,13 +51,14 @@
 /* What tests set and read. The library exports it as fake_cuda. */
 typedef struct fake_cuda_state {
     /* set by tests; 0: no effect */
-    long memory;      /* bytes of device memory, instead of 1 GiB */
+    long memory;      /* bytes of device memory, instead of 1 GiB; allocations from 1 GiB on are sparse */
     long fail_alloc;  /* 1: the next allocation fails ... */
     long fail_launch; /* 1: the next kernel that runs fails, and its context with it ... */
     long order;       /* a fake_order */
     long seed;        /* of random orders, from the next launch on */
-    long raise; /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
-    long quiet; /* reports and refusals are counted, and not printed */
+    long raise;  /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
+    long sample; /* of a larger grid only so many blocks run, half of them at each end */
+    long quiet;  /* reports and refusals are counted, and not printed */
     /* counters */
     long calls;                                     /* work that libraries submitted */
     long launches, graph_launches, graphs, updates; /* updates: graph nodes that got other arguments */

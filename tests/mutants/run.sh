@@ -30,24 +30,30 @@ cmake -S "$scratch/tree" -B "$scratch/build" -G "$generator" -DCMAKE_C_FLAGS_REL
 build() { cmake --build "$scratch/build" -j "$(nproc)" --target "$@" >"$scratch/log" 2>&1; }
 # run PATCH: runs the test that it names
 run() {
-    local folder test
-    read -ra test <<<"$(test_of "$1")"
+    local folder words
+    read -ra words <<<"$(test_of "$1")"
     (
         for folder in $(card_of "$1"); do
             export WEFT_TEST_GPU=cuda WEFT_KERNEL_CACHE=off LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$scratch/build/$folder"
         done
-        cd "$scratch/tree" && timeout 100 "$scratch/build/${test[0]}" "${test[@]:1}"
+        cd "$scratch/tree" && timeout 100 "$scratch/build/${words[0]}" "${words[@]:1}"
     ) >"$scratch/out" 2>&1
 }
 
 # Patches for a simulated GPU that is not there are left out.
-if ! cmake --build "$scratch/build" --target help | grep -q ptx_nvrtc; then
-    for i in "${!patches[@]}"; do
-        [ -z "$(card_of "${patches[i]}")" ] || unset "patches[i]"
+card_targets() { [ "$1" = fake-ptx ] && echo ptx_nvrtc || echo fake_cuda fake_nvrtc fake_nvml fake_blas fake_nccl fake_cudnn; }
+known=$(cmake --build "$scratch/build" --target help)
+for i in "${!patches[@]}"; do
+    for folder in $(card_of "${patches[i]}"); do
+        for target in $(card_targets "$folder"); do
+            if grep -q "$target" <<<"$known"; then
+                targets="$targets $target"
+            else
+                unset "patches[i]"
+            fi
+        done
     done
-elif cat "${patches[@]}" | grep -q '^card: '; then
-    targets="$targets ptx_nvrtc fake_cuda fake_nvrtc fake_nvml fake_blas fake_nccl fake_cudnn"
-fi
+done
 # shellcheck disable=SC2086
 build $targets || { tail -40 "$scratch/log"; exit 1; }
 failed=0
