@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tests the tests: each patch of this folder plants one fault into a copy of the tree, and the test that it names (its
-# second line, "test: NAME ARGUMENTS") must then fail. Builds only what changed. Runs only with WEFT_MUTANTS=1 (`make
+# second line, "test: NAME ARGUMENTS") must then fail. A test_cuda_* runs on the simulated driver. Builds only what changed. Runs only with WEFT_MUTANTS=1 (`make
 # mutants`); MUTANTS="a b" picks some. Prints one line a fault and a verdict.
 set -u
 if [ "${WEFT_MUTANTS:-0}" != 1 ]; then
@@ -26,8 +26,13 @@ command -v ninja >/dev/null && generator=Ninja
 cmake -S "$scratch/tree" -B "$scratch/build" -G "$generator" -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; exit 1; }
 build() { cmake --build "$scratch/build" -j "$(nproc)" --target "$@" >"$scratch/log" 2>&1; }
-run() { (cd "$scratch/tree" && timeout 100 "$scratch/build/$1" "${@:2}") >"$scratch/out" 2>&1; }
+run() {
+    local on=()
+    [[ $1 == test_cuda_* ]] && on=(env WEFT_TEST_GPU=cuda "LD_LIBRARY_PATH=$scratch/build/fake-cuda")
+    (cd "$scratch/tree" && timeout 100 "${on[@]}" "$scratch/build/$1" "${@:2}") >"$scratch/out" 2>&1
+}
 
+[[ $targets == *test_cuda_* ]] && targets+=" fake_cuda fake_nvrtc"
 # shellcheck disable=SC2086
 build $targets || { tail -40 "$scratch/log"; exit 1; }
 failed=0
