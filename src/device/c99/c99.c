@@ -175,6 +175,7 @@ weft_status weft__c99_slots(weft_device *device, weft_c99_slot **slots, int *cou
             weft_c99_slot *slot = &list[c->operands[o].slot];
             bool written;
             const weft_dtype dtype = operand_dtype(c, o, &written);
+            if (c->kind == WEFT_COMMAND_HEAVY && !weft__c99_heavy_has(&c->heavy, o)) continue;
             slot->buffer = d->buffers[c->operands[o].slot];
             slot->bytes = slot->buffer ? (int64_t)slot->buffer->bytes : 0;
             slot->dtypes |= 1u << dtype;

@@ -60,6 +60,8 @@ void weft__c99_routines(const bool used[WEFT_C99_ROUTINES], weft_text *out);
 void weft__c99_heavy(const weft_heavy *heavy, const char *const *args, weft_text *out);
 /* Returns the dtype of operand i. */
 weft_dtype weft__c99_heavy_dtype(const weft_heavy *heavy, int i);
+/* Returns whether the call has operand i: not the log-sum-exp of an attention, nor its random key. */
+bool weft__c99_heavy_has(const weft_heavy *heavy, int i);
 /* Returns whether operand i is written. */
 bool weft__c99_heavy_writes(const weft_heavy *heavy, int i);
 

@@ -32,6 +32,11 @@ weft_dtype weft__c99_heavy_dtype(const weft_heavy *heavy, int i) {
     return whole ? WEFT_I32 : WEFT_F32;
 }
 
+bool weft__c99_heavy_has(const weft_heavy *heavy, int i) {
+    if (heavy->kind != WEFT_HEAVY_ATTENTION) return true;
+    return i != WEFT_ATTENTION_LSE && (i != WEFT_ATTENTION_KEY || heavy->as.attention.cached);
+}
+
 bool weft__c99_heavy_writes(const weft_heavy *heavy, int i) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: return i == WEFT_MATMUL_C;
