@@ -72,6 +72,12 @@ one_line
 cp src/deep/writer.h src/deep/Flowers_2.h
 check "header and source of two exports do not compile" bash -c '! gcc -Isrc/deep -c src/deep/Flowers_2.c -o x.o'
 
+awk 'BEGIN {for (i = 0; i < 5000; i++) printf "a"; print ",b,kind"; for (i = 0; i < 30; i++) print i "," i % 7 "," i % 3}' >long.csv
+expect 0 '' "$weft" train mlp --data long.csv --run long --set model.hidden=[4] --set train.epochs=1 --quiet
+expect 1 'the name of column 0 is longer than the 4,095 bytes that C99 allows' "$weft" export long --to c
+one_line
+check "and nothing was written" test ! -e long/export
+
 # ---- a failure leaves nothing behind ----
 full() { (trap '' XFSZ && ulimit -f 2 && exec "$weft" "$@"); }
 expect 8 'model.c' full export gpt --to c --out full

@@ -124,6 +124,8 @@ static const model_case cases[] = {
     {"autoencoder", "autoencoder", "some-images-idx3-ubyte", "--set model.hidden=[8,2] --set train.epochs=3"},
 #define SMALL " --set model.layers=2 --set model.width=16 --set model.context=12 --set train.steps=3"
     {"gpt", "gpt", "text.txt", SMALL},
+    {"rows", "gpt", "text.txt",
+     SMALL " --set model.vocab=64"}, /* rows that are no tokens have the logit -inf */
     {"llama", "llama", "text.txt", SMALL},
     {"lstm", "lstm", "text.txt", SMALL},
     {"gru", "gru", "text.txt", SMALL " --set model.untied_head=false"},
