@@ -145,6 +145,8 @@ static void *load(const model_case *c) {
         0);
     assert_int_equal(run_command("%s export %s --to c --out %s >/dev/null", weft, run, out), 0);
     assert_int_equal(run_command("gcc " WARNINGS " -O2 -shared -fPIC -o %s %s/model.c -lm", library, out), 0);
+    /* no weight is copied while the program runs */
+    assert_int_equal(run_command("! grep '_copy(w' %s/model.c", out), 0);
     if (at_hand("clang"))
         assert_int_equal(run_command("clang " WARNINGS " -c -o %s.o %s/model.c", out, out), 0);
     if (at_hand("arm-none-eabi-gcc"))

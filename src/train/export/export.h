@@ -31,6 +31,12 @@ weft_status weft__export_gpt2(weft__use *use, const char *path, weft__exported *
 
 enum { WEFT__EXPORT_STATES = 512 };
 
+/* A weight of a convolution in the order in which the program reads it. */
+typedef struct weft__export_laid {
+    weft_tensor *tensor;
+    const char *name; /* of the parameter */
+} weft__export_laid;
+
 /* A program of one sample, or of one token of a text. */
 typedef struct weft__export_graph {
     weft_scope *scope;
@@ -40,6 +46,8 @@ typedef struct weft__export_graph {
     weft_tensor *position;                    /* of a gpt: the number of tokens before; else NULL */
     weft_tensor *states[WEFT__EXPORT_STATES]; /* that the next token reads */
     size_t n_states;
+    weft__export_laid laid[WEFT__EXPORT_STATES];
+    size_t n_laid;
     int64_t inputs, outputs;
 } weft__export_graph;
 

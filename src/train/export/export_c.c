@@ -17,6 +17,8 @@
 
 /* ---- the arrays ---- */
 
+static bool is(const weft_tensor *t, const weft_buffer *buffer) { return t && t->storage->buffer == buffer; }
+
 /* Names a weight after its parameter. Constants of the normalization have no parameter. */
 static void name_weight(const weft__export_source *s, int slot, char out[WEFT__EXPORT_NAME]) {
     weft_module *m = s->use->model.module;
@@ -27,6 +29,8 @@ static void name_weight(const weft__export_source *s, int slot, char out[WEFT__E
         if (weft_parameter_get(m, i, &found) && found.tensor->storage->buffer == s->slots[slot].buffer)
             info = found;
     }
+    for (size_t i = 0; i < s->graph.n_laid; i++)
+        if (is(s->graph.laid[i].tensor, s->slots[slot].buffer)) info.name = s->graph.laid[i].name;
     snprintf(out, WEFT__EXPORT_NAME, "w%d_%.40s", slot, info.name);
     for (char *at = out; *at; at++)
         if (*at == '.' || *at == '-') *at = '_';
@@ -37,8 +41,6 @@ static bool is_state(const weft__export_graph *g, const weft_buffer *buffer, siz
         if (g->states[*i]->storage->buffer == buffer) return true;
     return false;
 }
-
-static bool is(const weft_tensor *t, const weft_buffer *buffer) { return t && t->storage->buffer == buffer; }
 
 /* Names the array of one slot, and counts its memory. */
 static weft_status name_slot(weft__export_source *s, int i) {

@@ -42,6 +42,57 @@ static weft_tensor *finish(const weft__use *use, weft_tensor *y) {
     return weft_add(y, constant(ctx, 1, &d->outputs, d->target_mean));
 }
 
+/* ---- weights of convolutions ---- */
+
+/* Programs read them with their channels last. Without this, each call would copy them into this order, and
+ * the static memory would have room for the copies. Returns the weight (O, I, H, W) as a view of such an
+ * array. */
+static weft_tensor *lay(weft__export_graph *g, const weft_parameter_info *info) {
+    weft_context *ctx = info->tensor->ctx;
+    const int64_t *n = info->tensor->shape, pixels = n[2] * n[3], laid[4] = {n[0], n[2], n[3], n[1]};
+    float *values = weft__array(ctx, (size_t)info->tensor->numel, 2 * sizeof *values);
+    if (!values) return NULL;
+    float *to = values, *from = values + info->tensor->numel;
+    weft_tensor *view = NULL;
+    if (weft_read(info->tensor, from, (size_t)info->tensor->numel * sizeof *from) == WEFT_OK) {
+        for (int64_t o = 0; o < n[0]; o++)
+            for (int64_t p = 0; p < pixels; p++)
+                for (int64_t i = 0; i < n[1]; i++) *to++ = from[(o * n[1] + i) * pixels + p];
+        weft_tensor *kept = weft_from(ctx, WEFT_F32, 4, laid, values);
+        view = weft_permute(kept, (int[]){0, 3, 1, 2});
+        if (weft_tensor_status(view) == WEFT_OK)
+            g->laid[g->n_laid++] = (weft__export_laid){kept, info->name};
+        else
+            view = NULL;
+    }
+    weft__free(ctx, values);
+    return view;
+}
+
+/* Exchanges the weights of convolutions, while the graph is recorded, with such views. A weight that has none
+ * stays as it is. */
+static void exchange(weft__export_graph *g, weft_module *m, weft_tensor **variables, bool back) {
+    const size_t count = weft_parameter_count(m);
+    for (size_t i = 0, n = 0; i < count && n < WEFT__EXPORT_STATES; i++) {
+        weft_parameter_info info;
+        if (!weft_parameter_get(m, i, &info) || info.tensor->rank != 4 || info.tensor->dtype != WEFT_F32)
+            continue;
+        weft_tensor *other = back ? variables[n] : lay(g, &info);
+        for (size_t k = 0; k < info.module->n_parameters && other; k++)
+            if (info.module->parameters[k].variable == info.tensor)
+                info.module->parameters[k].variable = other;
+        variables[n++] = info.tensor;
+    }
+}
+
+static weft_tensor *export_forward(weft__use *use, weft__export_graph *g, weft_tensor *x) {
+    weft_tensor *variables[WEFT__EXPORT_STATES];
+    exchange(g, use->model.module, variables, false);
+    weft_tensor *y = weft_forward(use->model.module, x);
+    exchange(g, use->model.module, variables, true);
+    return y;
+}
+
 static weft_status record_vectors(weft__use *use, weft__export_graph *g) {
     const weft__dataset *d = &use->dataset;
     weft_context *ctx = use->model.ctx;
@@ -51,7 +102,7 @@ static weft_status record_vectors(weft__use *use, weft__export_graph *g) {
     g->outputs = d->outputs;
     g->input = constant(ctx, 2, (int64_t[]){1, d->features}, zeros);
     weft__free(ctx, zeros);
-    g->output = weft_reshape(finish(use, weft_forward(use->model.module, export_normalized(d, g->input))), 2,
+    g->output = weft_reshape(finish(use, export_forward(use, g, export_normalized(d, g->input))), 2,
                              (int64_t[]){1, d->outputs});
     return weft_tensor_status(g->output);
 }
