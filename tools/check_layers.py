@@ -15,7 +15,7 @@ RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
 UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "heavy": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
 # Subfolders and the subfolders hidden from them. Passes are pure functions. A GPU backend may use device/gpu, but
 # device/gpu may not use a backend.
-COMMAND_ROOMS = ("train/run/", "train/report/", "train/analysis/", "train/print.h") # of train, what only the command has
+COMMAND_ROOMS = ("train/run/", "train/report/", "train/analysis/", "train/export/", "train/print.h") # of train, what only the command has
 UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime/", "compiler/profile/"),
                 "train/config": COMMAND_ROOMS + ("train/dataset/", "train/model/"),
                 "train/dataset": COMMAND_ROOMS + ("train/model/",),
@@ -24,13 +24,15 @@ UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime/", "compiler/profile/"),
                 "device/gpu": ("device/cpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/cuda": ("device/cpu/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/opencl": ("device/cpu/", "device/cuda/", "device/interp/", "device/null/"),
+                "device/c99": ("device/cpu/", "device/gpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/interp": ("device/cpu/", "device/gpu/", "device/cuda/", "device/opencl/", "device/null/")}
 # From nn/ upwards, code calls tensor functions. Of the folders that implement them it may include only these headers.
 INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
 DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "device/device.h"},
          "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
          "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/device.h"},
-         "train": {"compiler/profile/profile.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
+         # device/c99/c99.h: `weft export --to c` writes source from the program that ran last on the device c99
+         "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
          "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h",
                  "device/gpu/backend/cache.h", "device/opencl/devices.h"},
          "text": set(), "io": set()}

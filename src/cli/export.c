@@ -1,100 +1,123 @@
-/* weft export: writes the weights of a run to a file for other software, and next to it the config.json that
- * transformers needs. Must not know: how weights are named (weft_gpt_save). Read next: weft/nn.h. */
-#include <stdlib.h>
+/* weft export: writes a trained model for other software. Must not know: formats (train/export). Read next:
+ * train/export/export.h. */
 #include <string.h>
-#include <unistd.h>
 
-#include <weft/data.h>
-
-#include "base/json.h"
 #include "cli/cli.h"
-#include "train/run/use.h"
+#include "train/export/export.h"
+#include "train/run/run_dir.h"
 
-enum { PATH_BYTES = 4096 };
+typedef struct exporting {
+    const char *dir, *to, *out, *name, *checkpoint;
+} exporting;
 
-/* Finds the path of config.json, in the folder of the weights. An existing file may be replaced if it
- * describes a gpt2. */
-static weft_status config_path(const char *out, char path[PATH_BYTES]) {
-    const char *slash = strrchr(out, '/');
-    const int n = snprintf(path, PATH_BYTES, "%.*sconfig.json", slash ? (int)(slash - out) + 1 : 0, out);
-    weft_bytes bytes;
-    weft__json json;
-    json_error_t error;
-    json_t *object;
-    if (n < 0 || n >= PATH_BYTES) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", out);
-    if (access(path, F_OK) != 0) return WEFT_OK;
-    WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
-    weft__json_open(&json, NULL);
-    const weft_status status =
-        weft__json_load(&json, (const char *)bytes.data, bytes.size, 0, &error, &object);
-    const char *type = json_string_value(json_object_get(object, "model_type"));
-    const bool same = type && strcmp(type, "gpt2") == 0;
-    weft__json_close(&json);
-    weft_bytes_free(NULL, &bytes);
-    if (status == WEFT_ERR_OOM) return status;
-    return same ? WEFT_OK
-                : weft__fail(
-                      NULL, WEFT_ERR_ARGUMENT,
-                      "export: %s exists already and is not for a gpt2: choose another folder for --out",
-                      path);
+static weft_status export_c(const exporting *e, weft__use *use, weft__exported *exported) {
+    char folder[WEFT__EXPORT_PATH];
+    if (!weft__join(folder, sizeof folder, e->dir, "export"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->dir);
+    return weft__export_c(use, e->out ? e->out : folder, e->name, exported);
 }
 
-static weft_status write_config(const weft__use *use, const char *path) {
-    const weft__config *c = &use->config;
-    const int64_t vocabulary = use->model.tokens;
-    const double dropout = c->model_dropout;
-    const int64_t width = c->model_mlp_width; /* 0, which GPT-2 writes as null: four times n_embd */
-    weft__json json;
-    char *text;
-    size_t bytes = 0;
-    weft__json_build(&json, NULL);
-    /* the token between the texts of GPT-2 */
-    json_t *last = vocabulary == 50257 ? json_integer(50256) : json_null();
-    json_t *object =
-        json_pack("{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
-                  "s:o, s:b, s:b, s:s}",
-                  "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "activation_function", "gelu_new",
-                  "vocab_size", (json_int_t)vocabulary, "n_positions", (json_int_t)c->model_context, "n_ctx",
-                  (json_int_t)c->model_context, "n_embd", (json_int_t)c->model_width, "n_layer",
-                  (json_int_t)c->model_layers, "n_head", (json_int_t)c->model_heads, "n_inner",
-                  width ? json_integer((json_int_t)width) : json_null(), "attn_pdrop", dropout, "embd_pdrop",
-                  dropout, "resid_pdrop", dropout, "layer_norm_epsilon", c->model_norm_eps,
-                  "initializer_range", 0.02, "scale_attn_weights", 1, "bos_token_id", last, "eos_token_id",
-                  last, "tie_word_embeddings", !c->model_untied_head, "use_cache", 1, "torch_dtype",
-                  c->train_precision == WEFT__PRECISION_F64 ? "float64" : "float32");
-    WEFT_TRY(weft__json_text(&json, object, JSON_INDENT(2), "config.json", &text, &bytes));
-    weft_status status = weft_write_file(NULL, path, text, bytes);
-    weft__free(NULL, text);
-    return status;
+/* Returns the path of a file of weights: --out, or NAME.safetensors in its folder. */
+static weft_status weights_path(const exporting *e, char path[WEFT__EXPORT_PATH]) {
+    char folder[WEFT__EXPORT_PATH], name[64];
+    const size_t size = e->out ? strlen(e->out) : 0, ending = strlen(".safetensors");
+    snprintf(name, sizeof name, "%.40s.safetensors", e->name);
+    bool fits = weft__join(folder, sizeof folder, e->dir, "export");
+    if (size > ending && strcmp(e->out + size - ending, ".safetensors") == 0) {
+        fits = snprintf(path, WEFT__EXPORT_PATH, "%s", e->out) < WEFT__EXPORT_PATH;
+        return fits ? WEFT_OK : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out);
+    }
+    if (e->out) fits = snprintf(folder, sizeof folder, "%s", e->out) < (int)sizeof folder;
+    if (!fits || !weft__join(path, WEFT__EXPORT_PATH, folder, name))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out ? e->out : e->dir);
+    return weft_make_folder(NULL, folder);
 }
 
-static weft_status save(weft__use *use, const char *out) {
-    char path[PATH_BYTES];
+static weft_status export_safetensors(const exporting *e, weft__use *use, weft__exported *exported) {
+    char path[WEFT__EXPORT_PATH];
+    WEFT_TRY(weights_path(e, path));
+    return weft__export_safetensors(use, e->dir, path, exported);
+}
+
+static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exported *exported) {
+    char path[WEFT__EXPORT_PATH];
     if (!weft__config_is(&use->config, WEFT__TRAIT_PUBLISHED))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "export: the run's model is not a gpt");
-    WEFT_TRY(config_path(out, path));
-    WEFT_TRY(weft_gpt_save(use->model.module, out));
-    return write_config(use, path);
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "export: the run's model is not a gpt: use --to safetensors, which takes any model");
+    WEFT_TRY(weights_path(e, path));
+    return weft__export_gpt2(use, path, exported);
+}
+
+/* The formats of --to. C source is made on a device of its own, in f32 whatever the run computed in. */
+static const struct format {
+    const char *name, *device, *precision;
+    weft_status (*run)(const exporting *e, weft__use *use, weft__exported *exported);
+} formats[] = {
+    {"c", "c99", "f32", export_c},
+    {"safetensors", "cpu", NULL, export_safetensors},
+    {"gpt2", "cpu", NULL, export_gpt2},
+};
+
+static const struct format *format_of(const char *name) {
+    for (size_t i = 0; name && i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(name, formats[i].name) == 0) return &formats[i];
+    return NULL;
+}
+
+static void tell(const weft__exported *exported) {
+    for (int i = 0; i < 3; i++)
+        if (exported->files[i][0]) weft__print(stdout, "wrote %s\n", exported->files[i]);
+    if (exported->weights == 0) return;
+    weft__print(stdout, "%lld bytes of weights%s, %lld bytes of memory\n", (long long)exported->weights,
+                exported->files[0][0] ? ", in a file of their own because they are more than 4 MiB" : "",
+                (long long)exported->memory);
+}
+
+static weft_status run_export(const exporting *e, const struct format *format, weft__use *use) {
+    weft__exported exported = {.files = {"", "", ""}};
+    weft__config config;
+    WEFT_TRY(weft__use_config(e->dir, format->device, &config));
+    const bool wide = config.train_precision == WEFT__PRECISION_F64;
+    weft__config_free(&config);
+    if (wide && format->precision)
+        return weft__fail(
+            NULL, WEFT_ERR_UNSUPPORTED,
+            "export: --to c: the run has train.precision f64, and C source computes in f32: use --to "
+            "safetensors");
+    const weft__use_options options = {
+        .device = format->device, .precision = format->precision, .checkpoint = e->checkpoint};
+    WEFT_TRY(weft__use_open(e->dir, &options, use));
+    WEFT_TRY(format->run(e, use, &exported));
+    tell(&exported);
+    return WEFT_OK;
 }
 
 int weft__command_export(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *out = NULL, *checkpoint = NULL;
+    exporting e = {.name = "model"};
     int code = 0;
     const weft__option options[] = {
-        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
-        {"--out FILE", WEFT__OPTION_TEXT, &out,
-         "the file to write; for transformers FOLDER/model.safetensors"},
-        WEFT__CHECKPOINT_OPTION(&checkpoint),
+        {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run"},
+        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors or gpt2"},
+        {"--out FOLDER", WEFT__OPTION_TEXT, &e.out,
+         "the folder to write to, or a file that ends in .safetensors; default: DIR/export"},
+        {"--name NAME", WEFT__OPTION_TEXT, &e.name,
+         "the name of the files, and the start of all names in C; default: model"},
+        WEFT__CHECKPOINT_OPTION(&e.checkpoint),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!out || !out[0]) {
-        weft__complain("export: --out is missing: 'weft export --help' shows how to call it");
+    const struct format *format = format_of(e.to);
+    if (!format) {
+        weft__complain("export: --to %s: c, safetensors or gpt2 is wanted", e.to ? e.to : "is missing");
         return WEFT__EXIT_USAGE;
     }
-    weft__use use;
-    weft_status status =
-        weft__use_open(dir, &(weft__use_options){.device = "cpu", .checkpoint = checkpoint}, &use);
-    if (status == WEFT_OK) status = save(&use, out);
+    if (!weft__export_name_fits(e.name)) {
+        weft__complain("export: --name: a C identifier is wanted: a letter, then at most 39 letters, digits "
+                       "and underscores");
+        return WEFT__EXIT_USAGE;
+    }
+    weft__use use = {0};
+    const weft_status status = run_export(&e, format, &use);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

@@ -74,10 +74,16 @@
     "  weft compare runs/* --out curves.html\n"
 #define weft__help_info "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
 #define weft__help_export                                                                                    \
-    "Writes a safetensors file with the names and shapes of GPT-2's published weights. model.init reads\n"   \
-    "this file, and so does other software.\n"                                                               \
+    "--to c            NAME.c and NAME.h: C99 source without dependencies, which computes what the model\n"  \
+    "                  predicts from raw values. More than 4 MiB of weights go to NAME.bin.\n"               \
+    "--to safetensors  NAME.safetensors: the weights of any model, and in the metadata how to use them.\n"   \
+    "--to gpt2         NAME.safetensors and config.json: a gpt with the names and shapes of GPT-2's "        \
+    "published\n"                                                                                            \
+    "                  weights. model.init and transformers read them.\n"                                    \
+    "docs/export.md describes the files.\n"                                                                  \
     "\n"                                                                                                     \
-    "  weft export runs/gpt-L4-H4-E128-cpu-1 --out model.safetensors\n"
+    "  weft export runs/mlp-4-16-3-cpu-1 --to c --out src --name flowers\n"                                  \
+    "  weft export runs/gpt-L4-H4-E128-cpu-1 --to gpt2 --out gpt2-folder\n"
 #define weft__help_tokenize                                                                                  \
     "TOKENIZER is the folder of GPT-2's encoder.json and vocab.bpe (or vocab.json and merges.txt), or a\n"   \
     "tokenizer.json, which every run on text has in its folder. The text may be packed with gzip.\n"         \

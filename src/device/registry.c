@@ -16,7 +16,8 @@
 #include "device/opencl/hooks.h"
 
 static const weft_device_ops *const kinds[] = {
-    &weft__device_cpu, &weft__device_cuda, &weft__device_opencl, &weft__device_interp, &weft__device_null,
+    &weft__device_cpu,    &weft__device_cuda, &weft__device_opencl,
+    &weft__device_interp, &weft__device_null, &weft__device_c99,
 };
 
 /* Names that people try, and what to use instead. */
@@ -78,10 +79,11 @@ bool weft_device_telemetry(const weft_context *ctx, weft_telemetry *telemetry) {
     return device && weft__device_telemetry(device, telemetry);
 }
 
-/* "cpu, opencl, interp, null, gpu, auto" */
+/* "cpu, opencl, interp, null, gpu, auto": the kinds that lists show */
 static const char *known_names(char *text, size_t size) {
     size_t used = 0;
     for (int i = 0; i < KINDS && used < size; i++) {
+        if (weft__device_count(kinds[i]) == 0) continue;
         const int n = snprintf(text + used, size - used, "%s, ", kinds[i]->name);
         used += n > 0 ? (size_t)n : 0;
     }

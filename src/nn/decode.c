@@ -124,12 +124,32 @@ static weft_status assign_caches(void *user, weft_context *ctx, weft_derived *de
     return WEFT_OK;
 }
 
+weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
+                                    weft_tensor *last) {
+    weft_module *gpt = cache->gpt, *root = weft__module_root(gpt);
+    for (int64_t i = 0; i < cache->layers; i++) cache->steps[i].position = position;
+    root->decoding = true;
+    weft__gpt_decode(gpt, position, last, cache->steps);
+    weft_tensor *out = weft_forward_at(NULL, gpt, tokens);
+    weft__gpt_decode(gpt, NULL, NULL, NULL);
+    root->decoding = false;
+    return weft__poisoned(out) || out->dtype == WEFT_F32 ? out : weft_cast_at(NULL, out, WEFT_F32);
+}
+
+bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor **variable,
+                           weft_tensor **next) {
+    if (i >= 2 * cache->layers) return false;
+    const weft__decode *step = &cache->steps[i / 2];
+    *variable = i % 2 ? step->values : step->keys;
+    *next = i % 2 ? step->next_values : step->next_keys;
+    return true;
+}
+
 /* Feeds `count` tokens, padded to `padded` tokens. Writes the logits (vocab) of the last token. Padding comes
  * after the tokens, which therefore do not see it. The next step overwrites its keys and values. */
 static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, int64_t padded,
                                float *logits) {
-    weft_module *gpt = cache->gpt;
-    weft_context *ctx = gpt->ctx;
+    weft_context *ctx = cache->gpt->ctx;
     const char *where = NULL;
     int32_t *ids = weft__array(ctx, (size_t)padded, sizeof *ids);
     if (!ids) return weft__fail_oom(ctx, (size_t)padded * sizeof *ids, "tokens");
@@ -139,15 +159,8 @@ static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int
     weft_tensor *position = weft_scalar_of(ctx, WEFT_I32, (double)cache->length), *last = NULL;
     if (padded > 1)
         last = weft_reshape_at(where, weft_scalar_of(ctx, WEFT_I32, (double)(count - 1)), 1, (int64_t[]){1});
-    for (int64_t i = 0; i < cache->layers; i++) cache->steps[i].position = position;
-    weft_module *root = weft__module_root(gpt);
-    root->decoding = true;
-    weft__gpt_decode(gpt, position, last, cache->steps);
-    weft_tensor *out = weft_forward_at(where, gpt, input);
-    weft__gpt_decode(gpt, NULL, NULL, NULL);
-    root->decoding = false;
+    weft_tensor *out = weft__gpt_cache_record(cache, input, position, last);
     WEFT_TRY(weft_tensor_status(out));
-    if (weft_dtype_of(out) != WEFT_F32) out = weft_cast_at(where, out, WEFT_F32);
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, "gpt cache");

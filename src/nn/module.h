@@ -123,6 +123,15 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
 int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
 
+/* Records a step of decoding with the caches of a GPT: the logits in f32 that follow the tokens (1, n).
+ * position: the number of tokens before, an i32 scalar. last: as for weft__gpt_decode. */
+weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
+                                    weft_tensor *last);
+/* Returns state i of the caches, and its value after the step that was recorded last. False: there is no
+ * state i. */
+bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor **variable,
+                           weft_tensor **next);
+
 /* The options that a GPT was made with; NULL if the module is no GPT. */
 const weft_gpt_options *weft__gpt_options_of(const weft_module *gpt);
 

@@ -185,7 +185,7 @@ expect 2 'is not a run folder' "$weft" resume nowhere
 llama=(--set model.norm=rms --set model.positions=rotary --set model.mlp=swiglu --set model.kv_heads=1 --set model.bias=false)
 expect 0 '' "$weft" train gpt.yaml --run llama "${llama[@]}" --set train.label_smoothing=0.1 --quiet
 expect 0 'the' "$weft" generate llama --prompt 'the ' --tokens 20 --seed 3
-expect 1 "GPT-2's format is for models" "$weft" export llama --out llama.safetensors
+expect 1 "GPT-2's format is for models" "$weft" export llama --to gpt2 --out llama.safetensors
 expect 2 'must divide model.heads' "$weft" train gpt.yaml --set model.kv_heads=3
 expect 0 '' "$weft" train gpt.yaml --run mixed --set train.precision=bf16 --quiet
 expect 0 '' "$weft" train gpt.yaml --run halted --set train.precision=bf16 --set train.steps=20 --quiet
@@ -196,7 +196,7 @@ cp out first
 expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3 --precision bf16
 check "weights rounded while loading, the same text" cmp first out
 expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3 --precision f32
-expect 0 '' "$weft" export mixed --out mixed.safetensors
+expect 0 '' "$weft" export mixed --to gpt2 --out mixed.safetensors
 check "what is exported is f32" grep -aq '"F32"' mixed.safetensors
 check "nothing of it is bf16" bash -c '! grep -aq "\"BF16\"" mixed.safetensors'
 expect 0 '' "$weft" train mlp.yaml --run mixed-mlp --set train.precision=bf16 --quiet

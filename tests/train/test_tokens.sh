@@ -74,25 +74,25 @@ expect 0 '' train --run wide --set data.path=t.bin --set data.tokenizer_path=tex
 expect 0 '' "$weft" generate wide --tokens 400 --temperature 50
 close() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && a - b < 1e-5 && b - a < 1e-5)}'; }
 check "rows that are no token change nothing" close "$(val run-t)" "$(val wide)"
-expect 0 '' "$weft" export wide --out wide.safetensors
+expect 0 '' "$weft" export wide --to gpt2 --out wide.safetensors
 check "and are not exported" grep -aq '"wte.weight":{"dtype":"F32","shape":\[256,16\]' wide.safetensors
 expect 0 '' train --run other --set data.path=t.bin --set model.norm_eps=0.001 --set model.mlp_width=24 --set train.steps=1 \
     --set schedule.warmup=0
-expect 0 '' "$weft" export other --out other.safetensors
+expect 0 '' "$weft" export other --to gpt2 --out other.safetensors
 check "the configuration has the model's own numbers" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
     c["layer_norm_epsilon"] == 0.001 and c["n_inner"] == 24))'
 expect 2 'model.vocab: 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
 one_line
 
 # ---- exporting and importing weights ----
-expect 0 '' "$weft" export run-t --out weights.safetensors
+expect 0 '' "$weft" export run-t --to gpt2 --out weights.safetensors
 check "its configuration lies beside it" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
     c["model_type"] == "gpt2" and c["vocab_size"] == 256 and c["n_positions"] == 16 and c["n_embd"] == 16 and
     c["n_layer"] == 1 and c["n_head"] == 2 and c["n_inner"] is None and c["tie_word_embeddings"] and c["eos_token_id"] is None))'
-expect 0 '' "$weft" export run-t --out weights.safetensors # replaces the file
+expect 0 '' "$weft" export run-t --to gpt2 --out weights.safetensors # replaces the file
 mkdir taken
 echo '{"model_type": "bert"}' >taken/config.json
-expect 2 'taken/config.json exists already and is not for a gpt2' "$weft" export run-t --out taken/model.safetensors
+expect 2 'taken/config.json exists already and is not for a gpt2' "$weft" export run-t --to gpt2 --out taken/model.safetensors
 one_line
 check "and nothing was written" test ! -e taken/model.safetensors
 expect 0 "every node agrees to the bit" "$weft" verify gpt.yaml --devices cpu,cpu --steps 1 --set data.path=t.bin \
@@ -112,7 +112,7 @@ rm weights.safetensors
 expect 0 '' "$weft" resume again --quiet --set train.steps=2
 expect 8 'absent.safetensors' train --set data.path=t.bin --set model.init=absent.safetensors
 one_line
-"$weft" export run-t --out weights.safetensors
+"$weft" export run-t --to gpt2 --out weights.safetensors
 expect 3 "'wte.weight' is f32 \[256,16\], but this model has f32 \[256,32\]" \
     train --set data.path=t.bin --set model.init=weights.safetensors --set model.width=32
 one_line
@@ -159,7 +159,7 @@ one_line
 expect 2 'out is missing' "$weft" tokenize text.txt --tokenizer text/tokenizer.json
 expect 2 'tokenizer is missing' "$weft" tokenize text.txt --out x.bin
 expect 8 'absent.txt' "$weft" tokenize absent.txt --tokenizer text/tokenizer.json --out x.bin
-expect 2 'no gpt|is not a run folder' "$weft" export nowhere --out x
+expect 2 'no gpt|is not a run folder' "$weft" export nowhere --to gpt2 --out x
 check "no run folder was made by failures" test ! -e runs
 
 echo "test_tokens: cells=$cells fail=$fail skip=0"

@@ -1,0 +1,194 @@
+/* Writes the source file of exported C: weights, memory, the functions of the program, and the functions of
+ * the header. Must not know: how kernels are written (device/c99). Read next: export_header.c. */
+#include <string.h>
+
+#include "train/export/export_source.h"
+
+static bool is_text(const weft__export_source *s) { return s->use->config.task == WEFT__TASK_LANGUAGE_MODEL; }
+
+/* ---- data ---- */
+
+static void put_weights(const weft__export_source *s, weft_text *out) {
+    if (s->blob) weft__put(out, "static const float *weights;\n\n");
+    for (int i = 0; i < s->n_slots; i++) {
+        const weft_c99_slot *slot = &s->slots[i];
+        const weft_dtype dtype = slot->dtypes == 1u << WEFT_F32 ? WEFT_F32 : WEFT_I32;
+        if (!s->constant[i] || (s->blob && dtype == WEFT_F32)) continue;
+        const int64_t count = slot->bytes / 4;
+        weft__put(out, "static const %s %s[%lld] = ", weft__c99_type(dtype), s->names[i], (long long)count);
+        weft__export_numbers(out, dtype, slot->buffer->host, count);
+        weft__put(out, ";\n\n");
+    }
+}
+
+/* Elements of different types share the arena, but never at the same time. */
+static void put_memory(const weft__export_source *s, weft_text *out) {
+    const weft_c99_slot *arena = &s->slots[0];
+    if (arena->buffer) {
+        const long long bytes = (long long)arena->bytes;
+        weft__put(out, "static union {\n    float f32[%lld];\n", (bytes + 3) / 4);
+        if (arena->dtypes & 1u << WEFT_I32) weft__put(out, "    int32_t i32[%lld];\n", (bytes + 3) / 4);
+        if (arena->dtypes & 1u << WEFT_I64) weft__put(out, "    int64_t i64[%lld];\n", (bytes + 7) / 8);
+        if (arena->dtypes & 1u << WEFT_BOOL) weft__put(out, "    uint8_t b8[%lld];\n", bytes);
+        weft__put(out, "} arena;\n\n");
+    }
+    for (int i = 1; i < s->n_slots; i++)
+        if (strncmp(s->names[i], "state", 5) == 0)
+            weft__put(out, "static float %s[%lld];\n", s->names[i], (long long)s->slots[i].bytes / 4);
+    if (s->graph.position) weft__put(out, "static int32_t position[1];\n");
+    weft__put(out, "\n");
+}
+
+static void put_names(const weft__export_source *s, weft_text *out, const char *what, const char *size,
+                      char *const *names, int64_t count) {
+    weft__put(out, "const char *const %s_%s[", s->name, what);
+    weft__export_capitals(out, s->name);
+    weft__put(out, "_%s] = {\n", size);
+    for (int64_t i = 0; i < count; i++) {
+        weft__put(out, "    ");
+        if (names)
+            weft__export_string(out, names[i], strlen(names[i]));
+        else
+            weft__put(out, "\"%lld\"", (long long)i); /* classes that are numbers */
+        weft__put(out, ",\n");
+    }
+    weft__put(out, "};\n\n");
+}
+
+static void put_tokens(const weft__export_source *s, weft_text *out) {
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&s->use->dataset);
+    if (!tokenizer) return;
+    weft__put(out, "const %s_token %s_tokens[", s->name, s->name);
+    weft__export_capitals(out, s->name);
+    weft__put(out, "_VOCABULARY] = {\n");
+    for (int64_t i = 0; i < s->graph.outputs; i++) {
+        size_t bytes = 0;
+        const char *text = weft_tokenizer_token(tokenizer, (int32_t)i, &bytes);
+        weft__put(out, "    {%zu, ", text ? bytes : 0);
+        weft__export_string(out, text ? text : "", text ? bytes : 0);
+        weft__put(out, "},\n");
+    }
+    weft__put(out, "};\n\n");
+}
+
+/* ---- functions ---- */
+
+/* Compilers need not accept strings of more than 4,095 bytes. */
+static weft_status check_names(const weft__export_source *s, const char *what, char *const *names,
+                               int64_t count) {
+    for (int64_t i = 0; names && i < count; i++)
+        if (strlen(names[i]) > 4095)
+            return weft__fail(s->use->model.ctx, WEFT_ERR_UNSUPPORTED,
+                              "export: the name of %s %lld is longer than the 4,095 bytes that C99 allows",
+                              what, (long long)i);
+    return WEFT_OK;
+}
+
+static weft_status put_statements(const weft__export_source *s, weft_text *out) {
+    weft_context *ctx = s->use->model.ctx;
+    const char **names = weft__array(ctx, (size_t)s->n_slots, sizeof *names);
+    char(*places)[WEFT__EXPORT_NAME] = weft__array(ctx, (size_t)s->n_slots, sizeof *places);
+    weft_status status = names && places ? WEFT_OK : weft__fail_oom(ctx, (size_t)s->n_slots * 8, "export");
+    for (int i = 0; status == WEFT_OK && i < s->n_slots; i++) {
+        names[i] = s->names[i];
+        if (!s->blob || !s->constant[i] || s->slots[i].dtypes != 1u << WEFT_F32) continue;
+        snprintf(places[i], sizeof places[i], "weights + %lld", (long long)weft__export_offset(s, i));
+        names[i] = places[i];
+    }
+    if (status == WEFT_OK) status = weft__c99_statements(ctx->device, names, out);
+    weft__free(ctx, names);
+    weft__free(ctx, places);
+    return status;
+}
+
+static weft_status put_forward(const weft__export_source *s, weft_text *out) {
+    weft__put(out, "void %s_forward(const float *in, float *out) {\n", s->name);
+    WEFT_TRY(put_statements(s, out));
+    weft__put(out, "}\n\n");
+    return WEFT_OK;
+}
+
+static weft_status put_next(const weft__export_source *s, weft_text *out) {
+    const char *n = s->name;
+    weft__put(out, "void %s_restart(void) {\n", n);
+    if (s->graph.position) /* what lies behind the position is not read */
+        weft__put(out, "    position[0] = 0;\n");
+    for (int i = 1; i < s->n_slots && !s->graph.position; i++)
+        if (strncmp(s->names[i], "state", 5) == 0)
+            weft__put(out, "    memset(%s, 0, sizeof %s);\n", s->names[i], s->names[i]);
+    weft__put(out, "}\n\nint %s_next(int32_t token, float *out) {\n    const int32_t in[1] = {token};\n", n);
+    weft__put(out, "    if (token < 0 || token >= %lld) return 1;\n", (long long)s->graph.outputs);
+    if (s->graph.position)
+        weft__put(out, "    if (position[0] >= %lld) return 2;\n", (long long)s->use->config.model_context);
+    WEFT_TRY(put_statements(s, out));
+    if (s->graph.position) weft__put(out, "    position[0]++;\n");
+    weft__put(out,
+              "    return 0;\n}\n\n"
+              "int %s_forward(const int32_t *tokens, int32_t n, float *logits) {\n"
+              "    int failed = 0;\n"
+              "    %s_restart();\n"
+              "    for (int32_t i = 0; i < n && !failed; i++) failed = %s_next(tokens[i], logits);\n"
+              "    return failed;\n}\n\n",
+              n, n, n);
+    return WEFT_OK;
+}
+
+static void put_best(const weft__export_source *s, weft_text *out) {
+    weft__put(out,
+              "int32_t %s_best(const float *out) {\n"
+              "    int32_t best = 0;\n"
+              "    for (int32_t i = 1; i < %lld; i++)\n"
+              "        if (out[i] > out[best]) best = i;\n"
+              "    return best;\n}\n",
+              s->name, (long long)s->graph.outputs);
+}
+
+/* The head of the weights' file, as weft__export_c writes it. */
+static void put_open(const weft__export_source *s, weft_text *out) {
+    if (!s->blob) return;
+    weft__put(out,
+              "int %s_open(const void *blob, size_t bytes) {\n"
+              "    const uint32_t id = 0x%08xu;\n"
+              "    const float one = 1.0f;\n"
+              "    const unsigned char *head = blob;\n"
+              "    if (bytes != %lldu || memcmp(head + 8, &id, 4) != 0 || memcmp(head + 12, &one, 4) != 0) "
+              "return 1;\n"
+              "    weights = (const float *)blob + %d;\n"
+              "    return 0;\n}\n\n",
+              s->name, (unsigned)s->id,
+              WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_slots),
+              WEFT__EXPORT_BLOB_HEAD / 4);
+}
+
+static void put_head(const weft__export_source *s, weft_text *out) {
+    weft__put(out,
+              "/* %s.c, written by weft export. It is C99 and needs math.h and string.h only. Do not change "
+              "it: export the\n"
+              " * run again. */\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n\n#if ",
+              s->name, s->name);
+    weft__export_capitals(out, s->name);
+    weft__put(out, "_EXPORT != 0x%08xu\n#error \"%s.c and %s.h are of different exports\"\n#endif\n\n",
+              (unsigned)s->id, s->name, s->name);
+}
+
+weft_status weft__export_body(const weft__export_source *s, weft_text *out) {
+    const weft__dataset *d = &s->use->dataset;
+    const bool classes = s->use->config.task == WEFT__TASK_CLASSIFICATION;
+    WEFT_TRY(check_names(s, "column", d->columns, s->graph.inputs));
+    WEFT_TRY(check_names(s, "class", d->classes, s->graph.outputs));
+    put_head(s, out);
+    put_weights(s, out);
+    put_memory(s, out);
+    WEFT_TRY(weft__c99_functions(s->use->model.ctx->device, out));
+    put_open(s, out);
+    if (is_text(s)) {
+        put_tokens(s, out);
+        WEFT_TRY(put_next(s, out));
+    } else {
+        if (d->columns) put_names(s, out, "columns", "INPUTS", d->columns, s->graph.inputs);
+        if (classes) put_names(s, out, "classes", "OUTPUTS", d->classes, s->graph.outputs);
+        WEFT_TRY(put_forward(s, out));
+    }
+    if (is_text(s) || classes) put_best(s, out);
+    return WEFT_OK;
+}
