@@ -3,6 +3,7 @@
 # tests/train/test_export_c.c compares the exported C source with the library.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
+command -v gcc >/dev/null || { echo "skipped: needs gcc" && exit 0; }
 warnings=(-std=c99 -Wall -Wextra -Werror -pedantic)
 small=(--set model.layers=1 --set model.width=16 --set model.context=16 --set train.steps=2 --quiet)
 

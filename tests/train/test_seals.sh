@@ -48,13 +48,13 @@ refused() {
 }
 
 damage text tokenizer.json 's/"7"/"8"/'
-refused tokenizer.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'show damaged'
+refused tokenizer.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --to gpt2 --out x.safetensors' 'show damaged'
 damage text tokenizer.json 's/"7"/"?"/' # replaces a character by one that is in no token
-refused tokenizer.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'show damaged'
+refused tokenizer.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --to gpt2 --out x.safetensors' 'show damaged'
 damage text data.json 's/"vocabulary": ./"vocabulary": 9/'
-refused data.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors'
+refused data.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --to gpt2 --out x.safetensors'
 damage tokens data.json 's/"vocabulary": ./"vocabulary": 9/'
-refused data.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors'
+refused data.json 'generate damaged --tokens 3' 'eval damaged' 'export damaged --to gpt2 --out x.safetensors'
 printf 'a,b\n1.5,2\n3.5,4\n' >input.csv
 for number in mean deviation; do
     damage table data.json "/\"$number\"/{n;s/[0-8]/9/}"
@@ -76,7 +76,7 @@ expect 0 '' "$weft" generate damaged --tokens 3
 
 # Users may edit config.yaml, but not in a way that would need other weights than the checkpoints have.
 damage text config.yaml 's/heads: 2/heads: 4/'
-for words in 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'resume damaged --set train.steps=12'; do
+for words in 'generate damaged --tokens 3' 'eval damaged' 'export damaged --to gpt2 --out x.safetensors' 'resume damaged --set train.steps=12'; do
     # shellcheck disable=SC2086 # words are words
     expect 2 'configuration .* is not the one' "$weft" $words
 done
