@@ -1,8 +1,8 @@
 #!/bin/bash
 # Tests the tests: each patch of this folder plants one fault into a copy of the tree, and the test that it names (its
-# second line, "test: NAME ARGUMENTS") must then fail. With a line "card: FOLDERS" the test runs on the simulated GPU in
-# these folders of the build, and counts as missing if it is skipped. Builds only what changed. Runs only with
-# WEFT_MUTANTS=1 (`make mutants`); MUTANTS="a b" picks some. Prints one line a fault and a verdict.
+# second line, "test: NAME ARGUMENTS") must then fail. With a line "card: FOLDERS VARIABLE=1" the test runs on the simulated
+# GPU in these folders of the build, with these variables, and must not be skipped. Builds only what changed. Runs only
+# with WEFT_MUTANTS=1 (`make mutants`); MUTANTS="a b" picks some. Prints one line a fault and a verdict.
 set -u
 if [ "${WEFT_MUTANTS:-0}" != 1 ]; then
     echo "skipped: set WEFT_MUTANTS=1"
@@ -30,22 +30,28 @@ cmake -S "$scratch/tree" -B "$scratch/build" -G "$generator" -DCMAKE_C_FLAGS_REL
 build() { cmake --build "$scratch/build" -j "$(nproc)" --target "$@" >"$scratch/log" 2>&1; }
 # run PATCH: runs the test that it names
 run() {
-    local folder words
+    local word words
     read -ra words <<<"$(test_of "$1")"
     (
-        for folder in $(card_of "$1"); do
-            export WEFT_TEST_GPU=cuda WEFT_KERNEL_CACHE=off LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$scratch/build/$folder"
+        for word in $(card_of "$1"); do
+            [[ $word = *=* ]] || word="LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$scratch/build/$word"
+            export WEFT_TEST_GPU=cuda WEFT_KERNEL_CACHE=off "${word?}"
         done
         cd "$scratch/tree" && timeout 100 "$scratch/build/${words[0]}" "${words[@]:1}"
     ) >"$scratch/out" 2>&1
 }
 
 # Patches for a simulated GPU that is not there are left out.
-card_targets() { [ "$1" = fake-ptx ] && echo ptx_nvrtc || echo fake_cuda fake_nvrtc fake_nvml fake_blas fake_nccl fake_cudnn; }
+card_targets() {
+    case $1 in
+    fake-ptx) echo ptx_nvrtc ;;
+    fake-cuda) echo fake_cuda fake_nvrtc fake_nvml fake_blas fake_nccl fake_cudnn ;;
+    esac
+}
 known=$(cmake --build "$scratch/build" --target help)
 for i in "${!patches[@]}"; do
-    for folder in $(card_of "${patches[i]}"); do
-        for target in $(card_targets "$folder"); do
+    for word in $(card_of "${patches[i]}"); do
+        for target in $(card_targets "$word"); do
             if grep -q "$target" <<<"$known"; then
                 targets="$targets $target"
             else

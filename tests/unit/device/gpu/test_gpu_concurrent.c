@@ -1,6 +1,7 @@
 /* Concurrent launches on CUDA (src/device/gpu/backend/fused_launch.c). Steps of a net whose launches have
  * several groups give the same bits whether the launches of a phase are merged into one launch or not. A
- * fault in one of them leaves the variables unchanged. Skipped unless $WEFT_TEST_GPU is cuda. */
+ * fault in one of them leaves the variables unchanged. Launches that use the scratch memory do not run at the
+ * same time. Skipped unless $WEFT_TEST_GPU is cuda. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +116,39 @@ static void test_fault(void **state) {
     close_net(&n);
 }
 
+/* Two matmuls with parts of k, which do not depend on each other. From the third run on they are a graph. */
+static void test_scratch(void **state) {
+    enum { K = 4096, SIDE = 16, RUNS = 4 };
+    static float x[SIDE * K], got[SIDE * SIDE];
+    weft_context *ctx;
+    (void)state;
+    if (!test_on_cuda() || test_without_gpu()) return skip();
+    setenv("WEFT_MATMUL", "own", 1);
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+    weft__gpu_of(ctx->device)->target.units = 64;
+    for (int i = 0; i < SIDE * K; i++) x[i] = (float)(i * 7 % 5);
+    for (int run = 0; run < RUNS; run++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *a = weft_from(ctx, WEFT_F32, SHAPE(SIDE, K), x), *list[2];
+        weft_tensor *b = weft_from(ctx, WEFT_F32, SHAPE(SIDE, K), x);
+        list[0] = weft_matmul(a, weft_transpose(a, 0, 1));
+        list[1] = weft_matmul(b, weft_transpose(b, 0, 1));
+        assert_int_equal(weft_eval(list, 2), WEFT_OK);
+        for (int k = 0; k < 2; k++) {
+            double sum = 0;
+            assert_int_equal(weft_read(list[k], got, sizeof got), WEFT_OK);
+            for (int i = 0; i < K; i++) sum += (double)(x[i] * x[K + i]);
+            assert_true((double)got[1] == sum);
+        }
+        weft_scope_close(scope);
+    }
+    assert_true(weft__gpu_of(ctx->device)->scratch_bytes > 0);
+    weft_close(ctx);
+    unsetenv("WEFT_MATMUL");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_fault)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_fault),
+                                       cmocka_unit_test(test_scratch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
