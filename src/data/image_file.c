@@ -95,12 +95,23 @@ static bool begins_with(const uint8_t *bytes, size_t size, const char *begin, si
 
 weft_status weft__image_decode(weft_context *ctx, const void *bytes, size_t size, const char *name,
                                int64_t channels, weft__image *out) {
-    const weft__encoded file = {.bytes = bytes, .size = size, .name = name, .channels = channels};
+    return weft__image_decode_for(ctx, bytes, size, name, channels, 0, 0, out);
+}
+
+weft_status weft__image_decode_for(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                                   int64_t channels, int64_t rows, int64_t columns, weft__image *out) {
+    const int orientation = weft__exif_orientation(bytes, size);
+    const weft__encoded file = {.bytes = bytes,
+                                .size = size,
+                                .name = name,
+                                .channels = channels,
+                                .rows = orientation > 4 ? columns : rows,
+                                .columns = orientation > 4 ? rows : columns};
     *out = (weft__image){0};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (begins_with(bytes, size, formats[i].begin, formats[i].size)) {
             WEFT_TRY(formats[i].decode(ctx, &file, out));
-            out->orientation = weft__exif_orientation(bytes, size);
+            out->orientation = orientation;
             return WEFT_OK;
         }
     return weft__fail(ctx, WEFT_ERR_FORMAT,

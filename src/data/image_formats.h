@@ -12,6 +12,9 @@ typedef struct weft__encoded {
     size_t size;
     const char *name; /* for messages */
     int64_t channels; /* wanted: 1 or 3, or 0 for the channels of the file */
+    /* the size, as stored, that the image will be scaled to; 0: not known. A decoder may return an image that
+       is smaller than the file says, but at least twice as large as this */
+    int64_t rows, columns;
 } weft__encoded;
 
 /* Allocates rows x columns pixels of `stored` channels. out->channels is `channels`. */
