@@ -17,7 +17,10 @@ typedef struct weft__encoded {
     int64_t rows, columns;
 } weft__encoded;
 
-/* Allocates rows x columns pixels of `stored` channels. out->channels is `channels`. */
+/* Checks the size that a file declares. */
+weft_status weft__image_check(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns);
+
+/* Checks the size, and allocates rows x columns pixels of `stored` channels. out->channels is `channels`. */
 weft_status weft__image_new(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns,
                             int64_t stored, int64_t channels, weft__image *out);
 

@@ -40,6 +40,8 @@ static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const weft__encod
     const int64_t channels = file->channels ? file->channels : space == TJCS_GRAY ? 1 : 3;
     const int64_t stored = inks ? 4 : channels;
     tjscalingfactor scale;
+    WEFT_TRY(
+        weft__image_check(ctx, file, height, width)); /* a progressive file is decoded in full size first */
     choose_size(file, width, height, &scale);
     width = TJSCALED(width, scale);
     height = TJSCALED(height, scale);
