@@ -66,10 +66,12 @@ typedef struct weft_image_folder_options {
                      name is an error. NULL: the subfolders, sorted by the bytes of their names */
     size_t class_count; /* of `classes` */
     bool skip_bad;      /* leave out images that cannot be read; the result tells why */
+    bool in_files; /* find the files, but leave the pixels in them: see weft_image_options.files. Only files
+                      that the shape depends on are read, so bad ones are not found */
 } weft_image_folder_options;
 
 typedef struct weft_image_folder {
-    weft_array images; /* u8 (N, channels, rows, columns) */
+    weft_array images; /* u8 (N, channels, rows, columns); with in_files its data is NULL */
     weft_array labels; /* i32 (N); empty without classes */
     char **classes;    /* names, in one block; NULL without classes, or if the options gave them */
     size_t class_count;

@@ -40,6 +40,9 @@ typedef struct weft_image_options {
     double mixup, cutmix; /* mixes each image with another one of its batch, by shares from Beta(a, a), 0 < a
                              <= 1. mixup blends them, cutmix replaces a rectangle; with both each image gets
                              one of them. Needs targets: see other_y */
+    const char *const *files; /* [N]: the inputs stay in these image files, for data sets larger than memory,
+                                 and inputs->data is NULL. The files of the next batch are decoded by threads
+                                 while the device computes. Borrowed, as the arrays; or NULL */
 } weft_image_options;
 
 typedef struct weft_loader_options {
@@ -106,7 +109,8 @@ WEFT_API WEFT_CHECKED weft_status weft_loader_open(weft_context *ctx, const char
 /* NULL is allowed. Call it before weft_close of its context. */
 WEFT_API void weft_loader_free(weft_loader *loader);
 
-/* Returns the batch at `position`. Positions count from 0 without end, epoch after epoch. */
+/* Returns the batch at `position`. Positions count from 0 without end, epoch after epoch. WEFT_ERR_FORMAT
+ * names an image file that cannot be read (weft_image_options.files). */
 WEFT_API WEFT_CHECKED weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch);
 
 /* The number of batches in an epoch, and of samples. For text at random places an epoch has as many batches

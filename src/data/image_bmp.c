@@ -79,7 +79,7 @@ static weft_status read_headers(weft_context *ctx, const weft__encoded *file, bm
 }
 
 /* Returns the bits of the mask, scaled to 0..255. */
-static uint8_t masked(uint32_t pixel, uint32_t mask) {
+static uint8_t bmp_masked(uint32_t pixel, uint32_t mask) {
     if (mask == 0) return 0;
     const uint32_t low = mask & (~mask + 1);
     const uint64_t value = (pixel & mask) / low, most = mask / low;
@@ -96,7 +96,7 @@ static void read_pixel(const bmp *b, const uint8_t *row, int64_t x, uint8_t rgb[
         for (int c = 0; c < 3; c++) rgb[c] = row[3 * x + 2 - c];
     } else {
         const uint32_t pixel = b->bits == 16 ? weft__le16(row + 2 * x) : weft__le32(row + 4 * x);
-        for (int c = 0; c < 3; c++) rgb[c] = masked(pixel, b->masks[c]);
+        for (int c = 0; c < 3; c++) rgb[c] = bmp_masked(pixel, b->masks[c]);
     }
 }
 

@@ -8,12 +8,16 @@
 
 #define PIXELS_MAX ((int64_t)1 << 28) /* pixels of an image: 16,384 x 16,384 */
 
+weft_status weft__image_check(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns) {
+    if (rows > 0 && columns > 0 && rows <= PIXELS_MAX / columns) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: declares %lld x %lld pixels; 1 to %lld are allowed",
+                      file->name, (long long)columns, (long long)rows, (long long)PIXELS_MAX);
+}
+
 weft_status weft__image_new(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns,
                             int64_t stored, int64_t channels, weft__image *out) {
     *out = (weft__image){.rows = rows, .columns = columns, .channels = channels};
-    if (rows < 1 || columns < 1 || rows > PIXELS_MAX / columns)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: declares %lld x %lld pixels; 1 to %lld are allowed",
-                          file->name, (long long)columns, (long long)rows, (long long)PIXELS_MAX);
+    WEFT_TRY(weft__image_check(ctx, file, rows, columns));
     out->pixels = weft__alloc(ctx, (size_t)(rows * columns * stored));
     return out->pixels ? WEFT_OK : weft__fail_oom(ctx, (size_t)(rows * columns * stored), file->name);
 }
@@ -95,12 +99,23 @@ static bool begins_with(const uint8_t *bytes, size_t size, const char *begin, si
 
 weft_status weft__image_decode(weft_context *ctx, const void *bytes, size_t size, const char *name,
                                int64_t channels, weft__image *out) {
-    const weft__encoded file = {.bytes = bytes, .size = size, .name = name, .channels = channels};
+    return weft__image_decode_for(ctx, bytes, size, name, channels, 0, 0, out);
+}
+
+weft_status weft__image_decode_for(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                                   int64_t channels, int64_t rows, int64_t columns, weft__image *out) {
+    const int orientation = weft__exif_orientation(bytes, size);
+    const weft__encoded file = {.bytes = bytes,
+                                .size = size,
+                                .name = name,
+                                .channels = channels,
+                                .rows = orientation > 4 ? columns : rows,
+                                .columns = orientation > 4 ? rows : columns};
     *out = (weft__image){0};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (begins_with(bytes, size, formats[i].begin, formats[i].size)) {
             WEFT_TRY(formats[i].decode(ctx, &file, out));
-            out->orientation = weft__exif_orientation(bytes, size);
+            out->orientation = orientation;
             return WEFT_OK;
         }
     return weft__fail(ctx, WEFT_ERR_FORMAT,

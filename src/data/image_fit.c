@@ -1,4 +1,4 @@
-/* Resamples images: first along columns, then along rows. Then turns them upright. Must not know: files. Read
+/* Resamples images row by row, and turns them upright. Must not know: files. Read
  * next: image_folder.c. */
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void line_free(weft_context *ctx, line *l) {
  * `whole` input pixels. Returns false when memory is short. */
 static bool line_new(weft_context *ctx, int64_t whole, double from, double length, int64_t size, line *l) {
     const double step = length / (double)size, reach = step > 1 ? step : 1;
-    *l = (line){.size = size, .taps = weft__smaller((int64_t)ceil(reach) * 2 + 1, whole)};
+    *l = (line){.size = size, .taps = weft__smaller((int64_t)ceil(2 * reach), whole)};
     l->first = weft__array(ctx, (size_t)size, sizeof *l->first);
     l->weights = weft__array(ctx, (size_t)size, (size_t)l->taps * sizeof *l->weights);
     if (!l->first || !l->weights) return false;
@@ -44,32 +44,44 @@ static bool line_new(weft_context *ctx, int64_t whole, double from, double lengt
     return true;
 }
 
-/* Resamples each row to the new width. `out` is [rows][columns][channels]. */
-static void resample_rows(const weft__image *p, const line *across, float *out) {
-    const int64_t channels = p->channels;
-    for (int64_t y = 0; y < p->rows; y++)
-        for (int64_t x = 0; x < across->size; x++) {
-            const uint8_t *from = p->pixels + (y * p->columns + across->first[x]) * channels;
-            const float *weights = across->weights + x * across->taps;
-            for (int64_t c = 0; c < channels; c++, out++) {
-                float sum = 0;
-                for (int64_t k = 0; k < across->taps; k++) sum += weights[k] * (float)from[k * channels + c];
-                *out = sum;
-            }
-        }
+/* Computes row y of the output at the width of the source: its columns from `first` on. */
+static void resample_down(const weft__image *p, const line *down, int64_t y, int64_t first, int64_t columns,
+                          float *out) {
+    const int64_t width = columns * p->channels;
+    const uint8_t *from = p->pixels + (down->first[y] * p->columns + first) * p->channels;
+    const float *weights = down->weights + y * down->taps;
+    for (int64_t i = 0; i < width; i++) out[i] = weights[0] * (float)from[i];
+    for (int64_t k = 1; k < down->taps; k++) {
+        const float weight = weights[k];
+        from += p->columns * p->channels;
+        if (weight == 0) continue;
+        for (int64_t i = 0; i < width; i++) out[i] += weight * (float)from[i];
+    }
 }
 
-static void resample_columns(const weft__image *p, const line *across, const line *down, const float *in,
-                             uint8_t *planes) {
-    const int64_t channels = p->channels, width = across->size * channels;
-    for (int64_t y = 0; y < down->size; y++)
-        for (int64_t i = 0; i < width; i++) {
-            const float *from = in + down->first[y] * width + i, *weights = down->weights + y * down->taps;
-            float sum = 0.5F; /* rounds to the nearest; weights are not negative and add up to 1 */
-            for (int64_t k = 0; k < down->taps; k++) sum += weights[k] * from[k * width];
-            planes[(i % channels * down->size + y) * across->size + i / channels] =
-                (uint8_t)(sum < 255 ? sum : 255);
+static uint8_t to_byte(float value) { return (uint8_t)(int)(value < 255 ? value : 255); }
+
+/* Resamples a row of pixels of one or three channels, whose first column is `first`. */
+static void resample_across(const line *across, int64_t channels, int64_t first, const float *in,
+                            int64_t plane, uint8_t *out) {
+    for (int64_t x = 0; x < across->size; x++) {
+        const float *from = in + (across->first[x] - first) * channels,
+                    *weights = across->weights + x * across->taps;
+        float red = 0.5F, green = 0.5F, blue = 0.5F; /* rounds to the nearest; weights add up to 1 */
+        if (channels == 1) {
+            for (int64_t k = 0; k < across->taps; k++) red += weights[k] * from[k];
+            out[x] = to_byte(red);
+            continue;
         }
+        for (int64_t k = 0; k < across->taps; k++, from += 3) {
+            red += weights[k] * from[0];
+            green += weights[k] * from[1];
+            blue += weights[k] * from[2];
+        }
+        out[x] = to_byte(red);
+        out[plane + x] = to_byte(green);
+        out[2 * plane + x] = to_byte(blue);
+    }
 }
 
 static void to_planes(const weft__image *p, uint8_t *planes) {
@@ -88,16 +100,22 @@ static weft_status fit_stored(weft_context *ctx, const weft__image *p, int64_t r
     }
     const double width = fmin((double)p->columns, (double)p->rows * (double)columns / (double)rows),
                  height = fmin((double)p->rows, (double)p->columns * (double)rows / (double)columns);
-    float *narrow = weft__array(ctx, (size_t)p->rows, (size_t)(columns * p->channels) * sizeof *narrow);
-    const bool made = narrow &&
-                      line_new(ctx, p->columns, ((double)p->columns - width) / 2, width, columns, &across) &&
-                      line_new(ctx, p->rows, ((double)p->rows - height) / 2, height, rows, &down);
-    if (made) resample_rows(p, &across, narrow);
-    if (made) resample_columns(p, &across, &down, narrow, planes);
+    float *row = NULL;
+    bool made = line_new(ctx, p->columns, ((double)p->columns - width) / 2, width, columns, &across) &&
+                line_new(ctx, p->rows, ((double)p->rows - height) / 2, height, rows, &down);
+    const int64_t first = made ? across.first[0] : 0,
+                  needed = made ? across.first[columns - 1] + across.taps - first : 0;
+    if (made) row = weft__array(ctx, (size_t)needed, (size_t)p->channels * sizeof *row);
+    made = row != NULL;
+    for (int64_t y = 0; made && y < rows; y++) {
+        resample_down(p, &down, y, first, needed, row);
+        resample_across(&across, p->channels, first, row, rows * columns, planes + y * columns);
+    }
+    weft__free(ctx, row);
     line_free(ctx, &across);
     line_free(ctx, &down);
-    weft__free(ctx, narrow);
-    return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)(p->rows * columns * p->channels) * 4, "resampling");
+    return made ? WEFT_OK
+                : weft__fail_oom(ctx, (size_t)(p->columns * p->channels) * sizeof *row, "resampling");
 }
 
 /* Writes an upright plane of rows x columns. `from` is the plane as it was stored. */

@@ -225,6 +225,12 @@ static weft_status read_pixels(weft_context *ctx, const char *path, const weft_i
     weft__image_files files = {.paths = f->files.at, .count = count, .options = o};
     WEFT_TRY(weft__images_shape(ctx, &files));
     const int64_t shape[4] = {(int64_t)count, files.shape[0], files.shape[1], files.shape[2]};
+    if (o->in_files) {
+        weft_array *images = &out->images;
+        *images = (weft_array){.dtype = WEFT_U8, .rank = 4};
+        memcpy(images->shape, shape, sizeof shape);
+        return WEFT_OK;
+    }
     WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, &out->images));
     char **bad = weft__array(ctx, count, sizeof *bad);
     if (!bad) return weft__fail_oom(ctx, count * sizeof *bad, "images");

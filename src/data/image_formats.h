@@ -12,9 +12,15 @@ typedef struct weft__encoded {
     size_t size;
     const char *name; /* for messages */
     int64_t channels; /* wanted: 1 or 3, or 0 for the channels of the file */
+    /* the size, as stored, that the image will be scaled to; 0: not known. A decoder may return an image that
+       is smaller than the file says, but at least twice as large as this */
+    int64_t rows, columns;
 } weft__encoded;
 
-/* Allocates rows x columns pixels of `stored` channels. out->channels is `channels`. */
+/* Checks the size that a file declares. */
+weft_status weft__image_check(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns);
+
+/* Checks the size, and allocates rows x columns pixels of `stored` channels. out->channels is `channels`. */
 weft_status weft__image_new(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns,
                             int64_t stored, int64_t channels, weft__image *out);
 

@@ -20,6 +20,15 @@ static void inks_to_colours(weft__image *p) {
         for (int c = 0; c < 3; c++) at[c] = (uint8_t)((at[c] * at[3] + 127) / 255);
 }
 
+/* Halves the size up to three times, as long as what will be cropped is twice as large as what is wanted. */
+static void choose_size(const weft__encoded *file, int width, int height, tjscalingfactor *scale) {
+    *scale = (tjscalingfactor){1, 1};
+    if (file->rows < 1) return;
+    const double rows = (double)file->rows, columns = (double)file->columns,
+                 cropped = height * columns < width * rows ? height * columns / rows : width;
+    while (scale->denom < 8 && cropped / (2 * scale->denom) >= 2 * columns) scale->denom *= 2;
+}
+
 static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const weft__encoded *file, weft__image *out) {
     int width = 0, height = 0, sampling = 0, space = 0;
     if ((tjDecompressHeader3(jpeg, file->bytes, file->size, &width, &height, &sampling, &space) != 0 &&
@@ -30,6 +39,12 @@ static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const weft__encod
     const bool inks = space == TJCS_CMYK || space == TJCS_YCCK;
     const int64_t channels = file->channels ? file->channels : space == TJCS_GRAY ? 1 : 3;
     const int64_t stored = inks ? 4 : channels;
+    tjscalingfactor scale;
+    WEFT_TRY(
+        weft__image_check(ctx, file, height, width)); /* a progressive file is decoded in full size first */
+    choose_size(file, width, height, &scale);
+    width = TJSCALED(width, scale);
+    height = TJSCALED(height, scale);
     WEFT_TRY(weft__image_new(ctx, file, height, width, stored, channels, out));
     if (tjDecompress2(jpeg, file->bytes, file->size, out->pixels, width, 0, height,
                       inks            ? TJPF_CMYK

@@ -7,11 +7,14 @@
 #include "data/image_file.h"
 #include "data/image_pixels.h"
 
-static weft_status read_image(weft_context *ctx, const char *path, int64_t channels, weft__image *out) {
+/* Reads an image. Unless rows is 0, it may be smaller than the file, but not than what is wanted. */
+static weft_status read_image(weft_context *ctx, const char *path, int64_t channels, int64_t rows,
+                              int64_t columns, weft__image *out) {
     weft_bytes bytes;
     *out = (weft__image){0};
     WEFT_TRY(weft_read_file(ctx, path, 0, &bytes));
-    const weft_status status = weft__image_decode(ctx, bytes.data, bytes.size, path, channels, out);
+    const weft_status status =
+        weft__image_decode_for(ctx, bytes.data, bytes.size, path, channels, rows, columns, out);
     weft_bytes_free(ctx, &bytes);
     return status;
 }
@@ -25,7 +28,7 @@ weft_status weft__images_shape(weft_context *ctx, weft__image_files *files) {
     if (!o->channels || !o->rows) {
         weft_status status = WEFT_ERR_FORMAT;
         for (size_t i = 0; i < files->count && is_bad(status); i++)
-            status = read_image(ctx, files->paths[i], o->channels, &image);
+            status = read_image(ctx, files->paths[i], o->channels, 0, 0, &image);
         if (!is_bad(status)) WEFT_TRY(status);
         if (status != WEFT_OK)
             image = (weft__image){.rows = 1, .columns = 1, .channels = 1}; /* all are bad */
@@ -44,7 +47,7 @@ static weft_status place(weft_context *ctx, const weft__image_files *files, size
     const weft_image_folder_options *o = files->options;
     const int64_t *shape = files->shape;
     weft__image image;
-    weft_status status = read_image(ctx, files->paths[i], o->channels, &image);
+    weft_status status = read_image(ctx, files->paths[i], o->channels, o->rows, o->columns, &image);
     *bad = is_bad(status);
     WEFT_TRY(status);
     const int64_t rows = weft__image_rows(&image), columns = weft__image_columns(&image);

@@ -236,7 +236,8 @@ static weft_status make_slots(weft_loader *loader) {
         loader->count = weft_keep(weft_scalar_of(ctx, WEFT_I32, 0));
         WEFT_TRY(weft_tensor_status(loader->count));
     }
-    const bool resident = limit >= 0 && bytes <= (size_t)limit && reach <= INT32_MAX;
+    const bool resident =
+        !loader->options.images.files && limit >= 0 && bytes <= (size_t)limit && reach <= INT32_MAX;
     return resident ? make_resident(loader) : make_gathered(loader);
 }
 
@@ -270,7 +271,7 @@ static weft_status loader_finish(weft_loader **out, weft_status status) {
 static weft_status take_arrays(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     const weft_loader_options *o = &loader->options;
-    WEFT_TRY(narrow(ctx, "inputs", &loader->x));
+    WEFT_TRY(o->images.files ? weft__loader_check_files(loader) : narrow(ctx, "inputs", &loader->x));
     if (loader->y.array.data) WEFT_TRY(narrow(ctx, "targets", &loader->y));
     loader->samples = loader->x.array.shape[0];
     loader->batches = loader->samples / o->batch + (!o->drop_last && loader->samples % o->batch > 0);
@@ -291,7 +292,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
     WEFT_NEED(ctx, inputs);
     WEFT_TRY(loader_start(ctx, options, out));
     weft_status status = WEFT_OK;
-    if (!inputs->data || inputs->rank < 1) {
+    if ((!inputs->data && !(*out)->options.images.files) || inputs->rank < 1) {
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: inputs must be an array of samples, (N, ...)");
     } else if (targets && (targets->rank < 1 || targets->shape[0] != inputs->shape[0])) {
         status =
@@ -319,6 +320,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     weft_array array = {WEFT_I32, 1, {n}, NULL, count * sizeof *ids};
     memcpy(&array.data, &ids, sizeof ids); /* the loader never writes to the data of an array */
     loader->text = true;
+    loader->options.images.files = NULL;
     loader->context = context;
     loader->tokens = n;
     loader->samples = loader->options.in_order ? (n - 2) / context + 1 : n / context;
@@ -429,6 +431,7 @@ static void swap_memory(weft_loader *loader) {
 
 static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_batch *batch) {
     const void *bytes = weft__prefetch_get(loader->prefetch, position, &batch->count);
+    if (!bytes) return weft_last_status(loader->ctx);
     swap_memory(loader);
     const weft_status status = weft_write(loader->gathered, bytes, (size_t)weft_numel(loader->gathered));
     if (status != WEFT_OK) swap_memory(loader); /* the last batch is still valid */

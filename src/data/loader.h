@@ -75,7 +75,16 @@ weft_status weft__images_apply(weft_loader *loader, uint64_t position, weft_batc
 weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out);
 void weft__prefetch_free(weft__prefetch *prefetch);
 /* Returns the bytes of the batch at that position, to be written to `gathered` of the loader. They are valid
- * until the next call. *count is the number of mask elements that are 1. */
+ * until the next call. *count is the number of mask elements that are 1. NULL after a failure, which is that
+ * of the loader's context then: an image file cannot be read. */
 const void *weft__prefetch_get(weft__prefetch *prefetch, uint64_t position, int64_t *count);
+
+/* ---- loader_files.c ---- */
+
+/* Decodes the image files of the samples at starts[0..batch) into planes. Needs no context: the failure is
+ * that of the calling thread. */
+weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts, uint8_t *planes);
+/* Checks inputs that stay in files, and sets the bytes of x. */
+weft_status weft__loader_check_files(weft_loader *loader);
 
 #endif

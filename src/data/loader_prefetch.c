@@ -2,6 +2,8 @@
  * the data and writes two slots. It must not call anything that needs a context. If the thread cannot be
  * started, the caller's thread gathers each batch on request. Must not know: files, devices. Read next:
  * loader_open.c. */
+#include <string.h>
+
 #include "base/threads.h"
 #include "compiler/profile/profile.h"
 #include "data/loader.h"
@@ -14,6 +16,8 @@ typedef struct slot {
     int64_t count;
     int64_t *starts; /* [batch] */
     char *bytes;     /* x and y, laid out as the sides of the loader say */
+    weft_status status;
+    char message[WEFT_ERROR_SIZE]; /* of a failure */
 } slot;
 
 struct weft__prefetch {
@@ -29,7 +33,13 @@ struct weft__prefetch {
 
 static void loader_prefetch_fill(const weft_loader *loader, slot *s) {
     s->count = weft__loader_starts(loader, s->position, s->starts);
-    weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
+    s->status = WEFT_OK;
+    if (loader->options.images.files) {
+        s->status = weft__loader_decode(loader, s->starts, (uint8_t *)s->bytes);
+        if (s->status != WEFT_OK) memcpy(s->message, weft_last_error(NULL), sizeof s->message);
+    } else {
+        weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
+    }
     if (loader->y.rank > 0) weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
 }
 
@@ -152,8 +162,11 @@ const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *co
             other->state = WANTED;
             pthread_cond_signal(&p->wanted);
         }
+        if (s->status != WEFT_OK) s->state = EMPTY; /* a later call tries again */
         pthread_mutex_unlock(&p->lock);
     }
     *count = s->count;
-    return s->bytes;
+    if (s->status == WEFT_OK) return s->bytes;
+    (void)weft__fail(p->loader->ctx, s->status, "%s", s->message);
+    return NULL;
 }

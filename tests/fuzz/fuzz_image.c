@@ -13,5 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == WEFT_OK && image.rows < 4096) status = weft__image_fit(&ctx, &image, 8, 8, planes);
     weft__image_free(&ctx, &image);
     bounded_check(&b, &ctx, status);
+    status = weft__image_decode_for(&ctx, data, size, "input", 3, 8, 8, &image);
+    if (status == WEFT_OK && image.rows < 4096) status = weft__image_fit(&ctx, &image, 8, 8, planes);
+    weft__image_free(&ctx, &image);
+    bounded_check(&b, &ctx, status);
     return 0;
 }

@@ -106,6 +106,8 @@ static void test_jpeg(void **state) {
         if (file[i] == 0xff && file[i + 1] == 0xc0) memcpy(file + i + 5, "\xff\xdc\xff\xdc", 4);
     expect_message(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
                    "f.jpg: declares 65500 x 65500 pixels", NULL);
+    expect_message(weft__image_decode_for(NULL, file, size, "f.jpg", 0, 8, 8, &image), WEFT_ERR_FORMAT,
+                   "f.jpg: declares 65500 x 65500 pixels", NULL);
     size = make_jpeg(8, 9, false, file);
     assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 3, &image), WEFT_OK);
     for (int i = 0; i < 8 * 9 * 3; i++) assert_near(image.pixels[i], 77, 1);

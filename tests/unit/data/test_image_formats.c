@@ -120,7 +120,9 @@ static void test_orientations(void **state) {
         for (int i = 0; i < TALL * WIDE; i++) assert_true(abs(planes[i] - quarter(i / WIDE, i % WIDE)) < 9);
         uint8_t small[4]; /* scaling comes before turning */
         weft__image image;
-        assert_int_equal(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_OK);
+        assert_int_equal(weft__image_decode_for(NULL, m.bytes, m.size, "f", 0, 2, 2, &image), WEFT_OK);
+        assert_int_equal(weft__image_rows(&image), TALL / 8); /* the decoder itself has scaled it */
+        assert_int_equal(weft__image_columns(&image), WIDE / 8);
         assert_int_equal(weft__image_fit(NULL, &image, 2, 2, small), WEFT_OK);
         weft__image_free(NULL, &image);
         for (int i = 0; i < 4; i++)
