@@ -1,5 +1,6 @@
 /* weft compare: shows how the configurations of runs differ, and their results side by side. Must not know:
  * how runs are trained. Read next: facts.c, train/report/overlay.c. */
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,15 +8,16 @@
 #include "cli/cli.h"
 #include "cli/facts.h"
 #include "cli/grid.h"
+#include "io/publish.h"
 #include "train/config/config.h"
 #include "train/report/overlay.h"
 
 #define PATH_BYTES 4096
 
-enum { VALUE_BYTES = 65536, SHOWN_MOST = 24 };
+enum { VALUE_BYTES = 65536, SHOWN_MOST = 24, RUNS_MOST = 250 };
 
 typedef struct compared {
-    const char *dir;
+    char *dir;
     char letters[3]; /* A, B, ... Z, AA, ... */
     weft__config config;
     weft__facts facts;
@@ -23,24 +25,67 @@ typedef struct compared {
 
 typedef struct comparison {
     compared *runs;
-    size_t count;
+    size_t count, capacity;
     bool differs[WEFT__KEY_COUNT];
 } comparison;
 
 /* ---- reading ---- */
 
-static weft_status compared_read(const char *dir, size_t index, compared *run) {
+static weft_status add_run(comparison *c, const char *dir) {
+    if (c->count == RUNS_MOST)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "compare: at most %d runs can be compared", RUNS_MOST);
+    if (!weft__grow(NULL, &c->runs, &c->capacity, c->count, sizeof *c->runs))
+        return weft__fail_oom(NULL, c->count * sizeof *c->runs, "the runs");
+    compared *run = &c->runs[c->count];
+    *run = (compared){.dir = weft__strdup(NULL, dir)};
+    if (!run->dir) return weft__fail_oom(NULL, strlen(dir) + 1, "the name of a run");
+    weft__config_init(&run->config);
+    c->count++;
+    return WEFT_OK;
+}
+
+static int by_dir(const void *a, const void *b) {
+    return weft__natural_order(((const compared *)a)->dir, ((const compared *)b)->dir);
+}
+
+/* Adds a run, or the runs of a folder, such as that of a search. */
+static weft_status add_runs(comparison *c, const char *dir) {
     char path[PATH_BYTES];
-    run->dir = dir;
+    const size_t first = c->count;
+    int error = 0;
+    DIR *folder = weft__is_run(dir) ? NULL : weft__opendir(dir);
+    if (!folder) return add_run(c, dir); /* reading it says what is wrong */
+    weft_status status = WEFT_OK;
+    for (const struct dirent *entry; status == WEFT_OK && (entry = weft__next_entry(folder, &error));)
+        if (entry->d_name[0] != '.' && weft__join(path, sizeof path, dir, entry->d_name) &&
+            weft__is_run(path))
+            status = add_run(c, path);
+    closedir(folder);
+    if (status == WEFT_OK && error) status = weft__fail_io(NULL, "list", dir, error);
+    if (status == WEFT_OK && c->count == first) return add_run(c, dir);
+    if (status == WEFT_OK) qsort(c->runs + first, c->count - first, sizeof *c->runs, by_dir);
+    return status;
+}
+
+static weft_status compared_read(compared *run, size_t index) {
+    char path[PATH_BYTES];
     if (index < 26)
         snprintf(run->letters, sizeof run->letters, "%c", (char)('A' + index));
     else
         snprintf(run->letters, sizeof run->letters, "%c%c", (char)('A' + index / 26 - 1),
                  (char)('A' + index % 26));
-    WEFT_TRY(weft__facts_read(dir, &run->facts));
-    if (!weft__join(path, sizeof path, dir, "config.yaml"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
+    WEFT_TRY(weft__facts_read(run->dir, &run->facts));
+    if (!weft__join(path, sizeof path, run->dir, "config.yaml"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
     return weft__config_read(&run->config, path);
+}
+
+static weft_status read_runs(comparison *c, const weft__repeated *dirs) {
+    for (size_t i = 0; i < dirs->count; i++) WEFT_TRY(add_runs(c, dirs->values[i]));
+    for (size_t i = 0; i < c->count; i++) WEFT_TRY(compared_read(&c->runs[i], i));
+    if (c->count > 1) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT, "compare: at least two runs are wanted, not only %s",
+                      c->runs[0].dir);
 }
 
 /* Tells whether a value says something about the run: a key that another model does not use has no value
@@ -286,24 +331,18 @@ static weft_status write_curves(const comparison *c, const char *path) {
 }
 
 int weft__command_compare(const weft__command *command, int argc, char **argv) {
-    const char *first = NULL, *out = NULL;
-    weft__repeated more = {0};
+    const char *out = NULL;
+    weft__repeated dirs = {0};
+    comparison c = {0};
     bool json = false;
     int code = 0;
     const weft__option options[] = {
-        {"A", WEFT__OPTION_ARG, &first, "the folder of a run"},
-        {"B ...", WEFT__OPTION_ARGS, &more, "the folders of other runs"},
+        {"A B ...", WEFT__OPTION_ARGS, &dirs, "the folders of runs, or a folder that holds runs"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write a page (HTML) with the curves of all runs"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    comparison c = {.count = more.count + 1};
-    c.runs = weft__array(NULL, c.count, sizeof *c.runs);
-    if (!c.runs) return weft__give_up(NULL, weft__fail_oom(NULL, c.count * sizeof *c.runs, "the runs"));
-    weft_status status = WEFT_OK;
-    for (size_t i = 0; i < c.count; i++) weft__config_init(&c.runs[i].config);
-    for (size_t i = 0; i < c.count && status == WEFT_OK; i++)
-        status = compared_read(i ? more.values[i - 1] : first, i, &c.runs[i]);
+    weft_status status = read_runs(&c, &dirs);
     if (status == WEFT_OK) status = find_differences(&c);
     if (status == WEFT_OK) status = (json ? print_comparison_json : print_comparison)(&c);
     if (status == WEFT_OK && out) status = write_curves(&c, out);
@@ -311,6 +350,7 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
     for (size_t i = 0; i < c.count; i++) {
         weft__facts_free(&c.runs[i].facts);
         weft__config_free(&c.runs[i].config);
+        weft__free(NULL, c.runs[i].dir);
     }
     weft__free(NULL, c.runs);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

@@ -71,7 +71,7 @@
     "the curves of all runs in the same charts; it opens offline.\n"                                         \
     "\n"                                                                                                     \
     "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"                                   \
-    "  weft compare runs/* --out curves.html\n"
+    "  weft compare runs --out curves.html\n"
 #define weft__help_info "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
 #define weft__help_export                                                                                    \
     "--to c            NAME.c and NAME.h: C99 source without dependencies, which computes what the model\n"  \

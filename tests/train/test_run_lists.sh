@@ -76,8 +76,14 @@ c = json.load(open("compared.json"))
 assert c["differences"]["optimizer.lr"] == [0.02, 0.1, 0.05] and c["differences"]["train.epochs"] == [2, 10, 20]
 assert [r["run"] for r in c["runs"]] == ["runs/run2", "runs/run10", "runs/line"]
 END
-expect 2 'compare: missing: B' "$weft" compare runs/run2
+expect 2 'compare: at least two runs are wanted, not only runs/run2' "$weft" compare runs/run2
 one_line
+expect 2 'compare: missing: A B' "$weft" compare
+expect 0 '^D  runs/words$' "$weft" compare runs
+check "the runs of a folder, in natural order" test "$(sed -n '2,3s/.*  //p' out | tr '\n' ' ')" = "runs/run2 runs/run10 "
+expect 0 '^C  runs/line$' "$weft" compare runs/run2 runs/group runs/line
+mkdir nothing
+expect 2 'nothing is not a run folder' "$weft" compare runs/run2 nothing
 expect 2 'nowhere is not a run folder' "$weft" compare runs/run2 nowhere
 expect 8 'nowhere/curves.html' "$weft" compare runs/run2 runs/run10 --out nowhere/curves.html
 
