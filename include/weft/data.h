@@ -128,6 +128,8 @@ typedef struct weft_csv_options {
     bool text;     /* read the feature columns as text: weft_table.cells; `features` stays empty */
     bool patterns; /* a name of `columns` may be a pattern with * and ?. -NAME leaves out columns; if nothing
                       else is named, all others are read. A column of exactly this name is preferred */
+    const char *weight; /* name of a column with the weight of each row, numbers above 0; or NULL. It is no
+                           feature */
 } weft_csv_options;
 
 /* A table read from csv. Text labels get the ids 0, 1, ... in the order of their bytes, and `classes` has
@@ -146,6 +148,7 @@ typedef struct weft_table {
     char **cells;  /* with options.text: [rows * column_count] cells, row after row, in one block */
     size_t *lines; /* with options.text: [rows] the line on which each row begins, from 1 */
     size_t rows;
+    weft_array weights; /* f32 [rows]; empty (data NULL) without options.weight */
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */

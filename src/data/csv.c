@@ -5,6 +5,7 @@
 #include "data/csv.h"
 
 #include <csv.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,8 @@ typedef struct reader {
     size_t feature_rows; /* capacity */
     uint32_t *target;    /* (rows + 1): the bits of an f32, or the number of a label */
     size_t target_rows;  /* capacity */
+    float *weights;      /* (rows + 1), with options.weight */
+    size_t weight_rows;  /* capacity */
     weft__labels labels;
     csv_text text; /* the features instead, with options.text */
 } reader;
@@ -130,6 +133,16 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
     }
 }
 
+static void read_weight(reader *r, size_t column, const char *text, size_t size) {
+    if (!weft__grow(r->ctx, &r->weights, &r->weight_rows, r->rows, sizeof *r->weights)) {
+        fail_oom(r, r->rows * sizeof *r->weights);
+        return;
+    }
+    const float value = r->weights[r->rows] = read_number(r, column, text, size);
+    if (r->status == WEFT_OK && !(value > 0 && value <= FLT_MAX))
+        fail_cell(r, column, "expected a weight above 0 (leave the row out instead)", text, size);
+}
+
 static void read_text_cell(reader *r, size_t column, size_t slot, const char *text, size_t size) {
     if (size > 0 && memchr(text, 0, size) != NULL) {
         fail_cell(r, column, "a NUL byte; is this a text file in UTF-8?", NULL, 0);
@@ -145,6 +158,10 @@ static void read_cell(reader *r, const char *text, size_t size) {
     if (slot == CSV_UNUSED) return;
     if (slot == CSV_TARGET) {
         read_target(r, column, text, size);
+        return;
+    }
+    if (slot == CSV_WEIGHT) {
+        read_weight(r, column, text, size);
         return;
     }
     if (r->options->text) {
@@ -429,7 +446,15 @@ static weft_status finish_features(reader *r, weft_table *out) {
     return r->options->text ? weft__csv_text_finish(r->ctx, &r->text, r->file, out) : WEFT_OK;
 }
 
-/* Names the columns that are neither features nor the target. */
+static weft_status finish_weights(reader *r, weft_table *out) {
+    const int64_t rows = (int64_t)r->rows;
+    if (r->options->weight == NULL) return WEFT_OK;
+    WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 1, &rows, &out->weights));
+    memcpy(out->weights.data, r->weights, out->weights.bytes);
+    return WEFT_OK;
+}
+
+/* Names the columns that are not read. */
 static weft_status finish_unused(reader *r, weft_table *out) {
     const csv_columns *c = &r->columns;
     const char **names = weft__alloc(r->ctx, c->count * sizeof *names);
@@ -447,6 +472,7 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
     if (table == NULL) return;
     weft_array_free(ctx, &table->features);
     weft_array_free(ctx, &table->target);
+    weft_array_free(ctx, &table->weights);
     weft__free(ctx, table->columns);
     weft__free(ctx, table->target_name);
     weft__free(ctx, table->classes);
@@ -511,10 +537,12 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     if (status == WEFT_OK) status = finish_features(&r, out);
     if (status == WEFT_OK) status = finish_unused(&r, out);
     if (status == WEFT_OK) status = finish_target(&r, out);
+    if (status == WEFT_OK) status = finish_weights(&r, out);
     if (status != WEFT_OK) weft_table_free(ctx, out);
     weft__free(ctx, r.first);
     weft__free(ctx, r.features);
     weft__free(ctx, r.target);
+    weft__free(ctx, r.weights);
     weft__free(ctx, r.columns.name);
     weft__free(ctx, r.columns.slot);
     weft__labels_free(&r.labels);

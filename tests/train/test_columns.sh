@@ -120,6 +120,61 @@ expect 0 '' "$weft" train linear --data homes.csv --set data.target=price --set 
 expect 0 '' "$weft" resume given --set train.steps=4 --quiet
 expect 0 'rooms=4 ' "$weft" show given
 
+# ---- data.weight: a row of weight 3 counts as three rows ----
+python3 - <<'END'
+for name, several in ("weighed", False), ("repeated", True):
+    for part, rows in ("train", range(60)), ("test", range(60, 90)):
+        with open(f"{name}-{part}.csv", "w", encoding="utf-8") as f:
+            print("a,times,town,y,side", file=f)
+            for i in rows:
+                times, y = 1 + i * i % 3, 3 * (i % 10) + i * 7 % 5
+                for _ in range(times if several else 1):
+                    print(i % 10, times, "Lyon" if i % 4 else "Nice", y, "low" if y < 15 else "high", sep=",", file=f)
+END
+# weighed RUN TABLE TYPE TARGET SETTING...: trains on the table, and keeps coefficients and scores.
+weighed() {
+    local run=$1 table=$2 type=$3 target=$4
+    shift 4
+    expect 0 '' "$weft" train "$type" --data "$table-train.csv" --set data.test_path="$table-test.csv" --set data.target="$target" \
+        --set data.val_fraction=0 --set data.standardize=false --set 'data.columns=[a,town]' --set train.steps=3000 --run "$run" --quiet "$@"
+    expect 0 '' "$weft" show "$run" --json
+    cp out "$run.coefficients"
+}
+for model in 'linear y' 'logistic side'; do
+    read -r type target <<<"$model"
+    weighed "$type-weighed" weighed "$type" "$target" --set data.weight=times --set model.ridge=2
+    weighed "$type-repeated" repeated "$type" "$target" --set model.ridge=2
+    weighed "$type-plain" weighed "$type" "$target" --set model.ridge=2
+    check "$type: coefficients and scores are those of repeated rows" python3 -c '
+import json, sys
+def read(run):
+    test = json.load(open(run + "/scores.json"))["test"]
+    numbers = [c["coefficient"] for c in json.load(open(run + ".coefficients"))["outputs"][0]["coefficients"]]
+    return numbers + [test[s] for s in ("loss", "accuracy", "precision", "f1", "auc", "r2", "rmse", "mae") if s in test]
+def far(a, b): return max(abs(x - y) / (abs(x) + abs(y)) for x, y in zip(a, b))
+weighed, repeated, plain = (read(sys.argv[1] + "-" + run) for run in ("weighed", "repeated", "plain"))
+assert far(weighed, repeated) < 1e-3, (weighed, repeated)
+assert far(weighed, plain) > 1e-2, (weighed, plain)' "$type"
+done
+summary plan mlp --data weighed-train.csv --set data.target=side --set data.weight=times
+says 'weights of the rows: times' 'data: 60 rows, 5 columns, from weighed-train.csv'
+net=(--data weighed-train.csv --set data.target=side --set data.weight=times --set train.batch=8 --set 'model.hidden=[4]' --quiet
+    --set schedule.type=constant)
+expect 0 '' "$weft" train mlp "${net[@]}" --set train.epochs=4 --run whole
+expect 0 '' "$weft" train mlp "${net[@]}" --set train.epochs=1 --run begun
+expect 0 '' "$weft" resume begun --set train.epochs=4 --quiet
+last=$(ls whole/checkpoints | sort -V | tail -1)
+check "a resumed run gives the same bits" cmp {whole,begun}/checkpoints/"$last"/model.safetensors
+expect 0 'accuracy' "$weft" eval whole
+cut -d, -f1,3,4 weighed-test.csv >bare-test.csv
+expect 0 '' "$weft" predict whole bare-test.csv
+expect 0 '' "$weft" verify mlp --data weighed-train.csv --set data.target=side --set data.weight=times --devices cpu --steps 2
+expect 3 'no column named "weight"; the columns are' "$weft" plan mlp --data weighed-train.csv --set data.weight=weight
+printf 'a,w,y\n1,1,2\n2,0,3\n' >zero.csv
+expect 3 'line 3 .row 2., column 2 ."w".: expected a weight above 0 .leave the row out' "$weft" plan linear --data zero.csv --set data.weight=w
+printf '{"x": [[1], [2]], "y": [1, 2]}' >x.json
+expect 2 'data.weight: goes with a csv file that has a target' "$weft" plan linear --data x.json --set data.weight=w
+
 # ---- bad tables ----
 # bad FILE PATTERN LINE...: writes the lines to the file. The error must be one line that matches the pattern.
 bad() {
@@ -138,6 +193,7 @@ bad typo.csv 'line 22 .row 21., column "a": expected a number, found "1O", unlik
 bad mixed.csv 'line 2 .row 1., column "day": expected a date such as .*found "soon"' day,y soon,4 $(dates)
 bad void.csv 'no column is left to predict from; "a" is left out: all cells are missing' a,y ,1 NA,2 '?,3'
 bad ragged.csv 'line 4 .row 3.: 1 cells, expected 2' a,y x,1 z,2 w v,4
+# shellcheck disable=SC2046
 bad huge.csv 'no column is left to predict from; "id" is left out: hardly a value repeats' id,y $(for i in $(seq 20); do echo "id$i,$i"; done)
 printf 'a,y\n' >odd_dash.csv
 for i in $(seq 30); do echo "$([ "$i" = 3 ] && echo - || echo "$i"),$i" >>odd_dash.csv; done

@@ -23,6 +23,7 @@ static weft_status csv_options(weft_context *ctx, const weft__config *config, bo
                                   .column_count = config->data_columns.count,
                                   .patterns = true,
                                   .target = target ? config->data_target : NULL,
+                                  .weight = target ? config->data_weight : NULL,
                                   .target_column = target && !config->data_target ? -1 : 0};
     if (config->data_columns.count == 0) options->columns = NULL;
     if (target)
@@ -191,7 +192,8 @@ static weft_status take_table(weft_context *ctx, const weft__config *config, con
     WEFT_TRY(take_inputs(ctx, config, path, d, table, x));
     if (!y) return WEFT_OK;
     *y = table->target;
-    table->target = (weft_array){0};
+    d->weights[split] = table->weights;
+    table->target = table->weights = (weft_array){0};
     return WEFT_OK;
 }
 

@@ -106,10 +106,12 @@ void weft__dataset_table_lines(const weft__dataset *d, const weft__config *confi
     const bool target = !weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     for (size_t i = 0; i < d->unused_count; i++) unused += is_unused(d, d->unused[i]);
     weft__line(l, "data: %lld rows, %lld columns%s, from %.300s", rows,
-               (long long)d->table.count + target + unused, d->unnamed ? " without names" : "", file);
+               (long long)d->table.count + target + (config->data_weight != NULL) + unused,
+               d->unnamed ? " without names" : "", file);
     for (int kind = 0; kind < WEFT__COLUMN_NONE; kind++) put_kind(d, (weft__column_kind)kind, l);
     put_left_out(&d->table, l);
     put_constant(d, l);
+    if (config->data_weight) weft__line(l, "weights of the rows: %.400s", config->data_weight);
     if (unused == 0) return;
     weft__line(l, "not used: %lld column%s: ", unused, weft__plural(unused));
     for (size_t i = 0; i < d->unused_count; i++)

@@ -4,10 +4,11 @@
 
 /* Makes the only layer. Least squares and logistic regression have a single solution, so the weights begin
  * with 0. The optimizer adds the gradient of the ridge penalty. The penalty belongs to the sum of losses, but
- * training uses the mean, so the ridge is divided by the number of samples. */
+ * training uses the mean, so the ridge is divided by the weight of all samples, which is their number if they
+ * have no weights. */
 static weft_status build_one(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              int64_t outputs, double ridge, weft__model *model) {
-    const int64_t samples = weft__dataset_samples(dataset, WEFT__TRAIN);
+    const double samples = weft__dataset_weight(dataset);
     if (dtype != WEFT_F32)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "train.precision: linear and logistic are trained in f32, bf16 or f16");
@@ -16,7 +17,7 @@ static weft_status build_one(const weft__config *config, const weft__dataset *da
         weft_linear(model->ctx, dataset->features, outputs,
                     &(weft_linear_options){
                         .no_bias = !config->model_bias, .weight = zeros, .bias = zeros, .dtype = dtype});
-    model->ridge = samples > 0 ? ridge / (double)samples : 0;
+    model->ridge = samples > 0 ? ridge / samples : 0;
     return WEFT_OK;
 }
 

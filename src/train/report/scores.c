@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/loader.h"
 #include "train/print.h"
 #include "train/report/scores.h"
 
@@ -61,11 +62,11 @@ static void class_means(const weft_class_scores *c, double out[WEFT__CLASS_SCORE
     memcpy(out, values, sizeof values);
 }
 
-static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets, bool auc,
-                         weft__scores *s) {
+static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets,
+                         const float *weights, bool auc, weft__scores *s) {
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         const bool few = targets->shape[0] <= AREAS_MOST / (dataset->outputs + 1);
-        WEFT_TRY(weft_score_classes(NULL, predictions, targets, auc && few, &s->classes));
+        WEFT_TRY(weft_score_weighted_classes(NULL, predictions, targets, weights, auc && few, &s->classes));
         s->samples = s->classes.samples;
         s->accuracy = s->classes.accuracy;
         return WEFT_OK;
@@ -73,7 +74,7 @@ static weft_status score(const weft__dataset *dataset, weft_array *predictions, 
     weft__dataset_unscale(dataset, predictions->data, predictions->shape[0]);
     weft__dataset_unscale(dataset, targets->data, targets->shape[0]);
     s->samples = targets->shape[0];
-    return weft_score_numbers(NULL, predictions, targets, &s->numbers);
+    return weft_score_weighted_numbers(NULL, predictions, targets, weights, &s->numbers);
 }
 
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
@@ -86,7 +87,7 @@ weft_status weft__scores_take(const weft__model *model, const weft__dataset *dat
         return WEFT_OK;
     }
     WEFT_TRY(weft_evaluate_all(model->module, loader, model->loss, &s->loss, &predictions, &targets));
-    const weft_status status = score(dataset, &predictions, &targets, auc, s);
+    const weft_status status = score(dataset, &predictions, &targets, loader->options.weights, auc, s);
     weft_array_free(NULL, &predictions);
     weft_array_free(NULL, &targets);
     return status;

@@ -162,6 +162,34 @@ static void test_text(void **state) {
     expect_message(parse("a,y\nb,1\nc\n", &o, &t), WEFT_ERR_FORMAT, "1 cells, expected 2", NULL);
 }
 
+static void test_weights(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.weight = "w", .target = "y"};
+    for (int text = 0; text < 2; text++) {
+        o.text = text;
+        assert_int_equal(parse("a,w,y\n1,2,3\n4,0.5,6\n", &o, &t), WEFT_OK);
+        assert_int_equal(t.column_count, 1);
+        assert_int_equal(t.unused_count, 0);
+        assert_true(((float *)t.weights.data)[0] == 2 && ((float *)t.weights.data)[1] == 0.5f);
+        weft_table_free(NULL, &t);
+        assert_null(t.weights.data);
+        static const char *const bad[] = {"0", "-1", "", "x", "nan", "1e50"};
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            char table[64];
+            snprintf(table, sizeof table, "a,w,y\n1,2,3\n4,%s,6\n", bad[i]);
+            expect_message(parse(table, &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 2 (\"w\")", NULL);
+        }
+    }
+    o.target = "w";
+    expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_ARGUMENT, "target cannot be", NULL);
+    o.weight = "v";
+    expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_FORMAT, "no column named \"v\"", NULL);
+    const char *const columns[] = {"a"};
+    o = (weft_csv_options){.weight = "a", .columns = columns, .column_count = 1};
+    expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_ARGUMENT, "it holds the weights", NULL);
+}
+
 static void finds_delimiter(const char *text, char wanted) {
     assert_int_equal(weft__csv_delimiter(text, strlen(text)), wanted);
 }
@@ -371,19 +399,14 @@ static void test_real_tables(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
-                                       cmocka_unit_test(test_header),
-                                       cmocka_unit_test(test_columns),
-                                       cmocka_unit_test(test_delimiter_and_quotes),
-                                       cmocka_unit_test(test_patterns),
-                                       cmocka_unit_test(test_text),
-                                       cmocka_unit_test(test_the_delimiter_is_found),
-                                       cmocka_unit_test(test_classes),
-                                       cmocka_unit_test(test_too_many_classes),
-                                       cmocka_unit_test(test_malformed),
-                                       cmocka_unit_test(test_nonfinite),
-                                       cmocka_unit_test(test_long_row),
-                                       cmocka_unit_test(test_out_of_memory),
-                                       cmocka_unit_test(test_real_tables)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),      cmocka_unit_test(test_header),
+        cmocka_unit_test(test_columns),    cmocka_unit_test(test_delimiter_and_quotes),
+        cmocka_unit_test(test_patterns),   cmocka_unit_test(test_text),
+        cmocka_unit_test(test_weights),    cmocka_unit_test(test_the_delimiter_is_found),
+        cmocka_unit_test(test_classes),    cmocka_unit_test(test_too_many_classes),
+        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_nonfinite),
+        cmocka_unit_test(test_long_row),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_real_tables)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
