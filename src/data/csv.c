@@ -61,7 +61,7 @@ static void fail_oom(reader *r, size_t bytes) { r->status = weft__fail_oom(r->ct
 /* Reads an f32. On failure the message names the cell. */
 static float read_number(reader *r, size_t column, const char *text, size_t size) {
     float value = 0;
-    switch (weft__parse_f32(text, size, &value)) {
+    switch (weft__parse_f32_with(text, size, r->options->decimal, &value)) {
     case WEFT__NUMBER_OK: return value;
     case WEFT__NUMBER_NONFINITE:
         if (!r->options->allow_nonfinite) {
@@ -84,7 +84,11 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     case WEFT__NUMBER_TEXT: break;
     }
     const char *what = "expected a number";
-    if (r->rows == 0 && r->header_line == 0)
+    if (weft__parse_f32_with(text, size, r->options->decimal == '.' ? ',' : '.', &value) == WEFT__NUMBER_OK)
+        what = r->options->decimal == '.'
+                   ? "expected a number with a decimal point (set decimal to comma for numbers like this)"
+                   : "expected a number with a decimal comma";
+    else if (r->rows == 0 && r->header_line == 0)
         what = "expected a number (set header to yes if line 1 names the columns)";
     else if (column == r->columns.target)
         what = "expected a number (names of classes need a task of classification)";
@@ -115,7 +119,7 @@ static uint32_t read_label(reader *r, size_t column, const char *text, size_t si
 static void read_target(reader *r, size_t column, const char *text, size_t size) {
     if (!r->target_decided) { /* in AUTO mode the first cell decides */
         double ignored;
-        weft__number_kind kind = weft__parse_f64(text, size, &ignored);
+        weft__number_kind kind = weft__parse_f64_with(text, size, r->options->decimal, &ignored);
         weft_csv_target type = r->options->target_type;
         r->classes = type == WEFT_CSV_TARGET_CLASS || r->options->classes != NULL ||
                      (type == WEFT_CSV_TARGET_AUTO && kind == WEFT__NUMBER_TEXT);
@@ -230,7 +234,8 @@ static bool first_is_header(const reader *r) {
     const char *text = r->first;
     for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
         double ignored;
-        const weft__number_kind kind = weft__parse_f64(text, strlen(text), &ignored);
+        const weft__number_kind kind =
+            weft__parse_f64_with(text, strlen(text), r->options->decimal, &ignored);
         const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
         if (kind != WEFT__NUMBER_TEXT && !unnamed) return false;
     }
@@ -491,6 +496,10 @@ static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
                           "%s: reading csv: the delimiter must be ASCII and neither a quote nor a line end",
                           r->file);
     }
+    if (o->decimal != '.' && o->decimal != ',') {
+        return weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: reading csv: decimal must be a point or a comma",
+                          r->file);
+    }
     if ((unsigned)o->header > WEFT_CSV_HEADER_NO || (unsigned)o->target_type > WEFT_CSV_TARGET_CLASS) {
         return weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: reading csv: unknown header or target type",
                           r->file);
@@ -526,6 +535,7 @@ static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size
 weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, const char *name,
                             const weft_csv_options *options, weft_table *out) {
     weft_csv_options chosen = options != NULL ? *options : (weft_csv_options){0};
+    if (chosen.decimal == 0) chosen.decimal = '.';
     *out = (weft_table){0};
     reader r = {.ctx = ctx, .file = name, .options = &chosen, .labels = {.ctx = ctx}};
     size_t start = 0;

@@ -120,6 +120,21 @@ expect 0 '' "$weft" train linear --data homes.csv --set data.target=price --set 
 expect 0 '' "$weft" resume given --set train.steps=4 --quiet
 expect 0 'rooms=4 ' "$weft" show given
 
+# ---- decimal commas ----
+printf 'size;town;price\n' >commas.csv
+for i in $(seq 60); do echo "$((i % 9)),5;$([ $((i % 2)) = 0 ] && echo Lyon || echo Nice);$((2 * (i % 9) + i % 2 * 5)),25" >>commas.csv; done
+expect 3 'column 3 ."price".: expected a number with a decimal point .set decimal to comma' "$weft" plan linear --data commas.csv
+expect 3 'column "size": expected a number, found "1,5": for numbers with a decimal comma set data.decimal=comma; or set data.kinds' \
+    "$weft" plan logistic --data commas.csv --set data.target=town
+expect 0 '' "$weft" train linear --data commas.csv --set data.decimal=comma --set train.steps=2000 --run commas --quiet
+expect 0 '' "$weft" show commas --csv
+check "its slope is 2" awk -F, '$2 == "size" {exit !($3 > 1.999 && $3 < 2.001)}' out
+printf 'size;town\n10,5;Lyon\n10,5;\n' >comma.csv
+expect 0 '' "$weft" predict commas comma.csv
+check "10,5 costs 20.25" awk 'NF == 1 {n++} $1 > 20.24 && $1 < 20.26 {right++} END {exit !(n >= 2 && right == 1)}' out
+printf 'size;town\n10.5;Lyon\n' >point.csv
+expect 3 'point.csv: line 2 .row 1., column "size": expected a number' "$weft" predict commas point.csv
+
 # ---- data.weight: a row of weight 3 counts as three rows ----
 python3 - <<'END'
 for name, several in ("weighed", False), ("repeated", True):

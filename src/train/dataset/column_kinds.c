@@ -23,8 +23,8 @@ static void plain_name(const weft__column *c, int64_t input, weft_text *out) {
 
 static bool number_parse(const weft__column *c, const char *cell, double *value) {
     float number;
-    (void)c;
-    if (weft__parse_f32(cell, strlen(cell), &number) != WEFT__NUMBER_OK) return false;
+    if (weft__parse_f32_with(cell, strlen(cell), c->comma ? ',' : '.', &number) != WEFT__NUMBER_OK)
+        return false;
     *value = (double)number;
     return true;
 }

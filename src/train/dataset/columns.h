@@ -26,6 +26,7 @@ typedef struct weft__column {
     double fill;   /* the value of missing cells */
     bool missing;  /* the training rows have missing cells: one more input is 1 for them */
     bool other;    /* category: one more input for values that are not in `levels` */
+    bool comma;    /* numbers have a decimal comma */
     bool time;     /* date: the cells have a time of day */
     char **levels; /* category: the values with an input of their own, sorted by their bytes; in one block */
     size_t level_count;
@@ -76,8 +77,8 @@ const char *weft__date_input(int64_t input);
 weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, const char *path,
                               const weft_table *table, const bool *training, weft__columns *columns);
 /* The same for a table of numbers without missing cells. */
-weft_status weft__columns_of_numbers(weft_context *ctx, const weft_table *table, const bool *training,
-                                     weft__columns *columns);
+weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *config, const weft_table *table,
+                                     const bool *training, weft__columns *columns);
 
 /* ---- columns.c ---- */
 

@@ -143,6 +143,31 @@ static weft_status refuse_cell(const fit *f, size_t column, const weft__column *
     return weft__columns_refuse(f->ctx, f->path, f->table, row, c, cell, advice);
 }
 
+/* Refuses a column of text that would be numbers if data.decimal were another. */
+static weft_status check_decimals(const fit *f, size_t column, const weft__column *c) {
+    weft__column other = *c;
+    char advice[200];
+    other.kind = WEFT__COLUMN_NUMBER;
+    other.comma = !c->comma;
+    const tally t = count_cells(f, column, &other);
+    if (t.refused * RARE > t.cells) return WEFT_OK;
+    size_t row = 0; /* the first cell that only the other reading takes */
+    for (double value; row < f->table->rows; row++) {
+        const char *cell = cell_at(f, row, column);
+        const weft__column own = {.comma = c->comma};
+        if (!is_missing(f, cell) && weft__column_row_of(&other)->parse(&other, cell, &value) &&
+            !weft__column_row_of(&own)->parse(&own, cell, &value))
+            break;
+    }
+    if (row == f->table->rows) return WEFT_OK;
+    snprintf(
+        advice, sizeof advice,
+        ": for numbers with a decimal %s set data.decimal=%s; or set data.kinds=[%.60s=category], or =none",
+        other.comma ? "comma" : "point", other.comma ? "comma" : "point", c->name);
+    other.comma = c->comma;
+    return weft__columns_refuse(f->ctx, f->path, f->table, row, &other, cell_at(f, row, column), advice);
+}
+
 /* Finds the kind of a column that data.kinds does not name. */
 static weft_status find_kind(const fit *f, size_t column, weft__column *c) {
     if (column == 0 && (c->name[0] == '\0' || strcmp(c->name, "Unnamed: 0") == 0))
@@ -154,6 +179,7 @@ static weft_status find_kind(const fit *f, size_t column, weft__column *c) {
         if (t.refused == 0) return WEFT_OK;
         if (t.refused * RARE <= t.cells) return refuse_cell(f, column, c, t.first_refused, false);
     }
+    WEFT_TRY(check_decimals(f, column, c));
     c->kind = WEFT__COLUMN_CATEGORY;
     return WEFT_OK;
 }
@@ -303,13 +329,16 @@ static weft_status fit_column(const fit *f, size_t column, weft__column *c) {
     return c->kind == WEFT__COLUMN_CATEGORY ? fit_category(f, column, c, is_given) : fit_values(f, column, c);
 }
 
-static weft_status new_columns(weft_context *ctx, const weft_table *table, weft__columns *columns) {
+static weft_status new_columns(weft_context *ctx, const weft__config *config, const weft_table *table,
+                               weft__columns *columns) {
     columns->list = weft__array(ctx, table->column_count, sizeof *columns->list);
     if (!columns->list) return weft__fail_oom(ctx, 0, "the columns of the table");
     columns->count = table->column_count;
-    for (size_t i = 0; i < columns->count; i++)
+    for (size_t i = 0; i < columns->count; i++) {
+        columns->list[i].comma = config->data_decimal != 0;
         if (!(columns->list[i].name = weft__strdup(ctx, table->columns[i])))
             return weft__fail_oom(ctx, strlen(table->columns[i]), "the columns of the table");
+    }
     return WEFT_OK;
 }
 
@@ -317,7 +346,7 @@ weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, con
                               const weft_table *table, const bool *training, weft__columns *columns) {
     const fit f = {ctx, config, path, table, training};
     WEFT_TRY(check_kinds(&f));
-    WEFT_TRY(new_columns(ctx, table, columns));
+    WEFT_TRY(new_columns(ctx, config, table, columns));
     for (size_t i = 0; i < columns->count; i++) WEFT_TRY(fit_column(&f, i, &columns->list[i]));
     if (weft__columns_inputs(columns) > 0) return WEFT_OK;
     const weft__column *first = &columns->list[0];
@@ -326,12 +355,12 @@ weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, con
                       first->reason);
 }
 
-weft_status weft__columns_of_numbers(weft_context *ctx, const weft_table *table, const bool *training,
-                                     weft__columns *columns) {
+weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *config, const weft_table *table,
+                                     const bool *training, weft__columns *columns) {
     const size_t count = table->column_count, rows = table->rows;
     const float *numbers = table->features.data;
     size_t used = 0;
-    WEFT_TRY(new_columns(ctx, table, columns));
+    WEFT_TRY(new_columns(ctx, config, table, columns));
     for (size_t row = 0; row < rows; row++) {
         if (training && !training[row]) continue;
         used++;

@@ -17,6 +17,7 @@ static json_t *column_json(const weft__column *c) {
     }
     json_object_set_new(object, "missing", json_boolean(c->missing));
     if (c->kind != WEFT__COLUMN_CATEGORY) json_object_set_new(object, "fill", json_real(c->fill));
+    if (c->kind == WEFT__COLUMN_NUMBER) json_object_set_new(object, "comma", json_boolean(c->comma));
     if (c->kind == WEFT__COLUMN_DATE) json_object_set_new(object, "time", json_boolean(c->time));
     if (c->kind != WEFT__COLUMN_CATEGORY) return object;
     json_t *levels = json_array();
@@ -85,6 +86,7 @@ static weft_status take_column(weft_context *ctx, const json_t *object, weft__co
     if (!json_is_number(fill) || !(fabs(c->fill) <= 3.5e38)) return WEFT_ERR_FORMAT;
     /* a date of year 1 to 9999 */
     if (c->kind == WEFT__COLUMN_DATE && (c->fill < -6.3e10 || c->fill > 2.6e11)) return WEFT_ERR_FORMAT;
+    if (c->kind == WEFT__COLUMN_NUMBER && !take_flag(object, "comma", &c->comma)) return WEFT_ERR_FORMAT;
     return c->kind != WEFT__COLUMN_DATE || take_flag(object, "time", &c->time) ? WEFT_OK : WEFT_ERR_FORMAT;
 }
 

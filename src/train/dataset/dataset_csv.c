@@ -19,6 +19,7 @@ static weft_status csv_options(weft_context *ctx, const weft__config *config, bo
                                   .delimiter = tab         ? '\t'
                                                : delimiter ? delimiter[0]
                                                            : '\0',
+                                  .decimal = config->data_decimal ? ',' : '.',
                                   .columns = (const char *const *)config->data_columns.values,
                                   .column_count = config->data_columns.count,
                                   .patterns = true,
@@ -72,8 +73,9 @@ static weft_status learn_columns(weft_context *ctx, const weft__config *config, 
                                  const weft_table *table, weft__dataset *d) {
     bool *training = NULL;
     WEFT_TRY(weft__dataset_training_rows(ctx, config, (int64_t)table->rows, &training));
-    const weft_status status = table->cells ? weft__columns_fit(ctx, config, path, table, training, &d->table)
-                                            : weft__columns_of_numbers(ctx, table, training, &d->table);
+    const weft_status status = table->cells
+                                   ? weft__columns_fit(ctx, config, path, table, training, &d->table)
+                                   : weft__columns_of_numbers(ctx, config, table, training, &d->table);
     weft__free(ctx, training);
     WEFT_TRY(status);
     d->features = weft__columns_inputs(&d->table);

@@ -190,6 +190,27 @@ static void test_weights(void **state) {
     expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_ARGUMENT, "it holds the weights", NULL);
 }
 
+static void test_decimal_commas(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.decimal = ',', .target = "y"};
+    assert_int_equal(parse("a;y\n1,5;-2\n,25;1,5e3\n", &o, &t), WEFT_OK);
+    assert_true(feature(&t, 0, 0) == 1.5f && feature(&t, 1, 0) == 0.25f);
+    assert_true(((float *)t.target.data)[1] == 1500);
+    weft_table_free(NULL, &t);
+    expect_message(parse("a;y\n1.5;2\n", &o, &t), WEFT_ERR_FORMAT, "a decimal comma", "\"1.5\"", NULL);
+    expect_message(parse("a;y\n1,5,0;2\n", &o, &t), WEFT_ERR_FORMAT, "expected a number, found \"1,5,0\"",
+                   NULL);
+    o = (weft_csv_options){.decimal = ','};
+    assert_int_equal(parse("1,5;2,5\n2,5;3\n", &o, &t), WEFT_OK); /* numbers: no header */
+    assert_int_equal(t.features.shape[0], 2);
+    weft_table_free(NULL, &t);
+    o.decimal = 0;
+    expect_message(parse("a;b\n1,5;2\n", &o, &t), WEFT_ERR_FORMAT, "set decimal to comma", NULL);
+    o.decimal = ';';
+    expect_message(parse("a;b\n1,5;2\n", &o, &t), WEFT_ERR_ARGUMENT, "a point or a comma", NULL);
+}
+
 static void finds_delimiter(const char *text, char wanted) {
     assert_int_equal(weft__csv_delimiter(text, strlen(text)), wanted);
 }
@@ -399,14 +420,21 @@ static void test_real_tables(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),      cmocka_unit_test(test_header),
-        cmocka_unit_test(test_columns),    cmocka_unit_test(test_delimiter_and_quotes),
-        cmocka_unit_test(test_patterns),   cmocka_unit_test(test_text),
-        cmocka_unit_test(test_weights),    cmocka_unit_test(test_the_delimiter_is_found),
-        cmocka_unit_test(test_classes),    cmocka_unit_test(test_too_many_classes),
-        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_nonfinite),
-        cmocka_unit_test(test_long_row),   cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_real_tables)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
+                                       cmocka_unit_test(test_header),
+                                       cmocka_unit_test(test_columns),
+                                       cmocka_unit_test(test_delimiter_and_quotes),
+                                       cmocka_unit_test(test_patterns),
+                                       cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_weights),
+                                       cmocka_unit_test(test_decimal_commas),
+                                       cmocka_unit_test(test_the_delimiter_is_found),
+                                       cmocka_unit_test(test_classes),
+                                       cmocka_unit_test(test_too_many_classes),
+                                       cmocka_unit_test(test_malformed),
+                                       cmocka_unit_test(test_nonfinite),
+                                       cmocka_unit_test(test_long_row),
+                                       cmocka_unit_test(test_out_of_memory),
+                                       cmocka_unit_test(test_real_tables)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

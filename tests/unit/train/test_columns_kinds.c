@@ -113,7 +113,7 @@ static weft_status take(const char *text, weft__columns *columns) {
 static void test_json(void **state) {
     (void)state;
     static const char *const good =
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1.5},"
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1.5, \"comma\": false},"
         " {\"name\": \"b\", \"kind\": \"category\", \"missing\": false, \"levels\": [\"x\", \"y\"], "
         "\"other\": true},"
         " {\"name\": \"c\", \"kind\": \"date\", \"missing\": false, \"fill\": 0.0, \"time\": true},"
@@ -126,9 +126,10 @@ static void test_json(void **state) {
         "[{\"kind\": \"none\", \"reason\": \"\"}]",
         "[{\"name\": \"a\", \"kind\": \"none\"}]",
         "[{\"name\": \"a\", \"kind\": \"word\"}]",
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true}]",
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": 1, \"fill\": 1}]",
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1e300}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"comma\": true}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": 1, \"fill\": 1, \"comma\": true}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1e300, \"comma\": true}]",
         "[{\"name\": \"a\", \"kind\": \"date\", \"missing\": true, \"fill\": 1e12, \"time\": true}]",
         "[{\"name\": \"a\", \"kind\": \"date\", \"missing\": true, \"fill\": 1}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [], \"other\": true}]",
