@@ -111,7 +111,7 @@ summary plan linear --data homes.csv --set data.target=price --set 'data.columns
 says 'inputs: 2 columns of numbers: rooms, area (22 missing)' 'not used: 3 columns: town, sold, note'
 expect 2 'no input column is named .attic.; the input columns are "", "rooms"' "$weft" plan linear --data homes.csv \
     --set data.target=price --set 'data.kinds=[attic=number]'
-expect 2 "data.kinds: 'rooms=word': write NAME=KIND; kinds are number, boolean, date, category and none" "$weft" plan linear \
+expect 2 "data.kinds: 'rooms=word': write NAME=KIND; kinds are number, boolean, date, category, none, or an order of words such as low<middle<high" "$weft" plan linear \
     --data homes.csv --set data.target=price --set 'data.kinds=[rooms=word]'
 expect 3 'column "town": expected a number, found "Lyon" .data.kinds' "$weft" plan linear --data homes.csv --set data.target=price \
     --set 'data.kinds=[town=number]'
@@ -119,6 +119,22 @@ expect 0 '' "$weft" train linear --data homes.csv --set data.target=price --set 
     --set 'data.columns=[*,-note]' --run given --quiet
 expect 0 '' "$weft" resume given --set train.steps=4 --quiet
 expect 0 'rooms=4 ' "$weft" show given
+
+# ---- words in an order ----
+printf 'state,y\n' >states.csv
+for i in $(seq 60); do w=(good poor fair ''); echo "${w[$((i % 4))]},$((i % 4 == 0 ? 20 : i % 4 == 1 ? 0 : i % 4 == 2 ? 10 : 7))" >>states.csv; done
+summary train linear --data states.csv --set 'data.kinds=[state=poor<fair<good]' --set data.val_fraction=0 --set train.steps=2000 --run states
+says 'inputs: 1 column of words in order: state (3 values, 15 missing)'
+expect 0 '' "$weft" show states --csv
+check "a step of the order costs 10" awk -F, '$2 == "state" {exit !($3 > 9.99 && $3 < 10.01)}' out
+printf 'state\ngood\n' >state.csv
+expect 0 '^(20|19.99|20.0)[0-9]*$' "$weft" predict states state.csv
+printf 'state\nawful\n' >state.csv
+expect 3 'state.csv: line 2 .row 1., column "state": expected a value of its order in data.kinds, found "awful"' "$weft" predict states state.csv
+expect 3 'column "state": expected a value of its order in data.kinds, found "fair" .data.kinds names' "$weft" plan linear \
+    --data states.csv --set 'data.kinds=[state=poor<good]'
+expect 2 "'poor<<good': a word of the order is empty or repeated" "$weft" plan linear --data states.csv --set 'data.kinds=[state=poor<<good]'
+expect 2 'write NAME=KIND' "$weft" plan linear --data states.csv --set 'data.kinds=[state=ordinal]'
 
 # ---- decimal commas ----
 printf 'size;town;price\n' >commas.csv

@@ -16,19 +16,22 @@ typedef enum weft__column_kind {
     WEFT__COLUMN_BOOLEAN,
     WEFT__COLUMN_DATE,
     WEFT__COLUMN_CATEGORY,
-    WEFT__COLUMN_NONE, /* left out */
+    WEFT__COLUMN_ORDINAL, /* words in an order; only data.kinds knows them */
+    WEFT__COLUMN_NONE,    /* left out */
     WEFT__COLUMN_KINDS
 } weft__column_kind;
 
 typedef struct weft__column {
     char *name;
     weft__column_kind kind;
-    double fill;   /* the value of missing cells */
-    bool missing;  /* the training rows have missing cells: one more input is 1 for them */
-    bool other;    /* category: one more input for values that are not in `levels` */
-    bool comma;    /* numbers have a decimal comma */
-    bool time;     /* date: the cells have a time of day */
-    char **levels; /* category: the values with an input of their own, sorted by their bytes; in one block */
+    double fill;  /* the value of missing cells */
+    bool missing; /* the training rows have missing cells: one more input is 1 for them */
+    bool other;   /* category: one more input for values that are not in `levels` */
+    bool comma;   /* numbers have a decimal comma */
+    bool time;    /* date: the cells have a time of day */
+    /* category: the values with an input of their own, sorted by their bytes; ordinal: all values, the lowest
+     * first; in one block */
+    char **levels;
     size_t level_count;
     char *reason;  /* left out: why */
     int64_t empty; /* missing cells in the training file, for the summary; not kept */

@@ -117,6 +117,8 @@ static void test_json(void **state) {
         " {\"name\": \"b\", \"kind\": \"category\", \"missing\": false, \"levels\": [\"x\", \"y\"], "
         "\"other\": true},"
         " {\"name\": \"c\", \"kind\": \"date\", \"missing\": false, \"fill\": 0.0, \"time\": true},"
+        " {\"name\": \"e\", \"kind\": \"ordinal\", \"missing\": true, \"fill\": 0.5, \"levels\": [\"low\", "
+        "\"high\"]},"
         " {\"name\": \"d\", \"kind\": \"none\", \"reason\": \"because\"}]";
     static const char *const bad[] = {
         "[]",
@@ -132,6 +134,7 @@ static void test_json(void **state) {
         "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1e300, \"comma\": true}]",
         "[{\"name\": \"a\", \"kind\": \"date\", \"missing\": true, \"fill\": 1e12, \"time\": true}]",
         "[{\"name\": \"a\", \"kind\": \"date\", \"missing\": true, \"fill\": 1}]",
+        "[{\"name\": \"a\", \"kind\": \"ordinal\", \"missing\": true, \"fill\": 1}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [], \"other\": true}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [1], \"other\": true}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [\"y\", \"x\"], "
@@ -141,7 +144,7 @@ static void test_json(void **state) {
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [\"x\"]}]"};
     weft__columns columns;
     assert_int_equal(take(good, &columns), WEFT_OK);
-    assert_int_equal(weft__columns_inputs(&columns), 2 + 3 + 12);
+    assert_int_equal(weft__columns_inputs(&columns), 2 + 3 + 12 + 2);
     char **names = weft__columns_names(NULL, &columns);
     assert_string_equal(names[1], "a (missing)");
     assert_string_equal(names[3], "b=y");
