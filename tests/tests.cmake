@@ -151,7 +151,7 @@ else()
   set(test_devices opencl)
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
-set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
+set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_image_augment test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
     test_optim_laws test_optim_rules test_parity test_random_graph test_random_program)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
@@ -253,6 +253,11 @@ endif()
 if(TARGET test_cuda_tensor) # with the race detector
   weft_add_cuda_test(test_cuda_tensor_races_cuda ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_cuda_tensor>)
 endif()
+foreach(name test_gpu_concurrent) # and between launches
+  if(TARGET ${name})
+    weft_add_cuda_test(${name}_races_cuda ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:${name}>)
+  endif()
+endforeach()
 if(TARGET test_gpu_tensor)
   weft_add_cuda_test(test_gpu_tensor_cuda_75 ${CMAKE_COMMAND} -E env FAKE_CUDA_CAPABILITY=75 $<TARGET_FILE:test_gpu_tensor>)
 endif()
@@ -290,9 +295,11 @@ if(TARGET test_ops)
     recurrent,layer_norm,cross_entropy,gather,max_pool2d)
   weft_add_cuda_test(ops_cuda_long test_ops cuda --indices 64 --op # indices of tensors of 2^31 elements
     sub,where,pad,slice,flip,concat,repeat_interleave,unfold,fold,max_pool2d,interpolate2d,sum,argmax,var,cumsum,gather,take_along_axis,softmax,layer_norm,batch_norm,cross_entropy,random,dropout)
-  # races in kernels; libraries that refuse, so that their fallbacks run
+  # races in kernels; stores that other blocks see late; libraries that refuse, so that their fallbacks run
   weft_add_cuda_test(ops_cuda_races ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_ops> cuda --op
     softmax,layer_norm,cross_entropy,sort,attention)
+  weft_add_cuda_test(ops_cuda_delays ${CMAKE_COMMAND} -E env FAKE_CUDA_DELAYS=1 $<TARGET_FILE:test_ops> cuda --op
+    softmax,cumsum,cross_entropy,layer_norm)
   weft_add_cuda_test(ops_cuda_declined ${CMAKE_COMMAND} -E env FAKE_CUDA_DECLINE=2 $<TARGET_FILE:test_ops> cuda --op
     matmul,attention,conv2d --calls 1)
   weft_add_cuda_test(grad_cuda test_grad cuda --op # ops with kernels or launches of their own, and one of each other kind

@@ -46,6 +46,9 @@ cmocka_header() { # cmocka.h needs these headers before it
 pcre2_header() { # pcre2.h needs the size of a character
     printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | ${CC:-cc} -E -
 }
+gif_header() { # gif_lib.h needs size_t
+    printf '#include <%s>\n' stddef.h gif_lib.h | ${CC:-cc} -E -
+}
 matmul_library() { # any matmul library that the CPU device can load
     ldconfig -p | grep -E 'libdnnl\.so\.[23]|libopenblas\.so\.0|libmkl_rt\.so'
 }
@@ -71,6 +74,8 @@ find_missing() {
     need libcmocka-dev cmocka_header
     need python3 has python3
     like ninja-build has ninja
+    like libgif-dev gif_header
+    like libwebp-dev header webp/decode.h
     like valgrind has valgrind
     like libdnnl2 matmul_library
     like ocl-icd-libopencl1 opencl
@@ -119,7 +124,8 @@ if ! has apt-get >/dev/null || { [ "$(id -u)" -ne 0 ] && ! $sudo; }; then
     fi
     if [ ${#optional[@]} -gt 0 ]; then
         echo "These optional packages are missing: ${optional[*]}"
-        echo "(Without oneDNN or OpenBLAS matmul is slower. Tests that need OpenCL or valgrind are skipped.)"
+        echo "(Without oneDNN or OpenBLAS matmul is slower. Tests that need OpenCL or valgrind are skipped."
+        echo "Without libgif-dev or libwebp-dev, Weft reads no GIF or WebP images.)"
     fi
     if has apt-get >/dev/null; then
         echo "To install all: ${as_root[*]} $install ${required[*]} ${optional[*]}" | tr -s ' '

@@ -65,6 +65,7 @@ typedef struct weft_image_folder_options {
         *classes; /* class i is called classes[i], as in the result for the training data; a folder of another
                      name is an error. NULL: the subfolders, sorted by the bytes of their names */
     size_t class_count; /* of `classes` */
+    bool skip_bad;      /* leave out images that cannot be read; the result tells why */
 } weft_image_folder_options;
 
 typedef struct weft_image_folder {
@@ -77,20 +78,26 @@ typedef struct weft_image_folder {
         *skipped; /* sorted paths of what was not read, in one block; NULL: nothing. They are files with other
                      endings, names that begin with a dot, and empty folders, whose paths end in '/' */
     size_t skipped_count;
+    char **bad; /* why each image that was left out cannot be read, in one block; NULL: there is none */
+    size_t bad_count;
 } weft_image_folder;
 
 /* Frees everything and makes it empty. NULL is allowed. */
 WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *images);
 
-/* Reads the PNG and JPEG files of a folder and its subfolders, sorted by the bytes of their paths. `path`
- * may also be one such file, without classes.
+/* Reads the images of a folder and its subfolders, sorted by the bytes of their paths. `path` may also be
+ * one image, without classes.
  *
- * In a folder, files named .png, .jpg or .jpeg are read; the result names what was skipped. Opacity
- * and the rotation noted by a camera are ignored. Grey values of colour images are their luma (ITU-R
- * BT.601). All pixels are in memory at once.
+ * In a folder, files named .png, .jpg, .jpeg, .gif, .webp or .bmp are read; the result names what was
+ * skipped. The first bytes of a file tell its format. GIF needs giflib and WebP needs libwebp when Weft is
+ * built. Of a moving GIF the first picture is read.
  *
- * NULL options: all defaults. WEFT_ERR_FORMAT names an image that is damaged, cut short, of another size or
- * in no class. */
+ * Images are turned upright as the camera noted (EXIF). Opacity is ignored. Grey values of colour images are
+ * their luma (ITU-R BT.601). All pixels are in memory at once.
+ *
+ * NULL options: all defaults. WEFT_ERR_FORMAT: images cannot be read; the message has their number and the
+ * first one. With skip_bad they are left out, and the others keep their order; a class or folder without any
+ * good image is still an error. WEFT_ERR_FORMAT also names an image of another size or in no class. */
 WEFT_API WEFT_CHECKED weft_status weft_read_image_folder(weft_context *ctx, const char *path,
                                                          const weft_image_folder_options *options,
                                                          weft_image_folder *out);

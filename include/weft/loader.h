@@ -28,6 +28,18 @@ typedef struct weft_image_options {
                       columns. Zeros come in from outside, as in a crop of the padded image */
     bool flip;     /* shuffled loaders: mirrors every second image, on average, left to right */
     const float *mean, *deviation; /* [channels]: x, times scale, becomes (x - mean) / deviation; or NULL */
+    /* Shuffled loaders only; 0: do nothing. Images are changed in the order of these fields, after the flip
+       and with the shift. */
+    double crop;   /* a part of the image with at least this share of its area, 0 to 1, is scaled up to its
+                      size;   its proportions differ by up to 4/3 */
+    double rotate; /* rotates by up to this number of degrees, to either side; 0 comes in from outside */
+    double brightness, contrast, saturation; /* multiplies by 1 - b to 1 + b, each 0 to 1. Contrast is the
+                                                distance from the mean of the image, saturation that from
+                                                grey; u8 pixels stay within 0 to 255 */
+    double erase; /* probability with which a rectangle of 2 to 33 % of the area becomes 0, after scaling */
+    double mixup, cutmix; /* mixes each image with another one of its batch, by shares from Beta(a, a), 0 < a
+                             <= 1. mixup blends them, cutmix replaces a rectangle; with both each image gets
+                             one of them. Needs targets: see other_y */
 } weft_image_options;
 
 typedef struct weft_loader_options {
@@ -55,7 +67,10 @@ typedef struct weft_batch {
                           mask and divide by its sum: weft_batch_loss does */
     int64_t count;     /* number of real samples, or of real tokens of a text */
     int64_t epoch;     /* passes over the data before this batch */
-    double weight;     /* sum of the mask, or what it would be */
+    weft_tensor *other_y; /* of mixup and cutmix: the target of the other image, like y; else NULL. The loss
+                             is share x loss(y) + (1 - share) x loss(other_y): weft_batch_loss computes it */
+    weft_tensor *share;   /* f32 (batch): how much of a sample is its own; else NULL */
+    double weight;        /* sum of the mask, or what it would be */
 } weft_batch;
 
 /* Makes batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader

@@ -21,9 +21,14 @@ typedef struct weft_optimizer weft_optimizer;
 /* Fields that all optimizers have:
  * - lr: must be set, and positive. So the options of an optimizer cannot be NULL
  * - weight_decay: 0: none
- * - decay_matrices_only: do not decay parameters of rank 0 and 1 (biases, norms)
+ * - decay_matrices_only: neither decay nor penalise parameters of rank 0 and 1 (biases, norms)
  * - clip: limit of the global gradient norm; 0: none
- * - track_norm: make weft_optimizer_grad_norm work; with `clip` it always does */
+ * - track_norm: make weft_optimizer_grad_norm work; with `clip` it always does
+ * - l1: penalty, l1 times the sum of the parameters' absolute values; 0: none. It makes parameters exactly 0:
+ *   after the update, a proximal step moves each one towards 0. Training converges to a minimum of the loss
+ * plus the penalty (lasso; with weight_decay of SGD, RMSprop or Adam the elastic net). The penalty is not
+ * part of the loss, of the gradient norm and of clipping, and an accumulated step applies it once. Complex
+ * parameters count as pairs of floats */
 
 typedef struct weft_sgd_options {
     double lr;
@@ -33,6 +38,7 @@ typedef struct weft_sgd_options {
     bool decay_matrices_only;
     double clip;
     bool track_norm;
+    double l1;
 } weft_sgd_options;
 
 typedef struct weft_rmsprop_options {
@@ -44,6 +50,7 @@ typedef struct weft_rmsprop_options {
     bool decay_matrices_only;
     double clip;
     bool track_norm;
+    double l1;
 } weft_rmsprop_options;
 
 typedef struct weft_adam_options {
@@ -55,6 +62,7 @@ typedef struct weft_adam_options {
     bool decay_matrices_only;
     double clip;
     bool track_norm;
+    double l1;
 } weft_adam_options;
 
 /* Stochastic gradient descent with momentum (no dampening) or Nesterov momentum (Sutskever et al. 2013). */
@@ -204,10 +212,11 @@ typedef struct weft_group_options {
     void *user;
     double lr_scale;     /* 0: 1 */
     double weight_decay; /* weight decay of all parameters of this group; 0: none */
+    double l1;           /* L1 penalty of all parameters of this group; 0: none */
 } weft_group_options;
 
-/* Gives matching parameters their own rate and weight decay. If several groups match a parameter, the group
- * added last counts. WEFT_ERR_ARGUMENT if no parameter matches. */
+/* Gives matching parameters their own rate, weight decay and L1 penalty. If several groups match a parameter,
+ * the group added last counts. WEFT_ERR_ARGUMENT if no parameter matches. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_group(weft_optimizer *opt,
                                                        const weft_group_options *options);
 

@@ -217,8 +217,8 @@ WEFT_API int64_t weft_format(weft_tensor *t, char *buffer, size_t size);
 
 /* ---- compiled programs ---- */
 
-/* Compiles the graph of `outputs`, with the assignments variables[i] <- values[i], into a program. weft_run
- * replays it without recording or hashing anything.
+/* Compiles the graph of `outputs`, with the assignments variables[i] <- values[i], into a program.
+ * weft_program_run replays it without recording or hashing anything.
  *
  * Tensors made by weft_from and weft_scalar, and variables, are inputs: change them with weft_write and
  * weft_set_scalar. Each run recomputes the outputs in place. The program keeps outputs, inputs and
@@ -226,7 +226,7 @@ WEFT_API int64_t weft_format(weft_tensor *t, char *buffer, size_t size);
 WEFT_API WEFT_CHECKED weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs,
                                                weft_tensor *const *variables, weft_tensor *const *values,
                                                size_t n_assign, weft_program **program);
-WEFT_API WEFT_CHECKED weft_status weft_run(weft_program *program);
+WEFT_API WEFT_CHECKED weft_status weft_program_run(weft_program *program);
 WEFT_API void weft_program_free(weft_program *program);
 /* Sets the value of a tensor made by weft_scalar, for the next run of a compiled program. */
 WEFT_API WEFT_CHECKED weft_status weft_set_scalar(weft_tensor *scalar, double value);

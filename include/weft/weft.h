@@ -17,5 +17,8 @@
 #include <weft/metrics.h>
 #include <weft/text.h>
 #include <weft/io.h>
+#include <weft/gradcheck.h>
+#include <weft/generate.h>
+#include <weft/run.h>
 
 #endif

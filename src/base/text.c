@@ -22,6 +22,11 @@ void weft__put(weft_text *text, const char *fmt, ...) {
     if (n > 0) text->length += (size_t)n;
 }
 
+bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
+    int wanted = snprintf(out, bytes, "%s/%s", dir, name);
+    return wanted > 0 && (size_t)wanted < bytes;
+}
+
 bool weft__matches(const char *pattern, const char *text) {
     const char *star = NULL, *retry = NULL; /* the last star, and the text from which it is tried again */
     while (*text) {

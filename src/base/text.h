@@ -15,6 +15,9 @@ typedef struct weft_text {
 weft_text weft__text(char *buffer, size_t size);
 void weft__put(weft_text *text, const char *fmt, ...) WEFT_PRINTF(2, 3);
 
+/* Writes the path DIR/NAME into a buffer. Returns false if it does not fit. */
+bool weft__join(char *out, size_t bytes, const char *dir, const char *name);
+
 /* Tells whether a text matches a pattern: * stands for any bytes, ? for one. */
 bool weft__matches(const char *pattern, const char *text);
 

@@ -8,12 +8,21 @@
 /* Returns the bytes of the option's name, without the value after it. */
 static size_t name_size(const weft__option *option) { return strcspn(option->name, " "); }
 
+static bool is_argument(const weft__option *option) {
+    return option->kind == WEFT__OPTION_ARG || option->kind == WEFT__OPTION_ARGS;
+}
+
 static bool optional(const weft__option *option) { return option->name[0] == '['; }
+
+/* Tells whether the arguments so far gave a list of further ones a member. */
+static bool given(const weft__option *option) {
+    return option->kind == WEFT__OPTION_ARGS && ((const weft__repeated *)option->value)->count > 0;
+}
 
 static void print_help(const weft__command *command, const weft__option *options, size_t count) {
     weft__print(stdout, "weft %s: %s\n\nusage: weft %s", command->name, command->about, command->name);
     for (size_t i = 0; i < count; i++)
-        if (options[i].kind == WEFT__OPTION_ARG) weft__print(stdout, " %s", options[i].name);
+        if (is_argument(&options[i])) weft__print(stdout, " %s", options[i].name);
     weft__print(stdout, " [options]\n\n");
     for (size_t i = 0; i < count; i++) weft__print(stdout, "  %-24s %s\n", options[i].name, options[i].doc);
     weft__print(stdout, "  %-24s %s\n", "--help", "this text");
@@ -48,7 +57,7 @@ static bool cli_arguments_take(const weft__option *option, const char *text) {
         *(double *)option->value = number;
         return true;
     }
-    if (option->kind == WEFT__OPTION_TEXTS) {
+    if (option->kind == WEFT__OPTION_TEXTS || option->kind == WEFT__OPTION_ARGS) {
         weft__repeated *texts = option->value;
         if (texts->count == WEFT__REPEATED_MAX) return false;
         texts->values[texts->count++] = text;
@@ -65,8 +74,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
     size_t size = strcspn(text, "=");
     for (size_t o = 0; o < count; o++) {
         const weft__option *option = &options[o];
-        if (option->kind == WEFT__OPTION_ARG || name_size(option) != size ||
-            memcmp(option->name, text, size) != 0)
+        if (is_argument(option) || name_size(option) != size || memcmp(option->name, text, size) != 0)
             continue;
         if (option->kind == WEFT__OPTION_FLAG) {
             if (text[size] == '=') return wrong(command, code, "takes no value:", text);
@@ -101,13 +109,14 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
         } else if (!only_arguments && text[0] == '-' && text[1]) {
             if (!take_option(command, argc, argv, &i, options, count, code)) return false;
         } else {
-            while (next < count && options[next].kind != WEFT__OPTION_ARG) next++;
-            if (next == count) return wrong(command, code, "one argument too many:", text);
-            *(const char **)options[next++].value = text;
+            while (next < count && !is_argument(&options[next])) next++;
+            if (next == count || !cli_arguments_take(&options[next], text))
+                return wrong(command, code, "one argument too many:", text);
+            next += options[next].kind == WEFT__OPTION_ARG;
         }
     }
     for (; next < count; next++)
-        if (options[next].kind == WEFT__OPTION_ARG && !optional(&options[next]))
+        if (is_argument(&options[next]) && !optional(&options[next]) && !given(&options[next]))
             return wrong(command, code, "missing:", options[next].name);
     return true;
 }

@@ -22,7 +22,7 @@ static const layer layers[] = {{"1x1_64_256_28", 32, 64, 28, 256, 1, 1, 1},
                                {"depthwise_128_28_by2", 32, 128, 28, 128, 3, 2, 128},
                                {"depthwise_512_7", 32, 512, 7, 512, 3, 1, 512}};
 
-static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
+static weft_status run_once(weft__bench *b) { return weft_program_run(b->program); }
 
 static weft_tensor *channels_first(weft_tensor *x) { return weft_permute(x, (int[]){0, 3, 1, 2}); }
 

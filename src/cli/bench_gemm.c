@@ -111,7 +111,7 @@ static weft_status time_runs(weft_context *ctx, weft_program *program, double fl
     /* the first one compiles, the second tells how many runs fill a block */
     for (int i = -2; i < BLOCKS; i++) {
         const double from = weft__now();
-        for (int64_t k = 0; k < runs; k++) WEFT_TRY(weft_run(program));
+        for (int64_t k = 0; k < runs; k++) WEFT_TRY(weft_program_run(program));
         WEFT_TRY(weft_synchronize(ctx));
         const double took = (weft__now() - from) / (double)runs;
         if (i == -1) runs = (int64_t)fmax(1, fmin(ENOUGH / (double)BLOCKS / took, 10000));

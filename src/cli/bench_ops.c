@@ -7,7 +7,7 @@
 #include "cli/bench.h"
 #include "optim/optimizer.h"
 
-static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
+static weft_status run_once(weft__bench *b) { return weft_program_run(b->program); }
 
 /* Returns a variable of random values between -1 and 1. */
 static weft_tensor *some_of(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {

@@ -47,7 +47,7 @@ static const line lines[] = {{"sort_1x1m", {1, MILLION}, 0, sort},
                              {"masked_fill_1000x1000", {1000, 1000}, 0, filled},
                              {"one_hot_10000x100", {1, 10000}, 0, hot}};
 
-static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
+static weft_status run_once(weft__bench *b) { return weft_program_run(b->program); }
 
 weft_status weft__bench_sort(weft__bench *b) {
     if (b->variant >= (int)(sizeof lines / sizeof *lines)) return WEFT_ERR_STATE;

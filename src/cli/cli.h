@@ -41,7 +41,8 @@ typedef enum weft__option_kind {
     WEFT__OPTION_NUM,   /* double, not negative */
     WEFT__OPTION_TEXTS, /* weft__repeated: the option may be given several times */
     /* const char *: the next argument without a dash; its name is in capitals, [NAME] is optional */
-    WEFT__OPTION_ARG
+    WEFT__OPTION_ARG,
+    WEFT__OPTION_ARGS /* weft__repeated: all further arguments; at least one, unless its name is [NAME ...] */
 } weft__option_kind;
 
 #define WEFT__REPEATED_MAX 128
@@ -79,12 +80,14 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
 #define WEFT__COMMANDS(X)                                                                                    \
     X(train, "trains a model as the configuration says")                                                     \
     X(resume, "continues a run that was stopped or killed")                                                  \
+    X(cv, "cross-validation: trains and measures a model on each part of the data")                          \
+    X(sweep, "trains a run for each of many values of the configuration, and sorts them")                    \
     X(generate, "continues a text with a trained language model")                                            \
-    X(predict, "applies a trained model of rows or images to a file")                                        \
+    X(predict, "applies a trained model to the rows of files, or to images")                                 \
     X(eval, "measures a trained model on its validation and test data")                                      \
     X(show, "shows the coefficients of a linear or logistic model, or the layers of another")                \
     X(runs, "lists the runs of this folder")                                                                 \
-    X(compare, "shows two runs side by side")                                                                \
+    X(compare, "shows how runs differ, and their results side by side")                                      \
     X(info, "shows what a run folder holds, and verifies it with --check")                                   \
     X(export, "writes the weights of a gpt in GPT-2's published format")                                     \
     X(tokenize, "turns a text into files of tokens to train on")                                             \

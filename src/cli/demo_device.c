@@ -110,7 +110,7 @@ static weft_status time_runs(weft_context *ctx, weft_program *program, double *s
     int times = 1;
     for (double spent = 0; spent < TIMED;) {
         const double from = weft__now();
-        for (int i = 0; i < times; i++) WEFT_TRY(weft_run(program));
+        for (int i = 0; i < times; i++) WEFT_TRY(weft_program_run(program));
         WEFT_TRY(weft_synchronize(ctx));
         const double took = weft__now() - from;
         if (spent == 0 || took / times < *seconds) *seconds = took / times;
@@ -129,7 +129,7 @@ static weft_status cli_demo_device_product(side *s, int64_t n, const float *valu
                 *b = weft_from(s->ctx, WEFT_F32, 2, shape, values + 1);
     weft_tensor *c = weft_keep(weft_matmul(a, b));
     weft_status status = weft_compile(&c, 1, NULL, NULL, 0, &program);
-    if (status == WEFT_OK) status = weft_run(program); /* the first run is not timed */
+    if (status == WEFT_OK) status = weft_program_run(program); /* the first run is not timed */
     if (status == WEFT_OK) status = weft_synchronize(s->ctx);
     if (status == WEFT_OK) status = time_runs(s->ctx, program, &s->product_seconds);
     if (status == WEFT_OK) status = weft_read(c, s->product, (size_t)(n * n) * sizeof *s->product);

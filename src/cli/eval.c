@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "train/report/scores.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 enum { SPLITS = 2 };
 static const weft__split splits[SPLITS] = {WEFT__VALIDATION, WEFT__TEST};

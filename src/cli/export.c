@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 enum { PATH_BYTES = 4096 };
 

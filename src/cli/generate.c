@@ -1,12 +1,13 @@
 /* weft generate: prints text from a trained language model while it is generated. Must not know: how tokens
- * are sampled. Read next: train/model/generate.c. */
+ * are sampled. Read next: nn/generate.c. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <weft/generate.h>
+
 #include "cli/cli.h"
-#include "train/model/generate.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 /* Prints a piece of text. `user` is a bool that becomes true if the reader closed the pipe. That needs no
  * error message. */
@@ -16,15 +17,18 @@ static weft_status cli_generate_show(void *user, const char *text, size_t bytes)
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
 }
 
-static weft_status generate(weft__use *use, const weft__generation *wanted, bool *reader_left) {
+static weft_status generate(weft__use *use, weft_generate_options *wanted, bool *reader_left) {
     if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "generate: the run's model is not a language model: use 'weft predict'");
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
-    char left_out[WEFT__LEFT_OUT] = "";
-    weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset), use->model.tokens,
-                                        use->model.rows, wanted, cli_generate_show, reader_left, left_out);
+    char left_out[64] = "";
+    wanted->vocabulary = use->model.tokens;
+    wanted->left_out = left_out;
+    wanted->left_out_bytes = sizeof left_out;
+    weft_status status =
+        weft_generate(cache, weft__dataset_tokenizer(&use->dataset), wanted, cli_generate_show, reader_left);
     weft_gpt_cache_free(cache);
     if (status == WEFT_OK) putchar('\n');
     if (status == WEFT_OK && *left_out)
@@ -36,7 +40,7 @@ static weft_status generate(weft__use *use, const weft__generation *wanted, bool
 
 int weft__command_generate(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL;
-    weft__generation wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
+    weft_generate_options wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
     bool reader_left = false;
     int code = 0;

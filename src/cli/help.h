@@ -11,6 +11,7 @@
     "Without CONFIG, WEFT_CONFIG names the configuration. WEFT_DEVICE names the device if neither\n"         \
     "--device nor the configuration does.\n"                                                                 \
     "\n"                                                                                                     \
+    "  weft train text --data book.txt --minutes 5\n"                                                        \
     "  weft init gpt > gpt.yaml\n"                                                                           \
     "  weft train gpt.yaml --set data.path=book.txt --set train.steps=1000\n"
 #define weft__help_resume                                                                                    \
@@ -18,6 +19,25 @@
     "stopped, with the same seed, batches and bits.\n"                                                       \
     "\n"                                                                                                     \
     "  weft resume runs/gpt-L4-H4-E128-cpu-1 --set train.steps=4000\n"
+#define weft__help_cv                                                                                        \
+    "Divides the training data into K parts, the folds: at random, by train.seed, each with the same\n"      \
+    "shares of the classes. For each fold, trains a run on the others and measures it on the fold. Prints\n" \
+    "the scores, their mean and their standard deviation. For tables and images.\n"                          \
+    "The folder holds a run for each fold, and cv.json. Ctrl-C saves all runs; the same command with\n"      \
+    "--run DIR goes on.\n"                                                                                   \
+    "\n"                                                                                                     \
+    "  weft cv logistic --data flowers.csv --folds 10\n"                                                     \
+    "  weft cv mlp.yaml --set model.hidden=64 --run runs/hidden-64\n"
+#define weft__help_sweep                                                                                     \
+    "VALUES is a list such as 0.001,0.01,0.1 or [64],[64,64]. All combinations are trained, or with\n"       \
+    "--random N of them N. With --random it may also be a range such as 0.0001..0.1. A range whose end is\n" \
+    "at least 10 times its beginning is drawn by its logarithm, as suits rates.\n"                           \
+    "The folder holds a run for each combination, sweep.json, and sweep.html with the results over the\n"    \
+    "values and the curves. Ctrl-C saves all runs; the same command with --run DIR goes on. Runs that\n"     \
+    "have ended are kept, also if values are added.\n"                                                       \
+    "\n"                                                                                                     \
+    "  weft sweep mlp --data flowers.csv optimizer.lr=0.001,0.01 model.hidden=[16],[64,64]\n"                \
+    "  weft sweep gpt.yaml optimizer.lr=0.0001..0.01 train.batch=8,16,32 --random 20\n"
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
 #define weft__help_predict                                                                                   \
@@ -25,10 +45,12 @@
     "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \
     "Columns of csv are found by their names. Files without names, and other formats, must hold only\n"      \
     "the inputs.\n"                                                                                          \
-    "Prints one line per row: the class and its probability, or the predicted numbers. For images the\n"     \
-    "line begins with the name of the file.\n"                                                               \
+    "Prints a table with a header: the class and its probability, or the predicted numbers. For images\n"    \
+    "and for several inputs each line begins with the name of the file.\n"                                   \
     "\n"                                                                                                     \
-    "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
+    "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"                                                     \
+    "  weft predict runs/mlp-4-16-3-cpu-1 a.csv b.csv --probabilities --out answers.csv\n"                   \
+    "  grep -v '^#' raw.csv | weft predict runs/mlp-4-16-3-cpu-1 - --json\n"
 #define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
 #define weft__help_show                                                                                      \
     "For linear and logistic models: prints the coefficients and the bias, both in the units of the\n"       \
@@ -36,9 +58,21 @@
     "For other models: prints the table of layers.\n"                                                        \
     "\n"                                                                                                     \
     "  weft show runs/linear-10-1-cpu-1 --csv\n"
-#define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
-#define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
-#define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
+#define weft__help_runs                                                                                      \
+    "The result is the validation R2, accuracy or loss: of the whole validation data if the run has\n"       \
+    "ended, else of its last evaluation. The time is that of training. Columns that do not fit the\n"        \
+    "terminal are left out.\n"                                                                               \
+    "\n"                                                                                                     \
+    "  weft runs\n"                                                                                          \
+    "  weft runs other/folder --sort result\n"                                                               \
+    "  weft runs --model mlp --where optimizer.lr=0.01\n"
+#define weft__help_compare                                                                                   \
+    "Shows first the values of the configuration that differ, then the results. --out writes a page with\n"  \
+    "the curves of all runs in the same charts; it opens offline.\n"                                         \
+    "\n"                                                                                                     \
+    "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"                                   \
+    "  weft compare runs/* --out curves.html\n"
+#define weft__help_info "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
 #define weft__help_export                                                                                    \
     "Writes a safetensors file with the names and shapes of GPT-2's published weights. model.init reads\n"   \
     "this file, and so does other software.\n"                                                               \

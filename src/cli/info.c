@@ -7,9 +7,9 @@
 
 #include "cli/cli.h"
 #include "io/checkpoint.h"
+#include "io/sealed.h"
 #include "train/dataset/dataset.h"
 #include "train/run/history.h"
-#include "train/run/sealed.h"
 
 #define PATH_BYTES      4096
 #define CHECKPOINTS_MAX 4096

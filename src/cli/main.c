@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "train/dataset/dataset.h"
 
 static const weft__command commands[] = {
 #define ROW(name, about) {#name, about, weft__command_##name, weft__help_##name},
@@ -64,8 +65,11 @@ static int cli_main_run(int argc, char **argv) {
     return WEFT__EXIT_USAGE;
 }
 
+static void tell(const char *line) { weft__complain("%s", line); }
+
 int main(int argc, char **argv) {
     hold_standard_files();
+    weft__dataset_tell = tell;
     if (argc > 0 && argv[0][0]) weft__program = argv[0];
     signal(SIGPIPE, SIG_IGN); /* write() reports the error instead */
     signal(SIGXFSZ, SIG_IGN);

@@ -1,108 +1,118 @@
-/* weft predict: applies a trained model of rows or images to a file. Prints one line per row. Must not know:
- * formats of data (train/dataset). Read next: train/model/use.c. */
-#include <math.h>
+/* weft predict: applies a trained model of rows or images to files. Prints a table: one line for each row or
+ * image, with a header. Must not know: formats of data (train/dataset). Read next: predict_table.c. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <weft/data.h>
+#include <weft/io.h>
+
+#include "base/text.h"
 #include "cli/cli.h"
-#include "train/model/use.h"
+#include "cli/predict.h"
+#include "train/model/predict.h"
+#include "train/run/use.h"
 
-#define BATCH 256
+/* ---- standard input ---- */
 
-/* Returns how many numbers the model gives for each sample: one logit for two classes. */
-static size_t width_of(const weft__use *use) {
-    return use->model.loss == WEFT_LOSS_BCE ? 1 : (size_t)use->dataset.outputs;
+/* Copies standard input to a file that *path names, because readers read a file more than once. */
+static weft_status take_standard_input(char path[4096]) {
+    static char piece[1 << 16];
+    const char *folder = getenv("TMPDIR");
+    if (!weft__join(path, 4096, folder && folder[0] ? folder : "/tmp", "weft-standard-input-XXXXXX"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "TMPDIR: the path is too long");
+    const int file = mkstemp(path);
+    if (file < 0) return weft__fail(NULL, WEFT_ERR_IO, "%s: %s", path, strerror(errno));
+    size_t bytes;
+    bool written = true;
+    while (written && (bytes = fread(piece, 1, sizeof piece, stdin)) > 0)
+        written = write(file, piece, bytes) == (ssize_t)bytes;
+    const int error = errno;
+    if (close(file) == 0 && written && !ferror(stdin)) return WEFT_OK;
+    unlink(path);
+    return weft__fail(NULL, WEFT_ERR_IO, "standard input: %s", strerror(error));
 }
 
-/* Prints a name unchanged if standard output is a file or a pipe, because programs read it too. */
-static void print_name(const char *name) { weft__print_text(stdout, name, strlen(name)); }
+/* ---- one input ---- */
 
-static void print_class(const weft__use *use, const float *logits) {
-    const float both[2] = {0, logits[0]};
-    int64_t best = 0;
-    double sum = 0;
-    if (width_of(use) == 1) logits = both;
-    for (int64_t i = 1; i < use->dataset.outputs; i++)
-        if (logits[i] > logits[best]) best = i;
-    for (int64_t i = 0; i < use->dataset.outputs; i++) sum += exp((double)(logits[i] - logits[best]));
-    if (use->dataset.classes)
-        print_name(use->dataset.classes[best]);
-    else
-        weft__print(stdout, "%lld", (long long)best);
-    weft__print(stdout, "\t%.4f\n", 1 / sum);
-}
-
-static void print_numbers(const weft__use *use, const float *values) {
-    for (int64_t i = 0; i < use->dataset.outputs; i++)
-        weft__print(stdout, "%s%.7g", i ? "\t" : "", (double)values[i]);
-    weft__print(stdout, "\n");
-}
-
-static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b, char *const *files,
-                                 float *out, int64_t *left) {
-    weft_batch batch;
-    size_t outputs = width_of(use), rows = (size_t)weft_loader_batch_size(loader);
-    WEFT_TRY(weft_loader_get(loader, (uint64_t)b, &batch));
-    WEFT_TRY(weft_read(weft_forward(use->model.module, batch.x), out, rows * outputs * sizeof *out));
-    if (use->config.task == WEFT__TASK_REGRESSION) weft__dataset_unscale(&use->dataset, out, (int64_t)rows);
-    for (size_t i = 0; i < rows && left[0] > 0; i++, left[0]--) {
-        if (files) {
-            print_name(files[(size_t)b * rows + i]);
-            putchar('\t');
-        }
-        if (use->config.task == WEFT__TASK_CLASSIFICATION)
-            print_class(use, out + i * outputs);
-        else
-            print_numbers(use, out + i * outputs);
-    }
-    return WEFT_OK;
-}
-
-static weft_status predict(weft__use *use, const weft_array *x, char *const *files) {
+static weft_status predict(weft__use *use, const char *path, const char *shown, weft__predict_table *table) {
     weft_context *ctx = use->model.ctx;
-    weft_loader *loader = NULL;
-    int64_t left = x->shape[0];
-    const weft_loader_options options = {.batch = left < BATCH ? left : BATCH,
-                                         .in_order = true,
-                                         .scale = use->dataset.scale,
-                                         .images = weft__dataset_images(&use->dataset)};
-    WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
-    float *out = weft__array(ctx, (size_t)options.batch * (size_t)use->dataset.outputs, sizeof *out);
-    weft_status status = out ? WEFT_OK : weft__fail_oom(ctx, 0, "predictions");
-    for (int64_t b = 0; status == WEFT_OK && b < weft_loader_batches(loader); b++) {
-        weft_scope *scope = weft_scope_open(ctx);
-        status = scope ? predict_batch(use, loader, b, files, out, &left) : weft__fail_oom(ctx, 0, "a scope");
-        weft_scope_close(scope);
+    weft_array x = {0};
+    char **files = NULL;
+    float *answers = NULL;
+    weft_status status = weft__dataset_inputs(ctx, &use->dataset, &use->config, path, &x, &files);
+    if (status == WEFT_OK) {
+        answers = weft__array(ctx, (size_t)x.shape[0] * (size_t)use->dataset.outputs, sizeof *answers);
+        status = answers ? weft__model_predict(&use->model, &use->dataset, &x, answers)
+                         : weft__fail_oom(ctx, (size_t)x.shape[0] * 4, "predictions");
     }
-    weft__free(ctx, out);
-    weft_loader_free(loader);
+    for (int64_t i = 0; status == WEFT_OK && i < x.shape[0]; i++)
+        status = weft__predict_table_row(table, files ? files[i] : shown, answers + i * use->dataset.outputs);
+    weft__free(ctx, answers);
+    weft__free(ctx, files);
+    weft_array_free(ctx, &x);
+    return status;
+}
+
+static weft_status predict_input(weft__use *use, const char *input, weft__predict_table *table) {
+    char path[4096];
+    if (strcmp(input, "-") != 0) return predict(use, input, input, table);
+    WEFT_TRY(take_standard_input(path));
+    const weft_status status = predict(use, path, "-", table);
+    unlink(path);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static weft_status predict_all(weft__use *use, const weft__repeated *inputs, const char *out,
+                               weft__predict_options *options) {
+    char *text = NULL;
+    size_t bytes = 0;
+    weft__predict_table table = {.dataset = &use->dataset, .options = *options, .out = stdout};
+    if (out && !(table.out = open_memstream(&text, &bytes))) return weft__fail_oom(NULL, 0, "predictions");
+    table.with_files = inputs->count > 1 || use->config.data_source == WEFT__SOURCE_IMAGES;
+    weft_status status = weft__predict_table_begin(&table);
+    for (size_t i = 0; status == WEFT_OK && i < inputs->count; i++)
+        status = predict_input(use, inputs->values[i], &table);
+    if (!out) return status;
+    const bool whole = fclose(table.out) == 0;
+    if (status == WEFT_OK && !whole) status = weft__fail_oom(NULL, bytes, "predictions");
+    if (status == WEFT_OK) status = weft_write_file(NULL, out, text, bytes);
+    free(text);
     return status;
 }
 
 int weft__command_predict(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *input = NULL, *device = NULL, *checkpoint = NULL;
+    const char *dir = NULL, *device = NULL, *checkpoint = NULL, *out = NULL;
+    weft__repeated inputs = {0};
+    weft__predict_options how = {0};
+    bool json = false;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
-        {"INPUT", WEFT__OPTION_ARG, &input,
-         "a file with rows like those of the training data; for images a file or a folder"},
+        {"INPUT ...", WEFT__OPTION_ARGS, &inputs,
+         "files with rows like those of the training data, - for standard input; for images files or "
+         "folders"},
+        {"--probabilities", WEFT__OPTION_FLAG, &how.probabilities, "add a column for each class"},
+        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object per line"},
+        {"--no-header", WEFT__OPTION_FLAG, &how.no_header, "leave out the line of names"},
+        {"--out FILE", WEFT__OPTION_TEXT, &out,
+         "write to a file; NAME.csv has commas, NAME.json is as --json"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    how.form = json ? WEFT__PREDICT_JSON : weft__predict_form(out);
     weft__use use;
-    weft_array x = {0};
-    char **files = NULL;
     weft_status status =
         weft__use_open(dir, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &use);
     if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a language model: use 'weft generate'");
-    if (status == WEFT_OK)
-        status = weft__dataset_inputs(use.model.ctx, &use.dataset, &use.config, input, &x, &files);
-    if (status == WEFT_OK) status = predict(&use, &x, files);
+    if (status == WEFT_OK) status = predict_all(&use, &inputs, out, &how);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
-    if (use.model.ctx) weft_array_free(use.model.ctx, &x);
-    if (use.model.ctx) weft__free(use.model.ctx, files);
     weft__use_close(&use);
     return code;
 }

@@ -12,6 +12,7 @@ typedef struct weft__wanted {
     const char *data;   /* data.path, or NULL */
     const char *device; /* NULL: the configuration's */
     weft__repeated settings;
+    bool silent; /* gives no warnings: another call gave them */
 } weft__wanted;
 
 /* The options of all commands with a configuration. */

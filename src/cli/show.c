@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "train/report/coefficients.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 static const char *unit(const weft__use *use) {
     return use->config.task == WEFT__TASK_CLASSIFICATION ? "the log odds" : "the prediction";

@@ -6,7 +6,10 @@
 
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "train/model/use.h"
+#include "train/analysis/pace.h"
+#include "train/run/use.h"
+
+#define TEXT_MINUTES 2.0 /* of `weft train text` */
 
 int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]) {
     weft__train_result result;
@@ -55,10 +58,10 @@ static weft_status take_config(weft__config *config, const char *name) {
     return preset ? weft__config_take_preset(config, preset) : weft__config_read(config, name);
 }
 
-static weft_status guess_task(weft__config *config) {
+static weft_status guess_task(weft__config *config, bool silent) {
     const char *why;
     WEFT_TRY(weft__dataset_guess_task(NULL, config, &why));
-    if (why)
+    if (why && !silent)
         weft__print(stderr, "task: regression, since the target %s; for classes: --set task=classification\n",
                     why);
     return WEFT_OK;
@@ -73,13 +76,13 @@ weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted) {
     if (wanted->device)
         WEFT_TRY(weft__config_put(config, WEFT__KEY_device, wanted->device, WEFT__ORIGIN_FLAG, "--device"));
     WEFT_TRY(weft__config_resolve(config));
-    warn_unused(config, !wanted->config);
-    return wanted->config ? guess_task(config) : WEFT_OK;
+    if (!wanted->silent) warn_unused(config, !wanted->config);
+    return wanted->config ? guess_task(config, wanted->silent) : WEFT_OK;
 }
 
 bool weft__cli_has_config(const weft__command *command, const char *path) {
     if (path && path[0]) return true;
-    weft__complain("%s: CONFIG is missing: 'weft %s gpt --data FILE' trains on a text, 'weft init' writes a "
+    weft__complain("%s: CONFIG is missing: 'weft %s text --data FILE' trains on a text, 'weft init' writes a "
                    "configuration, 'weft %s --help' tells more",
                    command->name, command->name, command->name);
     return false;
@@ -92,14 +95,45 @@ void weft__cli_next(const weft__config *config, const char *run) {
         weft__print(stdout, "next: %s predict %s FILE\n", weft__program, run);
 }
 
+/* Fits the run to a time, and says what was chosen. minutes 0: not wanted, but `text` takes two. */
+static weft_status fit_time(weft__config *config, const char *name, double minutes, bool quiet) {
+    const bool text = strcmp(name, "text") == 0 && !config->file;
+    weft__pace pace;
+    char model[64];
+    if (minutes == 0 && (!text || weft__config_given(config, WEFT__KEY_train_steps) ||
+                         weft__config_given(config, WEFT__KEY_train_epochs)))
+        return WEFT_OK;
+    if (minutes == 0) minutes = TEXT_MINUTES;
+    for (int i = 0; i < WEFT__KEY_COUNT; i++)
+        if ((i == WEFT__KEY_train_steps || i == WEFT__KEY_train_epochs) &&
+            config->origin[i] == WEFT__ORIGIN_SET)
+            return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                              "train: --minutes and --set %s both say how long: give one",
+                              weft__config_key_name((weft__config_key)i));
+    WEFT_TRY((text ? weft__pace_text : weft__pace_steps)(config, 60 * minutes, &pace));
+    if (quiet) return WEFT_OK;
+    weft__print(stderr, "%.3g minutes: %llu steps of %.3g ms", minutes, (unsigned long long)pace.steps,
+                1000 * pace.step);
+    if (pace.share > 0.005) weft__print(stderr, ", and %.0f %% more for evaluations", 100 * pace.share);
+    weft__print(stderr, "\n");
+    if (text)
+        weft__print(stderr,
+                    "model: a gpt of %s parameters that learns characters; more time gives a larger one\n",
+                    weft__short_number((double)pace.parameters, model));
+    return WEFT_OK;
+}
+
 int weft__command_train(const weft__command *command, int argc, char **argv) {
     weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
     const char *dir = NULL;
     char run[WEFT__RUN_BYTES];
     bool quiet = false, verbose = false;
+    double minutes = 0;
     int code = 0;
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
+        {"--minutes M", WEFT__OPTION_NUM, &minutes,
+         "train for about so long: measures steps, and sets their number"},
         WEFT__DEVICE_OPTION(&wanted.device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
@@ -114,6 +148,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, &wanted);
+    if (status == WEFT_OK) status = fit_time(&config, wanted.config, minutes, quiet);
     const weft__train_options how = {
         .dir = dir, .quiet = quiet, .verbose = verbose, .argc = argc, .argv = argv};
     code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);

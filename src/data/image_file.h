@@ -1,5 +1,5 @@
-/* Images: decodes PNG and JPEG files into pixels, and resizes pixels. Must not know: folders, classes. Read
- * next: image_file.c. */
+/* Images: decodes files into pixels, and resizes pixels. Must not know: folders, classes. Read next:
+ * image_file.c. */
 #ifndef WEFT_SRC_DATA_IMAGE_FILE_H
 #define WEFT_SRC_DATA_IMAGE_FILE_H
 
@@ -7,19 +7,28 @@
 
 typedef struct weft__image {
     uint8_t *pixels;                 /* [rows][columns][channels], freed by weft__image_free */
-    int64_t rows, columns, channels; /* channels: 1 (grey) or 3 (red, green, blue) */
+    int64_t rows, columns, channels; /* as stored; channels: 1 (grey) or 3 (red, green, blue) */
+    int orientation;                 /* how the camera was held, as in EXIF; 0 or 1: upright */
 } weft__image;
 
-/* Decodes a PNG or JPEG file; its first bytes tell which. `channels` is 1 or 3, or 0 for the channels of the
- * file. An alpha channel is dropped. A rotation noted by a camera is ignored. The caller frees `out` with
- * weft__image_free. */
+/* Returns the rows and columns of the image when it is upright. */
+static inline int64_t weft__image_rows(const weft__image *p) {
+    return p->orientation > 4 ? p->columns : p->rows;
+}
+static inline int64_t weft__image_columns(const weft__image *p) {
+    return p->orientation > 4 ? p->rows : p->columns;
+}
+
+/* Decodes a PNG, JPEG, GIF, WebP or BMP file; its first bytes tell which. `channels` is 1 or 3, or 0 for the
+ * channels of the file. An alpha channel is dropped. The caller frees `out` with weft__image_free. */
 weft_status weft__image_decode(weft_context *ctx, const void *bytes, size_t size, const char *name,
                                int64_t channels, weft__image *out);
 void weft__image_free(weft_context *ctx, weft__image *image);
 
-/* Crops the image to the largest centred part with the proportions of rows x columns, and resamples this
- * part. The result is planes [channels][rows][columns]. The filter is a triangle at least as wide as one
- * output pixel, so that no input pixel is skipped. This equals ImageOps.fit with BILINEAR of Pillow. */
+/* Turns the image upright, crops it to the largest centred part with the proportions of rows x columns, and
+ * resamples this part. The result is planes [channels][rows][columns]. The filter is a triangle at least as
+ * wide as one output pixel, so that no input pixel is skipped. This equals ImageOps.fit with BILINEAR of
+ * Pillow. */
 weft_status weft__image_fit(weft_context *ctx, const weft__image *image, int64_t rows, int64_t columns,
                             uint8_t *planes);
 

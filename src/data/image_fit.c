@@ -1,4 +1,5 @@
-/* Resamples images: first along columns, then along rows. Must not know: files. Read next: image_file.h. */
+/* Resamples images: first along columns, then along rows. Then turns them upright. Must not know: files. Read
+ * next: image_folder.c. */
 #include <math.h>
 #include <string.h>
 
@@ -77,8 +78,9 @@ static void to_planes(const weft__image *p, uint8_t *planes) {
         for (int64_t i = 0; i < pixels; i++) *planes++ = p->pixels[i * p->channels + c];
 }
 
-weft_status weft__image_fit(weft_context *ctx, const weft__image *p, int64_t rows, int64_t columns,
-                            uint8_t *planes) {
+/* Crops and resamples the pixels as they are stored. */
+static weft_status fit_stored(weft_context *ctx, const weft__image *p, int64_t rows, int64_t columns,
+                              uint8_t *planes) {
     line across = {0}, down = {0};
     if (rows == p->rows && columns == p->columns) {
         to_planes(p, planes);
@@ -96,4 +98,30 @@ weft_status weft__image_fit(weft_context *ctx, const weft__image *p, int64_t row
     line_free(ctx, &down);
     weft__free(ctx, narrow);
     return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)(p->rows * columns * p->channels) * 4, "resampling");
+}
+
+/* Writes an upright plane of rows x columns. `from` is the plane as it was stored. */
+static void turn(const uint8_t *from, int orientation, int64_t rows, int64_t columns, uint8_t *to) {
+    const bool swapped = orientation > 4, up = (1 << orientation & (1 << 3 | 1 << 4 | 1 << 6 | 1 << 7)) != 0,
+               left = (1 << orientation & (1 << 2 | 1 << 3 | 1 << 7 | 1 << 8)) != 0;
+    const int64_t height = swapped ? columns : rows, width = swapped ? rows : columns;
+    for (int64_t y = 0; y < rows; y++)
+        for (int64_t x = 0; x < columns; x++) {
+            const int64_t down = swapped ? x : y, across = swapped ? y : x;
+            *to++ = from[(up ? height - 1 - down : down) * width + (left ? width - 1 - across : across)];
+        }
+}
+
+weft_status weft__image_fit(weft_context *ctx, const weft__image *p, int64_t rows, int64_t columns,
+                            uint8_t *planes) {
+    const bool swapped = p->orientation > 4;
+    const int64_t plane = rows * columns;
+    if (p->orientation <= 1) return fit_stored(ctx, p, rows, columns, planes);
+    uint8_t *stored = weft__array(ctx, (size_t)p->channels, (size_t)plane);
+    if (!stored) return weft__fail_oom(ctx, (size_t)(p->channels * plane), "resampling");
+    const weft_status status = fit_stored(ctx, p, swapped ? columns : rows, swapped ? rows : columns, stored);
+    for (int64_t c = 0; status == WEFT_OK && c < p->channels; c++)
+        turn(stored + c * plane, p->orientation, rows, columns, planes + c * plane);
+    weft__free(ctx, stored);
+    return status;
 }

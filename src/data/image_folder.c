@@ -1,16 +1,15 @@
 /* Reads folders of images: one subfolder per class, or only images. Must not know: how image files are
- * encoded. Read next: image_file.c. */
+ * encoded. Read next: image_pixels.c. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/threads.h"
-#include "data/image_file.h"
+#include "data/image_pixels.h"
+#include "data/parse.h"
 #include "io/publish.h"
 
 #define DEPTH_MAX 16 /* levels of folders; ends the walk when a link points to a folder above */
@@ -49,9 +48,11 @@ static char *join(weft_context *ctx, const char *folder, const char *name) {
 }
 
 static bool is_image(const char *name) {
+    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"};
     const char *dot = strrchr(name, '.');
-    return dot &&
-           (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
 }
 
 /* Adds the paths of all folders and image files in a folder, each sorted by bytes. A file counts as an image
@@ -147,7 +148,8 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
         status = class_number(ctx, o, folders.at[i], f, &number);
         if (status == WEFT_OK) status = image_folder_collect(ctx, folders.at[i], 1, &f->files, &f->skipped);
         if (status == WEFT_OK && f->files.count == before)
-            status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", folders.at[i]);
+            status = weft__fail(ctx, WEFT_ERR_FORMAT,
+                                "%s: has no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", folders.at[i]);
         if (status == WEFT_OK) status = label_as(ctx, f, before, number);
     }
     names_free(ctx, &folders);
@@ -163,96 +165,84 @@ static weft_status image_folder_find(weft_context *ctx, const char *path, const 
     if (!S_ISDIR(what.st_mode)) return names_add(ctx, &f->files, weft__strdup(ctx, path));
     WEFT_TRY(image_folder_collect(ctx, path, 0, &f->files, &f->skipped));
     if (f->files.count > 0) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", path);
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", path);
 }
 
-/* ---- pixels ---- */
+/* ---- images that cannot be read ---- */
 
-static weft_status read_image(weft_context *ctx, const char *path, int64_t channels, weft__image *out) {
-    weft_bytes bytes;
-    *out = (weft__image){0};
-    WEFT_TRY(weft_read_file(ctx, path, 0, &bytes));
-    const weft_status status = weft__image_decode(ctx, bytes.data, bytes.size, path, channels, out);
-    weft_bytes_free(ctx, &bytes);
+/* Removes the files that have a reason in `bad`, with their pixels and labels. */
+static void remove_bad(weft_context *ctx, found *f, char *const *bad, weft_array *images) {
+    const size_t bytes = images->bytes / f->files.count;
+    uint8_t *pixels = images->data;
+    size_t kept = 0;
+    for (size_t i = 0; i < f->files.count; i++) {
+        if (bad[i]) {
+            weft__free(ctx, f->files.at[i]);
+            continue;
+        }
+        f->files.at[kept] = f->files.at[i];
+        if (f->labels) f->labels[kept] = f->labels[i];
+        if (kept < i) memcpy(pixels + kept * bytes, pixels + i * bytes, bytes);
+        kept++;
+    }
+    f->files.count = kept;
+    images->shape[0] = (int64_t)kept;
+    images->bytes = kept * bytes;
+}
+
+/* Reports images that cannot be read, unless the options skip them and each class keeps an image. */
+static weft_status check_bad(weft_context *ctx, const char *path, const weft_image_folder_options *o,
+                             const found *f, char *const *bad) {
+    size_t count = 0, first = f->files.count;
+    for (size_t i = f->files.count; i-- > 0;)
+        if (bad[i]) first = i, count++;
+    if (count > 0 && (!o->skip_bad || count == f->files.count))
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu of %zu images cannot be read; the first: %s", path,
+                          count, f->files.count, bad[first]);
+    for (size_t i = 0, end; f->labels && i < f->files.count; i = end) {
+        bool good = false;
+        for (end = i; end < f->files.count && f->labels[end] == f->labels[i]; end++) good = good || !bad[end];
+        if (!good)
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: no image of a class can be read; the first: %s",
+                              path, bad[i]);
+    }
+    return WEFT_OK;
+}
+
+/* Moves the reasons into the result. */
+static weft_status keep_reasons(weft_context *ctx, char **bad, size_t count, weft_image_folder *out) {
+    for (size_t i = 0; i < count; i++)
+        if (bad[i]) bad[out->bad_count++] = bad[i];
+    if (out->bad_count == 0) return WEFT_OK;
+    out->bad = weft__strings_pack(ctx, (const char *const *)bad, out->bad_count);
+    return out->bad ? WEFT_OK : weft__fail_oom(ctx, 0, "names of images");
+}
+
+/* Reads the pixels of all files, and leaves out what cannot be read. */
+static weft_status read_pixels(weft_context *ctx, const char *path, const weft_image_folder_options *o,
+                               found *f, weft_image_folder *out) {
+    const size_t count = f->files.count;
+    weft__image_files files = {.paths = f->files.at, .count = count, .options = o};
+    WEFT_TRY(weft__images_shape(ctx, &files));
+    const int64_t shape[4] = {(int64_t)count, files.shape[0], files.shape[1], files.shape[2]};
+    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, &out->images));
+    char **bad = weft__array(ctx, count, sizeof *bad);
+    if (!bad) return weft__fail_oom(ctx, count * sizeof *bad, "images");
+    memset(bad, 0, count * sizeof *bad);
+    weft_status status = weft__images_read(ctx, &files, out->images.data, bad);
+    if (status == WEFT_OK) status = check_bad(ctx, path, o, f, bad);
+    if (status == WEFT_OK) remove_bad(ctx, f, bad, &out->images);
+    if (status == WEFT_OK) status = keep_reasons(ctx, bad, count, out);
+    for (size_t i = out->bad_count; i < count; i++) weft__free(ctx, bad[i]);
+    weft__free(ctx, bad);
     return status;
 }
 
-/* Reads one image, resizes it and writes it to `planes`. ctx is NULL when several threads do this at once. */
-static weft_status image_folder_place(weft_context *ctx, const char *path, const weft_image_folder_options *o,
-                                      const int64_t shape[3], uint8_t *planes) {
-    weft__image image;
-    WEFT_TRY(read_image(ctx, path, o->channels, &image));
-    weft_status status = WEFT_OK;
-    if (image.channels > shape[0] || (!o->rows && (image.rows != shape[1] || image.columns != shape[2])))
-        status =
-            weft__fail(ctx, WEFT_ERR_FORMAT,
-                       "%s: has %lld channels, %lld rows and %lld columns, but the first image has %lld, "
-                       "%lld and %lld: set the size that all images get (model.image of a configuration)",
-                       path, (long long)image.channels, (long long)image.rows, (long long)image.columns,
-                       (long long)shape[0], (long long)shape[1], (long long)shape[2]);
-    if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
-    if (status == WEFT_OK && image.channels < shape[0]) /* a grey image among coloured ones */
-        for (int64_t c = 1; c < shape[0]; c++)
-            memcpy(planes + c * shape[1] * shape[2], planes, (size_t)(shape[1] * shape[2]));
-    weft__image_free(ctx, &image);
-    return status;
-}
+/* ---- reading a folder ---- */
 
 /* Returns the strings in one block; NULL if there are none, or when memory is short. */
 static char **packed(weft_context *ctx, const names *n) {
     return n->count ? weft__strings_pack(ctx, (const char *const *)n->at, n->count) : NULL;
-}
-
-/* Returns the common shape: what the options ask for, otherwise the shape of the first image. */
-static weft_status shape_of(weft_context *ctx, const char *first, const weft_image_folder_options *o,
-                            int64_t shape[3]) {
-    weft__image image = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
-    if (!o->channels || !o->rows) {
-        WEFT_TRY(read_image(ctx, first, o->channels, &image));
-        weft__free(ctx, image.pixels);
-    }
-    shape[0] = image.channels;
-    shape[1] = o->rows ? o->rows : image.rows;
-    shape[2] = o->rows ? o->columns : image.columns;
-    return WEFT_OK;
-}
-
-typedef struct reading {
-    const names *files;
-    const weft_image_folder_options *options;
-    const int64_t *shape; /* [4] */
-    uint8_t *pixels;
-    _Atomic int64_t next, failed; /* the next file; the first file that could not be read */
-} reading;
-
-static void *read_files(void *user) {
-    reading *r = user;
-    const int64_t bytes = r->shape[1] * r->shape[2] * r->shape[3];
-    /* Files are taken in order. When file i fails, all files before it are already read or are being read. */
-    for (int64_t i; (i = r->next++) < r->failed;) {
-        if (image_folder_place(NULL, r->files->at[i], r->options, r->shape + 1, r->pixels + i * bytes) ==
-            WEFT_OK)
-            continue;
-        int64_t failed = r->failed;
-        while (i < failed && !atomic_compare_exchange_weak(&r->failed, &failed, i)) continue;
-    }
-    return NULL;
-}
-
-static weft_status read_all(weft_context *ctx, const names *files, const weft_image_folder_options *o,
-                            weft_array *images) {
-    int64_t shape[4] = {(int64_t)files->count};
-    WEFT_TRY(shape_of(ctx, files->at[0], o, shape + 1));
-    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, images));
-    reading r = {.files = files, .options = o, .shape = shape, .pixels = images->data, .failed = shape[0]};
-    const int most = weft__default_threads();
-    weft__parallel(most < shape[0] ? most : (int)shape[0], read_files, &r);
-    /* Repeats from the first failure on. The message of a failure belongs to the thread that met it, so the
-     * caller must meet the failure too. A temporary failure does no harm this way. */
-    const int64_t bytes = shape[1] * shape[2] * shape[3];
-    for (int64_t i = r.failed; i < shape[0]; i++)
-        WEFT_TRY(image_folder_place(ctx, files->at[i], o, shape + 1, r.pixels + i * bytes));
-    return WEFT_OK;
 }
 
 static weft_status image_folder_check_options(weft_context *ctx, const weft_image_folder_options *o) {
@@ -276,7 +266,7 @@ weft_status weft_read_image_folder(weft_context *ctx, const char *path,
     WEFT_NEED(ctx, path);
     weft_status status = image_folder_check_options(ctx, o);
     if (status == WEFT_OK) status = image_folder_find(ctx, path, o, &f);
-    if (status == WEFT_OK) status = read_all(ctx, &f.files, o, &out->images);
+    if (status == WEFT_OK) status = read_pixels(ctx, path, o, &f, out);
     const int64_t count = (int64_t)f.files.count;
     if (status == WEFT_OK && o->with_classes) status = weft_array_new(ctx, WEFT_I32, 1, &count, &out->labels);
     if (status == WEFT_OK && o->with_classes) memcpy(out->labels.data, f.labels, out->labels.bytes);
@@ -305,5 +295,6 @@ void weft_image_folder_free(weft_context *ctx, weft_image_folder *images) {
     weft__free(ctx, images->classes);
     weft__free(ctx, images->files);
     weft__free(ctx, images->skipped);
+    weft__free(ctx, images->bad);
     *images = (weft_image_folder){0};
 }

@@ -459,7 +459,7 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     else
         batch->mask = mask_of(loader, batch->count);
     if (loader->options.images.channels) {
-        WEFT_TRY(weft__images_apply(loader, position, &batch->x));
+        WEFT_TRY(weft__images_apply(loader, position, batch));
     } else if (loader->options.scale != 0) {
         if (weft_dtype_of(batch->x) != WEFT_F32) batch->x = weft_cast(batch->x, WEFT_F32);
         if (loader->options.scale != 1) batch->x = weft_mul_scalar(batch->x, loader->options.scale);

@@ -25,6 +25,7 @@ typedef struct weft__side {
 } weft__side;
 
 typedef struct weft__prefetch weft__prefetch;
+typedef struct weft__augment weft__augment;
 
 struct weft_loader {
     weft_context *ctx;
@@ -50,8 +51,9 @@ struct weft_loader {
     weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
     /* on the device, i32 (batch, 3): moves of the images; NULL: images are not moved */
     weft_tensor *moves;
-    int32_t *moves_host;   /* host copy of moves */
-    weft_tensor *gathered; /* if the host gathers: x and y of a batch as u8, one upload */
+    int32_t *moves_host;    /* host copy of moves */
+    weft__augment *augment; /* NULL: no other changes of images */
+    weft_tensor *gathered;  /* if the host gathers: x and y of a batch as u8, one upload */
 };
 
 /* Computes the starts of the samples of a batch. Returns how many mask elements are 1. A pure function of its
@@ -74,8 +76,8 @@ weft_status weft__loader_weights_get(weft_loader *loader, uint64_t position, wef
 weft_status weft__images_check(const weft_loader *loader);
 weft_status weft__images_new(weft_loader *loader);
 void weft__images_free(weft_loader *loader);
-/* Moves and normalizes the images of the batch at that position. The result is f32 of the same shape. */
-weft_status weft__images_apply(weft_loader *loader, uint64_t position, weft_tensor **batch);
+/* Changes and normalizes the images of the batch at that position. They become f32 of the same shape. */
+weft_status weft__images_apply(weft_loader *loader, uint64_t position, weft_batch *batch);
 
 /* ---- loader_prefetch.c: gathers batches in host memory, one batch ahead ---- */
 

@@ -89,13 +89,36 @@ weft_tensor *weft__masked_mean(weft_tensor *each, weft_tensor *mask) {
     return weft_div(sum_all(weft_mul(each, mask)), sum_all(mask));
 }
 
+/* Blends what each sample gets by its own target with what it gets by the other one. */
+static weft_tensor *shared(const weft_batch *batch, weft_tensor *own, weft_tensor *other) {
+    return weft_add(other, weft_mul(weft_sub(own, other), weft__mask_like(batch->share, own)));
+}
+
+/* Returns the loss of each sample, by both targets of mixed samples. */
+static weft_tensor *each_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
+    weft_tensor *each = weft__loss_each(loss, prediction, batch->y);
+    return batch->share ? shared(batch, each, weft__loss_each(loss, prediction, batch->other_y)) : each;
+}
+
+/* Returns the class weight of each sample. */
+static weft_tensor *counts_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
+    weft_tensor *counts[2] = {NULL, NULL}, *targets[2] = {batch->y, batch->other_y};
+    for (int i = 0; i < (batch->share ? 2 : 1); i++) {
+        weft_tensor *target =
+            loss->kind == WEFT_LOSS_CROSS_ENTROPY ? targets[i] : weft__binary_target(prediction, targets[i]);
+        counts[i] = mean_of_sample(weights_of(loss, target));
+    }
+    return batch->share ? shared(batch, counts[0], counts[1]) : counts[0];
+}
+
 weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
     const bool entropy = loss->kind == WEFT_LOSS_CROSS_ENTROPY;
-    if (!batch->mask && (entropy || !loss->weights)) return whole(loss, prediction, batch->y, WEFT_MEAN);
-    weft_tensor *each = weft__loss_each(loss, prediction, batch->y);
+    if (!batch->mask && !batch->share && (entropy || !loss->weights))
+        return whole(loss, prediction, batch->y, WEFT_MEAN);
+    weft_tensor *each = each_of(loss, prediction, batch);
+    if (!loss->weights && !batch->mask) return weft_mean(each, WEFT_ALL_AXES, false);
     if (!loss->weights) return weft__masked_mean(each, batch->mask);
-    weft_tensor *target = entropy ? batch->y : weft__binary_target(prediction, batch->y);
-    weft_tensor *counts = mean_of_sample(weights_of(loss, target));
+    weft_tensor *counts = counts_of(loss, prediction, batch);
     if (batch->mask) {
         each = weft_mul(each, weft__mask_like(batch->mask, each));
         counts = weft_mul(counts, weft__mask_like(batch->mask, counts));

@@ -108,6 +108,8 @@ void weft_gpt_cache_reset(weft_gpt_cache *cache) {
 
 int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
 int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache) { return cache ? cache->capacity : 0; }
+weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache) { return cache->ctx; }
+int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache) { return cache->vocab; }
 
 /* ---- a step ---- */
 

@@ -119,6 +119,9 @@ void weft__attention_decode(weft_module *attention, weft__decode *step);
 /* Sets the decoding step of a GPT. steps: one for each layer. last: index of the token whose logits are
  * wanted, i32 (1). NULLs clear it. */
 void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last, weft__decode *steps);
+/* The context of a cache, and the number of its logits (0 after its model was freed). */
+weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
+int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
 
 /* The options that a GPT was made with; NULL if the module is no GPT. */
 const weft_gpt_options *weft__gpt_options_of(const weft_module *gpt);

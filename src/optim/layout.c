@@ -1,5 +1,5 @@
 /* The layout: which parameters are trained, in which group, and where they lie. There is one block a dtype.
- * Within it parameters are sorted by rate and decay, so that a group is a range:
+ * Within it parameters are sorted by rate, decay and L1 penalty, so that a group is a range:
  *
  *     values   | W1 W2 W3 (decay 0.1)      | b1 b2 (decay 0) |    state blocks have the same offsets
  *              range 0 --------------- end | range 1 --- end |
@@ -58,10 +58,12 @@ static void assign_group(const weft_optimizer *opt, weft__slot *slot, const weft
     bool decays = !opt->hyper.decay_matrices_only || weft_rank(info->tensor) >= 2;
     slot->lr_scale = 1.0;
     slot->weight_decay = decays ? opt->hyper.weight_decay : 0.0;
+    slot->l1 = decays ? opt->hyper.l1 : 0.0;
     for (size_t i = opt->n_groups; i-- > 0;)
         if (in_group(&opt->groups[i], info)) {
             slot->lr_scale = opt->groups[i].lr_scale;
             slot->weight_decay = opt->groups[i].weight_decay;
+            slot->l1 = opt->groups[i].l1;
             return;
         }
 }
@@ -76,13 +78,17 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
                           "weft_optimizer_group: a step is %s: add groups before or after it",
                           opt->held ? "held" : "being accumulated");
     if ((!options->pattern && !options->match) || !(options->lr_scale >= 0.0) ||
-        !(options->weight_decay >= 0.0))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "weft_optimizer_group: give a pattern or a function, and an lr_scale and a "
-                          "weight_decay that are not negative");
-    weft__group group = {options->pattern ? weft__intern(ctx, options->pattern) : NULL, options->match,
-                         options->user, options->lr_scale == 0.0 ? 1.0 : options->lr_scale,
-                         options->weight_decay};
+        !(options->weight_decay >= 0.0) || !(options->l1 >= 0.0))
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "weft_optimizer_group: give a pattern or a function, and an lr_scale, a weight_decay "
+            "and an l1 that are not negative");
+    weft__group group = {options->pattern ? weft__intern(ctx, options->pattern) : NULL,
+                         options->match,
+                         options->user,
+                         options->lr_scale == 0.0 ? 1.0 : options->lr_scale,
+                         options->weight_decay,
+                         options->l1};
     weft_parameter_info info;
     size_t matched = 0;
     if (options->pattern && !group.pattern)
@@ -164,6 +170,7 @@ static void release_block(weft_context *ctx, weft__block *block) {
     for (size_t r = 0; r < block->n_ranges; r++) {
         weft_free(block->ranges[r].step.scalar);
         weft_free(block->ranges[r].decay.scalar);
+        weft_free(block->ranges[r].shrink.scalar);
     }
     weft_free(block->epsilon.scalar);
     weft__free(ctx, block->parameters);
@@ -184,7 +191,7 @@ static weft_status make_number(weft_context *ctx, weft_dtype dtype, weft__step_n
 }
 
 static bool same_range(const weft__slot *a, const weft__slot *b) {
-    return a->lr_scale == b->lr_scale && a->weight_decay == b->weight_decay;
+    return a->lr_scale == b->lr_scale && a->weight_decay == b->weight_decay && a->l1 == b->l1;
 }
 
 static bool belongs(const weft__slot *slot, weft_dtype dtype) {
@@ -278,8 +285,10 @@ static weft_status make_ranges(weft_optimizer *opt, weft__block *block, weft__sl
         range->end = weft_numel(block->values);
         range->lr_scale = sorted[i]->lr_scale;
         range->weight_decay = sorted[i]->weight_decay;
+        range->l1 = sorted[i]->l1;
         WEFT_TRY(make_number(ctx, block->wide, &range->step));
         WEFT_TRY(make_number(ctx, block->wide, &range->decay));
+        WEFT_TRY(make_number(ctx, block->wide, &range->shrink));
     }
     return make_number(ctx, block->wide, &block->epsilon);
 }

@@ -79,7 +79,7 @@ static weft_status check_hyper(weft_context *ctx, const char *kind, const weft__
     } fields[] = {{"momentum", h->momentum, 1.0}, {"alpha", h->alpha, 1.0},
                   {"beta1", h->beta1, 1.0},       {"beta2", h->beta2, 1.0},
                   {"eps", h->eps, INFINITY},      {"weight_decay", h->weight_decay, INFINITY},
-                  {"clip", h->clip, INFINITY}};
+                  {"clip", h->clip, INFINITY},    {"l1", h->l1, INFINITY}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!(fields[i].value >= 0.0 && fields[i].value < fields[i].below))
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: %s is %g; it must be at least 0 and below %g",
@@ -121,7 +121,8 @@ weft_optimizer *weft_sgd(weft_module *m, const weft_sgd_options *options) {
                                          .weight_decay = o.weight_decay,
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,
-                                         .track_norm = o.track_norm});
+                                         .track_norm = o.track_norm,
+                                         .l1 = o.l1});
 }
 
 weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options) {
@@ -134,7 +135,8 @@ weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options
                                          .weight_decay = o.weight_decay,
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,
-                                         .track_norm = o.track_norm});
+                                         .track_norm = o.track_norm,
+                                         .l1 = o.l1});
 }
 
 static weft_optimizer *adam(weft_module *m, weft__optimizer_kind kind, const weft_adam_options *options) {
@@ -147,7 +149,8 @@ static weft_optimizer *adam(weft_module *m, weft__optimizer_kind kind, const wef
                                          .weight_decay = o.weight_decay,
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,
-                                         .track_norm = o.track_norm});
+                                         .track_norm = o.track_norm,
+                                         .l1 = o.l1});
 }
 
 weft_optimizer *weft_adam(weft_module *m, const weft_adam_options *options) {

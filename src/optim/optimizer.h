@@ -13,7 +13,7 @@ enum { WEFT__STATES = 2 }; /* most state tensors of a parameter */
 
 /* The options of all kinds. */
 typedef struct weft__hyper {
-    double lr, momentum, alpha, beta1, beta2, eps, weight_decay, clip;
+    double lr, momentum, alpha, beta1, beta2, eps, weight_decay, clip, l1;
     bool nesterov, decay_matrices_only, track_norm;
 } weft__hyper;
 
@@ -27,7 +27,7 @@ typedef struct weft__group {
     const char *pattern; /* interned */
     bool (*match)(void *user, const weft_parameter_info *info);
     void *user;
-    double lr_scale, weight_decay;
+    double lr_scale, weight_decay, l1;
 } weft__group;
 
 /* A trainable parameter and its state. Both survive a new layout. */
@@ -37,17 +37,18 @@ typedef struct weft__slot {
     weft_tensor *state[WEFT__STATES]; /* NULL if the kind has no such state */
     bool trained;                     /* is part of the present layout */
     weft_dtype compute;               /* dtype that its layer computes in */
-    double lr_scale, weight_decay;
+    double lr_scale, weight_decay, l1;
 } weft__slot;
 
-/* A range of a block's elements with the same rate and decay. It reaches from the end of the range before to
- * `end`. */
+/* A range of a block's elements with the same rate, decay and penalty. It reaches from the end of the range
+ * before to `end`. */
 typedef struct weft__range {
     int64_t end;
-    double lr_scale, weight_decay;
+    double lr_scale, weight_decay, l1;
     weft__step_number step; /* factor of the update's direction */
     weft__step_number
         decay; /* AdamW: factor of the parameter; else: factor in gradient += decay * parameter */
+    weft__step_number shrink; /* L1: how far parameters move towards 0, before the division by their size */
 } weft__range;
 
 /* All trained parameters of one dtype. Complex ones count as pairs of floats. */

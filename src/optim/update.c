@@ -45,6 +45,7 @@ weft_status weft__optimizer_numbers(weft_optimizer *opt, uint64_t later) {
             weft__range *range = &block->ranges[r];
             double rate = lr * range->lr_scale;
             WEFT_TRY(set(&range->step, rate * second / first));
+            WEFT_TRY(set(&range->shrink, rate * second * range->l1 / (1.0 - h->momentum)));
             WEFT_TRY(set(&range->decay,
                          opt->kind == WEFT__ADAMW ? 1.0 - rate * range->weight_decay : range->weight_decay));
         }
@@ -53,23 +54,30 @@ weft_status weft__optimizer_numbers(weft_optimizer *opt, uint64_t later) {
     return WEFT_OK;
 }
 
-static bool same_number(const weft__range *a, const weft__range *b, bool decay) {
-    return a->lr_scale == b->lr_scale && (!decay || a->weight_decay == b->weight_decay);
+/* The numbers that a range of a block has. */
+typedef enum range_number { RATE, DECAY, SHRINK } range_number;
+
+static weft_tensor *scalar_of(const weft__range *range, range_number what) {
+    return what == RATE ? range->step.scalar : what == DECAY ? range->decay.scalar : range->shrink.scalar;
 }
 
-/* The rate or decay of each element: a scalar if all ranges agree, else chosen by the element's index in the
- * block. */
-static weft_tensor *by_range(weft_context *ctx, const weft__block *block, bool decay) {
+static bool same_number(const weft__range *a, const weft__range *b, range_number what) {
+    return a->lr_scale == b->lr_scale && (what != DECAY || a->weight_decay == b->weight_decay) &&
+           (what != SHRINK || a->l1 == b->l1);
+}
+
+/* A number of each element: a scalar if all ranges agree, else chosen by the element's index in the block. */
+static weft_tensor *by_range(weft_context *ctx, const weft__block *block, range_number what) {
     size_t last = block->n_ranges - 1;
-    weft_tensor *value = decay ? block->ranges[last].decay.scalar : block->ranges[last].step.scalar;
+    weft_tensor *value = scalar_of(&block->ranges[last], what);
     int64_t n = weft_numel(block->values);
     weft_dtype index = n > INT32_MAX ? WEFT_I64 : WEFT_I32;
     weft_tensor *place = weft_iota(ctx, index, 1, &n);
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
-        if (same_number(range, range + 1, decay)) continue;
+        if (same_number(range, range + 1, what)) continue;
         weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, range->end));
-        value = at_where(before, decay ? range->decay.scalar : range->step.scalar, value);
+        value = at_where(before, scalar_of(range, what), value);
     }
     return value;
 }
@@ -80,30 +88,53 @@ static bool decays(const weft__block *block) {
     return false;
 }
 
+static bool shrinks(const weft__block *block) {
+    for (size_t r = 0; r < block->n_ranges; r++)
+        if (block->ranges[r].l1 != 0.0) return true;
+    return false;
+}
+
+/* The proximal step of an L1 penalty: moves each parameter towards 0 by t, and not beyond. t is the penalty
+ * times the step that a lasting gradient of 1 would make, so the parameters rest where the gradient is -l1
+ * sign(p): at the minimum of the penalised loss. That step has these factors besides the rate:
+ *
+ *     momentum      1 / (1 - momentum), the sum of the series (Nesterov, too)
+ *     RMSprop       1 / (sqrt(v) + eps)
+ *     Adam, AdamW   1 / (sqrt(v) / second + eps): as the variable metric of Yun, Lozano, Yang 2021
+ *
+ * `size` is the divisor, or NULL. */
+static weft_tensor *shrunk(const weft_optimizer *opt, const weft__block *block, weft_tensor *p,
+                           weft_tensor *size) {
+    if (!shrinks(block)) return p;
+    weft_tensor *t = by_range(opt->ctx, block, SHRINK);
+    if (size) t = at_div(t, size);
+    return at_sub(p, weft_maximum_at(where, weft_minimum_at(where, p, t), at_neg(t)));
+}
+
 /* ---- rules: p are the parameters, g the gradient. The rule reads and replaces state. All in the wide dtype
  * ---- */
 
 static weft_tensor *sgd(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
                         weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, true), p));
+    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, DECAY), p));
     if (h->momentum != 0.0) {
         state[0] = at_add(at_mul_scalar(state[0], h->momentum), g);
         g = h->nesterov ? at_add(g, at_mul_scalar(state[0], h->momentum)) : state[0];
     }
-    return at_sub(p, at_mul(by_range(opt->ctx, block, false), g));
+    return shrunk(opt, block, at_sub(p, at_mul(by_range(opt->ctx, block, RATE), g)), NULL);
 }
 
 static weft_tensor *rmsprop(const weft_optimizer *opt, const weft__block *block, weft_tensor *p,
                             weft_tensor *g, weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, true), p));
+    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, DECAY), p));
     state[0] = at_add(at_mul_scalar(state[0], h->alpha), at_mul(at_mul_scalar(g, 1.0 - h->alpha), g));
     weft_tensor *size = at_add_scalar(weft_sqrt_at(where, state[0]), h->eps),
-                *rate = by_range(opt->ctx, block, false);
-    if (h->momentum == 0.0) return at_sub(p, at_div(at_mul(rate, g), size));
+                *rate = by_range(opt->ctx, block, RATE);
+    if (h->momentum == 0.0) return shrunk(opt, block, at_sub(p, at_div(at_mul(rate, g), size)), size);
     state[1] = at_add(at_mul_scalar(state[1], h->momentum), at_div(g, size));
-    return at_sub(p, at_mul(rate, state[1]));
+    return shrunk(opt, block, at_sub(p, at_mul(rate, state[1])), size);
 }
 
 /* start + weight (end - start), computed from the nearer end as torch.lerp does. */
@@ -116,17 +147,19 @@ static weft_tensor *lerp(weft_tensor *start, weft_tensor *end, double weight) {
 static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
                          weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block) && opt->kind == WEFT__ADAMW) p = at_mul(p, by_range(opt->ctx, block, true));
-    if (decays(block) && opt->kind == WEFT__ADAM) g = at_add(g, at_mul(by_range(opt->ctx, block, true), p));
+    if (decays(block) && opt->kind == WEFT__ADAMW) p = at_mul(p, by_range(opt->ctx, block, DECAY));
+    if (decays(block) && opt->kind == WEFT__ADAM) g = at_add(g, at_mul(by_range(opt->ctx, block, DECAY), p));
     state[0] = lerp(state[0], g, 1.0 - h->beta1);
     state[1] = at_add(at_mul_scalar(state[1], h->beta2), at_mul(at_mul_scalar(g, 1.0 - h->beta2), g));
-    weft_tensor *epsilon = block->epsilon.scalar, *rate = by_range(opt->ctx, block, false);
+    weft_tensor *epsilon = block->epsilon.scalar, *rate = by_range(opt->ctx, block, RATE), *second = NULL;
     if (opt->scaling.scale) { /* skipped steps do not count, and only the device knows how many there were */
-        weft_tensor *second = weft_sqrt_at(where, weft__correction(opt, h->beta2, block->wide));
+        second = weft_sqrt_at(where, weft__correction(opt, h->beta2, block->wide));
         rate = at_mul(rate, at_div(second, weft__correction(opt, h->beta1, block->wide)));
         epsilon = at_mul(epsilon, second);
     }
-    return at_sub(p, at_div(at_mul(rate, state[0]), at_add(weft_sqrt_at(where, state[1]), epsilon)));
+    weft_tensor *size = at_add(weft_sqrt_at(where, state[1]), epsilon);
+    p = at_sub(p, at_div(at_mul(rate, state[0]), size));
+    return shrunk(opt, block, p, second ? at_div(size, second) : size);
 }
 
 /* ---- gradients ---- */

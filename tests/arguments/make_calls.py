@@ -27,7 +27,7 @@ CANNOT_SUCCEED = {
 ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model", "weft_checkpoint_optimizer",
           "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
           "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
-          "weft_profile_entries"]
+          "weft_profile_entries", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
 
 # How the test uses a result before it is freed.
 USES = {"weft_loader *": "use_loader", "weft_program *": "use_program"}
@@ -73,7 +73,9 @@ BY_TYPE = {
     "weft_loader *": "good_loader()", "weft_scope *": "good_scope()", "weft_program *": "good_program()",
     "weft_defined_op *": "good_defined_op()", "weft_profile *": "good_profile()", "weft_tokens *": "good_tokens()",
     "weft_gpt_cache *": "good_gpt_cache()", "weft_safetensors *": 'good_safetensors("model.safetensors")',
-    "weft_checkpoint *": "good_checkpoint()", "weft_run_lock *": "good_run_lock()",
+    "weft_checkpoint *": "good_checkpoint()", "weft_run_lock *": "good_run_lock()", "weft_run *": 'good_run("trained")', "uint8_t *": "good_pixels()",
+    "weft_gradcheck_options *": "good_zeros(sizeof(weft_gradcheck_options))",
+    "weft_generate_options *": "good_zeros(sizeof(weft_generate_options))",
     "weft_tokenizer *": "good_tokenizer()", "weft_decoder *": "good_decoder()", "weft_corpus *": "good_corpus()",
     "weft_array *": "good_array()", "weft_batch *": "good_batch()", "weft_entry *": "good_entries()",
     "weft_named_tensor *": "good_named_tensors()", "weft_metadata *": "good_metadata()",
@@ -112,6 +114,9 @@ BY_NAME = {
 BY_PARAMETER = {
     "weft_dtype_parse.name": '"f32"', "weft_activation_parse.name": '"relu"', "weft_schedule_parse.name": '"cosine"',
     "weft_tokenizer_kind_parse.name": '"byte"', "weft_device_info.i": "0",
+    "weft_run_predict_pixels.run": 'good_run("pixels")', "weft_run_generate.run": 'good_run("spoken")',
+    "weft_run_predict_cells.cells": "good_cells()", "weft_generate.tokenizer": "NULL", "weft_run_open.folder": '"trained"', "weft_run_open_checkpoint.folder": '"trained"',
+    "weft_run_open_checkpoint.checkpoint": '"last"', "weft_run_predict_file.path": '"data.csv"',
     "weft_read_file.path": '"text.txt"', "weft_read_idx.path": '"data.idx"', "weft_read_cifar10.path": '"data.bin"',
     "weft_read_cifar10.labels": "good_zeros(sizeof(weft_array))", "weft_read_npy.path": '"data.npy"',
     "weft_read_image_folder.path": '"images"', "weft_read_csv.path": '"data.csv"',

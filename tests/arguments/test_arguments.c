@@ -151,7 +151,7 @@ static void use_loader(weft_loader *loader) {
     (void)!weft_loader_get(loader, UINT64_MAX, &batch);
 }
 
-static void use_program(weft_program *program) { (void)!weft_run(program); }
+static void use_program(weft_program *program) { (void)!weft_program_run(program); }
 
 /* ---- the calls ---- */
 

@@ -37,6 +37,7 @@ static struct {
     int n_files;
     weft_checkpoint *checkpoint;
     weft_run_lock *lock;
+    weft_run *run;
     weft_entry *entries;
     void *blocks[256];
     int n_blocks;
@@ -54,6 +55,7 @@ void good_end(void) {
     for (int i = 0; i < made.n_files; i++) weft_safetensors_close(made.files[i]);
     weft_checkpoint_close(made.checkpoint);
     weft_run_lock_release(made.lock);
+    weft_run_close(made.run);
     if (made.entries) weft_entries_free(made.ctx, made.entries, 2);
     weft_close(made.ctx);
     for (int i = 0; i < made.n_blocks; i++) free(made.blocks[i]);
@@ -174,7 +176,7 @@ weft_program *good_program(void) {
 weft_profile *good_profile(void) {
     if (made.profile) return made.profile;
     MUST(weft_profile_start(good_context(), &(weft_profile_options){.trace = true}, &made.profile));
-    MUST(weft_run(good_program()));
+    MUST(weft_program_run(good_program()));
     return made.profile;
 }
 
@@ -335,6 +337,19 @@ weft_run_lock *good_run_lock(void) {
     return made.lock;
 }
 
+weft_run *good_run(const char *folder) {
+    if (!made.run) MUST(weft_run_open(good_context(), folder, &made.run));
+    return made.run;
+}
+
+uint8_t *good_pixels(void) { return block(64); }
+
+const char *const *good_cells(void) {
+    const char **cells = block(2 * sizeof *cells);
+    cells[0] = "1", cells[1] = "2";
+    return cells;
+}
+
 weft_entry *good_entries(void) {
     const int64_t *shape = good_shape();
     const void *data = good_bytes();
@@ -387,6 +402,10 @@ weft_resnet_options *good_resnet_options(void) {
 
 /* ---- callbacks ---- */
 
+weft_tensor *good_weft_loss_graph_fn(void *user) { return (void)user, good_loss(); }
+weft_status good_weft_text_fn(void *user, const char *bytes, size_t count) {
+    return (void)user, (void)bytes, (void)count, WEFT_OK;
+}
 weft_tensor *good_weft_forward_fn(weft_module *m, weft_tensor *x) { return (void)m, x; }
 void good_call(void *user) { (void)user; }
 
@@ -434,6 +453,7 @@ static void model_files(void) {
     weft_entries_free(good_context(), entries, count);
     MUST(weft_checkpoint_write(NULL, "run", good_checkpoint_state(), good_entries(), 2, good_entries(), 2));
     MUST(weft_checkpoint_mark_best(NULL, "run", 1));
+    good_run_files();
 }
 
 void good_files(void) {

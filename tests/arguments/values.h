@@ -77,6 +77,11 @@ weft_corpus *good_corpus(void);
 weft_safetensors *good_safetensors(const char *path);
 weft_checkpoint *good_checkpoint(void);
 weft_run_lock *good_run_lock(void);
+weft_run *good_run(const char *folder);
+/* Makes the run folders trained, pixels and spoken. */
+void good_run_files(void);
+uint8_t *good_pixels(void);
+const char *const *good_cells(void);
 weft_entry *good_entries(void);
 weft_entry *good_made_entries(void); /* to be freed by weft_entries_free */
 weft_named_tensor *good_named_tensors(void);
@@ -103,6 +108,8 @@ weft_group_options *good_group_options(void);
 
 /* ---- callbacks ---- */
 weft_tensor *good_weft_forward_fn(weft_module *m, weft_tensor *x);
+weft_tensor *good_weft_loss_graph_fn(void *user);
+weft_status good_weft_text_fn(void *user, const char *bytes, size_t count);
 void good_call(void *user);
 
 #endif

@@ -303,9 +303,34 @@ static void one(const job *j, int64_t batch, uint64_t row, uint64_t column) {
     write_at(j->d_at, at, j->d.type, x);
 }
 
+/* Says which memory a matrix uses, column by column. */
+static void use(const void *at, int64_t ld, int64_t step, const struct weft__blas_layout *like, int writes) {
+    for (int64_t i = 0; i < like->batch; i++)
+        for (int64_t column = 0; column < (int64_t)like->columns; column++)
+            fake_uses(offset(at, i * step + column * ld, like->type), like->rows * size_of(like->type),
+                      writes);
+}
+
+static void use_all(const job *j) {
+    const unsigned epilogue = (unsigned)j->desc.epilogue, type = (unsigned)j->desc.bias_type;
+    const bool sums = j->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    if (j->algorithm) fake_uses(j->workspace, WORKSPACE, 1);
+    use(j->a_at, j->a.ld, j->a.step, &j->a, 0);
+    use(j->b_at, j->b.ld, j->b.step, &j->b, 0);
+    if (j->beta != 0) use(j->c_at, j->c.ld, j->c.step, &j->c, 0);
+    if (sums || epilogue & CUBLASLT_EPILOGUE_BIAS)
+        fake_uses((const void *)(uintptr_t)j->desc.bias, (sums ? j->d.columns : j->d.rows) * size_of(type),
+                  sums);
+    if (epilogue & 128)
+        use((const void *)(uintptr_t)j->desc.aux, j->desc.aux_ld, j->desc.aux_step, &j->d,
+            j->desc.epilogue != CUBLASLT_EPILOGUE_DGELU);
+    use(j->d_at, j->d.ld, j->d.step, &j->d, 1);
+}
+
 /* The first and the last algorithm compute each element twice, and so take twice as long. */
 static unsigned multiply(void *data) {
     const job *j = data;
+    use_all(j);
     if (j->algorithm) memset(j->workspace, 0x5a, WORKSPACE);
     const int times = j->beta != 0 ? 1 : j->times; /* C may be the same memory as D */
     for (int time = 0; time < times; time++)

@@ -5,7 +5,7 @@
 #include "driver.h"
 #include "fiber.h"
 
-enum { ITEMS_MOST = 1024, LANES = 32, RESIDENT_MOST = 4 };
+enum { ITEMS_MOST = 1024, LANES = 32, RESIDENT_MOST = 4, THREAD_STORES = 8, BLOCK_STORES = 64 };
 
 typedef enum fake_state { READY, AT_BARRIER, AT_WARP, DONE } fake_state;
 
@@ -15,6 +15,13 @@ typedef struct fake_times {
         seen[LANES]; /* of each lane of the warp: up to when this thread knows what it did; its own time */
     unsigned id[2];  /* of its accesses since then, plain and atomic; 0: none yet */
 } fake_times;
+
+/* A store to global memory that not all threads see yet, with what the others see (delay.c). */
+typedef struct fake_store {
+    char *at;
+    unsigned count;
+    char bytes[16];
+} fake_store;
 
 typedef struct fake_block fake_block;
 typedef struct item {
@@ -26,6 +33,8 @@ typedef struct item {
     fake_site site; /* where it waits */
     unsigned mask;  /* of lanes that it waits for */
     fake_times times;
+    fake_store stores[THREAD_STORES]; /* that only this thread sees */
+    int n_stores;
 } item;
 
 /* The lanes of a warp, as masks. */
@@ -43,7 +52,9 @@ struct fake_block {
     fake_warp warps[LANES];
     fake_copies copies[ITEMS_MOST];
     int count, live, arrived;
-    bool gave; /* at the last barrier */
+    bool gave;                       /* at the last barrier */
+    fake_store stores[BLOCK_STORES]; /* that only this block sees */
+    int n_stores;
     /* for the race detector */
     int place;             /* index among the resident blocks */
     unsigned number, time; /* of the block in its grid; how many barriers ended */
@@ -72,6 +83,22 @@ void fake_race_access(fake_item *base, const void *at, unsigned bytes, fake_acce
 /* The line of the kernel source of an address in its machine code. 0: unknown. */
 int fake_line_of(const fake_code *code, const void *at);
 void fake_cells_free(fake_cell *cells, size_t bytes);
+
+/* ---- delay.c ---- */
+
+void fake_delay_begin(void);
+void fake_delay_end(void);
+/* A thread is about to access memory. */
+void fake_delay_access(fake_item *base, void *at, unsigned bytes, fake_access how);
+void fake_delay_fence(fake_item *base, fake_scope scope);
+/* A thread, or a block, begins to run or stops for a while. */
+void fake_delay_enter_thread(item *it);
+void fake_delay_leave_thread(item *it);
+void fake_delay_enter_block(fake_block *b);
+void fake_delay_leave_block(fake_block *b);
+/* Time passes: a store of a block that ended may become visible. */
+void fake_delay_pass(void);
+void fake_delay_end_block(fake_block *b);
 
 /* ---- memory.c ---- */
 

@@ -25,7 +25,7 @@ static fake_site fake_at FAKE_DATA;                 /* the place that is running
 #define FAKE_HERE(call)       (fake_at = {__COUNTER__ + 1, __LINE__}, call)
 #define __syncthreads()       FAKE_HERE(fake_barrier())
 #define __syncthreads_or(x)   FAKE_HERE(fake_barrier(x))
-#define __syncwarp(...)       FAKE_HERE(fake_warp(__VA_ARGS__))
+#define __syncwarp(...)       FAKE_HERE(fake_sync_warp(__VA_ARGS__))
 #define __shfl_sync(...)      FAKE_HERE(fake_shfl(__VA_ARGS__))
 #define __shfl_xor_sync(...)  FAKE_HERE(fake_shfl_xor(__VA_ARGS__))
 #define __shfl_down_sync(...) FAKE_HERE(fake_shfl_down(__VA_ARGS__))
@@ -46,6 +46,12 @@ static inline void fake_warp(unsigned mask = ~0u) {
     me->machine->warp(me, fake_at, mask);
     fake_now = me;
 }
+static inline void fake_fence(fake_scope scope) { fake_now->machine->fence(fake_now, scope); }
+/* Orders memory, too. Other operations of a warp do not. */
+static inline void fake_sync_warp(unsigned mask = ~0u) {
+    fake_fence(FAKE_BLOCK);
+    fake_warp(mask);
+}
 static inline void fake_pause() {
     fake_item *me = fake_now;
     const fake_site at = fake_at;
@@ -57,8 +63,8 @@ static inline void fake_pause() {
 /* Before an access of memory. The compiler adds calls of __tsan_*; the machine adds others, and calls where
  * the compiler cannot know. */
 #define FAKE_SILENT __attribute__((no_sanitize_thread))
-#ifdef FAKE_RACES
-FAKE_SILENT static inline void fake_touch_from(const void *at, unsigned bytes, int how, const void *where) {
+#ifdef FAKE_WATCHED
+FAKE_SILENT static inline void fake_touch_from(void *at, unsigned bytes, int how, const void *where) {
     fake_item *me = fake_now;
     const fake_site site = fake_at;
     if (!me) return;
@@ -66,7 +72,7 @@ FAKE_SILENT static inline void fake_touch_from(const void *at, unsigned bytes, i
     fake_now = me;
     fake_at = site;
 }
-#define fake_touch(at, bytes, how) fake_touch_from(at, bytes, how, __builtin_return_address(0))
+#define fake_touch(at, bytes, how) fake_touch_from((void *)(at), bytes, how, __builtin_return_address(0))
 #define FAKE_CALL(name, bytes, how)                                                                          \
     extern "C" __attribute__((visibility("hidden"))) FAKE_SILENT void __tsan_##name(void *at) {              \
         fake_touch(at, bytes, how);                                                                          \
@@ -105,8 +111,14 @@ __ubsan_handle_type_mismatch_v1(const fake_mismatch *found, unsigned long) {
     fake_now->machine->wrong(fake_now, (int)found->line, "an address that is not aligned for its type");
 }
 static inline void fake_wrong(const char *what) { fake_now->machine->wrong(fake_now, fake_at.line, what); }
-static inline void __threadfence() { fake_pause(); }
-static inline void __threadfence_block() { fake_pause(); }
+static inline void __threadfence() {
+    fake_fence(FAKE_CARD);
+    fake_pause();
+}
+static inline void __threadfence_block() {
+    fake_fence(FAKE_BLOCK);
+    fake_pause();
+}
 
 static inline int fake_lane() {
     const fake_item *me = fake_now;

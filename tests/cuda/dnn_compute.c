@@ -193,11 +193,27 @@ static unsigned compute(const fake_execution *e, float *const *of) {
     return error;
 }
 
+/* Says which memory the execution uses. */
+static void use_all(const fake_execution *e) {
+    const fake_graph *g = &e->graph;
+    if (g->workspace) fake_uses(e->workspace, (unsigned long)g->workspace, 1);
+    for (int t = 0; t < g->n_tensors; t++) {
+        const fake_tensor *is = &g->tensors[t];
+        const unsigned long bytes = is->type == CUDNN_DATA_FLOAT ? 4 : 2;
+        bool writes = false;
+        if (is->by_value || is->hidden) continue;
+        for (int i = 0; i < g->n_operations; i++) writes = writes || g->operations[i].y == t;
+        for (int64_t i = 0; i < count(is); i++)
+            fake_uses((const char *)e->values[t] + offset(is, i) * (int64_t)bytes, bytes, writes);
+    }
+}
+
 unsigned fake_execute(void *execution) {
     const fake_execution *e = execution;
     const fake_graph *g = &e->graph;
     float *of[FAKE_TENSORS] = {NULL};
     unsigned error = 0;
+    use_all(e);
     if (g->workspace) memset(e->workspace, 0xA5, (size_t)g->workspace); /* only this plan may use it */
     for (int t = 0; t < g->n_tensors && !error; t++) {
         const fake_tensor *is = &g->tensors[t];

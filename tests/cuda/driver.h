@@ -117,6 +117,36 @@ void fake_memory_reset(CUcontext context);
 /* Is `at` in memory that the device can use? Also gives the range of the allocation. */
 bool fake_memory_range(CUcontext context, const char *at, uint64_t *begin, uint64_t *end);
 
+/* ---- order.c ---- */
+
+/* For each stream, how many of its operations have happened. */
+enum { FAKE_CLOCKS = 64 };
+typedef struct fake_clock {
+    unsigned time[FAKE_CLOCKS];
+} fake_clock;
+void fake_clock_join(fake_clock *to, const fake_clock *from);
+/* What the host knows, since it waited. */
+fake_clock *fake_host_clock(void);
+/* The number of a new stream. */
+unsigned fake_clock_new(void);
+/* A stream, whose clock this is, begins an operation. */
+void fake_order_step(unsigned stream, fake_clock *clock);
+/* The operation is a graph. before: the set of its nodes that happen before this one. known gets this one. */
+void fake_order_begin_graph(void);
+void fake_order_end_graph(void);
+void fake_order_begin_node(const uint64_t *before);
+void fake_order_end_node(uint64_t *known);
+/* The operation, or the node, touches memory; its accesses have numbers from `first` on. */
+void fake_order_operation(unsigned first, const char *name);
+/* The name of the earlier operation that the access belongs to, if nothing orders the two; or NULL. */
+const char *fake_order_missing(unsigned access);
+
+/* ---- race.c ---- */
+
+/* An operation that is no kernel begins, and touches memory. */
+void fake_race_operation(const char *name);
+void fake_race_range(const void *at, size_t bytes, fake_access how);
+
 /* ---- ptx.c ---- */
 
 bool fake_is_ptx(const void *image);

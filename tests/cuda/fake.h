@@ -9,6 +9,7 @@
  * - Streams that no event orders, and nodes of a graph that do not depend on each other, run in an order
  * drawn from a seed.
  * - New memory contains garbage and has guards around it.
+ * - Pinned memory does not change between the submission of a copy that reads it, and the copy.
  * - A call that the real driver refuses is refused, a message is printed, and the process ends with status 1.
  *   This includes the limits of GPUs (threads, blocks, arguments, static and dynamic shared memory), and what
  *   is forbidden while a graph is captured.
@@ -24,17 +25,24 @@
  * - Blocks that wait forever are reported as a deadlock.
  * - Pointers must be aligned for their type.
  * - With FAKE_CUDA_RACES: no two threads access the same byte without something between them that orders
- * them, no thread reads shared memory that nobody wrote, and none goes beyond an allocation (race.c).
+ * them, no thread reads shared memory that nobody wrote, and none goes beyond an allocation (race.c). No two
+ * launches, copies or calls of libraries touch the same byte without an order of their streams or their graph
+ * (order.c).
+ * - With FAKE_CUDA_DELAYS: other threads and blocks see a store to global memory late, in an order drawn from
+ * the seed, unless a fence or a barrier is in between (delay.c). A kernel that lacks a fence computes wrong
+ * values.
  *
  * Environment:
  *     FAKE_CUDA_ORDER=forward    all launches run in this order; or reversed, or random
  *     FAKE_CUDA_SEED=7           other orders
  *     FAKE_CUDA_RACES=1          kernels are compiled for the race detector; they run about ten times as long
- *     FAKE_CUDA_DECLINE=3        cuBLASLt and cuDNN refuse one request in three, so that fallbacks run
+ *     FAKE_CUDA_DELAYS=1         stores to global memory are delayed; kernels run about five times as long
+ *     FAKE_CUDA_DECLINE=3        cuBLASLt, cuDNN and NCCL refuse one request in three, so that fallbacks run
  *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
  * reported test_cuda_card.c has a planted fault for each check.
  *
- * It does not check: delayed stores to global memory, conflicts of banks, and races between launches.
+ * It does not check: delayed loads, conflicts of banks, and what the host or NCCL access while launches
+ * run.
  *
  * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H
@@ -91,6 +99,8 @@ typedef struct fake_copies {
 struct CUstream_st;
 typedef unsigned (*fake_work)(void *data);
 unsigned fake_enqueue(struct CUstream_st *stream, fake_work work, const void *data, unsigned long bytes);
+/* The work of a library says which memory it uses. */
+void fake_uses(const void *at, unsigned long bytes, int writes);
 /* Are so many bytes inside one allocation of the thread's current context? */
 int fake_is_on_card(const void *at, unsigned long bytes);
 
@@ -115,8 +125,9 @@ void fake_settle(struct CUstream_st *stream);
 
 /* The same for the simulated NCCL, which exports it as fake_nccl. */
 typedef struct fake_nccl_state {
-    long fail; /* 1: the next group fails ... */
-    long cliques, sums, refused;
+    long fail;    /* 1: the next group fails ... */
+    long decline; /* no communicators are made */
+    long cliques, declined, sums, refused;
 } fake_nccl_state;
 
 /* Limits of a GPU: bytes of shared memory that source may declare, and that a block may have; bytes of
@@ -145,15 +156,19 @@ typedef struct fake_item {
 /* How a thread accesses memory. */
 typedef enum fake_access { FAKE_READ, FAKE_WRITE, FAKE_ATOMIC } fake_access;
 
+/* Who sees the stores before a fence: the block, or all. */
+typedef enum fake_scope { FAKE_BLOCK, FAKE_CARD } fake_scope;
+
 /* What kernels call. */
 typedef struct fake_machine {
     int (*barrier)(fake_item *item, fake_site site); /* waits for the block; did any thread give? */
     void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
     void (*pause)(fake_item *item);                               /* lets other threads run */
     void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */
-    /* comes before each access of a thread, if the kernel was compiled with FAKE_CUDA_RACES; where: in the
-     * machine code */
-    void (*access)(fake_item *item, const void *at, unsigned bytes, fake_access how, const void *where);
+    void (*fence)(fake_item *item, fake_scope scope);
+    /* comes before each access of a thread, if the kernel was compiled with such calls (nvrtc.c);
+     * where: in the machine code */
+    void (*access)(fake_item *item, void *at, unsigned bytes, fake_access how, const void *where);
 } fake_machine;
 
 #endif

@@ -155,6 +155,7 @@ static bool end_barrier(fake_block *b) {
 
 static int barrier(fake_item *base, fake_site site) {
     item *it = (item *)base;
+    fake_delay_fence(base, FAKE_BLOCK);
     it->state = AT_BARRIER;
     it->site = site;
     it->block->arrived++;
@@ -214,7 +215,12 @@ void fake_yield(item *it) {
     if (now.order == FAKE_RANDOM) leave(it);
 }
 
-static const fake_machine machine = {barrier, meet_warp, pause_item, wrong, fake_race_access};
+static void access_memory(fake_item *base, void *at, unsigned bytes, fake_access how, const void *where) {
+    fake_race_access(base, at, bytes, how, where); /* may let other threads run */
+    fake_delay_access(base, at, bytes, how);
+}
+
+static const fake_machine machine = {barrier, meet_warp, pause_item, wrong, fake_delay_fence, access_memory};
 
 /* A lane ended: others of its warp may wait for it. */
 static void end_lane(item *it) {
@@ -234,6 +240,7 @@ static void end_lane(item *it) {
 static void entry(void) {
     item *it = now.item;
     now.grid->code->call(&it->base, now.grid->values);
+    fake_delay_fence(&it->base, FAKE_BLOCK);
     it->state = DONE;
     it->block->live--;
     end_lane(it);
@@ -252,12 +259,16 @@ static fake_block *make_block(void) {
     return b;
 }
 
-/* Lets a block use the static shared memory of the module. */
-static void take_rooms(fake_block *b) {
+/* Lets a block run: it uses the static shared memory of the module, and sees what it has stored. */
+static void enter_block(fake_block *b) {
     const fake_code *code = now.grid->code;
     if (now.current == b) return;
-    if (now.current) memcpy(now.current->rooms, code->rooms, code->rooms_bytes);
+    if (now.current) {
+        memcpy(now.current->rooms, code->rooms, code->rooms_bytes);
+        fake_delay_leave_block(now.current);
+    }
     memcpy(code->rooms, b->rooms, code->rooms_bytes);
+    fake_delay_enter_block(b);
     now.current = b;
 }
 
@@ -274,7 +285,7 @@ static void begin_block(fake_block *b, long number) {
     memset(now.current == b ? g->code->rooms : b->rooms, now.garbage, g->code->rooms_bytes);
     memset(b->shared, now.garbage, g->shared_bytes);
     b->count = b->live = (int)(t.x * t.y * t.z);
-    b->arrived = 0;
+    b->arrived = b->n_stores = 0;
     b->number = (unsigned)number;
     b->time = 0;
     for (int i = 0; i < LANES; i++) b->warps[i].all = b->warps[i].done = b->warps[i].waiting = 0;
@@ -294,6 +305,7 @@ static void begin_block(fake_block *b, long number) {
         b->copies[i].count = b->copies[i].groups = 0;
         it->block = b;
         it->state = READY;
+        it->n_stores = 0;
         it->times = (fake_times){.id = {0, 0}};
         it->times.seen[it->lane] = 1;
         b->warps[it->warp].all |= 1u << it->lane;
@@ -330,7 +342,9 @@ static bool run_pass(fake_block *b) {
             now.item = &b->items[at];
             any = true;
             if (now.raise && --now.raise == 0) *now.raised = 1;
+            fake_delay_enter_thread(now.item);
             fiber_switch(&now.scheduler, &now.item->fiber);
+            fake_delay_leave_thread(now.item);
             if (now.order == FAKE_RANDOM && fake_draw() % TURN == 0) return true;
         }
     return any;
@@ -370,6 +384,7 @@ static bool run_blocks(const fake_grid *grid) {
     choose_order();
     choose_raise(grid);
     fake_race_begin(grid);
+    fake_delay_begin();
     const fake_permutation order = permute((long)grid->blocks.x * grid->blocks.y * grid->blocks.z);
     const int resident = 1 + (int)(fake_draw() % RESIDENT_MOST);
     for (int i = 0; i < resident; i++) {
@@ -382,12 +397,14 @@ static bool run_blocks(const fake_grid *grid) {
             if (!now.blocks[i]->live) begin_block(now.blocks[i], entry_of(&order, begun++));
         fake_block *b = next_block(resident, idle > 0);
         if (!b) return true;
-        take_rooms(b);
+        enter_block(b);
         now.progress = false;
+        fake_delay_pass();
         if (!run_pass(b)) {
             report_stuck(b);
             return false;
         }
+        if (!b->live) fake_delay_end_block(b);
         idle = now.progress ? 0 : idle + 1;
         if (idle > IDLE_MOST) {
             fake_report(grid->code, 0, "deadlock: %d resident blocks wait for something that never happens",
@@ -420,6 +437,7 @@ bool fake_run_grid(const fake_grid *grid) {
     struct sigaction before;
     sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = crash, .sa_flags = SA_SIGINFO}, &before);
     const bool done = run_blocks(grid);
+    fake_delay_end();
     end_raise();
     now.grid = NULL;
     sigaction(SIGSEGV, &before, NULL);

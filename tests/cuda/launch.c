@@ -78,6 +78,7 @@ CUresult fake_launch_run(const fake_launch *l) {
     const bool wished = fake_cuda.fail_launch && --fake_cuda.fail_launch == 0;
     if (wished) return CUDA_ERROR_LAUNCH_FAILED;
     fake_cuda.kernels++;
+    if (!l->function) fake_race_operation("a library");
     if (l->work) return l->work(l->data);
     if (l->function->ptx) return fake_ptx_run(l);
     return fake_run_grid(&(fake_grid){&l->function->code, l->blocks, l->threads, l->shared_bytes, l->values})
@@ -209,24 +210,64 @@ void fake_graph_run_free(fake_graph_run *g) {
     free(g);
 }
 
-/* Of all nodes that are ready, runs the one that was added last, or another one. */
-CUresult fake_graph_run_all(fake_graph_run *g) {
+static size_t leaves_of(const fake_graph_run *g) {
+    size_t n = 0;
+    for (int i = 0; i < g->count; i++) n += g->children[i] ? leaves_of(g->children[i]) : 1;
+    return n;
+}
+
+/* Of all nodes that are ready, the one that was added last, or another one. */
+static int next_node(const fake_graph_run *g, const bool *done) {
+    int next = -1;
+    for (int i = g->count - 1; i >= 0; i--) {
+        bool ready = !done[i];
+        for (int k = 0; k < g->n_after[i] && ready; k++) ready = done[g->after[i][k]];
+        if (!ready) continue;
+        next = i;
+        if (!fake_chance(3)) break;
+    }
+    return next;
+}
+
+static void join(uint64_t *to, const uint64_t *from, size_t words) {
+    for (size_t i = 0; i < words; i++) to[i] |= from[i];
+}
+
+/* Runs the nodes of a graph, or of a node that is a graph. Sets of nodes have so many words. before: those
+ * that happen before all of these; known: gets those that have happened at the end. */
+static CUresult run_nodes(const fake_graph_run *g, const uint64_t *before, uint64_t *known, size_t words) {
     bool *done = calloc((size_t)g->count + 1, sizeof *done);
+    uint64_t *sets = calloc((2 * (size_t)g->count + 1) * words, sizeof *sets);
     CUresult error = 0;
     for (int left = g->count; left > 0 && !error; left--) {
-        int next = -1;
-        for (int i = g->count - 1; i >= 0; i--) {
-            bool ready = !done[i];
-            for (int k = 0; k < g->n_after[i] && ready; k++) ready = done[g->after[i][k]];
-            if (!ready) continue;
-            next = i;
-            if (!fake_chance(3)) break;
+        const int next = next_node(g, done);
+        uint64_t *mine = sets + 2 * (size_t)next * words, *then = mine + words;
+        join(mine, before, words);
+        for (int k = 0; k < g->n_after[next]; k++)
+            join(mine, sets + (2 * (size_t)g->after[next][k] + 1) * words, words);
+        join(then, mine, words);
+        if (g->children[next]) {
+            error = run_nodes(g->children[next], mine, then, words);
+        } else {
+            fake_order_begin_node(mine);
+            error = fake_launch_run(g->launches[next]);
+            fake_order_end_node(then);
         }
-        error =
-            g->children[next] ? fake_graph_run_all(g->children[next]) : fake_launch_run(g->launches[next]);
+        join(known, then, words);
         done[next] = true;
     }
+    free(sets);
     free(done);
+    return error;
+}
+
+CUresult fake_graph_run_all(fake_graph_run *g) {
+    const size_t words = leaves_of(g) / 64 + 1;
+    uint64_t *sets = calloc(2 * words, sizeof *sets);
+    fake_order_begin_graph();
+    const CUresult error = run_nodes(g, sets, sets + words, words);
+    fake_order_end_graph();
+    free(sets);
     return error;
 }
 

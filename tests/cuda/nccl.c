@@ -13,7 +13,7 @@
 
 __attribute__((visibility("default"))) fake_nccl_state fake_nccl;
 
-enum { MOST = 8, INVALID_USAGE = 5 };
+enum { MOST = 8, SYSTEM_ERROR = 2, INTERNAL_ERROR, INVALID_USAGE = 5 };
 
 struct ncclComm {
     int rank, ranks, card;
@@ -43,7 +43,9 @@ ncclResult_t ncclGetVersion(int *version) {
 }
 
 const char *ncclGetErrorString(ncclResult_t error) {
-    return error == 3 ? "internal error, as the test wishes" : "invalid usage";
+    return error == SYSTEM_ERROR     ? "unhandled system error, as the test wishes"
+           : error == INTERNAL_ERROR ? "internal error, as the test wishes"
+                                     : "invalid usage";
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t *list, int count, const int *devices) {
@@ -51,6 +53,10 @@ ncclResult_t ncclCommInitAll(ncclComm_t *list, int count, const int *devices) {
     for (int i = 0; i < count; i++)
         for (int k = 0; k < i; k++)
             if (devices[i] == devices[k]) return refuse("a card twice");
+    if (fake_nccl.decline || fake_declines()) {
+        fake_nccl.declined++;
+        return SYSTEM_ERROR;
+    }
     for (int i = 0; i < count; i++) {
         list[i] = calloc(1, sizeof **list);
         *list[i] = (struct ncclComm){i, count, devices[i], true};
@@ -101,7 +107,7 @@ ncclResult_t ncclGroupEnd(void) {
     const int n = n_calls;
     n_calls = 0;
     if (--depth || !n) return refuse("a group of none");
-    if (fake_nccl.fail && --fake_nccl.fail == 0) return 3;
+    if (fake_nccl.fail && --fake_nccl.fail == 0) return INTERNAL_ERROR;
     for (int k = 0; k < n; k++) {
         if (calls[k].comm->ranks != n || calls[k].comm->rank != k || calls[k].count != calls[0].count ||
             calls[k].type != calls[0].type)

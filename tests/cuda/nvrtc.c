@@ -192,6 +192,9 @@ static bool check_rooms(const char *folder) {
     return fits;
 }
 
+/* Is something to be told of each access? Then the compiler adds a call before it. */
+static bool watches_accesses(void) { return getenv("FAKE_CUDA_RACES") || getenv("FAKE_CUDA_DELAYS"); }
+
 static unsigned compile(program *p) {
     char folder[] = "/tmp/fake-nvrtc-XXXXXX";
     size_t bytes;
@@ -215,9 +218,9 @@ static unsigned compile(program *p) {
                  "-fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections -fdata-sections "
                  "-malign-data=abi -fsanitize=alignment %s "
                  "-I" FAKE_CUDA_FOLDER " text.cc >log 2>&1",
-                 getenv("FAKE_CUDA_RACES") ? "-g1 -fsanitize=thread -DFAKE_RACES "
-                                             "--param tsan-instrument-func-entry-exit=0"
-                                           : "");
+                 watches_accesses() ? "-g1 -fsanitize=thread -DFAKE_WATCHED "
+                                      "--param tsan-instrument-func-entry-exit=0"
+                                    : "");
         failed = command(folder, second) || !check_rooms(folder) ||
                  command(folder, "c++ -shared -nostartfiles %s/text.o %s/rooms.ld -o %s/cubin");
     }

@@ -14,13 +14,14 @@ typedef struct fake_task {
     fake_what what;
     void *to;
     const void *from;
-    void *kept; /* pageable host memory is read when the copy is submitted */
+    void *kept; /* what was in the memory of the host when the copy was submitted */
     size_t bytes;
     unsigned char value;
     CUevent event;
     long number; /* index of the record of the event */
     fake_launch *launch;
     struct fake_graph_run *graph;
+    fake_clock known; /* by the host, when it submitted the work */
 } fake_task;
 
 struct CUstream_st {
@@ -29,6 +30,8 @@ struct CUstream_st {
     fake_task *first, *last;
     long length;
     CUgraph captured; /* the graph that captures the submitted work */
+    unsigned number;  /* of its clock */
+    fake_clock clock;
 };
 
 struct CUevent_st {
@@ -37,6 +40,7 @@ struct CUevent_st {
     CUstream stream;     /* stream of the newest record */
     long recorded, done; /* number of records submitted, and done */
     double at;
+    fake_clock clock; /* of the last record that was done */
 };
 
 enum { LENGTH_MOST = 1000 }; /* if a stream holds more, the caller waits, as with the driver */
@@ -55,16 +59,36 @@ static double now(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static void happen(CUcontext context, const fake_task *t) {
+static void copy(const fake_task *t) {
+    if (t->kept && fake_is_pinned(t->from, t->bytes) && memcmp(t->from, t->kept, t->bytes) != 0)
+        fake_refuse("a copy", CUDA_ERROR_INVALID_VALUE, "the host changed pinned memory that it reads");
+    fake_race_operation("a copy");
+    fake_race_range(t->from, t->bytes, FAKE_READ);
+    fake_race_range(t->to, t->bytes, FAKE_WRITE);
+    memcpy(t->to, t->kept ? t->kept : t->from, t->bytes);
+}
+
+static void happen(CUstream s, const fake_task *t) {
+    CUcontext context = s->handle.context;
     CUresult error = 0;
+    fake_clock_join(&s->clock, &t->known);
+    if (t->what != RECORD && t->what != WAIT) fake_order_step(s->number, &s->clock);
     switch (t->what) {
-    case COPY: memcpy(t->to, t->kept ? t->kept : t->from, t->bytes); break;
-    case SET: memset(t->to, t->value, t->bytes); break;
+    case COPY: copy(t); break;
+    case SET:
+        fake_race_operation("cuMemsetD8Async");
+        fake_race_range(t->to, t->bytes, FAKE_WRITE);
+        memset(t->to, t->value, t->bytes);
+        break;
     case RECORD:
         t->event->at = now();
         t->event->done = t->number;
+        t->event->clock = s->clock;
         break;
-    case WAIT: until(t->event, t->number); break;
+    case WAIT:
+        until(t->event, t->number);
+        fake_clock_join(&s->clock, &t->event->clock);
+        break;
     case LAUNCH: error = fake_launch_run(t->launch); break;
     case GRAPH: error = fake_graph_run_all(t->graph); break;
     }
@@ -84,7 +108,7 @@ static void step(CUstream s) {
     s->first = t->next;
     if (!s->first) s->last = NULL;
     s->length--;
-    if (!s->handle.context->failed || t->what == RECORD) happen(s->handle.context, t);
+    if (!s->handle.context->failed || t->what == RECORD) happen(s, t);
     free_task(t);
 }
 
@@ -93,6 +117,7 @@ static fake_task *submit(CUstream s, fake_what what) {
     while (s->length >= LENGTH_MOST) step(s);
     fake_task *t = calloc(1, sizeof *t);
     t->what = what;
+    t->known = *fake_host_clock();
     if (s->last)
         s->last->next = t;
     else
@@ -102,13 +127,14 @@ static fake_task *submit(CUstream s, fake_what what) {
     return t;
 }
 
-/* Before work of a stream, work of another stream may be done. */
+/* The host waits for a stream. Before its work, work of another stream may be done. */
 static void drain(CUstream s) {
     while (s->first) {
         for (CUstream other = s->handle.context->streams; other; other = other->next)
             if (other != s && other->first && fake_chance(4)) step(other);
         if (s->first) step(s); /* the other stream may have waited for this one */
     }
+    fake_clock_join(fake_host_clock(), &s->clock);
 }
 
 bool fake_pending(CUcontext context) {
@@ -148,6 +174,7 @@ API cuStreamCreate(CUstream *stream, unsigned flags) {
         LEAVE(
             fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "a stream that waits for the default one"));
     *stream = fake_make(context, FAKE_STREAM, sizeof **stream);
+    (*stream)->number = fake_clock_new();
     (*stream)->next = context->streams;
     context->streams = *stream;
     LEAVE(0);
@@ -247,7 +274,10 @@ API cuEventQuery(CUevent event) {
     ENTER("cuEventQuery");
     WANT(event, FAKE_EVENT);
     if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
-    if (event->done == event->recorded) LEAVE(context->failed);
+    if (event->done == event->recorded) {
+        fake_clock_join(fake_host_clock(), &event->clock);
+        LEAVE(context->failed);
+    }
     if (event->stream->first) step(event->stream);
     LEAVE(CUDA_ERROR_NOT_READY);
 }
@@ -259,6 +289,7 @@ API cuEventSynchronize(CUevent event) {
     if (fake_in_capture(function_name)) LEAVE(CUDA_ERROR_INVALID_VALUE);
     fake_cuda.waits++;
     until(event, event->recorded);
+    fake_clock_join(fake_host_clock(), &event->clock);
     LEAVE(context->failed);
 }
 
@@ -288,7 +319,7 @@ API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstrea
     t->to = pointer(to);
     t->from = from;
     t->bytes = bytes;
-    if (!fake_is_pinned(from, bytes)) t->kept = memcpy(malloc(bytes + 1), from, bytes);
+    t->kept = memcpy(malloc(bytes + 1), from, bytes);
     fake_cuda.uploads++;
     LEAVE(0);
 }

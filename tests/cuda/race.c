@@ -2,13 +2,13 @@
  * first, if the kernel was compiled with FAKE_CUDA_RACES. For each byte there is a cell: who wrote it last,
  * and who read it since. Two accesses of which one is a write need something between them: the same thread, a
  * barrier of the block, or an operation of the warp that names both lanes. Nothing orders two blocks of a
- * launch.
+ * launch. Two launches, or a launch and a copy, need an order of their streams or their graph (order.c).
  *
  * Also reported: accesses beyond allocations and beyond dynamic shared memory, and reads of shared memory
  * that no thread of the block has written.
  *
- * Not reported: a plain read of what others change by atomic operations, such as the flag of faults; and
- * what two launches do. Read next: items.c. */
+ * Not reported: a plain read of what others change by atomic operations, such as the flag of faults.
+ * Read next: items.c, order.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -30,9 +30,9 @@ typedef struct fake_span {
 } fake_span;
 
 /* Accesses are numbers of spans, in the order in which they began. Numbers below `first` are of launches
- * that have ended. `at`: where in the machine code. */
+ * and copies that have ended. `at`: where in the machine code. */
 struct fake_cell {
-    unsigned writer, writer_at, reader[2], reader_at[2];
+    unsigned writer, writer_at : 31, atomic : 1, reader[2], reader_at[2];
 };
 
 static struct {
@@ -55,12 +55,17 @@ void fake_cells_free(fake_cell *cells, size_t bytes) {
     if (cells) munmap(cells, bytes * sizeof *cells);
 }
 
-void fake_race_begin(const fake_grid *grid) {
+static void begin(const fake_code *code) {
     race.on = getenv("FAKE_CUDA_RACES") != NULL;
-    race.code = grid->code;
+    race.code = code;
     race.first += race.count + 1; /* 0 means nobody */
     race.count = 0;
     race.reports = 0;
+    if (race.on) fake_order_operation(race.first, code->name);
+}
+
+void fake_race_begin(const fake_grid *grid) {
+    begin(grid->code);
     if (race.rooms_bytes >= grid->code->rooms_bytes) return;
     for (int i = 0; i < RESIDENT_MOST; i++) {
         fake_cells_free(race.rooms[i], race.rooms_bytes);
@@ -109,6 +114,13 @@ static bool is_before(const fake_span *s, const item *it) {
             (s->thread / LANES == it->warp && it->times.seen[s->thread % LANES] >= s->clock));
 }
 
+/* The same for an access with a number, of this launch or of an earlier one. */
+static bool came_before(unsigned id, const item *it, bool shared) {
+    if (id < race.first) return !id || shared || !fake_order_missing(id);
+    const fake_span *s = span_of(id, it, shared);
+    return !s || is_before(s, it);
+}
+
 /* ---- reports ---- */
 
 /* The line of the source of machine code, which addr2line finds. 0: unknown. */
@@ -137,8 +149,21 @@ int fake_line_of(const fake_code *code, const void *at) {
 
 static int line_of(unsigned at) { return fake_line_of(race.code, race.code->base + at); }
 
-static void report(const item *it, unsigned at, const char *does, const char *memory, const fake_span *other,
-                   const char *did, unsigned other_at) {
+static void report_unordered(unsigned at, const char *does, unsigned other, const char *did) {
+    if (race.reports++ < REPORTS_MOST)
+        fake_report(race.code, at ? line_of(at) : 0,
+                    "race: it %s memory that %s %s, and nothing orders the two", does,
+                    fake_order_missing(other), did);
+}
+
+static void report(const item *it, unsigned at, const char *does, bool shared, unsigned id, const char *did,
+                   unsigned other_at) {
+    const char *const memory = shared ? "shared" : "global";
+    if (id < race.first) {
+        report_unordered(at, does, id, did);
+        return;
+    }
+    const fake_span *const other = &race.spans[id - race.first];
     if (race.reports++ >= REPORTS_MOST) return;
     fake_report(race.code, line_of(at),
                 "race: thread %d of block %u %s %s memory that thread %d of block %u %s at line %d",
@@ -156,20 +181,18 @@ static void report_alone(const item *it, unsigned at, const char *why) {
 
 static bool check_read(fake_cell *c, item *it, bool shared, unsigned at) {
     const unsigned id = id_of(it, false); /* may move the spans */
-    const fake_span *writer = span_of(c->writer, it, shared);
-    if (!writer && shared) {
+    if (shared && !span_of(c->writer, it, shared)) {
         report_alone(it, at, "reads shared memory that no thread of its block has written");
         return false;
     }
-    if (writer && !writer->atomic && !is_before(writer, it)) {
-        report(it, at, "reads", shared ? "shared" : "global", writer, "writes", c->writer_at);
+    if (!c->atomic && !came_before(c->writer, it, shared)) {
+        report(it, at, "reads", shared, c->writer, "writes", c->writer_at);
         return false;
     }
     /* of several readers, remembers one that the others do not stand for */
     int place = 0;
     for (int i = 0; i < 2; i++) {
-        const fake_span *reader = span_of(c->reader[i], it, shared);
-        if (!reader || is_before(reader, it)) {
+        if (came_before(c->reader[i], it, shared)) {
             place = i;
             break;
         }
@@ -182,20 +205,18 @@ static bool check_read(fake_cell *c, item *it, bool shared, unsigned at) {
 }
 
 static bool check_write(fake_cell *c, item *it, bool shared, unsigned at, bool atomic) {
-    const char *const memory = shared ? "shared" : "global";
-    const fake_span *writer = span_of(c->writer, it, shared);
-    if (writer && !(atomic && writer->atomic) && !is_before(writer, it)) {
-        report(it, at, "writes", memory, writer, "writes", c->writer_at);
+    if (!(atomic && c->atomic) && !came_before(c->writer, it, shared)) {
+        report(it, at, "writes", shared, c->writer, "writes", c->writer_at);
         return false;
     }
     for (int i = 0; i < 2 && !atomic; i++) {
-        const fake_span *reader = span_of(c->reader[i], it, shared);
-        if (!reader || is_before(reader, it)) continue;
-        report(it, at, "writes", memory, reader, "reads", c->reader_at[i]);
+        if (came_before(c->reader[i], it, shared)) continue;
+        report(it, at, "writes", shared, c->reader[i], "reads", c->reader_at[i]);
         return false;
     }
     c->writer = id_of(it, atomic);
-    c->writer_at = at;
+    c->writer_at = at & 0x7fffffff;
+    c->atomic = atomic;
     return true;
 }
 
@@ -233,11 +254,56 @@ void fake_race_access(fake_item *base, const void *at, unsigned bytes, fake_acce
     item *it = (item *)base;
     bool shared, fine = true;
     const unsigned code_at = (unsigned)((const char *)where - race.code->base);
-    if (!fake_running() || race.reports >= REPORTS_MOST) return;
+    if (!race.on || !fake_running() || race.reports >= REPORTS_MOST) return;
     fake_cell *cells = find_cells(it, at, bytes, code_at, &shared);
     if (!cells) return;
     if (fake_draw() % YIELD == 0) fake_yield(it);
     for (unsigned i = 0; i < bytes && fine; i++)
         fine = how == FAKE_READ ? check_read(&cells[i], it, shared, code_at)
                                 : check_write(&cells[i], it, shared, code_at, how == FAKE_ATOMIC);
+}
+
+/* ---- copies, and the work of libraries ---- */
+
+void fake_race_operation(const char *name) {
+    static fake_code code; /* for reports */
+    code.name = name;
+    begin(&code);
+    race.count = 1; /* all of its accesses have one number */
+}
+
+/* Returns whether the accesses are ordered. */
+static bool check_byte(fake_cell *c, fake_access how) {
+    const unsigned writer = c->writer;
+    if (writer && writer < race.first && fake_order_missing(writer)) {
+        report_unordered(0, how == FAKE_READ ? "reads" : "writes", writer, "writes");
+        return false;
+    }
+    for (int i = 0; i < 2 && how != FAKE_READ; i++) {
+        const unsigned reader = c->reader[i];
+        if (!reader || reader >= race.first || !fake_order_missing(reader)) continue;
+        report_unordered(0, "writes", reader, "reads");
+        return false;
+    }
+    if (how == FAKE_READ) {
+        const bool first = !c->reader[0] || c->reader[0] >= race.first || !fake_order_missing(c->reader[0]);
+        c->reader[!first] = race.first;
+    } else {
+        c->writer = race.first;
+        c->atomic = false;
+    }
+    return true;
+}
+
+void fake_race_range(const void *at, size_t bytes, fake_access how) {
+    fake_cell **cells;
+    size_t offset, all;
+    if (!race.on || fake_find(at, bytes, &cells, &offset, &all) != FAKE_INSIDE) return;
+    if (!*cells) *cells = make_cells(all);
+    for (size_t i = 0; i < bytes && *cells; i++)
+        if (!check_byte(&(*cells)[offset + i], how)) return;
+}
+
+__attribute__((visibility("default"))) void fake_uses(const void *at, unsigned long bytes, int writes) {
+    fake_race_range(at, bytes, writes ? FAKE_WRITE : FAKE_READ);
 }

@@ -1,5 +1,5 @@
-/* Any bytes as a PNG or JPEG file, decoded in its own size and as 8 x 8. The header may declare 2^28
- * pixels. */
+/* Any bytes as an image file of each format, decoded in its own size and as 8 x 8. The header may declare
+ * 2^28 pixels. */
 #include "bounded.h"
 
 #include "data/image_file.h"

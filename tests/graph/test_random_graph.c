@@ -387,7 +387,7 @@ static bool run_batch(const machines *m, uint64_t first, uint64_t count, batch *
     }
     fine = fine && (n == 0 || weft_compile(outputs, n, NULL, NULL, 0, &program) == WEFT_OK);
     for (int again = 0; again < 2 && fine; again++) {
-        fine = !program || weft_run(program) == WEFT_OK;
+        fine = !program || weft_program_run(program) == WEFT_OK;
         for (int i = 0; fine && i < GRAPHS_TOGETHER; i++)
             fine = !b->has[i] || take(m->other, &t[i], again ? &b->of[i].again : &b->of[i].once);
     }

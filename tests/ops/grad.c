@@ -188,7 +188,7 @@ static weft_status evaluate(matrix *m, function *f, const double *direction, dou
         weft_status status = write_numbers(m, f->x[i], moved);
         if (status != WEFT_OK) return status;
     }
-    weft_status status = weft_run(f->program);
+    weft_status status = weft_program_run(f->program);
     return status == WEFT_OK && value ? read_numbers(m, f->value, value) : status;
 }
 
@@ -344,7 +344,7 @@ static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dty
 static void check_plain(matrix *m, const grad_pending *p) {
     const function *f = &p->f[0];
     outcome o = {0};
-    weft_status status = weft_run(f->program);
+    weft_status status = weft_program_run(f->program);
     for (int i = 0; i < f->n && status == WEFT_OK; i++) {
         double *got = numbers(m, f->size[i]);
         status = read_numbers(m, f->grad[i], got);
@@ -366,7 +366,7 @@ static weft_status read_bits(matrix *m, const function *f, char **bits, size_t *
     const size_t value = *size;
     for (int i = 0; i < f->n; i++) *size += (size_t)f->size[i] * weft_dtype_size(weft_dtype_of(f->grad[i]));
     char *to = *bits = ops_alloc(m, *size + 1);
-    weft_status status = weft_run(f->program);
+    weft_status status = weft_program_run(f->program);
     if (status == WEFT_OK && f->value) status = weft_read(f->value, to, value);
     to += value;
     for (int i = 0; i < f->n && status == WEFT_OK; i++) {

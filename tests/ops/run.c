@@ -367,10 +367,10 @@ static bool together(matrix *m, const int *list, int n) {
         status = weft_eval(outputs, count);
     else if (count)
         status = weft_compile(outputs, count, NULL, NULL, 0, &program);
-    if (status == WEFT_OK && program) status = weft_run(program);
+    if (status == WEFT_OK && program) status = weft_program_run(program);
     for (int i = 0; i < n && status == WEFT_OK; i++)
         for (int c = list[i]; c >= 0; c = m->queue[c].next) settle(m, &m->queue[c]);
-    if (status == WEFT_OK && program) status = weft_run(program);
+    if (status == WEFT_OK && program) status = weft_program_run(program);
     for (int i = 0; i < n && status == WEFT_OK && program; i++)
         for (int c = list[i]; c >= 0; c = m->queue[c].next) settle_again(m, &m->queue[c]);
     weft_program_free(program);

@@ -29,7 +29,7 @@ expect 0 'usage: weft COMMAND' "$weft" --help
 expect 0 '^weft [0-9]+\.[0-9]+' "$weft" --version
 expect 2 'did you mean train\?' "$weft" trian
 one_line
-for command in train resume generate predict eval show runs compare info init demo devices doctor plan profile verify bench; do
+for command in train resume cv sweep generate predict eval show runs compare info init demo devices doctor plan profile verify bench; do
     expect 0 "usage: weft $command" "$weft" "$command" --help
 done
 expect 2 'unknown option --stesp' "$weft" train gpt.yaml --stesp 3
@@ -254,7 +254,7 @@ check "accuracy is logged" grep -q '"val_accuracy": ' classes/metrics.jsonl
 check "samples a second" grep -q '"samples_per_second": ' classes/metrics.jsonl
 printf 'a,b\n1.5,2\n3.5,4\n' >input.csv
 expect 0 '^(even|odd)	0\.[0-9]+$' "$weft" predict classes input.csv
-check "one line a row" test "$(wc -l <out)" = 2
+check "a header, one line a row" test "$(wc -l <out)" = 3
 cp out first
 printf 'b,note,a\n2,x,1.5\n4,y,3.5\n' >mixed.csv # columns are found by name, in any order
 expect 0 '' "$weft" predict classes mixed.csv
@@ -263,7 +263,7 @@ printf '1.5,2\n3.5,4\n' >bare.csv
 expect 0 '' "$weft" predict classes bare.csv
 check "columns without names go by position" cmp first out
 expect 0 '' "$weft" predict classes table.csv # the target column is ignored
-check "one line a row" test "$(wc -l <out)" = 60
+check "a header, one line a row" test "$(wc -l <out)" = 61
 printf 'a,c\n1.5,2\n' >other.csv
 expect 3 'no column named "b"' "$weft" predict classes other.csv
 printf 'a\n1.5\n' >narrow.csv

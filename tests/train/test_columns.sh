@@ -73,7 +73,7 @@ expect 0 '' "$weft" predict homes semicolons.csv
 check "nor does the delimiter, or the target" cmp out in_order
 printf 'rooms,area,town,garden,sold\n1,60,Nice,no,2021-05-11\n1,60,,no,2021-05-11\n1,,Lyon,no,2021-05-11\n' >odd.csv
 expect 0 '' "$weft" predict homes odd.csv
-check "an unknown town, a missing town, a missing area" awk 'NF != 1 || $1 != $1 + 0 {bad = 1} END {exit bad || NR < 3}' out
+check "an unknown town, a missing town, a missing area" awk 'NR > 1 && (NF != 1 || $1 != $1 + 0) {bad = 1} END {exit bad || NR < 4}' out
 check "a missing area costs 500" awk '{y = $NF} END {exit !(y > 500 && y < 750)}' out
 printf 'rooms,area,town,garden\n1,60,Nice,no\n' >lacks.csv
 expect 3 'lacks.csv: no column named "sold"; the columns are "rooms", "area", "town", "garden"' "$weft" predict homes lacks.csv

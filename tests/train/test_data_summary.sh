@@ -80,15 +80,15 @@ summary plan cnn --data photos/ "${small[@]}" --set 'model.image=[1,4,4]'
 says 'data: 18 images, scaled to 4 x 4, 1 channel, from photos/' "${images[@]}"
 summary plan mlp --data photos
 says 'data: 18 images, 4 x 6, 3 channels, from photos' "${images[@]}"
-touch photos/cat/a.webp photos/cat/{a,b,c}.GIF photos/dog/d.gif photos/dog/{e,f}.bmp photos/README photos/.DS_Store photos/dog/._0.png
+touch photos/cat/a.heic photos/cat/{a,b,c}.TIF photos/dog/d.tif photos/dog/{e,f}.psd photos/README photos/.DS_Store photos/dog/._0.png
 mkdir photos/dog/puppies photos/.cache
 summary train cnn --data photos "${small[@]}" --set train.epochs=1 --run photo
 says 'data: 18 images, 4 x 6, 3 channels, from photos' \
-    'skipped: 8 files, not PNG or JPEG: 4 .gif, 2 .bmp, 1 without ending, 1 .webp' \
+    'skipped: 8 files of other kinds: 4 .tif, 2 .psd, 1 without ending, 1 .heic' \
     'skipped: 3 hidden names (with a dot in front), 1 empty folder' "${images[@]}"
 for i in $(seq 12); do touch "photos/cat/note.kind$i"; done
 summary plan resnet --data photos --set train.batch=4 --set model.depth=8 --set model.width=2 --set data.shift=0
-check "the number of all skipped files is right" grep -q '^skipped: 20 files, not PNG or JPEG: 4 .gif, 2 .bmp, ' summary
+check "the number of all skipped files is right" grep -q '^skipped: 20 files of other kinds: 4 .tif, 2 .psd, ' summary
 check "a resnet leaves out a part of a batch" grep -q '^left out in each epoch: 1 image that would not fill a batch$' summary
 
 # ---- text ----

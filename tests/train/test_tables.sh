@@ -31,7 +31,7 @@ expect 0 'R2 1.0000  root mean square error ([0-9.]+e-0[5-9]|0.000)' "$weft" eva
 expect 0 '"r2": (1.0|0.9999)' "$weft" eval linear --json
 printf 'b,a\n0,0\n1,10\n' >input.csv
 expect 0 '^(10|9.99|10.0)' "$weft" predict linear input.csv
-check "3 * 10 - 2 + 10" awk 'NR == 2 {exit !($1 > 37.9 && $1 < 38.1)}' out
+check "3 * 10 - 2 + 10" awk 'NR == 3 {exit !($1 > 37.9 && $1 < 38.1)}' out
 expect 0 '' "$weft" train linear.yaml --run json --set data.path=line.json --quiet
 check "json and csv give the same bits" cmp {linear,json}/checkpoints/step-500/model.safetensors
 expect 0 '' "$weft" train linear.yaml --run interp --device interp --set train.epochs=50 --quiet

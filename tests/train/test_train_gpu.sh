@@ -81,7 +81,7 @@ cmp -s text-cpu "text-$gpu" || fail "other text: $(cat text-cpu text-$gpu)"
 for device in cpu "$gpu"; do
     "$weft" predict "images-$gpu" "$images" --device $device | cut -f1 >classes-$device
 done
-{ [ "$(wc -l <classes-cpu)" -ge 100 ] && cmp -s classes-cpu "classes-$gpu"; } || fail "predict: other classes"
+{ [ "$(wc -l <classes-cpu)" -gt 100 ] && cmp -s classes-cpu "classes-$gpu"; } || fail "predict: other classes"
 "$weft" demo xor --device "$gpu" | grep -q '1 xor 0 = 0.9' || fail "demo xor"
 if [ "$gpu" != cuda ]; then # the simulated CUDA driver is too slow for large matmuls
     "$weft" demo device --device "$gpu" >demo || fail "demo device: $(cat demo)"

@@ -43,8 +43,8 @@ weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivati
 weft_status weft__item(weft_tensor *t, double *out);
 /* The same for n evaluated tensors of one context. Waits only once. */
 weft_status weft__items(weft_tensor *const *list, size_t n, double *values);
-/* Like weft_run, but `times` runs on the same inputs, in one submission. Their scalars are the same or, if
- * `ahead` is not NULL, those that it foretells; then times is at most weft__run_ahead(program). */
+/* Like weft_program_run, but `times` runs on the same inputs, in one submission. Their scalars are the same
+ * or, if `ahead` is not NULL, those that it foretells; then times is at most weft__run_ahead(program). */
 weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times);
 /* Returns how many runs with different scalars can be one submission. */
 int weft__run_ahead(const weft_program *program);

@@ -385,7 +385,7 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     return status;
 }
 
-weft_status weft_run(weft_program *program) {
+weft_status weft_program_run(weft_program *program) {
     WEFT_NEED(NULL, program);
     return weft__run_times(program, NULL, 1);
 }

@@ -102,8 +102,11 @@ const char *weft__config_default(weft__config_key key, weft__model_type model) {
 
 bool weft__config_usual(weft__config_key key, weft__model_type model, const char *value) {
     const char *usual = weft__config_default(key, model);
-    if (weft__config_rows[key].kind == WEFT__KIND_NUM && usual && *value)
-        return strtod(value, NULL) == strtod(usual, NULL);
+    double number, usual_number;
+    if (weft__config_rows[key].kind == WEFT__KIND_NUM && usual &&
+        weft__parse_f64(value, strlen(value), &number) == WEFT__NUMBER_OK &&
+        weft__parse_f64(usual, strlen(usual), &usual_number) == WEFT__NUMBER_OK)
+        return number == usual_number;
     return strcmp(value, usual ? usual : "") == 0;
 }
 
@@ -373,22 +376,26 @@ weft_status weft__config_put(weft__config *config, weft__config_key key, const c
     return WEFT_OK;
 }
 
-weft_status weft__config_set(weft__config *config, const char *assignment) {
+weft_status weft__config_assign(weft__config *config, const char *assignment, const char *where) {
     const char *equals = strchr(assignment, '=');
     char name[64];
     if (!equals || equals == assignment)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "--set %s: key=value is wanted, as in --set train.steps=100", assignment);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: key=value is wanted, as in %s train.steps=100",
+                          where, assignment, where);
     snprintf(name, sizeof name, "%.*s", (int)(equals - assignment > 63 ? 63 : equals - assignment),
              assignment);
     weft__config_key key = weft__config_find(name);
     if (key == WEFT__KEY_COUNT) {
         const char *near = weft__config_nearest(name);
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--set %s: unknown key %s%s%s%s", assignment, name,
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: unknown key %s%s%s%s", where, assignment, name,
                           near ? "; did you mean " : "; 'weft init gpt' lists all keys", near ? near : "",
                           near ? "?" : "");
     }
-    return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, "--set");
+    return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, where);
+}
+
+weft_status weft__config_set(weft__config *config, const char *assignment) {
+    return weft__config_assign(config, assignment, "--set");
 }
 
 /* ---- the nearest key ---- */
@@ -639,6 +646,17 @@ static weft_status check_model(const weft__config *c) {
     return WEFT_OK;
 }
 
+static weft_status check_folds(const weft__config *config) {
+    if (config->data_folds == 0) return WEFT_OK;
+    if (config->data_folds == 1) return blame(config, WEFT__KEY_data_folds, "at least 2 parts are wanted");
+    if (config->data_val_path)
+        return blame(config, WEFT__KEY_data_folds,
+                     "divides the training data, so data.val_path must not name validation data");
+    if (config->data_fold < 1 || config->data_fold > config->data_folds)
+        return blame(config, WEFT__KEY_data_fold, "must be from 1 to data.folds");
+    return WEFT_OK;
+}
+
 static weft_status check_data(const weft__config *config) {
     const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
     if (!config->data_path)
@@ -666,6 +684,7 @@ static weft_status check_data(const weft__config *config) {
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
                      "must be 0 or absent if data.val_path names the validation data");
+    WEFT_TRY(check_folds(config));
     if (language && config->data_source == WEFT__SOURCE_TEXT &&
         config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
         return blame(
@@ -691,7 +710,8 @@ static weft_status check_devices(const weft__config *config) {
 }
 
 static weft_status check_stopping(const weft__config *config) {
-    if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0)
+    if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0 &&
+        config->data_folds == 0)
         return blame(config, WEFT__KEY_train_patience,
                      "there is no validation data: set data.val_fraction or data.val_path");
     if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)

@@ -110,6 +110,10 @@ void weft__config_free(weft__config *config);
 /* Reads a YAML file; its values replace those in *config. Returns WEFT_ERR_IO, or WEFT_ERR_FORMAT with a
  * message "file:line:column: what". */
 weft_status weft__config_read(weft__config *config, const char *path);
+/* Tells whether a folder holds a run, that is a config.yaml. weft__run_find can fail; after such an error
+ * weft__is_run answers true, so that reading the run says what is wrong. */
+weft_status weft__run_find(const char *dir, bool *found);
+bool weft__is_run(const char *dir);
 /* Reads YAML from memory. `name` appears in messages and as the source of values. The fuzz target calls this
  * function. */
 weft_status weft__config_parse(weft__config *config, const char *text, size_t bytes, const char *name);
@@ -117,6 +121,8 @@ weft_status weft__config_parse(weft__config *config, const char *text, size_t by
 /* Sets one key from "key=value". The value is written as in YAML, or as a list a,b,c. Returns
  * WEFT_ERR_ARGUMENT on errors. */
 weft_status weft__config_set(weft__config *config, const char *assignment);
+/* The same for another option or command, which messages name instead of --set. */
+weft_status weft__config_assign(weft__config *config, const char *assignment, const char *where);
 /* Sets one key from a flag or the environment. Returns WEFT_ERR_ARGUMENT on errors, with `where` in the
  * message. */
 weft_status weft__config_put(weft__config *config, weft__config_key key, const char *text,

@@ -255,6 +255,9 @@ static const char *const llama_values[][2] = {{"model.norm", "rms"},
                                               {"model.untied_head", "true"},
                                               {NULL, NULL}};
 
+/* For any text: `weft train text` fits the size to the time (train/analysis/pace.c). */
+static const char *const text_values[][2] = {{NULL, NULL}};
+
 const weft__preset *weft__config_preset(const char *name) {
     static const weft__preset presets[] = {
 #define MODEL(id, name, kind, traits) {#name, WEFT__MODEL_##id, NULL},

@@ -1,10 +1,14 @@
 /* Reads the YAML of a configuration with the events of libyaml. A configuration has sections of keys with
  * single values or lists. All other YAML is refused: anchors, tags, second documents, deeper nesting. Must
  * not know: what the keys mean. Read next: config_write.c. */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <yaml.h>
 
+#include "base/text.h"
 #include "data/parse.h"
+#include "io/publish.h"
 #include "train/config/config.h"
 
 #define FILE_MAX_BYTES (1u << 20)
@@ -200,4 +204,24 @@ weft_status weft__config_read(weft__config *config, const char *path) {
     weft_status status = weft__config_parse(config, (const char *)bytes.data, bytes.size, path);
     weft_bytes_free(NULL, &bytes);
     return status;
+}
+
+/* ---- the configuration of a run folder ---- */
+
+weft_status weft__run_find(const char *dir, bool *found) {
+    char path[4096];
+    struct stat info;
+    *found = false;
+    if (!weft__join(path, sizeof path, dir, "config.yaml")) return WEFT_OK;
+    if (stat(path, &info) == 0)
+        *found = S_ISREG(info.st_mode);
+    else if (errno != ENOENT && errno != ENOTDIR)
+        return weft__fail_io(NULL, "look at", path, errno);
+    return WEFT_OK;
+}
+
+bool weft__is_run(const char *dir) {
+    bool found;
+    return weft__run_find(dir, &found) != WEFT_OK ||
+           found; /* after an error, reading the run says what is wrong */
 }

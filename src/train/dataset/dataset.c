@@ -7,11 +7,11 @@
 
 #include <weft/io.h>
 
+#include "base/text.h"
 #include "data/parse.h"
+#include "io/sealed.h"
 #include "io/sum.h"
 #include "train/dataset/dataset.h"
-#include "train/run/run_dir.h"
-#include "train/run/sealed.h"
 
 #define PATH_BYTES    4096
 #define TOKENIZER_MAX ((size_t)256 << 20) /* most bytes of tokenizer.json */
@@ -133,6 +133,10 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     memset(dataset, 0, sizeof *dataset);
 }
 
+void weft__dataset_hash(const weft__dataset *dataset, char out[17]) {
+    snprintf(out, 17, "%016llx", (unsigned long long)dataset->hash);
+}
+
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
     if (dataset->tokenizer) return dataset->tokenizer;
     return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
@@ -249,6 +253,14 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
                                    .images = weft__dataset_images(dataset)};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;
+    options.images.crop = config->data_crop;
+    options.images.rotate = config->data_rotate;
+    options.images.brightness = config->data_brightness;
+    options.images.contrast = config->data_contrast;
+    options.images.saturation = config->data_saturation;
+    options.images.erase = config->data_erase;
+    options.images.mixup = config->data_mixup;
+    options.images.cutmix = config->data_cutmix;
     if (dataset->task == WEFT__TASK_LANGUAGE_MODEL)
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);

@@ -15,6 +15,7 @@ typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLI
 /* What a folder of images holds besides images. */
 typedef struct weft__skipped {
     int64_t hidden, empty; /* names that begin with a dot; empty folders */
+    int64_t bad;           /* images that cannot be read */
     int64_t files;         /* files of other kinds */
     struct {
         char ending[12]; /* such as ".gif"; "" for a file without one */
@@ -58,6 +59,10 @@ typedef struct weft__dataset {
     bool unnamed; /* csv: no line of names; the first line is a row */
 } weft__dataset;
 
+/* Receives lines about the data that a user should see at once, such as the files that cannot be read. The
+ * command sets it. NULL, as in other programs: nobody is told. */
+extern void (*weft__dataset_tell)(const char *line);
+
 /* Reads the data that the configuration names. `run` is a run folder whose tokenizer and class names are used
  * (resume, eval), or NULL. The caller frees *dataset with weft__dataset_free, also after a failure. */
 weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
@@ -73,6 +78,9 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run);
 
 /* Verifies both files. WEFT_ERR_FORMAT names the file that is damaged or was edited. */
 weft_status weft__dataset_check(weft_context *ctx, const char *run);
+
+/* Writes the hash of the data as 16 hex digits. */
+void weft__dataset_hash(const weft__dataset *dataset, char out[17]);
 
 /* Returns the tokenizer, or NULL (data.source tokens without data.tokenizer_path). */
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
@@ -111,10 +119,27 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  const char *path, weft_array *x, char ***files);
 
+/* Copies `n` rows of numbers in the units of the data, and normalizes the copy as in training. The caller
+ * frees *x. */
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+                               weft_array *x);
+
+/* Reads `n` rows of cells, as a csv file has them: the columns that the model reads, in the order of the
+ * training file. Normalizes them as in training. The caller frees *x. */
+weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                const char *const *cells, int64_t n, weft_array *x);
+
 /* ---- shared by the files of the data set ---- */
+
+enum { WEFT__CLASSES_MOST = 1000000 };
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+/* Chooses the validation samples of tables and images. *order becomes a list of all `rows` training samples:
+ * first the *kept ones that stay, then those for validation. It is NULL if all stay. The caller frees it.
+ * `labels` are the classes of the samples; NULL: there are none. */
+weft_status weft__dataset_order(weft_context *ctx, const weft__config *config, int64_t rows,
+                                const int32_t *labels, int64_t **order, int64_t *kept);
 /* Makes these names the class names of the data. Names that are not UTF-8 are refused. */
 weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
                                        weft__dataset *dataset);
@@ -125,7 +150,7 @@ weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config
 /* Tells for each of `rows` samples whether it becomes one of the training samples. *training is freed by
  * weft__free; NULL: all samples do. */
 weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
-                                        bool **training);
+                                        const int32_t *labels, bool **training);
 size_t weft__array_length(const weft_array *array);
 /* Converts an array to another dtype: f32, or i32 for classes. */
 weft_status weft__dataset_convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array);

@@ -72,7 +72,9 @@ static bool is_number(const char *name) { return name[0] && name[strspn(name, "0
 static weft_status learn_columns(weft_context *ctx, const weft__config *config, const char *path,
                                  const weft_table *table, weft__dataset *d) {
     bool *training = NULL;
-    WEFT_TRY(weft__dataset_training_rows(ctx, config, (int64_t)table->rows, &training));
+    const bool classes = config->task == WEFT__TASK_CLASSIFICATION && table->target.dtype == WEFT_I32;
+    WEFT_TRY(weft__dataset_training_rows(ctx, config, (int64_t)table->rows,
+                                         classes ? table->target.data : NULL, &training));
     const weft_status status = table->cells
                                    ? weft__columns_fit(ctx, config, path, table, training, &d->table)
                                    : weft__columns_of_numbers(ctx, config, table, training, &d->table);

@@ -1,6 +1,7 @@
-/* Reads folders of PNG and JPEG files as data. Must not know: how images are decoded (weft/data.h). Read
+/* Reads folders of images as data. Must not know: how images are decoded (weft/data.h). Read
  * next: dataset_table.c. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "train/dataset/dataset_summary.h"
@@ -57,10 +58,12 @@ static int64_t take_kind(weft__skipped *s, const char **ending) {
 static void put_skipped(weft__skipped s, weft__lines *l) {
     const char *ending;
     if (s.files > 0)
-        weft__line(l, "skipped: %lld file%s, not PNG or JPEG: ", (long long)s.files, weft__plural(s.files));
+        weft__line(l, "skipped: %lld file%s of other kinds: ", (long long)s.files, weft__plural(s.files));
     for (int64_t files; (files = take_kind(&s, &ending)) > 0;)
         weft__line_item(l, s.files == 0, "%lld %s", (long long)files, ending);
     if (s.files > 0) weft__line_item(l, true, "%lld more", (long long)s.files);
+    if (s.bad > 0)
+        weft__line(l, "left out: %lld image%s that cannot be read", (long long)s.bad, weft__plural(s.bad));
     if (s.hidden + s.empty == 0) return;
     weft__line(l, "skipped: ");
     if (s.hidden)
@@ -82,10 +85,32 @@ void weft__dataset_image_lines(const weft__dataset *d, const weft__config *confi
 
 /* ---- reading ---- */
 
+void (*weft__dataset_tell)(const char *line);
+
+/* Lists the images that cannot be read. Fails if they must not be left out. */
+static weft_status tell_bad(weft_context *ctx, const weft__config *config, const char *path,
+                            const weft_image_folder *folder) {
+    enum { LISTED = 20 };
+    const size_t count = folder->bad_count, listed = count < LISTED ? count : LISTED;
+    char line[WEFT_ERROR_SIZE];
+    for (size_t i = 0; i < listed && weft__dataset_tell; i++) {
+        snprintf(line, sizeof line, "%s%s", config->data_skip_bad ? "left out: " : "", folder->bad[i]);
+        weft__dataset_tell(line);
+    }
+    snprintf(line, sizeof line, "and %zu more", count - listed);
+    if (count > listed && weft__dataset_tell) weft__dataset_tell(line);
+    if (count == 0 || config->data_skip_bad) return WEFT_OK;
+    return weft__fail(
+        ctx, WEFT_ERR_FORMAT,
+        "%s: %zu image%s cannot be read: repair or remove %s, or leave %s out by data.skip_bad: true", path,
+        count, weft__plural((int64_t)count), count > 1 ? "them" : "it", count > 1 ? "them" : "it");
+}
+
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__dataset *d, weft_array *x, weft_array *y, char ***files) {
     weft_image_folder folder;
     weft_image_folder_options options = {.with_classes = y != NULL,
+                                         .skip_bad = true,
                                          .classes = (const char *const *)d->classes,
                                          .class_count = d->classes ? (size_t)d->outputs : 0};
     const int64_t *shape = shape_wanted(config, d);
@@ -96,13 +121,18 @@ weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *con
     }
     weft_status status = weft_read_image_folder(ctx, path, &options, &folder);
     if (status != WEFT_OK) return status;
-    if (folder.classes) status = weft__dataset_take_classes(ctx, path, folder.classes, folder.class_count, d);
+    status = tell_bad(ctx, config, path, &folder);
+    if (status == WEFT_OK && folder.classes)
+        status = weft__dataset_take_classes(ctx, path, folder.classes, folder.class_count, d);
     count_skipped(&d->skipped, folder.skipped, folder.skipped_count);
-    *x = folder.images;
-    if (y) *y = folder.labels;
-    if (files) *files = folder.files;
-    folder.images = folder.labels = (weft_array){0};
-    if (files) folder.files = NULL;
+    d->skipped.bad += (int64_t)folder.bad_count;
+    if (status == WEFT_OK) {
+        *x = folder.images;
+        if (y) *y = folder.labels;
+        if (files) *files = folder.files;
+        folder.images = folder.labels = (weft_array){0};
+        if (files) folder.files = NULL;
+    }
     weft_image_folder_free(ctx, &folder);
     return status;
 }

@@ -162,7 +162,9 @@ static void put_split(const weft__dataset *d, const weft__config *config, weft__
         const int64_t n = weft__dataset_samples(d, (weft__split)i);
         const char *how = "";
         if (i == WEFT__VALIDATION && n > 0 && !config->data_val_path)
-            how = text ? " (the end of the data)" : " (drawn at random)";
+            how = text                     ? " (the end of the data)"
+                  : config->data_folds > 0 ? " (a fold)"
+                                           : " (drawn at random)";
         if (n > 0)
             weft__line_item(l, true, "%s%lld %s%s%s", names[i], (long long)n, unit, weft__plural(n), how);
         else if (i == WEFT__VALIDATION)

@@ -6,9 +6,6 @@
 
 #include "train/dataset/dataset.h"
 
-/* Random stream of the permutation that selects the validation samples. */
-#define STREAM_SPLIT UINT64_C(0x73706c69742e7766)
-
 /* Finds the label file for the inputs of a split: the file that the configuration names, or the file name
  * that belongs to it in the MNIST collections. */
 static weft_status labels_path(weft_context *ctx, const weft__config *config, const char *inputs,
@@ -185,58 +182,39 @@ static weft_status shape_targets(weft_context *ctx, const char *path, weft__data
 
 /* ---- splitting ---- */
 
-/* Copies `count` rows into a new array: the rows from `first` on of a random permutation keyed by the
- * seed. */
-static weft_status pick(weft_context *ctx, const weft_array *from, uint64_t seed, int64_t first,
-                        int64_t count, weft_array *out) {
+/* Copies the rows of a list into a new array. */
+static weft_status pick(weft_context *ctx, const weft_array *from, const int64_t *list, int64_t count,
+                        weft_array *out) {
     int64_t shape[WEFT_ARRAY_MAX_RANK];
     memcpy(shape, from->shape, sizeof shape);
     shape[0] = count;
     WEFT_TRY(weft_array_new(ctx, from->dtype, from->rank, shape, out));
     size_t bytes = from->bytes / (size_t)from->shape[0];
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t row = weft__permute(seed, STREAM_SPLIT, (uint64_t)from->shape[0], (uint64_t)(first + i));
-        memcpy((char *)out->data + (size_t)i * bytes, (const char *)from->data + row * bytes, bytes);
-    }
-    return WEFT_OK;
-}
-
-/* The number of training samples if validation samples are drawn from `rows` samples. */
-static int64_t kept_rows(const weft__config *config, int64_t rows) {
-    return rows - (int64_t)((double)rows * config->data_val_fraction);
-}
-
-weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
-                                        bool **training) {
-    const int64_t kept = kept_rows(config, rows);
-    *training = NULL;
-    if (config->data_val_path || kept == rows) return WEFT_OK;
-    *training = weft__array(ctx, (size_t)rows, sizeof **training);
-    if (!*training) return weft__fail_oom(ctx, (size_t)rows, "the training rows");
-    for (int64_t i = 0; i < kept; i++)
-        (*training)[weft__permute((uint64_t)config->train_seed, STREAM_SPLIT, (uint64_t)rows, (uint64_t)i)] =
-            true;
+    for (int64_t i = 0; i < count; i++)
+        memcpy((char *)out->data + (size_t)i * bytes, (const char *)from->data + (size_t)list[i] * bytes,
+               bytes);
     return WEFT_OK;
 }
 
 static weft_status set_aside(weft_context *ctx, const weft__config *config, weft__dataset *d) {
-    const int64_t rows = d->x[WEFT__TRAIN].shape[0], kept = kept_rows(config, rows);
-    if (kept == rows) return WEFT_OK;
-    if (kept < 1)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.val_fraction: leaves none of the %lld samples for training", (long long)rows);
+    const int64_t rows = d->x[WEFT__TRAIN].shape[0];
+    const bool classes = d->task == WEFT__TASK_CLASSIFICATION;
+    int64_t kept, *order;
+    WEFT_TRY(weft__dataset_order(ctx, config, rows, classes ? d->y[WEFT__TRAIN].data : NULL, &order, &kept));
     weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
                               {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]}};
-    for (int i = 0; i < 3 && pairs[i][0]->data; i++) {
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < 3 && pairs[i][0]->data && kept < rows && status == WEFT_OK; i++) {
         weft_array whole = *pairs[i][0], train = {0};
-        weft_status status = pick(ctx, &whole, (uint64_t)config->train_seed, kept, rows - kept, pairs[i][1]);
-        if (status == WEFT_OK) status = pick(ctx, &whole, (uint64_t)config->train_seed, 0, kept, &train);
-        if (status != WEFT_OK) return status;
+        status = pick(ctx, &whole, order + kept, rows - kept, pairs[i][1]);
+        if (status == WEFT_OK) status = pick(ctx, &whole, order, kept, &train);
+        if (status != WEFT_OK) break;
         weft_array_free(ctx, &whole);
         *pairs[i][0] = train;
     }
-    return WEFT_OK;
+    weft__free(ctx, order);
+    return status;
 }
 
 /* Writes where the label of a sample is: row and column, index, or byte. */
@@ -281,7 +259,7 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
         return weft__fail(ctx, WEFT_ERR_FORMAT,
                           "%s: all %lld samples are of one class: there is nothing to tell apart",
                           config->data_path, (long long)d->x[WEFT__TRAIN].shape[0]);
-    if (d->outputs > 1000000)
+    if (d->outputs > WEFT__CLASSES_MOST)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
                           "%s: %lld classes are too many; did you mean task: regression?", config->data_path,
                           (long long)d->outputs);
@@ -361,4 +339,34 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
         weft__dataset_scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
     if (status != WEFT_OK) weft_array_free(ctx, x);
     return status;
+}
+
+/* Normalizes inputs that are numbers, as in training. Frees them after a failure. */
+static weft_status finish_rows(weft_context *ctx, const weft__dataset *dataset, weft_array *x) {
+    const weft_status status = check_finite(ctx, "rows", x);
+    if (status == WEFT_OK && dataset->mean)
+        weft__dataset_scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
+    if (status != WEFT_OK) weft_array_free(ctx, x);
+    return status;
+}
+
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+                               weft_array *x) {
+    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){n, dataset->features}, x));
+    memcpy(x->data, rows, x->bytes);
+    return finish_rows(ctx, dataset, x);
+}
+
+weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                const char *const *cells, int64_t n, weft_array *x) {
+    weft_table table = {.cells = (char **)(uintptr_t)cells, .rows = (size_t)n};
+    const char **names = weft__columns_read(ctx, &dataset->table, &table.column_count);
+    table.lines = weft__array(ctx, table.rows, sizeof *table.lines);
+    const bool made = names && table.lines;
+    for (size_t i = 0; made && i < table.rows; i++) table.lines[i] = i + 1;
+    weft_status status = made ? weft__columns_write(ctx, config, "cells", &table, &dataset->table, x)
+                              : weft__fail_oom(ctx, 0, "the cells of a table");
+    weft__free(ctx, names);
+    weft__free(ctx, table.lines);
+    return status == WEFT_OK ? finish_rows(ctx, dataset, x) : status;
 }

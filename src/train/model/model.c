@@ -1,30 +1,13 @@
-/* Makes the model, the optimizer and the context that a configuration asks for, and keeps them in
- * checkpoints. Uses only the public headers for layers and optimizers. Must not know: networks
- * (model_kind.h), the loop. Read next: model_gpt.c, train/run/loop.c. */
+/* Makes the model and the optimizer that a configuration asks for. Uses only the public headers for layers
+ * and optimizers. Must not know: networks (model_kind.h), checkpoints (trained.c), the loop. Read next:
+ * model_gpt.c, trained.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "data/loss.h"
-#include "io/checkpoint.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/model.h"
 #include "train/model/model_kind.h"
-#include "train/run/signals.h"
-
-weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
-                                     void *user, weft_context **ctx) {
-    if (config->device && strcmp(config->device, "null") == 0)
-        return weft__fail(NULL, WEFT_ERR_DEVICE,
-                          "device null computes nothing: it is for 'weft bench' and tests");
-    const weft_open_options options = {.device = device[0] ? device : config->device,
-                                       .seed = (uint64_t)config->train_seed,
-                                       .tf32 = config->train_precision == WEFT__PRECISION_TF32,
-                                       .log = log,
-                                       .log_user = user,
-                                       .interrupted = weft__signals_interrupt,
-                                       .allow_nondeterministic = !config->train_deterministic};
-    return weft_open(&options, ctx);
-}
 
 static const weft__model_kind *kind_of(const weft__config *config) {
     static const weft__model_kind *const kinds[] = {
@@ -157,7 +140,7 @@ static weft_status schedule(const weft__model *model, const weft__config *config
 
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
     const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
-                 clip = config->optimizer_clip;
+                 clip = config->optimizer_clip, l1 = config->optimizer_l1 + model->lasso;
     const weft_adam_options adam = {.lr = lr,
                                     .beta1 = config->optimizer_betas.values[0],
                                     .beta2 = config->optimizer_betas.values[1],
@@ -165,7 +148,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                     .weight_decay = decay,
                                     .decay_matrices_only = true,
                                     .clip = clip,
-                                    .track_norm = true};
+                                    .track_norm = true,
+                                    .l1 = l1};
     if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
@@ -179,7 +163,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                                                        .weight_decay = decay,
                                                                        .decay_matrices_only = true,
                                                                        .clip = clip,
-                                                                       .track_norm = true});
+                                                                       .track_norm = true,
+                                                                       .l1 = l1});
         break;
     case WEFT__OPTIMIZER_RMSPROP:
         model->optimizer =
@@ -190,7 +175,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                                                 .weight_decay = decay,
                                                                 .decay_matrices_only = true,
                                                                 .clip = clip,
-                                                                .track_norm = true});
+                                                                .track_norm = true,
+                                                                .l1 = l1});
         break;
     case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
     case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;
@@ -207,122 +193,4 @@ weft_status weft__model_loss(const weft__model *model, const weft__config *confi
     weft__free(NULL, weights);
     *loss = weft__loss_mean(&how, weft_forward(model->module, batch->x), batch);
     return weft_tensor_status(*loss);
-}
-
-/* ---- checkpoints ---- */
-
-static void hash_text(const weft__dataset *dataset, char out[17]) {
-    snprintf(out, 17, "%016llx", (unsigned long long)dataset->hash);
-}
-
-weft_status weft__model_save(const weft__model *model, const weft__config *config,
-                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
-    weft_entry *weights = NULL, *states = NULL;
-    size_t weight_count = 0, state_count = 0;
-    char config_hash[17], data_hash[17], extra[WEFT__STOPPING_TEXT];
-    uint64_t step = weft_optimizer_steps(model->optimizer);
-    weft__stopping_text(stopping, extra);
-    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
-    hash_text(dataset, data_hash);
-    const weft_checkpoint_state state = {.step = step,
-                                         .seed = (uint64_t)config->train_seed,
-                                         .data_position = step * (uint64_t)config->train_accumulate,
-                                         .config_hash = config_hash,
-                                         .data_hash = data_hash,
-                                         .extra = extra};
-    weft_status status = weft_module_entries(model->module, &weights, &weight_count);
-    if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
-    if (status == WEFT_OK)
-        status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
-    weft_entries_free(model->ctx, weights, weight_count);
-    weft_entries_free(model->ctx, states, state_count);
-    return status;
-}
-
-void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {
-    if (weft__checkpoint_prune(model->ctx, run, (size_t)config->train_keep, step) != WEFT_OK)
-        weft__log(model->ctx, WEFT_LOG_WARNING,
-                  "%s: an old checkpoint takes up space until a later save or 'weft resume' removes it",
-                  weft_last_error(model->ctx));
-}
-
-/* Refuses a checkpoint that was made with another configuration or other data. Training on would not be the
- * same run. */
-static weft_status compare(const weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                           const char *run, const weft_checkpoint_state *state) {
-    char config_hash[17], data_hash[17];
-    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
-    if (strcmp(state->config_hash, config_hash) != 0)
-        return weft__fail(
-            model->ctx, WEFT_ERR_ARGUMENT,
-            "%s: the configuration (config.yaml, --set) is not the one that its checkpoints were made with: "
-            "change it back, or train again",
-            run);
-    if (!dataset) return WEFT_OK;
-    hash_text(dataset, data_hash);
-    if (strcmp(state->data_hash, data_hash) != 0)
-        return weft__fail(
-            model->ctx, WEFT_ERR_FORMAT,
-            "%s: the data is not what its checkpoints were made with (%s now, %s then): restore it, or "
-            "train again",
-            config->data_path, data_hash, state->data_hash);
-    return WEFT_OK;
-}
-
-static weft_status take_weights(weft__model *model, weft_checkpoint *checkpoint) {
-    return (model->rounded ? weft_module_load_rounded
-                           : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
-}
-
-weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step) {
-    weft_checkpoint *checkpoint = NULL;
-    WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
-    const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
-    weft_status status = compare(model, config, dataset, run, state);
-    if (status == WEFT_OK) status = take_weights(model, checkpoint);
-    if (status == WEFT_OK) {
-        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
-        weft_optimizer_set_steps(model->optimizer, state->step);
-        weft_seed(model->ctx, state->seed, state->step);
-    }
-    if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
-    *step = state->step;
-    weft_checkpoint_close(checkpoint);
-    return status;
-}
-
-/* Opens the checkpoint of a step, given as digits. */
-static weft_status open_step(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
-    char path[4096];
-    const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
-    if (!number || snprintf(path, sizeof path, "%s/checkpoints/step-%s", run, which) >= (int)sizeof path)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' "
-                          "lists the steps",
-                          which, run);
-    return weft_checkpoint_open(ctx, path, out);
-}
-
-/* Opens the checkpoint that `which` names. NULL: the best if one is kept, otherwise the last. */
-static weft_status open_which(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
-    if (!which) {
-        const weft_status best = weft_checkpoint_open_best(ctx, run, out);
-        if (best != WEFT_ERR_STATE) return best;
-        which = "last"; /* no checkpoint is marked as the best */
-    }
-    if (strcmp(which, "best") == 0) return weft_checkpoint_open_best(ctx, run, out);
-    if (strcmp(which, "last") == 0) return weft_checkpoint_open_newest(ctx, run, false, out);
-    return open_step(ctx, run, which, out);
-}
-
-weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
-                            const char *which, uint64_t *step) {
-    weft_checkpoint *checkpoint = NULL;
-    WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
-    weft_status status = compare(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
-    if (status == WEFT_OK) status = take_weights(model, checkpoint);
-    *step = weft_checkpoint_state_of(checkpoint)->step;
-    weft_checkpoint_close(checkpoint);
-    return status;
 }

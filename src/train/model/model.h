@@ -1,5 +1,5 @@
-/* Makes a context, a module and an optimizer from a configuration, and saves and loads their checkpoints.
- * Must not know: loops, terminals. Read next: model.c. */
+/* Makes a module and an optimizer from a configuration. Must not know: checkpoints (trained.h), loops,
+ * terminals. Read next: model.c. */
 #ifndef WEFT_SRC_TRAIN_MODEL_MODEL_H
 #define WEFT_SRC_TRAIN_MODEL_MODEL_H
 
@@ -7,7 +7,6 @@
 #include <weft/io.h>
 
 #include "train/dataset/dataset.h"
-#include "train/run/stopping.h"
 
 /* All that a run computes with. */
 typedef struct weft__model {
@@ -19,11 +18,8 @@ typedef struct weft__model {
     int64_t tokens; /* how many of the rows stand for tokens */
     bool rounded;   /* the weights are used in a shorter dtype than they were trained in */
     double ridge;   /* ridge * W is added to the gradient of each matrix W */
+    double lasso;   /* lasso * the sum of |W| is added to the loss, for each matrix W */
 } weft__model;
-
-/* Opens a context on `device`, or on the configuration's device if it is "". Log messages go to `log`. */
-weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
-                                     void *user, weft_context **ctx);
 
 /* Returns the dtype in which the layers compute. */
 weft_dtype weft__model_compute(const weft__config *config);
@@ -55,26 +51,5 @@ weft_status weft__model_loss(const weft__model *model, const weft__config *confi
 
 /* Returns the name of the model, such as "gpt-L4-H4-E128" or "mlp-784-512-512-10", written to `out`. */
 const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]);
-
-/* Writes a checkpoint of the optimizer's current step. */
-weft_status weft__model_save(const weft__model *model, const weft__config *config,
-                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
-
-/* Removes old checkpoints. Keeps the best one and the newest train.keep ones, counted back from `step`,
- * which was just written or read. A failure is only a warning: the checkpoint takes space, but the run can
- * go on. */
-void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step);
-
-/* Loads the newest checkpoint that is not damaged, and sets *step. With `strict` the newest checkpoint must
- * be good. Configuration and data must be those of the checkpoint; dataset NULL: the data are not compared.
- * The optimizer continues from there, and so does early stopping (`stopping` may be NULL). */
-weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step);
-
-/* Loads only the weights, for use, and sets *step. `which` is "best", "last" or the number of a step.
- * NULL: the best if one is kept, otherwise the last undamaged one. Refuses a checkpoint of another
- * configuration. */
-weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
-                            const char *which, uint64_t *step);
 
 #endif

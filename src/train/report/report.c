@@ -13,6 +13,7 @@
 #include "io/publish.h"
 #include "train/print.h"
 #include "train/report/chart.h"
+#include "train/report/page.h"
 #include "train/run/history.h"
 #include "train/report/report.h"
 #include "train/report/report_scores.h"
@@ -271,35 +272,25 @@ static weft_status put_report(FILE *out, const char *dir, const weft__summary *s
     return WEFT_OK;
 }
 
-/* Writes the report into memory of a fixed size, because fmemopen reports when this memory is full. A stream
- * that grows by itself drops text when memory is short. *fits tells whether the whole report is there. */
-static weft_status put_in(char *text, size_t size, const char *dir, const weft__summary *summary,
-                          const weft__history *history, bool *fits) {
-    FILE *out = fmemopen(text, size, "w");
-    if (!out) return weft__fail_oom(NULL, size, "the report");
-    const weft_status status = put_report(out, dir, summary, history);
-    *fits = fflush(out) == 0 && !ferror(out) && ftell(out) + 1 < (long)size;
-    if (fclose(out) != 0) *fits = false;
-    return status;
+typedef struct report_parts {
+    const char *dir;
+    weft__summary summary;
+    weft__history history;
+} report_parts;
+
+static weft_status put_parts(FILE *out, void *user) {
+    const report_parts *parts = user;
+    return put_report(out, parts->dir, &parts->summary, &parts->history);
 }
 
 weft_status weft__report_write(const char *dir) {
-    weft__summary summary;
-    weft__history history;
-    char path[PATH_BYTES], *text = NULL;
-    bool fits = false;
+    report_parts parts = {.dir = dir};
+    char path[PATH_BYTES];
     if (!weft__join(path, sizeof path, dir, "report.html"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
-    WEFT_TRY(weft__history_read(dir, &history));
-    weft_status status = weft__summary_read(dir, &summary);
-    for (size_t size = 1u << 17; status == WEFT_OK && !fits; size *= 2) {
-        weft__free(NULL, text);
-        text = weft__alloc(NULL, size);
-        status = text ? put_in(text, size, dir, &summary, &history, &fits)
-                      : weft__fail_oom(NULL, size, "the report");
-    }
-    weft__history_free(&history);
-    if (status == WEFT_OK) status = weft_write_file(NULL, path, text, strlen(text));
-    weft__free(NULL, text);
+    WEFT_TRY(weft__history_read(dir, &parts.history));
+    weft_status status = weft__summary_read(dir, &parts.summary);
+    if (status == WEFT_OK) status = weft__page_write(path, put_parts, &parts);
+    weft__history_free(&parts.history);
     return status;
 }

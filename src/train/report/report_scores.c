@@ -2,11 +2,11 @@
  * scores.json. */
 #include <string.h>
 
+#include "io/sealed.h"
 #include "train/print.h"
 #include "train/report/chart.h"
 #include "train/report/report_scores.h"
 #include "train/report/scores.h"
-#include "train/run/sealed.h"
 
 #define CLASSES_SHOWN 40
 

@@ -9,8 +9,8 @@
 #include <weft/io.h>
 
 #include "device/device.h"
+#include "io/sealed.h"
 #include "train/run/history.h"
-#include "train/run/sealed.h"
 
 #define PATH_BYTES 4096
 

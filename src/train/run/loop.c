@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <weft/generate.h>
 #include <weft/recurrent.h>
 
 #include "base/text.h"
 #include "train/print.h"
 #include "train/dataset/dataset_summary.h"
-#include "train/model/generate.h"
 #include "train/run/loop_scores.h"
 #include "train/run/loop_setup.h"
 #include "train/analysis/planning.h"
@@ -53,14 +53,16 @@ static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
 
 static weft_status sample(weft__loop *loop, uint64_t step) {
     weft__sample *made = &loop->sample;
-    const weft__generation wanted = {
-        .tokens = SAMPLE_TOKENS, .temperature = 0.8, .seed = (uint64_t)loop->config->train_seed + step};
+    const weft_generate_options wanted = {.tokens = SAMPLE_TOKENS,
+                                          .temperature = 0.8,
+                                          .seed = (uint64_t)loop->config->train_seed + step,
+                                          .vocabulary = loop->model.tokens};
     if (loop->config->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
     if (!loop->cache) return weft_last_status(loop->model.ctx);
     made->size = 0;
-    WEFT_TRY(weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), loop->model.tokens,
-                            loop->model.rows, &wanted, loop_collect, made, NULL));
+    WEFT_TRY(
+        weft_generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), &wanted, loop_collect, made));
     return weft__run_sample(&loop->run, step, made->data ? made->data : "", made->size);
 }
 

@@ -3,9 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "io/sealed.h"
 #include "train/dataset/class_weights.h"
+#include "train/model/trained.h"
 #include "train/run/loop_scores.h"
-#include "train/run/sealed.h"
 
 /* Tells the user once that the model predicts the same class for all samples, and what to try. */
 static void hint(weft__loop *loop, uint64_t step) {

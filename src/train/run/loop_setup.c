@@ -45,8 +45,7 @@ static char *absolute(const char *path) {
     return n > 0 && (size_t)n < sizeof both ? strdup(both) : NULL;
 }
 
-/* Makes the paths of the data absolute, so that a run can be resumed from any folder. */
-static weft_status make_absolute(weft__config *config) {
+weft_status weft__loop_absolute(weft__config *config) {
     char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path,
                       &config->data_tokenizer_path, &config->model_init};
     const size_t count = sizeof paths / sizeof *paths;
@@ -245,7 +244,7 @@ static weft_status choose_batch(weft__loop *loop, weft__config *config) {
 }
 
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
-    WEFT_TRY(make_absolute(config));
+    WEFT_TRY(weft__loop_absolute(config));
     WEFT_TRY(weft__model_vocab(config));
     weft_context *ctx = NULL;
     const bool chooses = weft__auto_chooses(config);

@@ -8,7 +8,8 @@
 #include "train/run/loop.h"
 #include "train/model/model.h"
 #include "train/run/progress.h"
-#include "train/model/replicas.h"
+#include "train/run/replicas.h"
+#include "train/run/training.h"
 #include "train/report/scores.h"
 
 typedef struct weft__sample {
@@ -59,6 +60,9 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
  * The caller frees *loop with weft__loop_close, also after a failure. */
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options);
 void weft__loop_close(weft__loop *loop);
+
+/* Makes the paths of the data absolute, so that a run can be resumed from any folder. */
+weft_status weft__loop_absolute(weft__config *config);
 
 /* Returns the options of weft_fit for this run, without callbacks. */
 weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps);

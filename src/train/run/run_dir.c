@@ -17,33 +17,12 @@
 #include "base/text.h"
 #include "data/parse.h"
 #include "io/publish.h"
+#include "train/config/config.h"
 #include "train/run/events.h"
 #include "train/run/run_dir.h"
 
 #define PATH_BYTES 4096
 #define BEAT_EVERY 30 /* seconds */
-
-bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
-    int wanted = snprintf(out, bytes, "%s/%s", dir, name);
-    return wanted > 0 && (size_t)wanted < bytes;
-}
-
-static weft_status find_run(const char *dir, bool *found) {
-    char path[PATH_BYTES];
-    struct stat info;
-    *found = false;
-    if (!weft__join(path, sizeof path, dir, "config.yaml")) return WEFT_OK;
-    if (stat(path, &info) == 0)
-        *found = S_ISREG(info.st_mode);
-    else if (errno != ENOENT && errno != ENOTDIR)
-        return weft__fail_io(NULL, "look at", path, errno);
-    return WEFT_OK;
-}
-
-bool weft__is_run(const char *dir) {
-    bool found;
-    return find_run(dir, &found) != WEFT_OK || found; /* after an error, reading the run says what is wrong */
-}
 
 const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
     bool single = (double)(float)value == value;
@@ -96,7 +75,7 @@ static weft_status write_csv_header(weft__run *run) {
 
 static weft_status refuse_run(const char *dir) {
     bool found;
-    WEFT_TRY(find_run(dir, &found));
+    WEFT_TRY(weft__run_find(dir, &found));
     if (!found) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "%s: holds a run already; continue with 'weft resume %s', or choose another --run", dir,
@@ -142,12 +121,11 @@ static weft_status run_dir_start(weft__run *run, const char *dir, bool tokens, b
     return status;
 }
 
-/* Makes runs/STEM-N. mkdir decides who gets a number, so two runs never share a folder. */
-static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
+weft_status weft__run_numbered(const char *stem, char *path, size_t bytes) {
     WEFT_TRY(weft_make_folder(NULL, WEFT__RUNS_ROOT));
     for (unsigned number = 1; number < 1000000; number++) {
-        int wanted = snprintf(path, PATH_BYTES, "%s/%s-%u", WEFT__RUNS_ROOT, stem, number);
-        if (wanted < 0 || wanted >= PATH_BYTES) break;
+        int wanted = snprintf(path, bytes, "%s/%s-%u", WEFT__RUNS_ROOT, stem, number);
+        if (wanted < 0 || (size_t)wanted >= bytes) break;
         if (mkdir(path, 0777) == 0) return WEFT_OK;
         if (errno != EEXIST) return weft__fail_io(NULL, "make", path, errno);
     }
@@ -159,7 +137,7 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
     char path[PATH_BYTES];
     *run = closed;
     if (!dir) {
-        WEFT_TRY(make_numbered(stem, path));
+        WEFT_TRY(weft__run_numbered(stem, path, sizeof path));
         return run_dir_start(run, path, tokens, true);
     }
     WEFT_TRY(refuse_run(dir));

@@ -7,7 +7,7 @@
 
 #include <weft/io.h>
 
-#include "base/base.h"
+#include "base/text.h"
 #include "train/run/metrics.h"
 
 #define WEFT__RUNS_ROOT "runs"
@@ -28,6 +28,10 @@ typedef struct weft__run {
 /* Makes and locks a new run folder. `dir` names the folder; it is WEFT_ERR_ARGUMENT if it holds a run
  * already. If `dir` is NULL, the folder is the first unused one of runs/STEM-1, runs/STEM-2, ... */
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run);
+
+/* Makes the first unused folder of runs/STEM-1, runs/STEM-2, ... and writes its path. mkdir decides who gets
+ * a number, so two runs never share a folder. */
+weft_status weft__run_numbered(const char *stem, char *path, size_t bytes);
 
 /* Locks an existing run and opens its files. Returns WEFT_ERR_ARGUMENT if it is not a run, WEFT_ERR_BUSY if
  * another process uses it. */
@@ -63,12 +67,6 @@ weft_status weft__run_write(weft__run *run, const char *name, const char *text);
 
 /* Releases the lock and closes the files. An empty run (all zero, or closed) is allowed. */
 void weft__run_close(weft__run *run);
-
-/* Writes DIR/NAME into a buffer. Returns false if it does not fit. */
-bool weft__join(char *out, size_t bytes, const char *dir, const char *name);
-
-/* Tells whether the folder holds a run, that is a config.yaml. */
-bool weft__is_run(const char *dir);
 
 #define WEFT__NUMBER_TEXT 40
 /* Writes the shortest decimal that reads back as the same f32, or as the same f64 if the value is not an f32.

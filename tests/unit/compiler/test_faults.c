@@ -144,7 +144,7 @@ static weft_status hold(weft_context *ctx) {
     weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(1), (float[]){2}), *y = weft_exp(weft_sub(x, x));
     weft_program *program = NULL;
     weft_status status = weft_compile(&y, 1, NULL, NULL, 0, &program);
-    if (status == WEFT_OK) status = weft_run(program);
+    if (status == WEFT_OK) status = weft_program_run(program);
     if (status == WEFT_OK) status = value_of(y, 1);
     weft_program_free(program);
     weft_scope_close(scope);

@@ -426,7 +426,7 @@ static void test_lives(void **state) {
     weft_tensor *x = numbers(n.ctx, true, 1, SHAPE(9)), *y = weft_square(x);
     weft_program *program = NULL;
     assert_ok(weft_compile(&y, 1, NULL, NULL, 0, &program));
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     weft_program_free(program);
     step(&n, 1);
     weft_profile_free(profile);

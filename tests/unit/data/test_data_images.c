@@ -110,8 +110,8 @@ static void test_jpeg(void **state) {
     assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 3, &image), WEFT_OK);
     for (int i = 0; i < 8 * 9 * 3; i++) assert_near(image.pixels[i], 77, 1);
     weft__image_free(NULL, &image);
-    expect_message(weft__image_decode(NULL, "GIF89a", 6, "f.gif", 0, &image), WEFT_ERR_FORMAT,
-                   "f.gif: byte 0: begins neither as a PNG nor as a JPEG", NULL);
+    expect_message(weft__image_decode(NULL, "%PDF-1", 6, "f.pdf", 0, &image), WEFT_ERR_FORMAT,
+                   "f.pdf: byte 0: begins neither as PNG, JPEG, GIF, WebP nor BMP", NULL);
     expect_message(weft__image_decode(NULL, "", 0, "empty", 0, &image), WEFT_ERR_FORMAT, "empty: byte 0",
                    NULL);
 }
@@ -140,7 +140,7 @@ static void test_fit(void **state) {
         const int64_t count = channels * cases[i].to_rows * cases[i].to_columns;
         for (int64_t k = 0; k < cases[i].rows * columns * channels; k++)
             pixels[k] = pixel(k / channels / columns, k / channels % columns, k % channels);
-        const weft__image image = {pixels, cases[i].rows, columns, channels};
+        const weft__image image = {pixels, cases[i].rows, columns, channels, 0};
         assert_int_equal(weft__image_fit(NULL, &image, cases[i].to_rows, cases[i].to_columns, planes),
                          WEFT_OK);
         for (int64_t k = 0; k < count; k++) assert_near(planes[k], cases[i].pixels[k], 1);
@@ -254,6 +254,22 @@ static void refuse(const char *path, weft_image_folder_options options, weft_sta
     assert_null(f.files);
 }
 
+/* one/dog/y.jpg is damaged. */
+static void test_skip_bad(void) {
+    weft_image_folder_options options = {.with_classes = true, .skip_bad = true, .rows = 2, .columns = 2};
+    weft_image_folder f;
+    assert_int_equal(weft_read_image_folder(NULL, path_of("one"), &options, &f), WEFT_OK);
+    assert_int_equal(f.images.shape[0], 1);
+    assert_int_equal(f.images.bytes, 12);
+    assert_int_equal(f.labels.shape[0], 1);
+    assert_int_equal(f.bad_count, 1);
+    assert_non_null(strstr(f.bad[0], "one/dog/y.jpg: damaged"));
+    assert_non_null(strstr(f.files[0], "one/dog/x.png"));
+    weft_image_folder_free(NULL, &f);
+    options = (weft_image_folder_options){.skip_bad = true};
+    refuse("one/dog/y.jpg", options, WEFT_ERR_FORMAT, "1 of 1 images cannot be read");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char *const known[] = {"ant", "cat"};
@@ -271,7 +287,8 @@ static void test_refused(void **state) {
     refuse("all", (weft_image_folder_options){.channels = 2}, WEFT_ERR_ARGUMENT, "2 channels");
     put("one/dog/y.jpg", "\xff\xd8\xff", 3);
     refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
-           "one/dog/y.jpg: damaged");
+           "1 of 2 images cannot be read; the first: ");
+    test_skip_bad();
     assert_int_equal(unlink(path_of("one/dog/y.jpg")), 0);
     assert_int_equal(mkdir(path_of("one/eel"), 0700), 0);
     refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,

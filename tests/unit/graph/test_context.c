@@ -279,17 +279,17 @@ static void test_held_program(void **state) {
     assert_ok(weft_compile(&y, 1, &w, &next, 1, &program));
     weft_scope_close(scope); /* the program keeps its inputs and outputs alive */
     uint64_t compiles = ctx->compiler->compiles;
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     assert_values(y, (float[]){10, 40}, 2);
     assert_values(w, (float[]){-4, -8}, 2);
     assert_ok(weft_set_scalar(rate, 0));
     assert_ok(weft_write(x, (float[]){1, 1}, 8));
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     assert_values(y, (float[]){-4, -8}, 2);
     assert_values(w, (float[]){-4, -8}, 2);
     weft_tensor *reader = weft_add(y, y); /* reads what the next run replaces */
     assert_ok(weft_write(w, (float[]){3, 3}, 8));
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     float out[2];
     assert_int_equal(weft_read(reader, out, sizeof out), WEFT_ERR_STALE);
     assert_values(y, (float[]){3, 3}, 2);
@@ -318,7 +318,7 @@ static void test_held_programs_share(void **state) {
     weft_free(only);
     for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), NULL); /* reuses the freed memory */
     for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){9, 9});
-    assert_ok(weft_run(second));
+    assert_ok(weft_program_run(second));
     float out[2];
     assert_ok(weft_read(b, out, sizeof out));
     assert_true(out[0] == 4 && out[1] == 6);
@@ -327,7 +327,7 @@ static void test_held_programs_share(void **state) {
     weft_program_free(second);
     weft_tensor *again = weft_mul_scalar(weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}), 3);
     assert_ok(weft_compile(&again, 1, NULL, NULL, 0, &first));
-    assert_ok(weft_run(first)); /* weft_close frees the program */
+    assert_ok(weft_program_run(first)); /* weft_close frees the program */
 }
 
 /* A run makes recorded readers of its outputs stale, even if the program assigns nothing. */
@@ -336,9 +336,9 @@ static void test_held_outputs_are_versions(void **state) {
     weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}), *y = weft_mul_scalar(x, 2);
     weft_program *program = NULL;
     assert_ok(weft_compile(&y, 1, NULL, NULL, 0, &program));
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     weft_tensor *reader = weft_add_scalar(y, 1);
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     float out[2];
     assert_int_equal(weft_read(reader, out, sizeof out), WEFT_ERR_STALE);
     assert_values(weft_add_scalar(y, 1), (float[]){3, 5}, 2);

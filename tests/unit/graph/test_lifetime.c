@@ -168,7 +168,7 @@ static void test_program_of_freed(void **state) {
     weft_program *program;
     assert_ok(weft_compile(&out, 1, NULL, NULL, 0, &program));
     reuse(ctx);
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     assert_values(out, -1, -2);
     weft_program_free(program);
     weft_scope_close(scope);
@@ -186,7 +186,7 @@ static void test_program_and_reader(void **state) {
     assert_ok(weft_compile(&out, 1, NULL, NULL, 0, &program));
     weft_free(t);
     reuse(ctx);
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     assert_values(out, -1, -2);
     weft_program_free(program);
     assert_values(y, 2, 4);
@@ -294,7 +294,7 @@ static void test_module_freed_first(void **state) {
     assert_true(isnan(weft_optimizer_lr(opt)) && isnan(weft_optimizer_grad_norm(opt)));
     assert_string_equal(weft_optimizer_kind(opt), "adamw");
     assert_float_equal(weft_item(loss), wanted, 1e-6); /* the forward pass still reads the weights */
-    assert_ok(weft_run(program));                      /* the held step has all it needs */
+    assert_ok(weft_program_run(program));              /* the held step has all it needs */
     weft_optimizer_free(opt);
     weft_program_free(program);
     weft_scope_close(scope);

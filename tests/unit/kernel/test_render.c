@@ -252,9 +252,9 @@ static unsigned char *run_board(weft_context *ctx, const test_case *c, board *b,
     make(b, c);
     weft_program *program;
     assert_ok(weft_compile(b->out, (size_t)b->count, NULL, NULL, 0, &program));
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     unsigned char *first = values(b, bytes);
-    assert_ok(weft_run(program));
+    assert_ok(weft_program_run(program));
     unsigned char *again = values(b, bytes);
     assert_memory_equal(first, again, *bytes);
     free(again);

@@ -442,7 +442,7 @@ static void test_statuses(void **state) {
     assert_int_equal(weft_compile(&poison, 1, NULL, NULL, 0, &program), WEFT_ERR_SHAPE);
     assert_int_equal(weft_compile(&y, 1, &foreign, &foreign, 1, &program), WEFT_ERR_ARGUMENT);
     assert_null(program);
-    assert_int_equal(weft_run(NULL), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_program_run(NULL), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_set_scalar(NULL, 1), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_set_scalar(x, 1), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_set_scalar(poison, 1), WEFT_ERR_ARGUMENT);

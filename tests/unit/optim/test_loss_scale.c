@@ -34,10 +34,10 @@ static void step_of(weft_context *ctx, weft_module *net, weft_optimizer *opt, in
 static weft_optimizer *make(weft_module *net, int kind) {
     switch (kind) {
     case 0:
-        return weft_sgd(net,
-                        &(weft_sgd_options){.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .clip = 0.5});
+        return weft_sgd(net, &(weft_sgd_options){
+                                 .lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .clip = 0.5, .l1 = 0.002});
     case 1: return weft_rmsprop(net, &(weft_rmsprop_options){.lr = 0.01, .momentum = 0.5});
-    case 2: return weft_adam(net, &(weft_adam_options){.lr = 0.02, .weight_decay = 0.1});
+    case 2: return weft_adam(net, &(weft_adam_options){.lr = 0.02, .weight_decay = 0.1, .l1 = 0.02});
     default: return weft_adamw(net, &(weft_adam_options){.lr = 0.02, .weight_decay = 0.1, .clip = 0.5});
     }
 }

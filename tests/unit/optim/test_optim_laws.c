@@ -13,7 +13,8 @@ static weft_module *net_of(weft_context *ctx, double dropout) {
 }
 
 static weft_optimizer *adamw_of(weft_module *net) {
-    weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.02, .weight_decay = 0.1, .clip = 0.7});
+    weft_optimizer *opt =
+        weft_adamw(net, &(weft_adam_options){.lr = 0.02, .weight_decay = 0.1, .clip = 0.7, .l1 = 0.003});
     assert_ok(weft_optimizer_status(opt));
     return opt;
 }
@@ -142,12 +143,14 @@ static bool is_bias(void *user, const weft_parameter_info *info) {
 static void test_groups(void **state) {
     weft_context *ctx = *state;
     weft_module *net = net_of(ctx, 0.0);
-    weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1, .weight_decay = 0.5});
+    weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1, .weight_decay = 0.5, .l1 = 0.4});
     int called = 0;
     assert_ok(
         weft_optimizer_group(opt, &(weft_group_options){.match = is_bias, .user = &called, .lr_scale = 2.0}));
     assert_ok(weft_optimizer_group(
-        opt, &(weft_group_options){.pattern = "2.w*", .lr_scale = 0.5, .weight_decay = 0.25}));
+        opt, &(weft_group_options){.pattern = "2.w*", .lr_scale = 0.5, .weight_decay = 0.25, .l1 = 0.8}));
+    assert_int_equal(weft_optimizer_group(opt, &(weft_group_options){.pattern = "2.w*", .l1 = -1.0}),
+                     WEFT_ERR_ARGUMENT);
     assert_true(called > 0);
     assert_int_equal(weft_optimizer_group(opt, &(weft_group_options){.pattern = "h.*.weight"}),
                      WEFT_ERR_ARGUMENT);
@@ -166,11 +169,15 @@ static void test_groups(void **state) {
     weft_scope_close(scope);
     step_whole(ctx, net, opt, 0);
     const double rate[4] = {0.1, 0.2, 0.05, 0.2},
-                 decay[4] = {0.5, 0.0, 0.25, 0.0}; /* 0.weight, 0.bias, 2.weight, 2.bias */
+                 decay[4] = {0.5, 0.0, 0.25, 0.0}, /* 0.weight, 0.bias, 2.weight, 2.bias */
+        l1[4] = {0.4, 0.0, 0.8, 0.0};
     for (size_t i = 0; i < 4; i++) {
         int64_t n = weft_numel(variables[i]);
         double *got = values_of(variables[i]);
-        for (int64_t j = 0; j < n; j++) p[i][j] -= rate[i] * (g[i][j] + decay[i] * p[i][j]);
+        for (int64_t j = 0; j < n; j++) {
+            const double t = rate[i] * l1[i], moved = p[i][j] - rate[i] * (g[i][j] + decay[i] * p[i][j]);
+            p[i][j] = moved > t ? moved - t : moved < -t ? moved + t : 0.0;
+        }
         assert_close(got, p[i], n, 1e-14);
         free(got);
         free(p[i]);

@@ -1,5 +1,5 @@
-/* Optimizer formulas compared with plain C in f64 over several steps: every kind with its options, clipping
- * and the gradient norm. */
+/* Optimizer formulas compared with plain C in f64 over several steps: every kind with its options, clipping,
+ * the gradient norm and the L1 penalty. */
 #include "unit/nn_help.h"
 
 enum { STEPS = 6, IN = 3, OUT = 2, P = IN * OUT + OUT };
@@ -8,7 +8,7 @@ typedef enum { SGD, RMSPROP, ADAM, ADAMW } rule;
 
 typedef struct rule_case {
     rule kind;
-    double lr, momentum, alpha, beta1, beta2, eps, decay, clip;
+    double lr, momentum, alpha, beta1, beta2, eps, decay, clip, l1;
     bool nesterov, matrices_only;
 } rule_case;
 
@@ -29,6 +29,19 @@ static const rule_case cases[] = {
      .eps = 1e-8,
      .decay = 0.3,
      .matrices_only = true},
+    {.kind = SGD, .lr = 0.1, .l1 = 0.5},
+    {.kind = SGD, .lr = 0.05, .momentum = 0.8, .nesterov = true, .decay = 0.1, .clip = 0.5, .l1 = 0.2},
+    {.kind = RMSPROP, .lr = 0.01, .alpha = 0.9, .eps = 1e-8, .l1 = 0.3},
+    {.kind = RMSPROP, .lr = 0.01, .alpha = 0.99, .eps = 1e-6, .momentum = 0.9, .l1 = 0.05},
+    {.kind = ADAM, .lr = 0.02, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.1, .l1 = 0.4},
+    {.kind = ADAMW,
+     .lr = 0.02,
+     .beta1 = 0.9,
+     .beta2 = 0.95,
+     .eps = 1e-8,
+     .decay = 0.3,
+     .l1 = 0.6,
+     .matrices_only = true},
 };
 
 static weft_optimizer *make(weft_module *m, const rule_case *c) {
@@ -39,6 +52,7 @@ static weft_optimizer *make(weft_module *m, const rule_case *c) {
                                                .clip = c->clip,
                                                .weight_decay = c->decay,
                                                .decay_matrices_only = c->matrices_only,
+                                               .l1 = c->l1,
                                                .track_norm = true});
     if (c->kind == RMSPROP)
         return weft_rmsprop(m, &(weft_rmsprop_options){.lr = c->lr,
@@ -47,6 +61,7 @@ static weft_optimizer *make(weft_module *m, const rule_case *c) {
                                                        .momentum = c->momentum,
                                                        .weight_decay = c->decay,
                                                        .clip = c->clip,
+                                                       .l1 = c->l1,
                                                        .track_norm = true});
     weft_adam_options o = {.lr = c->lr,
                            .beta1 = c->beta1,
@@ -55,6 +70,7 @@ static weft_optimizer *make(weft_module *m, const rule_case *c) {
                            .weight_decay = c->decay,
                            .clip = c->clip,
                            .decay_matrices_only = c->matrices_only,
+                           .l1 = c->l1,
                            .track_norm = true};
     return c->kind == ADAM ? weft_adam(m, &o) : weft_adamw(m, &o);
 }
@@ -76,7 +92,8 @@ static double gradient(const double *p, const double *x, double *g) {
 /* One step for parameter p with gradient g and states m and v; t counts from 1. */
 static void reference_step(const rule_case *c, bool decays, int t, double *p, double g, double *m,
                            double *v) {
-    double decay = decays ? c->decay : 0.0;
+    double decay = decays ? c->decay : 0.0,
+           step = c->lr / (1.0 - c->momentum); /* of a lasting gradient of 1 */
     if (c->kind == ADAMW)
         *p -= c->lr * decay * *p;
     else
@@ -88,11 +105,15 @@ static void reference_step(const rule_case *c, bool decays, int t, double *p, do
         *v = c->alpha * *v + (1.0 - c->alpha) * g * g;
         *m = c->momentum * *m + g / (sqrt(*v) + c->eps);
         *p -= c->lr * *m;
+        step /= sqrt(*v) + c->eps;
     } else {
         *m = c->beta1 * *m + (1.0 - c->beta1) * g;
         *v = c->beta2 * *v + (1.0 - c->beta2) * g * g;
-        *p -= c->lr * (*m / (1.0 - pow(c->beta1, t))) / (sqrt(*v / (1.0 - pow(c->beta2, t))) + c->eps);
+        step /= sqrt(*v / (1.0 - pow(c->beta2, t))) + c->eps;
+        *p -= *m / (1.0 - pow(c->beta1, t)) * step;
     }
+    const double t1 = decays ? step * c->l1 : 0.0;
+    *p = *p > t1 ? *p - t1 : *p < -t1 ? *p + t1 : 0.0;
 }
 
 static void read_parameters(weft_module *m, double *p) {
@@ -140,6 +161,55 @@ static void test_rules(void **state) {
     }
 }
 
+/* ---- the minimum of a penalised loss ---- */
+
+/* The loss is the sum of (w - b)^2 / 2. With the penalty its minimum is b, moved towards 0 by l1; with weight
+ * decay also divided by 1 + decay. */
+static void check_lasso(weft_context *ctx, const rule_case *c) {
+    enum { N = 6 };
+    const double b[N] = {-1.2, 0.45, 0.8, -0.3, 0.02, 0.55};
+    double identity[N * N] = {0}, wanted[N], got[N];
+    for (int i = 0; i < N; i++) identity[i * N + i] = 1.0;
+    for (int i = 0; i < N; i++)
+        wanted[i] = fabs(b[i]) <= c->l1 ? 0.0 : (b[i] - copysign(c->l1, b[i])) / (1.0 + c->decay);
+    weft_module *net = weft_linear(ctx, N, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true});
+    weft_optimizer *opt = make(net, c);
+    const weft_schedule falls = {.kind = WEFT_SCHEDULE_COSINE, .lr = c->lr, .steps = 600};
+    assert_ok(weft_optimizer_schedule(opt, &falls));
+    for (int t = 0; t < 600; t++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *y = weft_forward(net, weft_from(ctx, WEFT_F64, SHAPE(N, N), identity));
+        weft_tensor *off = weft_sub(y, weft_from(ctx, WEFT_F64, SHAPE(N, 1), b));
+        weft_tensor *loss = weft_mul_scalar(weft_sum(weft_mul(off, off), WEFT_ALL_AXES, false), 0.5);
+        assert_ok(weft_optimizer_step(opt, loss));
+        weft_scope_close(scope);
+    }
+    weft_parameter_info info;
+    assert_true(weft_parameter_get(net, 0, &info));
+    double *values = values_of(info.tensor);
+    memcpy(got, values, sizeof got);
+    free(values);
+    assert_close(got, wanted, N, 1e-3);
+    for (int i = 0; i < N; i++) assert_true((got[i] == 0.0) == (wanted[i] == 0.0)); /* zeros are exact */
+    weft_module_free(net);
+}
+
+static void test_lasso(void **state) {
+    static const rule_case some[] = {
+        {.kind = SGD, .lr = 0.2, .l1 = 0.5},
+        {.kind = SGD, .lr = 0.05, .momentum = 0.8, .l1 = 0.5, .decay = 0.25},
+        {.kind = SGD, .lr = 0.05, .momentum = 0.8, .nesterov = true, .l1 = 0.4},
+        {.kind = RMSPROP, .lr = 0.02, .alpha = 0.9, .eps = 1e-8, .l1 = 0.5},
+        {.kind = RMSPROP, .lr = 0.02, .alpha = 0.9, .eps = 1e-8, .momentum = 0.5, .l1 = 0.4},
+        {.kind = ADAM, .lr = 0.05, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .l1 = 0.5, .decay = 0.25},
+        {.kind = ADAMW, .lr = 0.05, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .l1 = 0.4},
+    };
+    for (size_t i = 0; i < COUNT(some); i++) {
+        print_message("lasso %zu\n", i);
+        check_lasso(*state, &some[i]);
+    }
+}
+
 /* ---- errors ---- */
 
 static void test_errors(void **state) {
@@ -156,6 +226,9 @@ static void test_errors(void **state) {
     assert_int_equal(weft_optimizer_status(weft_adam(net, &(weft_adam_options){.lr = 1.0, .beta2 = 1.0})),
                      WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "beta2"));
+    assert_int_equal(weft_optimizer_status(weft_adam(net, &(weft_adam_options){.lr = 1.0, .l1 = -1.0})),
+                     WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "l1"));
     assert_int_equal(weft_optimizer_step(NULL, loss), WEFT_ERR_ARGUMENT);
     weft_module *bad = weft_linear(ctx, 0, 1, NULL);
     assert_int_equal(weft_optimizer_step(weft_sgd(bad, &(weft_sgd_options){.lr = 1.0}), loss),
@@ -232,6 +305,7 @@ static void test_scheduled_steps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rules, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lasso, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
         cmocka_unit_test(test_schedules),
         cmocka_unit_test_setup_teardown(test_scheduled_steps, setup, teardown),

@@ -15,7 +15,7 @@
 #include "compiler/profile/price.h"
 #include "train/analysis/auto.h"
 #include "train/run/loop.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 static bool cards;
 

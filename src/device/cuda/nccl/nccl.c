@@ -1,5 +1,5 @@
-/* NCCL, opened at run time. Without it, the host adds up sums over cards. Communicators are made once for a
- * set of cards.
+/* NCCL, opened at run time. Without it, or if it refuses a set of cards, the host adds up sums over cards.
+ * Communicators are made once for a set of cards.
  * Must not know: what is summed. Read next: cuda/blas/search.c. */
 #include <pthread.h>
 #include <string.h>
@@ -32,6 +32,7 @@ enum { CARDS_MOST = 64, CLIQUES_MOST = 8 };
 
 /* Cards that sum together, in this order. */
 typedef struct clique {
+    bool refused; /* there are no communicators, and NCCL is not asked again */
     int n, cards[CARDS_MOST];
     uint64_t contexts[CARDS_MOST]; /* the generations of the contexts that the communicators belong to */
     ncclComm_t comms[CARDS_MOST];
@@ -42,7 +43,7 @@ static clique cliques[CLIQUES_MOST];
 static int n_cliques;
 
 static void nccl_drop(clique *c) {
-    for (int i = 0; i < c->n; i++) nccl.ncclCommAbort(c->comms[i]);
+    for (int i = 0; i < c->n && !c->refused; i++) nccl.ncclCommAbort(c->comms[i]);
     *c = cliques[--n_cliques];
 }
 
@@ -68,15 +69,20 @@ static clique *nccl_find(const clique *like) {
     return NULL;
 }
 
-static ncclResult_t nccl_take(clique *wanted_one, clique **out) {
-    *out = nccl_find(wanted_one);
-    if (*out) return 0;
-    const ncclResult_t error = nccl.ncclCommInitAll(wanted_one->comms, wanted_one->n, wanted_one->cards);
-    if (error) return error;
+/* Returns the clique of these cards, with communicators or refused. */
+static clique *nccl_take(weft_device *device, clique *like) {
+    clique *c = nccl_find(like);
+    if (c) return c;
+    const ncclResult_t error = nccl.ncclCommInitAll(like->comms, like->n, like->cards);
+    like->refused = error != 0;
+    if (error)
+        weft__log(device->ctx, WEFT_LOG_WARNING,
+                  "%s and %d more cards: the host adds up their gradients, since NCCL refuses: %s; "
+                  "NCCL_DEBUG=WARN tells more",
+                  device->name, like->n - 1, nccl.ncclGetErrorString(error));
     if (n_cliques == CLIQUES_MOST) nccl_drop(&cliques[0]);
-    cliques[n_cliques] = *wanted_one;
-    *out = &cliques[n_cliques++];
-    return 0;
+    cliques[n_cliques] = *like;
+    return &cliques[n_cliques++];
 }
 
 /* ---- all-reduce ---- */
@@ -131,18 +137,16 @@ static weft_status order_all(weft_device *const *devices, weft_buffer *const *bu
     return WEFT_OK;
 }
 
-static weft_status sum(clique *like, weft_device *const *devices, weft_buffer *const *buffers,
-                       weft_dtype dtype, size_t count) {
-    clique *c;
-    ncclResult_t error = nccl_take(like, &c);
-    if (!error) {
-        error = submit(c, devices, buffers, dtype, count);
-        if (error) nccl_drop(c); /* the communicators answer with errors from now on */
-    }
-    if (!error) return WEFT_OK;
+static weft_status sum(clique *c, weft_device *const *devices, weft_buffer *const *buffers, weft_dtype dtype,
+                       size_t count) {
+    const int others = c->n - 1;
+    WEFT_TRY(order_all(devices, buffers, (size_t)c->n, true));
+    const ncclResult_t error = submit(c, devices, buffers, dtype, count);
+    if (!error) return order_all(devices, buffers, (size_t)c->n, false);
+    nccl_drop(c); /* the communicators answer with errors from now on */
     return weft__fail(devices[0]->ctx, WEFT_ERR_DEVICE,
                       "%s and %d more cards: NCCL does not sum over them: %s; NCCL_DEBUG=WARN tells more",
-                      devices[0]->name, like->n - 1, nccl.ncclGetErrorString(error));
+                      devices[0]->name, others, nccl.ncclGetErrorString(error));
 }
 
 weft_status weft__nccl_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
@@ -150,11 +154,11 @@ weft_status weft__nccl_sum(weft_device *const *devices, weft_buffer *const *buff
     clique like = {0};
     *done = false;
     if (weft__nccl_open() || !nccl_describe(devices, n, &like)) return WEFT_OK;
-    WEFT_TRY(order_all(devices, buffers, n, true));
     pthread_mutex_lock(&lock);
-    const weft_status status = sum(&like, devices, buffers, dtype, count);
+    clique *c = nccl_take(devices[0], &like);
+    const bool refused = c->refused;
+    const weft_status status = refused ? WEFT_OK : sum(c, devices, buffers, dtype, count);
     pthread_mutex_unlock(&lock);
-    WEFT_TRY(status);
-    *done = true;
-    return order_all(devices, buffers, n, false);
+    *done = status == WEFT_OK && !refused;
+    return status;
 }

@@ -22,7 +22,7 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/dnn/dnn_attention.h"
 #include "graph/graph.h"
-#include "train/model/model.h"
+#include "train/run/training.h"
 
 enum { RUNS = 5 /* two runs launch kernels, the others a graph */ };
 
@@ -79,7 +79,7 @@ static weft_status compute_in(weft_context *ctx, const problem *p, int runs, res
     if (status == WEFT_OK) status = weft_compile(out, (size_t)n + 1, NULL, NULL, 0, &program);
     for (int run = 0; run < runs && status == WEFT_OK; run++) {
         int64_t at = 0;
-        status = weft_run(program);
+        status = weft_program_run(program);
         to->count = 0;
         for (int i = 0; i <= n; i++) to->count += weft_numel(out[i]);
         float *values = malloc((size_t)to->count * sizeof *values);

@@ -163,6 +163,17 @@ static void check(const planted *p, float (*expected)(int i)) {
     assert_true(failures(p, true, expected ? values : NULL) > 0);
 }
 
+/* The same with a switch of the simulated GPU, which finds nothing without the switch. */
+static void check_only_with(const char *variable, const planted *p, float (*expected)(int i)) {
+    float values[N];
+    if (!card) return skip();
+    for (int i = 0; i < N; i++) values[i] = expected ? expected(i) : 0;
+    assert_int_equal(failures(p, true, expected ? values : NULL), 0);
+    setenv(variable, "1", 1);
+    check(p, expected);
+    unsetenv(variable);
+}
+
 /* ---- orders and shared memory ---- */
 
 static float next_of_64(int i) { return i < 64 ? (float)((i + 1) % 64) : 0; }
@@ -550,6 +561,161 @@ static void test_races(void **state) {
     unsetenv("FAKE_CUDA_RACES");
 }
 
+/* ---- races between launches ---- */
+
+typedef enum second { A_LAUNCH, A_COPY, A_FILL, A_NODE, SECONDS } second;
+
+/* A launch in a graph, and perhaps another one after it. */
+static void launch_graph(const loaded *l, bool ordered) {
+    CUdeviceptr out = l->memory, in = out + sizeof l->out, word = in + sizeof l->out;
+    void *values[] = {&out, &in, &word};
+    const CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = l->function,
+                                          .gridDimX = 1,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = 32,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .kernelParams = values};
+    CUgraph graph;
+    CUgraphNode nodes[3];
+    CUgraphExec executable;
+    assert_int_equal(weft__cu.cuGraphCreate(&graph, 0), 0);
+    for (int i = 0; i < 3; i++) { /* the third one waits for the first one, too, by the second */
+        const bool waits = i && ordered;
+        assert_int_equal(
+            weft__cu.cuGraphAddKernelNode_v2(&nodes[i], graph, waits ? &nodes[i - 1] : NULL, waits, &p), 0);
+    }
+    assert_int_equal(weft__cu.cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+    assert_int_equal(weft__cu.cuGraphLaunch(executable, l->stream), 0);
+    assert_int_equal(weft__cu.cuStreamSynchronize(l->stream), 0);
+    assert_int_equal(weft__cu.cuGraphExecDestroy(executable), 0);
+    assert_int_equal(weft__cu.cuGraphDestroy(graph), 0);
+}
+
+/* Runs a kernel, and something else that writes the same bytes in another stream. Both write the same values,
+ * so no order shows a fault. Returns the number of reports. */
+static long reports_of(loaded *l, second what, bool ordered) {
+    const unsigned one[] = {1, 1, 1}, threads[] = {32, 1, 1};
+    const CUstream mine = l->stream;
+    CUstream other;
+    CUevent event;
+    float zeros[8] = {0};
+    card->reports = 0;
+    if (what == A_NODE) {
+        launch_graph(l, ordered);
+        return card->reports;
+    }
+    assert_int_equal(weft__cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(weft__cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), 0);
+    assert_int_equal(launch(l, one, threads, 0), 0);
+    assert_int_equal(weft__cu.cuEventRecord(event, mine), 0);
+    if (ordered) assert_int_equal(weft__cu.cuStreamWaitEvent(other, event, 0), 0);
+    l->stream = other;
+    if (what == A_LAUNCH) assert_int_equal(launch(l, one, threads, 0), 0);
+    if (what == A_COPY)
+        assert_int_equal(weft__cu.cuMemcpyHtoDAsync_v2(l->memory, zeros, sizeof zeros, other), 0);
+    if (what == A_FILL) assert_int_equal(weft__cu.cuMemsetD8Async(l->memory + 124, 0, 4, other), 0);
+    l->stream = mine;
+    assert_int_equal(weft__cu.cuStreamSynchronize(other), 0);
+    assert_int_equal(weft__cu.cuStreamSynchronize(mine), 0);
+    assert_int_equal(weft__cu.cuEventDestroy_v2(event), 0);
+    assert_int_equal(weft__cu.cuStreamDestroy_v2(other), 0);
+    return card->reports;
+}
+
+static void test_races_between_launches(void **state) {
+    static const char source[] = "void k(float *out, const float *in, int *word) {\n"
+                                 "    out[threadIdx.x] = 0 * in[threadIdx.x];\n}\n";
+    (void)state;
+    if (!card) return skip();
+    for (int watched = 0; watched < 2; watched++) {
+        loaded l;
+        if (watched) setenv("FAKE_CUDA_RACES", "1", 1);
+        load(&l, source, false);
+        assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+        for (second what = A_LAUNCH; what < SECONDS; what++) {
+            assert_int_equal(reports_of(&l, what, true), 0);
+            card->quiet = 1;
+            assert_int_equal(reports_of(&l, what, false) > 0, watched);
+            card->quiet = 0;
+            if (watched) assert_non_null(strstr(card->report, "and nothing orders the two"));
+        }
+        card->reports = 0;
+        unload(&l);
+    }
+    unsetenv("FAKE_CUDA_RACES");
+}
+
+/* A copy reads pinned memory when its turn comes, not when it is submitted. */
+static void test_changed_source(void **state) {
+    (void)state;
+    if (!card) return skip();
+    loaded l;
+    void *memory;
+    load(&l, plain, false);
+    assert_int_equal(weft__cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_PORTABLE), 0);
+    memset(memory, 0, 64);
+    for (int early = 0; early < 2; early++) {
+        assert_int_equal(weft__cu.cuMemcpyHtoDAsync_v2(l.memory, memory, 64, l.stream), 0);
+        if (!early) assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+        card->quiet = 1;
+        ((char *)memory)[63]++;
+        assert_int_equal(weft__cu.cuStreamSynchronize(l.stream), 0);
+        card->quiet = 0;
+        assert_int_equal(card->refused, early);
+    }
+    card->refused = 0;
+    assert_int_equal(weft__cu.cuMemFreeHost(memory), 0);
+    unload(&l);
+}
+
+/* ---- delayed stores ---- */
+
+static float parts_and_sum(int i) { return i < 16 ? (float)(i + 1) : i == 16 ? 136 : 0; }
+static float data_and_flag(int i) { return i == 100 || i == 101 ? 1 : 0; }
+static float neighbour(int i) { return i < 32 ? (float)i : i < 64 ? (float)((i - 32) ^ 1) : 0; }
+
+/* What is right in every order as long as stores are visible at once. */
+static void test_delayed_stores(void **state) {
+    static const char sum[] =
+        "void k(float *out, const float *in, int *word) { /* the last block adds up */\n"
+        "    if (threadIdx.x) return;\n"
+        "    out[blockIdx.x] = in[blockIdx.x + 1];\n"
+        "    %s;\n"
+        "    if (atomicAdd(word, 1) != 15) return;\n"
+        "    float all = 0;\n"
+        "    for (int i = 0; i < 16; i++) all += ((volatile float *)out)[i];\n"
+        "    out[16] = all;\n}\n";
+    static const char *const fences[] = {"if (!FAULT) __threadfence()",
+                                         "if (FAULT) __threadfence_block(); else __threadfence()",
+                                         "if (FAULT) __syncwarp(1); else __threadfence()"};
+    const planted flag = {
+        "void k(float *out, const float *in, int *word) { /* a flag says that there are data */\n"
+        "    volatile float *const data = out + 100, *const flag = out + 101;\n"
+        "    if (blockIdx.x == 7) {\n"
+        "        *data = 1;\n"
+        "        if (!FAULT) __threadfence();\n"
+        "        *flag = 1;\n"
+        "    } else if (*flag == 1 && *data != 1) {\n"
+        "        out[0] = 1;\n"
+        "    }\n}\n",
+        NULL, 64, 1, 0};
+    const planted warp = {"void k(float *out, const float *in, int *word) { /* a shuffle is no barrier */\n"
+                          "    out[threadIdx.x] = in[threadIdx.x];\n"
+                          "    if (FAULT) __shfl_sync(~0u, 0, 0); else __syncwarp();\n"
+                          "    out[threadIdx.x + 32] = ((volatile float *)out)[threadIdx.x ^ 1];\n}\n",
+                          NULL, 1, 32, 0};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, sum, fences[i]);
+        check_only_with("FAKE_CUDA_DELAYS", &(planted){text, NULL, 16, 32, 0}, parts_and_sum);
+    }
+    check_only_with("FAKE_CUDA_DELAYS", &flag, data_and_flag);
+    check_only_with("FAKE_CUDA_DELAYS", &warp, neighbour);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
@@ -567,6 +733,9 @@ int main(void) {
         cmocka_unit_test(test_absent_lane),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_races),
+        cmocka_unit_test(test_races_between_launches),
+        cmocka_unit_test(test_changed_source),
+        cmocka_unit_test(test_delayed_stores),
         cmocka_unit_test(test_spin),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

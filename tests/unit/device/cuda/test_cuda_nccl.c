@@ -96,6 +96,31 @@ static void test_sums_over_cards(void **state) {
     assert_int_equal(c->refused, 0);
 }
 
+static int warnings;
+
+static void count_warnings(void *user, weft_log_level level, const char *message) {
+    (void)user;
+    if (level == WEFT_LOG_WARNING && strstr(message, "the host adds up their gradients")) warnings++;
+}
+
+/* If NCCL refuses the cards, the host adds them up. NCCL is asked once. */
+static void test_refused_cards(void **state) {
+    (void)state;
+    static const char *const cards[2] = {"cuda:0", "cuda:1"};
+    fake_nccl_state *c = counts();
+    if (!c) return skip();
+    weft__cuda_forget();
+    const long declined = c->declined;
+    c->decline = 1;
+    assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
+    c->decline = 0;
+    assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
+    assert_int_equal(c->declined, declined + 1);
+    weft__cuda_forget();
+    assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
+    assert_int_equal(c->refused, 0);
+}
+
 /* A card that was lost gets a new context, which may have the address of the old one. Its communicators do
  * not serve it. */
 static void test_communicators_end_with_their_context(void **state) {
@@ -139,7 +164,9 @@ static void make(copy *c, const char *device) {
         y[i] = i * 5 % CLASSES;
     }
     const weft_array xs = {WEFT_F32, 2, {ROWS, IN}, x, sizeof x}, ys = {WEFT_I32, 1, {ROWS}, y, sizeof y};
-    assert_int_equal(weft_open(&(weft_open_options){.device = device, .seed = 3}, &c->ctx), WEFT_OK);
+    assert_int_equal(
+        weft_open(&(weft_open_options){.device = device, .seed = 3, .log = count_warnings}, &c->ctx),
+        WEFT_OK);
     c->net = weft_mlp(c->ctx, (int64_t[]){IN, WIDTH, CLASSES}, 3, &(weft_mlp_options){.dropout = 0.2});
     c->opt = weft_adamw(c->net, &(weft_adam_options){.lr = 0.05, .clip = 1});
     assert_int_equal(
@@ -154,15 +181,17 @@ static void close_copy(copy *c) {
 
 static void test_cards_share_a_step(void **state) {
     (void)state;
-    float weights[3][IN * WIDTH];
+    float weights[4][IN * WIDTH];
     fake_nccl_state *c = counts();
     if (!c) return skip();
     const long sums = c->sums;
-    for (int way = 0; way < 3; way++) { /* one GPU; two; two without NCCL */
+    warnings = 0;
+    for (int way = 0; way < 4; way++) { /* one GPU; two; two without NCCL; two that it refuses */
         copy n[2];
         const int cards = way ? 2 : 1;
         weft_parameter_info info;
         weft__nccl_file = way == 2 ? "libabsent.so" : NULL;
+        c->decline = way == 3;
         weft__cuda_forget();
         for (int i = 0; i < cards; i++) make(&n[i], i ? "cuda:1" : "cuda:0");
         const weft_replica other = {n[cards - 1].net, n[cards - 1].opt, n[cards - 1].loader};
@@ -174,9 +203,10 @@ static void test_cards_share_a_step(void **state) {
         for (int i = 0; i < cards; i++) close_copy(&n[i]);
     }
     weft__nccl_file = NULL;
+    c->decline = 0;
     weft__cuda_forget();
-    assert_memory_equal(weights[0], weights[1], sizeof *weights);
-    assert_memory_equal(weights[0], weights[2], sizeof *weights);
+    for (int way = 1; way < 4; way++) assert_memory_equal(weights[0], weights[way], sizeof *weights);
+    assert_int_equal(warnings, 1);
     assert_int_equal(c->sums - sums, STEPS);
     assert_int_equal(c->refused, 0);
 }
@@ -184,6 +214,7 @@ static void test_cards_share_a_step(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_over_cards),
+        cmocka_unit_test(test_refused_cards),
         cmocka_unit_test(test_communicators_end_with_their_context),
         cmocka_unit_test(test_cards_share_a_step),
     };

@@ -11,7 +11,7 @@
 #include "gpu.h"
 #include "unit/io_scratch.h"
 #include "train/run/loop.h"
-#include "train/model/use.h"
+#include "train/run/use.h"
 
 enum { STEPS = 12, ROWS = 40 };
 

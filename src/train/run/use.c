@@ -2,19 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/model/trained.h"
 #include "train/print.h"
 #include "train/run/progress.h"
-#include "train/run/run_dir.h"
-#include "train/model/use.h"
+#include "train/run/training.h"
+#include "train/run/use.h"
 
 weft_status weft__use_config(const char *run, const char *device, weft__config *config) {
-    char path[4096];
     const char *environment = getenv("WEFT_DEVICE");
-    if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", run);
-    WEFT_TRY(weft__config_read(config, path));
-    weft__config_one_device(config);
+    WEFT_TRY(weft__trained_config(run, config));
     if (device) return weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device");
     if (environment && environment[0])
         return weft__config_put(config, WEFT__KEY_device, environment, WEFT__ORIGIN_ENVIRONMENT,

@@ -1,7 +1,7 @@
 /* Opens a trained model from its run folder, for use. Must not know: what it is used for. Read next:
  * use.c. */
-#ifndef WEFT_SRC_TRAIN_MODEL_USE_H
-#define WEFT_SRC_TRAIN_MODEL_USE_H
+#ifndef WEFT_SRC_TRAIN_RUN_USE_H
+#define WEFT_SRC_TRAIN_RUN_USE_H
 
 #include "train/analysis/auto.h"
 

@@ -1,7 +1,7 @@
 /* Copies of a run's model on further devices. Each device computes a part of the micro-batches of a step.
  * Must not know: the loop. Read next: replicas.c. */
-#ifndef WEFT_SRC_TRAIN_MODEL_REPLICAS_H
-#define WEFT_SRC_TRAIN_MODEL_REPLICAS_H
+#ifndef WEFT_SRC_TRAIN_RUN_REPLICAS_H
+#define WEFT_SRC_TRAIN_RUN_REPLICAS_H
 
 #include "train/model/model.h"
 

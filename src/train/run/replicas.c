@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "train/model/replicas.h"
+#include "train/run/replicas.h"
+#include "train/run/training.h"
 
 static weft_status open_one(weft__replicas *r, const weft__config *config, const weft__dataset *dataset,
                             uint64_t steps, const char *device, weft_log_fn log, void *user) {

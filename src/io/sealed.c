@@ -1,14 +1,14 @@
 /* Sealed files of a run folder, see sealed.h. Must not know: what the files hold. Read next:
- * train/dataset/dataset.c, history.c. */
+ * train/dataset/dataset.c. */
 #include <errno.h>
 #include <unistd.h>
 
 #include <weft/data.h>
 #include <weft/io.h>
 
+#include "base/text.h"
 #include "io/seal.h"
-#include "train/run/run_dir.h"
-#include "train/run/sealed.h"
+#include "io/sealed.h"
 
 enum { PATH_BYTES = 4096, FILE_MAX = 1 << 26 };
 

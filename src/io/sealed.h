@@ -1,7 +1,7 @@
 /* JSON files of a run folder that are read back later. Each has a seal (io/seal.h). Must not know: what the
  * files hold. Read next: sealed.c. */
-#ifndef WEFT_SRC_TRAIN_RUN_SEALED_H
-#define WEFT_SRC_TRAIN_RUN_SEALED_H
+#ifndef WEFT_SRC_IO_SEALED_H
+#define WEFT_SRC_IO_SEALED_H
 
 #include "base/json.h"
 

@@ -1,0 +1,46 @@
+/* Generates text from a language model: a GPT, or a weft_recurrent_lm. For a model that `weft train` made,
+ * use weft_run_generate of run.h. */
+#ifndef WEFT_GENERATE_H
+#define WEFT_GENERATE_H
+
+#include <weft/nn.h>
+#include <weft/text.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_generate_options {
+    const char *prompt; /* text to continue; NULL or "": a newline, or token 0 if there is no newline token */
+    int64_t tokens;     /* how many to add, at most 2^31 - 1 together with the prompt; 0: only the prompt */
+    double temperature; /* 0: always the likeliest token */
+    int64_t top_k;      /* choose among the k likeliest; 0: all */
+    uint64_t seed;      /* same seed, same text */
+    /* The model may have more logits than there are tokens. Such logits are never sampled. 0: the tokenizer's
+     * number of tokens; without a tokenizer all logits */
+    int64_t vocabulary;
+    /* Gets the characters of the prompt that the tokenizer does not know, and a NUL. They are left out. NULL:
+     * not wanted */
+    char *left_out;
+    size_t left_out_bytes; /* size of left_out; characters that do not fit are not written */
+} weft_generate_options;
+
+/* Receives a piece of text: bytes[0..count), without a NUL. Characters are never divided. Any status except
+ * WEFT_OK ends the generation with that status. */
+typedef weft_status (*weft_text_fn)(void *user, const char *bytes, size_t count);
+
+/* Continues a prompt, and passes prompt and continuation piece by piece to `emit`. The cache is reset first.
+ * When its context is full, the newest half of it is kept.
+ *
+ * tokenizer NULL: the prompt and the output are token numbers with spaces between them.
+ *
+ * WEFT_ERR_INDEX: the tokenizer knows no character of the prompt, or a number is no token. WEFT_ERR_NUMERIC:
+ * the logits are not finite. WEFT_ERR_ARGUMENT: options. WEFT_ERR_STATE: the model was freed. */
+WEFT_API WEFT_CHECKED weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer,
+                                                const weft_generate_options *options, weft_text_fn emit,
+                                                void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,108 @@
+/* Decodes many image files at once, on all cores. Must not know: folders, classes. Read next:
+ * image_file.c. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "data/image_file.h"
+#include "data/image_pixels.h"
+
+static weft_status read_image(weft_context *ctx, const char *path, int64_t channels, weft__image *out) {
+    weft_bytes bytes;
+    *out = (weft__image){0};
+    WEFT_TRY(weft_read_file(ctx, path, 0, &bytes));
+    const weft_status status = weft__image_decode(ctx, bytes.data, bytes.size, path, channels, out);
+    weft_bytes_free(ctx, &bytes);
+    return status;
+}
+
+/* Tells whether this failure is the fault of one file, and not of the machine or the options. */
+static bool is_bad(weft_status status) { return status == WEFT_ERR_FORMAT || status == WEFT_ERR_IO; }
+
+weft_status weft__images_shape(weft_context *ctx, weft__image_files *files) {
+    const weft_image_folder_options *o = files->options;
+    weft__image image = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
+    if (!o->channels || !o->rows) {
+        weft_status status = WEFT_ERR_FORMAT;
+        for (size_t i = 0; i < files->count && is_bad(status); i++)
+            status = read_image(ctx, files->paths[i], o->channels, &image);
+        if (!is_bad(status)) WEFT_TRY(status);
+        if (status != WEFT_OK)
+            image = (weft__image){.rows = 1, .columns = 1, .channels = 1}; /* all are bad */
+        weft__free(ctx, image.pixels);
+    }
+    files->shape[0] = image.channels;
+    files->shape[1] = o->rows ? o->rows : weft__image_rows(&image);
+    files->shape[2] = o->rows ? o->columns : weft__image_columns(&image);
+    return WEFT_OK;
+}
+
+/* Reads one image, resizes it and writes it to `planes`. *bad tells whether the file itself is at fault. ctx
+ * is NULL when several threads do this at once. */
+static weft_status place(weft_context *ctx, const weft__image_files *files, size_t i, uint8_t *planes,
+                         bool *bad) {
+    const weft_image_folder_options *o = files->options;
+    const int64_t *shape = files->shape;
+    weft__image image;
+    weft_status status = read_image(ctx, files->paths[i], o->channels, &image);
+    *bad = is_bad(status);
+    WEFT_TRY(status);
+    const int64_t rows = weft__image_rows(&image), columns = weft__image_columns(&image);
+    if (image.channels > shape[0] || (!o->rows && (rows != shape[1] || columns != shape[2])))
+        status =
+            weft__fail(ctx, WEFT_ERR_FORMAT,
+                       "%s: has %lld channels, %lld rows and %lld columns, but the first image has %lld, "
+                       "%lld and %lld: set the size that all images get (model.image of a configuration)",
+                       files->paths[i], (long long)image.channels, (long long)rows, (long long)columns,
+                       (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+    if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
+    if (status == WEFT_OK && image.channels < shape[0]) /* a grey image among coloured ones */
+        for (int64_t c = 1; c < shape[0]; c++)
+            memcpy(planes + c * shape[1] * shape[2], planes, (size_t)(shape[1] * shape[2]));
+    weft__image_free(ctx, &image);
+    return status;
+}
+
+enum { UNREAD, READ, BAD };
+
+typedef struct reading {
+    const weft__image_files *files;
+    uint8_t *planes, *state;       /* state [count] */
+    _Atomic int64_t next, stopped; /* the next file; a file that stops the reading */
+} reading;
+
+static void *read_files(void *user) {
+    reading *r = user;
+    const int64_t bytes = r->files->shape[0] * r->files->shape[1] * r->files->shape[2];
+    for (int64_t i; (i = r->next++) < r->stopped;) {
+        bool bad;
+        const weft_status status = place(NULL, r->files, (size_t)i, r->planes + i * bytes, &bad);
+        if (status == WEFT_OK || bad)
+            r->state[i] = bad ? BAD : READ;
+        else
+            r->stopped = i;
+    }
+    return NULL;
+}
+
+weft_status weft__images_read(weft_context *ctx, const weft__image_files *files, uint8_t *planes,
+                              char **bad) {
+    const size_t bytes = (size_t)(files->shape[0] * files->shape[1] * files->shape[2]);
+    const int most = weft__default_threads();
+    uint8_t *state = weft__zalloc(ctx, files->count);
+    if (!state) return weft__fail_oom(ctx, files->count, "images");
+    reading r = {.files = files, .planes = planes, .state = state, .stopped = (int64_t)files->count};
+    weft__parallel((size_t)most < files->count ? most : (int)files->count, read_files, &r);
+    /* Reads again what the threads could not read. The message of a failure belongs to the thread that met
+     * it, so the caller must meet the failure too. A temporary failure does no harm this way. */
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; status == WEFT_OK && i < files->count; i++) {
+        bool is_at_fault = false;
+        if (state[i] != READ) status = place(ctx, files, i, planes + i * bytes, &is_at_fault);
+        if (!is_at_fault) continue;
+        bad[i] = weft__strdup(ctx, weft_last_error(ctx));
+        status = bad[i] ? WEFT_OK : weft__fail_oom(ctx, 0, "images");
+    }
+    weft__free(ctx, state);
+    return status;
+}

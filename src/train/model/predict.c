@@ -1,0 +1,75 @@
+/* Applies a trained model to inputs, batch by batch. Must not know: files, terminals. Read next: run.c,
+ * cli/predict.c. */
+#include <math.h>
+#include <string.h>
+
+#include "train/model/predict.h"
+
+enum { BATCH = 256 }; /* most inputs of a batch */
+
+weft_status weft__model_predicts(const weft__model *model, const weft__dataset *dataset) {
+    if (dataset->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
+    return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                      "predict: the run's model is a language model: generate text with it instead");
+}
+
+/* Turns logits (count) into probabilities, in place. */
+static void softmax(float *values, int64_t count) {
+    double sum = 0;
+    float most = values[0];
+    for (int64_t i = 1; i < count; i++) most = fmaxf(most, values[i]);
+    for (int64_t i = 0; i < count; i++) sum += exp((double)(values[i] - most));
+    for (int64_t i = 0; i < count; i++) values[i] = (float)(exp((double)(values[i] - most)) / sum);
+}
+
+/* Turns the model's outputs for some inputs into answers. Two classes may have one logit, that of the second
+ * class. */
+static void put_answers(const weft__model *model, const weft__dataset *d, const float *out, int64_t rows,
+                        float *answers) {
+    const bool pairs = model->loss == WEFT_LOSS_BCE;
+    for (int64_t i = 0; i < rows; i++) {
+        float *to = answers + i * d->outputs;
+        if (pairs)
+            to[0] = 0, to[1] = out[i];
+        else
+            memcpy(to, out + i * d->outputs, (size_t)d->outputs * sizeof *to);
+        if (d->task == WEFT__TASK_CLASSIFICATION) softmax(to, d->outputs);
+    }
+    if (d->task == WEFT__TASK_REGRESSION) weft__dataset_unscale(d, answers, rows);
+}
+
+static weft_status predict_batches(const weft__model *model, const weft__dataset *d, weft_loader *loader,
+                                   int64_t left, float *out, float *answers) {
+    const int64_t rows = weft_loader_batch_size(loader),
+                  width = model->loss == WEFT_LOSS_BCE ? 1 : d->outputs;
+    weft_status status = WEFT_OK;
+    for (uint64_t b = 0; status == WEFT_OK && left > 0; b++, left -= rows) {
+        const int64_t real = left < rows ? left : rows;
+        weft_batch batch;
+        weft_scope *scope = weft_scope_open(model->ctx);
+        status = scope ? weft_loader_get(loader, b, &batch) : weft__fail_oom(model->ctx, 0, "a scope");
+        if (status == WEFT_OK)
+            status = weft_read(weft_forward(model->module, batch.x), out,
+                               (size_t)rows * (size_t)width * sizeof *out);
+        weft_scope_close(scope);
+        if (status == WEFT_OK) put_answers(model, d, out, real, answers + (int64_t)b * rows * d->outputs);
+    }
+    return status;
+}
+
+weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset, const weft_array *x,
+                                float *answers) {
+    weft_context *ctx = model->ctx;
+    weft_loader *loader = NULL;
+    const weft_loader_options options = {.batch = x->shape[0] < BATCH ? x->shape[0] : BATCH,
+                                         .in_order = true,
+                                         .scale = dataset->scale,
+                                         .images = weft__dataset_images(dataset)};
+    WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
+    float *out = weft__array(ctx, (size_t)options.batch * (size_t)dataset->outputs, sizeof *out);
+    weft_status status = out ? predict_batches(model, dataset, loader, x->shape[0], out, answers)
+                             : weft__fail_oom(ctx, 0, "predictions");
+    weft__free(ctx, out);
+    weft_loader_free(loader);
+    return status;
+}

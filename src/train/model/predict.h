@@ -1,0 +1,16 @@
+/* Applies a trained model to inputs. Must not know: files (train/dataset), terminals. Read next: predict.c.
+ */
+#ifndef WEFT_SRC_TRAIN_MODEL_PREDICT_H
+#define WEFT_SRC_TRAIN_MODEL_PREDICT_H
+
+#include "train/model/model.h"
+
+/* Computes the answers to inputs x (N, ...) that weft__dataset_inputs read. `answers` becomes (N, outputs):
+ * the probability of each class, or numbers in the units of the target. */
+weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset, const weft_array *x,
+                                float *answers);
+
+/* Tells whether a model gives classes or numbers. If it is a language model, returns WEFT_ERR_ARGUMENT. */
+weft_status weft__model_predicts(const weft__model *model, const weft__dataset *dataset);
+
+#endif

@@ -1,0 +1,84 @@
+/* Opens trained models: the configuration of a run folder, and the weights of its checkpoints. Must not know:
+ * devices, what a model is used for. Read next: run.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "io/checkpoint.h"
+#include "train/model/trained.h"
+
+#define PATH_BYTES 4096
+
+weft_status weft__trained_config(const char *run, weft__config *config) {
+    char path[PATH_BYTES];
+    if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", run);
+    WEFT_TRY(weft__config_read(config, path));
+    weft__config_one_device(config);
+    return WEFT_OK;
+}
+
+/* ---- checkpoints ---- */
+
+weft_status weft__model_matches(const weft__model *model, const weft__config *config,
+                                const weft__dataset *dataset, const char *run,
+                                const weft_checkpoint_state *state) {
+    char config_hash[17], data_hash[17];
+    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
+    if (strcmp(state->config_hash, config_hash) != 0)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "%s: the configuration (config.yaml, --set) is not the one that its checkpoints were made with: "
+            "change it back, or train again",
+            run);
+    if (!dataset) return WEFT_OK;
+    weft__dataset_hash(dataset, data_hash);
+    if (strcmp(state->data_hash, data_hash) != 0)
+        return weft__fail(
+            model->ctx, WEFT_ERR_FORMAT,
+            "%s: the data is not what its checkpoints were made with (%s now, %s then): restore it, or "
+            "train again",
+            config->data_path, data_hash, state->data_hash);
+    return WEFT_OK;
+}
+
+weft_status weft__model_weights(weft__model *model, weft_checkpoint *checkpoint) {
+    return (model->rounded ? weft_module_load_rounded
+                           : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
+}
+
+/* Opens the checkpoint of a step, given as digits. */
+static weft_status open_step(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
+    char path[4096];
+    const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
+    if (!number || snprintf(path, sizeof path, "%s/checkpoints/step-%s", run, which) >= (int)sizeof path)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' "
+                          "lists the steps",
+                          which, run);
+    return weft_checkpoint_open(ctx, path, out);
+}
+
+/* Opens the checkpoint that `which` names. NULL: the best if one is kept, otherwise the last. */
+static weft_status open_which(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
+    if (!which) {
+        const weft_status best = weft_checkpoint_open_best(ctx, run, out);
+        if (best != WEFT_ERR_STATE) return best;
+        which = "last"; /* no checkpoint is marked as the best */
+    }
+    if (strcmp(which, "best") == 0) return weft_checkpoint_open_best(ctx, run, out);
+    if (strcmp(which, "last") == 0) return weft_checkpoint_open_newest(ctx, run, false, out);
+    return open_step(ctx, run, which, out);
+}
+
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, uint64_t *step) {
+    weft_checkpoint *checkpoint = NULL;
+    WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
+    weft_status status = weft__model_matches(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
+    if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
+    *step = weft_checkpoint_state_of(checkpoint)->step;
+    weft_checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* Opens trained models: the configuration of a run folder, and the weights of its checkpoints. Must not know:
+ * devices, what a model is used for. Read next: trained.c, include/weft/run.h. */
+#ifndef WEFT_SRC_TRAIN_MODEL_TRAINED_H
+#define WEFT_SRC_TRAIN_MODEL_TRAINED_H
+
+#include "train/model/model.h"
+
+/* Reads the configuration of a run folder, for using its model: `devices` is cleared. The caller frees
+ * *config with weft__config_free, also after a failure. */
+weft_status weft__trained_config(const char *run, weft__config *config);
+
+/* Refuses a checkpoint that was made with another configuration or other data. Training on would not be the
+ * same run. dataset NULL: the data are not compared. */
+weft_status weft__model_matches(const weft__model *model, const weft__config *config,
+                                const weft__dataset *dataset, const char *run,
+                                const weft_checkpoint_state *state);
+
+/* Loads the weights of a checkpoint. */
+weft_status weft__model_weights(weft__model *model, weft_checkpoint *checkpoint);
+
+/* Loads only the weights, for use, and sets *step. `which` is "best", "last" or the number of a step.
+ * NULL: the best if one is kept, otherwise the last undamaged one. Refuses a checkpoint of another
+ * configuration. */
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, uint64_t *step);
+
+#endif

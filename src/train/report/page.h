@@ -1,0 +1,15 @@
+/* Writes an HTML page to a file, completely or not at all. Must not know: what the page shows. Read next:
+ * page.c. */
+#ifndef WEFT_SRC_TRAIN_REPORT_PAGE_H
+#define WEFT_SRC_TRAIN_REPORT_PAGE_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* Writes the page to `out`. It may be called several times, with more room each time. */
+typedef weft_status weft__page_put(FILE *out, void *user);
+
+weft_status weft__page_write(const char *path, weft__page_put *put, void *user);
+
+#endif

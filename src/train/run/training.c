@@ -1,0 +1,72 @@
+/* What training adds to a model: a context that signals interrupt, and checkpoints of weights, optimizer and
+ * early stopping. Must not know: networks, the loop. Read next: loop_setup.c. */
+#include <string.h>
+
+#include "io/checkpoint.h"
+#include "train/model/trained.h"
+#include "train/run/signals.h"
+#include "train/run/training.h"
+
+weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
+                                     void *user, weft_context **ctx) {
+    if (config->device && strcmp(config->device, "null") == 0)
+        return weft__fail(NULL, WEFT_ERR_DEVICE,
+                          "device null computes nothing: it is for 'weft bench' and tests");
+    const weft_open_options options = {.device = device[0] ? device : config->device,
+                                       .seed = (uint64_t)config->train_seed,
+                                       .tf32 = config->train_precision == WEFT__PRECISION_TF32,
+                                       .log = log,
+                                       .log_user = user,
+                                       .interrupted = weft__signals_interrupt,
+                                       .allow_nondeterministic = !config->train_deterministic};
+    return weft_open(&options, ctx);
+}
+
+weft_status weft__model_save(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
+    weft_entry *weights = NULL, *states = NULL;
+    size_t weight_count = 0, state_count = 0;
+    char config_hash[17], data_hash[17], extra[WEFT__STOPPING_TEXT];
+    uint64_t step = weft_optimizer_steps(model->optimizer);
+    weft__stopping_text(stopping, extra);
+    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
+    weft__dataset_hash(dataset, data_hash);
+    const weft_checkpoint_state state = {.step = step,
+                                         .seed = (uint64_t)config->train_seed,
+                                         .data_position = step * (uint64_t)config->train_accumulate,
+                                         .config_hash = config_hash,
+                                         .data_hash = data_hash,
+                                         .extra = extra};
+    weft_status status = weft_module_entries(model->module, &weights, &weight_count);
+    if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
+    if (status == WEFT_OK)
+        status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
+    weft_entries_free(model->ctx, weights, weight_count);
+    weft_entries_free(model->ctx, states, state_count);
+    return status;
+}
+
+void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {
+    if (weft__checkpoint_prune(model->ctx, run, (size_t)config->train_keep, step) != WEFT_OK)
+        weft__log(model->ctx, WEFT_LOG_WARNING,
+                  "%s: an old checkpoint takes up space until a later save or 'weft resume' removes it",
+                  weft_last_error(model->ctx));
+}
+
+weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step) {
+    weft_checkpoint *checkpoint = NULL;
+    WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
+    const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
+    weft_status status = weft__model_matches(model, config, dataset, run, state);
+    if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
+    if (status == WEFT_OK) {
+        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
+        weft_optimizer_set_steps(model->optimizer, state->step);
+        weft_seed(model->ctx, state->seed, state->step);
+    }
+    if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
+    *step = state->step;
+    weft_checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* What training adds to a model: a context that signals interrupt, and checkpoints of weights, optimizer and
+ * early stopping. Must not know: networks, the loop. Read next: training.c. */
+#ifndef WEFT_SRC_TRAIN_RUN_TRAINING_H
+#define WEFT_SRC_TRAIN_RUN_TRAINING_H
+
+#include "train/model/model.h"
+#include "train/run/stopping.h"
+
+/* Opens a context on `device`, or on the configuration's device if it is "". Log messages go to `log`. */
+weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
+                                     void *user, weft_context **ctx);
+
+/* Writes a checkpoint of the optimizer's current step. */
+weft_status weft__model_save(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
+
+/* Removes old checkpoints. Keeps the best one and the newest train.keep ones, counted back from `step`,
+ * which was just written or read. A failure is only a warning: the checkpoint takes space, but the run can
+ * go on. */
+void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step);
+
+/* Loads the newest checkpoint that is not damaged, and sets *step. With `strict` the newest checkpoint must
+ * be good. Configuration and data must be those of the checkpoint; dataset NULL: the data are not compared.
+ * The optimizer continues from there, and so does early stopping (`stopping` may be NULL). */
+weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step);
+
+#endif
