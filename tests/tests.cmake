@@ -77,7 +77,7 @@ endfunction()
 # a GPU. Only weft_add_cuda_test lets a test find them, by LD_LIBRARY_PATH. They need the host's C++ compiler.
 set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
-set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_nccl test_cuda_scalars test_cuda_tensor test_gpu_tensor test_gpu_concurrent test_gpu_epilogue test_gpu_rows test_gpu_device test_gpu_training test_cuda_card test_cuda_raised test_gpu_scatter test_cuda_choice test_gpu_conv
+set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_large test_cuda_nccl test_cuda_scalars test_cuda_tensor test_cuda_upload test_gpu_tensor test_gpu_slices test_gpu_concurrent test_gpu_epilogue test_gpu_rows test_gpu_device test_gpu_training test_cuda_card test_cuda_raised test_gpu_scatter test_cuda_choice test_gpu_conv
     test_gpu_run test_loss_scale test_memory test_train_gpu)
 list(APPEND cuda_tests test_golden_values test_head test_recompute test_transformers)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE AND NOT WEFT_FUZZ)
@@ -236,7 +236,7 @@ endif()
 
 # On PTX: the golden kernels, and the kernels with shared memory, barriers, warp operations or tensor cores. `make test-ptx`
 # runs everything.
-foreach(name test_golden_values test_cuda_flash test_gpu_epilogue test_gpu_run test_gpu_tensor)
+foreach(name test_golden_values test_cuda_banks test_cuda_flash test_gpu_epilogue test_gpu_run test_gpu_slices test_gpu_tensor)
   if(TARGET ${name})
     weft_add_ptx_test(${name}_ptx ${name})
   endif()
@@ -250,10 +250,7 @@ if(TARGET test_transformers) # with red zones
   weft_add_cuda_test(test_transformers_zones ${CMAKE_COMMAND} -E env WEFT_DEBUG=memory WEFT_TEST_DEVICE=cuda
     $<TARGET_FILE:test_transformers>)
 endif()
-if(TARGET test_cuda_tensor) # with the race detector
-  weft_add_cuda_test(test_cuda_tensor_races_cuda ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:test_cuda_tensor>)
-endif()
-foreach(name test_gpu_concurrent) # and between launches
+foreach(name test_cuda_tensor test_gpu_slices test_gpu_concurrent) # with the race detector
   if(TARGET ${name})
     weft_add_cuda_test(${name}_races_cuda ${CMAKE_COMMAND} -E env FAKE_CUDA_RACES=1 $<TARGET_FILE:${name}>)
   endif()

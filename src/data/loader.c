@@ -8,7 +8,8 @@
 #include "compiler/profile/profile.h"
 #include "data/loader.h"
 #include "data/parse.h"
-#include "graph/variable.h"
+#include "device/device.h"
+#include "graph/graph.h"
 
 #define DEVICE_BYTES (INT64_C(1) << 30)
 
@@ -386,6 +387,7 @@ void weft_loader_free(weft_loader *loader) {
     weft__images_free(loader);
     weft__loader_weights_free(loader);
     weft_free(loader->gathered);
+    if (loader->spare) ctx->hooks.buffer_free(ctx, loader->spare);
     weft_free(loader->index);
     weft_free(loader->count);
     weft__free(ctx, loader->starts);
@@ -417,9 +419,22 @@ static weft_tensor *loader_gather(weft_loader *loader, const weft__side *side, i
     return weft_gather(side->all, places, 0);
 }
 
+/* Gives the batch the memory that the batch before the last one had. So a device that runs asynchronously can
+ * receive it while a step still reads the last one. */
+static void swap_memory(weft_loader *loader) {
+    weft_storage *storage = loader->gathered->storage;
+    struct weft_buffer *last = storage->buffer;
+    if (!loader->ctx->device->asynchronous) return;
+    storage->buffer = loader->spare;
+    loader->spare = last;
+}
+
 static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_batch *batch) {
     const void *bytes = weft__prefetch_get(loader->prefetch, position, &batch->count);
-    WEFT_TRY(weft_write(loader->gathered, bytes, (size_t)weft_numel(loader->gathered)));
+    swap_memory(loader);
+    const weft_status status = weft_write(loader->gathered, bytes, (size_t)weft_numel(loader->gathered));
+    if (status != WEFT_OK) swap_memory(loader); /* the last batch is still valid */
+    WEFT_TRY(status);
     batch->x = loader->x.batch;
     batch->y = loader->y.batch;
     return WEFT_OK;

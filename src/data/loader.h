@@ -51,9 +51,10 @@ struct weft_loader {
     weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
     /* on the device, i32 (batch, 3): moves of the images; NULL: images are not moved */
     weft_tensor *moves;
-    int32_t *moves_host;    /* host copy of moves */
-    weft__augment *augment; /* NULL: no other changes of images */
-    weft_tensor *gathered;  /* if the host gathers: x and y of a batch as u8, one upload */
+    int32_t *moves_host;       /* host copy of moves */
+    weft__augment *augment;    /* NULL: no other changes of images */
+    weft_tensor *gathered;     /* if the host gathers: x and y of a batch as u8, one upload */
+    struct weft_buffer *spare; /* memory of the batch before this one; NULL: there is none */
 };
 
 /* Computes the starts of the samples of a batch. Returns how many mask elements are 1. A pure function of its

@@ -71,6 +71,9 @@ typedef struct weft_commands {
     int count, n_slots;
     weft_command *list;
     int scalars; /* the slot of the numbers that change from run to run */
+    /* Bytes of slot 0 that the commands use, whose content nobody reads before or after a run, so that the
+     * device may keep it elsewhere. 0: somebody does. */
+    int64_t arena_bytes;
 } weft_commands;
 
 /* Where runs read their scalars: run i reads row `first` + i of the buffer, each of `bytes` bytes. */

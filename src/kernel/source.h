@@ -104,6 +104,7 @@ typedef struct weft_launch_facts {
     int at_once;        /* bytes that a work-item has under way */
     int registers;      /* of a work-item */
     int entries;        /* of a fused launch in sequence; else 0 */
+    int near_waits;     /* of the three of each entry, those that end with local memory, not with L2 */
 } weft_launch_facts;
 
 /* One launch. Sizes, strides and offsets are arguments, so many launches have equal source, which is compiled

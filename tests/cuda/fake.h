@@ -41,8 +41,8 @@
  *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
  * reported test_cuda_card.c has a planted fault for each check.
  *
- * It does not check: delayed loads, conflicts of banks, and what the host or NCCL access while launches
- * run.
+ * It does not check: delayed loads, conflicts of banks (tests/ptx counts them), and what the host or NCCL
+ * access while launches run.
  *
  * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H
@@ -51,13 +51,14 @@
 /* What tests set and read. The library exports it as fake_cuda. */
 typedef struct fake_cuda_state {
     /* set by tests; 0: no effect */
-    long memory;      /* bytes of device memory, instead of 1 GiB */
+    long memory;      /* bytes of device memory, instead of 1 GiB; allocations from 1 GiB on are sparse */
     long fail_alloc;  /* 1: the next allocation fails ... */
     long fail_launch; /* 1: the next kernel that runs fails, and its context with it ... */
     long order;       /* a fake_order */
     long seed;        /* of random orders, from the next launch on */
-    long raise; /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
-    long quiet; /* reports and refusals are counted, and not printed */
+    long raise;  /* 1: in each launch, a fault is recorded while some threads run, and removed at the end */
+    long sample; /* of a larger grid only so many blocks run, half of them at each end */
+    long quiet;  /* reports and refusals are counted, and not printed */
     /* counters */
     long calls;                                     /* work that libraries submitted */
     long launches, graph_launches, graphs, updates; /* updates: graph nodes that got other arguments */

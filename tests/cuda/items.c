@@ -366,6 +366,9 @@ static void report_stuck(const fake_block *b) {
                 other->mask);
 }
 
+/* The number of the i-th block of those that run. */
+static long block_number(long i, long running, long all) { return i < running / 2 ? i : all - running + i; }
+
 /* Returns the block whose turn it is, or NULL if all have ended. */
 static fake_block *next_block(int resident, bool other) {
     const int first = now.order == FAKE_RANDOM || other ? (int)(fake_draw() % (uint64_t)resident) : 0;
@@ -385,7 +388,9 @@ static bool run_blocks(const fake_grid *grid) {
     choose_raise(grid);
     fake_race_begin(grid);
     fake_delay_begin();
-    const fake_permutation order = permute((long)grid->blocks.x * grid->blocks.y * grid->blocks.z);
+    const long all = (long)grid->blocks.x * grid->blocks.y * grid->blocks.z;
+    const fake_permutation order =
+        permute(fake_cuda.sample && fake_cuda.sample < all ? fake_cuda.sample : all);
     const int resident = 1 + (int)(fake_draw() % RESIDENT_MOST);
     for (int i = 0; i < resident; i++) {
         if (!now.blocks[i]) now.blocks[i] = make_block();
@@ -394,7 +399,10 @@ static bool run_blocks(const fake_grid *grid) {
     }
     for (;;) {
         for (int i = 0; i < resident && begun < order.n; i++)
-            if (!now.blocks[i]->live) begin_block(now.blocks[i], entry_of(&order, begun++));
+            if (!now.blocks[i]->live) {
+                const long place = entry_of(&order, begun++);
+                begin_block(now.blocks[i], block_number(place, order.n, all));
+            }
         fake_block *b = next_block(resident, idle > 0);
         if (!b) return true;
         enter_block(b);

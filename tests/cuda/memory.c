@@ -1,10 +1,16 @@
 /* Device memory, which has guards and is filled with garbage, and pinned host memory. Read next: queue.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "card.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { GUARD = 256, GUARD_BYTE = 0xD7, GARBAGE = 0xCB };
+enum { GUARD = 256, GUARD_BYTE = 0xD7, GARBAGE = 0xCB, ENDS = 1 << 20 };
+/* From this size on, pages exist only once they are touched, and only both ends contain garbage. */
+#define SPARSE ((size_t)1 << 30)
 
 typedef struct fake_memory {
     struct fake_memory *next;
@@ -19,10 +25,13 @@ static fake_memory_block *last; /* found by fake_find */
 static fake_memory_block *make(size_t bytes) {
     fake_memory_block *b = calloc(1, sizeof *b);
     b->bytes = bytes;
-    b->whole = malloc(bytes + 3 * GUARD);
+    b->whole = bytes < SPARSE ? malloc(bytes + 3 * GUARD)
+                              : mmap(NULL, bytes + 3 * GUARD, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     b->at = (char *)(((uintptr_t)b->whole + 2 * GUARD - 1) & ~(uintptr_t)(GUARD - 1));
     memset(b->at - GUARD, GUARD_BYTE, GUARD);
-    memset(b->at, GARBAGE, bytes);
+    memset(b->at, GARBAGE, bytes < SPARSE ? bytes : ENDS);
+    if (bytes >= SPARSE) memset(b->at + bytes - ENDS, GARBAGE, ENDS);
     memset(b->at + bytes, GUARD_BYTE, GUARD);
     fake_cuda.handles++;
     return b;
@@ -39,7 +48,10 @@ static bool is_whole(const fake_memory_block *b) {
 static void drop(fake_memory_block *b) {
     if (last == b) last = NULL;
     fake_cells_free(b->cells, b->bytes);
-    free(b->whole);
+    if (b->bytes < SPARSE)
+        free(b->whole);
+    else
+        munmap(b->whole, b->bytes + 3 * GUARD);
     free(b);
     fake_cuda.handles--;
 }

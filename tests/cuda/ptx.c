@@ -2,6 +2,7 @@
  *     FAKE_PTX_SEED=N    other orders of blocks and warps
  *     FAKE_PTX_KEEP=DIR  writes each module to DIR
  *     FAKE_PTX_EDIT=A=>B replaces each A in a module by B: a planted fault (tests/ptx/test_ptx_faults.sh)
+ *     FAKE_PTX_BANKS=FILE  appends a line to FILE for each launch: its bank conflicts (tests/ptx/banks.c)
  *     FAKE_PTX_TIME=1    prints the speed of each kernel
  * Read next: ptx/ptx.h. */
 #include "driver.h"
@@ -98,6 +99,8 @@ CUresult fake_ptx_run(const fake_launch *l) {
                          .seed = seed         ? strtoull(seed, NULL, 10) * 1000003 + number
                                  : number % 2 ? 0
                                               : number,
+                         .races = true,
+                         .banks = getenv("FAKE_PTX_BANKS"),
                          .memory = range,
                          .user = l->function->handle.context};
     const double begin = now();

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tests the tests: each patch of this folder plants one fault into a copy of the tree, and the test that it names (its
-# second line, "test: NAME ARGUMENTS") must then fail. Builds only what changed. Runs only with WEFT_MUTANTS=1 (`make
-# mutants`); MUTANTS="a b" picks some. Prints one line a fault and a verdict.
+# second line, "test: NAME ARGUMENTS") must then fail. With a line "card: FOLDERS" the test runs on the simulated GPU in
+# these folders of the build, and counts as missing if it is skipped. Builds only what changed. Runs only with
+# WEFT_MUTANTS=1 (`make mutants`); MUTANTS="a b" picks some. Prints one line a fault and a verdict.
 set -u
 if [ "${WEFT_MUTANTS:-0}" != 1 ]; then
     echo "skipped: set WEFT_MUTANTS=1"
@@ -17,6 +18,7 @@ for name in ${MUTANTS:-$(cd "$root/tests/mutants" && ls -- *.patch)}; do
     patches+=("$root/tests/mutants/${name%.patch}.patch")
 done
 test_of() { sed -n 's/^test: //p' "$1"; }
+card_of() { sed -n 's/^card: //p' "$1"; }
 targets=$(for patch in "${patches[@]}"; do test_of "$patch" | cut -d' ' -f1; done | sort -u)
 
 mkdir "$scratch/tree"
@@ -26,15 +28,45 @@ command -v ninja >/dev/null && generator=Ninja
 cmake -S "$scratch/tree" -B "$scratch/build" -G "$generator" -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; exit 1; }
 build() { cmake --build "$scratch/build" -j "$(nproc)" --target "$@" >"$scratch/log" 2>&1; }
-run() { (cd "$scratch/tree" && timeout 100 "$scratch/build/$1" "${@:2}") >"$scratch/out" 2>&1; }
+# run PATCH: runs the test that it names
+run() {
+    local folder words
+    read -ra words <<<"$(test_of "$1")"
+    (
+        for folder in $(card_of "$1"); do
+            export WEFT_TEST_GPU=cuda WEFT_KERNEL_CACHE=off LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$scratch/build/$folder"
+        done
+        cd "$scratch/tree" && timeout 100 "$scratch/build/${words[0]}" "${words[@]:1}"
+    ) >"$scratch/out" 2>&1
+}
 
+# Patches for a simulated GPU that is not there are left out.
+card_targets() { [ "$1" = fake-ptx ] && echo ptx_nvrtc || echo fake_cuda fake_nvrtc fake_nvml fake_blas fake_nccl fake_cudnn; }
+known=$(cmake --build "$scratch/build" --target help)
+for i in "${!patches[@]}"; do
+    for folder in $(card_of "${patches[i]}"); do
+        for target in $(card_targets "$folder"); do
+            if grep -q "$target" <<<"$known"; then
+                targets="$targets $target"
+            else
+                unset "patches[i]"
+            fi
+        done
+    done
+done
 # shellcheck disable=SC2086
 build $targets || { tail -40 "$scratch/log"; exit 1; }
 failed=0
-while read -r line; do # without a fault each of the tests must pass, else catching one means nothing
-    # shellcheck disable=SC2086
-    run $line || { echo "FAIL $line fails without a fault"; tail -20 "$scratch/out"; failed=$((failed + 1)); }
-done < <(for patch in "${patches[@]}"; do test_of "$patch"; done | sort -u)
+passed=
+for patch in "${patches[@]}"; do # without a fault each of the tests must pass, else catching one means nothing
+    line="$(card_of "$patch"): $(test_of "$patch")"
+    grep -qxF -- "$line" <<<"$passed" && continue
+    passed+=$'\n'$line
+    run "$patch" && { [ -z "$(card_of "$patch")" ] || ! grep -q SKIPPED "$scratch/out"; } && continue
+    echo "FAIL $line fails without a fault, or is skipped"
+    tail -20 "$scratch/out"
+    failed=$((failed + 1))
+done
 
 for patch in "${patches[@]}"; do
     name=$(basename "$patch" .patch)
@@ -47,8 +79,7 @@ for patch in "${patches[@]}"; do
     elif ! build "${test%% *}"; then
         verdict="does not build: $(grep -m1 error "$scratch/log")"
     else
-        # shellcheck disable=SC2086
-        run $test && verdict="SURVIVED: $(sed -n 's/^what: //p' "$patch")"
+        run "$patch" && verdict="SURVIVED: $(sed -n 's/^what: //p' "$patch")"
     fi
     cp "$scratch/original" "$file"
     [ "$verdict" = caught ] || failed=$((failed + 1))

@@ -1,12 +1,10 @@
-/* Loads, stores, atomics and asynchronous copies, and the checks of each access: bounds, alignment, races in
- * shared memory. Read next: warp.c. */
+/* Loads, stores, atomics and asynchronous copies, and the checks of each access: bounds, alignment, races.
+ * Read next: race.c, warp.c. */
 #include <stdlib.h>
 
 #include "actions.h"
 #include "number.h"
 #include "parse.h"
-
-static unsigned thread_of(const ptx_warp *w, uint32_t lane) { return (unsigned)w->number * LANES + lane; }
 
 /* ---- global memory ---- */
 
@@ -14,10 +12,15 @@ static bool is_inside(uint64_t at, unsigned bytes, uint64_t begin, uint64_t end)
     return at >= begin && at <= end && bytes <= end - at;
 }
 
-static bool is_global(ptx_machine *m, uint64_t at, unsigned bytes) {
+/* Also gives what is known about the bytes, or NULL. */
+static bool is_global(ptx_machine *m, uint64_t at, unsigned bytes, ptx_cell **cells) {
     uint64_t begin, end;
-    for (int i = 0; i < KNOWN_RANGES; i++)
-        if (is_inside(at, bytes, m->known[i].begin, m->known[i].end)) return true;
+    *cells = NULL;
+    for (int i = 0; i < KNOWN_RANGES; i++) {
+        if (!is_inside(at, bytes, m->known[i].begin, m->known[i].end)) continue;
+        if (m->known[i].cells) *cells = m->known[i].cells + (at - m->known[i].begin);
+        return true;
+    }
     for (int i = 0; i < m->module->n_variables; i++) {
         const ptx_variable *v = &m->module->variables[i];
         begin = (uint64_t)(uintptr_t)v->memory;
@@ -26,80 +29,10 @@ static bool is_global(ptx_machine *m, uint64_t at, unsigned bytes) {
     if (!m->launch->memory || !m->launch->memory(m->launch->user, at, &begin, &end)) return false;
     m->known[m->next_known].begin = begin;
     m->known[m->next_known].end = end;
+    m->known[m->next_known].cells = m->launch->races ? ptx_cells_of(begin, end) : NULL;
+    if (m->launch->races) *cells = m->known[m->next_known].cells + (at - begin);
     m->next_known = (m->next_known + 1) % KNOWN_RANGES;
     return is_inside(at, bytes, begin, end);
-}
-
-/* ---- races in shared memory ---- */
-
-/* Is the last write of a byte ordered before what this lane does now? */
-static bool comes_after_write(const ptx_warp *w, uint32_t lane, const ptx_shadow *s) {
-    if (s->write_epoch != w->block->epoch || s->writer == thread_of(w, lane)) return true;
-    return s->writer / LANES == (unsigned)w->number && s->write_meet != w->meets;
-}
-
-static bool comes_after_reads(const ptx_warp *w, uint32_t lane, const ptx_shadow *s) {
-    if (s->read_epoch != w->block->epoch) return true;
-    if (s->reader_warp != w->number) return false;
-    return s->read_meet != w->meets || !(s->readers & ~(1u << lane));
-}
-
-static void note_read(const ptx_warp *w, uint32_t lane, ptx_shadow *s) {
-    if (s->read_epoch != w->block->epoch) {
-        s->reader_warp = (int16_t)w->number;
-        s->readers = 0;
-    } else if (s->reader_warp != w->number) {
-        s->reader_warp = SEVERAL_WARPS;
-    }
-    if (s->read_meet != w->meets) s->readers = 0;
-    s->readers |= 1u << lane;
-    s->read_meet = w->meets;
-    s->read_epoch = w->block->epoch;
-}
-
-static void note_write(const ptx_warp *w, uint32_t lane, ptx_shadow *s, bool atomic) {
-    s->writer = (uint16_t)thread_of(w, lane);
-    s->write_epoch = w->block->epoch;
-    s->write_meet = w->meets;
-    s->atomic = atomic;
-}
-
-/* Two threads may write the same value. */
-static bool check_races(ptx_warp *w, uint32_t lane, uint64_t at, unsigned bytes, ptx_access how,
-                        const char *value) {
-    for (unsigned i = 0; i < bytes; i++) {
-        ptx_shadow *s = &w->block->shadow[at + i];
-        const bool same = value && w->block->shared[at + i] == value[i];
-        if (s->pending) {
-            ptx_fault(w, (int)lane,
-                      "byte %llu of shared memory is used while cp.async of thread %u may still write it",
-                      (unsigned long long)at + i, s->writer);
-            return false;
-        }
-        if (how == READ && !s->write_epoch) {
-            ptx_fault(w, (int)lane, "byte %llu of shared memory is read, which the block has not written",
-                      (unsigned long long)at + i);
-            return false;
-        }
-        if (!comes_after_write(w, lane, s) && !(how == ATOMIC && s->atomic) && !(how == WRITE && same)) {
-            ptx_fault(w, (int)lane,
-                      "race: byte %llu of shared memory is %s, which thread %u wrote after the last barrier",
-                      (unsigned long long)at + i, how == READ ? "read" : "written", s->writer);
-            return false;
-        }
-        if (how != READ && !comes_after_reads(w, lane, s)) {
-            ptx_fault(w, (int)lane,
-                      "race: byte %llu of shared memory is written, which another thread read after the last "
-                      "barrier",
-                      (unsigned long long)at + i);
-            return false;
-        }
-        if (how == READ)
-            note_read(w, lane, s);
-        else
-            note_write(w, lane, s, how == ATOMIC);
-    }
-    return true;
 }
 
 /* ---- addresses ---- */
@@ -118,6 +51,24 @@ static char *local_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, 
     return w->local + (size_t)lane * all + at;
 }
 
+static char *global_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned bytes,
+                       ptx_access how) {
+    ptx_cell *cells;
+    if (!is_global(w->machine, at, bytes, &cells)) return outside(w, lane, space, at, bytes);
+    for (unsigned i = 0; i < bytes && cells; i++)
+        if (!ptx_check_global(w, lane, &cells[i], at + i, how)) return NULL;
+    return (char *)(uintptr_t)at;
+}
+
+/* Two threads may write the same value. */
+static bool is_free_of_races(ptx_warp *w, uint32_t lane, uint64_t at, unsigned bytes, ptx_access how,
+                             const char *value) {
+    for (unsigned i = 0; i < bytes; i++)
+        if (!ptx_check_shared(w, lane, at + i, how, value && w->block->shared[at + i] == value[i]))
+            return false;
+    return true;
+}
+
 char *ptx_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned bytes, ptx_access how,
              const void *value) {
     ptx_machine *m = w->machine;
@@ -134,16 +85,14 @@ char *ptx_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned 
     switch (space) {
     case SHARED:
         if (!is_inside(at, bytes, 0, w->block->shared_bytes)) return outside(w, lane, space, at, bytes);
-        return check_races(w, lane, at, bytes, how, value) ? w->block->shared + at : NULL;
+        return is_free_of_races(w, lane, at, bytes, how, value) ? w->block->shared + at : NULL;
     case LOCAL: return local_at(w, lane, space, at, bytes);
     case PARAMETER:
         if (at >= PTX_FUNCTION_PARAMETERS)
             return local_at(w, lane, space, at - PTX_FUNCTION_PARAMETERS, bytes);
         return is_inside(at, bytes, 0, m->kernel->parameter_bytes) ? m->parameters + at
                                                                    : outside(w, lane, space, at, bytes);
-    default:
-        if (!is_global(m, at, bytes)) return outside(w, lane, space, at, bytes);
-        return (char *)(uintptr_t)at;
+    default: return global_at(w, lane, space, at, bytes, how);
     }
 }
 
@@ -170,6 +119,7 @@ void ptx_ld(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
         ptx_unknown(w, in);
         return;
     }
+    ptx_count_banks(w, in, in->space, mask, a, one * in->vector);
     EACH_LANE(mask) {
         const char *from =
             ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], one * in->vector, READ, NULL);
@@ -189,6 +139,7 @@ void ptx_st(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
         ptx_unknown(w, in);
         return;
     }
+    ptx_count_banks(w, in, in->space, mask, a, one * in->vector);
     EACH_LANE(mask) {
         char value[4 * 8];
         for (int k = 0; k < in->vector; k++)
@@ -246,6 +197,7 @@ void ptx_copy_async(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
     enum { CA = 1, CG };
     const uint64_t *to = ptx_from(w, in, 0), *from = ptx_from(w, in, 1), *bytes = ptx_from(w, in, 2);
     const uint64_t *read = ptx_from(w, in, in->n_from > 3 ? 3 : 2);
+    ptx_count_banks(w, in, SHARED, mask, to, (unsigned)bytes[__builtin_ctz(mask)]);
     EACH_LANE(mask) {
         ptx_copy c = {.lane = (int)l,
                       .group = w->groups[l],
@@ -259,8 +211,8 @@ void ptx_copy_async(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
         else if (c.from % c.bytes)
             ptx_fault(w, (int)l, "misaligned: %u bytes at %#llx of global memory", c.bytes,
                       (unsigned long long)c.from);
-        else if (c.read && !is_global(w->machine, c.from, c.read))
-            (void)outside(w, l, GLOBAL, c.from, c.read);
+        else if (c.read)
+            (void)global_at(w, l, GLOBAL, c.from, c.read, READ);
         if (w->machine->failed || !ptx_at(w, l, SHARED, c.to, c.bytes, WRITE, NULL)) return;
         for (unsigned i = 0; i < c.bytes; i++) w->block->shadow[c.to + i].pending = true;
         w->copies = ptx_more(w->copies, w->n_copies, sizeof *w->copies);
@@ -280,7 +232,7 @@ static void arrive(ptx_warp *w, const ptx_copy *c) {
     for (unsigned i = 0; i < c->bytes; i++) {
         ptx_shadow *s = &w->block->shadow[c->to + i];
         s->pending = false;
-        note_write(w, (uint32_t)c->lane, s, false);
+        ptx_note_write(w, (uint32_t)c->lane, s, false);
     }
 }
 

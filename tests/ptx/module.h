@@ -3,6 +3,8 @@
 #ifndef WEFT_TESTS_PTX_MODULE_H
 #define WEFT_TESTS_PTX_MODULE_H
 
+#include <stdio.h>
+
 #include "ptx.h"
 
 enum { LANES = 32, BARRIERS = 16, CALLS_MOST = 8, VECTOR_MOST = 8, SOURCES_MOST = 12, KNOWN_RANGES = 16 };
@@ -267,10 +269,20 @@ typedef struct ptx_shadow {
 } ptx_shadow;
 enum { SEVERAL_WARPS = -1 };
 
+/* What happened to a byte of global memory. */
+typedef struct ptx_cell {
+    uint32_t launch;                  /* of the process; of earlier ones nothing is of interest */
+    uint32_t write_block, read_block; /* numbers of blocks; read_block may be SEVERAL_BLOCKS */
+    bool written, read;
+    ptx_shadow within; /* what the block did; its epochs are those of write_block and read_block */
+} ptx_cell;
+#define SEVERAL_BLOCKS UINT32_MAX
+
 struct ptx_block {
     ptx_machine *machine;
     bool used;
     unsigned index[3];
+    uint32_t number; /* in the grid */
     ptx_warp warps[LANES];
     int n_warps, live; /* threads that have not returned */
     char *shared;
@@ -283,6 +295,11 @@ struct ptx_block {
     } barriers[BARRIERS];
 };
 
+/* Of an instruction: groups of lanes that accessed shared memory at once, and how often one had to wait. */
+typedef struct ptx_bank_count {
+    uint64_t accesses, conflicts;
+} ptx_bank_count;
+
 struct ptx_machine {
     ptx_launch *launch;
     const ptx_module *module;
@@ -291,8 +308,11 @@ struct ptx_machine {
     ptx_block *blocks;
     int n_blocks;
     uint64_t random;
+    uint32_t number;       /* of the launch, in this process */
+    ptx_bank_count *banks; /* for each instruction, or NULL: they are not counted */
     struct {
         uint64_t begin, end;
+        ptx_cell *cells;   /* for each byte, or NULL: races are not looked for */
     } known[KNOWN_RANGES]; /* ranges of global memory that were looked up last */
     int next_known;
     bool failed;
@@ -309,6 +329,26 @@ typedef enum ptx_access { READ, WRITE, ATOMIC } ptx_access;
  * written, or NULL. Returns NULL after a fault. */
 char *ptx_at(ptx_warp *w, uint32_t lane, ptx_space space, uint64_t at, unsigned bytes, ptx_access how,
              const void *value);
+
+/* ---- race.c ---- */
+
+/* Each looks for a race of an access with what it knows about a byte, and notes the access. Returns false
+ * after a fault. same: it writes the value that is there. */
+bool ptx_check_shared(ptx_warp *w, uint32_t lane, uint64_t at, ptx_access how, bool same);
+bool ptx_check_global(ptx_warp *w, uint32_t lane, ptx_cell *c, uint64_t at, ptx_access how);
+/* A thread writes a byte of shared memory. */
+void ptx_note_write(const ptx_warp *w, uint32_t lane, ptx_shadow *s, bool atomic);
+/* The cells of a range of global memory. */
+ptx_cell *ptx_cells_of(uint64_t begin, uint64_t end);
+
+/* ---- banks.c ---- */
+
+/* Lanes are about to access so many bytes each. Accesses of other memory do not count. */
+void ptx_count_banks(ptx_warp *w, const ptx_instruction *in, ptx_space space, uint32_t mask,
+                     const uint64_t *addresses, unsigned bytes);
+/* Writes a line: the kernel, its accesses and conflicts, those of the instruction with most, and this
+ * instruction. */
+void ptx_report_banks(const ptx_machine *m, FILE *to);
 
 /* ---- lanes ---- */
 

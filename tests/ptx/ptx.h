@@ -8,14 +8,17 @@
  * - Registers that were never written, where their value matters: in an address, a store or a branch.
  * - Races in shared memory between two barriers, within a warp, too (bar.warp.sync orders the lanes of its
  *   mask). Shared memory that the block has not written. What cp.async copies cannot be read before the wait.
+ * - On request, races in global memory, between blocks, too (race.c).
  * - Barriers that a part of a warp or block does not reach; shfl, vote, mma, ldmatrix without their lanes.
  * - Limits: 48 KiB of static and 227 KiB of all shared memory, the threads of .maxntid.
+ *
+ * What is counted: bank conflicts of shared memory (banks.c).
  *
  * What it does not show:
  * - The exact results of approximate instructions (ex2.approx, rcp.approx, ...). They are computed in double
  *   precision and rounded; a GPU may differ within the bound that the ISA gives. mma adds in
  *   double precision.
- * - Races in global memory. Memory has one order for all threads, and stores are never delayed.
+ * - Memory has one order for all threads, and stores are never delayed.
  * - Some races around bar.sync with a number of threads: it orders memory for the whole block here.
  *
  * Must not know: Weft, the simulated driver. Read next: module.h. */
@@ -51,6 +54,8 @@ typedef struct ptx_launch {
     /* Returns whether `at` is in an allocation that the device can use, and the range of the allocation. */
     bool (*memory)(void *user, uint64_t at, uint64_t *begin, uint64_t *end);
     void *user;
+    bool races;            /* also looks for races in global memory */
+    const char *banks;     /* a file that gets a line about the launch's bank conflicts (banks.c), or NULL */
     uint64_t instructions; /* result: executed instructions, each lane counted */
     char why[1000];        /* result: the first fault */
 } ptx_launch;

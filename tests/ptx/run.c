@@ -339,6 +339,7 @@ static void begin_warp(ptx_warp *w) {
 static void begin_block(ptx_block *b, uint64_t number) {
     const ptx_launch *l = b->machine->launch;
     b->used = true;
+    b->number = (uint32_t)number;
     b->index[0] = (unsigned)(number % l->blocks[0]);
     b->index[1] = (unsigned)(number / l->blocks[0] % l->blocks[1]);
     b->index[2] = (unsigned)(number / l->blocks[0] / l->blocks[1]);
@@ -470,11 +471,21 @@ static void run_blocks(ptx_machine *m) {
     }
 }
 
+static void report_banks(const ptx_machine *m) {
+    FILE *to = fopen(m->launch->banks, "a");
+    if (!to) abort();
+    ptx_report_banks(m, to);
+    fclose(to);
+    free(m->banks);
+}
+
 bool ptx_run(ptx_launch *l) {
     const ptx_function *f = l->kernel;
     const uint64_t all = (uint64_t)l->blocks[0] * l->blocks[1] * l->blocks[2];
     ptx_machine m = {.launch = l, .module = f->module, .kernel = f, .random = l->seed * 2 + 1};
     const char *wrong = wrong_with(l);
+    static uint32_t launches;
+    m.number = ++launches;
     l->instructions = 0;
     snprintf(l->why, sizeof l->why, "%s: %s", f->name, wrong ? wrong : "");
     if (wrong) return false;
@@ -486,7 +497,9 @@ bool ptx_run(ptx_launch *l) {
     for (unsigned i = 0; i < f->n_parameters; i++)
         memcpy(m.parameters + f->parameters[i].at, l->values[i], f->parameters[i].bytes);
     for (int i = 0; i < m.n_blocks; i++) make_block(&m, &m.blocks[i], f->dynamic_at + l->shared_bytes);
+    if (l->banks) m.banks = calloc((size_t)m.module->n_code + 1, sizeof *m.banks);
     run_blocks(&m);
+    if (m.banks) report_banks(&m);
     for (int i = 0; i < m.n_blocks; i++) free_block(&m.blocks[i]);
     free(m.blocks);
     free(m.parameters);

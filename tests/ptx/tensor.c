@@ -21,6 +21,7 @@ void ptx_ldmatrix(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
         ptx_unknown(w, in);
         return;
     }
+    ptx_count_banks(w, in, SHARED, in->vector == 4 ? ~0u : (1u << 8 * in->vector) - 1, a, sizeof rows[0]);
     for (uint32_t r = 0; r < 8u * in->vector; r++) {
         const char *row = ptx_at(w, r, SHARED, a[r] + (uint64_t)in->offset[0], sizeof rows[r], READ, NULL);
         if (!row) return;

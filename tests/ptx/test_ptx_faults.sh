@@ -32,6 +32,7 @@ plant 'shfl.sync.down.b32=>@%p1 shfl.sync.down.b32' 'predicate\|lane\|divergent'
 plant ', 4;=>, 2;' 'misaligned: 4 bytes' test_ops cuda --op softmax
 plant ', 4;=>, 4000;' 'outside of' test_ops cuda --op softmax
 plant 'mov.f32=>// mov.f32' 'never written' test_ops cuda --op softmax
+plant '%ctaid.x;=>%nctaid.y;' 'race: the byte at' test_ops cuda --op softmax
 plant 'cp.async.wait_group 1=>cp.async.wait_group 2' 'while cp.async' test_gpu_tensor
 echo "ptx faults: cells=$cells fail=$failed"
 [ $failed = 0 ]

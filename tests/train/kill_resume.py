@@ -128,7 +128,7 @@ def best(run):
 
 def weights(run):
     """Returns the files of the last and of the best checkpoint, and the scores."""
-    paths = ["scores.json"]
+    paths = ["scores.json"] + ["pictures.json"] * os.path.exists(os.path.join(run, "pictures.json"))
     for step in {checkpoints(run)[-1], best(run)} - {None}:
         paths += ["checkpoints/step-%d/%s" % (step, name)
                   for name in ("model.safetensors", "optimizer.safetensors", "state.json")]

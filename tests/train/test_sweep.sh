@@ -21,7 +21,7 @@ eval "$(sed -n 's/^to train with these values: [^ ]*/"$weft"/p' again) --run bes
 check "the command trains the best model again" cmp best/scores.json "$(awk '/^next: / {print $4}' again)/scores.json"
 check "the plots have the results and the curves" sh -c '
     grep -q "Validation R2 over optimizer.lr" runs/sweep-linear-1/sweep.html && grep -q "log10 of optimizer.lr" runs/sweep-linear-1/sweep.html &&
-    grep -q ">lr=0.01,ridge=1<" runs/sweep-linear-1/sweep.html && ! grep -Eq "https?://|<script" runs/sweep-linear-1/sweep.html'
+    grep -q ">lr=0.01,ridge=1<" runs/sweep-linear-1/sweep.html && ! grep -Eq "https?://|<script [a-z]" runs/sweep-linear-1/sweep.html'
 expect 0 '^4 runs, .*in more$' "$weft" sweep "${quick[@]}" optimizer.lr=0.01,0.1 model.ridge=0,1 --run more
 expect 0 '^2 runs, .*in more$' "$weft" sweep "${quick[@]}" optimizer.lr=0.01,0.1,0.2 model.ridge=0,1 --run more
 check "values can be added" test "$(grep -c ', as before$' out)" = 4

@@ -294,6 +294,7 @@ static weft_status place_arena(plan *p) {
         p->region_nodes[at] = n;
     }
     if (zones && count) program->arena_bytes += ZONE;
+    if (!zones) program->commands.arena_bytes = program->arena_bytes;
     program->regions = placed;
     program->n_regions = count;
     return WEFT_OK;

@@ -1,5 +1,6 @@
-/* Draws line charts as inline SVG: axes with round numbers, one path per series, reduced to what the eye can
- * see. Must not know: runs, files. Read next: report.c. */
+/* Writes line charts as inline SVG, whose coordinates are the numbers themselves. report.js adds round axes,
+ * values and zoom; without it a chart shows its curves and their limits. Must not know: runs, files. Read
+ * next: report.js. */
 #include <math.h>
 #include <string.h>
 
@@ -7,19 +8,7 @@
 #include "train/print.h"
 #include "train/report/chart.h"
 
-enum {
-    WIDTH = 760,
-    HEIGHT = 300,
-    LEFT = 62,
-    RIGHT = 14,
-    TOP = 14,
-    BOTTOM = 40,
-    COLUMNS = WIDTH - LEFT - RIGHT
-};
-
-typedef struct range {
-    double low, high, step;
-} range;
+#define COLUMNS 600 /* a longer curve is reduced to this number of points: a screen shows no more */
 
 void weft__html_text(FILE *out, const char *text, size_t bytes) {
     size_t taken;
@@ -39,114 +28,140 @@ void weft__html_text(FILE *out, const char *text, size_t bytes) {
     }
 }
 
-/* Extends low..high to multiples of a step. The step is 1, 2 or 5 times a power of ten, so that there are
- * about `wanted` steps. */
-static range round_range(double low, double high, double wanted) {
-    if (!(high > low)) {
-        double margin = fabs(low) > 0 ? fabs(low) * 0.1 : 1;
-        low -= margin;
-        high += margin;
-    }
-    double raw = (high - low) / wanted, power = pow(10, floor(log10(raw))), part = raw / power;
-    double step = power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
-    return (range){floor(low / step) * step, ceil(high / step) * step, step};
-}
+typedef struct range {
+    double low, high;
+} range;
 
-static bool limits(const weft__series *series, size_t count, range *x, range *y) {
-    double x_low = INFINITY, x_high = -INFINITY, y_low = INFINITY, y_high = -INFINITY;
+/* Tells whether there is a point, and the limits of y. Limits of equal numbers are put around them, but not
+ * beyond 0 and 1, which end most measures. */
+static bool limits(const weft__series *series, size_t count, range *y) {
+    *y = (range){INFINITY, -INFINITY};
     for (size_t s = 0; s < count; s++)
         for (size_t i = 0; i < series[s].count; i++) {
-            if (!isfinite(series[s].y[i]) || !isfinite(series[s].x[i])) continue;
-            x_low = fmin(x_low, series[s].x[i]);
-            x_high = fmax(x_high, series[s].x[i]);
-            y_low = fmin(y_low, series[s].y[i]);
-            y_high = fmax(y_high, series[s].y[i]);
+            if (!isfinite(series[s].y[i])) continue;
+            y->low = fmin(y->low, series[s].y[i]);
+            y->high = fmax(y->high, series[s].y[i]);
         }
-    if (!(x_low <= x_high)) return false;
-    *x = round_range(x_low, x_high, 8);
-    *y = round_range(y_low, y_high, 5);
+    if (!(y->low <= y->high)) return false;
+    if (y->low < y->high) return true;
+    const double at = y->low, margin = at != 0 ? fabs(at) * 0.1 : 1;
+    y->low = at >= 0 ? fmax(at - margin, 0) : at - margin;
+    y->high = at > 0 && at <= 1 ? fmin(at + margin, 1) : at + margin;
     return true;
 }
 
-static double place_x(range x, double value) {
-    return (double)LEFT + (value - x.low) / (x.high - x.low) * (double)COLUMNS;
-}
-static double place_y(range y, double value) {
-    return HEIGHT - BOTTOM - (value - y.low) / (y.high - y.low) * (HEIGHT - BOTTOM - TOP);
-}
-
-static void axes(FILE *out, range x, range y, const char *x_label) {
-    char text[24];
-    int rows = (int)lround((y.high - y.low) / y.step), columns = (int)lround((x.high - x.low) / x.step);
-    for (int i = 0; i <= rows && i < 40; i++) {
-        double value = y.low + i * y.step, at = place_y(y, value);
-        if (fabs(value) < y.step * 1e-9) value = 0;
-        fprintf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT,
-                WIDTH - RIGHT, at, at);
-        fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT - 8, at + 4,
-                weft__short_number(value, text));
-    }
-    for (int i = 0; i <= columns && i < 40; i++) {
-        double value = x.low + i * x.step;
-        if (fabs(value) < x.step * 1e-9) value = 0;
-        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", place_x(x, value),
-                HEIGHT - BOTTOM + 18, weft__short_number(value, text));
-    }
-    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", WIDTH - RIGHT, HEIGHT - 4);
-    weft__html_text(out, x_label, strlen(x_label));
-    fprintf(out, "</text>\n");
+/* Returns the number of points that are drawn, or that are reduced to COLUMNS points. */
+static size_t points(const weft__series *series) {
+    size_t count = 0;
+    for (size_t i = 0; i < series->count; i++) count += isfinite(series->y[i]) != 0;
+    return count;
 }
 
-/* Draws one series. If it has many points, each column of pixels shows the mean of its points. */
-static void line(FILE *out, const weft__series *series, range x, range y) {
-    double sum_x = 0, sum_y = 0;
-    size_t in_column = 0;
-    long column = -1;
-    bool thin = series->count > 2 * COLUMNS;
-    char pen = 'M';
+static bool reduced(const weft__series *series) { return points(series) > 2 * COLUMNS; }
+
+/* Writes a point of a path. The first one is written twice, which draws a dot if no other follows. */
+static void point(FILE *out, bool first, double x, double y) {
+    if (first) fprintf(out, "M%.10g %.6g", x, y);
+    fprintf(out, "L%.10g %.6g", x, y);
+}
+
+/* Draws one series. If it has many points, each column shows the mean of its points. */
+static void line(FILE *out, const weft__series *series, double x_high) {
+    const bool thin = reduced(series);
+    double sum_x = 0, sum_y = 0, in_column = 0, column = -1;
+    bool first = true;
     fprintf(out, "<path class=\"line %s\" d=\"", series->style);
     for (size_t i = 0; i <= series->count; i++) {
-        bool last = i == series->count;
-        if (!last && (!isfinite(series->y[i]) || !isfinite(series->x[i]))) continue;
-        double at_x = last ? 0 : place_x(x, series->x[i]), at_y = last ? 0 : place_y(y, series->y[i]);
-        long new_column = last ? -2 : thin ? (long)at_x : (long)i;
-        if (new_column != column && in_column > 0) {
-            fprintf(out, "%c%.1f %.1f", pen, sum_x / (double)in_column, sum_y / (double)in_column);
-            pen = 'L';
-            sum_x = sum_y = 0;
-            in_column = 0;
+        const bool last = i == series->count;
+        if (!last && !isfinite(series->y[i])) continue;
+        const double next = last   ? -2
+                            : thin ? fmin(floor(series->x[i] / x_high * COLUMNS), COLUMNS - 1)
+                                   : (double)i;
+        if (next != column && in_column > 0) {
+            point(out, first, sum_x / in_column, sum_y / in_column);
+            first = false;
+            sum_x = sum_y = in_column = 0;
         }
-        column = new_column;
-        sum_x += at_x;
-        sum_y += at_y;
+        if (last) break;
+        column = next;
+        sum_x += series->x[i];
+        sum_y += series->y[i];
         in_column++;
     }
     fprintf(out, "\"/>\n");
-    for (size_t i = 0; series->dots && i < series->count; i++) {
-        char text[24];
-        if (!isfinite(series->y[i]) || !isfinite(series->x[i])) continue;
-        fprintf(out, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s: ", series->style,
-                place_x(x, series->x[i]), place_y(y, series->y[i]), weft__short_number(series->x[i], text));
-        fprintf(out, "%s</title></circle>\n", weft__short_number(series->y[i], text));
-    }
+    if (!series->dots || thin) return;
+    fprintf(out, "<path class=\"dot %s\" d=\"", series->style);
+    for (size_t i = 0; i < series->count; i++)
+        if (isfinite(series->y[i])) fprintf(out, "M%.10g %.6gh0", series->x[i], series->y[i]);
+    fprintf(out, "\"/>\n");
 }
 
-void weft__chart(FILE *out, const char *title, const char *x_label, const weft__series *series,
-                 size_t count) {
-    range x, y;
-    if (!limits(series, count, &x, &y)) return;
-    fprintf(out, "<figure><figcaption>");
+static void caption(FILE *out, const char *title, const weft__series *series, size_t count) {
+    fprintf(out, "<figcaption>");
     weft__html_text(out, title, strlen(title));
     for (size_t s = 0; s < count; s++) {
-        if (!series[s].name || series[s].count == 0) continue;
+        if (!series[s].name || points(&series[s]) == 0) continue;
         fprintf(out, " <span class=\"key %s\">", series[s].style);
         weft__html_text(out, series[s].name, strlen(series[s].name));
         fprintf(out, "</span>");
     }
-    fprintf(out, "</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
+    if (reduced(series))
+        fprintf(out, " <span class=\"note\">each point is the mean of about %zu</span>",
+                (points(series) + COLUMNS / 2) / COLUMNS);
+    fprintf(out, "</figcaption>\n");
+}
+
+/* Writes the begin of a figure, with the limits of y. */
+static void open_plot(FILE *out, const char *style, const char *title, const weft__series *series,
+                      size_t count, range y) {
+    char text[24];
+    fprintf(out, "<figure%s>", style);
+    caption(out, title, series, count);
+    fprintf(out, "<div class=\"plot\">\n<div class=\"y\"><span style=\"top:0\">%s</span>",
+            weft__short_number(y.high, text));
+    fprintf(out, "<span style=\"top:100%%\">%s</span></div>\n", weft__short_number(y.low, text));
+}
+
+void weft__chart(FILE *out, const char *title, double x_high, const weft__series *series, size_t count) {
+    range y;
+    char text[24];
+    if (!limits(series, count, &y)) return;
+    if (!(x_high > 0)) x_high = 1;
+    open_plot(out, " class=\"chart\"", title, series, count, y);
+    fprintf(out, "<svg viewBox=\"0 %.9g %.10g %.9g\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
+            -y.high, x_high, y.high - y.low);
     weft__html_text(out, title, strlen(title));
-    fprintf(out, "\">\n");
-    axes(out, x, y, x_label);
-    for (size_t s = 0; s < count; s++) line(out, &series[s], x, y);
-    fprintf(out, "</svg></figure>\n");
+    fprintf(out, "\"><g transform=\"scale(1 -1)\">\n");
+    for (size_t s = 0; s < count; s++)
+        if (points(&series[s]) > 0) line(out, &series[s], x_high);
+    fprintf(out, "</g></svg>\n<div class=\"x\"><span style=\"left:0\">0</span>");
+    fprintf(out, "<span style=\"left:100%%\">%s</span></div></div></figure>\n",
+            weft__short_number(x_high, text));
+}
+
+void weft__points(FILE *out, const char *title, const char *label, const double *x, const double *y,
+                  size_t count) {
+    const weft__series all = {NULL, "s0", x, y, count, true};
+    range across = {INFINITY, -INFINITY}, up;
+    char text[24];
+    if (!limits(&all, 1, &up)) return;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(y[i])) continue;
+        across.low = fmin(across.low, x[i]);
+        across.high = fmax(across.high, x[i]);
+    }
+    if (!(across.low < across.high)) across = (range){across.low - 0.5, across.low + 0.5};
+    open_plot(out, "", title, &all, 1, up);
+    fprintf(out, "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
+    weft__html_text(out, title, strlen(title));
+    fprintf(out, "\"><path class=\"dot s0\" d=\"");
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(y[i]))
+            fprintf(out, "M%.6g %.6gh0", 1000 * (x[i] - across.low) / (across.high - across.low),
+                    1000 * (up.high - y[i]) / (up.high - up.low));
+    fprintf(out, "\"/></svg>\n<div class=\"x of\" data-label=\"");
+    weft__html_text(out, label, strlen(label));
+    fprintf(out, "\"><span style=\"left:0\">%s</span>", weft__short_number(across.low, text));
+    fprintf(out, "<span class=\"end\" style=\"left:100%%\">%s</span></div></div></figure>\n",
+            weft__short_number(across.high, text));
 }

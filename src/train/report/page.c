@@ -4,7 +4,20 @@
 
 #include <weft/io.h>
 
+#include "train/report/chart.h"
 #include "train/report/page.h"
+#include "train/report/report_assets.h"
+
+void weft__page_head(FILE *out, const char *title) {
+    fprintf(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                 "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>");
+    weft__html_text(out, title, strlen(title));
+    fprintf(out, "</title>\n<style>\n%s</style></head>\n", weft__report_css);
+}
+
+void weft__page_end(FILE *out) { fprintf(out, "<script>\n%s</script>\n</body></html>\n", weft__report_js); }
 
 /* Makes the page in memory of a fixed size, because fmemopen reports when this memory is full. A stream that
  * grows by itself drops text when memory is short. *fits tells whether the whole page is there. */

@@ -10,6 +10,12 @@
 /* Writes the page to `out`. It may be called several times, with more room each time. */
 typedef weft_status weft__page_put(FILE *out, void *user);
 
+/* Writes the beginning of a page, up to the end of its <head>: title, style, and a policy that forbids to
+ * load anything. */
+void weft__page_head(FILE *out, const char *title);
+/* Writes the script of the charts, and the end of the page. */
+void weft__page_end(FILE *out);
+
 weft_status weft__page_write(const char *path, weft__page_put *put, void *user);
 
 #endif

@@ -1,11 +1,12 @@
-/* Writes report.html: what the run was, how training went, and the results. It is one file without scripts
- * and without network access. Must not know: the loop. It only reads the run folder, as anybody could. Read
- * next: train/run/progress.c. */
+/* Writes report.html: what the run was, how training went, and the results. It is one file that loads nothing
+ * from elsewhere; its style and script are built in. Must not know: the loop. It only reads the run folder,
+ * as anybody could. Read next: train/report/report.js. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <weft/data.h>
 #include <weft/io.h>
@@ -22,40 +23,6 @@
 #define SAMPLE_MAX    20000u /* bytes of a sample that are shown */
 #define SAMPLES_SHOWN 3
 
-static const char style[] =
-    ":root{color-scheme:light "
-    "dark;--bg:#fbfaf8;--fg:#22252a;--dim:#6b7280;--line:#e3e0da;--card:#fff;--a:#2563c4;"
-    "--b:#d1560f;--c:#178a5c}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#15171b;--fg:#e6e4df;--dim:#9aa1ab;--line:#2d3138;--card:#"
-    "1c1f24;"
-    "--a:#6ea8fe;--b:#f59e5b;--c:#4cc38a}}\n"
-    "body{margin:2rem auto;max-width:62rem;padding:0 1rem;background:var(--bg);color:var(--fg);font:16px/1.5 "
-    "system-ui,sans-serif}\n"
-    "h1{font-size:1.6rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .6rem}.sub{color:var(--dim);margin:.2rem "
-    "0 1.4rem}\n"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.8rem}\n"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.7rem .9rem}\n"
-    ".card b{display:block;font-size:1.25rem;font-variant-numeric:tabular-nums}.card span{color:var(--dim);"
-    "font-size:.85rem}\n"
-    "figure{margin:1rem 0;background:var(--card);border:1px solid "
-    "var(--line);border-radius:.6rem;padding:.8rem}\n"
-    "figcaption{font-weight:600}.key{font-weight:400;font-size:.85rem;margin-left:.9rem}.key:before{content:'"
-    "';"
-    "display:inline-block;width:.9rem;height:.2rem;margin-right:.35rem;vertical-align:middle;background:"
-    "currentColor}\n"
-    "svg{width:100%;height:auto}svg text{fill:var(--dim);font-size:12px}.grid{stroke:var(--line)}\n"
-    ".line{fill:none;stroke-width:1.8;stroke-linejoin:round}.line.raw{stroke:var(--a);opacity:.28;stroke-"
-    "width:1}\n"
-    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.c{stroke:var(--c)}.dot.b{fill:var(--b)}.dot.c{"
-    "fill:var(--c)}"
-    ".dot.a{fill:var(--a)}.key.a{color:var(--a)}.key.b{color:var(--b)}.key.c{color:var(--c)}\n"
-    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3rem .6rem;border-bottom:1px "
-    "solid "
-    "var(--line);font-variant-numeric:tabular-nums}td.n,th.n{text-align:right}\n"
-    ".bar{background:var(--a);height:.6rem;border-radius:.3rem;min-width:1px}\n"
-    "pre{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.9rem;overflow:auto;"
-    "font-size:.85rem;white-space:pre-wrap}summary{cursor:pointer;font-weight:600}\n";
-
 static void card(FILE *out, const char *label, const char *value) {
     fprintf(out, "<div class=\"card\"><b>");
     weft__html_text(out, value, strlen(value));
@@ -71,13 +38,6 @@ static void number_card(FILE *out, const char *label, double value) {
     shown_card(out, label, WEFT__NOTATION_SHORT, 0, value);
 }
 
-/* The accuracy of the last evaluation; NaN if there was none. */
-static double last_accuracy(const weft__history *h) {
-    for (size_t i = h->count; i-- > 0;)
-        if (isfinite(h->lines[i].val_accuracy)) return h->lines[i].val_accuracy;
-    return (double)NAN;
-}
-
 static void duration_text(double seconds, char out[32]) {
     long whole = lround(seconds);
     if (whole >= 3600)
@@ -91,10 +51,11 @@ static void duration_text(double seconds, char out[32]) {
 static void head(FILE *out, const char *dir, const weft__summary *s, const weft__history *h) {
     char text[64];
     const char *slash = strrchr(dir, '/'), *name = slash && slash[1] ? slash + 1 : dir;
-    fprintf(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                 "<meta name=\"viewport\" content=\"width=device-width\"><title>");
-    weft__html_text(out, name, strlen(name));
-    fprintf(out, "</title>\n<style>%s</style></head><body>\n<h1>", style);
+    weft__page_head(out, name);
+    if (strcmp(s->status, "running") == 0)
+        fprintf(out, "<body data-written=\"%lld\">\n<h1>", (long long)time(NULL));
+    else
+        fprintf(out, "<body>\n<h1>");
     weft__html_text(out, name, strlen(name));
     fprintf(out, "</h1>\n<p class=\"sub\">");
     weft__html_text(out, s->model, strlen(s->model));
@@ -106,7 +67,6 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     char damage[WEFT__DAMAGE_TEXT];
     if (h->damaged) fprintf(out, "<p>%s</p>\n", weft__history_damage(h, damage));
     fprintf(out, "<div class=\"cards\">\n");
-    shown_card(out, "validation accuracy", WEFT__NOTATION_PERCENT, 2, last_accuracy(h));
     for (int i = 0; i < WEFT__RESULTS; i++) {
         const weft__result *r = &weft__result_rows[i];
         shown_card(out, r->label, r->notation, r->digits, weft__result_get(&s->results, r));
@@ -129,31 +89,44 @@ static void column(const weft__history *h, const weft__metric *metric, double *v
     for (size_t i = 0; i < h->count; i++) values[i] = weft__metric_get(&h->lines[i], metric);
 }
 
-/* Computes a running mean over about a fortieth of the curve. With few lines the window is short, so the mean
- * does not lag behind. */
-static void smooth(const double *in, size_t count, double *out) {
-    double weight = fmin(1, fmax(0.05, 40 / (double)(count + 1))), mean = (double)NAN;
+#define WINDOW_MOST 64 /* lines on each side */
+
+/* Computes a running mean over a fortieth of the curve, centred, so that it does not lag behind. At the
+ * beginning, where curves are steep, the window is narrower, and at the end it has one side. Returns the
+ * number of lines of the full window. */
+static size_t smooth(const double *in, size_t count, double *out) {
+    const size_t half = count / 80 < WINDOW_MOST ? count / 80 : WINDOW_MOST;
     for (size_t i = 0; i < count; i++) {
-        if (isfinite(in[i])) mean = isfinite(mean) ? mean + weight * (in[i] - mean) : in[i];
-        out[i] = isfinite(in[i]) ? mean : (double)NAN;
+        const size_t k = half < i ? half : i;
+        double sum = 0, numbers = 0;
+        for (size_t j = i - k; j <= i + k && j < count; j++) {
+            if (!isfinite(in[j])) continue;
+            sum += in[j];
+            numbers++;
+        }
+        out[i] = isfinite(in[i]) ? sum / numbers : (double)NAN;
     }
+    return 2 * half + 1;
 }
 
 /* Draws the charts of single metrics, part after part. `values` has room for a column. */
 static void single_charts(FILE *out, const weft__history *h, const double *x, double *values) {
     static const weft__metric_part parts[] = {WEFT__PART_VALIDATION, WEFT__PART_TRAINING, WEFT__PART_CARD};
+    fprintf(out, "<div class=\"charts\">\n");
     for (size_t i = 0; i < sizeof parts / sizeof *parts * WEFT__METRICS; i++) {
         const weft__metric *metric = weft__metric_rows[i % WEFT__METRICS];
         const char *title = weft__metric_word(metric->title, h->tokens);
-        if (!title || metric->part != parts[i / WEFT__METRICS]) continue;
+        if (!title || metric->part != parts[i / WEFT__METRICS] || h->count == 0) continue;
         column(h, metric, values);
         weft__series one = {NULL, metric->style, x, values, h->count, false};
-        weft__chart(out, title, "step", &one, 1);
+        weft__chart(out, title, x[h->count - 1], &one, 1);
     }
+    fprintf(out, "</div>\n");
 }
 
 static weft_status charts(FILE *out, const weft__history *h) {
     double *x = weft__array(NULL, 4 * h->count + 1, sizeof *x);
+    char mean[64];
     if (!x) return weft__fail_oom(NULL, 4 * h->count * sizeof *x, "the report's curves");
     double *a = x + h->count, *b = a + h->count, *c = b + h->count;
     for (size_t i = 0; i < h->count; i++) {
@@ -161,11 +134,13 @@ static weft_status charts(FILE *out, const weft__history *h) {
         a[i] = h->lines[i].loss;
         c[i] = h->lines[i].val_loss;
     }
-    smooth(a, h->count, b);
-    weft__series loss[] = {{NULL, "raw", x, a, h->count, false},
-                           {"training", "a", x, b, h->count, false},
-                           {"validation", "b", x, c, h->count, true}};
-    weft__chart(out, "Loss", "step", loss, 3);
+    const size_t window = smooth(a, h->count, b);
+    snprintf(mean, sizeof mean, "training, mean of %zu lines of the log", window);
+    const weft__series loss[] = {{"training", "raw", x, a, h->count, false},
+                                 {window > 1 ? mean : "training", "a", x, b, h->count, false},
+                                 {"validation", "b", x, c, h->count, true}};
+    const size_t first = window == 1; /* a mean of one line is the line itself */
+    if (h->count > 0) weft__chart(out, "Loss", x[h->count - 1], loss + first, 3 - first);
     single_charts(out, h, x, a);
     weft__free(NULL, x);
     return WEFT_OK;
@@ -174,17 +149,17 @@ static weft_status charts(FILE *out, const weft__history *h) {
 static void shares(FILE *out, const weft__shares *s) {
     double percent[WEFT__SHARES];
     weft__shares_percent(s, percent);
-    fprintf(out, "<table>\n");
+    fprintf(out, "<div class=\"wide\"><table>\n");
     for (size_t i = 0; i < s->count; i++) {
         if (!(s->item[i].seconds > 0)) continue;
         fprintf(out, "<tr><td>");
         weft__html_text(out, s->item[i].name, strlen(s->item[i].name));
         fprintf(out,
-                "</td><td class=\"n\">%.3f s</td><td class=\"n\">%.1f %%</td><td style=\"width:50%%\"><div "
+                "</td><td class=\"n\">%.3f s</td><td class=\"n\">%.1f %%</td><td class=\"share\"><div "
                 "class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>\n",
                 s->item[i].seconds, percent[i], percent[i]);
     }
-    fprintf(out, "</table>\n");
+    fprintf(out, "</table></div>\n");
 }
 
 static void times(FILE *out, const weft__summary *s) {
@@ -220,7 +195,7 @@ static weft_status file_section(FILE *out, const char *dir, const char *name, co
     weft_bytes bytes;
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_OK;
     WEFT_TRY(read_part(out, path, 1u << 20, &bytes));
-    fprintf(out, "<h2></h2><details><summary>%s</summary><pre>", title);
+    fprintf(out, "<details><summary>%s</summary><pre>", title);
     weft__html_text(out, (const char *)bytes.data, bytes.size);
     fprintf(out, "</pre></details>\n");
     weft_bytes_free(NULL, &bytes);
@@ -264,11 +239,12 @@ static weft_status put_report(FILE *out, const char *dir, const weft__summary *s
     head(out, dir, summary, history);
     WEFT_TRY(charts(out, history));
     WEFT_TRY(weft__report_scores(out, dir));
+    WEFT_TRY(weft__report_pictures(out, dir));
     times(out, summary);
     WEFT_TRY(samples(out, dir));
     WEFT_TRY(file_section(out, dir, "config.yaml", "Configuration, and where each value came from"));
     WEFT_TRY(file_section(out, dir, "env.json", "Machine and versions"));
-    fprintf(out, "</body></html>\n");
+    weft__page_end(out);
     return WEFT_OK;
 }
 

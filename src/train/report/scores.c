@@ -62,6 +62,37 @@ static void class_means(const weft_class_scores *c, double out[WEFT__CLASS_SCORE
     memcpy(out, values, sizeof values);
 }
 
+/* Puts a mistake at its place in the list, if it belongs there. Of equal mistakes the first sample comes
+ * first. */
+static void take_mistake(weft__scores *s, weft__mistake m) {
+    int at = s->mistake_count;
+    if (at == WEFT__MISTAKES && !(m.probability > s->mistakes[--at].probability)) return;
+    s->mistake_count = at + 1;
+    for (; at > 0 && m.probability > s->mistakes[at - 1].probability; at--)
+        s->mistakes[at] = s->mistakes[at - 1];
+    s->mistakes[at] = m;
+}
+
+/* Finds the worst mistakes. The logits are those of weft_score_classes. */
+static void find_mistakes(const weft_array *predictions, const weft_array *targets, weft__scores *s) {
+    const float *logits = predictions->data;
+    const int32_t *actual = targets->data;
+    const int64_t width = s->samples ? (int64_t)(predictions->bytes / sizeof *logits) / s->samples : 0;
+    for (int64_t i = 0; i < s->samples; i++, logits += width) {
+        weft__mistake m = {.sample = i, .actual = actual[i]};
+        double others = 0;
+        for (int64_t c = 1; c < width; c++)
+            if (logits[c] > logits[m.predicted]) m.predicted = c;
+        for (int64_t c = 0; c < width; c++) others += exp((double)logits[c] - (double)logits[m.predicted]);
+        if (width == 1) { /* the logit of class 1 */
+            m.predicted = logits[0] > 0;
+            others = 1 + exp(-fabs((double)logits[0]));
+        }
+        m.probability = 1 / others;
+        if (m.predicted != m.actual && isfinite(m.probability)) take_mistake(s, m);
+    }
+}
+
 static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets,
                          const float *weights, bool auc, weft__scores *s) {
     if (s->task == WEFT__TASK_CLASSIFICATION) {
@@ -69,6 +100,7 @@ static weft_status score(const weft__dataset *dataset, weft_array *predictions, 
         WEFT_TRY(weft_score_weighted_classes(NULL, predictions, targets, weights, auc && few, &s->classes));
         s->samples = s->classes.samples;
         s->accuracy = s->classes.accuracy;
+        find_mistakes(predictions, targets, s);
         return WEFT_OK;
     }
     weft__dataset_unscale(dataset, predictions->data, predictions->shape[0]);

@@ -10,6 +10,14 @@
 #include "base/json.h"
 #include "train/model/model.h"
 
+/* A sample whose class was not predicted. */
+typedef struct weft__mistake {
+    int64_t sample, actual, predicted; /* number of the sample in its split; classes */
+    double probability;                /* of the predicted class */
+} weft__mistake;
+
+enum { WEFT__MISTAKES = 12 };
+
 typedef struct weft__scores {
     weft__task task;
     int64_t samples;
@@ -17,6 +25,9 @@ typedef struct weft__scores {
     double accuracy;            /* accuracy of tokens or classes; NaN for numbers */
     weft_class_scores classes;  /* for classification */
     weft_number_scores numbers; /* for regression, in the units of the data */
+    /* for classification: those predicted with the highest probability, highest first */
+    weft__mistake mistakes[WEFT__MISTAKES];
+    int mistake_count;
 } weft__scores;
 
 /* A row of scores.def. */

@@ -70,6 +70,7 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
         WeftEvents__Value *value = &values[summary.n_value];
         weft_events__value__init(value);
         memcpy(&value->tag, &tag, sizeof value->tag); /* protobuf-c only reads the tag */
+        value->value_case = WEFT_EVENTS__VALUE__VALUE_SIMPLE_VALUE;
         value->simple_value = (float)number;
         list[summary.n_value++] = value;
     }

@@ -19,7 +19,8 @@
 #include "train/run/signals.h"
 
 #define SAMPLE_TOKENS  300
-#define REPORT_SECONDS 2.0 /* least seconds between two reports; the end always writes one */
+#define REPORT_SECONDS 2.0  /* least seconds between two reports; the end always writes one */
+#define REPORT_SHARE   0.01 /* of the time may go into reports of a run under way */
 
 /* ---- what is due ---- */
 
@@ -101,6 +102,18 @@ static weft_status keep(weft__loop *loop, uint64_t step) {
 static weft_status report(weft__loop *loop, uint64_t step) {
     (void)step;
     return weft__report_write(loop->run.dir);
+}
+
+/* Writes the report of a run under way if it is due. The time that this took decides when the next one is. */
+static weft_status report_on(weft__loop *loop, uint64_t step) {
+    const double from = weft__now();
+    if (from < loop->report_due) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    WEFT_TRY(weft__loop_summary(loop, "running"));
+    WEFT_TRY(write_in_folder(loop, step, report));
+    const double now = weft__now();
+    loop->report_due = now + fmax(REPORT_SECONDS, (now - from) / REPORT_SHARE);
+    return WEFT_OK;
 }
 
 /* Fills in the numbers of a step except losses. */
@@ -237,12 +250,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     if (d.logs) describe_step(loop, state, &m);
     WEFT_TRY(tell(loop, &m, &d));
     WEFT_TRY(keep_due(loop, state, state->step, &d));
-    if (d.evaluates && !loop->signal && weft__now() - loop->reported > REPORT_SECONDS) {
-        weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
-        WEFT_TRY(weft__loop_summary(loop, "running"));
-        WEFT_TRY(write_in_folder(loop, state->step, report));
-        loop->reported = weft__now();
-    }
+    if (d.logs && !loop->signal) WEFT_TRY(report_on(loop, state->step));
     *stop = loop->signal != 0 || d.ends;
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     return WEFT_OK;
@@ -384,9 +392,11 @@ static weft_status loop_finish(weft__loop *loop) {
 
 static weft_status train(weft__loop *loop) {
     WEFT_TRY(introduce(loop));
-    char scores[4096];
-    if (weft__join(scores, sizeof scores, loop->run.dir, "scores.json"))
-        (void)unlink(scores); /* scores of fewer steps are out of date */
+    static const char *const results[] = {"scores.json", "pictures.json"};
+    char path[4096];
+    for (int i = 0; i < 2; i++)
+        if (weft__join(path, sizeof path, loop->run.dir, results[i]))
+            (void)unlink(path); /* results of fewer steps are out of date */
     loop->progress.first = loop->first;
     loop->progress.last = loop->steps;
     loop->progress.batches_step = (double)loop->config->train_accumulate;

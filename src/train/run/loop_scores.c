@@ -6,6 +6,7 @@
 #include "io/sealed.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/trained.h"
+#include "train/report/pictures.h"
 #include "train/run/loop_scores.h"
 
 /* Tells the user once that the model predicts the same class for all samples, and what to try. */
@@ -45,7 +46,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
     loop->progress.batches_done += (uint64_t)weft_loader_batches(loop->validation);
     loop->summary.results.val_loss = m->val_loss = s->loss;
-    m->val_accuracy = s->accuracy;
+    loop->summary.results.val_accuracy = m->val_accuracy = s->accuracy;
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         m->val_f1 = s->classes.f1;
         m->val_auc = s->classes.auc;
@@ -71,6 +72,12 @@ static weft_status write_scores(weft__loop *loop, uint64_t step, const weft__sco
     return weft__sealed_write(loop->run.dir, "scores.json", &json, all, JSON_REAL_PRECISION(9));
 }
 
+/* Writes pictures.json, always before scores.json: a run with scores is complete. */
+static weft_status write_pictures(weft__loop *loop, weft__split split, const weft__scores *scores) {
+    WEFT_TRY(weft__run_follow(&loop->run));
+    return weft__pictures_write(loop->run.dir, &loop->dataset, split, scores);
+}
+
 weft_status weft__loop_score(weft__loop *loop) {
     weft__results *s = &loop->summary.results;
     weft__scores test;
@@ -84,12 +91,15 @@ weft_status weft__loop_score(weft__loop *loop) {
         weft__scores_free(&loop->scores);
         WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, all, true, &loop->scores));
         s->val_loss = loop->scores.loss;
+        s->val_accuracy = loop->scores.accuracy;
     }
+    if (loop->validation || !loop->test) WEFT_TRY(write_pictures(loop, WEFT__VALIDATION, &loop->scores));
     if (!loop->test) return write_scores(loop, step, NULL);
     weft_status status = weft__scores_take(&loop->model, &loop->dataset, loop->test, true, &test);
     s->test_loss = test.loss;
     s->test_accuracy = test.accuracy;
     loop->test_r2 = test.task == WEFT__TASK_REGRESSION ? test.numbers.r2 : (double)NAN;
+    if (status == WEFT_OK && !loop->validation) status = write_pictures(loop, WEFT__TEST, &test);
     if (status == WEFT_OK) status = write_scores(loop, step, &test);
     weft__scores_free(&test);
     return status;

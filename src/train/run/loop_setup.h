@@ -46,7 +46,8 @@ typedef struct weft__loop {
     double rate_seconds;              /* since the last logged step */
     uint64_t rate_steps;
     double epoch_started;
-    double reported; /* time of the last report */
+    double
+        report_due; /* time from which a report of the run under way is due; 0: after the first logged step */
     int signal;
     bool hinted;     /* the hint about a single predicted class was given */
     bool introduced; /* training has begun: this process wrote the summary in the folder */

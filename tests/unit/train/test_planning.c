@@ -142,12 +142,12 @@ static void test_small_nets(void **state) {
     } nets[] = {{"784-512-10 MLP",
                  {"task=classification", "data.path=digits.csv", "data.val_fraction=0", "model.type=mlp",
                   "model.hidden=[512]", "train.batch=128"},
-                 39.5,
+                 22.3,
                  15},
                 {"XOR",
                  {"task=classification", "data.path=xor.csv", "data.val_fraction=0", "model.type=mlp",
                   "model.hidden=[8]", "train.batch=full"},
-                 6.6,
+                 4,
                  3}};
     char folder[] = "/tmp/weft-planning-XXXXXX";
     (void)state;

@@ -31,11 +31,14 @@
 enum {
     FUSE_AFTER = 200, /* runs; compiling takes seconds, which fused launches save only over many runs */
     GROUPS_MEAN = 2,  /* work-groups of a launch, in programs where launching takes most of the time */
-    KINDS_MOST = 32,  /* distinct functions; compilers take long for long functions */
+    FEW_LAUNCHES = 32,
+    KINDS_MOST = 32, /* distinct functions; compilers take long for long functions */
     ENTRIES_MOST = 500,
     SLOTS_MOST = 100,       /* OpenCL guarantees 1,024 bytes of arguments */
     PARAMETERS_MOST = 7000, /* OpenCL guarantees 64 KiB of constants */
-    ENTRY_WORDS = 2
+    ENTRY_WORDS = 2,
+    ARENA_SLOT = 0,
+    ARENA_MOST = 16 << 10 /* bytes of an arena in local memory */
 };
 
 typedef struct fused_launch {
@@ -43,6 +46,7 @@ typedef struct fused_launch {
     const weft_launch *first; /* first of `count` launches */
     bool concurrent;          /* the entries are concurrent, not in sequence */
     int scalars;              /* the slot that each time reads another row of */
+    int64_t arena;            /* bytes of the arena in local memory; 0: it is in memory */
     int count;
     int kind[ENTRIES_MOST]; /* the first entry with the same kernel source */
     int n_kinds;
@@ -231,7 +235,9 @@ static void put_functions(const fused_launch *c, weft_text *out, const char *tag
 
 /* Writes the buffer in a slot; of the scalars, the row of the time that is running. */
 static void put_buffer(fused_launch *c, weft_text *out, int slot) {
-    if (slot == c->scalars && !c->concurrent)
+    if (slot == ARENA_SLOT && c->arena)
+        weft__put(out, "w_any_of(arena)");
+    else if (slot == c->scalars && !c->concurrent)
         weft__put(out, "w_any_at(b%d, scalars + time * row)", slot_at(c, slot));
     else
         weft__put(out, "b%d", slot_at(c, slot));
@@ -335,6 +341,11 @@ static void put_memory(const fused_launch *c, weft_text *out, const char *tag) {
                   "    W_LOCAL_ROOM union w_room room;\n    W_LOCAL union w_room *const memory = &room;\n");
 }
 
+/* Writes the arena, if all its values are in local memory. */
+static void put_arena(const fused_launch *c, weft_text *out) {
+    if (c->arena) weft__put(out, "    alignas(16) W_LOCAL_ROOM char arena[%lld];\n", (long long)c->arena);
+}
+
 static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
     put_functions(c, out, tag);
@@ -350,6 +361,7 @@ static void put_source(fused_launch *c, weft_text *out, const char *tag) {
         put_parts(c, out, tag);
         return;
     }
+    put_arena(c, out);
     weft__put(out, "    n += n_at;\n    for (int time = 0; time < times; time++) {\n");
     if (c->program->launches.target->vectors)
         put_loop(c, out, tag);
@@ -408,6 +420,30 @@ static weft_status add_parameters(fused_launch *c) {
     return WEFT_OK;
 }
 
+/* If the whole step is one launch of one work-group, nobody else reads the arena. A small one lies in local
+ * memory, which takes an eighth of the time of the cache. Only in CUDA may one pointer point to either. */
+static int64_t local_arena(const fused_launch *c, const weft_commands *commands, int64_t guard) {
+    const weft_gpu_program *p = c->program;
+    const weft_target *target = p->launches.target;
+    const int64_t bytes = guard + commands->arena_bytes;
+    const bool may = target->dialect == WEFT_DIALECT_CUDA && !target->vectors && commands->arena_bytes > 0 &&
+                     c->count == p->launches.count;
+    return may && bytes <= ARENA_MOST && bytes + local_bytes(c) <= target->local_bytes ? bytes : 0;
+}
+
+/* Returns how many of an entry's waits end with local memory, if the arena is there: to read, to write, and
+ * for the other work-items. */
+static int near_waits(const weft_launch *l) {
+    bool reads = false, writes = false;
+    for (int a = 0; a < l->n_arguments; a++) {
+        const weft_argument *argument = &l->arguments[a];
+        const bool outside = argument->kind == WEFT_ARGUMENT_BUFFER && argument->index != ARENA_SLOT;
+        reads = reads || outside;
+        writes = writes || (outside && argument->written);
+    }
+    return writes ? 0 : reads ? 2 : 3;
+}
+
 static weft_status make_launch(fused_launch *c, weft_launch *to) {
     weft_gpu_program *p = c->program;
     const size_t most = (size_t)c->n_slots + 3;
@@ -432,7 +468,10 @@ static weft_status make_launch(fused_launch *c, weft_launch *to) {
                         .arguments = arguments,
                         .groups = {c->concurrent ? groups : 1, 1, 1}};
     memcpy(to->items, c->first->items, sizeof to->items);
-    for (int i = 0; i < c->count; i++) weft__facts_join(&to->facts, &c->first[i].facts, c->concurrent);
+    for (int i = 0; i < c->count; i++) {
+        weft__facts_join(&to->facts, &c->first[i].facts, c->concurrent);
+        if (c->arena) to->facts.near_waits += near_waits(&c->first[i]);
+    }
     return WEFT_OK;
 }
 
@@ -443,27 +482,32 @@ bool weft__gpu_fuse_now(int64_t *runs, int times) {
     return !late && *runs >= enough;
 }
 
-/* Returns whether concurrent launches save enough. A fused launch waits for the slowest of its entries. */
-static bool pays_concurrent(weft_gpu_program *p, const weft_commands *commands) {
+/* Returns whether concurrent launches save enough. A fused launch waits for the slowest of its entries. In a
+ * step of few launches that on average leave the card half empty, launching takes a large part of the time.
+ * `groups`: of all launches. */
+static bool pays_concurrent(weft_gpu_program *p, const weft_commands *commands, int64_t groups) {
     int kept = 0;
     if (p->launches.target->dialect != WEFT_DIALECT_CUDA || p->launches.target->vectors) return false;
     for (int l = 0; l < p->launches.count; kept++) {
         const int count = concurrent_from(p, commands, l).count;
         l += count > 1 ? count : 1;
     }
-    return 4 * kept <= 3 * p->launches.count;
+    const int count = p->launches.count;
+    const bool small = count <= FEW_LAUNCHES && groups <= (int64_t)count * p->launches.target->units;
+    return 4 * kept <= 3 * count || (small && kept + 2 <= count);
 }
 
-weft_status weft__gpu_fuse_launches(weft_gpu_program *p, const weft_commands *commands) {
+weft_status weft__gpu_fuse_launches(weft_gpu_program *p, const weft_commands *commands, int64_t guard) {
     weft_launch *list = p->launches.list;
     int64_t groups = 0;
     int kept = 0;
     for (int l = 0; l < p->launches.count; l++) groups += groups_of(&list[l]);
     const bool concurrent = groups > GROUPS_MEAN * p->launches.count;
-    if (concurrent && !pays_concurrent(p, commands)) return WEFT_OK;
+    if (concurrent && !pays_concurrent(p, commands, groups)) return WEFT_OK;
     for (int l = 0; l < p->launches.count;) {
         fused_launch c = concurrent ? concurrent_from(p, commands, l) : sequence_from(p, commands, l);
         weft_launch launch = list[l];
+        if (!concurrent) c.arena = local_arena(&c, commands, guard);
         if (c.count > 1) WEFT_TRY(make_launch(&c, &launch));
         p->repeats = !concurrent && c.count == p->launches.count && c.count > 1;
         p->commands[kept] = p->commands[l];

@@ -161,7 +161,7 @@ weft_status weft__gpu_program(weft_gpu_program *p, const weft_commands *commands
         WEFT_TRY(add_command(p, commands, i, &taken, &capacity, request));
         changes = changes || commands->list[i].sink;
     }
-    return request->fused && changes ? weft__gpu_fuse_launches(p, commands) : WEFT_OK;
+    return request->fused && changes ? weft__gpu_fuse_launches(p, commands, request->guard) : WEFT_OK;
 }
 
 void weft__gpu_program_free(weft_gpu_program *p) {

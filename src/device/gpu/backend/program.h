@@ -30,8 +30,8 @@ weft_status weft__gpu_program(weft_gpu_program *program, const weft_commands *co
                               const weft_gpu_request *request);
 void weft__gpu_program_free(weft_gpu_program *program);
 
-/* fused_launch.c: fuses launches where that pays. */
-weft_status weft__gpu_fuse_launches(weft_gpu_program *program, const weft_commands *commands);
+/* fused_launch.c: fuses launches where that pays. `guard`: bytes before the contents of a buffer. */
+weft_status weft__gpu_fuse_launches(weft_gpu_program *program, const weft_commands *commands, int64_t guard);
 /* Counts `times` more runs of a program. Returns true once, when it ran often enough for compiling fused
  * launches to pay. */
 bool weft__gpu_fuse_now(int64_t *runs, int times);

@@ -38,7 +38,7 @@ static bool taken(const weft_gpu_staging *s, size_t from, size_t to) {
     return false;
 }
 
-/* Finds room for `bytes` bytes, at most half the ring, and waits until the device has read what is there. If
+/* Finds room for `bytes` bytes, at most CHUNK_BYTES, and waits until the device has read what is there. If
  * the device has read everything, the room is the start of the ring, which is in the cache. */
 static int find_room(weft_gpu_device *d, size_t bytes, size_t *at) {
     weft_gpu_staging *s = &d->staging;
@@ -72,13 +72,22 @@ static int write_staged(weft_gpu_device *d, weft_gpu_buffer *to, size_t at, cons
 
 /* ---- to the device ---- */
 
-/* A small upload is copied into the ring, and the device fetches it later. A large one waits. */
-static int upload(weft_gpu_device *d, weft_gpu_buffer *to, size_t at, const void *from, size_t bytes) {
+enum { CHUNK_BYTES = WEFT_GPU_RING_BYTES / 8 };
+
+/* An upload is copied into the ring in chunks of about the same size, and the device fetches them later. It
+ * waits only while the ring is full, or if there is no ring. */
+static int upload(weft_gpu_device *d, weft_gpu_buffer *to, size_t at, const char *from, size_t bytes) {
     weft__gpu_staging_open(d);
-    const int error = weft__gpu_gone(d);
+    int error = weft__gpu_gone(d);
     if (error) return error;
-    if (d->staging.room && bytes <= WEFT_GPU_RING_BYTES / 2) return write_staged(d, to, at, from, bytes);
-    return d->backend->memory->write(d, to, at, from, bytes, NULL);
+    if (!d->staging.room) return d->backend->memory->write(d, to, at, from, bytes, NULL);
+    const size_t chunks = (bytes - 1) / CHUNK_BYTES + 1, each = ((bytes - 1) / chunks + 64) / 64 * 64;
+    for (size_t done = 0; done < bytes && !error; done += each) {
+        if (done) error = weft__gpu_gone(d);
+        if (!error)
+            error = write_staged(d, to, at + done, from + done, bytes - done < each ? bytes - done : each);
+    }
+    return error;
 }
 
 weft_status weft__gpu_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,

@@ -113,9 +113,9 @@ static void matmul_facts(const given *g, weft_launch *l, weft_dtype dtype, doubl
     f->bytes = g->bytes / g->launches;
     f->tiles = fmax(0, work / side * size - f->bytes) + g->scratch;
     f->work[unit] = work / (tensor ? OWN_TENSOR : OWN_F32);
-    f->steps = tensor ? k / TENSOR_DEPTH / STAGES : k / DEPTH;
+    if (f->steps == 0) f->steps = tensor ? k / TENSOR_DEPTH / STAGES : k / DEPTH;
     f->width = f->allowed = 16;
-    f->at_once = tensor ? 16 * STAGES : 16;
+    if (f->at_once == 0) f->at_once = tensor ? 16 * STAGES : 16;
     f->registers = tensor ? 168 : 128;
 }
 

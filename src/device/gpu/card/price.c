@@ -17,10 +17,11 @@
 #define MEMORY_PART 0.9
 #define ISSUE_PART  0.75
 /* Latencies: under load from memory (an assumption); from L2 and memory without load, in clocks, as
- * microbenchmarks found on H100. */
+ * microbenchmarks found on H100, and so from local memory. */
 #define LOADED_SECONDS 0.7e-6
 #define L2_CLOCKS      261
-#define ENTRY_CLOCKS   (3 * L2_CLOCKS) /* of a fused launch in sequence: read, write, wait for the others */
+#define LOCAL_CLOCKS   33
+#define ENTRY_WAITS    3 /* of an entry of a fused launch in sequence: to read, to write, for the others */
 
 /* Limits of a multiprocessor. */
 #define REGISTERS    65536.0
@@ -92,7 +93,8 @@ weft_card_price weft__card_price(const weft_card *card, const weft_launch *l, bo
         p.compute = larger(p.compute, f->least);
     } else {
         price_parts(card, l, cached, &p);
-        p.waiting += f->entries * ENTRY_CLOCKS / card->clock;
+        p.waiting += ((ENTRY_WAITS * f->entries - f->near_waits) * L2_CLOCKS + f->near_waits * LOCAL_CLOCKS) /
+                     card->clock;
     }
     const struct {
         double seconds;

@@ -127,6 +127,7 @@ struct w_any {
     void *at;
     template <class T> __device__ operator T *() const { return (T *)at; }
 };
+W_FN w_any w_any_of(char *at) { return {at}; }
 W_FN w_any w_any_at(w_any b, int byte) { return {(char *)b.at + byte}; }
 
 /* ---- conversions of bits and of numbers ---- */

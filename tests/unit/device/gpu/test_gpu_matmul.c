@@ -194,12 +194,15 @@ static void test_long(void **state) {
     check(f, &half, (family[]){CPU, CARD}, 2, false);
 }
 
-/* CUDA splits k earlier than other devices, and the number of multiprocessors does not matter. */
+/* CUDA splits k earlier than other devices, and the number of multiprocessors does not matter. Smaller
+ * matmuls have slices (test_gpu_slices). */
 static void test_split_on_cuda(void **state) {
     static const struct {
         int64_t m, n, k, splits, groups; /* groups: on a large card */
-    } sizes[] = {
-        {128, 512, 784, 6, 16 * 6}, {64, 64, 256, 2, 2}, {64, 64, 255, 1, 1}, {1024, 1024, 2048, 1, 256}};
+    } sizes[] = {{384, 384, 784, 4, 36 * 4},
+                 {384, 384, 256, 2, 36 * 2},
+                 {384, 384, 255, 1, 36},
+                 {1024, 1024, 2048, 1, 256}};
     (void)state;
     for (int s = 0; s < COUNT(sizes); s++)
         for (int units = 20; units <= 132; units += 112) {

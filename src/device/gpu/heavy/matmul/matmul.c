@@ -26,9 +26,12 @@ typedef struct matmul_plan {
     const weft_gpu_view *view; /* NULL: no operand is the windows of images */
     int64_t items;             /* matmuls in the batch */
     int64_t splits, part;      /* k is divided into `splits` parts of length `part` */
-    int64_t block_m, block_n;  /* block of c that one work-group computes */
-    weft_epilogue epilogue;    /* if mm has one */
-    int sums;                  /* operand for the row sums of a; 0: none */
+    int slices;   /* a work-group divides its part into so many, of length `part`; 0: it does not */
+    double steps; /* for card/facts.c if there are slices: how often a work-group waits, */
+    int at_once;  /* and the bytes that a work-item has under way */
+    int64_t block_m, block_n; /* block of c that one work-group computes */
+    weft_epilogue epilogue;   /* if mm has one */
+    int sums;                 /* operand for the row sums of a; 0: none */
     int group_items;
     int variant, variants; /* which of the tiles; all of them add in the same order */
     unsigned prelude;
@@ -234,10 +237,63 @@ static int wide_of(int items) {
  * are read at once. */
 enum { CUDA_PART = 128, DEPTH_MOST = 16 };
 
+/* Tiles of a warp, or of half a warp, on CUDA. A work-group of SLICED_ITEMS has one for each slice of its
+ * part of k. So a small matmul waits for memory a few times only, without a second launch that adds up parts.
+ */
+static const struct sliced { int high, wide; /* work-items */ } sliced[] = {{8, 4}, {4, 4}};
+enum { SLICED_ITEMS = 256, SLICED_SQUARES = 32, SLICED_TILES = 64, SLICED_WORTH = 64 };
+
+/* Returns the squares of 64 x 64 results. */
+static int64_t squares_of(const matmul_plan *p) {
+    return weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items;
+}
+
+static bool is_sliced(const matmul_plan *p) {
+    return p->target->dialect == WEFT_DIALECT_CUDA && p->target->lanes == SLICED_ITEMS && !p->view &&
+           squares_of(p) <= SLICED_SQUARES;
+}
+
+static const char *sum_vector(const matmul_plan *p) {
+    const bool floats = p->sum == WEFT_F32 || p->sum == WEFT_F64;
+    return weft_dtype_size(p->sum) == 4 ? floats ? "float4" : "uint4" : floats ? "double4" : "ulong4";
+}
+
+/* The shape alone decides all but DEPTH, which does not matter: slices are multiples of DEPTH_MOST. */
+static const char *plan_slices(matmul_plan *p) {
+    const int64_t size = (int64_t)weft_dtype_size(p->sum);
+    const int64_t large = weft__ceil_div(p->mm.m, 32) * weft__ceil_div(p->mm.n, 16) * p->items;
+    const struct sliced *s = &sliced[large <= SLICED_TILES];
+    const int slices = SLICED_ITEMS / (s->high * s->wide);
+    int depth = DEPTH_MOST;
+    p->group_items = SLICED_ITEMS;
+    p->slices = slices;
+    p->block_m = 4 * s->high, p->block_n = 4 * s->wide;
+    const int64_t tiles =
+        weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n) * p->items;
+    split_by(p, tiles, 128, SLICED_WORTH * slices, DEPTH_MOST * slices);
+    p->part = round_up(weft__ceil_div(p->part, slices), DEPTH_MOST);
+    const int64_t kept = p->block_m * p->block_n + p->block_m;
+    for (;; depth /= 2) {
+        p->local_bytes = slices * size * weft__larger(kept, (p->block_m + p->block_n + 8) * depth);
+        if (depth == 4 || p->local_bytes <= p->target->local_bytes) break;
+    }
+    p->steps = (double)weft__smaller(p->part, p->mm.k) / depth + (p->mm.k > p->part); /* and for its slices */
+    p->at_once = (int)((p->block_m + p->block_n) * depth * size) / (s->high * s->wide);
+    p->variants = 1;
+    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, s->high * s->wide);
+    snprintf(p->head, sizeof p->head,
+             "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M 1\n"
+             "#define PATCH_N 1\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
+             "#define K_SLICES %d\n#undef ITEMS\n#define ITEMS %d\n",
+             sum_vector(p), s->wide, s->high, depth, a_lines(p), b_lines(p), slices, p->group_items);
+    return weft__source_matmul_tiles;
+}
+
 static const char *plan_tiles(matmul_plan *p, int variant) {
+    if (is_sliced(p)) return plan_slices(p);
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
     int depth = DEPTH_MOST, i = variant < 0 ? 0 : variant, wide = 1, high = 1;
-    const int64_t squares = weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items;
+    const int64_t squares = squares_of(p);
     if (p->target->dialect == WEFT_DIALECT_CUDA)
         split_by(p, squares, 128, CUDA_PART, DEPTH_MOST);
     else
@@ -258,10 +314,8 @@ static const char *plan_tiles(matmul_plan *p, int variant) {
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
              "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
              "#undef ITEMS\n#define ITEMS %d\n",
-             size == 4            ? p->sum == WEFT_F32 ? "float4" : "uint4"
-             : p->sum == WEFT_F64 ? "double4"
-                                  : "ulong4",
-             wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p), p->group_items);
+             sum_vector(p), wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p),
+             p->group_items);
     return weft__source_matmul_tiles;
 }
 
@@ -527,6 +581,7 @@ static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, 
         .may_fuse = p->more_bytes == 0,
         .local_bytes = (int)p->local_bytes,
         .shared_bytes = p->more_bytes,
+        .facts = {.steps = p->steps, .at_once = p->at_once},
         .prelude = p->prelude,
         .n_arguments = n,
         .arguments = arguments,

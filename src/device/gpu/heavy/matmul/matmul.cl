@@ -23,6 +23,8 @@
  *     IMAGE     which operand is windows of images (conv/image_params.h)
  *     SPREAD    rows of c are pixels that are not contiguous
  *     FLAT      work-groups are numbered along one dimension
+ *     K_SLICES  a work-group divides its part of k into so many slices, of length `part` each (matmul_tiles.cl);
+ *               K_SLICE is the slice of a work-item
  *
  * Comes after storage.cl and image.cl, before matmul_*.cl. */
 #if !IMAGE
@@ -84,6 +86,15 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #define SUMS_NUMBERS
 #endif
 
+#ifndef K_SLICES
+#define K_SLICES 1
+#endif
+#if K_SLICES > 1
+#define K_SLICE (w_item(0) / (ITEMS / K_SLICES))
+#else
+#define K_SLICE 0
+#endif
+
 #if INTEGERS
 #define MAD(x, y, z) ((x) * (y) + (z))
 #else
@@ -135,7 +146,7 @@ W_NUMBERS(matmul) {
     const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m;                                    \
     const int item_part = ITEM_PART, item = item_part / of.splits;                                            \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
-    const int k0 = item_part % of.splits * of.part, k1 = min(of.k, k0 + of.part);                             \
+    const int k0 = (item_part % of.splits * K_SLICES + K_SLICE) * of.part, k1 = min(of.k, k0 + of.part);      \
     const STRIDE a_m = (STRIDE)of.a_m, a_k = (STRIDE)of.a_k, b_k = (STRIDE)of.b_k, b_n = (STRIDE)of.b_n;      \
     a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                              \
     b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                              \

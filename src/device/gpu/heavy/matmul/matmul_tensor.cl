@@ -292,17 +292,23 @@ INLINE void store_each(const W_LOCAL float *from, int row0, int column0, int row
 #if EPILOGUE
 #define STORE_ROWS store_each
 #else
-/* Does the same in writes of 16 bytes. */
+/* Does the same in writes of 16 bytes. Reads of 16 bytes, too, since single floats would be in few banks. */
 INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int rows, int cols, TO) {
     union {
         uint4 all;
         O each[EACH];
     } u;
+    union {
+        uint4 all[EACH / 4];
+        float each[EACH];
+    } sums;
     for (int e = w_item(0) % 32; e < 16 * WARP_N / EACH; e += 32) {
         const int row = e / (WARP_N / EACH), at = e % (WARP_N / EACH) * EACH;
         if (row >= rows) continue;
 #pragma unroll
-        for (int i = 0; i < EACH; i++) KEEP(u.each, i, from[row * PITCH + at + i]);
+        for (int i = 0; i < EACH / 4; i++) sums.all[i] = ((const W_LOCAL uint4 *)(from + row * PITCH + at))[i];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) KEEP(u.each, i, sums.each[i]);
         W_GLOBAL O *const to = c + ROW_AT(row0 + row) * c_m + column0 + at;
         if (at + EACH <= cols)
             *(W_GLOBAL uint4 *)to = u.all;

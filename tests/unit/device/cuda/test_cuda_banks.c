@@ -1,0 +1,201 @@
+/* Bank conflicts of the hottest kernels: matmul tiles, attention, and kernels that reduce rows. The
+ * interpreter of PTX counts them (tests/ptx/banks.c): how often a group of lanes that accesses shared memory
+ * at once must wait.
+ *
+ *     test_cuda_banks            compares with the bars in banks.tsv; more conflicts fail, and so do far
+ * fewer UPDATE=1 test_cuda_banks   writes the bars: review what changes
+ *
+ * Skipped unless kernels run as PTX, and unless NVRTC has the major version of the table. Read next:
+ * banks.tsv. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <weft/weft.h>
+
+#include "device/cuda/dnn/dnn.h"
+#include "device/cuda/driver/nvrtc.h"
+#include "gpu.h"
+
+#define TABLE "tests/unit/device/cuda/banks.tsv"
+#define SHAPE(...)                                                                                           \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+enum { NVRTC_MAJOR = 13, COUNTS_MOST = 64 };
+static const double slack = 0.5; /* conflicts of 100 accesses above the bar, or as many below it */
+
+/* Of a kernel in a case. */
+typedef struct count {
+    char name[120];
+    double accesses, conflicts;
+    char worst[120]; /* the instruction with most conflicts */
+} count;
+static count counts[COUNTS_MOST];
+static int n_counts;
+static char file[] = "/tmp/weft-banks-XXXXXX";
+
+/* ---- counting ---- */
+
+/* Rendered kernels are named by a hash of their source; here all have one name. */
+static count *count_of(const char *what, const char *kernel) {
+    char name[sizeof counts->name];
+    snprintf(name, sizeof name, "%s: %s", what, strncmp(kernel, "k_", 2) == 0 ? "rendered" : kernel);
+    for (int i = 0; i < n_counts; i++)
+        if (strcmp(counts[i].name, name) == 0) return &counts[i];
+    assert_true(n_counts < COUNTS_MOST);
+    snprintf(counts[n_counts].name, sizeof name, "%s", name);
+    return &counts[n_counts++];
+}
+
+/* Adds up what the launches since the last call have written. */
+static void take_counts(const char *what) {
+    char line[600], kernel[50], text[120];
+    double accesses, conflicts, most;
+    FILE *from = fopen(file, "r");
+    assert_non_null(from);
+    while (fgets(line, sizeof line, from)) {
+        text[0] = 0;
+        if (sscanf(line, "%49s %lf %lf %lf %119[^\n]", kernel, &accesses, &conflicts, &most, text) < 4)
+            continue;
+        count *c = count_of(what, kernel);
+        c->accesses += accesses;
+        c->conflicts += conflicts;
+        if (text[0]) memcpy(c->worst, text, sizeof text);
+    }
+    fclose(from);
+    assert_int_equal(truncate(file, 0), 0);
+}
+
+/* ---- the kernels ---- */
+
+static weft_tensor *values(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {
+    weft_tensor *x = weft_cast(weft_random_normal(ctx, rank, shape), dtype);
+    assert_int_equal(weft_eval(&x, 1), WEFT_OK);
+    return x;
+}
+
+static void run_all(weft_context *ctx, const char *what, weft_tensor **list, size_t n) {
+    assert_int_equal(weft_synchronize(ctx), WEFT_OK);
+    assert_int_equal(truncate(file, 0), 0);
+    if (weft_eval(list, n) != WEFT_OK) fail_msg("%s: %s", what, weft_last_error(NULL));
+    assert_int_equal(weft_synchronize(ctx), WEFT_OK);
+    take_counts(what);
+}
+
+static void run_matmuls(weft_context *ctx) {
+    static const weft_dtype dtypes[] = {WEFT_BF16, WEFT_F16, WEFT_F32};
+    static const char *const layouts[] = {"nn", "nt", "tn"};
+    for (int t = 0; t < 3; t++)
+        for (int way = 0; way < 3; way++) {
+            char what[60];
+            weft_tensor *a = values(ctx, dtypes[t], SHAPE(256, 256)),
+                        *b = values(ctx, dtypes[t], SHAPE(256, 256));
+            if (way == 1) b = weft_transpose(b, 0, 1);
+            if (way == 2) a = weft_transpose(a, 0, 1);
+            weft_tensor *c = weft_matmul(a, b);
+            snprintf(what, sizeof what, "matmul %s %s", weft_dtype_name(dtypes[t]), layouts[way]);
+            run_all(ctx, what, &c, 1);
+        }
+}
+
+static void run_attention(weft_context *ctx) {
+    weft_tensor *in[3], *gradients[3];
+    for (int i = 0; i < 3; i++) in[i] = values(ctx, WEFT_BF16, SHAPE(1, 2, 128, 64));
+    weft_tensor *out = weft_attention(in[0], in[1], in[2], &(weft_attention_options){.causal = true});
+    weft_tensor *loss = weft_sum(weft_cast(weft_reshape(out, SHAPE(2 * 128 * 64)), WEFT_F32), 0, false);
+    assert_int_equal(weft_gradient(loss, in, 3, gradients), WEFT_OK);
+    run_all(ctx, "attention bf16", gradients, 3);
+}
+
+static void run_rows(weft_context *ctx) {
+    weft_tensor *x = values(ctx, WEFT_F32, SHAPE(64, 1000)), *gradient;
+    weft_tensor *y = weft_softmax(x, 1);
+    run_all(ctx, "softmax", &y, 1);
+    weft_tensor *gamma = values(ctx, WEFT_F32, SHAPE(1000)), *beta = values(ctx, WEFT_F32, SHAPE(1000));
+    weft_tensor *norm = weft_layer_norm(x, gamma, beta, 1e-5), *in[] = {x, gamma};
+    weft_tensor *loss = weft_sum(weft_reshape(weft_mul(norm, norm), SHAPE(64000)), 0, false), *both[2];
+    assert_int_equal(weft_gradient(loss, in, 2, both), WEFT_OK);
+    run_all(ctx, "layer norm", both, 2);
+    weft_tensor *target = weft_cast(weft_arange(ctx, WEFT_I64, 0, 64, 1), WEFT_I32);
+    loss = weft_cross_entropy(x, target, NULL);
+    assert_int_equal(weft_gradient(loss, &x, 1, &gradient), WEFT_OK);
+    run_all(ctx, "cross-entropy", &gradient, 1);
+}
+
+/* ---- the bars ---- */
+
+static double part_of(const count *c) { return 100 * c->conflicts / c->accesses; }
+
+static void write_table(void) {
+    FILE *to = fopen(TABLE, "w");
+    assert_non_null(to);
+    fprintf(to,
+            "# NVRTC %d: conflicts of 100 accesses to shared memory; UPDATE=1 test_cuda_banks writes them\n",
+            NVRTC_MAJOR);
+    for (int i = 0; i < n_counts; i++) fprintf(to, "%s\t%.1f\n", counts[i].name, part_of(&counts[i]));
+    assert_int_equal(fclose(to), 0);
+}
+
+/* Returns the number of kernels that are not at their bar. */
+static int compare(void) {
+    char line[200], name[120];
+    double bar;
+    int wrong = 0, known = 0;
+    FILE *from = fopen(TABLE, "r");
+    assert_non_null(from);
+    while (fgets(line, sizeof line, from)) {
+        if (line[0] == '#' || sscanf(line, "%119[^\t]\t%lf", name, &bar) != 2) continue;
+        for (int i = 0; i < n_counts; i++) {
+            const count *c = &counts[i];
+            if (strcmp(c->name, name) != 0) continue;
+            known++;
+            if (part_of(c) <= bar + slack && part_of(c) >= bar - slack) continue;
+            printf("FAIL %s: %.1f conflicts of 100 accesses, the bar is %.1f\n", name, part_of(c), bar);
+            wrong++;
+        }
+    }
+    fclose(from);
+    return wrong + abs(n_counts - known);
+}
+
+static void test_bank_conflicts(void **state) {
+    weft_context *ctx;
+    int major, minor;
+    (void)state;
+    if (!test_on_cuda() || test_without_gpu() || weft__nvrtc_open()) return skip();
+    weft__nvrtc_version(&major, &minor);
+    if (major != NVRTC_MAJOR) return skip();
+    const int made = mkstemp(file);
+    assert_true(made >= 0);
+    close(made);
+    setenv("FAKE_PTX_BANKS", file, 1);
+    setenv("WEFT_MATMUL", "own", 1);
+    setenv("WEFT_TUNE", "off", 1);
+    weft__dnn_file = "libabsent.so"; /* cuDNN would compute attention */
+    weft__dnn_forget();
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda", .seed = 7}, &ctx), WEFT_OK);
+    run_matmuls(ctx);
+    run_attention(ctx);
+    run_rows(ctx);
+    weft_close(ctx);
+    unlink(file);
+    if (!n_counts) return skip(); /* kernels do not run as PTX */
+    for (int i = 0; i < n_counts; i++)
+        printf("%-40s %8.0f accesses, %8.0f conflicts, most in \"%s\"\n", counts[i].name, counts[i].accesses,
+               counts[i].conflicts, counts[i].worst);
+    if (getenv("UPDATE")) write_table();
+    assert_int_equal(compare(), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bank_conflicts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
