@@ -137,6 +137,9 @@ typedef struct weft_csv_options {
     bool text;     /* read the feature columns as text: weft_table.cells; `features` stays empty */
     bool patterns; /* a name of `columns` may be a pattern with * and ?. -NAME leaves out columns; if nothing
                       else is named, all others are read. A column of exactly this name is preferred */
+    const char *weight; /* name of a column with the weight of each row, numbers above 0; or NULL. It is no
+                           feature */
+    char decimal;       /* what separates the fraction of a number: a point or a comma; 0: a point */
 } weft_csv_options;
 
 /* A table read from csv. Text labels get the ids 0, 1, ... in the order of their bytes, and `classes` has
@@ -155,6 +158,7 @@ typedef struct weft_table {
     char **cells;  /* with options.text: [rows * column_count] cells, row after row, in one block */
     size_t *lines; /* with options.text: [rows] the line on which each row begins, from 1 */
     size_t rows;
+    weft_array weights; /* f32 [rows]; empty (data NULL) without options.weight */
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */
@@ -163,9 +167,9 @@ WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
 /* Reads a csv file. Fields may be quoted, and "" is a quote inside a quoted field. Lines have at most 1
  * MiB. Only the end of the file may have a blank line. There are at most 65,536 different text labels.
  *
- * Numbers are decimal and correctly rounded to f32. Errors are: a number that overflows, a missing value in
- * a column that is used, text among numbers, rows of unequal length. With options.text the cells of features
- * may hold anything but NUL bytes.
+ * Numbers are decimal, without separators of thousands, and correctly rounded to f32. Errors are: a number
+ * that overflows, a missing value in a column that is used, text among numbers, rows of unequal length. With
+ * options.text the cells of features may hold anything but NUL bytes.
  *
  * NULL options: all defaults, so no target: every column is a feature. */
 WEFT_API WEFT_CHECKED weft_status weft_read_csv(weft_context *ctx, const char *path,

@@ -56,6 +56,7 @@ typedef struct weft_loader_options {
     int64_t classes;      /* if not 0, targets must be 0..classes-1; checked when the loader is made */
     int64_t device_bytes; /* a data set up to this size is stored on the device; 0: 1 GiB; negative: never */
     weft_image_options images; /* random changes depend only on seed, epoch and sample */
+    const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
 } weft_loader_options;
 
 /* One batch. The tensors are valid until the next weft_loader_get or until their scope closes, whichever is
@@ -64,13 +65,15 @@ typedef struct weft_batch {
     weft_tensor *x;    /* (batch, ...); text: i32 (batch, context) */
     weft_tensor *y;    /* (batch, ...); NULL without targets; text: i32 (batch, context), the next tokens */
     weft_tensor *mask; /* f32, 1 for real samples and 0 for padding: (batch); for text in order (batch,
-                          context). NULL if no batch of this loader is ever padded. A loss must leave out the
-                          padding: weft_batch_loss does */
-    int64_t count;     /* number of ones in the mask */
+                          context). With weights, those of the real samples instead of 1. NULL if no batch of
+                          this loader is ever padded, and there are no weights. A loss must multiply by the
+                          mask and divide by its sum: weft_batch_loss does */
+    int64_t count;     /* number of real samples, or of real tokens of a text */
     int64_t epoch;     /* passes over the data before this batch */
     weft_tensor *other_y; /* of mixup and cutmix: the target of the other image, like y; else NULL. The loss
                              is share x loss(y) + (1 - share) x loss(other_y): weft_batch_loss computes it */
     weft_tensor *share;   /* f32 (batch): how much of a sample is its own; else NULL */
+    double weight;        /* sum of the mask, or what it would be */
 } weft_batch;
 
 /* Makes batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader

@@ -35,6 +35,11 @@ typedef struct weft_class_scores {
 WEFT_API WEFT_CHECKED weft_status weft_score_classes(weft_context *ctx, const weft_array *logits,
                                                      const weft_array *targets, bool auc,
                                                      weft_class_scores *out);
+/* The same for samples with weights: [samples], above 0, as in weft_loader_options.weights. NULL: 1 each.
+ * Counts of samples, such as the confusion matrix, do not depend on weights. */
+WEFT_API WEFT_CHECKED weft_status weft_score_weighted_classes(weft_context *ctx, const weft_array *logits,
+                                                              const weft_array *targets, const float *weights,
+                                                              bool auc, weft_class_scores *out);
 WEFT_API void weft_class_scores_free(weft_context *ctx, weft_class_scores *scores);
 
 /* r2 is 1 - squared errors / squared deviations from the mean. For a constant target it is 1 if the
@@ -48,6 +53,12 @@ typedef struct weft_number_scores {
 /* Scores numbers (samples, ...) of f32 against targets of the same shape. */
 WEFT_API WEFT_CHECKED weft_status weft_score_numbers(weft_context *ctx, const weft_array *predictions,
                                                      const weft_array *targets, weft_number_scores *out);
+
+/* The same for samples with weights: [samples], above 0. NULL: 1 each. */
+WEFT_API WEFT_CHECKED weft_status weft_score_weighted_numbers(weft_context *ctx,
+                                                              const weft_array *predictions,
+                                                              const weft_array *targets, const float *weights,
+                                                              weft_number_scores *out);
 
 /* Like weft_evaluate, and returns the module's prediction for each sample, f32 (samples, ...), and the
  * targets, i32 or f32. The loader must be in order. Free both arrays with weft_array_free(NULL, ...). */

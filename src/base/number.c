@@ -27,6 +27,7 @@ _Static_assert(FLT_EVAL_METHOD != 2, "the x87 rounds twice, so that the fast pat
 
 typedef struct decimal {
     const char *digits, *digits_end; /* the significand as written, maybe with a point in it */
+    char point;                      /* what separates the fraction */
     bool negative;
     bool fits;            /* `significand` holds all digits */
     uint64_t significand; /* without the point */
@@ -51,8 +52,8 @@ static bool scan_significand(const char **at, const char *end, decimal *d) {
     bool point = false, any = false;
     d->digits = p;
     d->fits = true;
-    for (; p < end && (is_digit(*p) || (*p == '.' && !point)); p++) {
-        if (*p == '.') {
+    for (; p < end && (is_digit(*p) || (*p == d->point && !point)); p++) {
+        if (*p == d->point) {
             point = true;
             continue;
         }
@@ -111,7 +112,7 @@ static void canonical(const decimal *d, char out[DIGITS_MAX + 32]) {
     bool sticky = false;
     if (d->negative) out[n++] = '-';
     for (const char *p = d->digits; p < d->digits_end; p++) {
-        if (*p == '.' || (count == 0 && *p == '0')) continue;
+        if (*p == d->point || (count == 0 && *p == '0')) continue;
         if (count < DIGITS_MAX) {
             out[n++] = *p;
             count++;
@@ -168,7 +169,11 @@ static weft__number_kind to_f64(const decimal *d, double *out) {
 }
 
 weft__number_kind weft__parse_f64(const char *text, size_t size, double *out) {
-    decimal d = {0};
+    return weft__parse_f64_with(text, size, '.', out);
+}
+
+weft__number_kind weft__parse_f64_with(const char *text, size_t size, char point, double *out) {
+    decimal d = {.point = point};
     weft__number_kind status = scan(text, text + size, &d, out);
     return status == WEFT__NUMBER_OK ? to_f64(&d, out) : status;
 }
@@ -183,7 +188,11 @@ static bool rounds_twice(double value) {
 }
 
 weft__number_kind weft__parse_f32(const char *text, size_t size, float *out) {
-    decimal d = {0};
+    return weft__parse_f32_with(text, size, '.', out);
+}
+
+weft__number_kind weft__parse_f32_with(const char *text, size_t size, char point, float *out) {
+    decimal d = {.point = point};
     double value = 0;
     weft__number_kind status = scan(text, text + size, &d, &value);
     if (status == WEFT__NUMBER_OK) status = to_f64(&d, &value);

@@ -16,5 +16,8 @@ typedef enum weft__number_kind {
 /* Reads a whole decimal number, correctly rounded, in any locale. Blanks around it are allowed. */
 weft__number_kind weft__parse_f64(const char *text, size_t size, double *out);
 weft__number_kind weft__parse_f32(const char *text, size_t size, float *out);
+/* The same with another character for the point, such as the comma of many countries. */
+weft__number_kind weft__parse_f64_with(const char *text, size_t size, char point, double *out);
+weft__number_kind weft__parse_f32_with(const char *text, size_t size, char point, float *out);
 
 #endif

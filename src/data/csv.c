@@ -5,6 +5,7 @@
 #include "data/csv.h"
 
 #include <csv.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,8 @@ typedef struct reader {
     size_t feature_rows; /* capacity */
     uint32_t *target;    /* (rows + 1): the bits of an f32, or the number of a label */
     size_t target_rows;  /* capacity */
+    float *weights;      /* (rows + 1), with options.weight */
+    size_t weight_rows;  /* capacity */
     weft__labels labels;
     csv_text text; /* the features instead, with options.text */
 } reader;
@@ -58,7 +61,7 @@ static void fail_oom(reader *r, size_t bytes) { r->status = weft__fail_oom(r->ct
 /* Reads an f32. On failure the message names the cell. */
 static float read_number(reader *r, size_t column, const char *text, size_t size) {
     float value = 0;
-    switch (weft__parse_f32(text, size, &value)) {
+    switch (weft__parse_f32_with(text, size, r->options->decimal, &value)) {
     case WEFT__NUMBER_OK: return value;
     case WEFT__NUMBER_NONFINITE:
         if (!r->options->allow_nonfinite) {
@@ -81,7 +84,11 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     case WEFT__NUMBER_TEXT: break;
     }
     const char *what = "expected a number";
-    if (r->rows == 0 && r->header_line == 0)
+    if (weft__parse_f32_with(text, size, r->options->decimal == '.' ? ',' : '.', &value) == WEFT__NUMBER_OK)
+        what = r->options->decimal == '.'
+                   ? "expected a number with a decimal point (set decimal to comma for numbers like this)"
+                   : "expected a number with a decimal comma";
+    else if (r->rows == 0 && r->header_line == 0)
         what = "expected a number (set header to yes if line 1 names the columns)";
     else if (column == r->columns.target)
         what = "expected a number (names of classes need a task of classification)";
@@ -112,7 +119,7 @@ static uint32_t read_label(reader *r, size_t column, const char *text, size_t si
 static void read_target(reader *r, size_t column, const char *text, size_t size) {
     if (!r->target_decided) { /* in AUTO mode the first cell decides */
         double ignored;
-        weft__number_kind kind = weft__parse_f64(text, size, &ignored);
+        weft__number_kind kind = weft__parse_f64_with(text, size, r->options->decimal, &ignored);
         weft_csv_target type = r->options->target_type;
         r->classes = type == WEFT_CSV_TARGET_CLASS || r->options->classes != NULL ||
                      (type == WEFT_CSV_TARGET_AUTO && kind == WEFT__NUMBER_TEXT);
@@ -130,6 +137,16 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
     }
 }
 
+static void read_weight(reader *r, size_t column, const char *text, size_t size) {
+    if (!weft__grow(r->ctx, &r->weights, &r->weight_rows, r->rows, sizeof *r->weights)) {
+        fail_oom(r, r->rows * sizeof *r->weights);
+        return;
+    }
+    const float value = r->weights[r->rows] = read_number(r, column, text, size);
+    if (r->status == WEFT_OK && !(value > 0 && value <= FLT_MAX))
+        fail_cell(r, column, "expected a weight above 0 (leave the row out instead)", text, size);
+}
+
 static void read_text_cell(reader *r, size_t column, size_t slot, const char *text, size_t size) {
     if (size > 0 && memchr(text, 0, size) != NULL) {
         fail_cell(r, column, "a NUL byte; is this a text file in UTF-8?", NULL, 0);
@@ -145,6 +162,10 @@ static void read_cell(reader *r, const char *text, size_t size) {
     if (slot == CSV_UNUSED) return;
     if (slot == CSV_TARGET) {
         read_target(r, column, text, size);
+        return;
+    }
+    if (slot == CSV_WEIGHT) {
+        read_weight(r, column, text, size);
         return;
     }
     if (r->options->text) {
@@ -213,7 +234,8 @@ static bool first_is_header(const reader *r) {
     const char *text = r->first;
     for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
         double ignored;
-        const weft__number_kind kind = weft__parse_f64(text, strlen(text), &ignored);
+        const weft__number_kind kind =
+            weft__parse_f64_with(text, strlen(text), r->options->decimal, &ignored);
         const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
         if (kind != WEFT__NUMBER_TEXT && !unnamed) return false;
     }
@@ -429,7 +451,15 @@ static weft_status finish_features(reader *r, weft_table *out) {
     return r->options->text ? weft__csv_text_finish(r->ctx, &r->text, r->file, out) : WEFT_OK;
 }
 
-/* Names the columns that are neither features nor the target. */
+static weft_status finish_weights(reader *r, weft_table *out) {
+    const int64_t rows = (int64_t)r->rows;
+    if (r->options->weight == NULL) return WEFT_OK;
+    WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 1, &rows, &out->weights));
+    memcpy(out->weights.data, r->weights, out->weights.bytes);
+    return WEFT_OK;
+}
+
+/* Names the columns that are not read. */
 static weft_status finish_unused(reader *r, weft_table *out) {
     const csv_columns *c = &r->columns;
     const char **names = weft__alloc(r->ctx, c->count * sizeof *names);
@@ -447,6 +477,7 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
     if (table == NULL) return;
     weft_array_free(ctx, &table->features);
     weft_array_free(ctx, &table->target);
+    weft_array_free(ctx, &table->weights);
     weft__free(ctx, table->columns);
     weft__free(ctx, table->target_name);
     weft__free(ctx, table->classes);
@@ -463,6 +494,10 @@ static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
     if (d == '"' || d == '\r' || d == '\n' || d >= 0x80) {
         return weft__fail(r->ctx, WEFT_ERR_ARGUMENT,
                           "%s: reading csv: the delimiter must be ASCII and neither a quote nor a line end",
+                          r->file);
+    }
+    if (o->decimal != '.' && o->decimal != ',') {
+        return weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: reading csv: decimal must be a point or a comma",
                           r->file);
     }
     if ((unsigned)o->header > WEFT_CSV_HEADER_NO || (unsigned)o->target_type > WEFT_CSV_TARGET_CLASS) {
@@ -500,6 +535,7 @@ static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size
 weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, const char *name,
                             const weft_csv_options *options, weft_table *out) {
     weft_csv_options chosen = options != NULL ? *options : (weft_csv_options){0};
+    if (chosen.decimal == 0) chosen.decimal = '.';
     *out = (weft_table){0};
     reader r = {.ctx = ctx, .file = name, .options = &chosen, .labels = {.ctx = ctx}};
     size_t start = 0;
@@ -511,10 +547,12 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     if (status == WEFT_OK) status = finish_features(&r, out);
     if (status == WEFT_OK) status = finish_unused(&r, out);
     if (status == WEFT_OK) status = finish_target(&r, out);
+    if (status == WEFT_OK) status = finish_weights(&r, out);
     if (status != WEFT_OK) weft_table_free(ctx, out);
     weft__free(ctx, r.first);
     weft__free(ctx, r.features);
     weft__free(ctx, r.target);
+    weft__free(ctx, r.weights);
     weft__free(ctx, r.columns.name);
     weft__free(ctx, r.columns.slot);
     weft__labels_free(&r.labels);

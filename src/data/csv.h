@@ -8,11 +8,12 @@
 
 #define CSV_UNUSED (-1)
 #define CSV_TARGET (-2)
+#define CSV_WEIGHT (-3)
 
 typedef struct csv_columns {
     char **name;  /* of every column, in one block that this struct owns */
     size_t count; /* number of columns in the file */
-    /* [count], owned: the index of column i among the features, or CSV_TARGET or CSV_UNUSED */
+    /* [count], owned: the index of column i among the features, or CSV_TARGET, CSV_WEIGHT or CSV_UNUSED */
     ptrdiff_t *slot;
     size_t features; /* number of feature columns */
     size_t target;   /* index of the target column; `count` if there is none */

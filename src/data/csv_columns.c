@@ -69,6 +69,18 @@ static weft_status choose_target(weft_context *ctx, const char *file, csv_column
     return WEFT_OK;
 }
 
+static weft_status choose_weight(weft_context *ctx, const char *file, csv_columns *c,
+                                 const weft_csv_options *o) {
+    size_t at;
+    if (o->weight == NULL) return WEFT_OK;
+    WEFT_TRY(csv_columns_find(ctx, file, c, o->weight, &at));
+    if (c->slot[at] == CSV_TARGET)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the target cannot be the column of weights, too",
+                          file);
+    c->slot[at] = CSV_WEIGHT;
+    return WEFT_OK;
+}
+
 static bool has_name(const csv_columns *c, const char *name) {
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->name[i], name) == 0) return true;
@@ -117,7 +129,9 @@ static weft_status choose_name(weft_context *ctx, const char *file, csv_columns 
     if (c->slot[at] != CSV_UNUSED)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: column %s is asked for twice%s", file,
                           weft__excerpt(shown, c->name[at], strlen(c->name[at])),
-                          c->slot[at] == CSV_TARGET ? " (it is the target)" : "");
+                          c->slot[at] == CSV_TARGET   ? " (it is the target)"
+                          : c->slot[at] == CSV_WEIGHT ? " (it holds the weights)"
+                                                      : "");
     c->slot[at] = (ptrdiff_t)c->features++;
     return WEFT_OK;
 }
@@ -146,6 +160,7 @@ weft_status weft__csv_choose(weft_context *ctx, const char *file, char **names, 
     if (c->slot == NULL) return weft__fail_oom(ctx, count * sizeof *c->slot, file);
     for (size_t i = 0; i < count; i++) c->slot[i] = CSV_UNUSED;
     WEFT_TRY(choose_target(ctx, file, c, options));
+    WEFT_TRY(choose_weight(ctx, file, c, options));
     return choose_features(ctx, file, c, options);
 }
 

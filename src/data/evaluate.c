@@ -15,7 +15,7 @@ typedef struct evaluation {
     weft_loss_kind kind;
     bool wants_right;
     weft__pending pending; /* per batch: its loss and, if wanted, its number of right answers */
-    double loss, right, count;
+    double loss, right, weight;
     weft_array *predictions, *targets; /* results of each sample; NULL if not wanted */
     int64_t rows;                      /* rows of these arrays filled so far */
 } evaluation;
@@ -122,7 +122,7 @@ static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *lo
             weft_cast(batch.y, e->kind == WEFT_LOSS_CROSS_ENTROPY ? WEFT_I32 : weft_dtype_of(batch.y));
     }
     WEFT_TRY(weft_eval(results, e->predictions ? n + 2 : n));
-    e->count += (double)batch.count;
+    e->weight += batch.weight;
     for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&e->pending, results[i]));
     return e->predictions ? take_samples(e, results[n], results[n + 1], loader->samples) : WEFT_OK;
 }
@@ -160,7 +160,7 @@ static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, 
     const weft_status status = evaluate_all(e, m, loader);
     weft__pending_free(&e->pending);
     weft_train(m, was_training);
-    *loss = status == WEFT_OK && e->count > 0 ? e->loss / e->count : (double)NAN;
+    *loss = status == WEFT_OK && e->weight > 0 ? e->loss / e->weight : (double)NAN;
     return status;
 }
 
@@ -173,7 +173,7 @@ weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind ki
     evaluation e = {.kind = kind, .wants_right = accuracy && classes};
     const weft_status status = evaluate(&e, m, loader, loss);
     if (accuracy)
-        *accuracy = status == WEFT_OK && e.count > 0 && e.wants_right ? e.right / e.count : (double)NAN;
+        *accuracy = status == WEFT_OK && e.weight > 0 && e.wants_right ? e.right / e.weight : (double)NAN;
     return status;
 }
 

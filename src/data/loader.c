@@ -262,6 +262,7 @@ static weft_status loader_finish(weft_loader **out, weft_status status) {
     if (status == WEFT_OK) status = weft__images_check(*out);
     if (status == WEFT_OK) status = make_slots(*out);
     if (status == WEFT_OK) status = weft__images_new(*out);
+    if (status == WEFT_OK) status = weft__loader_weights_new(*out);
     if (status == WEFT_OK) return WEFT_OK;
     weft_loader_free(*out);
     *out = NULL;
@@ -386,6 +387,7 @@ void weft_loader_free(weft_loader *loader) {
         weft_array_free(ctx, &sides[i]->owned);
     }
     weft__images_free(loader);
+    weft__loader_weights_free(loader);
     weft_free(loader->gathered);
     if (loader->spare) ctx->hooks.buffer_free(ctx, loader->spare);
     weft_free(loader->index);
@@ -469,7 +471,11 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     *batch = (weft_batch){.epoch = (int64_t)(position / (uint64_t)loader->batches)};
     WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
                               : get_on_device(loader, position, batch));
-    batch->mask = mask_of(loader, batch->count);
+    batch->weight = (double)batch->count;
+    if (loader->weights)
+        WEFT_TRY(weft__loader_weights_get(loader, position, batch));
+    else
+        batch->mask = mask_of(loader, batch->count);
     if (loader->options.images.channels) {
         WEFT_TRY(weft__images_apply(loader, position, batch));
     } else if (loader->options.scale != 0) {

@@ -45,6 +45,9 @@ struct weft_loader {
     int32_t *index_host;      /* [batch], host copy of index */
     bool indexed;             /* index was written */
     weft__prefetch *prefetch; /* NULL: the device gathers */
+    weft_tensor *weights;     /* on the device, f32 (batch): the mask, if the samples have weights */
+    float *weights_host;      /* [batch], host copy of weights */
+    bool weighed;             /* weights was written */
     weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
     /* on the device, i32 (batch, 3): moves of the images; NULL: images are not moved */
     weft_tensor *moves;
@@ -61,6 +64,13 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
 /* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token
  * repeats. */
 void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out);
+
+/* ---- loader_weights.c ---- */
+
+weft_status weft__loader_weights_new(weft_loader *loader);
+void weft__loader_weights_free(weft_loader *loader);
+/* Writes the weights of the batch's samples, and makes them its mask. */
+weft_status weft__loader_weights_get(weft_loader *loader, uint64_t position, weft_batch *batch);
 
 /* ---- images.c ---- */
 

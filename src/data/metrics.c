@@ -14,9 +14,14 @@ typedef struct scoring {
     weft_context *ctx;
     const float *logits; /* (samples, width) */
     int64_t width;
-    int32_t *actual; /* [samples] */
+    int32_t *actual;      /* [samples] */
+    const float *weights; /* [samples]; NULL: 1 each */
     weft_class_scores *out;
 } scoring;
+
+static double weight_of(const float *weights, int64_t sample) {
+    return weights ? (double)weights[sample] : 1;
+}
 
 /* Returns the class of the largest logit, the first one of equals. With a single logit its sign decides. NaN
  * never wins against a number. */
@@ -29,24 +34,46 @@ static int64_t choice_of(const scoring *s, int64_t sample) {
     return best;
 }
 
-static double ratio(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0; }
+static double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-static void count(const scoring *s) {
+/* The weights of the samples of a class, of those predicted as it, and of both. */
+typedef struct class_sums {
+    double actual, predicted, right;
+} class_sums;
+
+/* Counts samples. Returns their weight, and in *right the weight of those that are predicted right. */
+static double count_samples(const scoring *s, class_sums *sums, double *right) {
     weft_class_scores *o = s->out;
-    int64_t right = 0, counted = 0;
+    double all = 0;
+    *right = 0;
     for (int64_t i = 0; i < o->samples; i++) {
         const int64_t is = s->actual[i], said = choice_of(s, i);
+        const double weight = weight_of(s->weights, i);
         if (o->confusion) o->confusion[is * o->classes + said]++;
         o->each[is].actual++;
         o->each[said].predicted++;
-        if (is == said) o->each[is].right++, right++;
+        sums[is].actual += weight;
+        sums[said].predicted += weight;
+        all += weight;
+        if (is != said) continue;
+        o->each[is].right++;
+        sums[is].right += weight;
+        *right += weight;
     }
-    o->accuracy = ratio(right, o->samples);
+    return all;
+}
+
+static void count(const scoring *s, class_sums *sums) {
+    weft_class_scores *o = s->out;
+    double right;
+    int64_t counted = 0;
+    const double all = count_samples(s, sums, &right);
+    o->accuracy = ratio(right, all);
     for (int64_t c = 0; c < o->classes; c++) {
         weft_class_score *e = &o->each[c];
-        e->precision = ratio(e->right, e->predicted);
-        e->recall = ratio(e->right, e->actual);
-        e->f1 = ratio(2 * e->right, e->predicted + e->actual);
+        e->precision = ratio(sums[c].right, sums[c].predicted);
+        e->recall = ratio(sums[c].right, sums[c].actual);
+        e->f1 = ratio(2 * sums[c].right, sums[c].predicted + sums[c].actual);
         e->auc = (double)NAN;
         /* As in scikit-learn, a class that is neither in the data nor predicted does not count in the means.
          */
@@ -65,7 +92,7 @@ static void count(const scoring *s) {
 /* ---- ROC AUC: pairs of a sample of the class and one of another class; the share in right order ---- */
 
 typedef struct ranked {
-    double score;
+    double score, weight;
     bool positive;
 } ranked;
 
@@ -80,7 +107,8 @@ static double area(const ranked *list, int64_t n) {
     double pairs = 0, positives = 0, negatives = 0;
     for (int64_t i = 0, end; i < n; i = end) {
         double here[2] = {0, 0};
-        for (end = i; end < n && !(list[end].score > list[i].score); end++) here[list[end].positive]++;
+        for (end = i; end < n && !(list[end].score > list[i].score); end++)
+            here[list[end].positive] += list[end].weight;
         pairs += here[1] * (negatives + 0.5 * here[0]);
         negatives += here[0];
         positives += here[1];
@@ -134,7 +162,7 @@ static void rank_all(const scoring *s, ranked *list, spread *spreads) {
     for (int64_t i = 0; i < o->samples; i++) spreads[i] = spread_of(s, i);
     for (int64_t c = 0; c < o->classes; c++) {
         for (int64_t i = 0; i < o->samples; i++)
-            list[i] = (ranked){score_of(s, &spreads[i], i, c), s->actual[i] == c};
+            list[i] = (ranked){score_of(s, &spreads[i], i, c), weight_of(s->weights, i), s->actual[i] == c};
         qsort(list, (size_t)o->samples, sizeof *list, by_score);
         o->each[c].auc = area(list, o->samples);
         if (isnan(o->each[c].auc)) continue;
@@ -179,7 +207,10 @@ static weft_status score(const scoring *s, const weft_array *targets, bool auc) 
     if ((confused && !o->confusion) || !o->each)
         return weft__fail_oom(s->ctx, classes * classes * 8, "a confusion matrix");
     WEFT_TRY(take_targets(s, targets));
-    count(s);
+    class_sums *sums = weft__array(s->ctx, classes, sizeof *sums);
+    if (!sums) return weft__fail_oom(s->ctx, classes * sizeof *sums, "the scores of classes");
+    count(s, sums);
+    weft__free(s->ctx, sums);
     return auc ? areas(s) : WEFT_OK;
 }
 
@@ -188,8 +219,28 @@ static int64_t elements(const weft_array *a) {
     return weft__array_elements(a, &n) ? n : 0;
 }
 
+/* Checks weights. `count` of them are there. */
+static weft_status check_weights(weft_context *ctx, const float *weights, int64_t count) {
+    for (int64_t i = 0; weights && i < count; i++)
+        if (!(weights[i] > 0) || !isfinite(weights[i]))
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "scores: the weight of sample %lld is %g; it must be finite and above 0",
+                              (long long)i, (double)weights[i]);
+    return WEFT_OK;
+}
+
 weft_status weft_score_classes(weft_context *ctx, const weft_array *logits, const weft_array *targets,
                                bool auc, weft_class_scores *out) {
+    WEFT_NEED(ctx, out);
+    *out = (weft_class_scores){.auc = (double)NAN};
+    WEFT_NEED(ctx, logits);
+    WEFT_NEED(ctx, targets);
+    return weft_score_weighted_classes(ctx, logits, targets, NULL, auc, out);
+}
+
+weft_status weft_score_weighted_classes(weft_context *ctx, const weft_array *logits,
+                                        const weft_array *targets, const float *weights, bool auc,
+                                        weft_class_scores *out) {
     WEFT_NEED(ctx, out);
     *out = (weft_class_scores){.auc = (double)NAN};
     WEFT_NEED(ctx, logits);
@@ -199,10 +250,11 @@ weft_status weft_score_classes(weft_context *ctx, const weft_array *logits, cons
         (targets->dtype != WEFT_I32 && targets->dtype != WEFT_U8))
         return weft__fail(ctx, WEFT_ERR_SHAPE,
                           "scores: logits must be f32 (samples, classes), and classes i32 or u8 (samples)");
+    WEFT_TRY(check_weights(ctx, weights, samples));
     const int64_t width = all / samples;
     out->samples = samples;
     out->classes = width == 1 ? 2 : width;
-    scoring s = {.ctx = ctx, .logits = logits->data, .width = width, .out = out};
+    scoring s = {.ctx = ctx, .logits = logits->data, .width = width, .weights = weights, .out = out};
     s.actual = weft__array(ctx, (size_t)samples, sizeof *s.actual);
     weft_status status = s.actual ? score(&s, targets, auc)
                                   : weft__fail_oom(ctx, (size_t)samples * sizeof *s.actual, "classes");
@@ -222,6 +274,7 @@ void weft_class_scores_free(weft_context *ctx, weft_class_scores *scores) {
 
 typedef struct column {
     const float *predicted, *actual; /* element i is at i * stride */
+    const float *weights;            /* of each row; NULL: 1 each */
     int64_t rows, stride;
 } column;
 
@@ -229,9 +282,11 @@ static double sum_of(const column *c, double (*of)(double predicted, double actu
                      double mean) {
     double sum = 0;
     for (int64_t i = 0; i < c->rows; i++)
-        sum += of((double)c->predicted[i * c->stride], (double)c->actual[i * c->stride], mean);
+        sum += weight_of(c->weights, i) *
+               of((double)c->predicted[i * c->stride], (double)c->actual[i * c->stride], mean);
     return sum;
 }
+static double one_of(double p, double a, double mean) { return (void)p, (void)a, (void)mean, 1; }
 static double actual_of(double p, double a, double mean) { return (void)p, a - mean; }
 static double square_of(double p, double a, double mean) { return (void)p, (a - mean) * (a - mean); }
 static double error_square(double p, double a, double mean) { return (void)mean, (p - a) * (p - a); }
@@ -249,20 +304,32 @@ weft_status weft_score_numbers(weft_context *ctx, const weft_array *predictions,
     *out = (weft_number_scores){0};
     WEFT_NEED(ctx, predictions);
     WEFT_NEED(ctx, targets);
+    return weft_score_weighted_numbers(ctx, predictions, targets, NULL, out);
+}
+
+weft_status weft_score_weighted_numbers(weft_context *ctx, const weft_array *predictions,
+                                        const weft_array *targets, const float *weights,
+                                        weft_number_scores *out) {
+    WEFT_NEED(ctx, out);
+    *out = (weft_number_scores){0};
+    WEFT_NEED(ctx, predictions);
+    WEFT_NEED(ctx, targets);
     const int64_t all = elements(predictions);
     if (all < 1 || all != elements(targets) || targets->rank < 1 || predictions->dtype != WEFT_F32 ||
         targets->dtype != WEFT_F32)
         return weft__fail(ctx, WEFT_ERR_SHAPE,
                           "scores: predictions and targets must be f32, and there must be as many of each");
     const int64_t rows = targets->shape[0], columns = all / rows;
+    WEFT_TRY(check_weights(ctx, weights, rows));
     *out = (weft_number_scores){.samples = rows, .columns = columns};
     for (int64_t i = 0; i < columns; i++) {
-        const column c = {(const float *)predictions->data + i, (const float *)targets->data + i, rows,
-                          columns};
-        const double mean = sum_of(&c, actual_of, 0) / (double)rows, errors = sum_of(&c, error_square, 0);
+        const column c = {(const float *)predictions->data + i, (const float *)targets->data + i, weights,
+                          rows, columns};
+        const double all_rows = sum_of(&c, one_of, 0), mean = sum_of(&c, actual_of, 0) / all_rows,
+                     errors = sum_of(&c, error_square, 0);
         out->r2 += r2_of(errors, sum_of(&c, square_of, mean), rows) / (double)columns;
-        out->rmse += sqrt(errors / (double)rows) / (double)columns;
-        out->mae += sum_of(&c, error_size, 0) / (double)rows / (double)columns;
+        out->rmse += sqrt(errors / all_rows) / (double)columns;
+        out->mae += sum_of(&c, error_size, 0) / all_rows / (double)columns;
     }
     return WEFT_OK;
 }

@@ -123,6 +123,7 @@ BY_PARAMETER = {
     "weft_read_json_matrix.path": '"data.json"', "weft_read_json_matrices.path": '"data.json"',
     "weft_read_json_matrices.out": "good_zeros(2 * sizeof(weft_array))", "weft_make_folder.path": '"folder"',
     "weft_evaluate_all.targets": "good_zeros(sizeof(weft_array))", "weft_score_numbers.targets": "good_array()",
+    "weft_score_weighted_numbers.targets": "good_array()",
     "weft_batch_loss.prediction": "good_tensor_of(2, 2, 4, 0, 0)",
     "weft_safetensors_open.path": '"model.safetensors"',
     "weft_safetensors_open_memory.data": 'good_file("model.safetensors")',

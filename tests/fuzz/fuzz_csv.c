@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     o.allow_nonfinite = data[0] >> 7;
     o.text = (data[0] >> 5 & 3) == 3;
     o.patterns = o.text;
+    o.decimal = o.text && size > 1 && data[1] & 1 ? ',' : 0;
     bounded b;
     weft_context ctx = bounded_context(&b, 64 * size + 65536);
     weft_table t;

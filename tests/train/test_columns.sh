@@ -111,7 +111,7 @@ summary plan linear --data homes.csv --set data.target=price --set 'data.columns
 says 'inputs: 2 columns of numbers: rooms, area (22 missing)' 'not used: 3 columns: town, sold, note'
 expect 2 'no input column is named .attic.; the input columns are "", "rooms"' "$weft" plan linear --data homes.csv \
     --set data.target=price --set 'data.kinds=[attic=number]'
-expect 2 "data.kinds: 'rooms=word': write NAME=KIND; kinds are number, boolean, date, category and none" "$weft" plan linear \
+expect 2 "data.kinds: 'rooms=word': write NAME=KIND; kinds are number, boolean, date, category, none, or an order of words such as low<middle<high" "$weft" plan linear \
     --data homes.csv --set data.target=price --set 'data.kinds=[rooms=word]'
 expect 3 'column "town": expected a number, found "Lyon" .data.kinds' "$weft" plan linear --data homes.csv --set data.target=price \
     --set 'data.kinds=[town=number]'
@@ -119,6 +119,92 @@ expect 0 '' "$weft" train linear --data homes.csv --set data.target=price --set 
     --set 'data.columns=[*,-note]' --run given --quiet
 expect 0 '' "$weft" resume given --set train.steps=4 --quiet
 expect 0 'rooms=4 ' "$weft" show given
+
+# ---- words in an order ----
+printf 'state,y\n' >states.csv
+for i in $(seq 60); do w=(good poor fair ''); echo "${w[$((i % 4))]},$((i % 4 == 0 ? 20 : i % 4 == 1 ? 0 : i % 4 == 2 ? 10 : 7))" >>states.csv; done
+summary train linear --data states.csv --set 'data.kinds=[state=poor<fair<good]' --set data.val_fraction=0 --set train.steps=2000 --run states
+says 'inputs: 1 column of words in order: state (3 values, 15 missing)'
+expect 0 '' "$weft" show states --csv
+check "a step of the order costs 10" awk -F, '$2 == "state" {exit !($3 > 9.99 && $3 < 10.01)}' out
+printf 'state\ngood\n' >state.csv
+expect 0 '^(20|19.99|20.0)[0-9]*$' "$weft" predict states state.csv
+printf 'state\nawful\n' >state.csv
+expect 3 'state.csv: line 2 .row 1., column "state": expected a value of its order in data.kinds, found "awful"' "$weft" predict states state.csv
+expect 3 'column "state": expected a value of its order in data.kinds, found "fair" .data.kinds names' "$weft" plan linear \
+    --data states.csv --set 'data.kinds=[state=poor<good]'
+expect 2 "'poor<<good': a word of the order is empty or repeated" "$weft" plan linear --data states.csv --set 'data.kinds=[state=poor<<good]'
+expect 2 'write NAME=KIND' "$weft" plan linear --data states.csv --set 'data.kinds=[state=ordinal]'
+
+# ---- decimal commas ----
+printf 'size;town;price\n' >commas.csv
+for i in $(seq 60); do echo "$((i % 9)),5;$([ $((i % 2)) = 0 ] && echo Lyon || echo Nice);$((2 * (i % 9) + i % 2 * 5)),25" >>commas.csv; done
+expect 3 'column 3 ."price".: expected a number with a decimal point .set decimal to comma' "$weft" plan linear --data commas.csv
+expect 3 'column "size": expected a number, found "1,5": for numbers with a decimal comma set data.decimal=comma; or set data.kinds' \
+    "$weft" plan logistic --data commas.csv --set data.target=town
+expect 0 '' "$weft" train linear --data commas.csv --set data.decimal=comma --set train.steps=2000 --run commas --quiet
+expect 0 '' "$weft" show commas --csv
+check "its slope is 2" awk -F, '$2 == "size" {exit !($3 > 1.999 && $3 < 2.001)}' out
+printf 'size;town\n10,5;Lyon\n10,5;\n' >comma.csv
+expect 0 '' "$weft" predict commas comma.csv
+check "10,5 costs 20.25" awk 'NF == 1 {n++} $1 > 20.24 && $1 < 20.26 {right++} END {exit !(n >= 2 && right == 1)}' out
+printf 'size;town\n10.5;Lyon\n' >point.csv
+expect 3 'point.csv: line 2 .row 1., column "size": expected a number' "$weft" predict commas point.csv
+
+# ---- data.weight: a row of weight 3 counts as three rows ----
+python3 - <<'END'
+for name, several in ("weighed", False), ("repeated", True):
+    for part, rows in ("train", range(60)), ("test", range(60, 90)):
+        with open(f"{name}-{part}.csv", "w", encoding="utf-8") as f:
+            print("a,times,town,y,side", file=f)
+            for i in rows:
+                times, y = 1 + i * i % 3, 3 * (i % 10) + i * 7 % 5
+                for _ in range(times if several else 1):
+                    print(i % 10, times, "Lyon" if i % 4 else "Nice", y, "low" if y < 15 else "high", sep=",", file=f)
+END
+# weighed RUN TABLE TYPE TARGET SETTING...: trains on the table, and keeps coefficients and scores.
+weighed() {
+    local run=$1 table=$2 type=$3 target=$4
+    shift 4
+    expect 0 '' "$weft" train "$type" --data "$table-train.csv" --set data.test_path="$table-test.csv" --set data.target="$target" \
+        --set data.val_fraction=0 --set data.standardize=false --set 'data.columns=[a,town]' --set train.steps=3000 --run "$run" --quiet "$@"
+    expect 0 '' "$weft" show "$run" --json
+    cp out "$run.coefficients"
+}
+for model in 'linear y' 'logistic side'; do
+    read -r type target <<<"$model"
+    weighed "$type-weighed" weighed "$type" "$target" --set data.weight=times --set model.ridge=2
+    weighed "$type-repeated" repeated "$type" "$target" --set model.ridge=2
+    weighed "$type-plain" weighed "$type" "$target" --set model.ridge=2
+    check "$type: coefficients and scores are those of repeated rows" python3 -c '
+import json, sys
+def read(run):
+    test = json.load(open(run + "/scores.json"))["test"]
+    numbers = [c["coefficient"] for c in json.load(open(run + ".coefficients"))["outputs"][0]["coefficients"]]
+    return numbers + [test[s] for s in ("loss", "accuracy", "precision", "f1", "auc", "r2", "rmse", "mae") if s in test]
+def far(a, b): return max(abs(x - y) / (abs(x) + abs(y)) for x, y in zip(a, b))
+weighed, repeated, plain = (read(sys.argv[1] + "-" + run) for run in ("weighed", "repeated", "plain"))
+assert far(weighed, repeated) < 1e-3, (weighed, repeated)
+assert far(weighed, plain) > 1e-2, (weighed, plain)' "$type"
+done
+summary plan mlp --data weighed-train.csv --set data.target=side --set data.weight=times
+says 'weights of the rows: times' 'data: 60 rows, 5 columns, from weighed-train.csv'
+net=(--data weighed-train.csv --set data.target=side --set data.weight=times --set train.batch=8 --set 'model.hidden=[4]' --quiet
+    --set schedule.type=constant)
+expect 0 '' "$weft" train mlp "${net[@]}" --set train.epochs=4 --run whole
+expect 0 '' "$weft" train mlp "${net[@]}" --set train.epochs=1 --run begun
+expect 0 '' "$weft" resume begun --set train.epochs=4 --quiet
+last=$(ls whole/checkpoints | sort -V | tail -1)
+check "a resumed run gives the same bits" cmp {whole,begun}/checkpoints/"$last"/model.safetensors
+expect 0 'accuracy' "$weft" eval whole
+cut -d, -f1,3,4 weighed-test.csv >bare-test.csv
+expect 0 '' "$weft" predict whole bare-test.csv
+expect 0 '' "$weft" verify mlp --data weighed-train.csv --set data.target=side --set data.weight=times --devices cpu --steps 2
+expect 3 'no column named "weight"; the columns are' "$weft" plan mlp --data weighed-train.csv --set data.weight=weight
+printf 'a,w,y\n1,1,2\n2,0,3\n' >zero.csv
+expect 3 'line 3 .row 2., column 2 ."w".: expected a weight above 0 .leave the row out' "$weft" plan linear --data zero.csv --set data.weight=w
+printf '{"x": [[1], [2]], "y": [1, 2]}' >x.json
+expect 2 'data.weight: goes with a csv file that has a target' "$weft" plan linear --data x.json --set data.weight=w
 
 # ---- bad tables ----
 # bad FILE PATTERN LINE...: writes the lines to the file. The error must be one line that matches the pattern.
@@ -138,6 +224,7 @@ bad typo.csv 'line 22 .row 21., column "a": expected a number, found "1O", unlik
 bad mixed.csv 'line 2 .row 1., column "day": expected a date such as .*found "soon"' day,y soon,4 $(dates)
 bad void.csv 'no column is left to predict from; "a" is left out: all cells are missing' a,y ,1 NA,2 '?,3'
 bad ragged.csv 'line 4 .row 3.: 1 cells, expected 2' a,y x,1 z,2 w v,4
+# shellcheck disable=SC2046
 bad huge.csv 'no column is left to predict from; "id" is left out: hardly a value repeats' id,y $(for i in $(seq 20); do echo "id$i,$i"; done)
 printf 'a,y\n' >odd_dash.csv
 for i in $(seq 30); do echo "$([ "$i" = 3 ] && echo - || echo "$i"),$i" >>odd_dash.csv; done

@@ -23,8 +23,8 @@ static void plain_name(const weft__column *c, int64_t input, weft_text *out) {
 
 static bool number_parse(const weft__column *c, const char *cell, double *value) {
     float number;
-    (void)c;
-    if (weft__parse_f32(cell, strlen(cell), &number) != WEFT__NUMBER_OK) return false;
+    if (weft__parse_f32_with(cell, strlen(cell), c->comma ? ',' : '.', &number) != WEFT__NUMBER_OK)
+        return false;
     *value = (double)number;
     return true;
 }
@@ -88,6 +88,14 @@ static void category_name(const weft__column *c, int64_t input, weft_text *out) 
     weft__put(out, "%s=%s", c->name, level ? c->levels[input] : "(other)");
 }
 
+/* The value of a word is its place in the order. */
+static bool ordinal_parse(const weft__column *c, const char *cell, double *value) {
+    size_t i = 0;
+    while (i < c->level_count && strcmp(c->levels[i], cell) != 0) i++;
+    *value = (double)i;
+    return i < c->level_count;
+}
+
 static bool none_parse(const weft__column *c, const char *cell, double *value) {
     (void)c;
     (void)cell;
@@ -108,6 +116,8 @@ const weft__column_row weft__column_rows[WEFT__COLUMN_KINDS] = {
                            date_inputs, date_put, date_name},
     [WEFT__COLUMN_CATEGORY] = {"category", "a word", 0, category_parse, category_inputs, category_put,
                                category_name},
+    [WEFT__COLUMN_ORDINAL] = {"ordinal", "a value of its order in data.kinds", 1, ordinal_parse, one_input,
+                              put_value, plain_name},
     [WEFT__COLUMN_NONE] = {"none", "nothing", 0, none_parse, no_input, put_value, plain_name},
 };
 

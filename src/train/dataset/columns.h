@@ -16,18 +16,22 @@ typedef enum weft__column_kind {
     WEFT__COLUMN_BOOLEAN,
     WEFT__COLUMN_DATE,
     WEFT__COLUMN_CATEGORY,
-    WEFT__COLUMN_NONE, /* left out */
+    WEFT__COLUMN_ORDINAL, /* words in an order; only data.kinds knows them */
+    WEFT__COLUMN_NONE,    /* left out */
     WEFT__COLUMN_KINDS
 } weft__column_kind;
 
 typedef struct weft__column {
     char *name;
     weft__column_kind kind;
-    double fill;   /* the value of missing cells */
-    bool missing;  /* the training rows have missing cells: one more input is 1 for them */
-    bool other;    /* category: one more input for values that are not in `levels` */
-    bool time;     /* date: the cells have a time of day */
-    char **levels; /* category: the values with an input of their own, sorted by their bytes; in one block */
+    double fill;  /* the value of missing cells */
+    bool missing; /* the training rows have missing cells: one more input is 1 for them */
+    bool other;   /* category: one more input for values that are not in `levels` */
+    bool comma;   /* numbers have a decimal comma */
+    bool time;    /* date: the cells have a time of day */
+    /* category: the values with an input of their own, sorted by their bytes; ordinal: all values, the lowest
+     * first; in one block */
+    char **levels;
     size_t level_count;
     char *reason;  /* left out: why */
     int64_t empty; /* missing cells in the training file, for the summary; not kept */
@@ -76,8 +80,8 @@ const char *weft__date_input(int64_t input);
 weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, const char *path,
                               const weft_table *table, const bool *training, weft__columns *columns);
 /* The same for a table of numbers without missing cells. */
-weft_status weft__columns_of_numbers(weft_context *ctx, const weft_table *table, const bool *training,
-                                     weft__columns *columns);
+weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *config, const weft_table *table,
+                                     const bool *training, weft__columns *columns);
 
 /* ---- columns.c ---- */
 

@@ -48,10 +48,13 @@ static weft_status leave_out(const fit *f, weft__column *c, const char *reason) 
 
 /* ---- data.kinds ---- */
 
-/* Splits "name=kind" at the last equals sign. Returns the length of the name. */
+/* Splits "name=kind" at the last equals sign. Returns the length of the name. An order of words such as
+ * low<high is a kind, too. */
 static size_t name_length(const char *entry, weft__column_kind *kind) {
     const char *equals = strrchr(entry, '=');
     *kind = equals ? weft__column_kind_of(equals + 1) : WEFT__COLUMN_KINDS;
+    if (*kind == WEFT__COLUMN_ORDINAL) *kind = WEFT__COLUMN_KINDS; /* the word alone says no order */
+    if (equals && strchr(equals, '<')) *kind = WEFT__COLUMN_ORDINAL;
     return equals ? (size_t)(equals - entry) : 0;
 }
 
@@ -68,9 +71,9 @@ static weft_status entry_is_for(const fit *f, const char *entry, size_t length, 
     return WEFT_OK;
 }
 
-/* Sets the kind that data.kinds names for a column. A name wins over patterns, a later entry over earlier
- * ones. */
-static weft_status given_kind(const fit *f, const char *name, weft__column_kind *kind) {
+/* Sets the kind that data.kinds names for a column, and what stands after the equals sign. A name wins over
+ * patterns, a later entry over earlier ones. */
+static weft_status given_kind(const fit *f, const char *name, weft__column_kind *kind, const char **word) {
     const weft__texts *list = &f->config->data_kinds;
     bool exact, matches, found = false;
     *kind = WEFT__COLUMN_KINDS;
@@ -78,7 +81,10 @@ static weft_status given_kind(const fit *f, const char *name, weft__column_kind 
         weft__column_kind own;
         const size_t length = name_length(list->values[i], &own);
         WEFT_TRY(entry_is_for(f, list->values[i], length, name, &exact, &matches));
-        if (matches && (exact || !found)) *kind = own;
+        if (matches && (exact || !found)) {
+            *kind = own;
+            *word = list->values[i] + length + 1;
+        }
         found = found || exact;
     }
     return WEFT_OK;
@@ -95,8 +101,8 @@ static weft_status check_kinds(const fit *f) {
         if (kind == WEFT__COLUMN_KINDS)
             return weft__fail(
                 f->ctx, WEFT_ERR_ARGUMENT,
-                "data.kinds: '%.60s': write NAME=KIND; kinds are number, boolean, date, category "
-                "and none",
+                "data.kinds: '%.60s': write NAME=KIND; kinds are number, boolean, date, category, none, or "
+                "an order of words such as low<middle<high",
                 list->values[i]);
         for (size_t j = 0; j < f->table->column_count && !matches; j++)
             WEFT_TRY(entry_is_for(f, list->values[i], length, f->table->columns[j], &exact, &matches));
@@ -108,6 +114,32 @@ static weft_status check_kinds(const fit *f) {
                 weft__list_names(f->table->columns, f->table->column_count, names, sizeof names));
     }
     return WEFT_OK;
+}
+
+/* Takes the order of words of an ordinal column, such as "low<middle<high". */
+static weft_status take_order(const fit *f, const char *order, weft__column *c) {
+    size_t count = 1;
+    for (const char *p = order; *p; p++) count += *p == '<';
+    char *copy = weft__strdup(f->ctx, order), *at = copy;
+    const char **words = weft__array(f->ctx, count, sizeof *words);
+    bool right = true;
+    for (size_t i = 0; copy && words && i < count; i++) {
+        char *end = strchr(at, '<');
+        if (end) *end = '\0';
+        words[i] = at;
+        right = right && *at;
+        for (size_t j = 0; j < i; j++) right = right && strcmp(words[j], at) != 0;
+        at = end ? end + 1 : at;
+    }
+    if (copy && words && right) c->levels = weft__strings_pack(f->ctx, words, count);
+    c->level_count = c->levels ? count : 0;
+    const bool made = copy && words && (c->levels || !right);
+    weft__free(f->ctx, copy);
+    weft__free(f->ctx, words);
+    if (!made) return fit_oom(f);
+    if (right) return WEFT_OK;
+    return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
+                      "data.kinds: '%.60s': a word of the order is empty or repeated", order);
 }
 
 /* ---- the kind of a column ---- */
@@ -143,6 +175,31 @@ static weft_status refuse_cell(const fit *f, size_t column, const weft__column *
     return weft__columns_refuse(f->ctx, f->path, f->table, row, c, cell, advice);
 }
 
+/* Refuses a column of text that would be numbers if data.decimal were another. */
+static weft_status check_decimals(const fit *f, size_t column, const weft__column *c) {
+    weft__column other = *c;
+    char advice[200];
+    other.kind = WEFT__COLUMN_NUMBER;
+    other.comma = !c->comma;
+    const tally t = count_cells(f, column, &other);
+    if (t.refused * RARE > t.cells) return WEFT_OK;
+    size_t row = 0; /* the first cell that only the other reading takes */
+    for (double value; row < f->table->rows; row++) {
+        const char *cell = cell_at(f, row, column);
+        const weft__column own = {.comma = c->comma};
+        if (!is_missing(f, cell) && weft__column_row_of(&other)->parse(&other, cell, &value) &&
+            !weft__column_row_of(&own)->parse(&own, cell, &value))
+            break;
+    }
+    if (row == f->table->rows) return WEFT_OK;
+    snprintf(
+        advice, sizeof advice,
+        ": for numbers with a decimal %s set data.decimal=%s; or set data.kinds=[%.60s=category], or =none",
+        other.comma ? "comma" : "point", other.comma ? "comma" : "point", c->name);
+    other.comma = c->comma;
+    return weft__columns_refuse(f->ctx, f->path, f->table, row, &other, cell_at(f, row, column), advice);
+}
+
 /* Finds the kind of a column that data.kinds does not name. */
 static weft_status find_kind(const fit *f, size_t column, weft__column *c) {
     if (column == 0 && (c->name[0] == '\0' || strcmp(c->name, "Unnamed: 0") == 0))
@@ -154,14 +211,17 @@ static weft_status find_kind(const fit *f, size_t column, weft__column *c) {
         if (t.refused == 0) return WEFT_OK;
         if (t.refused * RARE <= t.cells) return refuse_cell(f, column, c, t.first_refused, false);
     }
+    WEFT_TRY(check_decimals(f, column, c));
     c->kind = WEFT__COLUMN_CATEGORY;
     return WEFT_OK;
 }
 
 /* Checks the kind that data.kinds names. */
-static weft_status check_kind(const fit *f, size_t column, weft__column *c, weft__column_kind kind) {
+static weft_status check_kind(const fit *f, size_t column, weft__column *c, weft__column_kind kind,
+                              const char *word) {
     if (kind == WEFT__COLUMN_NONE) return leave_out(f, c, "data.kinds says so");
     c->kind = kind;
+    if (kind == WEFT__COLUMN_ORDINAL) WEFT_TRY(take_order(f, word, c));
     const tally t = count_cells(f, column, c);
     return t.refused ? refuse_cell(f, column, c, t.first_refused, true) : WEFT_OK;
 }
@@ -292,24 +352,28 @@ static weft_status fit_category(const fit *f, size_t column, weft__column *c, bo
 
 static weft_status fit_column(const fit *f, size_t column, weft__column *c) {
     weft__column_kind given;
+    const char *word = NULL;
     if (!weft__is_utf8(c->name))
         return weft__fail(f->ctx, WEFT_ERR_FORMAT,
                           "%s: the name of column %zu of the inputs is not UTF-8: convert the file", f->path,
                           column + 1);
-    WEFT_TRY(given_kind(f, c->name, &given));
+    WEFT_TRY(given_kind(f, c->name, &given, &word));
     const bool is_given = given != WEFT__COLUMN_KINDS;
-    WEFT_TRY(is_given ? check_kind(f, column, c, given) : find_kind(f, column, c));
+    WEFT_TRY(is_given ? check_kind(f, column, c, given, word) : find_kind(f, column, c));
     if (c->kind == WEFT__COLUMN_NONE) return WEFT_OK;
     return c->kind == WEFT__COLUMN_CATEGORY ? fit_category(f, column, c, is_given) : fit_values(f, column, c);
 }
 
-static weft_status new_columns(weft_context *ctx, const weft_table *table, weft__columns *columns) {
+static weft_status new_columns(weft_context *ctx, const weft__config *config, const weft_table *table,
+                               weft__columns *columns) {
     columns->list = weft__array(ctx, table->column_count, sizeof *columns->list);
     if (!columns->list) return weft__fail_oom(ctx, 0, "the columns of the table");
     columns->count = table->column_count;
-    for (size_t i = 0; i < columns->count; i++)
+    for (size_t i = 0; i < columns->count; i++) {
+        columns->list[i].comma = config->data_decimal != 0;
         if (!(columns->list[i].name = weft__strdup(ctx, table->columns[i])))
             return weft__fail_oom(ctx, strlen(table->columns[i]), "the columns of the table");
+    }
     return WEFT_OK;
 }
 
@@ -317,7 +381,7 @@ weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, con
                               const weft_table *table, const bool *training, weft__columns *columns) {
     const fit f = {ctx, config, path, table, training};
     WEFT_TRY(check_kinds(&f));
-    WEFT_TRY(new_columns(ctx, table, columns));
+    WEFT_TRY(new_columns(ctx, config, table, columns));
     for (size_t i = 0; i < columns->count; i++) WEFT_TRY(fit_column(&f, i, &columns->list[i]));
     if (weft__columns_inputs(columns) > 0) return WEFT_OK;
     const weft__column *first = &columns->list[0];
@@ -326,12 +390,12 @@ weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, con
                       first->reason);
 }
 
-weft_status weft__columns_of_numbers(weft_context *ctx, const weft_table *table, const bool *training,
-                                     weft__columns *columns) {
+weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *config, const weft_table *table,
+                                     const bool *training, weft__columns *columns) {
     const size_t count = table->column_count, rows = table->rows;
     const float *numbers = table->features.data;
     size_t used = 0;
-    WEFT_TRY(new_columns(ctx, table, columns));
+    WEFT_TRY(new_columns(ctx, config, table, columns));
     for (size_t row = 0; row < rows; row++) {
         if (training && !training[row]) continue;
         used++;

@@ -17,12 +17,13 @@ static json_t *column_json(const weft__column *c) {
     }
     json_object_set_new(object, "missing", json_boolean(c->missing));
     if (c->kind != WEFT__COLUMN_CATEGORY) json_object_set_new(object, "fill", json_real(c->fill));
+    if (c->kind == WEFT__COLUMN_NUMBER) json_object_set_new(object, "comma", json_boolean(c->comma));
     if (c->kind == WEFT__COLUMN_DATE) json_object_set_new(object, "time", json_boolean(c->time));
-    if (c->kind != WEFT__COLUMN_CATEGORY) return object;
+    if (c->level_count == 0) return object;
     json_t *levels = json_array();
     for (size_t i = 0; i < c->level_count; i++) json_array_append_new(levels, json_string(c->levels[i]));
     json_object_set_new(object, "levels", levels);
-    json_object_set_new(object, "other", json_boolean(c->other));
+    if (c->kind == WEFT__COLUMN_CATEGORY) json_object_set_new(object, "other", json_boolean(c->other));
     return object;
 }
 
@@ -48,7 +49,7 @@ static bool take_flag(const json_t *object, const char *key, bool *out) {
     return json_is_boolean(value);
 }
 
-/* Reads the levels, which must be sorted, because they are searched. */
+/* Reads the levels. Those of a category must be sorted, because they are searched. */
 static weft_status take_levels(weft_context *ctx, const json_t *array, weft__column *c) {
     const size_t count = json_array_size(array);
     if (count == 0 || count > WEFT__LABELS_MAX) return WEFT_ERR_FORMAT;
@@ -56,7 +57,8 @@ static weft_status take_levels(weft_context *ctx, const json_t *array, weft__col
     bool sorted = levels != NULL;
     for (size_t i = 0; i < count && sorted; i++) {
         levels[i] = json_string_value(json_array_get(array, i));
-        sorted = levels[i] && (i == 0 || strcmp(levels[i - 1], levels[i]) < 0);
+        sorted =
+            levels[i] && (i == 0 || c->kind == WEFT__COLUMN_ORDINAL || strcmp(levels[i - 1], levels[i]) < 0);
     }
     if (sorted) c->levels = weft__strings_pack(ctx, levels, count);
     if (c->levels) c->level_count = count;
@@ -83,8 +85,10 @@ static weft_status take_column(weft_context *ctx, const json_t *object, weft__co
     const json_t *fill = json_object_get(object, "fill");
     c->fill = json_number_value(fill);
     if (!json_is_number(fill) || !(fabs(c->fill) <= 3.5e38)) return WEFT_ERR_FORMAT;
+    if (c->kind == WEFT__COLUMN_ORDINAL) return take_levels(ctx, json_object_get(object, "levels"), c);
     /* a date of year 1 to 9999 */
     if (c->kind == WEFT__COLUMN_DATE && (c->fill < -6.3e10 || c->fill > 2.6e11)) return WEFT_ERR_FORMAT;
+    if (c->kind == WEFT__COLUMN_NUMBER && !take_flag(object, "comma", &c->comma)) return WEFT_ERR_FORMAT;
     return c->kind != WEFT__COLUMN_DATE || take_flag(object, "time", &c->time) ? WEFT_OK : WEFT_ERR_FORMAT;
 }
 

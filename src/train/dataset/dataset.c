@@ -116,6 +116,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
         weft_tokens_free(dataset->files[i]);
         weft_array_free(ctx, &dataset->x[i]);
         weft_array_free(ctx, &dataset->y[i]);
+        weft_array_free(ctx, &dataset->weights[i]);
     }
     weft__free(ctx, dataset->mean);
     weft__free(ctx, dataset->deviation);
@@ -155,6 +156,14 @@ int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
         return dataset->x[split].data ? dataset->x[split].shape[0] : 0;
     (void)ids_of(dataset, split, &count);
     return (int64_t)count;
+}
+
+double weft__dataset_weight(const weft__dataset *dataset) {
+    const weft_array *weights = &dataset->weights[WEFT__TRAIN];
+    double sum = 0;
+    if (!weights->data) return (double)weft__dataset_samples(dataset, WEFT__TRAIN);
+    for (int64_t i = 0; i < weights->shape[0]; i++) sum += (double)((const float *)weights->data)[i];
+    return sum;
 }
 
 bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
@@ -256,6 +265,7 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
     const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
+    options.weights = dataset->weights[split].data;
     if (options.batch > rows) options.batch = rows; /* the whole split is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
     return weft_loader_new(ctx, &x, &y, &options, out);

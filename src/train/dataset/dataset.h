@@ -37,11 +37,12 @@ typedef struct weft__dataset {
     int64_t vocabulary; /* number of tokens; the model may have more rows */
     /* tables and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
-    int64_t features;                    /* elements of an input sample */
-    int64_t outputs;                     /* number of classes, or of numbers to predict */
-    double scale;                        /* factor for u8 inputs, for the loader */
-    int64_t image[3];                    /* channels, rows, columns of a sample; 0: not an image */
-    float *pixel_mean, *pixel_deviation; /* [image[0]] for u8 images, after `scale`; NULL: not normalized */
+    weft_array weights[WEFT__SPLIT_COUNT]; /* csv: f32 (N); empty: all samples count the same */
+    int64_t features;                      /* elements of an input sample */
+    int64_t outputs;                       /* number of classes, or of numbers to predict */
+    double scale;                          /* factor for u8 inputs, for the loader */
+    int64_t image[3];                      /* channels, rows, columns of a sample; 0: not an image */
+    float *pixel_mean, *pixel_deviation;   /* [image[0]] for u8 images, after `scale`; NULL: not normalized */
     /* [features] of the inputs before normalization; NULL: not normalized */
     float *mean, *deviation;
     float *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
@@ -86,6 +87,9 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 
 /* Returns the number of samples of a split: rows, or tokens of a text. */
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split);
+
+/* Returns the sum of the weights of the training samples, which is their number if they have no weights. */
+double weft__dataset_weight(const weft__dataset *dataset);
 
 /* Returns the training samples, or tokens of a text, that each epoch leaves out because they do not fill a
  * batch. */

@@ -19,10 +19,12 @@ static weft_status csv_options(weft_context *ctx, const weft__config *config, bo
                                   .delimiter = tab         ? '\t'
                                                : delimiter ? delimiter[0]
                                                            : '\0',
+                                  .decimal = config->data_decimal ? ',' : '.',
                                   .columns = (const char *const *)config->data_columns.values,
                                   .column_count = config->data_columns.count,
                                   .patterns = true,
                                   .target = target ? config->data_target : NULL,
+                                  .weight = target ? config->data_weight : NULL,
                                   .target_column = target && !config->data_target ? -1 : 0};
     if (config->data_columns.count == 0) options->columns = NULL;
     if (target)
@@ -73,8 +75,9 @@ static weft_status learn_columns(weft_context *ctx, const weft__config *config, 
     const bool classes = config->task == WEFT__TASK_CLASSIFICATION && table->target.dtype == WEFT_I32;
     WEFT_TRY(weft__dataset_training_rows(ctx, config, (int64_t)table->rows,
                                          classes ? table->target.data : NULL, &training));
-    const weft_status status = table->cells ? weft__columns_fit(ctx, config, path, table, training, &d->table)
-                                            : weft__columns_of_numbers(ctx, table, training, &d->table);
+    const weft_status status = table->cells
+                                   ? weft__columns_fit(ctx, config, path, table, training, &d->table)
+                                   : weft__columns_of_numbers(ctx, config, table, training, &d->table);
     weft__free(ctx, training);
     WEFT_TRY(status);
     d->features = weft__columns_inputs(&d->table);
@@ -193,7 +196,8 @@ static weft_status take_table(weft_context *ctx, const weft__config *config, con
     WEFT_TRY(take_inputs(ctx, config, path, d, table, x));
     if (!y) return WEFT_OK;
     *y = table->target;
-    table->target = (weft_array){0};
+    d->weights[split] = table->weights;
+    table->target = table->weights = (weft_array){0};
     return WEFT_OK;
 }
 

@@ -202,9 +202,10 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
     int64_t kept, *order;
     WEFT_TRY(weft__dataset_order(ctx, config, rows, classes ? d->y[WEFT__TRAIN].data : NULL, &order, &kept));
     weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
-                              {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]}};
+                              {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
+                              {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]}};
     weft_status status = WEFT_OK;
-    for (int i = 0; i < 2 && kept < rows && status == WEFT_OK; i++) {
+    for (int i = 0; i < 3 && pairs[i][0]->data && kept < rows && status == WEFT_OK; i++) {
         weft_array whole = *pairs[i][0], train = {0};
         status = pick(ctx, &whole, order + kept, rows - kept, pairs[i][1]);
         if (status == WEFT_OK) status = pick(ctx, &whole, order, kept, &train);
@@ -306,12 +307,16 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_hash hash;
+    if (config->data_weight &&
+        (config->data_source != WEFT__SOURCE_CSV || weft__config_is(config, WEFT__TRAIT_NO_TARGETS)))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "data.weight: goes with a csv file that has a target");
     weft__hash_init(&hash);
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         if (!paths[i]) continue;
         WEFT_TRY(read_split(ctx, config, paths[i], (weft__split)i, d));
         weft__hash_bytes(&hash, d->x[i].data, d->x[i].bytes);
         weft__hash_bytes(&hash, d->y[i].data, d->y[i].bytes);
+        if (d->weights[i].data) weft__hash_bytes(&hash, d->weights[i].data, d->weights[i].bytes);
     }
     d->hash = hash.a ^ weft__mix64(hash.b);
     WEFT_TRY(count_classes(ctx, config, d));

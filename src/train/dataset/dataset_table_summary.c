@@ -35,7 +35,7 @@ static void put_constant(const weft__dataset *d, weft__lines *l) {
 static void put_column(const weft__column *c, bool last, weft__lines *l) {
     char values[48] = "", missing[48] = "";
     const size_t levels = c->level_count;
-    if (c->kind == WEFT__COLUMN_CATEGORY)
+    if (levels > 0)
         snprintf(values, sizeof values, "%zu value%s%s", levels, weft__plural((int64_t)levels),
                  c->other ? " and other" : "");
     if (c->empty > 0)
@@ -51,6 +51,8 @@ static void put_kind(const weft__dataset *d, weft__column_kind kind, weft__lines
         [WEFT__COLUMN_BOOLEAN] = {"inputs: 1 column of yes or no", "inputs: %lld columns of yes or no"},
         [WEFT__COLUMN_DATE] = {"inputs: 1 column of dates", "inputs: %lld columns of dates"},
         [WEFT__COLUMN_CATEGORY] = {"inputs: 1 category", "inputs: %lld categories"},
+        [WEFT__COLUMN_ORDINAL] = {"inputs: 1 column of words in order",
+                                  "inputs: %lld columns of words in order"},
     };
     int64_t count = 0, at = 0;
     for (size_t i = 0; i < d->table.count; i++) count += d->table.list[i].kind == kind;
@@ -106,10 +108,12 @@ void weft__dataset_table_lines(const weft__dataset *d, const weft__config *confi
     const bool target = !weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     for (size_t i = 0; i < d->unused_count; i++) unused += is_unused(d, d->unused[i]);
     weft__line(l, "data: %lld rows, %lld columns%s, from %.300s", rows,
-               (long long)d->table.count + target + unused, d->unnamed ? " without names" : "", file);
+               (long long)d->table.count + target + (config->data_weight != NULL) + unused,
+               d->unnamed ? " without names" : "", file);
     for (int kind = 0; kind < WEFT__COLUMN_NONE; kind++) put_kind(d, (weft__column_kind)kind, l);
     put_left_out(&d->table, l);
     put_constant(d, l);
+    if (config->data_weight) weft__line(l, "weights of the rows: %.400s", config->data_weight);
     if (unused == 0) return;
     weft__line(l, "not used: %lld column%s: ", unused, weft__plural(unused));
     for (size_t i = 0; i < d->unused_count; i++)

@@ -20,10 +20,11 @@ static weft_status build_one(const weft__config *config, const weft__dataset *da
     return WEFT_OK;
 }
 
-/* Returns the penalty of the mean loss that belongs to a penalty of the sum of losses. */
+/* Returns the penalty of the mean loss that belongs to a penalty of the sum of losses. The mean divides by
+ * the weight of all samples, which is their number if they have no weights. */
 static double of_mean(const weft__dataset *dataset, double penalty) {
-    const int64_t samples = weft__dataset_samples(dataset, WEFT__TRAIN);
-    return samples > 0 ? penalty / (double)samples : 0;
+    const double samples = weft__dataset_weight(dataset);
+    return samples > 0 ? penalty / samples : 0;
 }
 
 /* The loss is the mean of the squared errors over samples and outputs. */

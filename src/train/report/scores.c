@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/loader.h"
 #include "train/print.h"
 #include "train/report/scores.h"
 
@@ -92,11 +93,11 @@ static void find_mistakes(const weft_array *predictions, const weft_array *targe
     }
 }
 
-static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets, bool auc,
-                         weft__scores *s) {
+static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets,
+                         const float *weights, bool auc, weft__scores *s) {
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         const bool few = targets->shape[0] <= AREAS_MOST / (dataset->outputs + 1);
-        WEFT_TRY(weft_score_classes(NULL, predictions, targets, auc && few, &s->classes));
+        WEFT_TRY(weft_score_weighted_classes(NULL, predictions, targets, weights, auc && few, &s->classes));
         s->samples = s->classes.samples;
         s->accuracy = s->classes.accuracy;
         find_mistakes(predictions, targets, s);
@@ -105,7 +106,7 @@ static weft_status score(const weft__dataset *dataset, weft_array *predictions, 
     weft__dataset_unscale(dataset, predictions->data, predictions->shape[0]);
     weft__dataset_unscale(dataset, targets->data, targets->shape[0]);
     s->samples = targets->shape[0];
-    return weft_score_numbers(NULL, predictions, targets, &s->numbers);
+    return weft_score_weighted_numbers(NULL, predictions, targets, weights, &s->numbers);
 }
 
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
@@ -118,7 +119,7 @@ weft_status weft__scores_take(const weft__model *model, const weft__dataset *dat
         return WEFT_OK;
     }
     WEFT_TRY(weft_evaluate_all(model->module, loader, model->loss, &s->loss, &predictions, &targets));
-    const weft_status status = score(dataset, &predictions, &targets, auc, s);
+    const weft_status status = score(dataset, &predictions, &targets, loader->options.weights, auc, s);
     weft_array_free(NULL, &predictions);
     weft_array_free(NULL, &targets);
     return status;

@@ -162,6 +162,55 @@ static void test_text(void **state) {
     expect_message(parse("a,y\nb,1\nc\n", &o, &t), WEFT_ERR_FORMAT, "1 cells, expected 2", NULL);
 }
 
+static void test_weights(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.weight = "w", .target = "y"};
+    for (int text = 0; text < 2; text++) {
+        o.text = text;
+        assert_int_equal(parse("a,w,y\n1,2,3\n4,0.5,6\n", &o, &t), WEFT_OK);
+        assert_int_equal(t.column_count, 1);
+        assert_int_equal(t.unused_count, 0);
+        assert_true(((float *)t.weights.data)[0] == 2 && ((float *)t.weights.data)[1] == 0.5f);
+        weft_table_free(NULL, &t);
+        assert_null(t.weights.data);
+        static const char *const bad[] = {"0", "-1", "", "x", "nan", "1e50"};
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            char table[64];
+            snprintf(table, sizeof table, "a,w,y\n1,2,3\n4,%s,6\n", bad[i]);
+            expect_message(parse(table, &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 2 (\"w\")", NULL);
+        }
+    }
+    o.target = "w";
+    expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_ARGUMENT, "target cannot be", NULL);
+    o.weight = "v";
+    expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_FORMAT, "no column named \"v\"", NULL);
+    const char *const columns[] = {"a"};
+    o = (weft_csv_options){.weight = "a", .columns = columns, .column_count = 1};
+    expect_message(parse("a,w,y\n1,2,3\n", &o, &t), WEFT_ERR_ARGUMENT, "it holds the weights", NULL);
+}
+
+static void test_decimal_commas(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.decimal = ',', .target = "y"};
+    assert_int_equal(parse("a;y\n1,5;-2\n,25;1,5e3\n", &o, &t), WEFT_OK);
+    assert_true(feature(&t, 0, 0) == 1.5f && feature(&t, 1, 0) == 0.25f);
+    assert_true(((float *)t.target.data)[1] == 1500);
+    weft_table_free(NULL, &t);
+    expect_message(parse("a;y\n1.5;2\n", &o, &t), WEFT_ERR_FORMAT, "a decimal comma", "\"1.5\"", NULL);
+    expect_message(parse("a;y\n1,5,0;2\n", &o, &t), WEFT_ERR_FORMAT, "expected a number, found \"1,5,0\"",
+                   NULL);
+    o = (weft_csv_options){.decimal = ','};
+    assert_int_equal(parse("1,5;2,5\n2,5;3\n", &o, &t), WEFT_OK); /* numbers: no header */
+    assert_int_equal(t.features.shape[0], 2);
+    weft_table_free(NULL, &t);
+    o.decimal = 0;
+    expect_message(parse("a;b\n1,5;2\n", &o, &t), WEFT_ERR_FORMAT, "set decimal to comma", NULL);
+    o.decimal = ';';
+    expect_message(parse("a;b\n1,5;2\n", &o, &t), WEFT_ERR_ARGUMENT, "a point or a comma", NULL);
+}
+
 static void finds_delimiter(const char *text, char wanted) {
     assert_int_equal(weft__csv_delimiter(text, strlen(text)), wanted);
 }
@@ -377,6 +426,8 @@ int main(void) {
                                        cmocka_unit_test(test_delimiter_and_quotes),
                                        cmocka_unit_test(test_patterns),
                                        cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_weights),
+                                       cmocka_unit_test(test_decimal_commas),
                                        cmocka_unit_test(test_the_delimiter_is_found),
                                        cmocka_unit_test(test_classes),
                                        cmocka_unit_test(test_too_many_classes),

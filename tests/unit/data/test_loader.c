@@ -45,6 +45,7 @@ typedef struct got {
     int32_t y[BATCH];
     float mask[BATCH];
     int64_t count;
+    double weight;
 } got;
 
 static void get(weft_loader *loader, uint64_t position, got *g) {
@@ -56,6 +57,7 @@ static void get(weft_loader *loader, uint64_t position, got *g) {
     assert_non_null(batch.mask);
     assert_int_equal(weft_read(batch.mask, g->mask, sizeof g->mask), WEFT_OK);
     g->count = batch.count;
+    g->weight = batch.weight;
     weft_scope_close(scope);
 }
 
@@ -279,6 +281,53 @@ static void csv_files_are_opened(void **state) {
     remove(path);
 }
 
+/* The mask holds the weights of the samples, and 0 for padding, also if one batch is the whole data set. */
+static void weights_are_the_mask(void **state) {
+    (void)state;
+    weft_array x, y;
+    float weights[ROWS];
+    make_arrays(&x, &y);
+    for (int i = 0; i < ROWS; i++) weights[i] = 0.5f + (float)i;
+    for (int host = 0; host < 2; host++) {
+        weft_loader *loader = NULL;
+        weft_loader_options options = {
+            .batch = BATCH, .device_bytes = host ? -1 : 0, .weights = weights, .in_order = host};
+        assert_int_equal(weft_loader_new(ctx, &x, &y, &options, &loader), WEFT_OK);
+        for (uint64_t position = 0; position < 9; position++) {
+            got g;
+            double sum = 0;
+            get(loader, position, &g);
+            for (int i = 0; i < BATCH; i++) {
+                assert_true(g.mask[i] == (i < g.count ? weights[g.y[i]] : 0));
+                sum += (double)g.mask[i];
+            }
+            assert_true(g.weight == sum);
+        }
+        weft_loader_free(loader);
+        options.batch = ROWS;
+        options.in_order = false;
+        assert_int_equal(weft_loader_new(ctx, &x, &y, &options, &loader), WEFT_OK);
+        weft_batch batch;
+        float mask[ROWS];
+        int32_t which[ROWS];
+        weft_scope *scope = weft_scope_open(ctx);
+        assert_int_equal(weft_loader_get(loader, 3, &batch), WEFT_OK);
+        assert_int_equal(weft_read(batch.y, which, sizeof which), WEFT_OK);
+        assert_int_equal(weft_read(batch.mask, mask, sizeof mask), WEFT_OK);
+        for (int i = 0; i < ROWS; i++) assert_true(mask[i] == weights[which[i]]);
+        weft_scope_close(scope);
+        weft_loader_free(loader);
+    }
+    weights[5] = 0;
+    weft_loader *loader = NULL;
+    const weft_loader_options options = {.batch = BATCH, .weights = weights};
+    assert_int_equal(weft_loader_new(ctx, &x, &y, &options, &loader), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "the weight of sample 5 is 0"));
+    const int32_t ids[64] = {0};
+    assert_int_equal(weft_loader_tokens(ctx, ids, 64, 4, &options, &loader), WEFT_ERR_ARGUMENT);
+    assert_null(loader);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_hold_every_sample_once),
@@ -286,6 +335,7 @@ int main(void) {
         cmocka_unit_test(small_batches_make_up_the_big_one),
         cmocka_unit_test(windows_are_text_and_what_follows),
         cmocka_unit_test(bytes_are_scaled),
+        cmocka_unit_test(weights_are_the_mask),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(csv_files_are_opened),
     };

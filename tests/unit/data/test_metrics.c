@@ -167,6 +167,56 @@ static void numbers_are_scored_as_elsewhere(void **state) {
     assert_int_equal(weft_score_numbers(NULL, &x, &y, &s), WEFT_ERR_SHAPE);
 }
 
+/* A sample of weight 3 counts as three samples of weight 1. */
+static void weights_repeat_samples(void **state) {
+    (void)state;
+    enum { WIDTH = 3 };
+    float x[N * WIDTH], many[3 * N * WIDTH], weights[N], many_numbers[3 * N], numbers[N];
+    int32_t y[N], many_y[3 * N];
+    int64_t rows = 0;
+    make_logits(x, WIDTH);
+    for (int i = 0; i < N; i++) {
+        y[i] = (i * i + 3 * i) % 7 % WIDTH;
+        numbers[i] = x[i * WIDTH] * 0.5f + (float)(i % 4);
+        weights[i] = (float)(1 + i % 3);
+        for (int k = 0; k < 1 + i % 3; k++, rows++) {
+            memcpy(many + rows * WIDTH, x + i * WIDTH, WIDTH * sizeof *x);
+            many_y[rows] = y[i];
+            many_numbers[rows] = numbers[i];
+        }
+    }
+    weft_class_scores a, b;
+    const weft_array few = array_of(WEFT_F32, N, WIDTH, x), all = array_of(WEFT_F32, rows, WIDTH, many);
+    const weft_array ids = array_of(WEFT_I32, N, 0, y), all_ids = array_of(WEFT_I32, rows, 0, many_y);
+    assert_int_equal(weft_score_weighted_classes(NULL, &few, &ids, weights, true, &a), WEFT_OK);
+    assert_int_equal(weft_score_classes(NULL, &all, &all_ids, true, &b), WEFT_OK);
+    assert_int_equal(a.samples, N);
+    assert_near(a.accuracy, b.accuracy);
+    assert_near(a.precision, b.precision);
+    assert_near(a.recall, b.recall);
+    assert_near(a.f1, b.f1);
+    assert_near(a.auc, b.auc);
+    weft_class_scores_free(NULL, &a);
+    weft_class_scores_free(NULL, &b);
+    float first[N], many_first[3 * N];
+    for (int i = 0; i < N; i++) first[i] = x[i * WIDTH];
+    for (int64_t i = 0; i < rows; i++) many_first[i] = many[i * WIDTH];
+    const weft_array said = array_of(WEFT_F32, N, 1, first),
+                     all_said = array_of(WEFT_F32, rows, 1, many_first);
+    const weft_array is = array_of(WEFT_F32, N, 1, numbers),
+                     all_are = array_of(WEFT_F32, rows, 1, many_numbers);
+    weft_number_scores c, d;
+    assert_int_equal(weft_score_weighted_numbers(NULL, &said, &is, weights, &c), WEFT_OK);
+    assert_int_equal(weft_score_numbers(NULL, &all_said, &all_are, &d), WEFT_OK);
+    assert_near(c.r2, d.r2);
+    assert_near(c.rmse, d.rmse);
+    assert_near(c.mae, d.mae);
+    weights[4] = -1;
+    assert_int_equal(weft_score_weighted_numbers(NULL, &said, &is, weights, &c), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_score_weighted_classes(NULL, &few, &ids, weights, true, &a), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(NULL), "the weight of sample 4 is -1"));
+}
+
 /* ---- modules ---- */
 
 typedef struct setting {
@@ -340,6 +390,7 @@ int main(void) {
         cmocka_unit_test(a_class_that_is_none_is_named),
         cmocka_unit_test(many_classes_are_scored),
         cmocka_unit_test(numbers_are_scored_as_elsewhere),
+        cmocka_unit_test(weights_repeat_samples),
         cmocka_unit_test(predictions_come_in_order_and_without_padding),
         cmocka_unit_test(weights_of_classes_turn_training),
         cmocka_unit_test(weighted_means_are_over_weights),

@@ -113,10 +113,12 @@ static weft_status take(const char *text, weft__columns *columns) {
 static void test_json(void **state) {
     (void)state;
     static const char *const good =
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1.5},"
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1.5, \"comma\": false},"
         " {\"name\": \"b\", \"kind\": \"category\", \"missing\": false, \"levels\": [\"x\", \"y\"], "
         "\"other\": true},"
         " {\"name\": \"c\", \"kind\": \"date\", \"missing\": false, \"fill\": 0.0, \"time\": true},"
+        " {\"name\": \"e\", \"kind\": \"ordinal\", \"missing\": true, \"fill\": 0.5, \"levels\": [\"low\", "
+        "\"high\"]},"
         " {\"name\": \"d\", \"kind\": \"none\", \"reason\": \"because\"}]";
     static const char *const bad[] = {
         "[]",
@@ -126,11 +128,13 @@ static void test_json(void **state) {
         "[{\"kind\": \"none\", \"reason\": \"\"}]",
         "[{\"name\": \"a\", \"kind\": \"none\"}]",
         "[{\"name\": \"a\", \"kind\": \"word\"}]",
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true}]",
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": 1, \"fill\": 1}]",
-        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1e300}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"comma\": true}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": 1, \"fill\": 1, \"comma\": true}]",
+        "[{\"name\": \"a\", \"kind\": \"number\", \"missing\": true, \"fill\": 1e300, \"comma\": true}]",
         "[{\"name\": \"a\", \"kind\": \"date\", \"missing\": true, \"fill\": 1e12, \"time\": true}]",
         "[{\"name\": \"a\", \"kind\": \"date\", \"missing\": true, \"fill\": 1}]",
+        "[{\"name\": \"a\", \"kind\": \"ordinal\", \"missing\": true, \"fill\": 1}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [], \"other\": true}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [1], \"other\": true}]",
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [\"y\", \"x\"], "
@@ -140,7 +144,7 @@ static void test_json(void **state) {
         "[{\"name\": \"a\", \"kind\": \"category\", \"missing\": true, \"levels\": [\"x\"]}]"};
     weft__columns columns;
     assert_int_equal(take(good, &columns), WEFT_OK);
-    assert_int_equal(weft__columns_inputs(&columns), 2 + 3 + 12);
+    assert_int_equal(weft__columns_inputs(&columns), 2 + 3 + 12 + 2);
     char **names = weft__columns_names(NULL, &columns);
     assert_string_equal(names[1], "a (missing)");
     assert_string_equal(names[3], "b=y");

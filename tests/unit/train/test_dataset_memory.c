@@ -24,7 +24,7 @@ static weft_status read_pets(weft_context *ctx, int64_t inputs) {
 }
 
 static weft_status read_numbers(weft_context *ctx) { return read_pets(ctx, 2); }
-static weft_status read_mixed(weft_context *ctx) { return read_pets(ctx, 2 + 3 + 1 + 10); }
+static weft_status read_mixed(weft_context *ctx) { return read_pets(ctx, 1 + 2 + 3 + 1 + 10); }
 
 static void check_memory(const char *text, weft_status (*read)(weft_context *ctx)) {
     char path[8192 + 16];
@@ -32,9 +32,14 @@ static void check_memory(const char *text, weft_status (*read)(weft_context *ctx
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
     snprintf(path, sizeof path, "data.path=%s", in_scratch("pets.csv"));
-    const char *const settings[] = {"task=classification",   "data.source=csv",   path,
-                                    "data.val_fraction=0.5", "model.type=mlp",    "train.steps=1",
-                                    "data.max_levels=2",     "data.kinds=id=none"};
+    const char *const settings[] = {"task=classification",
+                                    "data.source=csv",
+                                    path,
+                                    "data.val_fraction=0.5",
+                                    "model.type=mlp",
+                                    "train.steps=1",
+                                    "data.max_levels=2",
+                                    "data.kinds=id=none,size=s<m"};
     weft__config_init(&config);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (strncmp(settings[i], "data.kinds", 10) != 0 || strstr(text, "id,"))
@@ -50,14 +55,14 @@ static void test_a_table_is_read_whole_or_not_at_all(void **state) {
     check_memory("height,weight,kind\n1,2,cat\n3,4,dog\n5,6,cat\n7,8,dog\n", read_numbers);
 }
 
-/* So is a table with missing cells, a category with more values than levels, a boolean and dates: height and
- * whether it is missing, two levels and one for others, 0 or 1, the parts of a date. */
+/* So is a table with missing cells, a category with more values than levels, a boolean and dates: size,
+ * height and whether it is missing, two levels and one for others, 0 or 1, the parts of a date. */
 static void test_a_mixed_table_too(void **state) {
     (void)state;
-    check_memory("id,height,colour,tame,born,kind\n"
-                 "a,1,red,yes,2020-01-31,cat\nb,,green,no,2021-12-01,dog\nc,5,blue,no,2020-02-29,cat\n"
-                 "d,,,yes,2019-07-01,dog\ne,3,red,yes,2020-01-31,cat\nf,,green,no,2021-12-01,dog\n"
-                 "g,5,blue,no,2020-02-29,cat\nh,,,yes,2019-07-01,dog\n",
+    check_memory("id,size,height,colour,tame,born,kind\n"
+                 "a,s,1,red,yes,2020-01-31,cat\nb,m,,green,no,2021-12-01,dog\nc,s,5,blue,no,2020-02-29,cat\n"
+                 "d,m,,,yes,2019-07-01,dog\ne,s,3,red,yes,2020-01-31,cat\nf,m,,green,no,2021-12-01,dog\n"
+                 "g,s,5,blue,no,2020-02-29,cat\nh,m,,,yes,2019-07-01,dog\n",
                  read_mixed);
 }
 
