@@ -19,7 +19,7 @@ expect 0 'path: "letters/\*.txt"' "$weft" init gpt --data 'letters/*.txt'
 expect 0 '' "$weft" generate runs/gpt-L1-H2-E16-cpu-1 --prompt the --tokens 5
 expect 0 'next: .*weft predict runs/mlp.* FILE' "$weft" train mlp --data table.csv --set train.epochs=2
 expect 0 'accuracy [0-9.]+ %' "$weft" train logistic --data table.csv --set train.epochs=2
-expect 2 'train gpt --data FILE' "$weft" train
+expect 2 'train text --data FILE' "$weft" train
 expect 2 'data.path is missing: .* --data PATH' "$weft" train gpt
 expect 8 'nowhere.txt' "$weft" train gpt --data nowhere.txt
 expect 8 'nowhere.txt: No such file' "$weft" init gpt --data nowhere.txt
