@@ -41,7 +41,7 @@ static void show(const float *image, const float *back, int64_t rows, int64_t co
 static weft_status look(weft_module *net, const weft_array *x, float *image, float *back) {
     const int64_t pixels = x->shape[1] * x->shape[2], shape[2] = {1, pixels};
     for (int64_t p = 0; p < pixels; p++) image[p] = (float)((const uint8_t *)x->data)[p] / 255;
-    weft_train(net, false);
+    weft_module_set_training(net, false);
     weft_tensor *y = weft_forward(net, weft_from(weft_module_context(net), WEFT_F32, 2, shape, image));
     return weft_read(y, back, (size_t)pixels * sizeof *back);
 }
@@ -57,7 +57,7 @@ static weft_status train(weft_context *ctx, weft_array *x, double *error) {
     weft_status status =
         weft_loader_new(ctx, x, NULL, &(weft_loader_options){.batch = 32, .scale = 1.0 / 255}, &loader);
     if (status != WEFT_OK) return status;
-    weft_module *net = weft_autoencoder(ctx, sizes, 3, NULL);
+    weft_module *net = weft_nn_autoencoder(ctx, sizes, 3, NULL);
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 2e-3});
     const uint64_t epoch = (uint64_t)weft_loader_batches(loader), steps = EPOCHS * epoch;
     for (uint64_t step = 0; step < steps && status == WEFT_OK; step++) {

@@ -72,7 +72,7 @@ static weft_status speak(weft_module *net, const weft_tokenizer *tokenizer) {
     float logits[TOKENS_MOST];
     int32_t token = 0;
     weft_status status = WEFT_OK;
-    weft_train(net, false);
+    weft_module_set_training(net, false);
     weft_states states = fresh_states(net, 1);
     for (uint64_t i = 0; i < WRITTEN && status == WEFT_OK; i++) {
         const size_t vocabulary = weft_tokenizer_vocabulary(tokenizer);
@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
     } else if (count <= ROWS * TIME || weft_tokenizer_vocabulary(tokenizer) > TOKENS_MOST) {
         fprintf(stderr, "char_rnn: the text is too short, or has too many kinds of characters\n");
     } else {
-        weft_module *net = weft_recurrent_lm(
+        weft_module *net = weft_nn_recurrent_lm(
             ctx, &(weft_recurrent_lm_options){.kind = WEFT_LSTM,
                                               .vocab = (int64_t)weft_tokenizer_vocabulary(tokenizer),
                                               .layers = 1,

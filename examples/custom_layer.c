@@ -36,8 +36,8 @@ int main(void) {
         return 1;
     }
     char table[2000];
-    weft_module *network = weft_sequential(ctx, "product", gated_linear(ctx, 2, HIDDEN),
-                                           weft_linear(ctx, HIDDEN, 1, NULL), NULL);
+    weft_module *network = weft_nn_sequential(ctx, "product", gated_linear(ctx, 2, HIDDEN),
+                                              weft_nn_linear(ctx, HIDDEN, 1, NULL), NULL);
     weft_optimizer *adam = weft_adam(network, &(weft_adam_options){.lr = 0.02});
     weft_tensor *inputs = weft_from(ctx, WEFT_F32, 2, (int64_t[]){ROWS, 2}, x);
     weft_tensor *targets = weft_from(ctx, WEFT_F32, 2, (int64_t[]){ROWS, 1}, y);

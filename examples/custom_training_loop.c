@@ -21,7 +21,7 @@ static void make_points(int count, double phase, float *x, float *y) {
 }
 
 static weft_module *new_network(weft_context *ctx) {
-    return weft_mlp(ctx, (int64_t[]){1, 32, 32, 1}, 4, &(weft_mlp_options){.activation = WEFT_SILU});
+    return weft_nn_mlp(ctx, (int64_t[]){1, 32, 32, 1}, 4, &(weft_mlp_options){.activation = WEFT_SILU});
 }
 
 /* One step of PARTS batches. *loss gets the loss of the last batch, unless `loss` is NULL.
@@ -62,7 +62,7 @@ static weft_status train(weft_module *net, weft_module *best, weft_loader *loade
         const double rate = weft_optimizer_lr(adamw);
         status = train_step(net, adamw, loader, step, look ? &loss : NULL);
         if (status != WEFT_OK || !look) continue;
-        status = weft_evaluate(net, held, WEFT_LOSS_MSE, &other, NULL);
+        status = weft_module_evaluate(net, held, WEFT_LOSS_MSE, &other, NULL);
         if (status != WEFT_OK) break;
         printf("step %4llu  rate %.5f  gradient %.4f  loss %.5f  held back %.5f%s\n",
                (unsigned long long)(step + 1), rate, weft_optimizer_grad_norm(adamw), loss, other,
@@ -94,7 +94,7 @@ int main(void) {
     if (status == WEFT_OK) {
         weft_module *net = new_network(ctx), *best = new_network(ctx);
         status = train(net, best, loader, held, &least);
-        if (status == WEFT_OK) status = weft_evaluate(best, held, WEFT_LOSS_MSE, &loss, NULL);
+        if (status == WEFT_OK) status = weft_module_evaluate(best, held, WEFT_LOSS_MSE, &loss, NULL);
     }
     if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(ctx));
     printf("the best network's loss on what was held back: %.5f\n", loss);

@@ -33,7 +33,7 @@ static weft_status begin(training *t) {
     weft_status status = weft_open(&(weft_open_options){.device = t->device, .seed = 1}, &t->ctx);
     if (status != WEFT_OK) return status;
     const weft_mlp_options options = {.activation = WEFT_TANH, .dropout = 0.05};
-    t->net = weft_mlp(t->ctx, (int64_t[]){1, 64, 64, 1}, 4, &options);
+    t->net = weft_nn_mlp(t->ctx, (int64_t[]){1, 64, 64, 1}, 4, &options);
     t->opt = weft_adam(t->net, &(weft_adam_options){.lr = 0.01});
     t->x = weft_from(t->ctx, WEFT_F32, 2, (int64_t[]){POINTS, 1}, x);
     t->y = weft_from(t->ctx, WEFT_F32, 2, (int64_t[]){POINTS, 1}, y);

@@ -45,7 +45,7 @@ static weft_status fit(weft_context *ctx, weft_table *t, double *r2) {
     }
     for (int64_t c = 0; c < columns; c++) standardise(x + c, rows, columns, &mean[c], &deviation[c]);
     standardise(y, rows, 1, &mean[columns], &deviation[columns]);
-    weft_module *line = weft_linear(ctx, columns, 1, NULL);
+    weft_module *line = weft_nn_linear(ctx, columns, 1, NULL);
     weft_optimizer *sgd = weft_sgd(line, &(weft_sgd_options){.lr = 0.1, .momentum = 0.9});
     weft_tensor *inputs = weft_from(ctx, WEFT_F32, 2, (int64_t[]){rows, columns}, x);
     weft_tensor *targets = weft_from(ctx, WEFT_F32, 2, (int64_t[]){rows, 1}, y);

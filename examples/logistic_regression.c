@@ -57,12 +57,13 @@ static weft_status fit(weft_context *ctx, weft_table *t, double *accuracy) {
     standardise(&t->features);
     weft_status status = weft_loader_new(ctx, &t->features, &t->target, &options, &loader);
     if (status != WEFT_OK) return status;
-    weft_module *net = weft_linear(ctx, t->features.shape[1], classes, NULL);
+    weft_module *net = weft_nn_linear(ctx, t->features.shape[1], classes, NULL);
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 0.02, .weight_decay = 1e-3});
     status = weft_fit(net, adam, loader,
                       &(weft_fit_options){.loss = WEFT_LOSS_CROSS_ENTROPY, .epochs = 40, .on_epoch = report},
                       NULL);
-    if (status == WEFT_OK) status = weft_evaluate(net, loader, WEFT_LOSS_CROSS_ENTROPY, &loss, accuracy);
+    if (status == WEFT_OK)
+        status = weft_module_evaluate(net, loader, WEFT_LOSS_CROSS_ENTROPY, &loss, accuracy);
     if (status == WEFT_OK) printf("loss %.4f, accuracy %.1f %%\n", loss, 100 * *accuracy);
     weft_loader_free(loader);
     return status;

@@ -73,19 +73,19 @@ static weft_status train(weft_context *ctx, weft_array *x, weft_array *y, int64_
     weft_status status = weft_loader_new(ctx, &x_seen, &y_seen, &options, &loader);
     if (status == WEFT_OK) status = weft_loader_new(ctx, &x_held, &y_held, &options, &validation);
     if (status == WEFT_OK) {
-        weft_module *net = weft_cnn(ctx, &(weft_cnn_options){.channels = 1,
-                                                             .rows = rows,
-                                                             .columns = columns,
-                                                             .classes = options.classes,
-                                                             .filters = (int64_t[]){8, 16},
-                                                             .filter_count = 2,
-                                                             .hidden = 64});
+        weft_module *net = weft_nn_cnn(ctx, &(weft_cnn_options){.channels = 1,
+                                                                .rows = rows,
+                                                                .columns = columns,
+                                                                .classes = options.classes,
+                                                                .filters = (int64_t[]){8, 16},
+                                                                .filter_count = 2,
+                                                                .hidden = 64});
         weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 3e-3});
         const weft_fit_options fit = {
             .loss = WEFT_LOSS_CROSS_ENTROPY, .epochs = epochs, .validation = validation, .on_epoch = report};
         status = weft_fit(net, adam, loader, &fit, NULL);
         if (status == WEFT_OK)
-            status = weft_evaluate(net, validation, WEFT_LOSS_CROSS_ENTROPY, &loss, accuracy);
+            status = weft_module_evaluate(net, validation, WEFT_LOSS_CROSS_ENTROPY, &loss, accuracy);
     }
     weft_loader_free(validation);
     weft_loader_free(loader);

@@ -37,8 +37,9 @@ int main(void) {
         fprintf(stderr, "%s\n", weft_last_error(NULL));
         return 1;
     }
-    weft_module *network = weft_sequential(ctx, "wave", weft_linear(ctx, 1, HIDDEN, NULL),
-                                           snake_layer(ctx, HIDDEN), weft_linear(ctx, HIDDEN, 1, NULL), NULL);
+    weft_module *network =
+        weft_nn_sequential(ctx, "wave", weft_nn_linear(ctx, 1, HIDDEN, NULL), snake_layer(ctx, HIDDEN),
+                           weft_nn_linear(ctx, HIDDEN, 1, NULL), NULL);
     weft_optimizer *adam = weft_adam(network, &(weft_adam_options){.lr = 0.02});
     weft_tensor *inputs = weft_from(ctx, WEFT_F32, 2, (int64_t[]){ROWS, 1}, x);
     weft_tensor *targets = weft_from(ctx, WEFT_F32, 2, (int64_t[]){ROWS, 1}, y);

@@ -21,7 +21,7 @@ static void make_points(float *x, int32_t *y) {
 
 /* Two hidden layers of 32 units, and one logit for each class. */
 static weft_module *new_network(weft_context *ctx) {
-    return weft_mlp(ctx, (int64_t[]){2, 32, 32, CLASSES}, 4, NULL);
+    return weft_nn_mlp(ctx, (int64_t[]){2, 32, 32, CLASSES}, 4, NULL);
 }
 
 /* Called by weft_fit after each epoch. Ends training when the loss is small. */

@@ -84,16 +84,16 @@ int main(int argc, char **argv) {
         fprintf(stderr, "tiny_gpt: %lld kinds of characters are too many\n", (long long)vocabulary);
         status = WEFT_ERR_SHAPE;
     } else if (status == WEFT_OK) {
-        weft_module *gpt = weft_gpt(ctx, &(weft_gpt_options){.vocab = vocabulary,
-                                                             .context = CONTEXT,
-                                                             .layers = 2,
-                                                             .heads = 4,
-                                                             .kv_heads = 2,
-                                                             .width = 32,
-                                                             .norm = WEFT_NORM_RMS,
-                                                             .positions = WEFT_POSITION_ROTARY,
-                                                             .swiglu = true,
-                                                             .no_bias = true});
+        weft_module *gpt = weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = vocabulary,
+                                                                .context = CONTEXT,
+                                                                .layers = 2,
+                                                                .heads = 4,
+                                                                .kv_heads = 2,
+                                                                .width = 32,
+                                                                .norm = WEFT_NORM_RMS,
+                                                                .positions = WEFT_POSITION_ROTARY,
+                                                                .swiglu = true,
+                                                                .no_bias = true});
         status = train(ctx, gpt, ids, count, argc > 2 ? strtoull(argv[2], NULL, 10) : 150, &loss);
         if (status == WEFT_OK) status = speak(gpt, tokenizer);
     }

@@ -13,7 +13,8 @@ int main(void) {
         fprintf(stderr, "%s\n", weft_last_error(NULL));
         return 1;
     }
-    weft_module *net = weft_mlp(ctx, (int64_t[]){2, 8, 1}, 3, &(weft_mlp_options){.activation = WEFT_TANH});
+    weft_module *net =
+        weft_nn_mlp(ctx, (int64_t[]){2, 8, 1}, 3, &(weft_mlp_options){.activation = WEFT_TANH});
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 0.05});
     weft_tensor *inputs = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, x);
     weft_tensor *targets = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, y);

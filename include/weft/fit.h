@@ -115,8 +115,8 @@ WEFT_API uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate
  * cross-entropy it is the fraction of logits on the right side of 0. For other losses it is NaN.
  *
  * WEFT_ERR_STOPPED between two batches if the context was interrupted. */
-WEFT_API WEFT_CHECKED weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind,
-                                                double *loss, double *accuracy);
+WEFT_API WEFT_CHECKED weft_status weft_module_evaluate(weft_module *m, weft_loader *loader,
+                                                       weft_loss_kind kind, double *loss, double *accuracy);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* Generates text from a language model: a GPT, or a weft_recurrent_lm. For a model that `weft train` made,
+/* Generates text from a language model: a GPT, or a weft_nn_recurrent_lm. For a model that `weft train` made,
  * use weft_run_generate of run.h. */
 #ifndef WEFT_GENERATE_H
 #define WEFT_GENERATE_H

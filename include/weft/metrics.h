@@ -60,11 +60,11 @@ WEFT_API WEFT_CHECKED weft_status weft_score_weighted_numbers(weft_context *ctx,
                                                               const weft_array *targets, const float *weights,
                                                               weft_number_scores *out);
 
-/* Like weft_evaluate, and returns the module's prediction for each sample, f32 (samples, ...), and the
+/* Like weft_module_evaluate, and returns the module's prediction for each sample, f32 (samples, ...), and the
  * targets, i32 or f32. The loader must be in order. Free both arrays with weft_array_free(NULL, ...). */
-WEFT_API WEFT_CHECKED weft_status weft_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind,
-                                                    double *loss, weft_array *predictions,
-                                                    weft_array *targets);
+WEFT_API WEFT_CHECKED weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader,
+                                                           weft_loss_kind kind, double *loss,
+                                                           weft_array *predictions, weft_array *targets);
 
 #ifdef __cplusplus
 }

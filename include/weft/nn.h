@@ -52,8 +52,8 @@ typedef struct weft_linear_options {
 } weft_linear_options;
 
 /* y = x W^T + b. x (..., in) -> (..., out). Parameters: weight (out, in), bias (out). */
-WEFT_API weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out,
-                                  const weft_linear_options *options);
+WEFT_API weft_module *weft_nn_linear(weft_context *ctx, int64_t in, int64_t out,
+                                     const weft_linear_options *options);
 
 typedef struct weft_embedding_options {
     weft_dtype dtype;
@@ -62,8 +62,8 @@ typedef struct weft_embedding_options {
 
 /* Looks up rows of a table. x (...), integers in 0..count-1 -> (..., width). Parameter: weight (count,
  * width). */
-WEFT_API weft_module *weft_embedding(weft_context *ctx, int64_t count, int64_t width,
-                                     const weft_embedding_options *options);
+WEFT_API weft_module *weft_nn_embedding(weft_context *ctx, int64_t count, int64_t width,
+                                        const weft_embedding_options *options);
 
 typedef struct weft_norm_options {
     double eps;     /* 0: 1e-5 */
@@ -73,10 +73,10 @@ typedef struct weft_norm_options {
 } weft_norm_options;
 
 /* Layer normalisation (Ba et al. 2016) of x (..., width). Parameters: weight (width), bias (width). */
-WEFT_API weft_module *weft_layernorm(weft_context *ctx, int64_t width, const weft_norm_options *options);
+WEFT_API weft_module *weft_nn_layer_norm(weft_context *ctx, int64_t width, const weft_norm_options *options);
 
 /* RMS normalisation (Zhang and Sennrich 2019) of x (..., width). Parameter: weight (width). */
-WEFT_API weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_norm_options *options);
+WEFT_API weft_module *weft_nn_rms_norm(weft_context *ctx, int64_t width, const weft_norm_options *options);
 
 typedef struct weft_conv_layer_options {
     weft_conv_options conv; /* stride, padding, dilation, groups, output_padding */
@@ -88,46 +88,46 @@ typedef struct weft_conv_layer_options {
 
 /* Convolutions of x (N, in, L) or (N, in, H, W), as weft_conv1d and weft_conv2d. Parameters: weight (out,
  * in / groups, size) or (out, in / groups, rows, columns), bias (out). */
-WEFT_API weft_module *weft_conv1d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t size,
-                                        const weft_conv_layer_options *options);
-WEFT_API weft_module *weft_conv2d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
-                                        int64_t columns, const weft_conv_layer_options *options);
+WEFT_API weft_module *weft_nn_conv1d(weft_context *ctx, int64_t in, int64_t out, int64_t size,
+                                     const weft_conv_layer_options *options);
+WEFT_API weft_module *weft_nn_conv2d(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
+                                     int64_t columns, const weft_conv_layer_options *options);
 
 /* Transposed convolutions, as weft_conv_transpose1d and weft_conv_transpose2d. Parameters: weight (in, out
  * / groups, ...), bias (out). */
-WEFT_API weft_module *weft_conv_transpose1d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t size,
-                                                  const weft_conv_layer_options *options);
-WEFT_API weft_module *weft_conv_transpose2d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
-                                                  int64_t columns, const weft_conv_layer_options *options);
+WEFT_API weft_module *weft_nn_conv_transpose1d(weft_context *ctx, int64_t in, int64_t out, int64_t size,
+                                               const weft_conv_layer_options *options);
+WEFT_API weft_module *weft_nn_conv_transpose2d(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
+                                               int64_t columns, const weft_conv_layer_options *options);
 
 /* Pooling over the last dimension, or the last two. */
-WEFT_API weft_module *weft_max_pool1d_layer(weft_context *ctx, const weft_pool_options *options);
-WEFT_API weft_module *weft_max_pool2d_layer(weft_context *ctx, const weft_pool_options *options);
-WEFT_API weft_module *weft_avg_pool1d_layer(weft_context *ctx, const weft_pool_options *options);
-WEFT_API weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_nn_max_pool1d(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_nn_max_pool2d(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_nn_avg_pool1d(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_nn_avg_pool2d(weft_context *ctx, const weft_pool_options *options);
 
 /* Pooling to a given extent of the last dimension, or of the last two. 1 (x 1) is global pooling. */
-WEFT_API weft_module *weft_adaptive_max_pool1d_layer(weft_context *ctx, int64_t size);
-WEFT_API weft_module *weft_adaptive_max_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns);
-WEFT_API weft_module *weft_adaptive_avg_pool1d_layer(weft_context *ctx, int64_t size);
-WEFT_API weft_module *weft_adaptive_avg_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns);
+WEFT_API weft_module *weft_nn_adaptive_max_pool1d(weft_context *ctx, int64_t size);
+WEFT_API weft_module *weft_nn_adaptive_max_pool2d(weft_context *ctx, int64_t rows, int64_t columns);
+WEFT_API weft_module *weft_nn_adaptive_avg_pool1d(weft_context *ctx, int64_t size);
+WEFT_API weft_module *weft_nn_adaptive_avg_pool2d(weft_context *ctx, int64_t rows, int64_t columns);
 
 /* Upsampling, as weft_interpolate1d and weft_interpolate2d. */
-WEFT_API weft_module *weft_interpolate1d_layer(weft_context *ctx, const weft_interpolate_options *options);
-WEFT_API weft_module *weft_interpolate2d_layer(weft_context *ctx, const weft_interpolate_options *options);
+WEFT_API weft_module *weft_nn_interpolate1d(weft_context *ctx, const weft_interpolate_options *options);
+WEFT_API weft_module *weft_nn_interpolate2d(weft_context *ctx, const weft_interpolate_options *options);
 
 /* x (N, ...) -> (N, product of the other extents). */
-WEFT_API weft_module *weft_flatten(weft_context *ctx);
+WEFT_API weft_module *weft_nn_flatten(weft_context *ctx);
 
 /* Group normalisation (Wu and He 2018) of x (N, channels, ...). Parameters: weight (channels), bias
  * (channels). */
-WEFT_API weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
-                                     const weft_norm_options *options);
+WEFT_API weft_module *weft_nn_group_norm(weft_context *ctx, int64_t groups, int64_t channels,
+                                         const weft_norm_options *options);
 
 /* Instance normalisation (Ulyanov et al. 2016) of x (N, channels, ...). Parameters, unless no_affine:
  * weight (channels), bias (channels). */
-WEFT_API weft_module *weft_instancenorm(weft_context *ctx, int64_t channels,
-                                        const weft_norm_options *options);
+WEFT_API weft_module *weft_nn_instance_norm(weft_context *ctx, int64_t channels,
+                                            const weft_norm_options *options);
 
 typedef struct weft_batchnorm_options {
     double eps;      /* 0: 1e-5 */
@@ -147,13 +147,13 @@ typedef struct weft_batchnorm_options {
  * - Samples that only pad a batch count in its statistics: load with drop_last.
  *
  * Parameters: weight, bias (channels). Buffers: running_mean, running_var (channels). */
-WEFT_API weft_module *weft_batchnorm(weft_context *ctx, int64_t channels,
-                                     const weft_batchnorm_options *options);
+WEFT_API weft_module *weft_nn_batch_norm(weft_context *ctx, int64_t channels,
+                                         const weft_batchnorm_options *options);
 
-/* Dropout in training, the identity in evaluation. weft_dropout_layer drops elements, weft_dropout2d_layer
+/* Dropout in training, the identity in evaluation. weft_nn_dropout drops elements, weft_nn_dropout2d
  * whole channels of x (N, channels, ...). */
-WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);
-WEFT_API weft_module *weft_dropout2d_layer(weft_context *ctx, double p);
+WEFT_API weft_module *weft_nn_dropout(weft_context *ctx, double p);
+WEFT_API weft_module *weft_nn_dropout2d(weft_context *ctx, double p);
 
 #define WEFT_ACTIVATION_LIST(X)                                                                              \
     X(IDENTITY, "identity")                                                                                  \
@@ -180,14 +180,14 @@ WEFT_API const char *weft_activation_name(weft_activation_kind kind);
 WEFT_API bool weft_activation_parse(const char *name, weft_activation_kind *kind);
 
 /* An activation as a layer. leaky_relu has slope 0.01, elu has alpha 1. */
-WEFT_API weft_module *weft_activation(weft_context *ctx, weft_activation_kind kind);
+WEFT_API weft_module *weft_nn_activation(weft_context *ctx, weft_activation_kind kind);
 
 typedef struct weft_multihead_attention_options {
     bool causal;
     bool no_bias;
     double dropout; /* of the attention weights and of the result */
     weft_dtype dtype;
-    weft_init weight; /* of both projections; default: as weft_linear's */
+    weft_init weight; /* of both projections; default: as weft_nn_linear's */
     weft_init bias;
     weft_init residual; /* weight of the output projection; default: as weight */
     int64_t kv_heads; /* grouped-query attention (Ainslie et al. 2023): number of key/value heads. heads is a
@@ -202,14 +202,14 @@ typedef struct weft_multihead_attention_options {
  * - c_attn: width -> width + 2 kv_heads width / heads. Its result packs queries, keys and values, each by
  *   heads.
  * - c_proj: width -> width */
-WEFT_API weft_module *weft_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
-                                               const weft_multihead_attention_options *options);
+WEFT_API weft_module *weft_nn_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
+                                                  const weft_multihead_attention_options *options);
 
 /* Cross-attention: x (B, T, width) attends to a memory (B, S, memory_width), which you pass with
  * weft_attend. It is neither causal nor rotary. Children: q_attn (width -> width), c_attn (memory_width ->
  * keys and values, packed), c_proj. */
-WEFT_API weft_module *weft_cross_attention(weft_context *ctx, int64_t width, int64_t memory_width,
-                                           int64_t heads, const weft_multihead_attention_options *options);
+WEFT_API weft_module *weft_nn_cross_attention(weft_context *ctx, int64_t width, int64_t memory_width,
+                                              int64_t heads, const weft_multihead_attention_options *options);
 
 /* Additional inputs of attention layers. A bool mask (B, S) is true where a position belongs to the
  * sequence and false where it is padding. Other masks are those of weft_attention. */
@@ -235,8 +235,8 @@ typedef struct weft_mlp_options {
 
 /* sizes[0] -> sizes[1] -> ... -> sizes[count - 1]: linear layers with activations between them. Children
  * are numbered as in a sequential. */
-WEFT_API weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count,
-                               const weft_mlp_options *options);
+WEFT_API weft_module *weft_nn_mlp(weft_context *ctx, const int64_t *sizes, int count,
+                                  const weft_mlp_options *options);
 
 typedef struct weft_cnn_options {
     int64_t channels, rows, columns; /* of the images; must be set, like classes */
@@ -256,7 +256,7 @@ typedef struct weft_cnn_options {
  *
  * x (N, channels, rows, columns), or (N, channels * rows * columns) -> logits (N, classes). Children are
  * numbered as in a sequential. */
-WEFT_API weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options);
+WEFT_API weft_module *weft_nn_cnn(weft_context *ctx, const weft_cnn_options *options);
 
 typedef struct weft_resnet_options {
     int64_t channels, rows, columns; /* of the images; must be set, like classes */
@@ -267,22 +267,22 @@ typedef struct weft_resnet_options {
 } weft_resnet_options;
 
 /* The residual network for small images (He et al. 2016, section 4.2): 3 x 3 convolutions with batch norm,
- * shortcuts without parameters, global average pooling. x as in weft_cnn -> logits (N, classes).
+ * shortcuts without parameters, global average pooling. x as in weft_nn_cnn -> logits (N, classes).
  *
  * Children: conv1, bn1, layer1, layer2, layer3, fc. The blocks in the layers have conv1, bn1, conv2, bn2. */
-WEFT_API weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options);
+WEFT_API weft_module *weft_nn_resnet(weft_context *ctx, const weft_resnet_options *options);
 
 /* An autoencoder: an encoder sizes[0] -> ... -> sizes[count - 1], and a decoder with the same sizes
- * backwards. Both are weft_mlp; the children are encoder and decoder. x (N, ...) with sizes[0] elements
+ * backwards. Both are weft_nn_mlp; the children are encoder and decoder. x (N, ...) with sizes[0] elements
  * each -> the same shape. Train it with its input as target. */
-WEFT_API weft_module *weft_autoencoder(weft_context *ctx, const int64_t *sizes, int count,
-                                       const weft_mlp_options *options);
+WEFT_API weft_module *weft_nn_autoencoder(weft_context *ctx, const int64_t *sizes, int count,
+                                          const weft_mlp_options *options);
 
 /* Runs modules one after the other. The list ends with NULL, or has `count` modules, at most 65,535.
  * Children are named "0", "1", ... `name` is for messages. */
-WEFT_API weft_module *weft_sequential(weft_context *ctx, const char *name, ...);
-WEFT_API weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
-                                         size_t count);
+WEFT_API weft_module *weft_nn_sequential(weft_context *ctx, const char *name, ...);
+WEFT_API weft_module *weft_nn_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
+                                            size_t count);
 
 typedef enum weft_norm_kind { WEFT_NORM_LAYER, WEFT_NORM_RMS } weft_norm_kind;
 
@@ -294,7 +294,7 @@ typedef struct weft_transformer_block_options {
     weft_activation_kind activation; /* IDENTITY (0): GELU with tanh; gated: SiLU */
     double eps;                      /* of the norms; 0: 1e-5 */
     weft_dtype dtype;
-    weft_init weight; /* of every linear layer; default: as weft_linear's */
+    weft_init weight; /* of every linear layer; default: as weft_nn_linear's */
     weft_init bias;
     weft_init residual; /* weights of the projections at the end of a branch; default: as weight */
     weft_norm_kind norm;
@@ -309,8 +309,8 @@ typedef struct weft_transformer_block_options {
 
 /* A transformer block with pre-norm: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children:
  * ln_1, attn, ln_2, mlp (c_fc, c_proj). With cross, ln_cross_attn and crossattention follow attn. */
-WEFT_API weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
-                                             const weft_transformer_block_options *options);
+WEFT_API weft_module *weft_nn_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
+                                                const weft_transformer_block_options *options);
 
 typedef enum weft_position_kind {
     WEFT_POSITION_LEARNED,    /* a table, wpe */
@@ -355,7 +355,7 @@ typedef struct weft_gpt_options {
  * .no_bias = true, .untied_head = true, and kv_heads. The names stay the same. The rows of
  * h.0.attn.c_attn.weight are Llama's q_proj, k_proj, v_proj. The rows of h.0.mlp.c_fc.weight are its
  * gate_proj, up_proj. */
-WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options);
+WEFT_API weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options);
 
 /* Fills a gpt from a safetensors file. The file has GPT-2's weights as they are published (names with or
  * without "transformer.", matrices (in, out), any float dtype), or is one that weft_module_save wrote.
@@ -377,7 +377,7 @@ WEFT_API WEFT_CHECKED weft_status weft_gpt_file_vocab(weft_context *ctx, const c
 
 typedef struct weft_gpt_cache weft_gpt_cache;
 
-/* Makes a cache for one sequence of at most `context` tokens. For a weft_recurrent_lm the cache has its
+/* Makes a cache for one sequence of at most `context` tokens. For a weft_nn_recurrent_lm the cache has its
  * states, and holds any number of tokens. NULL on failure, with weft_last_error set. After the model is
  * freed, the cache returns WEFT_ERR_STATE; freeing it is still allowed. */
 WEFT_API weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt);
@@ -440,16 +440,16 @@ WEFT_API WEFT_CHECKED weft_status weft_module_recompute(weft_module *m, weft_rec
 WEFT_API weft_status weft_module_compute(weft_module *m, weft_dtype dtype);
 
 /* Sets the mode of m and all below it: training (the default) or evaluation. It trains nothing. Call
- * weft_train(m, false) before you predict: dropout is then off, and batch norms use their running
- * statistics. */
-WEFT_API void weft_train(weft_module *m, bool training);
-WEFT_API bool weft_is_training(const weft_module *m);
+ * weft_module_set_training(m, false) before you predict: dropout is then off, and batch norms use their
+ * running statistics. */
+WEFT_API void weft_module_set_training(weft_module *m, bool training);
+WEFT_API bool weft_module_is_training(const weft_module *m);
 
 /* Freezes or unfreezes every parameter of m and below. Optimizers do not change frozen parameters. */
-WEFT_API void weft_freeze(weft_module *m, bool frozen);
+WEFT_API void weft_module_freeze(weft_module *m, bool frozen);
 
-/* A number that changes with every weft_freeze and weft_module_compute in m's tree. */
-WEFT_API uint64_t weft_freeze_count(const weft_module *m);
+/* A number that changes with every weft_module_freeze and weft_module_compute in m's tree. */
+WEFT_API uint64_t weft_module_freeze_count(const weft_module *m);
 
 /* WEFT_OK, or the error that poisoned m; that error becomes the last error. NULL is an error. */
 WEFT_API weft_status weft_module_status(const weft_module *m);
@@ -512,7 +512,7 @@ WEFT_API WEFT_CHECKED weft_status weft_module_on_free(weft_module *m, void (*cal
 WEFT_API void weft_module_cancel_free(weft_module *m, void (*call)(void *user), void *user);
 
 /* Adds a parameter (trained) or a buffer (only saved). init NULL: zeros for buffers, otherwise as in
- * weft_linear. A failure poisons m and is returned. */
+ * weft_nn_linear. A failure poisons m and is returned. */
 WEFT_API weft_status weft_module_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
                                            const int64_t *shape, const weft_init *init);
 WEFT_API weft_status weft_module_buffer(weft_module *m, const char *name, weft_dtype dtype, int rank,

@@ -252,8 +252,8 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_load_from(weft_optimizer *opt, 
  * state, steps done and schedule. The context of `to` gets the seed and the step of the random numbers.
  * Training continues as if it had always been there; on a device of the same kind with the same bits.
  *
- * Options, groups and modes (weft_train, weft_freeze) are not copied: set them yourself. WEFT_ERR_SHAPE
- * names what differs; then nothing is changed but parameters. */
+ * Options, groups and modes (weft_module_set_training, weft_module_freeze) are not copied: set them yourself.
+ * WEFT_ERR_SHAPE names what differs; then nothing is changed but parameters. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_copy(weft_optimizer *to, weft_optimizer *from);
 
 #ifdef __cplusplus

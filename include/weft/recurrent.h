@@ -28,22 +28,22 @@ typedef struct weft_recurrent_layer_options {
  * - the same with the suffix "_reverse" for the backward direction
  *
  * Gates: LSTM input, forget, cell, output; GRU reset, update, new. */
-WEFT_API weft_module *weft_lstm(weft_context *ctx, int64_t in, int64_t hidden,
-                                const weft_recurrent_layer_options *options);
-WEFT_API weft_module *weft_gru(weft_context *ctx, int64_t in, int64_t hidden,
-                               const weft_recurrent_layer_options *options);
+WEFT_API weft_module *weft_nn_lstm(weft_context *ctx, int64_t in, int64_t hidden,
+                                   const weft_recurrent_layer_options *options);
+WEFT_API weft_module *weft_nn_gru(weft_context *ctx, int64_t in, int64_t hidden,
+                                  const weft_recurrent_layer_options *options);
 /* h' = tanh or relu of the sum. */
-WEFT_API weft_module *weft_rnn(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
-                               const weft_recurrent_layer_options *options);
+WEFT_API weft_module *weft_nn_rnn(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
+                                  const weft_recurrent_layer_options *options);
 
 /* One step: x (B, in) -> h (B, hidden), from the states that weft_forward_from receives. Parameters:
  * weight_ih, weight_hh, bias_ih, bias_hh. The options layers, bidirectional and dropout do not apply. */
-WEFT_API weft_module *weft_lstm_cell(weft_context *ctx, int64_t in, int64_t hidden,
-                                     const weft_recurrent_layer_options *options);
-WEFT_API weft_module *weft_gru_cell(weft_context *ctx, int64_t in, int64_t hidden,
-                                    const weft_recurrent_layer_options *options);
-WEFT_API weft_module *weft_rnn_cell(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
-                                    const weft_recurrent_layer_options *options);
+WEFT_API weft_module *weft_nn_lstm_cell(weft_context *ctx, int64_t in, int64_t hidden,
+                                        const weft_recurrent_layer_options *options);
+WEFT_API weft_module *weft_nn_gru_cell(weft_context *ctx, int64_t in, int64_t hidden,
+                                       const weft_recurrent_layer_options *options);
+WEFT_API weft_module *weft_nn_rnn_cell(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
+                                       const weft_recurrent_layer_options *options);
 
 /* States of all layers and directions (layers * directions, B, hidden). The states of layer k begin at
  * index k times directions. States of a cell are (B, hidden). Only an LSTM has c. */
@@ -86,7 +86,7 @@ typedef struct weft_recurrent_lm_options {
 /* A language model: token table, recurrent layers, linear head. tokens (B, T) -> logits (B, T, vocab).
  * Children: embedding, rnn, head (unless tied). Initial values are as in PyTorch's layers; a tied table is
  * uniform in +-0.1. */
-WEFT_API weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options);
+WEFT_API weft_module *weft_nn_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options);
 
 /* Sets the states that a language model keeps between batches to 0. Call it where the streams start again. */
 WEFT_API WEFT_CHECKED weft_status weft_streams_restart(weft_module *m);

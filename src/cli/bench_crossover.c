@@ -52,7 +52,7 @@ static weft_status open_net(weft_context *ctx, const cell *c, net *n) {
     for (int64_t i = 0; i < c->batch; i++) n->classes[i] = (int32_t)(i % OUTPUTS);
     for (int64_t i = 0; i <= c->depth; i++) sizes[i] = c->width;
     sizes[c->depth + 1] = OUTPUTS;
-    n->module = weft_mlp(ctx, sizes, (int)c->depth + 2, NULL);
+    n->module = weft_nn_mlp(ctx, sizes, (int)c->depth + 2, NULL);
     n->optimizer = weft_adam(n->module, &(weft_adam_options){.lr = 1e-3});
     n->x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){c->batch, c->width}, n->data);
     n->y = weft_from(ctx, WEFT_I32, 1, &c->batch, n->classes);

@@ -101,7 +101,7 @@ weft_status weft__bench_matmuls(weft__bench *b) {
  * constant. The loss itself is not computed. */
 static weft_status adamw(weft__bench *b) {
     const int64_t n = 4096, square[] = {n, n};
-    b->module = weft_linear(b->ctx, n, n, &(weft_linear_options){.no_bias = true});
+    b->module = weft_nn_linear(b->ctx, n, n, &(weft_linear_options){.no_bias = true});
     b->optimizer = weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .weight_decay = 0.1});
     weft_tensor *loss =
         weft_sum(weft_mul(weft_parameter(b->module, "weight"), weft__bench_some(b->ctx, 2, square)),

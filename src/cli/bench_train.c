@@ -60,8 +60,8 @@ static weft_status hold(weft__bench *b, weft_tensor *x, weft_tensor *y) {
 weft_status weft__bench_xor(weft__bench *b) {
     static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
     weft_context *ctx = b->ctx;
-    b->module = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL), weft_activation(ctx, WEFT_TANH),
-                                weft_linear(ctx, 8, 1, NULL), NULL);
+    b->module = weft_nn_sequential(ctx, "xor", weft_nn_linear(ctx, 2, 8, NULL),
+                                   weft_nn_activation(ctx, WEFT_TANH), weft_nn_linear(ctx, 8, 1, NULL), NULL);
     b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.5});
     b->items_per_step = 4;
     b->loss_kind = WEFT_LOSS_BCE;
@@ -115,7 +115,7 @@ weft_status weft__bench_gd_small_data(weft__bench *b) {
 
 static weft_status fit_line(weft__bench *b, weft_loss_kind kind) {
     weft_context *ctx = b->ctx;
-    b->module = weft_linear(ctx, b->x.shape[1], 1, NULL);
+    b->module = weft_nn_linear(ctx, b->x.shape[1], 1, NULL);
     b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.1});
     b->items = "rows";
     b->items_per_step = (double)b->x.shape[0];
@@ -206,24 +206,24 @@ static weft_status train_images(weft__bench *b, int64_t batch) {
 
 weft_status weft__bench_mlp(weft__bench *b) {
     static const int64_t sizes[] = {784, 512, 512, 10};
-    b->module = weft_mlp(b->ctx, sizes, 4, NULL);
+    b->module = weft_nn_mlp(b->ctx, sizes, 4, NULL);
     return train_images(b, 128);
 }
 
 weft_status weft__bench_cnn(weft__bench *b) {
     b->module =
-        weft_cnn(b->ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
+        weft_nn_cnn(b->ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
     return train_images(b, 64);
 }
 
 weft_status weft__bench_resnet(weft__bench *b) {
-    b->module = weft_resnet(
+    b->module = weft_nn_resnet(
         b->ctx, &(weft_resnet_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10, .depth = 8});
     return train_images(b, 64);
 }
 
 weft_status weft__bench_resnet20(weft__bench *b) {
-    b->module = weft_resnet(
+    b->module = weft_nn_resnet(
         b->ctx, &(weft_resnet_options){.channels = 3, .rows = 32, .columns = 32, .classes = 10, .depth = 20});
     return train_images(b, 128);
 }
@@ -262,7 +262,7 @@ weft_status weft__bench_tokens(weft__bench *b) { return make_ids(b, 100000, some
 static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch,
                              int64_t context) {
     if (b->batch_size) batch = b->batch_size;
-    b->module = weft_gpt(b->ctx, options);
+    b->module = weft_nn_gpt(b->ctx, options);
     b->optimizer =
         weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
     WEFT_TRY(take_precision(b));
@@ -347,7 +347,7 @@ static weft_status run_streams(weft__bench *b) {
 weft_status weft__bench_lstm(weft__bench *b) {
     const int64_t batch = b->batch_size ? b->batch_size : STREAMS, bytes[2] = {batch, STRETCH};
     int64_t shape[3];
-    b->module = weft_recurrent_lm(
+    b->module = weft_nn_recurrent_lm(
         b->ctx, &(weft_recurrent_lm_options){
                     .kind = WEFT_LSTM, .vocab = b->vocabulary, .layers = 2, .width = STATE_WIDTH});
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
@@ -388,7 +388,7 @@ static weft_status generate(weft__bench *b, const weft_gpt_options *sizes) {
     weft_gpt_options options = *sizes;
     if (!weft_dtype_parse(b->precision, &options.dtype))
         return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "generate: %s is not a dtype", b->precision);
-    b->module = weft_gpt(b->ctx, &options);
+    b->module = weft_nn_gpt(b->ctx, &options);
     b->cache = weft_gpt_cache_new(b->module);
     if (!b->cache) return weft_last_status(b->ctx);
     WEFT_TRY(weft_array_new(b->ctx, WEFT_F32, 1, &options.vocab, &b->x));

@@ -225,8 +225,9 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
 
 static weft_status learn_xor(weft_context *ctx, bool quiet, double answers[4]) {
     static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
-    weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
-                                       weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
+    weft_module *net =
+        weft_nn_sequential(ctx, "xor", weft_nn_linear(ctx, 2, 8, NULL), weft_nn_activation(ctx, WEFT_TANH),
+                           weft_nn_linear(ctx, 8, 1, NULL), NULL);
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 0.05});
     weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, inputs);
     weft_tensor *y = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets);

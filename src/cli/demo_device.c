@@ -193,7 +193,7 @@ static weft_status train(side *s) {
     for (int i = 0; i < BATCH * IN; i++) x[i] = value(i);
     for (int i = 0; i < BATCH; i++) y[i] = i % OUT;
     weft_seed(s->ctx, 1, 0);
-    weft_module *net = weft_mlp(s->ctx, (int64_t[]){IN, 128, 128, OUT}, 4, NULL);
+    weft_module *net = weft_nn_mlp(s->ctx, (int64_t[]){IN, 128, 128, OUT}, 4, NULL);
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 1e-3});
     weft_status status = WEFT_OK;
     for (int i = 0; i < STEPS && status == WEFT_OK; i++) {

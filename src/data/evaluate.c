@@ -1,6 +1,6 @@
-/* weft_evaluate and weft_evaluate_all: run a module over all samples of a loader, and return loss, accuracy
- * or predictions. Must not know: optimizers, files. Read next: fit.c, and metrics.c for scores of
- * predictions. */
+/* weft_module_evaluate and weft_module_evaluate_all: run a module over all samples of a loader, and return
+ * loss, accuracy or predictions. Must not know: optimizers, files. Read next: fit.c, and metrics.c for scores
+ * of predictions. */
 #include <math.h>
 #include <string.h>
 
@@ -154,18 +154,18 @@ static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *load
 
 /* Evaluates in evaluation mode. The previous mode is restored. */
 static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, double *loss) {
-    const bool was_training = weft_is_training(m);
+    const bool was_training = weft_module_is_training(m);
     WEFT_TRY(weft_module_status(m));
-    weft_train(m, false);
+    weft_module_set_training(m, false);
     const weft_status status = evaluate_all(e, m, loader);
     weft__pending_free(&e->pending);
-    weft_train(m, was_training);
+    weft_module_set_training(m, was_training);
     *loss = status == WEFT_OK && e->weight > 0 ? e->loss / e->weight : (double)NAN;
     return status;
 }
 
-weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
-                          double *accuracy) {
+weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
+                                 double *accuracy) {
     WEFT_NEED(NULL, m);
     WEFT_NEED(weft_module_context(m), loader);
     WEFT_NEED(weft_module_context(m), loss);
@@ -177,8 +177,8 @@ weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind ki
     return status;
 }
 
-weft_status weft_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
-                              weft_array *predictions, weft_array *targets) {
+weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
+                                     weft_array *predictions, weft_array *targets) {
     WEFT_NEED(NULL, m);
     WEFT_NEED(weft_module_context(m), loader);
     WEFT_NEED(weft_module_context(m), loss);

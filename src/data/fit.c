@@ -221,7 +221,7 @@ static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
     if (!h && !o->validation && !o->on_epoch) return WEFT_OK;
     WEFT_TRY(weft_fit_losses(state, NULL, &mean));
     if (o->validation)
-        WEFT_TRY(weft_evaluate(f->m, o->validation, o->loss, &state->val_loss, &state->val_accuracy));
+        WEFT_TRY(weft_module_evaluate(f->m, o->validation, o->loss, &state->val_loss, &state->val_accuracy));
     if (h) {
         if (!weft__grow(NULL, &h->lines, &h->capacity, h->count, sizeof *h->lines))
             return weft__fail_oom(f->ctx, h->count * sizeof *h->lines, "the history");

@@ -177,23 +177,23 @@ static weft_module *attention(weft_context *ctx, weft_forward_fn forward, int64_
     const int64_t of_keys = 2 * o.kv_heads * (width / heads);
     weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype, .weight = o.weight, .bias = o.bias};
     weft_module_child(m, "c_attn",
-                      memory_width ? weft_linear(ctx, memory_width, of_keys, &linear)
-                                   : weft_linear(ctx, width, width + of_keys, &linear));
-    weft_module *queries = memory_width ? weft_linear(ctx, width, width, &linear) : NULL;
+                      memory_width ? weft_nn_linear(ctx, memory_width, of_keys, &linear)
+                                   : weft_nn_linear(ctx, width, width + of_keys, &linear));
+    weft_module *queries = memory_width ? weft_nn_linear(ctx, width, width, &linear) : NULL;
     linear.weight = weft__init_or(o.residual, o.weight);
-    weft_module_child(m, "c_proj", weft_linear(ctx, width, width, &linear));
+    weft_module_child(m, "c_proj", weft_nn_linear(ctx, width, width, &linear));
     if (queries) weft_module_child(m, "q_attn", queries);
     return m;
 }
 
-weft_module *weft_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
-                                      const weft_multihead_attention_options *options) {
+weft_module *weft_nn_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
+                                         const weft_multihead_attention_options *options) {
     if (!ctx) return weft__module_without_context(__func__);
     return attention(ctx, attention_forward, width, 0, heads, options);
 }
 
-weft_module *weft_cross_attention(weft_context *ctx, int64_t width, int64_t memory_width, int64_t heads,
-                                  const weft_multihead_attention_options *options) {
+weft_module *weft_nn_cross_attention(weft_context *ctx, int64_t width, int64_t memory_width, int64_t heads,
+                                     const weft_multihead_attention_options *options) {
     if (memory_width >= 1 && memory_width <= INT32_MAX && !(options && (options->causal || options->rotary)))
         return attention(ctx, cross_forward, width, memory_width, heads, options);
     weft_module *m = weft__module_make(ctx, "cross_attention", cross_forward, 0);

@@ -59,13 +59,13 @@ static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {
                               own->biased ? weft__parameter_of(m, 1) : NULL, &o);
 }
 
-weft_module *weft_batchnorm(weft_context *ctx, int64_t channels, const weft_batchnorm_options *options) {
+weft_module *weft_nn_batch_norm(weft_context *ctx, int64_t channels, const weft_batchnorm_options *options) {
     const weft_batchnorm_options o = options ? *options : (weft_batchnorm_options){.eps = 0};
     weft_module *m = weft__module_make(ctx, "batchnorm", batchnorm_forward, sizeof(batchnorm_own));
     if (m->error) return m;
     if (channels < 1 || !(o.eps >= 0.0) || !(o.momentum >= 0.0 && o.momentum <= 1.0))
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_batchnorm: %lld channels must be positive, eps %g must not be "
+                                   "weft_nn_batch_norm: %lld channels must be positive, eps %g must not be "
                                    "negative, and momentum %g must be in 0..1",
                                    (long long)channels, o.eps, o.momentum);
     const weft_init ones = {WEFT_INIT_ONES, 0.0}, zeros = {WEFT_INIT_ZEROS, 0.0};

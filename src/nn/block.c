@@ -55,9 +55,9 @@ static weft_module *feed(weft_context *ctx, int64_t width, const weft_transforme
     *(feed_own *)m->user = (feed_own){kind, o->dropout, hidden, o->gated};
     weft_linear_options linear = {
         .no_bias = o->no_bias, .dtype = o->dtype, .weight = o->weight, .bias = o->bias};
-    weft_module_child(m, "c_fc", weft_linear(ctx, width, o->gated ? 2 * hidden : hidden, &linear));
+    weft_module_child(m, "c_fc", weft_nn_linear(ctx, width, o->gated ? 2 * hidden : hidden, &linear));
     linear.weight = weft__init_or(o->residual, o->weight);
-    weft_module_child(m, "c_proj", weft_linear(ctx, hidden, width, &linear));
+    weft_module_child(m, "c_proj", weft_nn_linear(ctx, hidden, width, &linear));
     return m;
 }
 
@@ -79,11 +79,12 @@ static weft_tensor *block_forward(weft_module *m, weft_tensor *x) {
 
 weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t width,
                                 const weft_norm_options *options) {
-    return kind == WEFT_NORM_RMS ? weft_rmsnorm(ctx, width, options) : weft_layernorm(ctx, width, options);
+    return kind == WEFT_NORM_RMS ? weft_nn_rms_norm(ctx, width, options)
+                                 : weft_nn_layer_norm(ctx, width, options);
 }
 
-weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
-                                    const weft_transformer_block_options *options) {
+weft_module *weft_nn_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
+                                       const weft_transformer_block_options *options) {
     if (!ctx) return weft__module_without_context(__func__);
     weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
     weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, sizeof(bool));
@@ -105,13 +106,13 @@ weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t he
                                                   .rotary = o.rotary,
                                                   .rotation = o.rotation};
     weft_module_child(m, "ln_1", weft__norm_of_kind(ctx, o.norm, width, &norm));
-    weft_module_child(m, "attn", weft_multihead_attention(ctx, width, heads, &attention));
+    weft_module_child(m, "attn", weft_nn_multihead_attention(ctx, width, heads, &attention));
     if (o.cross) {
         attention.causal = attention.rotary = false;
         weft_module_child(m, "ln_cross_attn", weft__norm_of_kind(ctx, o.norm, width, &norm));
         weft_module_child(
             m, "crossattention",
-            weft_cross_attention(ctx, width, o.memory_width ? o.memory_width : width, heads, &attention));
+            weft_nn_cross_attention(ctx, width, o.memory_width ? o.memory_width : width, heads, &attention));
     }
     weft_module_child(m, "ln_2", weft__norm_of_kind(ctx, o.norm, width, &norm));
     weft_module_child(m, "mlp", feed(ctx, width, &o));

@@ -48,24 +48,24 @@ static weft_module *conv(weft_context *ctx, const char *kind, conv_fn fn, int64_
     return m;
 }
 
-weft_module *weft_conv1d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t size,
-                               const weft_conv_layer_options *options) {
+weft_module *weft_nn_conv1d(weft_context *ctx, int64_t in, int64_t out, int64_t size,
+                            const weft_conv_layer_options *options) {
     return conv(ctx, "conv1d", weft_conv1d_at, in, out, 3, (int64_t[]){out, in, size}, options);
 }
 
-weft_module *weft_conv2d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t rows, int64_t columns,
-                               const weft_conv_layer_options *options) {
+weft_module *weft_nn_conv2d(weft_context *ctx, int64_t in, int64_t out, int64_t rows, int64_t columns,
+                            const weft_conv_layer_options *options) {
     return conv(ctx, "conv2d", weft_conv2d_at, in, out, 4, (int64_t[]){out, in, rows, columns}, options);
 }
 
-weft_module *weft_conv_transpose1d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t size,
-                                         const weft_conv_layer_options *options) {
+weft_module *weft_nn_conv_transpose1d(weft_context *ctx, int64_t in, int64_t out, int64_t size,
+                                      const weft_conv_layer_options *options) {
     return conv(ctx, "conv_transpose1d", weft_conv_transpose1d_at, in, out, 3, (int64_t[]){in, out, size},
                 options);
 }
 
-weft_module *weft_conv_transpose2d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
-                                         int64_t columns, const weft_conv_layer_options *options) {
+weft_module *weft_nn_conv_transpose2d(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
+                                      int64_t columns, const weft_conv_layer_options *options) {
     return conv(ctx, "conv_transpose2d", weft_conv_transpose2d_at, in, out, 4,
                 (int64_t[]){in, out, rows, columns}, options);
 }
@@ -93,16 +93,16 @@ static weft_module *pool(weft_context *ctx, const char *kind, pool_own own,
     return m;
 }
 
-weft_module *weft_max_pool1d_layer(weft_context *ctx, const weft_pool_options *options) {
+weft_module *weft_nn_max_pool1d(weft_context *ctx, const weft_pool_options *options) {
     return pool(ctx, "max_pool1d", (pool_own){.fn = weft_max_pool1d_at}, options);
 }
-weft_module *weft_max_pool2d_layer(weft_context *ctx, const weft_pool_options *options) {
+weft_module *weft_nn_max_pool2d(weft_context *ctx, const weft_pool_options *options) {
     return pool(ctx, "max_pool2d", (pool_own){.fn = weft_max_pool2d_at}, options);
 }
-weft_module *weft_avg_pool1d_layer(weft_context *ctx, const weft_pool_options *options) {
+weft_module *weft_nn_avg_pool1d(weft_context *ctx, const weft_pool_options *options) {
     return pool(ctx, "avg_pool1d", (pool_own){.fn = weft_avg_pool1d_at}, options);
 }
-weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_options *options) {
+weft_module *weft_nn_avg_pool2d(weft_context *ctx, const weft_pool_options *options) {
     return pool(ctx, "avg_pool2d", (pool_own){.fn = weft_avg_pool2d_at}, options);
 }
 
@@ -133,16 +133,16 @@ static weft_module *adaptive(weft_context *ctx, const char *kind, weft_forward_f
     return m;
 }
 
-weft_module *weft_adaptive_max_pool1d_layer(weft_context *ctx, int64_t size) {
+weft_module *weft_nn_adaptive_max_pool1d(weft_context *ctx, int64_t size) {
     return adaptive(ctx, "adaptive_max_pool1d", adaptive1d_forward, (adaptive_own){{size, 1}, false});
 }
-weft_module *weft_adaptive_max_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns) {
+weft_module *weft_nn_adaptive_max_pool2d(weft_context *ctx, int64_t rows, int64_t columns) {
     return adaptive(ctx, "adaptive_max_pool2d", adaptive2d_forward, (adaptive_own){{rows, columns}, false});
 }
-weft_module *weft_adaptive_avg_pool1d_layer(weft_context *ctx, int64_t size) {
+weft_module *weft_nn_adaptive_avg_pool1d(weft_context *ctx, int64_t size) {
     return adaptive(ctx, "adaptive_avg_pool1d", adaptive1d_forward, (adaptive_own){{size, 1}, true});
 }
-weft_module *weft_adaptive_avg_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns) {
+weft_module *weft_nn_adaptive_avg_pool2d(weft_context *ctx, int64_t rows, int64_t columns) {
     return adaptive(ctx, "adaptive_avg_pool2d", adaptive2d_forward, (adaptive_own){{rows, columns}, true});
 }
 
@@ -164,10 +164,10 @@ static weft_module *interpolate(weft_context *ctx, const char *kind, weft_forwar
     return m;
 }
 
-weft_module *weft_interpolate1d_layer(weft_context *ctx, const weft_interpolate_options *options) {
+weft_module *weft_nn_interpolate1d(weft_context *ctx, const weft_interpolate_options *options) {
     return interpolate(ctx, "interpolate1d", interpolate1d_forward, options);
 }
-weft_module *weft_interpolate2d_layer(weft_context *ctx, const weft_interpolate_options *options) {
+weft_module *weft_nn_interpolate2d(weft_context *ctx, const weft_interpolate_options *options) {
     return interpolate(ctx, "interpolate2d", interpolate2d_forward, options);
 }
 
@@ -180,4 +180,6 @@ static weft_tensor *flatten_forward(weft_module *m, weft_tensor *x) {
     return weft_reshape_at(m->where, x, 2, shape);
 }
 
-weft_module *weft_flatten(weft_context *ctx) { return weft__module_make(ctx, "flatten", flatten_forward, 0); }
+weft_module *weft_nn_flatten(weft_context *ctx) {
+    return weft__module_make(ctx, "flatten", flatten_forward, 0);
+}

@@ -77,7 +77,7 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     const int64_t recurrent = weft__recurrent_vocab(gpt);
     if (!o && !recurrent) {
         weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                   "weft_gpt_cache_new: '%s' was not made by weft_gpt or weft_recurrent_lm", gpt->kind);
+                   "weft_gpt_cache_new: '%s' was not made by weft_nn_gpt or weft_nn_recurrent_lm", gpt->kind);
         return NULL;
     }
     weft_gpt_cache *cache = weft__zalloc(ctx, sizeof *cache);

@@ -105,21 +105,22 @@ static bool gpt_check_options(weft_module *m, const weft_gpt_options *given) {
     const weft_gpt_options o = *given;
     if (o.vocab < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1 || o.vocab > INT32_MAX ||
         o.context > INT32_MAX || o.layers > 100000 || o.head_chunks < 0)
-        weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                            "weft_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must "
-                            "be positive, and none may be huge",
-                            (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
-                            (long long)o.width);
+        weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_nn_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must "
+            "be positive, and none may be huge",
+            (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
+            (long long)o.width);
     else if (o.tokens < 0 || o.tokens > o.vocab)
-        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: tokens %lld must be 0 to vocab, %lld",
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_gpt: tokens %lld must be 0 to vocab, %lld",
                             (long long)o.tokens, (long long)o.vocab);
     else if ((unsigned)o.norm > WEFT_NORM_RMS || (unsigned)o.positions > WEFT_POSITION_NONE)
-        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: unknown norm %d or positions %d", (int)o.norm,
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_gpt: unknown norm %d or positions %d", (int)o.norm,
                             (int)o.positions);
     return !m->error;
 }
 
-weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
+weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options) {
     weft_gpt_options o = options ? *options : (weft_gpt_options){0};
     weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
     if (m->error || !gpt_check_options(m, &o)) return m;
@@ -127,9 +128,9 @@ weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
     ((gpt_own *)m->user)->o = o;
     weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};
     weft_embedding_options table = {.dtype = o.dtype, .weight = small};
-    weft_module_child(m, "wte", weft_embedding(ctx, o.vocab, o.width, &table));
+    weft_module_child(m, "wte", weft_nn_embedding(ctx, o.vocab, o.width, &table));
     if (o.positions == WEFT_POSITION_LEARNED)
-        weft_module_child(m, "wpe", weft_embedding(ctx, o.context, o.width, &table));
+        weft_module_child(m, "wpe", weft_nn_embedding(ctx, o.context, o.width, &table));
     weft_transformer_block_options block = {
         .causal = true,
         .no_bias = o.no_bias,
@@ -148,13 +149,13 @@ weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
     for (int64_t i = 0; i < o.layers && !m->error; i++) {
         char name[32];
         snprintf(name, sizeof name, "h.%lld", (long long)i);
-        weft_module_child(m, name, weft_transformer_block(ctx, o.width, o.heads, &block));
+        weft_module_child(m, name, weft_nn_transformer_block(ctx, o.width, o.heads, &block));
     }
     weft_norm_options norm = {.no_bias = o.no_bias, .dtype = o.dtype, .eps = o.eps};
     weft_module_child(m, "ln_f", weft__norm_of_kind(ctx, o.norm, o.width, &norm));
     if (o.untied_head) {
         weft_linear_options head = {.no_bias = true, .dtype = o.dtype, .weight = small};
-        weft_module_child(m, "lm_head", weft_linear(ctx, o.width, o.vocab, &head));
+        weft_module_child(m, "lm_head", weft_nn_linear(ctx, o.width, o.vocab, &head));
     }
     return m;
 }

@@ -59,7 +59,7 @@ static void images_append(weft_module *m, weft_module *child) {
 
 enum { CNN_CONVOLUTIONS = 16 };
 
-weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
+weft_module *weft_nn_cnn(weft_context *ctx, const weft_cnn_options *options) {
     static const int64_t filters[] = {32, 64};
     const weft_cnn_options o = options ? *options : (weft_cnn_options){.classes = 0};
     images_own own = {o.channels, o.rows, o.columns};
@@ -71,27 +71,28 @@ weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
         .conv.padding = {size / 2, size / 2}, .no_bias = o.no_bias, .dtype = o.dtype};
     const weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype};
     if (count < 1 || count > CNN_CONVOLUTIONS || size < 1 || size % 2 == 0 || o.hidden < 0)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_cnn: %d convolutions must be 1 to %d, their size %lld must be odd, "
-                                   "and %lld hidden units must not be negative",
-                                   count, CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_nn_cnn: %d convolutions must be 1 to %d, their size %lld must be odd, "
+            "and %lld hidden units must not be negative",
+            count, CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
     for (int i = 0; i < count; i++) {
-        images_append(m, weft_conv2d_layer(ctx, own.channels, list[i], size, size, &conv));
-        images_append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
-        images_append(m, weft_max_pool2d_layer(ctx, &(weft_pool_options){.size = {2, 2}}));
+        images_append(m, weft_nn_conv2d(ctx, own.channels, list[i], size, size, &conv));
+        images_append(m, weft_nn_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+        images_append(m, weft_nn_max_pool2d(ctx, &(weft_pool_options){.size = {2, 2}}));
         if (m->error) return m;
         own = (images_own){list[i], own.rows / 2, own.columns / 2};
         if (own.rows < 1 || own.columns < 1)
             return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                       "weft_cnn: images of %lld x %lld can be halved only %d times",
+                                       "weft_nn_cnn: images of %lld x %lld can be halved only %d times",
                                        (long long)o.rows, (long long)o.columns, i);
     }
     const int64_t hidden = o.hidden ? o.hidden : 128;
-    images_append(m, weft_flatten(ctx));
-    images_append(m, weft_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
-    images_append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
-    if (o.dropout != 0.0) images_append(m, weft_dropout_layer(ctx, o.dropout));
-    images_append(m, weft_linear(ctx, hidden, o.classes, &linear));
+    images_append(m, weft_nn_flatten(ctx));
+    images_append(m, weft_nn_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
+    images_append(m, weft_nn_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+    if (o.dropout != 0.0) images_append(m, weft_nn_dropout(ctx, o.dropout));
+    images_append(m, weft_nn_linear(ctx, hidden, o.classes, &linear));
     return m;
 }
 
@@ -129,7 +130,7 @@ static weft_module *convolution(weft_context *ctx, int64_t in, int64_t out, int6
                                        .no_bias = true,
                                        .dtype = dtype,
                                        .weight = {WEFT_INIT_HE_NORMAL, 0}};
-    return weft_conv2d_layer(ctx, in, out, 3, 3, &o);
+    return weft_nn_conv2d(ctx, in, out, 3, 3, &o);
 }
 
 static weft_module *block(weft_context *ctx, int64_t in, int64_t out, int64_t stride, weft_dtype dtype) {
@@ -139,13 +140,13 @@ static weft_module *block(weft_context *ctx, int64_t in, int64_t out, int64_t st
     const weft_batchnorm_options norm = {.dtype = dtype};
     m->unit = true;
     weft_module_child(m, "conv1", convolution(ctx, in, out, stride, dtype));
-    weft_module_child(m, "bn1", weft_batchnorm(ctx, out, &norm));
+    weft_module_child(m, "bn1", weft_nn_batch_norm(ctx, out, &norm));
     weft_module_child(m, "conv2", convolution(ctx, out, out, 1, dtype));
-    weft_module_child(m, "bn2", weft_batchnorm(ctx, out, &norm));
+    weft_module_child(m, "bn2", weft_nn_batch_norm(ctx, out, &norm));
     return m;
 }
 
-weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options) {
+weft_module *weft_nn_resnet(weft_context *ctx, const weft_resnet_options *options) {
     const weft_resnet_options o = options ? *options : (weft_resnet_options){.classes = 0};
     const images_own own = {o.channels, o.rows, o.columns};
     weft_module *m = images(ctx, "resnet", &own, o.classes);
@@ -154,24 +155,24 @@ weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options) 
     if (depth < 8 || depth > 6 * 1000 + 2 || depth % 6 != 2 || width < 1 || width > INT64_C(1) << 30)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
-            "weft_resnet: depth %lld must be 6 n + 2 (8, 14, 20, ...), and width %lld must be positive",
+            "weft_nn_resnet: depth %lld must be 6 n + 2 (8, 14, 20, ...), and width %lld must be positive",
             (long long)depth, (long long)width);
     weft_module_child(m, "conv1", convolution(ctx, o.channels, width, 1, o.dtype));
-    weft_module_child(m, "bn1", weft_batchnorm(ctx, width, &(weft_batchnorm_options){.dtype = o.dtype}));
-    weft_module_child(m, "relu", weft_activation(ctx, WEFT_RELU));
+    weft_module_child(m, "bn1", weft_nn_batch_norm(ctx, width, &(weft_batchnorm_options){.dtype = o.dtype}));
+    weft_module_child(m, "relu", weft_nn_activation(ctx, WEFT_RELU));
     int64_t in = width;
     for (int stage = 0; stage < 3; stage++) {
         char name[] = {'l', 'a', 'y', 'e', 'r', (char)('1' + stage), 0};
-        weft_module *blocks = weft_sequential(ctx, name, NULL);
+        weft_module *blocks = weft_nn_sequential(ctx, name, NULL);
         for (int64_t i = 0; i < (depth - 2) / 6; i++) {
             images_append(blocks, block(ctx, in, width << stage, stage && i == 0 ? 2 : 1, o.dtype));
             in = width << stage;
         }
         weft_module_child(m, name, blocks);
     }
-    weft_module_child(m, "pool", weft_adaptive_avg_pool2d_layer(ctx, 1, 1));
-    weft_module_child(m, "flatten", weft_flatten(ctx));
-    weft_module_child(m, "fc", weft_linear(ctx, in, o.classes, &(weft_linear_options){.dtype = o.dtype}));
+    weft_module_child(m, "pool", weft_nn_adaptive_avg_pool2d(ctx, 1, 1));
+    weft_module_child(m, "flatten", weft_nn_flatten(ctx));
+    weft_module_child(m, "fc", weft_nn_linear(ctx, in, o.classes, &(weft_linear_options){.dtype = o.dtype}));
     return m;
 }
 
@@ -187,16 +188,17 @@ static weft_tensor *autoencoder_forward(weft_module *m, weft_tensor *x) {
     return x->rank > 2 && !weft__poisoned(y) ? weft_reshape_at(m->where, y, x->rank, x->shape) : y;
 }
 
-weft_module *weft_autoencoder(weft_context *ctx, const int64_t *sizes, int count,
-                              const weft_mlp_options *options) {
+weft_module *weft_nn_autoencoder(weft_context *ctx, const int64_t *sizes, int count,
+                                 const weft_mlp_options *options) {
     int64_t back[AUTOENCODER_SIZES];
     weft_module *m = weft__module_make(ctx, "autoencoder", autoencoder_forward, 0);
     if (m->error) return m;
     if (!sizes || count < 2 || count > AUTOENCODER_SIZES)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_autoencoder: 2 to %d sizes are needed, got %d",
-                                   AUTOENCODER_SIZES, count);
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_nn_autoencoder: 2 to %d sizes are needed, got %d", AUTOENCODER_SIZES,
+                                   count);
     for (int i = 0; i < count; i++) back[i] = sizes[count - 1 - i];
-    weft_module_child(m, "encoder", weft_mlp(ctx, sizes, count, options));
-    weft_module_child(m, "decoder", weft_mlp(ctx, back, count, options));
+    weft_module_child(m, "encoder", weft_nn_mlp(ctx, sizes, count, options));
+    weft_module_child(m, "decoder", weft_nn_mlp(ctx, back, count, options));
     return m;
 }

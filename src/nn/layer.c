@@ -52,11 +52,11 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
     return m;
 }
 
-weft_module *weft_layernorm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
+weft_module *weft_nn_layer_norm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
     return norm(ctx, "layernorm", layernorm_forward, width, options, true);
 }
 
-weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
+weft_module *weft_nn_rms_norm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
     return norm(ctx, "rmsnorm", rmsnorm_forward, width, options, false);
 }
 
@@ -72,13 +72,13 @@ static weft_tensor *groupnorm_forward(weft_module *m, weft_tensor *x) {
     return weft_group_norm_at(m->where, x, own->groups, gamma, beta, own->eps);
 }
 
-weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
-                            const weft_norm_options *options) {
+weft_module *weft_nn_group_norm(weft_context *ctx, int64_t groups, int64_t channels,
+                                const weft_norm_options *options) {
     weft_module *m = norm(ctx, "groupnorm", groupnorm_forward, channels, options, true);
     if (m->error) return m;
     if (groups < 1 || channels % groups)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_groupnorm: %lld channels are not a multiple of %lld groups",
+                                   "weft_nn_group_norm: %lld channels are not a multiple of %lld groups",
                                    (long long)channels, (long long)groups);
     ((norm_own *)m->user)->groups = groups;
     return m;
@@ -98,7 +98,7 @@ static weft_tensor *instancenorm_forward(weft_module *m, weft_tensor *x) {
     return weft_instance_norm_at(m->where, x, gamma, beta, own->eps);
 }
 
-weft_module *weft_instancenorm(weft_context *ctx, int64_t channels, const weft_norm_options *options) {
+weft_module *weft_nn_instance_norm(weft_context *ctx, int64_t channels, const weft_norm_options *options) {
     return norm(ctx, "instancenorm", instancenorm_forward, channels, options, true);
 }
 
@@ -122,11 +122,11 @@ static weft_module *dropout(weft_context *ctx, const char *kind, weft_forward_fn
     return m;
 }
 
-weft_module *weft_dropout_layer(weft_context *ctx, double p) {
+weft_module *weft_nn_dropout(weft_context *ctx, double p) {
     return dropout(ctx, "dropout", dropout_forward, p);
 }
 
-weft_module *weft_dropout2d_layer(weft_context *ctx, double p) {
+weft_module *weft_nn_dropout2d(weft_context *ctx, double p) {
     return dropout(ctx, "dropout2d", dropout2d_forward, p);
 }
 
@@ -172,14 +172,15 @@ static weft_tensor *activation_forward(weft_module *m, weft_tensor *x) {
     return weft__activate(m->where, *(const weft_activation_kind *)m->user, x);
 }
 
-weft_module *weft_activation(weft_context *ctx, weft_activation_kind kind) {
+weft_module *weft_nn_activation(weft_context *ctx, weft_activation_kind kind) {
     if (!ctx) return weft__module_without_context(__func__);
     bool known = (unsigned)kind < WEFT_ACTIVATION_COUNT;
     weft_module *m = weft__module_make(ctx, known ? activation_names[kind] : "activation", activation_forward,
                                        sizeof kind);
     if (m->error) return m;
     if (!known)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_activation: unknown activation %d", (int)kind);
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_activation: unknown activation %d",
+                                   (int)kind);
     *(weft_activation_kind *)m->user = kind;
     m->cheap = WEFT_RECOMPUTE_GELU;
     return m;

@@ -23,13 +23,13 @@ static weft_tensor *linear_forward(weft_module *m, weft_tensor *x) {
     return own->biased ? at_add(y, weft__parameter_of(m, 1)) : y;
 }
 
-weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options) {
+weft_module *weft_nn_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options) {
     weft_linear_options o = options ? *options : (weft_linear_options){0};
     weft_module *m = weft__module_make(ctx, "linear", linear_forward, sizeof(linear_own));
     if (m->error) return m;
     if (in < 1 || out < 1)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_linear: %lld inputs and %lld outputs: both must be positive",
+                                   "weft_nn_linear: %lld inputs and %lld outputs: both must be positive",
                                    (long long)in, (long long)out);
     *(linear_own *)m->user = (linear_own){in, out, !o.no_bias};
     weft_init fan_in = {WEFT_INIT_HE_UNIFORM, 2.2360679774997897}; /* slope sqrt(5) gives +-1/sqrt(in) */
@@ -46,14 +46,14 @@ static weft_tensor *embedding_forward(weft_module *m, weft_tensor *x) {
     return weft__computed(m, weft_gather_at(m->where, m->parameters[0].variable, x, 0));
 }
 
-weft_module *weft_embedding(weft_context *ctx, int64_t count, int64_t width,
-                            const weft_embedding_options *options) {
+weft_module *weft_nn_embedding(weft_context *ctx, int64_t count, int64_t width,
+                               const weft_embedding_options *options) {
     weft_embedding_options o = options ? *options : (weft_embedding_options){0};
     weft_module *m = weft__module_make(ctx, "embedding", embedding_forward, 0);
     if (m->error) return m;
     if (count < 1 || width < 1)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_embedding: %lld rows of %lld: both must be positive",
+                                   "weft_nn_embedding: %lld rows of %lld: both must be positive",
                                    (long long)count, (long long)width);
     weft_init weight = weft__init_or(o.weight, (weft_init){WEFT_INIT_NORMAL, 1.0});
     weft_module_parameter(m, "weight", o.dtype, 2, (int64_t[]){count, width}, &weight);

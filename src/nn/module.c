@@ -199,7 +199,7 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
         weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
             "%s: child '%s' (%s) makes a tree of modules %d levels deep, the limit is %d; put layers "
-            "side by side in one weft_sequential",
+            "side by side in one weft_nn_sequential",
             m->kind, name, child->kind, depth_with(m, child), WEFT_MODULE_DEPTH);
         return child;
     }

@@ -47,7 +47,7 @@ struct weft_module {
     bool running;      /* a forward call is running */
     const weft_attend_options *attend; /* options of the running weft_attend */
     weft_dtype compute; /* bf16 or f16: used instead of f32; WEFT_F32: the dtype of parameters */
-    uint64_t freezes;   /* root: number of calls of weft_freeze in the tree */
+    uint64_t freezes;   /* root: number of calls of weft_module_freeze in the tree */
     const char *where;  /* the user's location of the running forward call */
     bool ran;           /* has returned an output */
     int out_rank;       /* shape of the last output */

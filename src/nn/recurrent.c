@@ -255,37 +255,37 @@ static weft_module *recurrent_make(weft_context *ctx, const char *kind,
     return m;
 }
 
-weft_module *weft_lstm(weft_context *ctx, int64_t in, int64_t hidden,
-                       const weft_recurrent_layer_options *options) {
+weft_module *weft_nn_lstm(weft_context *ctx, int64_t in, int64_t hidden,
+                          const weft_recurrent_layer_options *options) {
     return recurrent_make(ctx, "lstm", options,
                           (recurrent_own){.kind = WEFT_LSTM, .in = in, .hidden = hidden});
 }
 
-weft_module *weft_gru(weft_context *ctx, int64_t in, int64_t hidden,
-                      const weft_recurrent_layer_options *options) {
+weft_module *weft_nn_gru(weft_context *ctx, int64_t in, int64_t hidden,
+                         const weft_recurrent_layer_options *options) {
     return recurrent_make(ctx, "gru", options, (recurrent_own){.kind = WEFT_GRU, .in = in, .hidden = hidden});
 }
 
-weft_module *weft_rnn(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
-                      const weft_recurrent_layer_options *options) {
+weft_module *weft_nn_rnn(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
+                         const weft_recurrent_layer_options *options) {
     const weft_recurrent_kind kind = relu ? WEFT_RNN_RELU : WEFT_RNN_TANH;
     return recurrent_make(ctx, "rnn", options, (recurrent_own){.kind = kind, .in = in, .hidden = hidden});
 }
 
-weft_module *weft_lstm_cell(weft_context *ctx, int64_t in, int64_t hidden,
-                            const weft_recurrent_layer_options *options) {
+weft_module *weft_nn_lstm_cell(weft_context *ctx, int64_t in, int64_t hidden,
+                               const weft_recurrent_layer_options *options) {
     return recurrent_make(ctx, "lstm_cell", options,
                           (recurrent_own){.kind = WEFT_LSTM, .in = in, .hidden = hidden, .cell = true});
 }
 
-weft_module *weft_gru_cell(weft_context *ctx, int64_t in, int64_t hidden,
-                           const weft_recurrent_layer_options *options) {
+weft_module *weft_nn_gru_cell(weft_context *ctx, int64_t in, int64_t hidden,
+                              const weft_recurrent_layer_options *options) {
     return recurrent_make(ctx, "gru_cell", options,
                           (recurrent_own){.kind = WEFT_GRU, .in = in, .hidden = hidden, .cell = true});
 }
 
-weft_module *weft_rnn_cell(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
-                           const weft_recurrent_layer_options *options) {
+weft_module *weft_nn_rnn_cell(weft_context *ctx, int64_t in, int64_t hidden, bool relu,
+                              const weft_recurrent_layer_options *options) {
     const weft_recurrent_kind kind = relu ? WEFT_RNN_RELU : WEFT_RNN_TANH;
     return recurrent_make(ctx, "rnn_cell", options,
                           (recurrent_own){.kind = kind, .in = in, .hidden = hidden, .cell = true});

@@ -123,7 +123,7 @@ weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int3
 
 /* ---- making one ---- */
 
-weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options) {
+weft_module *weft_nn_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options) {
     if (!ctx) return weft__module_without_context(__func__);
     weft_recurrent_lm_options o = options ? *options : (weft_recurrent_lm_options){0};
     static const char *const kinds[] = {[WEFT_RNN_TANH] = "rnn_lm",
@@ -139,31 +139,31 @@ weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_option
         o.streams < 0)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
-            "weft_recurrent_lm: vocab %lld, layers %lld, width %lld and embedding %lld "
+            "weft_nn_recurrent_lm: vocab %lld, layers %lld, width %lld and embedding %lld "
             "must be positive, and the kind must be one of the four",
             (long long)o.vocab, (long long)o.layers, (long long)o.width, (long long)o.embedding);
     if (o.tied && o.embedding != o.width)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
-            "weft_recurrent_lm: a tied head needs a token table as wide as the states, %lld, not %lld",
+            "weft_nn_recurrent_lm: a tied head needs a token table as wide as the states, %lld, not %lld",
             (long long)o.width, (long long)o.embedding);
     ((lm_own *)m->user)->o = o;
     weft_embedding_options table = {.dtype = o.dtype};
     if (o.tied) table.weight = (weft_init){WEFT_INIT_UNIFORM, 0.1};
     const weft_recurrent_layer_options layers = {
         .layers = o.layers, .dropout = o.dropout, .time_first = true, .dtype = o.dtype};
-    weft_module_child(m, "embedding", weft_embedding(ctx, o.vocab, o.embedding, &table));
+    weft_module_child(m, "embedding", weft_nn_embedding(ctx, o.vocab, o.embedding, &table));
     weft_module_child(m, "rnn",
-                      o.kind == WEFT_LSTM ? weft_lstm(ctx, o.embedding, o.width, &layers)
+                      o.kind == WEFT_LSTM ? weft_nn_lstm(ctx, o.embedding, o.width, &layers)
                       : o.kind == WEFT_GRU
-                          ? weft_gru(ctx, o.embedding, o.width, &layers)
-                          : weft_rnn(ctx, o.embedding, o.width, o.kind == WEFT_RNN_RELU, &layers));
+                          ? weft_nn_gru(ctx, o.embedding, o.width, &layers)
+                          : weft_nn_rnn(ctx, o.embedding, o.width, o.kind == WEFT_RNN_RELU, &layers));
     const int64_t kept[3] = {o.layers, o.streams, o.width};
     const weft_init zeros = {WEFT_INIT_ZEROS, 0};
     if (o.streams > 0) weft_module_buffer(m, "h", o.dtype, 3, kept, &zeros);
     if (o.streams > 0 && o.kind == WEFT_LSTM) weft_module_buffer(m, "c", o.dtype, 3, kept, &zeros);
     if (!o.tied)
         weft_module_child(m, "head",
-                          weft_linear(ctx, o.width, o.vocab, &(weft_linear_options){.dtype = o.dtype}));
+                          weft_nn_linear(ctx, o.width, o.vocab, &(weft_linear_options){.dtype = o.dtype}));
     return m;
 }

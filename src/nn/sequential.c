@@ -27,7 +27,7 @@ static weft_module *sequential(weft_context *ctx, const char *name) {
     return m;
 }
 
-weft_module *weft_sequential(weft_context *ctx, const char *name, ...) {
+weft_module *weft_nn_sequential(weft_context *ctx, const char *name, ...) {
     weft_module *m = sequential(ctx, name);
     va_list args;
     va_start(args, name);
@@ -36,31 +36,34 @@ weft_module *weft_sequential(weft_context *ctx, const char *name, ...) {
     return m;
 }
 
-weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
-                                size_t count) {
+weft_module *weft_nn_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
+                                   size_t count) {
     weft_module *m = sequential(ctx, name);
     if (!m->error && (count > MOST_LAYERS || (count > 0 && !children)))
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_sequential_of: children is %s, count is %zu; give at most %d layers",
-                                   children ? "given" : "NULL", count, MOST_LAYERS);
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_nn_sequential_of: children is %s, count is %zu; give at most %d layers",
+            children ? "given" : "NULL", count, MOST_LAYERS);
     for (size_t i = 0; i < count && !m->error; i++) sequential_append(m, children[i]);
     return m;
 }
 
-weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count, const weft_mlp_options *options) {
+weft_module *weft_nn_mlp(weft_context *ctx, const int64_t *sizes, int count,
+                         const weft_mlp_options *options) {
     weft_mlp_options o = options ? *options : (weft_mlp_options){0};
     weft_module *m = weft__module_make(ctx, "mlp", sequential_forward, 0);
     if (m->error) return m;
     if (!sizes || count < 2 || count > MOST_LAYERS)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
-                                   "weft_mlp: sizes is %s, count is %d; give 2 to %d sizes",
+                                   "weft_nn_mlp: sizes is %s, count is %d; give 2 to %d sizes",
                                    sizes ? "given" : "NULL", count, MOST_LAYERS);
     weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype, .weight = o.weight};
     for (int i = 0; i + 1 < count; i++) {
-        sequential_append(m, weft_linear(ctx, sizes[i], sizes[i + 1], &linear));
+        sequential_append(m, weft_nn_linear(ctx, sizes[i], sizes[i + 1], &linear));
         if (i + 2 == count) break;
-        sequential_append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
-        if (o.dropout != 0.0) sequential_append(m, weft_dropout_layer(ctx, o.dropout));
+        sequential_append(m,
+                          weft_nn_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+        if (o.dropout != 0.0) sequential_append(m, weft_nn_dropout(ctx, o.dropout));
     }
     return m;
 }

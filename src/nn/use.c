@@ -188,10 +188,10 @@ weft_status weft_module_assign(weft_module *m, const char *name, weft_tensor *va
 
 /* ---- modes ---- */
 
-void weft_train(weft_module *m, bool training) {
+void weft_module_set_training(weft_module *m, bool training) {
     if (!m || !m->ctx) return;
     m->evaluating = !training;
-    for (size_t i = 0; i < m->n_children; i++) weft_train(m->children[i], training);
+    for (size_t i = 0; i < m->n_children; i++) weft_module_set_training(m->children[i], training);
 }
 
 static bool has_unit(const weft_module *m) {
@@ -236,20 +236,20 @@ weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
     return WEFT_OK;
 }
 
-bool weft_is_training(const weft_module *m) { return m && m->ctx && !m->evaluating; }
+bool weft_module_is_training(const weft_module *m) { return m && m->ctx && !m->evaluating; }
 
 static void freeze_tree(weft_module *m, bool frozen) {
     for (size_t i = 0; i < m->n_parameters; i++) m->parameters[i].frozen = frozen;
     for (size_t i = 0; i < m->n_children; i++) freeze_tree(m->children[i], frozen);
 }
 
-void weft_freeze(weft_module *m, bool frozen) {
+void weft_module_freeze(weft_module *m, bool frozen) {
     if (!m || !m->ctx) return;
     freeze_tree(m, frozen);
     weft__module_root(m)->freezes++;
 }
 
-uint64_t weft_freeze_count(const weft_module *m) {
+uint64_t weft_module_freeze_count(const weft_module *m) {
     if (!m) return 0;
     while (m->parent) m = m->parent;
     return m->freezes;

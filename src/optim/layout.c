@@ -328,7 +328,7 @@ static weft_status make_norm(weft_optimizer *opt) {
 }
 
 weft_status weft__optimizer_layout(weft_optimizer *opt) {
-    uint64_t freezes = weft_freeze_count(opt->module);
+    uint64_t freezes = weft_module_freeze_count(opt->module);
     if (opt->laid_out && opt->freeze_count == freezes && in_place(opt)) return WEFT_OK;
     if (opt->held || opt->next_part)
         return weft__fail(

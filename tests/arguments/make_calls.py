@@ -33,7 +33,7 @@ ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model",
 USES = {"weft_loader *": "use_loader", "weft_program *": "use_program"}
 
 # Arguments after the named parameters of a function with "...".
-VARIADIC = {"weft_sequential": "good_module(), NULL"}
+VARIADIC = {"weft_nn_sequential": "good_module(), NULL"}
 
 # Calls that are left out: they would run for ever, or would give a wrong size of a buffer.
 LEFT_OUT = {
@@ -122,7 +122,7 @@ BY_PARAMETER = {
     "weft_read_image_folder.path": '"images"', "weft_read_csv.path": '"data.csv"',
     "weft_read_json_matrix.path": '"data.json"', "weft_read_json_matrices.path": '"data.json"',
     "weft_read_json_matrices.out": "good_zeros(2 * sizeof(weft_array))", "weft_make_folder.path": '"folder"',
-    "weft_evaluate_all.targets": "good_zeros(sizeof(weft_array))", "weft_score_numbers.targets": "good_array()",
+    "weft_module_evaluate_all.targets": "good_zeros(sizeof(weft_array))", "weft_score_numbers.targets": "good_array()",
     "weft_score_weighted_numbers.targets": "good_array()",
     "weft_batch_loss.prediction": "good_tensor_of(2, 2, 4, 0, 0)",
     "weft_safetensors_open.path": '"model.safetensors"',

@@ -80,7 +80,7 @@ static bool holds_word(const char *text, const char *word) {
 }
 
 /* Whether the message names the function. For weft_relu_at, weft_relu or relu will do; for
- * weft_conv2d_layer also conv2d. */
+ * weft_nn_conv2d also conv2d. */
 static bool names_function(const char *text) {
     char name[128];
     snprintf(name, sizeof name, "%s", now->function);

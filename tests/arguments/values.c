@@ -192,12 +192,12 @@ weft_defined_op *good_defined_op(void) {
 /* ---- modules ---- */
 
 weft_module *good_module(void) {
-    if (!made.module) made.module = weft_linear(good_context(), 4, 4, NULL);
+    if (!made.module) made.module = weft_nn_linear(good_context(), 4, 4, NULL);
     return made.module;
 }
 
 weft_module *good_other_module(void) {
-    if (!made.other_module) made.other_module = weft_linear(good_context(), 4, 4, NULL);
+    if (!made.other_module) made.other_module = weft_nn_linear(good_context(), 4, 4, NULL);
     return made.other_module;
 }
 
@@ -210,12 +210,12 @@ weft_gpt_options *good_gpt_options(void) {
 }
 
 weft_module *good_gpt(void) {
-    if (!made.gpt) made.gpt = weft_gpt(good_context(), good_gpt_options());
+    if (!made.gpt) made.gpt = weft_nn_gpt(good_context(), good_gpt_options());
     return made.gpt;
 }
 
 weft_module *good_lstm(void) {
-    if (!made.lstm) made.lstm = weft_lstm(good_context(), 4, 4, NULL);
+    if (!made.lstm) made.lstm = weft_nn_lstm(good_context(), 4, 4, NULL);
     return made.lstm;
 }
 
@@ -226,13 +226,13 @@ weft_recurrent_lm_options *good_recurrent_lm_options(void) {
 
 weft_module *good_recurrent_lm(void) {
     if (!made.recurrent_lm)
-        made.recurrent_lm = weft_recurrent_lm(good_context(), good_recurrent_lm_options());
+        made.recurrent_lm = weft_nn_recurrent_lm(good_context(), good_recurrent_lm_options());
     return made.recurrent_lm;
 }
 
 weft_module **good_modules(void) {
     return COPIES(weft_module *,
-                  {weft_linear(good_context(), 4, 4, NULL), weft_linear(good_context(), 4, 4, NULL)});
+                  {weft_nn_linear(good_context(), 4, 4, NULL), weft_nn_linear(good_context(), 4, 4, NULL)});
 }
 
 weft_sgd_options *good_sgd_options(void) { return COPY(weft_sgd_options, {.lr = 0.1}); }

@@ -9,23 +9,23 @@
 enum { BATCH = 2, SIDE = 6, CLASSES = 3, VOCAB = 5, CONTEXT = 4, WIDTH = 4, STEPS = 2 };
 
 static weft_module *new_cnn(weft_context *ctx) {
-    return weft_cnn(ctx, &(weft_cnn_options){.channels = 1,
-                                             .rows = SIDE,
-                                             .columns = SIDE,
-                                             .classes = CLASSES,
-                                             .filters = (int64_t[]){2},
-                                             .filter_count = 1,
-                                             .hidden = 4});
+    return weft_nn_cnn(ctx, &(weft_cnn_options){.channels = 1,
+                                                .rows = SIDE,
+                                                .columns = SIDE,
+                                                .classes = CLASSES,
+                                                .filters = (int64_t[]){2},
+                                                .filter_count = 1,
+                                                .hidden = 4});
 }
 
 static weft_module *new_gpt(weft_context *ctx) {
-    weft_module *net = weft_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB,
-                                                         .context = CONTEXT,
-                                                         .layers = 2,
-                                                         .heads = 2,
-                                                         .width = WIDTH,
-                                                         .dropout = 0.1,
-                                                         .head_chunks = 2});
+    weft_module *net = weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB,
+                                                            .context = CONTEXT,
+                                                            .layers = 2,
+                                                            .heads = 2,
+                                                            .width = WIDTH,
+                                                            .dropout = 0.1,
+                                                            .head_chunks = 2});
     weft_status status = weft_module_recompute(net, WEFT_RECOMPUTE_BLOCK);
     return status == WEFT_OK ? net : NULL;
 }
@@ -68,7 +68,7 @@ static weft_status try(weft_context *ctx, const char *path, bool text) {
     if (status == WEFT_OK) status = weft_module_save(net, path);
     if (status == WEFT_OK) status = weft_module_load(again, path);
     if (status != WEFT_OK) return status;
-    weft_train(again, false);
+    weft_module_set_training(again, false);
     weft_scope *scope = weft_scope_open(ctx);
     status =
         weft_read(weft_forward(again, text ? tokens(ctx, 2) : images(ctx)), out, (size_t)count * sizeof *out);

@@ -29,11 +29,11 @@ static const model models[] = {
 
 static weft_module *module_of(weft_context *ctx, const model *m) {
     const int64_t hidden = m->in < 16 ? 8 : 512;
-    if (m->gpt.vocab) return weft_gpt(ctx, &m->gpt);
-    return weft_sequential(ctx, "net", weft_linear(ctx, m->in, hidden, NULL),
-                           weft_activation(ctx, m->in < 16 ? WEFT_TANH : WEFT_RELU),
-                           weft_dropout_layer(ctx, m->dropout), weft_linear(ctx, hidden, m->classes, NULL),
-                           NULL);
+    if (m->gpt.vocab) return weft_nn_gpt(ctx, &m->gpt);
+    return weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, m->in, hidden, NULL),
+                              weft_nn_activation(ctx, m->in < 16 ? WEFT_TANH : WEFT_RELU),
+                              weft_nn_dropout(ctx, m->dropout), weft_nn_linear(ctx, hidden, m->classes, NULL),
+                              NULL);
 }
 
 static weft_status step(weft_context *ctx, const model *m, weft_module *module) {
@@ -48,7 +48,7 @@ static weft_status step(weft_context *ctx, const model *m, weft_module *module) 
         weft_adamw(module, &(weft_adam_options){.lr = 1e-3, .weight_decay = 0.1, .clip = m->clip});
     weft_tensor *loss = weft_cross_entropy(weft_forward(module, x), y, NULL);
     weft_status status = weft_optimizer_step(optimizer, loss);
-    weft_train(module, false);
+    weft_module_set_training(module, false);
     weft_tensor *out = weft_argmax(weft_forward(module, x), -1, false);
     if (status == WEFT_OK) status = weft_eval(&out, 1);
     return status;

@@ -80,11 +80,11 @@ static void test_parity(void **state) {
         weft_context *ctx = open_context();
         const weft_gpt_options options = options_of(dtypes[d]);
         const double bar = dtypes[d] == WEFT_F64 ? 1e-10 : 2e-5;
-        weft_module *gpt = weft_gpt(ctx, &options);
+        weft_module *gpt = weft_nn_gpt(ctx, &options);
         assert_ok(weft_gpt_load(gpt, published));
-        weft_train(gpt, false);
+        weft_module_set_training(gpt, false);
         assert_true(logits_differ(gpt, ctx, dtypes[d]) < bar);
-        weft_train(gpt, true);
+        weft_module_set_training(gpt, true);
         weft_optimizer *sgd = weft_sgd(gpt, &(weft_sgd_options){.lr = 0.1});
         for (size_t step = 0; step < STEPS; step++) { /* then it trains */
             weft_scope *scope = weft_scope_open(ctx);
@@ -168,14 +168,14 @@ static void test_variants(void **state) {
         snprintf(name, sizeof name, "transformer.%.100s", c.names[i]);
         memcpy(c.names[i], name, sizeof name);
     }
-    weft_module *gpt = weft_gpt(ctx, &options);
+    weft_module *gpt = weft_nn_gpt(ctx, &options);
     assert_ok(weft_gpt_load(gpt, write_copy(&c)));
-    weft_train(gpt, false);
+    weft_module_set_training(gpt, false);
     assert_true(logits_differ(gpt, ctx, WEFT_F64) < 1e-10);
     options.untied_head = true; /* takes the token table if the file has no head */
-    weft_module *untied = weft_gpt(ctx, &options);
+    weft_module *untied = weft_nn_gpt(ctx, &options);
     assert_ok(weft_gpt_load(untied, write_copy(&c)));
-    weft_train(untied, false);
+    weft_module_set_training(untied, false);
     assert_true(logits_differ(untied, ctx, WEFT_F64) < 1e-10);
     for (size_t i = 0; i < c.count;
          i++) { /* in place: a narrow value never overtakes the f32 values still to be read */
@@ -203,7 +203,7 @@ static void test_other_sizes(void **state) {
     weft_gpt_options options = options_of(WEFT_F32);
     options.vocab = ROWS;
     options.context = FEWER;
-    weft_module *gpt = weft_gpt(ctx, &options);
+    weft_module *gpt = weft_nn_gpt(ctx, &options);
     weft_parameter_info p;
     float table[ROWS][WIDTH], positions[FEWER][WIDTH];
     copy c;
@@ -240,9 +240,9 @@ static void test_padded(void **state) {
         weft_gpt_options options = options_of(WEFT_F32);
         options.untied_head = d >= 3;
         options.tokens = VOCAB;
-        weft_module *gpt[2] = {weft_gpt(ctx, &options), NULL};
+        weft_module *gpt[2] = {weft_nn_gpt(ctx, &options), NULL};
         options.vocab = ROWS;
-        gpt[1] = weft_gpt(ctx, &options);
+        gpt[1] = weft_nn_gpt(ctx, &options);
         float loss[2], table[ROWS][WIDTH], logits[BATCH * CONTEXT][ROWS];
         for (int i = 0; i < 2; i++) {
             weft_parameter_info p;
@@ -275,14 +275,14 @@ static void test_padded(void **state) {
     weft_gpt_options options = options_of(WEFT_F32);
     options.vocab = ROWS;
     options.tokens = VOCAB;
-    weft_module *gpt = weft_gpt(ctx, &options);
+    weft_module *gpt = weft_nn_gpt(ctx, &options);
     int64_t vocab = 0;
     assert_ok(weft_gpt_load(gpt, published));
     assert_ok(weft_gpt_save(gpt, in_scratch("padded.safetensors")));
     assert_ok(weft_gpt_file_vocab(NULL, in_scratch("padded.safetensors"), &vocab));
     assert_int_equal(vocab, VOCAB);
     options.tokens = ROWS + 1;
-    assert_int_equal(weft_module_status(weft_gpt(ctx, &options)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_gpt(ctx, &options)), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "tokens 25 must be 0 to vocab, 24"));
     weft_close(ctx);
 }
@@ -291,7 +291,7 @@ static void test_written(void **state) {
     (void)state;
     weft_context *ctx = open_context();
     const weft_gpt_options options = options_of(WEFT_F32);
-    weft_module *gpt = weft_gpt(ctx, &options), *other = weft_gpt(ctx, &options);
+    weft_module *gpt = weft_nn_gpt(ctx, &options), *other = weft_nn_gpt(ctx, &options);
     copy a, b;
     weft_parameter_info p, q;
     assert_ok(weft_gpt_load(gpt, published));
@@ -342,21 +342,21 @@ static void test_refused(void **state) {
     o[1].layers = 3;
     o[2].width = 16;
     o[3].vocab = 9;
-    expect(weft_gpt(ctx, &o[0]), published, WEFT_ERR_FORMAT,
+    expect(weft_nn_gpt(ctx, &o[0]), published, WEFT_ERR_FORMAT,
            "'h.1.attn.c_attn.bias' is not a tensor of this model");
-    expect(weft_gpt(ctx, &o[1]), published, WEFT_ERR_FORMAT, "the file has no tensor 'h.2.ln_1.weight'");
-    expect(weft_gpt(ctx, &o[2]), published, WEFT_ERR_FORMAT,
+    expect(weft_nn_gpt(ctx, &o[1]), published, WEFT_ERR_FORMAT, "the file has no tensor 'h.2.ln_1.weight'");
+    expect(weft_nn_gpt(ctx, &o[2]), published, WEFT_ERR_FORMAT,
            "'wte.weight' is f32 [17,8], but this model has");
-    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT,
+    expect(weft_nn_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT,
            "'wte.weight' is f32 [17,8], but this model has");
     o[3] = options_of(WEFT_F32);
     o[3].context = CONTEXT + 1;
-    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "'wpe.weight' is f32 [12,8]");
+    expect(weft_nn_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "'wpe.weight' is f32 [12,8]");
     o[3] = options_of(WEFT_F32);
     o[3].no_bias = true;
-    expect(weft_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "is not a tensor of this model");
+    expect(weft_nn_gpt(ctx, &o[3]), published, WEFT_ERR_FORMAT, "is not a tensor of this model");
     o[3].no_bias = false;
-    weft_module *gpt = weft_gpt(ctx, &o[3]);
+    weft_module *gpt = weft_nn_gpt(ctx, &o[3]);
     expect(gpt, in_scratch("none"), WEFT_ERR_IO, "none");
     read_copy(&c, published);
     c.shapes[place(&c, "h.1.attn.c_proj.bias")][0] = 4;
@@ -369,10 +369,11 @@ static void test_refused(void **state) {
     c.entries[place(&c, "ln_f.bias")].dtype = WEFT_I32;
     expect(gpt, write_copy(&c), WEFT_ERR_FORMAT, "'ln_f.bias' is i32");
     free_copy(&c);
-    expect(weft_linear(ctx, 2, 2, NULL), published, WEFT_ERR_ARGUMENT, "for a gpt");
+    expect(weft_nn_linear(ctx, 2, 2, NULL), published, WEFT_ERR_ARGUMENT, "for a gpt");
     assert_int_equal(weft_gpt_file_vocab(NULL, "tests/train/parity/mlp.safetensors", &vocab),
                      WEFT_ERR_FORMAT);
-    weft_train(gpt, false); /* the failed loads changed nothing: this load works as a first one */
+    weft_module_set_training(gpt,
+                             false); /* the failed loads changed nothing: this load works as a first one */
     assert_ok(weft_gpt_load(gpt, published));
     assert_true(logits_differ(gpt, ctx, WEFT_F32) < 2e-5);
     weft_close(ctx);

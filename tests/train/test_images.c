@@ -82,27 +82,27 @@ static weft_context *open_context(void) {
 static void train_cnn(weft_dtype dtype, const double *losses) {
     weft_context *ctx = open_context();
     const int64_t filters[] = {4, 6};
-    weft_module *net = weft_cnn(ctx, &(weft_cnn_options){.channels = 3,
-                                                         .rows = SIDE,
-                                                         .columns = SIDE,
-                                                         .classes = CLASSES,
-                                                         .filters = filters,
-                                                         .filter_count = 2,
-                                                         .hidden = 10,
-                                                         .dtype = dtype});
+    weft_module *net = weft_nn_cnn(ctx, &(weft_cnn_options){.channels = 3,
+                                                            .rows = SIDE,
+                                                            .columns = SIDE,
+                                                            .classes = CLASSES,
+                                                            .filters = filters,
+                                                            .filter_count = 2,
+                                                            .hidden = 10,
+                                                            .dtype = dtype});
     train(net, weft_adam(net, &(weft_adam_options){.lr = 1e-2}), dtype, losses);
     weft_close(ctx);
 }
 
 static void train_resnet(weft_dtype dtype, const double *losses, const double *mean, const double *var) {
     weft_context *ctx = open_context();
-    weft_module *net = weft_resnet(ctx, &(weft_resnet_options){.channels = 3,
-                                                               .rows = SIDE,
-                                                               .columns = SIDE,
-                                                               .classes = CLASSES,
-                                                               .depth = 8,
-                                                               .width = 4,
-                                                               .dtype = dtype});
+    weft_module *net = weft_nn_resnet(ctx, &(weft_resnet_options){.channels = 3,
+                                                                  .rows = SIDE,
+                                                                  .columns = SIDE,
+                                                                  .classes = CLASSES,
+                                                                  .depth = 8,
+                                                                  .width = 4,
+                                                                  .dtype = dtype});
     train(net, weft_sgd(net, &(weft_sgd_options){.lr = 0.05, .momentum = 0.9}), dtype, losses);
     weft_parameter_info running[2];
     assert_true(weft_parameter_find(net, "bn1.running_mean", &running[0]));
@@ -133,21 +133,21 @@ static void test_sizes(void **state) {
     (void)state;
     weft_context *ctx = open_context();
     weft_resnet_options o = {.channels = 3, .rows = 32, .columns = 32, .classes = 10};
-    assert_int_equal(weft_parameter_elements(weft_resnet(ctx, &o), false), 269722);
+    assert_int_equal(weft_parameter_elements(weft_nn_resnet(ctx, &o), false), 269722);
     o.depth = 9;
-    assert_int_equal(weft_module_status(weft_resnet(ctx, &o)), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_module_status(weft_resnet(ctx, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_resnet(ctx, &o)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_resnet(ctx, NULL)), WEFT_ERR_ARGUMENT);
     weft_cnn_options c = {.channels = 1, .rows = 28, .columns = 28, .classes = 10};
-    weft_module *net = weft_cnn(ctx, &c);
+    weft_module *net = weft_nn_cnn(ctx, &c);
     assert_int_equal(weft_parameter_elements(net, false), 320 + 18496 + 3136 * 128 + 128 + 1290);
     weft_tensor *x = weft_full(ctx, WEFT_F32, 2, (int64_t[]){2, 100}, 0);
     assert_int_equal(weft_tensor_status(weft_forward(net, x)), WEFT_ERR_SHAPE);
     assert_int_not_equal(weft_tensor_status(weft_forward(net, weft_full(ctx, WEFT_F32, 0, NULL, 0))),
                          WEFT_OK);
     c.rows = 3;
-    assert_int_equal(weft_module_status(weft_cnn(ctx, &c)), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_module_status(weft_cnn(ctx, NULL)), WEFT_ERR_ARGUMENT);
-    assert_int_not_equal(weft_module_status(weft_resnet(NULL, &o)), WEFT_OK);
+    assert_int_equal(weft_module_status(weft_nn_cnn(ctx, &c)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_cnn(ctx, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_not_equal(weft_module_status(weft_nn_resnet(NULL, &o)), WEFT_OK);
     weft_close(ctx);
 }
 
@@ -155,7 +155,7 @@ static void test_autoencoder(void **state) {
     (void)state;
     weft_context *ctx = open_context();
     const int64_t sizes[] = {12, 8, 3}, shape[] = {2, 3, 4};
-    weft_module *net = weft_autoencoder(ctx, sizes, 3, &(weft_mlp_options){.activation = WEFT_TANH});
+    weft_module *net = weft_nn_autoencoder(ctx, sizes, 3, &(weft_mlp_options){.activation = WEFT_TANH});
     weft_parameter_info info;
     assert_true(weft_parameter_find(net, "decoder.2.weight", &info));
     assert_int_equal(weft_dim(info.tensor, 0), 12);
@@ -165,7 +165,7 @@ static void test_autoencoder(void **state) {
     assert_ok(weft_eval(&y, 1));
     assert_int_not_equal(weft_tensor_status(weft_forward(net, weft_full(ctx, WEFT_F32, 0, NULL, 0))),
                          WEFT_OK);
-    assert_int_equal(weft_module_status(weft_autoencoder(ctx, sizes, 1, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_autoencoder(ctx, sizes, 1, NULL)), WEFT_ERR_ARGUMENT);
     weft_close(ctx);
 }
 

@@ -39,19 +39,19 @@ static int64_t whole(const json_t *object, const char *key) { return (int64_t)nu
 static weft_module *model_of(const parity_run *run) {
     if (run->gpt) {
         const json_t *o = json_object_get(run->reference, "gpt");
-        return weft_gpt(run->ctx, &(weft_gpt_options){.vocab = whole(o, "vocab"),
-                                                      .context = whole(o, "context"),
-                                                      .layers = whole(o, "layers"),
-                                                      .heads = whole(o, "heads"),
-                                                      .width = whole(o, "width"),
-                                                      .dtype = run->dtype});
+        return weft_nn_gpt(run->ctx, &(weft_gpt_options){.vocab = whole(o, "vocab"),
+                                                         .context = whole(o, "context"),
+                                                         .layers = whole(o, "layers"),
+                                                         .heads = whole(o, "heads"),
+                                                         .width = whole(o, "width"),
+                                                         .dtype = run->dtype});
     }
     const json_t *sizes = json_object_get(json_object_get(run->reference, "mlp"), "sizes");
     int64_t list[8];
     int count = (int)json_array_size(sizes);
     assert_true(count >= 2 && count <= 8);
     for (int i = 0; i < count; i++) list[i] = json_integer_value(json_array_get(sizes, (size_t)i));
-    return weft_mlp(run->ctx, list, count, &(weft_mlp_options){.dtype = run->dtype});
+    return weft_nn_mlp(run->ctx, list, count, &(weft_mlp_options){.dtype = run->dtype});
 }
 
 static weft_optimizer *optimizer_of(const parity_run *run, weft_module *net) {

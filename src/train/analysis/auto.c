@@ -73,7 +73,7 @@ static weft_status prepare(plan *p, weft__purpose purpose) {
         WEFT_TRY(weft__dataset_loader(ctx, p->dataset, c, WEFT__TRAIN, 0, &p->loader));
         return weft__model_optimizer(&p->model, c, MANY_STEPS);
     }
-    weft_train(p->model.module, false);
+    weft_module_set_training(p->model.module, false);
     if (!weft__mul(c->train_batch, width, &numbers)) numbers = INT64_MAX;
     if (purpose == WEFT__TO_DECODE) {
         p->cache = weft_gpt_cache_new(p->model.module);

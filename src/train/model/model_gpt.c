@@ -9,27 +9,27 @@ enum { HALVES, NEIGHBOURS };
 static weft_status model_gpt_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                    weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
-    model->module =
-        weft_gpt(model->ctx,
-                 &(weft_gpt_options){.vocab = model->rows,
-                                     .context = config->model_context,
-                                     .layers = config->model_layers,
-                                     .heads = config->model_heads,
-                                     .width = config->model_width,
-                                     .dropout = config->model_dropout,
-                                     .no_bias = !config->model_bias,
-                                     .untied_head = config->model_untied_head,
-                                     .head_chunks = config->train_head_chunks,
-                                     .dtype = dtype,
-                                     .tokens = model->tokens,
-                                     .norm = (weft_norm_kind)config->model_norm,
-                                     .positions = (weft_position_kind)config->model_positions,
-                                     .swiglu = config->model_mlp == SWIGLU,
-                                     .kv_heads = config->model_kv_heads,
-                                     .hidden = config->model_mlp_width,
-                                     .eps = config->model_norm_eps,
-                                     .rotation = {.base = config->model_rotary_base,
-                                                  .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
+    model->module = weft_nn_gpt(
+        model->ctx,
+        &(weft_gpt_options){.vocab = model->rows,
+                            .context = config->model_context,
+                            .layers = config->model_layers,
+                            .heads = config->model_heads,
+                            .width = config->model_width,
+                            .dropout = config->model_dropout,
+                            .no_bias = !config->model_bias,
+                            .untied_head = config->model_untied_head,
+                            .head_chunks = config->train_head_chunks,
+                            .dtype = dtype,
+                            .tokens = model->tokens,
+                            .norm = (weft_norm_kind)config->model_norm,
+                            .positions = (weft_position_kind)config->model_positions,
+                            .swiglu = config->model_mlp == SWIGLU,
+                            .kv_heads = config->model_kv_heads,
+                            .hidden = config->model_mlp_width,
+                            .eps = config->model_norm_eps,
+                            .rotation = {.base = config->model_rotary_base,
+                                         .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
     model->loss = WEFT_LOSS_CROSS_ENTROPY;
     return WEFT_OK;
 }

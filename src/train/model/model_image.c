@@ -18,18 +18,19 @@ static weft_status build_cnn(const weft__config *config, const weft__dataset *da
     WEFT_TRY(check_dtype(model->ctx, dtype));
     WEFT_TRY(weft__model_activation(config, model->ctx, &activation));
     model->loss = loss_of(config);
-    model->module = weft_cnn(model->ctx, &(weft_cnn_options){.channels = dataset->image[0],
-                                                             .rows = dataset->image[1],
-                                                             .columns = dataset->image[2],
-                                                             .classes = dataset->outputs,
-                                                             .filters = config->model_filters.values,
-                                                             .filter_count = (int)config->model_filters.count,
-                                                             .size = config->model_kernel,
-                                                             .hidden = config->model_hidden.values[0],
-                                                             .activation = activation,
-                                                             .dropout = config->model_dropout,
-                                                             .no_bias = !config->model_bias,
-                                                             .dtype = dtype});
+    model->module =
+        weft_nn_cnn(model->ctx, &(weft_cnn_options){.channels = dataset->image[0],
+                                                    .rows = dataset->image[1],
+                                                    .columns = dataset->image[2],
+                                                    .classes = dataset->outputs,
+                                                    .filters = config->model_filters.values,
+                                                    .filter_count = (int)config->model_filters.count,
+                                                    .size = config->model_kernel,
+                                                    .hidden = config->model_hidden.values[0],
+                                                    .activation = activation,
+                                                    .dropout = config->model_dropout,
+                                                    .no_bias = !config->model_bias,
+                                                    .dtype = dtype});
     return weft_module_status(model->module);
 }
 
@@ -50,13 +51,13 @@ static weft_status build_resnet(const weft__config *config, const weft__dataset 
                           "data.shift instead");
     WEFT_TRY(check_dtype(model->ctx, dtype));
     model->loss = loss_of(config);
-    model->module = weft_resnet(model->ctx, &(weft_resnet_options){.channels = dataset->image[0],
-                                                                   .rows = dataset->image[1],
-                                                                   .columns = dataset->image[2],
-                                                                   .classes = dataset->outputs,
-                                                                   .depth = config->model_depth,
-                                                                   .width = config->model_width,
-                                                                   .dtype = dtype});
+    model->module = weft_nn_resnet(model->ctx, &(weft_resnet_options){.channels = dataset->image[0],
+                                                                      .rows = dataset->image[1],
+                                                                      .columns = dataset->image[2],
+                                                                      .classes = dataset->outputs,
+                                                                      .depth = config->model_depth,
+                                                                      .width = config->model_width,
+                                                                      .dtype = dtype});
     return weft_module_status(model->module);
 }
 
@@ -76,11 +77,11 @@ static weft_status build_autoencoder(const weft__config *config, const weft__dat
     WEFT_TRY(weft__model_activation(config, model->ctx, &activation));
     for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
     model->loss = WEFT_LOSS_MSE;
-    model->module = weft_autoencoder(model->ctx, sizes, count,
-                                     &(weft_mlp_options){.activation = activation,
-                                                         .no_bias = !config->model_bias,
-                                                         .dropout = config->model_dropout,
-                                                         .dtype = dtype});
+    model->module = weft_nn_autoencoder(model->ctx, sizes, count,
+                                        &(weft_mlp_options){.activation = activation,
+                                                            .no_bias = !config->model_bias,
+                                                            .dropout = config->model_dropout,
+                                                            .dtype = dtype});
     return weft_module_status(model->module);
 }
 

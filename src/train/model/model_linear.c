@@ -12,9 +12,9 @@ static weft_status build_one(const weft__config *config, const weft__dataset *da
                           "train.precision: linear and logistic are trained in f32, bf16 or f16");
     const weft_init zeros = {.kind = WEFT_INIT_ZEROS};
     model->module =
-        weft_linear(model->ctx, dataset->features, outputs,
-                    &(weft_linear_options){
-                        .no_bias = !config->model_bias, .weight = zeros, .bias = zeros, .dtype = dtype});
+        weft_nn_linear(model->ctx, dataset->features, outputs,
+                       &(weft_linear_options){
+                           .no_bias = !config->model_bias, .weight = zeros, .bias = zeros, .dtype = dtype});
     model->ridge = ridge;
     model->lasso = lasso;
     return WEFT_OK;

@@ -13,11 +13,11 @@ static weft_status model_mlp_build(const weft__config *config, const weft__datas
     if (dtype != WEFT_F32)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "train.precision: an mlp is trained in f32, bf16 or f16");
-    model->module = weft_mlp(model->ctx, sizes, count,
-                             &(weft_mlp_options){.activation = activation,
-                                                 .no_bias = !config->model_bias,
-                                                 .dropout = config->model_dropout,
-                                                 .dtype = dtype});
+    model->module = weft_nn_mlp(model->ctx, sizes, count,
+                                &(weft_mlp_options){.activation = activation,
+                                                    .no_bias = !config->model_bias,
+                                                    .dropout = config->model_dropout,
+                                                    .dtype = dtype});
     model->loss = config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
     return WEFT_OK;
 }

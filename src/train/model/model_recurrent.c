@@ -11,7 +11,7 @@ static weft_status model_recurrent_build(const weft__config *config, const weft_
             model->ctx, WEFT_ERR_ARGUMENT,
             "data.streams: states are carried from batch to batch, which several devices cannot share; "
             "set it to false");
-    model->module = weft_recurrent_lm(
+    model->module = weft_nn_recurrent_lm(
         model->ctx, &(weft_recurrent_lm_options){.kind = kind,
                                                  .vocab = model->rows,
                                                  .layers = config->model_layers,

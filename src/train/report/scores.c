@@ -114,11 +114,11 @@ weft_status weft__scores_take(const weft__model *model, const weft__dataset *dat
     weft_array predictions, targets;
     *s = (weft__scores){.task = dataset->task, .accuracy = (double)NAN};
     if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
-        WEFT_TRY(weft_evaluate(model->module, loader, model->loss, &s->loss, &s->accuracy));
+        WEFT_TRY(weft_module_evaluate(model->module, loader, model->loss, &s->loss, &s->accuracy));
         s->samples = weft_loader_samples(loader);
         return WEFT_OK;
     }
-    WEFT_TRY(weft_evaluate_all(model->module, loader, model->loss, &s->loss, &predictions, &targets));
+    WEFT_TRY(weft_module_evaluate_all(model->module, loader, model->loss, &s->loss, &predictions, &targets));
     const weft_status status = score(dataset, &predictions, &targets, loader->options.weights, auc, s);
     weft_array_free(NULL, &predictions);
     weft_array_free(NULL, &targets);

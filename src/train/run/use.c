@@ -47,7 +47,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
     WEFT_TRY(weft__model_use(&use->model, &use->config, run, options->checkpoint, &use->step));
-    weft_train(use->model.module, false);
+    weft_module_set_training(use->model.module, false);
     return WEFT_OK;
 }
 

@@ -34,7 +34,7 @@ static void train(weft_recompute recompute, const char *device, outcome *out) {
     assert_int_equal(test_open(&(weft_open_options){.device = device, .seed = 5}, &ctx), WEFT_OK);
     weft_gpt_options options = {
         .vocab = VOCAB, .context = CONTEXT, .layers = 4, .heads = 2, .width = WIDTH, .dropout = 0.1};
-    weft_module *net = weft_gpt(ctx, &options);
+    weft_module *net = weft_nn_gpt(ctx, &options);
     assert_int_equal(weft_module_recompute(net, recompute), WEFT_OK);
     weft_optimizer *adam = weft_adamw(net, &(weft_adam_options){.lr = 1e-2, .clip = 1.0});
     for (int step = 0; step < STEPS; step++) {
@@ -95,7 +95,7 @@ static void test_unknown(void **state) {
     weft_context *ctx;
     (void)state;
     assert_int_equal(weft_open(NULL, &ctx), WEFT_OK);
-    weft_module *net = weft_mlp(ctx, (int64_t[]){2, 3, 1}, 3, NULL);
+    weft_module *net = weft_nn_mlp(ctx, (int64_t[]){2, 3, 1}, 3, NULL);
     assert_int_equal(weft_module_recompute(net, (weft_recompute)4), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_module_recompute(NULL, WEFT_RECOMPUTE_GELU), WEFT_ERR_ARGUMENT);
     weft_close(ctx);
@@ -110,12 +110,12 @@ static weft_memory_plan plan(int layers, weft_recompute what, int chunks) {
     weft_memory_plan made;
     const int64_t shape[2] = {GPT2_BATCH, GPT2_TIME};
     assert_int_equal(weft_open(&(weft_open_options){.device = "null:cuda"}, &ctx), WEFT_OK);
-    weft_module *net = weft_gpt(ctx, &(weft_gpt_options){.vocab = GPT2_VOCAB,
-                                                         .context = GPT2_TIME,
-                                                         .layers = layers,
-                                                         .heads = 12,
-                                                         .width = GPT2_WIDTH,
-                                                         .head_chunks = chunks});
+    weft_module *net = weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = GPT2_VOCAB,
+                                                            .context = GPT2_TIME,
+                                                            .layers = layers,
+                                                            .heads = 12,
+                                                            .width = GPT2_WIDTH,
+                                                            .head_chunks = chunks});
     assert_int_equal(weft_module_compute(net, WEFT_BF16), WEFT_OK);
     assert_int_equal(weft_module_recompute(net, what), WEFT_OK);
     weft_optimizer *adam = weft_adamw(net, &(weft_adam_options){.lr = 1e-3, .clip = 1.0});

@@ -22,7 +22,7 @@ static void test_passes(void **state) {
     const int64_t n = 4 * 16 * 16 * 8;
     weft_tensor *x = numbers(ctx, true, 1, SHAPE(4, 16, 16, 8)),
                 *t = numbers(ctx, false, 2, SHAPE(4, 16, 16, 8));
-    weft_module *m = weft_batchnorm(ctx, 8, NULL);
+    weft_module *m = weft_nn_batch_norm(ctx, 8, NULL);
     weft_tensor *y = weft_relu(weft_forward(m, weft_permute(x, (int[]){0, 3, 1, 2})));
     y = weft_permute(y, (int[]){0, 2, 3, 1}); /* the layout of convolutions */
     weft_tensor *loss = weft_sum(weft_mul(y, t), WEFT_ALL_AXES, false);

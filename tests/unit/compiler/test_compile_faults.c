@@ -33,7 +33,7 @@ static bool fail_at(weft_recompute recompute, int at) {
     const weft_open_options options = {
         .device = "cpu", .threads = 1, .alloc = failing_realloc, .alloc_user = &f};
     assert_int_equal(weft_open(&options, &ctx), WEFT_OK);
-    weft_module *net = weft_gpt(
+    weft_module *net = weft_nn_gpt(
         ctx,
         &(weft_gpt_options){.vocab = VOCAB, .context = CONTEXT, .layers = 1, .heads = 2, .width = WIDTH});
     assert_int_equal(weft_module_recompute(net, recompute), WEFT_OK);

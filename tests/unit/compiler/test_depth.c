@@ -116,8 +116,8 @@ static void test_recomputed(void **state) {
 
 /* `levels` modules, each the only child of the module before. */
 static weft_module *nested(weft_context *ctx, int levels) {
-    weft_module *m = weft_linear(ctx, 4, 4, NULL);
-    for (int i = 1; i < levels; i++) m = weft_sequential(ctx, NULL, m, NULL);
+    weft_module *m = weft_nn_linear(ctx, 4, 4, NULL);
+    for (int i = 1; i < levels; i++) m = weft_nn_sequential(ctx, NULL, m, NULL);
     return m;
 }
 
@@ -148,9 +148,9 @@ static weft_status too_deep(void) {
 static weft_status too_deep_downwards(void) {
     weft_context *ctx;
     TRY(weft_open(&(weft_open_options){.device = "cpu", .threads = 1}, &ctx));
-    weft_module *root = weft_sequential(ctx, NULL, NULL), *m = root;
+    weft_module *root = weft_nn_sequential(ctx, NULL, NULL), *m = root;
     for (int i = 0; i < 300 && weft_module_status(m) == WEFT_OK; i++)
-        m = weft_module_child(m, "next", weft_sequential(ctx, NULL, NULL));
+        m = weft_module_child(m, "next", weft_nn_sequential(ctx, NULL, NULL));
     int levels = 0;
     for (m = root; m; m = weft_module_child_get(m, 0)) levels++;
     weft_close(ctx);

@@ -152,8 +152,9 @@ static weft_status hold(weft_context *ctx) {
 }
 
 static weft_status train(weft_context *ctx) {
-    weft_module *net = weft_sequential(ctx, "net", weft_linear(ctx, 2, 3, NULL),
-                                       weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 3, 1, NULL), NULL);
+    weft_module *net =
+        weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, 2, 3, NULL), weft_nn_activation(ctx, WEFT_TANH),
+                           weft_nn_linear(ctx, 3, 1, NULL), NULL);
     weft_optimizer *adam = net ? weft_adam(net, &(weft_adam_options){.lr = 0.01F}) : NULL;
     weft_status status = adam ? WEFT_OK : weft_last_status(ctx);
     for (int i = 0; i < 2 && status == WEFT_OK; i++) {
@@ -202,7 +203,7 @@ static weft_status sequence(weft_context *ctx) {
 /* A failure leaves the cache unchanged. The same input then gives the result of a new cache. */
 static weft_status decode(weft_context *ctx) {
     const weft_recurrent_lm_options options = {.kind = WEFT_LSTM, .vocab = 5, .layers = 1, .width = 2};
-    weft_module *lm = weft_recurrent_lm(ctx, &options);
+    weft_module *lm = weft_nn_recurrent_lm(ctx, &options);
     weft_gpt_cache *cache = weft_gpt_cache_new(lm), *fresh = weft_gpt_cache_new(lm);
     float got[5], wanted[5];
     weft_status status = cache && fresh ? WEFT_OK : weft_last_status(ctx);

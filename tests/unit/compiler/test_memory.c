@@ -48,7 +48,7 @@ static void set_up(setting *s, const char *device) {
     const weft_open_options options = {
         .device = device, .seed = 3, .threads = 1, .alloc = limited, .alloc_user = s};
     assert_ok(weft_open(&options, &s->ctx));
-    s->net = weft_mlp(s->ctx, (int64_t[]){WIDTH, WIDTH, WIDTH}, 3, NULL);
+    s->net = weft_nn_mlp(s->ctx, (int64_t[]){WIDTH, WIDTH, WIDTH}, 3, NULL);
     s->adam = weft_adam(s->net, &(weft_adam_options){.lr = 0.01});
     assert_non_null(s->adam);
 }
@@ -146,7 +146,7 @@ static void check_storages(const char *device) {
     assert_int_equal(weft_tensor_status(weft_from(s.ctx, WEFT_F32, SHAPE(MOST / 4 + 1), data)), WEFT_ERR_OOM);
     said(&s, "weft_from: ");
     said(&s, "3.9 KiB of data f32 [1000]; use a smaller model or batch");
-    weft_module *large = weft_mlp(s.ctx, (int64_t[]){300, 300, 1}, 3, NULL);
+    weft_module *large = weft_nn_mlp(s.ctx, (int64_t[]){300, 300, 1}, 3, NULL);
     weft_optimizer *adam = weft_adam(large, &(weft_adam_options){.lr = 0.1});
     assert_int_equal(weft_optimizer_status(adam), WEFT_ERR_OOM);
     said(&s, "parameters: ");
@@ -228,7 +228,7 @@ static void test_no_fused_launches(void **state) {
         weft_context *ctx;
         const int unfused = weft__gpu_hook.unfused;
         assert_ok(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 3}, &ctx));
-        weft_module *net = weft_mlp(ctx, (int64_t[]){2, 8, 1}, 3, NULL);
+        weft_module *net = weft_nn_mlp(ctx, (int64_t[]){2, 8, 1}, 3, NULL);
         weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
         weft_tensor *in = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(4, 2), x));
         weft_tensor *out = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(4, 1), y));
@@ -264,7 +264,7 @@ static void test_weights_in_pieces(void **state) {
     for (int d = 0; d < 2; d++) {
         set_up(&s[d], d ? test_gpu() : "cpu");
         s[d].most = d ? LARGE + 4096 : 0; /* limit of the host's memory; three weights exceed it */
-        net[d] = weft_mlp(s[d].ctx, (int64_t[]){SIDE, SIDE, SIDE, SIDE, 1}, 5, NULL);
+        net[d] = weft_nn_mlp(s[d].ctx, (int64_t[]){SIDE, SIDE, SIDE, SIDE, 1}, 5, NULL);
         weft_optimizer *adam = weft_adam(net[d], &(weft_adam_options){.lr = 0.01});
         assert_ok(weft_optimizer_status(adam));
     }

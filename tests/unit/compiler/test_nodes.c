@@ -36,7 +36,7 @@ static weft_program_work plan(net *n, weft_null_counts *counts) {
 static void test_gpt2(void **state) {
     enum { BATCH = 64, TIME = 1024, VOCAB = 50304, ROWS = BATCH * TIME };
     net n = {.ctx = open_card(state)};
-    weft_module *gpt = weft_gpt(
+    weft_module *gpt = weft_nn_gpt(
         n.ctx, &(weft_gpt_options){.vocab = VOCAB, .context = TIME, .layers = 12, .heads = 12, .width = 768});
     assert_ok(weft_module_compute(gpt, WEFT_BF16));
     n.optimizer = weft_adamw(
@@ -63,7 +63,7 @@ static void test_gpt2(void **state) {
 static void test_mlp(void **state) {
     enum { BATCH = 128, IN = 784, HIDDEN = 512, OUT = 10 };
     net n = {.ctx = open_card(state)};
-    weft_module *mlp = weft_mlp(n.ctx, (int64_t[]){IN, HIDDEN, OUT}, 3, NULL);
+    weft_module *mlp = weft_nn_mlp(n.ctx, (int64_t[]){IN, HIDDEN, OUT}, 3, NULL);
     n.optimizer = weft_adam(mlp, &(weft_adam_options){.lr = 1e-3});
     n.loss = weft_cross_entropy(weft_forward(mlp, zeros(n.ctx, WEFT_F32, SHAPE(BATCH, IN))),
                                 zeros(n.ctx, WEFT_I32, SHAPE(BATCH)), NULL);
@@ -80,7 +80,7 @@ static void test_mlp(void **state) {
 static void test_xor(void **state) {
     for (int adam = 0; adam <= 1; adam++) {
         net n = {.ctx = open_card(state)};
-        weft_module *mlp = weft_mlp(n.ctx, (int64_t[]){2, 8, 1}, 3, NULL);
+        weft_module *mlp = weft_nn_mlp(n.ctx, (int64_t[]){2, 8, 1}, 3, NULL);
         n.optimizer = adam ? weft_adam(mlp, &(weft_adam_options){.lr = 0.1})
                            : weft_sgd(mlp, &(weft_sgd_options){.lr = 0.1});
         n.loss = weft_mse(weft_forward(mlp, zeros(n.ctx, WEFT_F32, SHAPE(4, 2))),

@@ -33,7 +33,7 @@ static weft_tensor *mlp_loss(weft_context *ctx, weft_module *net, int64_t in, in
 static weft_program *step_of(weft_context *ctx, int layers, const weft_adam_options *o) {
     int64_t sizes[12];
     for (int i = 0; i <= layers; i++) sizes[i] = 6 + i;
-    weft_module *net = weft_mlp(ctx, sizes, layers + 1, NULL);
+    weft_module *net = weft_nn_mlp(ctx, sizes, layers + 1, NULL);
     weft_program *program = NULL;
     weft_scope *scope = weft_scope_open(ctx);
     assert_ok(weft_optimizer_hold(weft_adamw(net, o), mlp_loss(ctx, net, sizes[0], sizes[layers]), &program));
@@ -66,8 +66,8 @@ static void test_one_update_kernel(void **state) {
 }
 
 static weft_module *gpt_of(weft_context *ctx) {
-    return weft_gpt(ctx,
-                    &(weft_gpt_options){.vocab = 17, .context = 16, .layers = 2, .heads = 2, .width = 16});
+    return weft_nn_gpt(ctx,
+                       &(weft_gpt_options){.vocab = 17, .context = 16, .layers = 2, .heads = 2, .width = 16});
 }
 
 static weft_tensor *gpt_loss(weft_context *ctx, weft_module *gpt, int salt) {

@@ -110,8 +110,9 @@ static void test_layer_norm(void **state) {
 /* ---- steps ---- */
 
 static weft_program *mlp_step(weft_context *ctx, int rows) {
-    weft_module *net = weft_sequential(ctx, "mlp", weft_linear(ctx, 20, 32, NULL),
-                                       weft_activation(ctx, WEFT_RELU), weft_linear(ctx, 32, 10, NULL), NULL);
+    weft_module *net =
+        weft_nn_sequential(ctx, "mlp", weft_nn_linear(ctx, 20, 32, NULL), weft_nn_activation(ctx, WEFT_RELU),
+                           weft_nn_linear(ctx, 32, 10, NULL), NULL);
     weft_optimizer *optimizer = weft_adamw(net, &(weft_adam_options){.lr = 1e-3F});
     int32_t *classes = calloc((size_t)rows, sizeof *classes);
     uint64_t after_first = 0;
@@ -195,7 +196,7 @@ static void test_gpt_step(void **state) {
 static void test_decoding_copies_nothing(void **state) {
     weft_context *ctx = *state;
     enum { VOCAB = 9, LAYERS = 3 };
-    weft_module *gpt = weft_gpt(
+    weft_module *gpt = weft_nn_gpt(
         ctx, &(weft_gpt_options){.vocab = VOCAB, .context = 64, .layers = LAYERS, .heads = 2, .width = 16});
     weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
     assert_non_null(cache);
@@ -263,7 +264,7 @@ static const weft_command *scatter_of(const weft_program *program) {
 static void test_tied_gradients_meet_in_place(void **state) {
     weft_context *ctx = *state;
     enum { VOCAB = 50, WIDTH = 8, N = 12 };
-    weft_module *gpt = weft_gpt(
+    weft_module *gpt = weft_nn_gpt(
         ctx, &(weft_gpt_options){.vocab = VOCAB, .context = N, .layers = 1, .heads = 2, .width = WIDTH});
     weft_optimizer *opt = weft_adamw(gpt, &(weft_adam_options){.lr = 0.01});
     weft_tensor *tokens = weft_from(ctx, WEFT_I32, SHAPE(1, N), (int32_t[N]){1, 2, 1});

@@ -144,7 +144,7 @@ typedef struct net {
 enum { BATCH = 64, IN = 96, OUT = 32 };
 
 static net open_net(weft_context *ctx) {
-    net n = {.module = weft_linear(ctx, IN, OUT, NULL)};
+    net n = {.module = weft_nn_linear(ctx, IN, OUT, NULL)};
     n.optimizer = weft_adam(n.module, &(weft_adam_options){.lr = 1e-3});
     return n;
 }

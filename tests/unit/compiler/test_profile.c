@@ -20,9 +20,9 @@ static net open_net_logged(const char *device, weft_log_fn log, void *user) {
     const weft_open_options options = {
         .device = device, .threads = 1, .seed = 5, .log = log, .log_user = user};
     assert_ok(test_open(&options, &n.ctx));
-    n.module =
-        weft_sequential(n.ctx, "net", weft_linear(n.ctx, IN, HIDDEN, NULL), weft_activation(n.ctx, WEFT_TANH),
-                        weft_linear(n.ctx, HIDDEN, OUT, NULL), NULL);
+    n.module = weft_nn_sequential(n.ctx, "net", weft_nn_linear(n.ctx, IN, HIDDEN, NULL),
+                                  weft_nn_activation(n.ctx, WEFT_TANH),
+                                  weft_nn_linear(n.ctx, HIDDEN, OUT, NULL), NULL);
     n.optimizer = weft_adam(n.module, &(weft_adam_options){.lr = 1e-3});
     return n;
 }
@@ -87,7 +87,7 @@ static void train_on(net *n, const float *data, const int32_t *classes) {
     const weft_array x = {WEFT_F32, 2, {ROWS, WIDE}, (void *)(uintptr_t)data, (size_t)ROWS * WIDE * 4},
                      y = {WEFT_I32, 1, {ROWS}, (void *)(uintptr_t)classes, ROWS * 4};
     weft_loader *loader = NULL;
-    n->module = weft_linear(n->ctx, WIDE, 2, NULL);
+    n->module = weft_nn_linear(n->ctx, WIDE, 2, NULL);
     n->optimizer = weft_adam(n->module, &(weft_adam_options){.lr = 1e-3});
     const weft_loader_options options = {.batch = BATCH, .device_bytes = 1};
     assert_ok(weft_loader_new(n->ctx, &x, &y, &options, &loader));

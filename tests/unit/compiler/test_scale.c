@@ -103,8 +103,8 @@ static double seconds_of_step(int n) {
     weft_module **layers = malloc((size_t)n * sizeof(weft_module *));
     assert_non_null(layers);
     const double start = cpu_seconds();
-    for (int i = 0; i < n; i++) layers[i] = weft_linear(ctx, 4, 4, NULL);
-    weft_module *net = weft_sequential_of(ctx, "net", layers, (size_t)n);
+    for (int i = 0; i < n; i++) layers[i] = weft_nn_linear(ctx, 4, 4, NULL);
+    weft_module *net = weft_nn_sequential_of(ctx, "net", layers, (size_t)n);
     weft_optimizer *adam = weft_adamw(net, &(weft_adam_options){.lr = 1e-3, .clip = 1.0});
     weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){1, 4}, (float[]){1, 2, 3, 4});
     assert_int_equal(weft_optimizer_step(adam, total(total(weft_forward(net, x)))), WEFT_OK);

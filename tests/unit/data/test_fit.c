@@ -1,4 +1,5 @@
-/* weft_fit and weft_evaluate: learning, histories, stopping and continuing, accumulation, masks, NaN. */
+/* weft_fit and weft_module_evaluate: learning, histories, stopping and continuing, accumulation, masks, NaN.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +35,7 @@ static void set_up(setting *s, int64_t batch, double lr) {
     }
     const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s->x, sizeof s->x},
                      y = {WEFT_I32, 1, {ROWS}, s->y, sizeof s->y};
-    s->net = weft_mlp(s->ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
+    s->net = weft_nn_mlp(s->ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
     s->opt = weft_adamw(s->net, &(weft_adam_options){.lr = lr});
     assert_int_equal(
         weft_loader_new(s->ctx, &x, &y, &(weft_loader_options){.batch = batch, .classes = 2}, &s->loader),
@@ -104,7 +105,8 @@ static void it_learns_and_tells(void **state) {
     assert_int_equal(history.lines[59].step, 180);
     assert_false(history.stopped);
     assert_true(history.lines[59].loss < 0.5 * history.lines[0].loss);
-    assert_int_equal(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &accuracy), WEFT_OK);
+    assert_int_equal(weft_module_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &accuracy),
+                     WEFT_OK);
     assert_true(loss == history.lines[59].val_loss);
     assert_true(accuracy == history.lines[59].val_accuracy && accuracy > 0.9);
     weft_history_free(&history);
@@ -120,7 +122,8 @@ static void evaluation_does_not_depend_on_batches(void **state) {
         setting s;
         double loss, accuracy;
         set_up(&s, batch, 0.05);
-        assert_int_equal(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &accuracy), WEFT_OK);
+        assert_int_equal(weft_module_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &accuracy),
+                         WEFT_OK);
         if (batch == 1) {
             expected = loss;
             expected_accuracy = accuracy;
@@ -176,9 +179,9 @@ static void interrupt(weft_context *ctx, asking *a, int stop_at) {
 
 /* With batch norm a forward pass assigns buffers. */
 static weft_module *net_of(weft_context *ctx, bool assigns) {
-    if (!assigns) return weft_mlp(ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
-    return weft_sequential(ctx, "net", weft_linear(ctx, INPUTS, 8, NULL), weft_batchnorm(ctx, 8, NULL),
-                           weft_linear(ctx, 8, 2, NULL), NULL);
+    if (!assigns) return weft_nn_mlp(ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
+    return weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, INPUTS, 8, NULL),
+                              weft_nn_batch_norm(ctx, 8, NULL), weft_nn_linear(ctx, 8, 2, NULL), NULL);
 }
 
 enum { STOPPED_STEPS = 9, PARTS = 3, MOST = 128 };
@@ -231,8 +234,8 @@ static void an_evaluation_is_left_between_two_batches(void **state) {
     set_up(&s, 2, 0.05);
     for (weft_status status = WEFT_ERR_STOPPED; status != WEFT_OK; times++) {
         interrupt(s.ctx, &a, times + 1);
-        status = weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL);
-        assert_true(weft_is_training(s.net) && times < 100);
+        status = weft_module_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL);
+        assert_true(weft_module_is_training(s.net) && times < 100);
         if (status == WEFT_OK) continue;
         assert_int_equal(status, WEFT_ERR_STOPPED);
         assert_true(isnan(loss));
@@ -240,7 +243,7 @@ static void an_evaluation_is_left_between_two_batches(void **state) {
     }
     assert_true(times > 11); /* more stops than batches: compilations count too */
     interrupt(s.ctx, &a, 0);
-    assert_ok(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &whole, NULL));
+    assert_ok(weft_module_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &whole, NULL));
     assert_true(loss == whole);
     tear_down(&s);
 }
@@ -325,7 +328,7 @@ static void bad_replicas_are_refused(void **state) {
     assert_int_equal(weft_optimizer_all_reduce(both, 2), WEFT_ERR_STATE);
     assert_non_null(strstr(weft_last_error(a.ctx), "has accumulated no gradients"));
     assert_int_equal(weft_optimizer_update(a.opt, 1), WEFT_ERR_STATE);
-    weft_module *small = weft_mlp(b.ctx, (int64_t[]){INPUTS, 2}, 2, NULL);
+    weft_module *small = weft_nn_mlp(b.ctx, (int64_t[]){INPUTS, 2}, 2, NULL);
     weft_optimizer *const unlike[2] = {a.opt, weft_adamw(small, &(weft_adam_options){.lr = 0.1})};
     for (int i = 0; i < 2; i++) {
         weft_context *ctx = i ? b.ctx : a.ctx;
@@ -388,14 +391,16 @@ static void evaluation_does_not_change_training(void **state) {
         setting s;
         double loss;
         set_up(&s, 8, 0.01);
-        weft_module *net = weft_mlp(s.ctx, (int64_t[]){INPUTS, 8, 2}, 3, &(weft_mlp_options){.dropout = 0.3});
+        weft_module *net =
+            weft_nn_mlp(s.ctx, (int64_t[]){INPUTS, 8, 2}, 3, &(weft_mlp_options){.dropout = 0.3});
         weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.01});
         s.net = net;
         for (uint64_t steps = 1; steps <= 12; steps++) {
             assert_int_equal(weft_fit(net, opt, s.loader, &(weft_fit_options){.steps = steps}, NULL),
                              WEFT_OK);
             if (evaluates)
-                assert_int_equal(weft_evaluate(net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL), WEFT_OK);
+                assert_int_equal(weft_module_evaluate(net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL),
+                                 WEFT_OK);
         }
         read_weights(&s, weights[evaluates]);
         tear_down(&s);

@@ -230,7 +230,7 @@ typedef struct setting {
 /* One sample in eight is of class 1, and the classes overlap. */
 static void set_up(setting *s, int64_t outputs) {
     assert_int_equal(weft_open(&(weft_open_options){.seed = 7}, &s->ctx), WEFT_OK);
-    s->net = weft_linear(s->ctx, 2, outputs, NULL);
+    s->net = weft_nn_linear(s->ctx, 2, outputs, NULL);
     for (int i = 0; i < N; i++) {
         s->y[i] = i % 8 == 0;
         s->x[2 * i] = (float)(i % 5) - 2 + 0.75f * (float)s->y[i];
@@ -254,9 +254,10 @@ static void predictions_come_in_order_and_without_padding(void **state) {
                                          &(weft_loader_options){.batch = batch, .in_order = true}, &loader),
                          WEFT_OK);
         assert_int_equal(
-            weft_evaluate_all(s.net, loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &predictions, &targets),
+            weft_module_evaluate_all(s.net, loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &predictions, &targets),
             WEFT_OK);
-        assert_int_equal(weft_evaluate(s.net, loader, WEFT_LOSS_CROSS_ENTROPY, &same, &accuracy), WEFT_OK);
+        assert_int_equal(weft_module_evaluate(s.net, loader, WEFT_LOSS_CROSS_ENTROPY, &same, &accuracy),
+                         WEFT_OK);
         assert_true(loss == same);
         assert_int_equal(predictions.bytes, sizeof all);
         assert_memory_equal(targets.data, s.y, sizeof s.y);
@@ -295,7 +296,7 @@ static double share_of_ones(int64_t outputs, const float *weights, int64_t batch
                      .loss = kind, .steps = 200, .class_weights = weights, .n_classes = weights ? 2 : 0},
                  NULL),
         WEFT_OK);
-    assert_int_equal(weft_evaluate_all(s.net, whole, kind, &loss, &predictions, &targets), WEFT_OK);
+    assert_int_equal(weft_module_evaluate_all(s.net, whole, kind, &loss, &predictions, &targets), WEFT_OK);
     assert_int_equal(weft_score_classes(NULL, &predictions, &targets, true, &scores), WEFT_OK);
     const double share = (double)scores.each[1].predicted / (double)N;
     weft_class_scores_free(NULL, &scores);
@@ -378,7 +379,7 @@ static void wrong_weights_are_refused(void **state) {
     assert_non_null(strstr(weft_last_error(s.ctx), "class 1 is -1"));
     o.loss = WEFT_LOSS_MSE;
     assert_int_equal(weft_fit(s.net, opt, loader, &o, NULL), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_evaluate_all(s.net, loader, WEFT_LOSS_BCE, &loss, &predictions, &targets),
+    assert_int_equal(weft_module_evaluate_all(s.net, loader, WEFT_LOSS_BCE, &loss, &predictions, &targets),
                      WEFT_ERR_ARGUMENT);
     weft_loader_free(loader);
     weft_close(s.ctx);

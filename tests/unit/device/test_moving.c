@@ -8,7 +8,7 @@ enum { ROWS = 12, IN = 5, HIDDEN = 8, STEPS = 6, MOVED = 3 };
 /* y = (x W) * scale, then a child and dropout. The buffer `seen` counts the training samples. */
 static weft_tensor *forward(weft_module *m, weft_tensor *x) {
     weft_tensor *y = weft_mul(weft_matmul(x, weft_parameter(m, "weight")), weft_parameter(m, "scale"));
-    if (weft_is_training(m)) {
+    if (weft_module_is_training(m)) {
         weft_tensor *seen = weft_parameter(m, "seen");
         if (weft_module_assign(m, "seen", weft_add_scalar(seen, 1)) != WEFT_OK) return NULL;
         y = weft_dropout(y, 0.25);
@@ -18,12 +18,12 @@ static weft_tensor *forward(weft_module *m, weft_tensor *x) {
 
 static weft_module *network(weft_context *ctx) {
     weft_module *m = weft_module_new(ctx, "own", forward, NULL);
-    weft_module_child(m, "out", weft_linear(ctx, HIDDEN, 1, NULL));
+    weft_module_child(m, "out", weft_nn_linear(ctx, HIDDEN, 1, NULL));
     assert_ok(weft_module_parameter(m, "weight", WEFT_F32, 2, (int64_t[]){IN, HIDDEN}, NULL));
     assert_ok(
         weft_module_parameter(m, "scale", WEFT_F32, 1, (int64_t[]){HIDDEN}, &(weft_init){WEFT_INIT_ONES, 0}));
     assert_ok(weft_module_buffer(m, "seen", WEFT_F32, 0, NULL, NULL));
-    return weft_sequential(ctx, "net", m, NULL);
+    return weft_nn_sequential(ctx, "net", m, NULL);
 }
 
 typedef struct training {
@@ -93,7 +93,7 @@ static void test_other_device(void **state) {
 static void test_refused(void **state) {
     (void)state;
     training t = start("cpu", 1);
-    weft_module *other = weft_linear(t.ctx, 3, 2, NULL);
+    weft_module *other = weft_nn_linear(t.ctx, 3, 2, NULL);
     weft_optimizer *sgd = weft_sgd(other, &(weft_sgd_options){.lr = 0.1}),
                    *adam = weft_adamw(other, &(weft_adam_options){.lr = 0.1});
     assert_ok(weft_optimizer_copy(t.opt, t.opt));

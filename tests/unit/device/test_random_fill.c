@@ -45,7 +45,7 @@ static void test_values_come_late(void **state) {
     for (int written = 0; written < 2; written++) {
         weft_context *ctx;
         assert_int_equal(weft_open(&(weft_open_options){.device = "cpu", .seed = 3}, &ctx), WEFT_OK);
-        weft_module *m = weft_linear(ctx, 64, 64, NULL);
+        weft_module *m = weft_nn_linear(ctx, 64, 64, NULL);
         assert_int_equal(weft_module_prepare(m), WEFT_OK);
         weft_tensor *w = weft_parameter(m, "weight");
         assert_int_equal(weft_tensor_status(w), WEFT_OK);
@@ -59,7 +59,7 @@ static void test_values_come_late(void **state) {
         weft_close(ctx);
         if (written) continue;
         assert_int_equal(weft_open(&(weft_open_options){.device = "interp", .seed = 3}, &ctx), WEFT_OK);
-        w = weft_parameter(weft_linear(ctx, 64, 64, NULL), "weight");
+        w = weft_parameter(weft_nn_linear(ctx, 64, 64, NULL), "weight");
         assert_int_equal(weft_read(w, again, sizeof again), WEFT_OK);
         assert_memory_equal(first, again, sizeof first);
         weft_close(ctx);

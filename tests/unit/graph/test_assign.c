@@ -52,7 +52,7 @@ static void test_steps(void **state) {
 static void test_apart(void **state) {
     weft_context *ctx = *state;
     weft_module *a = carry(ctx), *b = carry(ctx);
-    weft_module *both = weft_sequential(ctx, "both", a, b, NULL);
+    weft_module *both = weft_nn_sequential(ctx, "both", a, b, NULL);
     weft_optimizer *opt = weft_sgd(both, &(weft_sgd_options){.lr = 0.01});
     assert_ok(weft_optimizer_step(opt, loss_of(a, 1.0F)));
     assert_ok(weft_optimizer_step(opt, loss_of(b, 2.0F)));
@@ -75,10 +75,10 @@ static void test_eval(void **state) {
     assert_true(values[0] == 3.0);
     free(values);
     assert_true(carried(m) == 3.0); /* only once */
-    weft_train(m, false);
+    weft_module_set_training(m, false);
     assert_true(weft_item(loss_of(m, 1.0F)) == 16.0);
     assert_true(carried(m) == 3.0);
-    weft_train(m, true);
+    weft_module_set_training(m, true);
     weft_scope *scope = weft_scope_open(ctx);
     weft_forward(m, input(ctx, 5.0F)); /* nothing reads this pass */
     weft_scope_close(scope);
@@ -138,7 +138,7 @@ static void test_own_loop(void **state) {
 
 static void test_recomputed(void **state) {
     weft_context *ctx = *state;
-    weft_module *m = weft_sequential(ctx, "net", carry(ctx), weft_activation(ctx, WEFT_TANH), NULL);
+    weft_module *m = weft_nn_sequential(ctx, "net", carry(ctx), weft_nn_activation(ctx, WEFT_TANH), NULL);
     assert_ok(weft_module_recompute(m, WEFT_RECOMPUTE_BLOCK));
     weft_optimizer *opt = weft_sgd(m, &(weft_sgd_options){.lr = 0.01});
     assert_ok(weft_optimizer_step(opt, loss_of(m, 2.0F)));

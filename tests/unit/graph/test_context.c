@@ -369,8 +369,9 @@ static void *train(void *user) {
     weft_context *ctx = NULL;
     if (weft_open(&(weft_open_options){.device = j->device, .seed = 9, .threads = 1}, &ctx) != WEFT_OK)
         return NULL;
-    weft_module *net = weft_sequential(ctx, "net", weft_linear(ctx, 4, 8, NULL),
-                                       weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
+    weft_module *net =
+        weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, 4, 8, NULL), weft_nn_activation(ctx, WEFT_TANH),
+                           weft_nn_linear(ctx, 8, 1, NULL), NULL);
     weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1F});
     for (int i = 0; i < 30; i++) {
         weft_scope *scope = weft_scope_open(ctx);

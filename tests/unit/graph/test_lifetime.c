@@ -116,7 +116,7 @@ static void test_variable_freed_without_a_scope(void **state) {
     weft_tensor *y = weft_neg(v);
     weft_free(v);
     assert_values(y, -1, -2);
-    weft_module *m = weft_mlp(ctx, (const int64_t[]){64, 64}, 2, NULL);
+    weft_module *m = weft_nn_mlp(ctx, (const int64_t[]){64, 64}, 2, NULL);
     weft_optimizer *opt = weft_adam(m, &(weft_adam_options){.lr = 0.1});
     for (int i = 0; i < 2; i++) {
         weft_scope *scope = weft_scope_open(ctx);
@@ -273,7 +273,7 @@ static void test_module_freed_first(void **state) {
     weft_context *ctx = *state;
     size_t before = count_kept(ctx);
     weft_scope *scope = weft_scope_open(ctx);
-    weft_module *net = weft_linear(ctx, 2, 1, NULL);
+    weft_module *net = weft_nn_linear(ctx, 2, 1, NULL);
     weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.1, .clip = 1});
     weft_tensor *x = weft_full(ctx, WEFT_F32, SHAPE(3, 2), 1), *loss, *same;
     loss = weft_mean(weft_square(weft_forward(net, x)), WEFT_ALL_AXES, false);
@@ -303,7 +303,7 @@ static void test_module_freed_first(void **state) {
 
 static void test_optimizer_freed_before_a_step(void **state) {
     weft_context *ctx = *state;
-    weft_module *net = weft_linear(ctx, 2, 1, NULL);
+    weft_module *net = weft_nn_linear(ctx, 2, 1, NULL);
     weft_tensor *loss = weft_mean(weft_square(weft_forward(net, weft_full(ctx, WEFT_F32, SHAPE(3, 2), 1))),
                                   WEFT_ALL_AXES, false);
     weft_optimizer *first = weft_adamw(net, &(weft_adam_options){.lr = 0.1}), *second;
@@ -316,7 +316,7 @@ static void test_optimizer_freed_before_a_step(void **state) {
 static void test_cache_outlives_model(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt =
-        weft_gpt(ctx, &(weft_gpt_options){.vocab = 5, .context = 4, .width = 4, .heads = 1, .layers = 1});
+        weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 5, .context = 4, .width = 4, .heads = 1, .layers = 1});
     weft_gpt_cache *freed = weft_gpt_cache_new(gpt), *left = weft_gpt_cache_new(gpt);
     float logits[5];
     assert_ok(weft_gpt_feed(freed, (int32_t[]){1}, 1, logits));

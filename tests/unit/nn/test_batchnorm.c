@@ -36,7 +36,7 @@ typedef struct expected {
 static void check(weft_context *ctx, const weft_batchnorm_options *options, float mean, int rank,
                   const int64_t *shape, const expected *want) {
     const size_t c = (size_t)shape[1];
-    weft_module *m = weft_batchnorm(ctx, shape[1], options);
+    weft_module *m = weft_nn_batch_norm(ctx, shape[1], options);
     set(m, "weight", 5);
     set(m, "bias", 3);
     weft_tensor *x = NULL, *grads[3];
@@ -53,7 +53,7 @@ static void check(weft_context *ctx, const weft_batchnorm_options *options, floa
         assert_near(grads[0], want->x, n);
         assert_near(grads[1], want->w, c);
         assert_near(grads[2], want->b, c);
-        weft_train(m, false);
+        weft_module_set_training(m, false);
         for (int again = 0; again < 2; again++) assert_near(weft_forward(m, x), want->eval, n);
     }
     assert_near(weft_parameter(m, "running_mean"), want->mean, c);
@@ -70,8 +70,8 @@ static void test_pytorch(void **state) {
 /* ---- in a network during training ---- */
 
 static weft_module *network(weft_context *ctx) {
-    return weft_sequential(ctx, "net", weft_linear(ctx, 4, 6, NULL), weft_batchnorm(ctx, 6, NULL),
-                           weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 6, 2, NULL), NULL);
+    return weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, 4, 6, NULL), weft_nn_batch_norm(ctx, 6, NULL),
+                              weft_nn_activation(ctx, WEFT_TANH), weft_nn_linear(ctx, 6, 2, NULL), NULL);
 }
 
 static void steps(weft_module *m, weft_optimizer *opt, int first, int last, int parts) {
@@ -125,23 +125,23 @@ static void test_training(void **state) {
 static void test_bad(void **state) {
     weft_context *ctx = *state;
     weft_tensor *one = pattern(ctx, 5, 0, SHAPE(1, 3)), *two = pattern(ctx, 5, 0, SHAPE(2, 3));
-    weft_module *m = weft_batchnorm(ctx, 3, NULL);
+    weft_module *m = weft_nn_batch_norm(ctx, 3, NULL);
     assert_poisoned(weft_forward(m, one), WEFT_ERR_SHAPE, "two values in each channel", NULL);
     assert_poisoned(weft_forward(m, pattern(ctx, 5, 0, SHAPE(3))), WEFT_ERR_SHAPE, "3 channels", NULL);
-    assert_poisoned(weft_forward(weft_batchnorm(ctx, 4, NULL), two), WEFT_ERR_SHAPE, "4 channels", NULL);
-    weft_train(m, false);
+    assert_poisoned(weft_forward(weft_nn_batch_norm(ctx, 4, NULL), two), WEFT_ERR_SHAPE, "4 channels", NULL);
+    weft_module_set_training(m, false);
     assert_ok(weft_tensor_status(weft_forward(m, one)));
     weft_module *free =
-        weft_batchnorm(ctx, 3, &(weft_batchnorm_options){.no_running = true, .no_affine = true});
+        weft_nn_batch_norm(ctx, 3, &(weft_batchnorm_options){.no_running = true, .no_affine = true});
     assert_int_equal(weft_parameter_count(free), 0);
-    weft_train(free, false);
+    weft_module_set_training(free, false);
     assert_poisoned(weft_forward(free, one), WEFT_ERR_SHAPE, "two values in each channel", NULL);
     assert_ok(weft_tensor_status(weft_forward(free, two)));
     const weft_batchnorm_options bad[] = {{.eps = -1}, {.momentum = 2}, {.momentum = NAN}};
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(weft_module_status(weft_batchnorm(ctx, 3, &bad[i])), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_module_status(weft_batchnorm(ctx, 0, NULL)), WEFT_ERR_ARGUMENT);
-    assert_int_not_equal(weft_module_status(weft_batchnorm(NULL, 3, NULL)), WEFT_OK);
+        assert_int_equal(weft_module_status(weft_nn_batch_norm(ctx, 3, &bad[i])), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_batch_norm(ctx, 0, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_not_equal(weft_module_status(weft_nn_batch_norm(NULL, 3, NULL)), WEFT_OK);
 }
 
 int main(void) {

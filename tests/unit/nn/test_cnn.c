@@ -61,7 +61,7 @@ static void test_pytorch(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);
     weft_module *net =
-        weft_cnn(ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
+        weft_nn_cnn(ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
     set_parameters(net);
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 1e-3});
     weft_parameter_info info;
@@ -85,7 +85,7 @@ static void test_plan(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
     weft_module *net =
-        weft_cnn(ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
+        weft_nn_cnn(ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
     weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 1e-3});
     step(ctx, net, adam, 0);
     const weft_program *program = newest(ctx);

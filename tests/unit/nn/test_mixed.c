@@ -5,7 +5,7 @@ enum { BATCH = 3, IN = 5, HIDDEN = 8, OUT = 4 };
 
 static weft_module *net(weft_context *ctx) {
     const int64_t sizes[] = {IN, HIDDEN, OUT};
-    return weft_mlp(ctx, sizes, COUNT(sizes), NULL);
+    return weft_nn_mlp(ctx, sizes, COUNT(sizes), NULL);
 }
 
 static weft_tensor *input(weft_context *ctx, int64_t rows, int64_t columns, int salt) {
@@ -82,7 +82,7 @@ static void test_gradients(void **state) {
 static void test_embedding(void **state) {
     weft_context *ctx = *state;
     enum { TIMES = 1024 };
-    weft_module *m = weft_embedding(ctx, 2, 1, NULL);
+    weft_module *m = weft_nn_embedding(ctx, 2, 1, NULL);
     assert_ok(weft_module_compute(m, dtype));
     static int32_t ids[TIMES + 1];
     static float weights[TIMES + 1];
@@ -98,15 +98,15 @@ static void test_embedding(void **state) {
 }
 
 static weft_module *gpt(weft_context *ctx) {
-    return weft_gpt(ctx,
-                    &(weft_gpt_options){.vocab = 11, .context = 16, .layers = 2, .heads = 2, .width = 32});
+    return weft_nn_gpt(ctx,
+                       &(weft_gpt_options){.vocab = 11, .context = 16, .layers = 2, .heads = 2, .width = 32});
 }
 
 /* The gradients of weights and biases are sums in f32, which are not rounded on their way. */
 static void test_unrounded(void **state) {
     weft_context *ctx = *state;
     enum { TIMES = 1024 };
-    weft_module *m = weft_linear(ctx, 1, 1, NULL);
+    weft_module *m = weft_nn_linear(ctx, 1, 1, NULL);
     assert_ok(weft_module_compute(m, dtype));
     static float x[TIMES + 1], weights[TIMES + 1];
     for (int i = 0; i <= TIMES; i++) x[i] = 1, weights[i] = i == 0 ? 1.0f : 0x1p-14f;
@@ -230,7 +230,7 @@ static void test_kept_rounded(void **state) {
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
     if (!test_on_cpu()) return; /* the rest is host code, and each layout compiles kernels */
-    weft_freeze(weft_module_child_get(m, 2), true); /* changes the layout */
+    weft_module_freeze(weft_module_child_get(m, 2), true); /* changes the layout */
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
     weft_optimizer *second = weft_sgd(m, &(weft_sgd_options){.lr = 0.1});
@@ -258,7 +258,7 @@ static void test_decoding(void **state) {
     weft_gpt_cache *cache = weft_gpt_cache_new(m);
     assert_non_null(cache);
     for (int i = 0; i < 4; i++) assert_ok(weft_gpt_feed(cache, ids + i, 1, logits));
-    weft_train(m, false);
+    weft_module_set_training(m, false);
     double *whole = values_of(weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(1, 4), ids)));
     for (int i = 0; i < 11; i++) assert_true(fabs(logits[i] - whole[33 + i]) < 0.02);
     free(whole);
@@ -268,8 +268,9 @@ static void test_decoding(void **state) {
 /* A part of an f32 network may compute in bf16. A child computes in the dtype of its parent. */
 static void test_parts(void **state) {
     weft_context *ctx = *state;
-    weft_module *first = weft_linear(ctx, IN, HIDDEN, NULL), *second = weft_linear(ctx, HIDDEN, OUT, NULL);
-    weft_module *m = weft_sequential(ctx, "parts", first, second, NULL);
+    weft_module *first = weft_nn_linear(ctx, IN, HIDDEN, NULL),
+                *second = weft_nn_linear(ctx, HIDDEN, OUT, NULL);
+    weft_module *m = weft_nn_sequential(ctx, "parts", first, second, NULL);
     assert_ok(weft_module_compute(second, dtype));
     weft_tensor *x = input(ctx, BATCH, IN, 1), *y = weft_forward(m, x), *h = weft_forward(first, x);
     assert_int_equal(weft_dtype_of(h), WEFT_F32);
@@ -280,16 +281,16 @@ static void test_parts(void **state) {
     assert_non_null(strstr(weft_last_error(ctx), "f64"));
     assert_int_equal(weft_module_compute(m, WEFT_I32), WEFT_ERR_UNSUPPORTED);
     assert_int_equal(weft_module_compute(NULL, WEFT_BF16), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_module_compute(weft_linear(ctx, 0, 1, NULL), WEFT_BF16), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_compute(weft_nn_linear(ctx, 0, 1, NULL), WEFT_BF16), WEFT_ERR_ARGUMENT);
 }
 
 /* Nested modules of three dtypes: values are cast where they pass from one dtype to another. */
 static void test_borders(void **state) {
     weft_context *ctx = *state;
-    weft_module *first = weft_linear(ctx, IN, HIDDEN, &(weft_linear_options){.no_bias = true});
-    weft_module *second = weft_linear(ctx, HIDDEN, OUT, &(weft_linear_options){.no_bias = true});
-    weft_module *third = weft_linear(ctx, OUT, OUT, &(weft_linear_options){.no_bias = true});
-    weft_module *m = weft_sequential(ctx, "borders", first, second, third, NULL);
+    weft_module *first = weft_nn_linear(ctx, IN, HIDDEN, &(weft_linear_options){.no_bias = true});
+    weft_module *second = weft_nn_linear(ctx, HIDDEN, OUT, &(weft_linear_options){.no_bias = true});
+    weft_module *third = weft_nn_linear(ctx, OUT, OUT, &(weft_linear_options){.no_bias = true});
+    weft_module *m = weft_nn_sequential(ctx, "borders", first, second, third, NULL);
     assert_ok(weft_module_compute(m, WEFT_BF16));
     assert_ok(weft_module_compute(second, WEFT_F32));
     assert_ok(weft_module_compute(third, WEFT_F16));

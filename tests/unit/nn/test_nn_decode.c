@@ -5,18 +5,18 @@
 enum { VOCAB = 19, CONTEXT = 48 };
 
 static weft_module *gpt_of(weft_context *ctx) {
-    return weft_gpt(
+    return weft_nn_gpt(
         ctx, &(weft_gpt_options){
                  .vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 8, .dropout = 0.2});
 }
 
 /* Logits (count, VOCAB) of all positions, without a cache. */
 static double *whole(weft_context *ctx, weft_module *gpt, const int32_t *tokens, int64_t count) {
-    weft_train(gpt, false);
+    weft_module_set_training(gpt, false);
     weft_scope *scope = weft_scope_open(ctx);
     double *out = values_of(weft_forward(gpt, weft_from(ctx, WEFT_I32, SHAPE(1, count), tokens)));
     weft_scope_close(scope);
-    weft_train(gpt, true);
+    weft_module_set_training(gpt, true);
     return out;
 }
 
@@ -54,11 +54,11 @@ static void test_cache(void **state) {
     weft_gpt_cache_reset(cache);
     assert_int_equal(weft_gpt_feed(cache, (int32_t[]){1, VOCAB}, 2, logits), WEFT_ERR_INDEX);
     assert_int_equal(weft_gpt_cache_length(cache), 0);
-    assert_true(weft_is_training(gpt)); /* decoding does not change the mode */
+    assert_true(weft_module_is_training(gpt)); /* decoding does not change the mode */
     weft_gpt_cache_free(cache);
     cache = weft_gpt_cache_new(gpt);
     weft_module_free(gpt); /* frees the cache too */
-    assert_null(weft_gpt_cache_new(weft_linear(ctx, 1, 1, NULL)));
+    assert_null(weft_gpt_cache_new(weft_nn_linear(ctx, 1, 1, NULL)));
     free(wanted);
 }
 
@@ -66,9 +66,9 @@ static void test_cache(void **state) {
 static void test_rounded(void **state) {
     weft_context *ctx = *state;
     weft_gpt_options o = {.vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 32};
-    weft_module *wide = weft_gpt(ctx, &o);
+    weft_module *wide = weft_nn_gpt(ctx, &o);
     o.dtype = WEFT_BF16;
-    weft_module *narrow = weft_gpt(ctx, &o);
+    weft_module *narrow = weft_nn_gpt(ctx, &o);
     const char *path = "test_nn_decode.safetensors";
     weft_safetensors *file = NULL;
     assert_ok(weft_module_save(wide, path));
@@ -141,9 +141,9 @@ static void test_gpt_errors(void **state) {
     weft_module *gpt = gpt_of(ctx);
     assert_poisoned(weft_forward(gpt, weft_full_i64(ctx, WEFT_I32, SHAPE(1, CONTEXT + 1), 0)), WEFT_ERR_SHAPE,
                     "gpt", "[1,49]");
-    assert_int_equal(weft_module_status(weft_gpt(ctx, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_gpt(ctx, NULL)), WEFT_ERR_ARGUMENT);
     weft_gpt_options o = {.vocab = 3, .context = 4, .layers = 1, .heads = 3, .width = 4};
-    assert_int_equal(weft_module_status(weft_gpt(ctx, &o)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_gpt(ctx, &o)), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "multiple of heads"));
 }
 

@@ -17,7 +17,7 @@ static double *parameter(weft_module *m, const char *name) {
 static void test_linear(void **state) {
     weft_context *ctx = *state;
     enum { B = 4, I = 3, O = 5 };
-    weft_module *m = weft_linear(ctx, I, O, &(weft_linear_options){.dtype = WEFT_F64});
+    weft_module *m = weft_nn_linear(ctx, I, O, &(weft_linear_options){.dtype = WEFT_F64});
     double x[B * I], wanted[B * O];
     fill(x, B * I, 1);
     double *w = parameter(m, "weight"), *b = parameter(m, "bias");
@@ -35,22 +35,22 @@ static void test_linear(void **state) {
     free(b);
     assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)), WEFT_ERR_SHAPE, "linear",
                     "[2,4]");
-    assert_poisoned(weft_forward(weft_linear(ctx, 0, 2, NULL), weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)),
-                    WEFT_ERR_ARGUMENT, "weft_linear", "0 inputs");
+    assert_poisoned(weft_forward(weft_nn_linear(ctx, 0, 2, NULL), weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)),
+                    WEFT_ERR_ARGUMENT, "weft_nn_linear", "0 inputs");
 }
 
 /* An empty batch works like any other batch. */
 static void test_empty_batch(void **state) {
     weft_context *ctx = *state;
-    weft_module *m = weft_autoencoder(ctx, (int64_t[]){12, 5, 2}, 3, NULL);
+    weft_module *m = weft_nn_autoencoder(ctx, (int64_t[]){12, 5, 2}, 3, NULL);
     assert_shape(weft_forward(m, weft_full(ctx, WEFT_F32, SHAPE(0, 3, 4), 0)), SHAPE(0, 3, 4));
-    weft_module *flat = weft_flatten(ctx);
+    weft_module *flat = weft_nn_flatten(ctx);
     assert_shape(weft_forward(flat, weft_full(ctx, WEFT_F32, SHAPE(0, 3, 4), 0)), SHAPE(0, 12));
 }
 
 static void test_embedding(void **state) {
     weft_context *ctx = *state;
-    weft_module *m = weft_embedding(ctx, 6, 4, NULL);
+    weft_module *m = weft_nn_embedding(ctx, 6, 4, NULL);
     const int32_t ids[4] = {5, 0, 2, 5};
     double *w = parameter(m, "weight");
     weft_tensor *y = weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(2, 2), ids));
@@ -69,7 +69,7 @@ static void test_embedding(void **state) {
 static void test_attention(void **state) {
     weft_context *ctx = *state;
     enum { B = 2, T = 5, H = 2, D = 3, W = H * D };
-    weft_module *m = weft_multihead_attention(
+    weft_module *m = weft_nn_multihead_attention(
         ctx, W, H, &(weft_multihead_attention_options){.causal = true, .dtype = WEFT_F64});
     double x[B * T * W], packed[T][3 * W], mixed[T][W], wanted[B * T * W];
     fill(x, B * T * W, 2);
@@ -107,7 +107,7 @@ static void test_attention(void **state) {
     free(w), free(b), free(pw), free(pb);
     assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 6), 1.0)), WEFT_ERR_SHAPE, "attention",
                     "[2,6]");
-    assert_int_equal(weft_module_status(weft_multihead_attention(ctx, 7, 2, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_multihead_attention(ctx, 7, 2, NULL)), WEFT_ERR_ARGUMENT);
 }
 
 /* ---- gradients of layers ---- */
@@ -150,38 +150,40 @@ static void test_gradients(void **state) {
     weft_tensor *flat = variable(ctx, 20, SHAPE(3, 6)), *cube = variable(ctx, 21, SHAPE(2, 4, 6));
     weft_tensor *ids =
         weft_variable_new(ctx, "ids", WEFT_I32, SHAPE(2, 4), (int32_t[8]){3, 1, 4, 1, 0, 4, 2, 3});
-    check_layer(ctx, weft_linear(ctx, 6, 4, &(weft_linear_options){.dtype = d}), flat);
-    check_layer(ctx, weft_linear(ctx, 6, 4, &(weft_linear_options){.dtype = d, .no_bias = true}), cube);
-    check_layer(ctx, weft_embedding(ctx, 5, 3, &(weft_embedding_options){.dtype = d}), ids);
-    check_layer(ctx, weft_layernorm(ctx, 6, &(weft_norm_options){.dtype = d}), cube);
-    check_layer(ctx, weft_layernorm(ctx, 6, &(weft_norm_options){.dtype = d, .no_affine = true}), flat);
-    check_layer(ctx, weft_rmsnorm(ctx, 6, &(weft_norm_options){.dtype = d}), flat);
-    check_layer(ctx, weft_multihead_attention(ctx, 6, 2, &(weft_multihead_attention_options){.dtype = d}),
+    check_layer(ctx, weft_nn_linear(ctx, 6, 4, &(weft_linear_options){.dtype = d}), flat);
+    check_layer(ctx, weft_nn_linear(ctx, 6, 4, &(weft_linear_options){.dtype = d, .no_bias = true}), cube);
+    check_layer(ctx, weft_nn_embedding(ctx, 5, 3, &(weft_embedding_options){.dtype = d}), ids);
+    check_layer(ctx, weft_nn_layer_norm(ctx, 6, &(weft_norm_options){.dtype = d}), cube);
+    check_layer(ctx, weft_nn_layer_norm(ctx, 6, &(weft_norm_options){.dtype = d, .no_affine = true}), flat);
+    check_layer(ctx, weft_nn_rms_norm(ctx, 6, &(weft_norm_options){.dtype = d}), flat);
+    check_layer(ctx, weft_nn_multihead_attention(ctx, 6, 2, &(weft_multihead_attention_options){.dtype = d}),
+                cube);
+    check_layer(ctx,
+                weft_nn_multihead_attention(ctx, 6, 3,
+                                            &(weft_multihead_attention_options){.dtype = d, .causal = true}),
                 cube);
     check_layer(
         ctx,
-        weft_multihead_attention(ctx, 6, 3, &(weft_multihead_attention_options){.dtype = d, .causal = true}),
-        cube);
-    check_layer(
-        ctx, weft_mlp(ctx, (int64_t[]){6, 5, 4}, 3, &(weft_mlp_options){.dtype = d, .activation = WEFT_TANH}),
+        weft_nn_mlp(ctx, (int64_t[]){6, 5, 4}, 3, &(weft_mlp_options){.dtype = d, .activation = WEFT_TANH}),
         flat);
     check_layer(
-        ctx, weft_transformer_block(ctx, 6, 2, &(weft_transformer_block_options){.dtype = d, .causal = true}),
+        ctx,
+        weft_nn_transformer_block(ctx, 6, 2, &(weft_transformer_block_options){.dtype = d, .causal = true}),
         cube);
     check_layer(ctx,
-                weft_gpt(ctx,
-                         &(weft_gpt_options){
-                             .vocab = 5, .context = 8, .layers = 2, .heads = 2, .width = 6, .dtype = d}),
+                weft_nn_gpt(ctx,
+                            &(weft_gpt_options){
+                                .vocab = 5, .context = 8, .layers = 2, .heads = 2, .width = 6, .dtype = d}),
                 ids);
     check_layer(ctx,
-                weft_gpt(ctx, &(weft_gpt_options){.vocab = 5,
-                                                  .context = 4,
-                                                  .layers = 1,
-                                                  .heads = 1,
-                                                  .width = 6,
-                                                  .dtype = d,
-                                                  .no_bias = true,
-                                                  .untied_head = true}),
+                weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 5,
+                                                     .context = 4,
+                                                     .layers = 1,
+                                                     .heads = 1,
+                                                     .width = 6,
+                                                     .dtype = d,
+                                                     .no_bias = true,
+                                                     .untied_head = true}),
                 ids);
 }
 
@@ -190,7 +192,7 @@ static void test_gradients(void **state) {
 static void test_dropout_modes(void **state) {
     weft_context *ctx = *state;
     weft_module *net =
-        weft_sequential(ctx, "net", weft_dropout_layer(ctx, 0.5), weft_dropout_layer(ctx, 0.5), NULL);
+        weft_nn_sequential(ctx, "net", weft_nn_dropout(ctx, 0.5), weft_nn_dropout(ctx, 0.5), NULL);
     weft_tensor *x = weft_full(ctx, WEFT_F64, SHAPE(4000), 1.0);
     weft_seed(ctx, 5, 0);
     double *a = values_of(weft_forward(net, x));
@@ -207,10 +209,10 @@ static void test_dropout_modes(void **state) {
     assert_true(differ > 1000);             /* another step has another mask */
     assert_memory_equal(a, c, 4000 * sizeof *a);
     free(a), free(b), free(c);
-    weft_train(net, false);
-    assert_false(weft_is_training(net));
+    weft_module_set_training(net, false);
+    assert_false(weft_module_is_training(net));
     assert_ptr_equal(weft_forward(net, x), x);
-    weft_train(net, true);
+    weft_module_set_training(net, true);
     assert_true(weft_forward(net, x) != x);
 }
 

@@ -37,8 +37,8 @@ static struct outcome {
 
 static weft_status train(weft_context *ctx) {
     weft_module *net =
-        weft_sequential(ctx, "net", weft_linear(ctx, 2, 3, NULL), weft_activation(ctx, WEFT_TANH),
-                        weft_dropout_layer(ctx, 0.1), weft_linear(ctx, 3, 1, NULL), NULL);
+        weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, 2, 3, NULL), weft_nn_activation(ctx, WEFT_TANH),
+                           weft_nn_dropout(ctx, 0.1), weft_nn_linear(ctx, 3, 1, NULL), NULL);
     weft_optimizer *opt =
         weft_adamw(net, &(weft_adam_options){.lr = 0.1, .clip = 1.0, .decay_matrices_only = true});
     TRY(weft_optimizer_status(opt));
@@ -60,7 +60,7 @@ static weft_status train(weft_context *ctx) {
 
 static weft_status decode(weft_context *ctx) {
     weft_module *gpt =
-        weft_gpt(ctx, &(weft_gpt_options){.vocab = 3, .context = 4, .layers = 1, .heads = 1, .width = 2});
+        weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 3, .context = 4, .layers = 1, .heads = 1, .width = 2});
     TRY(weft_module_status(gpt));
     if (weft_summary(gpt, outcome.summary, sizeof outcome.summary) < 0) return weft_last_status(ctx);
     weft_gpt_cache *cache = weft_gpt_cache_new(gpt);

@@ -3,7 +3,8 @@
 #include "unit/nn_help.h"
 
 static weft_module *small_gpt(weft_context *ctx) {
-    return weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 4});
+    return weft_nn_gpt(ctx,
+                       &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 4});
 }
 
 static void test_names(void **state) {
@@ -35,8 +36,9 @@ static void test_names(void **state) {
                      11 * 4 + 8 * 4 + 2 * (8 + 48 + 12 + 16 + 4 + 8 + 64 + 16 + 64 + 4) + 8);
     assert_string_equal(weft_module_path(weft_module_child_get(weft_module_child_get(gpt, 2), 1)),
                         "h.0.attn");
-    weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
-                                       weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
+    weft_module *net =
+        weft_nn_sequential(ctx, "xor", weft_nn_linear(ctx, 2, 8, NULL), weft_nn_activation(ctx, WEFT_TANH),
+                           weft_nn_linear(ctx, 8, 1, NULL), NULL);
     assert_true(weft_parameter_get(net, 2, &info));
     assert_string_equal(info.name, "2.weight");
     assert_string_equal(weft_module_path(net), "xor");
@@ -45,7 +47,7 @@ static void test_names(void **state) {
 /* ---- initial values ---- */
 
 static void moments(weft_context *ctx, weft_init init, double *mean, double *deviation, double *largest) {
-    weft_module *m = weft_linear(ctx, 64, 256, &(weft_linear_options){.weight = init, .no_bias = true});
+    weft_module *m = weft_nn_linear(ctx, 64, 256, &(weft_linear_options){.weight = init, .no_bias = true});
     weft_parameter_info info;
     assert_true(weft_parameter_get(m, 0, &info));
     double *w = values_of(info.tensor), sum = 0.0, square = 0.0;
@@ -106,14 +108,14 @@ static double first_weight(weft_module *m) {
 /* Initial values depend on the seed, the name, and the number of earlier networks with that name. */
 static void test_draws(void **state) {
     weft_context *ctx = *state, *other = NULL;
-    weft_module *a = weft_linear(ctx, 3, 3, NULL), *b = weft_linear(ctx, 3, 3, NULL);
+    weft_module *a = weft_nn_linear(ctx, 3, 3, NULL), *b = weft_nn_linear(ctx, 3, 3, NULL);
     double first = first_weight(a), second = first_weight(b);
     assert_true(first != second);
     assert_ok(weft_open(&(weft_open_options){.seed = 11}, &other));
-    assert_true(first_weight(weft_linear(other, 3, 3, NULL)) == first);
+    assert_true(first_weight(weft_nn_linear(other, 3, 3, NULL)) == first);
     weft_close(other);
     assert_ok(weft_open(&(weft_open_options){.seed = 12}, &other));
-    assert_true(first_weight(weft_linear(other, 3, 3, NULL)) != first);
+    assert_true(first_weight(weft_nn_linear(other, 3, 3, NULL)) != first);
     weft_close(other);
 }
 
@@ -139,7 +141,7 @@ static void test_own_module(void **state) {
     assert_ptr_equal(weft_module_user(m), &freed);
     assert_ok(weft_module_parameter(m, "scale", WEFT_F32, 0, NULL, &(weft_init){WEFT_INIT_CONSTANT, 3.0}));
     assert_ok(weft_module_buffer(m, "offset", WEFT_F32, SHAPE(2), &(weft_init){WEFT_INIT_ONES, 0}));
-    weft_module_child(m, "inner", weft_rmsnorm(ctx, 2, &(weft_norm_options){.no_affine = true}));
+    weft_module_child(m, "inner", weft_nn_rms_norm(ctx, 2, &(weft_norm_options){.no_affine = true}));
     assert_ok(weft_module_on_free(m, count_call, &freed));
     double *y = values_of(weft_forward(m, weft_full(ctx, WEFT_F32, SHAPE(1, 2), 1e4)));
     assert_close(y, (double[]){4.0, 4.0}, 2, 1e-6);
@@ -162,29 +164,29 @@ static void test_own_module(void **state) {
 static void test_poison(void **state) {
     weft_context *ctx = *state;
     weft_tensor *x = weft_full(ctx, WEFT_F32, SHAPE(1, 2), 1.0);
-    weft_module *net = weft_sequential(ctx, "net", weft_linear(ctx, 2, 3, NULL), weft_dropout_layer(ctx, 2.0),
-                                       weft_linear(ctx, 3, 1, NULL), NULL);
+    weft_module *net = weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, 2, 3, NULL),
+                                          weft_nn_dropout(ctx, 2.0), weft_nn_linear(ctx, 3, 1, NULL), NULL);
     assert_int_equal(weft_module_status(net), WEFT_ERR_ARGUMENT);
-    assert_poisoned(weft_forward(net, x), WEFT_ERR_ARGUMENT, "weft_dropout_layer", "2");
+    assert_poisoned(weft_forward(net, x), WEFT_ERR_ARGUMENT, "weft_nn_dropout", "2");
     assert_int_equal(weft_parameter_count(net), 0);
     assert_int_equal(weft_module_status(NULL), WEFT_ERR_ARGUMENT);
     assert_poisoned(weft_forward(NULL, x), WEFT_ERR_ARGUMENT, "NULL", NULL);
     /* the layer's path is in the message */
-    weft_module *deep = weft_sequential(
-        ctx, "outer",
-        weft_sequential(ctx, "inner", weft_linear(ctx, 2, 3, NULL), weft_linear(ctx, 4, 1, NULL), NULL),
-        NULL);
+    weft_module *deep = weft_nn_sequential(ctx, "outer",
+                                           weft_nn_sequential(ctx, "inner", weft_nn_linear(ctx, 2, 3, NULL),
+                                                              weft_nn_linear(ctx, 4, 1, NULL), NULL),
+                                           NULL);
     assert_poisoned(weft_forward(deep, x), WEFT_ERR_SHAPE, "0.1", "[1,3]");
     /* one child with two parents; one name for two children; modules in use */
-    weft_module *a = weft_sequential(ctx, "a", NULL), *b = weft_sequential(ctx, "b", NULL),
-                *c = weft_linear(ctx, 1, 1, NULL);
+    weft_module *a = weft_nn_sequential(ctx, "a", NULL), *b = weft_nn_sequential(ctx, "b", NULL),
+                *c = weft_nn_linear(ctx, 1, 1, NULL);
     weft_module_child(a, "c", c);
     weft_module_child(b, "c", c);
     assert_int_equal(weft_module_status(a), WEFT_OK);
     assert_int_equal(weft_module_status(b), WEFT_ERR_STATE);
-    weft_module_child(a, "c", weft_linear(ctx, 1, 1, NULL));
+    weft_module_child(a, "c", weft_nn_linear(ctx, 1, 1, NULL));
     assert_int_equal(weft_module_status(a), WEFT_ERR_ARGUMENT);
-    weft_module *used = weft_linear(ctx, 2, 1, NULL), *late = weft_sequential(ctx, "late", NULL);
+    weft_module *used = weft_nn_linear(ctx, 2, 1, NULL), *late = weft_nn_sequential(ctx, "late", NULL);
     assert_ok(weft_tensor_status(weft_forward(used, x)));
     weft_module_child(late, "used", used);
     assert_int_equal(weft_module_status(late), WEFT_ERR_STATE);
@@ -192,8 +194,8 @@ static void test_poison(void **state) {
 
 static void test_summary(void **state) {
     weft_context *ctx = *state;
-    weft_module *net = weft_mlp(ctx, (int64_t[]){784, 512, 10}, 3, NULL);
-    weft_freeze(weft_module_child_get(net, 0), true);
+    weft_module *net = weft_nn_mlp(ctx, (int64_t[]){784, 512, 10}, 3, NULL);
+    weft_module_freeze(weft_module_child_get(net, 0), true);
     char text[2000], cut[20];
     int64_t length = weft_summary(net, text, sizeof text);
     assert_int_equal(length, (int64_t)strlen(text));
@@ -229,24 +231,24 @@ static void test_files(void **state) {
     }
     /* another shape, more entries, fewer entries: the message names each, and nothing changes */
     weft_module *wide =
-        weft_gpt(ctx, &(weft_gpt_options){.vocab = 12, .context = 8, .layers = 2, .heads = 2, .width = 4});
+        weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 12, .context = 8, .layers = 2, .heads = 2, .width = 4});
     assert_int_equal(weft_module_load(wide, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "wte.weight"));
     assert_non_null(strstr(weft_last_error(ctx), "[11,4]"));
     assert_true(first_weight(wide) != 0.0); /* now the values are drawn */
     weft_module *less =
-        weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4});
+        weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4});
     assert_int_equal(weft_module_load(less, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "h.1."));
     weft_module *more =
-        weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 3, .heads = 2, .width = 4});
+        weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 3, .heads = 2, .width = 4});
     double before = first_weight(more);
     assert_int_equal(weft_module_load(more, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "h.2."));
     assert_true(first_weight(more) == before);
-    weft_module *other =
-        weft_gpt(ctx, &(weft_gpt_options){
-                          .vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dtype = WEFT_F64});
+    weft_module *other = weft_nn_gpt(
+        ctx, &(weft_gpt_options){
+                 .vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dtype = WEFT_F64});
     assert_int_equal(weft_module_load(other, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "f64"));
     unlink(path);
@@ -272,14 +274,14 @@ static void test_copy(void **state) {
         moved = fmax(moved, fabs(answers[1][i] - answers[2][i]));
     }
     assert_true(apart < 1e-6 && moved > 1e-3);
-    weft_module *longer =
-        weft_gpt(other, &(weft_gpt_options){.vocab = 11, .context = 9, .layers = 2, .heads = 2, .width = 4});
+    weft_module *longer = weft_nn_gpt(
+        other, &(weft_gpt_options){.vocab = 11, .context = 9, .layers = 2, .heads = 2, .width = 4});
     assert_int_equal(weft_module_copy(longer, from), WEFT_ERR_SHAPE);
     assert_non_null(strstr(weft_last_error(other), "'wpe.weight' is f32 [8,4] in the source, but f32 [9,4]"));
-    weft_module *linear = weft_linear(other, 11, 4, NULL);
+    weft_module *linear = weft_nn_linear(other, 11, 4, NULL);
     assert_int_equal(weft_module_copy(linear, from), WEFT_ERR_SHAPE);
     assert_non_null(strstr(weft_last_error(other), "cannot copy 28 parameters and buffers to 2"));
-    assert_int_equal(weft_module_copy(weft_layernorm(other, 4, NULL), linear), WEFT_ERR_SHAPE);
+    assert_int_equal(weft_module_copy(weft_nn_layer_norm(other, 4, NULL), linear), WEFT_ERR_SHAPE);
     assert_int_equal(weft_module_copy(NULL, from), WEFT_ERR_ARGUMENT);
     for (int i = 0; i < 3; i++) free(answers[i]);
     weft_close(other);

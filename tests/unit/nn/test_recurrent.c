@@ -119,15 +119,15 @@ static void test_layers(void **state) {
     (void)state;
     weft_context *ctx = open_device(test_device(), false);
     weft_recurrent_layer_options two = {.layers = 2}, two_ways = {.layers = 2, .bidirectional = true};
-    check_layer(weft_lstm(ctx, IN, H, &two), false, EXPECTED_C(lstm));
+    check_layer(weft_nn_lstm(ctx, IN, H, &two), false, EXPECTED_C(lstm));
     if (test_on_cpu()) { /* other devices run the same operations with other sizes */
-        check_layer(weft_lstm(ctx, IN, H, &two_ways), true, EXPECTED_C(lstm_packed));
-        check_layer(weft_gru(ctx, IN, H, &two_ways), false, EXPECTED(gru));
+        check_layer(weft_nn_lstm(ctx, IN, H, &two_ways), true, EXPECTED_C(lstm_packed));
+        check_layer(weft_nn_gru(ctx, IN, H, &two_ways), false, EXPECTED(gru));
         two_ways.no_bias = true;
-        check_layer(weft_rnn(ctx, IN, H, false, &two_ways), true, EXPECTED(rnn));
-        check_layer(weft_rnn(ctx, IN, H, true, NULL), false, EXPECTED(relu));
+        check_layer(weft_nn_rnn(ctx, IN, H, false, &two_ways), true, EXPECTED(rnn));
+        check_layer(weft_nn_rnn(ctx, IN, H, true, NULL), false, EXPECTED(relu));
     }
-    check_layer(weft_gru(ctx, IN, H, NULL), true, EXPECTED(gru_packed));
+    check_layer(weft_nn_gru(ctx, IN, H, NULL), true, EXPECTED(gru_packed));
     weft_close(ctx);
 }
 
@@ -152,9 +152,9 @@ static void check_cell(weft_module *m, const float *y, const float *x, const flo
 static void test_cells(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
-    check_cell(weft_lstm_cell(ctx, IN, H, NULL), lstm_cell_y, lstm_cell_x, lstm_cell_parameters);
-    check_cell(weft_gru_cell(ctx, IN, H, NULL), gru_cell_y, gru_cell_x, gru_cell_parameters);
-    check_cell(weft_rnn_cell(ctx, IN, H, false, NULL), rnn_cell_y, rnn_cell_x, rnn_cell_parameters);
+    check_cell(weft_nn_lstm_cell(ctx, IN, H, NULL), lstm_cell_y, lstm_cell_x, lstm_cell_parameters);
+    check_cell(weft_nn_gru_cell(ctx, IN, H, NULL), gru_cell_y, gru_cell_x, gru_cell_parameters);
+    check_cell(weft_nn_rnn_cell(ctx, IN, H, false, NULL), rnn_cell_y, rnn_cell_x, rnn_cell_parameters);
     weft_close(ctx);
 }
 
@@ -163,7 +163,7 @@ static void test_cells(void **state) {
 static void train(weft_recurrent_kind kind, int threads, float losses[10]) {
     weft_context *ctx = NULL;
     assert_ok(test_open(&(weft_open_options){.device = test_device(), .threads = threads, .seed = 5}, &ctx));
-    weft_module *m = weft_recurrent_lm(
+    weft_module *m = weft_nn_recurrent_lm(
         ctx, &(weft_recurrent_lm_options){.kind = kind, .vocab = 7, .layers = 2, .width = 6, .embedding = 5});
     weft_optimizer *adam = weft_adam(m, &(weft_adam_options){.lr = 0.03});
     weft_tensor *parameters[40];
@@ -212,7 +212,7 @@ static void test_streams(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
     weft_recurrent_lm_options options = {.kind = WEFT_GRU, .vocab = 7, .layers = 1, .width = 4, .streams = 2};
-    weft_module *m = weft_recurrent_lm(ctx, &options);
+    weft_module *m = weft_nn_recurrent_lm(ctx, &options);
     const int64_t steps[2] = {1, 3};
     float logits[2][3][7], states[2][4], carried[2][4];
     weft_tensor *tokens = weft_from(ctx, WEFT_I32, SHAPE(2, 3), (int32_t[]){1, 6, 5, 2, 4, 3});
@@ -220,7 +220,7 @@ static void test_streams(void **state) {
     assert_ok(weft_read(y, logits, sizeof logits));
     assert_ok(weft_read(weft_parameter(m, "h"), carried, sizeof carried));
     assert_memory_equal(logits[0][1], logits[0][2], sizeof logits[0][1]); /* states 0: the head's bias */
-    weft_train(m, false);
+    weft_module_set_training(m, false);
     weft_states last = {NULL, NULL};
     assert_ok(weft_tensor_status(weft_forward_from(m, tokens, &last, steps)));
     assert_ok(weft_read(last.h, states, sizeof states));
@@ -228,7 +228,7 @@ static void test_streams(void **state) {
     assert_ok(weft_streams_restart(m));
     assert_ok(weft_read(weft_parameter(m, "h"), carried, sizeof carried));
     for (int i = 0; i < 8; i++) assert_true(carried[i / 4][i % 4] == 0);
-    assert_int_equal(weft_streams_restart(weft_gru(ctx, IN, H, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_streams_restart(weft_nn_gru(ctx, IN, H, NULL)), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_streams_restart(NULL), WEFT_ERR_ARGUMENT);
     weft_close(ctx);
 }
@@ -240,7 +240,7 @@ static int products(const weft_program *program) { return heavies(program, WEFT_
 static void test_programs(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
-    weft_module *m = weft_lstm(ctx, IN, H, &(weft_recurrent_layer_options){.layers = 2});
+    weft_module *m = weft_nn_lstm(ctx, IN, H, &(weft_recurrent_layer_options){.layers = 2});
     weft_optimizer *sgd = weft_sgd(m, &(weft_sgd_options){.lr = 0.1});
     weft_tensor *x = given(ctx, false, 5, SHAPE(B, T, IN));
     assert_ok(weft_optimizer_step(sgd, weft_mean(weft_forward(m, x), WEFT_ALL_AXES, false)));
@@ -262,7 +262,7 @@ static void assert_says(weft_tensor *t, weft_status status, const char *text) {
 static void test_refused(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
-    weft_module *m = weft_lstm(ctx, IN, H, NULL), *gru = weft_gru(ctx, IN, H, NULL);
+    weft_module *m = weft_nn_lstm(ctx, IN, H, NULL), *gru = weft_nn_gru(ctx, IN, H, NULL);
     weft_tensor *x = given(ctx, false, 5, SHAPE(B, T, IN));
     const int64_t none[] = {6, 0, 4}, long_ones[] = {6, 1, 7};
     weft_states wrong = {given(ctx, false, 3, SHAPE(1, B, H + 1)), NULL},
@@ -274,23 +274,23 @@ static void test_refused(void **state) {
     assert_says(weft_forward_from(m, x, &wrong, NULL), WEFT_ERR_SHAPE, "state");
     assert_int_equal(weft_tensor_status(wrong.h), WEFT_ERR_SHAPE);
     assert_says(weft_forward_from(gru, x, &c, NULL), WEFT_ERR_ARGUMENT, "only an LSTM");
-    weft_module *linear = weft_linear(ctx, IN, H, NULL);
+    weft_module *linear = weft_nn_linear(ctx, IN, H, NULL);
     assert_says(weft_forward_from(linear, x, NULL, NULL), WEFT_ERR_ARGUMENT, "no states");
     int64_t shape[3];
     assert_int_equal(weft_states_shape(linear, 1, shape), 0);
     assert_int_equal(weft_states_shape(NULL, 1, shape), 0);
     assert_false(weft_states_have_c(gru));
-    assert_int_equal(weft_module_status(weft_gru(ctx, 0, H, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_status(weft_nn_gru(ctx, 0, H, NULL)), WEFT_ERR_ARGUMENT);
     assert_int_equal(
-        weft_module_status(weft_rnn(ctx, IN, H, true, &(weft_recurrent_layer_options){.dropout = 1})),
+        weft_module_status(weft_nn_rnn(ctx, IN, H, true, &(weft_recurrent_layer_options){.dropout = 1})),
         WEFT_ERR_ARGUMENT);
     weft_recurrent_lm_options lm = {
         .kind = WEFT_GRU, .vocab = 7, .layers = 1, .width = 6, .embedding = 5, .tied = true};
-    weft_module *bad = weft_recurrent_lm(ctx, &lm);
+    weft_module *bad = weft_nn_recurrent_lm(ctx, &lm);
     assert_int_equal(weft_module_status(bad), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_tensor_status(weft_forward_from(bad, x, NULL, NULL)), WEFT_ERR_ARGUMENT);
     lm.embedding = 0;
-    weft_module *tied = weft_recurrent_lm(ctx, &lm);
+    weft_module *tied = weft_nn_recurrent_lm(ctx, &lm);
     assert_false(weft_parameter_find(tied, "head.weight", &(weft_parameter_info){0}));
     assert_says(weft_forward(tied, x), WEFT_ERR_SHAPE, "tokens");
     weft_close(ctx);

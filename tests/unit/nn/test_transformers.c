@@ -80,7 +80,7 @@ static weft_tensor *loss_of(weft_context *ctx, weft_module *gpt, double smoothin
 
 static void check_llama(weft_context *ctx) {
     weft_gpt_options o = llama_options();
-    weft_module *gpt = weft_gpt(ctx, &o);
+    weft_module *gpt = weft_nn_gpt(ctx, &o);
     fill(gpt);
     NEAR(weft_forward(gpt, tokens_of(ctx, 3)), llama_logits);
     weft_tensor *loss = loss_of(ctx, gpt, 0);
@@ -95,7 +95,7 @@ static void check_llama(weft_context *ctx) {
     weft_module_free(gpt);
     if (!test_on_cpu()) return;
     o.rotation.interleaved = true;
-    gpt = weft_gpt(ctx, &o);
+    gpt = weft_nn_gpt(ctx, &o);
     fill(gpt);
     NEAR(weft_forward(gpt, tokens_of(ctx, 3)), llama_interleaved);
     weft_module_free(gpt);
@@ -106,9 +106,9 @@ static void check_llama(weft_context *ctx) {
 static void check_layers(weft_context *ctx, bool post, const float *y, const float *source_grad,
                          const float *target_grad, const float *q_attn) {
     weft_transformer_block_options o = {.hidden = HIDDEN, .activation = WEFT_RELU, .post_norm = post};
-    weft_module *encoder = weft_transformer_block(ctx, WIDTH, HEADS, &o);
+    weft_module *encoder = weft_nn_transformer_block(ctx, WIDTH, HEADS, &o);
     o.causal = o.cross = true;
-    weft_module *decoder = weft_transformer_block(ctx, WIDTH, HEADS, &o);
+    weft_module *decoder = weft_nn_transformer_block(ctx, WIDTH, HEADS, &o);
     fill(encoder);
     fill(decoder);
     weft_parameter_info info;
@@ -149,9 +149,9 @@ static void check_cache(weft_context *ctx, weft_position_kind positions, weft_dt
     enum { LENGTH = 24 };
     weft_gpt_options o = llama_options();
     o.positions = positions;
-    weft_module *gpt = weft_gpt(ctx, &o);
+    weft_module *gpt = weft_nn_gpt(ctx, &o);
     assert_ok(weft_module_compute(gpt, compute));
-    weft_train(gpt, false);
+    weft_module_set_training(gpt, false);
     int32_t ids[LENGTH];
     for (int32_t i = 0; i < LENGTH; i++) ids[i] = (i * 7 + i * i) % VOCAB;
     float whole[LENGTH * VOCAB], logits[VOCAB];
@@ -250,7 +250,7 @@ static void test_padding(void **state) {
     enum { LONG = 512 };
     (void)state;
     weft_context *ctx = open_device("cpu", false);
-    weft_module *encoder = weft_transformer_block(ctx, WIDTH, HEADS, NULL);
+    weft_module *encoder = weft_nn_transformer_block(ctx, WIDTH, HEADS, NULL);
     uint64_t peaks[2];
     for (int i = 0; i < 2; i++) {
         weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F32, SHAPE(1, LONG << i, WIDTH), NULL),
@@ -273,8 +273,8 @@ static void test_shared(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
     weft_gpt_options o = llama_options();
-    weft_module *gpt = weft_gpt(ctx, &o);
-    weft_train(gpt, false);
+    weft_module *gpt = weft_nn_gpt(ctx, &o);
+    weft_module_set_training(gpt, false);
     weft_tensor *logits = weft_forward(gpt, tokens_of(ctx, 3));
     assert_ok(weft_eval(&logits, 1));
     const weft_program *program = newest(ctx);
@@ -297,7 +297,7 @@ static void test_copies(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
     weft_gpt_options o = llama_options();
-    weft_module *gpt = weft_gpt(ctx, &o);
+    weft_module *gpt = weft_nn_gpt(ctx, &o);
     weft_optimizer *opt = weft_adamw(gpt, &(weft_adam_options){.lr = 0.01});
     assert_ok(weft_optimizer_step(opt, loss_of(ctx, gpt, 0)));
     const weft_program *program = newest(ctx);
@@ -315,7 +315,7 @@ static void test_training(void **state) {
     weft_context *ctx = open_device(NULL, false);
     for (int kind = test_on_cpu() ? 0 : 2; kind < 3; kind++) {
         weft_gpt_options o = llama_options();
-        weft_module *gpt = weft_gpt(ctx, &o);
+        weft_module *gpt = weft_nn_gpt(ctx, &o);
         fill(gpt);
         if (kind == 1) assert_ok(weft_module_recompute(gpt, WEFT_RECOMPUTE_BLOCK));
         if (kind == 2) assert_ok(weft_module_compute(gpt, WEFT_BF16));
@@ -340,26 +340,27 @@ static void refused(weft_module *m, weft_status status, const char *words) {
 static void test_refused(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
-    refused(weft_multihead_attention(ctx, 12, 4, &(weft_multihead_attention_options){.rotary = true}),
+    refused(weft_nn_multihead_attention(ctx, 12, 4, &(weft_multihead_attention_options){.rotary = true}),
             WEFT_ERR_ARGUMENT, "pairs of channels");
-    refused(weft_multihead_attention(ctx, 12, 4, &(weft_multihead_attention_options){.kv_heads = 3}),
+    refused(weft_nn_multihead_attention(ctx, 12, 4, &(weft_multihead_attention_options){.kv_heads = 3}),
             WEFT_ERR_ARGUMENT, "multiple of kv_heads");
-    refused(weft_cross_attention(ctx, 8, 0, 2, NULL), WEFT_ERR_ARGUMENT, "memory width");
-    refused(weft_cross_attention(ctx, 8, 8, 2, &(weft_multihead_attention_options){.causal = true}),
+    refused(weft_nn_cross_attention(ctx, 8, 0, 2, NULL), WEFT_ERR_ARGUMENT, "memory width");
+    refused(weft_nn_cross_attention(ctx, 8, 8, 2, &(weft_multihead_attention_options){.causal = true}),
             WEFT_ERR_ARGUMENT, "causal");
-    refused(weft_transformer_block(ctx, 8, 2, &(weft_transformer_block_options){.norm = (weft_norm_kind)7}),
-            WEFT_ERR_ARGUMENT, "norm");
+    refused(
+        weft_nn_transformer_block(ctx, 8, 2, &(weft_transformer_block_options){.norm = (weft_norm_kind)7}),
+        WEFT_ERR_ARGUMENT, "norm");
     weft_gpt_options o = llama_options();
     o.positions = (weft_position_kind)9;
-    refused(weft_gpt(ctx, &o), WEFT_ERR_ARGUMENT, "positions");
-    weft_module *cross = weft_cross_attention(ctx, WIDTH, 8, 2, NULL);
+    refused(weft_nn_gpt(ctx, &o), WEFT_ERR_ARGUMENT, "positions");
+    weft_module *cross = weft_nn_cross_attention(ctx, WIDTH, 8, 2, NULL);
     weft_tensor *x = pattern_of(ctx, 3, TIME, false);
     assert_int_equal(weft_tensor_status(weft_forward(cross, x)), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_tensor_status(weft_attend(cross, x, &(weft_attend_options){.memory = x})),
                      WEFT_ERR_SHAPE);
     assert_int_equal(weft_tensor_status(weft_attend(NULL, x, &(weft_attend_options){.memory = x})),
                      WEFT_ERR_ARGUMENT);
-    weft_module *block = weft_transformer_block(ctx, WIDTH, 2, NULL);
+    weft_module *block = weft_nn_transformer_block(ctx, WIDTH, 2, NULL);
     assert_ok(weft_tensor_status(weft_attend(block, x, NULL)));
     assert_int_equal(weft_tensor_status(weft_attend(block, x, &(weft_attend_options){.mask = x})),
                      WEFT_ERR_SHAPE);

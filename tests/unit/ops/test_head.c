@@ -50,13 +50,13 @@ static int64_t products(const weft_program *program) {
 static void train(const form *f, outcome *out) {
     weft_context *ctx;
     assert_int_equal(weft_open(&(weft_open_options){.device = f->device, .seed = 5}, &ctx), WEFT_OK);
-    weft_module *net = weft_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB,
-                                                         .context = TIME,
-                                                         .layers = 1,
-                                                         .heads = 2,
-                                                         .width = WIDTH,
-                                                         .untied_head = f->untied,
-                                                         .head_chunks = f->parts});
+    weft_module *net = weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB,
+                                                            .context = TIME,
+                                                            .layers = 1,
+                                                            .heads = 2,
+                                                            .width = WIDTH,
+                                                            .untied_head = f->untied,
+                                                            .head_chunks = f->parts});
     if (f->bf16) assert_int_equal(weft_module_compute(net, WEFT_BF16), WEFT_OK);
     weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.5});
     for (int step = 0; step < STEPS; step++) {
@@ -132,17 +132,18 @@ static void test_evaluation(void **state) {
         int32_t ids[200];
         for (int i = 0; i < 200; i++) ids[i] = i * i % VOCAB;
         assert_int_equal(weft_open(&(weft_open_options){.seed = 5}, &ctx), WEFT_OK);
-        weft_module *net = weft_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB,
-                                                             .context = TIME,
-                                                             .layers = 1,
-                                                             .heads = 2,
-                                                             .width = WIDTH,
-                                                             .head_chunks = k ? 8 : 1});
+        weft_module *net = weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB,
+                                                                .context = TIME,
+                                                                .layers = 1,
+                                                                .heads = 2,
+                                                                .width = WIDTH,
+                                                                .head_chunks = k ? 8 : 1});
         weft_loader *loader = NULL;
         assert_int_equal(
             weft_loader_tokens(ctx, ids, 200, TIME, &(weft_loader_options){.batch = BATCH}, &loader),
             WEFT_OK);
-        assert_int_equal(weft_evaluate(net, loader, WEFT_LOSS_CROSS_ENTROPY, &loss[k], &right[k]), WEFT_OK);
+        assert_int_equal(weft_module_evaluate(net, loader, WEFT_LOSS_CROSS_ENTROPY, &loss[k], &right[k]),
+                         WEFT_OK);
         weft_loader_free(loader);
         weft_close(ctx);
     }
@@ -154,9 +155,9 @@ static void test_parts_of(void **state) {
     weft_context *ctx;
     (void)state;
     assert_int_equal(weft_open(NULL, &ctx), WEFT_OK);
-    weft_module *net =
-        weft_gpt(ctx, &(weft_gpt_options){
-                          .vocab = 8, .context = 4, .layers = 1, .heads = 1, .width = 4, .head_chunks = -1});
+    weft_module *net = weft_nn_gpt(
+        ctx, &(weft_gpt_options){
+                 .vocab = 8, .context = 4, .layers = 1, .heads = 1, .width = 4, .head_chunks = -1});
     assert_int_equal(weft_module_status(net), WEFT_ERR_ARGUMENT);
     weft_close(ctx);
 }

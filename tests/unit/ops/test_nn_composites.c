@@ -136,7 +136,7 @@ static void test_activations(void **state) {
     for (int which = 0; which < WEFT_ACTIVATION_COUNT; which++) {
         weft_activation_kind kind = (weft_activation_kind)which, parsed;
         assert_true(weft_activation_parse(weft_activation_name(kind), &parsed) && parsed == kind);
-        weft_module *layer = weft_activation(ctx, kind);
+        weft_module *layer = weft_nn_activation(ctx, kind);
         for (int i = 0; i < M; i++) wanted[i] = reference(which, x[i]);
         double *got = values_of(weft_forward(layer, weft_from(ctx, WEFT_F64, SHAPE(M), x)));
         assert_close(got, wanted, M, 1e-13);
@@ -146,9 +146,9 @@ static void test_activations(void **state) {
         if (!(worst <= 1e-7)) print_error("%s\n", weft_activation_name(kind));
         assert_true(worst <= 1e-7);
     }
-    assert_poisoned(
-        weft_forward(weft_activation(ctx, (weft_activation_kind)77), weft_full(ctx, WEFT_F32, SHAPE(1), 0.0)),
-        WEFT_ERR_ARGUMENT, "activation", "77");
+    assert_poisoned(weft_forward(weft_nn_activation(ctx, (weft_activation_kind)77),
+                                 weft_full(ctx, WEFT_F32, SHAPE(1), 0.0)),
+                    WEFT_ERR_ARGUMENT, "activation", "77");
 }
 
 /* Gradients where naive formulas give NaN or the wrong sign: far from 0, and exactly at 0. */

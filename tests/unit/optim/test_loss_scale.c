@@ -8,7 +8,7 @@ enum { IN = 4, HIDDEN = 6, OUT = 3, BATCH = 12 };
 
 /* Two contexts of one seed give the same first network. */
 static weft_module *net_of(weft_context *ctx) {
-    return weft_mlp(ctx, (int64_t[]){IN, HIDDEN, OUT}, 3, &(weft_mlp_options){.activation = WEFT_TANH});
+    return weft_nn_mlp(ctx, (int64_t[]){IN, HIDDEN, OUT}, 3, &(weft_mlp_options){.activation = WEFT_TANH});
 }
 
 static weft_tensor *rows_of(weft_context *ctx, int salt, int first, int rows, int columns, float size) {

@@ -8,8 +8,8 @@
 enum { IN = 4, HIDDEN = 6, OUT = 3, BATCH = 12 };
 
 static weft_module *net_of(weft_context *ctx, double dropout) {
-    return weft_mlp(ctx, (int64_t[]){IN, HIDDEN, OUT}, 3,
-                    &(weft_mlp_options){.dtype = WEFT_F64, .activation = WEFT_TANH, .dropout = dropout});
+    return weft_nn_mlp(ctx, (int64_t[]){IN, HIDDEN, OUT}, 3,
+                       &(weft_mlp_options){.dtype = WEFT_F64, .activation = WEFT_TANH, .dropout = dropout});
 }
 
 static weft_optimizer *adamw_of(weft_module *net) {
@@ -190,18 +190,18 @@ static void test_freezing(void **state) {
     weft_module *net = net_of(ctx, 0.0), *first = weft_module_child_get(net, 0);
     weft_optimizer *opt = adamw_of(net);
     step_whole(ctx, net, opt, 0);
-    weft_freeze(first, true);
+    weft_module_freeze(first, true);
     double *before = all_of(first, NULL), *all = all_of(net, NULL);
     int64_t n, total;
     step_whole(ctx, net, opt, 1);
     double *after = all_of(first, &n), *changed = all_of(net, &total);
     assert_memory_equal(before, after, (size_t)n * sizeof *before);
     assert_memory_not_equal(all, changed, (size_t)total * sizeof *all);
-    weft_freeze(first, false);
+    weft_module_freeze(first, false);
     step_whole(ctx, net, opt, 2);
     double *thawed = all_of(first, NULL);
     assert_memory_not_equal(thawed, after, (size_t)n * sizeof *after);
-    weft_freeze(net, true);
+    weft_module_freeze(net, true);
     weft_scope *scope = weft_scope_open(ctx);
     assert_int_equal(weft_optimizer_step(opt, loss_of(ctx, net, 3, 0, BATCH)), WEFT_ERR_ARGUMENT);
     weft_scope_close(scope);
@@ -218,9 +218,9 @@ static void test_freezing_keeps_state(void **state) {
     for (int step = 0; step < 2; step++) {
         step_whole(ctx, a, x, step);
         step_whole(ctx, b, y, step);
-        weft_freeze(weft_module_child_get(b, 0), true); /* the layout changes and changes back */
+        weft_module_freeze(weft_module_child_get(b, 0), true); /* the layout changes and changes back */
         assert_ok(weft_optimizer_group(y, &(weft_group_options){.pattern = "2.*"}));
-        weft_freeze(weft_module_child_get(b, 0), false);
+        weft_module_freeze(weft_module_child_get(b, 0), false);
     }
     step_whole(ctx, a, x, 2);
     step_whole(ctx, b, y, 2);
@@ -251,7 +251,7 @@ static void test_held(void **state) {
         assert_ok(weft_optimizer_run(held, program));
         assert_same(a, b, 0.0);
     }
-    weft_freeze(b, true);
+    weft_module_freeze(b, true);
     assert_int_equal(weft_optimizer_run(held, program), WEFT_ERR_STATE);
     weft_program_free(program);
 }

@@ -126,7 +126,7 @@ static void read_parameters(weft_module *m, double *p) {
 }
 
 static void check_case(weft_context *ctx, const rule_case *c) {
-    weft_module *net = weft_linear(ctx, IN, OUT, &(weft_linear_options){.dtype = WEFT_F64});
+    weft_module *net = weft_nn_linear(ctx, IN, OUT, &(weft_linear_options){.dtype = WEFT_F64});
     weft_optimizer *opt = make(net, c);
     assert_ok(weft_optimizer_status(opt));
     double p[P], m[P] = {0}, v[P] = {0}, g[P], x[IN], got[P];
@@ -172,7 +172,7 @@ static void check_lasso(weft_context *ctx, const rule_case *c) {
     for (int i = 0; i < N; i++) identity[i * N + i] = 1.0;
     for (int i = 0; i < N; i++)
         wanted[i] = fabs(b[i]) <= c->l1 ? 0.0 : (b[i] - copysign(c->l1, b[i])) / (1.0 + c->decay);
-    weft_module *net = weft_linear(ctx, N, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true});
+    weft_module *net = weft_nn_linear(ctx, N, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true});
     weft_optimizer *opt = make(net, c);
     const weft_schedule falls = {.kind = WEFT_SCHEDULE_COSINE, .lr = c->lr, .steps = 600};
     assert_ok(weft_optimizer_schedule(opt, &falls));
@@ -214,7 +214,7 @@ static void test_lasso(void **state) {
 
 static void test_errors(void **state) {
     weft_context *ctx = *state;
-    weft_module *net = weft_linear(ctx, 2, 1, NULL);
+    weft_module *net = weft_nn_linear(ctx, 2, 1, NULL);
     weft_tensor *loss =
         weft_mean(weft_forward(net, weft_full(ctx, WEFT_F32, SHAPE(1, 2), 1.0)), WEFT_ALL_AXES, false);
     assert_int_equal(weft_optimizer_step(weft_sgd(net, NULL), loss), WEFT_ERR_ARGUMENT);
@@ -230,10 +230,10 @@ static void test_errors(void **state) {
                      WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "l1"));
     assert_int_equal(weft_optimizer_step(NULL, loss), WEFT_ERR_ARGUMENT);
-    weft_module *bad = weft_linear(ctx, 0, 1, NULL);
+    weft_module *bad = weft_nn_linear(ctx, 0, 1, NULL);
     assert_int_equal(weft_optimizer_step(weft_sgd(bad, &(weft_sgd_options){.lr = 1.0}), loss),
                      WEFT_ERR_ARGUMENT);
-    assert_non_null(strstr(weft_last_error(ctx), "weft_linear"));
+    assert_non_null(strstr(weft_last_error(ctx), "weft_nn_linear"));
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 1.0});
     assert_int_equal(weft_optimizer_step(opt, NULL), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_optimizer_step(opt, weft_full(ctx, WEFT_F32, SHAPE(2), 1.0)), WEFT_ERR_SHAPE);
@@ -243,7 +243,7 @@ static void test_errors(void **state) {
     assert_int_equal(weft_optimizer_step(opt, poisoned), cause);
     assert_ok(weft_optimizer_step(opt, loss)); /* the optimizer stays usable */
     assert_true(isnan(weft_optimizer_grad_norm(opt)));
-    weft_module *empty = weft_activation(ctx, WEFT_RELU);
+    weft_module *empty = weft_nn_activation(ctx, WEFT_RELU);
     assert_int_equal(weft_optimizer_status(weft_sgd(empty, &(weft_sgd_options){.lr = 1.0})),
                      WEFT_ERR_ARGUMENT);
     weft_optimizer_free(opt);
@@ -278,7 +278,7 @@ static void test_scheduled_steps(void **state) {
     weft_context *ctx = *state;
     weft_init one = {WEFT_INIT_ONES, 0};
     weft_module *net =
-        weft_linear(ctx, 1, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true, .weight = one});
+        weft_nn_linear(ctx, 1, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true, .weight = one});
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 9.0});
     const weft_schedule s = {.kind = WEFT_SCHEDULE_LINEAR, .lr = 0.5, .steps = 4};
     assert_ok(weft_optimizer_schedule(opt, &s));

@@ -187,10 +187,10 @@ static void plan_masked(const char *device, weft_dtype dtype, bool padded) {
     weft_transformer_block_options o = {.dtype = dtype};
     weft_context *ctx;
     assert_int_equal(weft_open(&(weft_open_options){.device = device}, &ctx), WEFT_OK);
-    weft_module *encoder = weft_transformer_block(ctx, CHANNELS, HEADS, &o);
+    weft_module *encoder = weft_nn_transformer_block(ctx, CHANNELS, HEADS, &o);
     o.cross = true;
-    weft_module *decoder = weft_transformer_block(ctx, CHANNELS, HEADS, &o);
-    weft_module *net = weft_sequential(ctx, "net", encoder, decoder, NULL);
+    weft_module *decoder = weft_nn_transformer_block(ctx, CHANNELS, HEADS, &o);
+    weft_module *net = weft_nn_sequential(ctx, "net", encoder, decoder, NULL);
     weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
     weft_scope *scope = weft_scope_open(ctx);
     weft_tensor *source = weft_variable_new(ctx, "source", dtype, 3, x_shape, NULL);

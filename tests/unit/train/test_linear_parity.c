@@ -72,7 +72,7 @@ static void make(const reference *r, numbers *n) {
 
 static weft_module *layer_of(weft_context *ctx, const reference *r, const numbers *n) {
     weft_parameter_info info;
-    weft_module *layer = weft_linear(ctx, COLUMNS, r->outputs, NULL);
+    weft_module *layer = weft_nn_linear(ctx, COLUMNS, r->outputs, NULL);
     assert_true(weft_parameter_find(layer, "weight", &info));
     assert_int_equal(weft_write(info.tensor, n->weight, (size_t)(r->outputs * COLUMNS) * sizeof(float)),
                      WEFT_OK);

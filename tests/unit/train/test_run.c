@@ -121,7 +121,7 @@ static void test_classes(void **state) {
     assert_string_equal(weft_run_class_name(run, 0), "even"); /* classes are sorted by name */
     assert_null(weft_run_class_name(run, 3));
     assert_null(weft_run_tokenizer(run));
-    assert_false(weft_is_training(weft_run_module(run)));
+    assert_false(weft_module_is_training(weft_run_module(run)));
     assert_int_equal(weft_run_predict(run, rows, 3, answers), WEFT_OK);
     assert_near(answers, wanted, 9, 2e-6);
     /* a single row, as a program would ask */

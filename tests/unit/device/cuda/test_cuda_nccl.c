@@ -167,7 +167,7 @@ static void make(copy *c, const char *device) {
     assert_int_equal(
         weft_open(&(weft_open_options){.device = device, .seed = 3, .log = count_warnings}, &c->ctx),
         WEFT_OK);
-    c->net = weft_mlp(c->ctx, (int64_t[]){IN, WIDTH, CLASSES}, 3, &(weft_mlp_options){.dropout = 0.2});
+    c->net = weft_nn_mlp(c->ctx, (int64_t[]){IN, WIDTH, CLASSES}, 3, &(weft_mlp_options){.dropout = 0.2});
     c->opt = weft_adamw(c->net, &(weft_adam_options){.lr = 0.05, .clip = 1});
     assert_int_equal(
         weft_loader_new(c->ctx, &xs, &ys, &(weft_loader_options){.batch = 6, .classes = CLASSES}, &c->loader),

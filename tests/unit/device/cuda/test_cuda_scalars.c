@@ -39,9 +39,9 @@ static void set_up(run *r, bool fused) {
     memset(r, 0, sizeof *r);
     weft__gpu_hook.fuse_after = fused ? 1 : INT32_MAX;
     assert_int_equal(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 5}, &r->ctx), WEFT_OK);
-    r->net = weft_sequential(r->ctx, "net", weft_linear(r->ctx, 2, HIDDEN, NULL),
-                             weft_activation(r->ctx, WEFT_TANH), weft_dropout_layer(r->ctx, 0.2),
-                             weft_linear(r->ctx, HIDDEN, 1, NULL), NULL);
+    r->net = weft_nn_sequential(r->ctx, "net", weft_nn_linear(r->ctx, 2, HIDDEN, NULL),
+                                weft_nn_activation(r->ctx, WEFT_TANH), weft_nn_dropout(r->ctx, 0.2),
+                                weft_nn_linear(r->ctx, HIDDEN, 1, NULL), NULL);
     const weft_schedule cosine = {
         .kind = WEFT_SCHEDULE_COSINE, .lr = 0.05, .min_lr = 0.001, .warmup = 10, .steps = STEPS};
     r->adam = weft_adamw(r->net, &(weft_adam_options){.lr = 0.05});

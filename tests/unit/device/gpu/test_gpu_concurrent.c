@@ -41,7 +41,7 @@ static void make(net *n, bool beside) {
     weft__gpu_of(n->ctx->device)->target.units = 64;
     for (int i = 0; i < ROWS * IN; i++) n->x[i] = (float)(i * 37 % 19) / 10 - 1;
     for (int i = 0; i < ROWS; i++) n->y[i] = i * 3 % CLASSES;
-    n->module = weft_mlp(n->ctx, (int64_t[]){IN, HIDDEN, CLASSES}, 3, NULL);
+    n->module = weft_nn_mlp(n->ctx, (int64_t[]){IN, HIDDEN, CLASSES}, 3, NULL);
     n->adam = weft_adam(n->module, &(weft_adam_options){.lr = 0.01});
     weft__gpu_hook.fuse_after = beside ? 1 : INT32_MAX;
     n->kernels = weft__gpu_hook.kernels;

@@ -50,16 +50,18 @@ static void make(net *n, int kind, int items) {
     for (int i = 0; i < ROWS; i++) y[i] = i * 3 % CLASSES;
     weft_context *ctx = n->ctx;
     const weft_linear_options linear = {.dtype = dtype};
-    weft_module *hidden = weft_linear(ctx, kind == WORDS ? width : in, width, &linear);
+    weft_module *hidden = weft_nn_linear(ctx, kind == WORDS ? width : in, width, &linear);
     if (kind == WORDS)
-        hidden = weft_sequential(ctx, "words", weft_embedding(ctx, CLASSES, width, NULL), hidden, NULL);
-    if (kind == NORM) hidden = weft_sequential(ctx, "norm", hidden, weft_layernorm(ctx, width, NULL), NULL);
-    if (kind == ROWS_ONLY) hidden = weft_layernorm(ctx, in, NULL);
-    n->module = kind >= WIDE ? hidden
-                             : weft_sequential(ctx, "net", hidden,
-                                               weft_activation(ctx, kind == NORM ? WEFT_GELU : WEFT_TANH),
-                                               weft_dropout_layer(ctx, kind == NORM ? 0.3 : 0),
-                                               weft_linear(ctx, width, CLASSES, &linear), NULL);
+        hidden = weft_nn_sequential(ctx, "words", weft_nn_embedding(ctx, CLASSES, width, NULL), hidden, NULL);
+    if (kind == NORM)
+        hidden = weft_nn_sequential(ctx, "norm", hidden, weft_nn_layer_norm(ctx, width, NULL), NULL);
+    if (kind == ROWS_ONLY) hidden = weft_nn_layer_norm(ctx, in, NULL);
+    n->module = kind >= WIDE
+                    ? hidden
+                    : weft_nn_sequential(ctx, "net", hidden,
+                                         weft_nn_activation(ctx, kind == NORM ? WEFT_GELU : WEFT_TANH),
+                                         weft_nn_dropout(ctx, kind == NORM ? 0.3 : 0),
+                                         weft_nn_linear(ctx, width, CLASSES, &linear), NULL);
     n->optimizer = kind == NORM ? weft_adamw(n->module, &(weft_adam_options){.lr = 0.05})
                                 : weft_sgd(n->module, &(weft_sgd_options){.lr = 0.05, .momentum = 0.9});
     n->x = weft_keep(weft_cast(weft_from(ctx, WEFT_F64, SHAPE(ROWS, in), x), dtype));

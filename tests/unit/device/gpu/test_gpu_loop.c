@@ -38,7 +38,7 @@ static void set_up(setting *s, const char *device, const weft_loader_options *op
     }
     const weft_array x = {WEFT_F32, 2, {ROWS, IN}, s->x, sizeof s->x},
                      y = {WEFT_I32, 1, {ROWS}, s->y, sizeof s->y};
-    s->net = weft_mlp(s->ctx, (int64_t[]){IN, 8, CLASSES}, 3, NULL);
+    s->net = weft_nn_mlp(s->ctx, (int64_t[]){IN, 8, CLASSES}, 3, NULL);
     s->adam = weft_adam(s->net, &(weft_adam_options){.lr = 0.02});
     assert_int_equal(weft_loader_new(s->ctx, &x, &y, options, &s->loader), WEFT_OK);
 }
@@ -130,10 +130,10 @@ static void test_resident_data_are_uploaded_once(void **state) {
             y[i] = kind == 2 ? (float)(i % 2 != i / 2 % 2) : (float)(i % 2);
         }
         assert_int_equal(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 1}, &ctx), WEFT_OK);
-        weft_module *net =
-            kind == 2 ? weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
-                                        weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL)
-                      : weft_linear(ctx, 2, 1, NULL);
+        weft_module *net = kind == 2 ? weft_nn_sequential(ctx, "xor", weft_nn_linear(ctx, 2, 8, NULL),
+                                                          weft_nn_activation(ctx, WEFT_TANH),
+                                                          weft_nn_linear(ctx, 8, 1, NULL), NULL)
+                                     : weft_nn_linear(ctx, 2, 1, NULL);
         weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.5});
         weft_tensor *loss = model(ctx, kind, net, weft_from(ctx, WEFT_F32, SHAPE(ROWS, 2), x),
                                   weft_from(ctx, WEFT_F32, SHAPE(ROWS, 1), y));
@@ -257,7 +257,7 @@ static void soak(const char *device) {
     uint64_t in_use = 0;
     int compiles = 0;
     assert_int_equal(weft_open(&(weft_open_options){.device = device, .seed = 1}, &ctx), WEFT_OK);
-    weft_module *gpt = weft_gpt(
+    weft_module *gpt = weft_nn_gpt(
         ctx,
         &(weft_gpt_options){.vocab = VOCABULARY, .context = CONTEXT, .layers = 1, .heads = 2, .width = 8});
     weft_optimizer *adam = weft_adam(gpt, &(weft_adam_options){.lr = 0.01});

@@ -32,9 +32,9 @@ static weft_status make(net *n, const char *device) {
     WEFT_TRY(weft_open(&(weft_open_options){.device = device, .seed = 3}, &n->ctx));
     for (int i = 0; i < ROWS * IN; i++) x[i] = (float)(i * 37 % 19) / 10 - 1;
     for (int i = 0; i < ROWS; i++) y[i] = i * 5 % CLASSES;
-    n->module =
-        weft_sequential(n->ctx, "net", weft_linear(n->ctx, IN, WIDTH, NULL),
-                        weft_activation(n->ctx, WEFT_TANH), weft_linear(n->ctx, WIDTH, CLASSES, NULL), NULL);
+    n->module = weft_nn_sequential(n->ctx, "net", weft_nn_linear(n->ctx, IN, WIDTH, NULL),
+                                   weft_nn_activation(n->ctx, WEFT_TANH),
+                                   weft_nn_linear(n->ctx, WIDTH, CLASSES, NULL), NULL);
     n->adam = weft_adam(n->module, &(weft_adam_options){.lr = 0.05});
     n->x = weft_keep(weft_from(n->ctx, WEFT_F32, SHAPE(ROWS, IN), x));
     n->y = weft_keep(weft_from(n->ctx, WEFT_I32, SHAPE(ROWS), y));
