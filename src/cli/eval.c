@@ -1,5 +1,5 @@
-/* weft eval: measures a trained model on its validation and test data. Must not know: how scores are
- * computed. Read next: train/report/scores.c. */
+/* weft eval: measures a trained model on its validation and test data, or on new data. Must not know: how
+ * scores are computed. Read next: train/report/scores.c. */
 #include "base/json.h"
 #include "cli/cli.h"
 #include "train/report/scores.h"
@@ -17,53 +17,66 @@ static weft_status cli_eval_measure(weft__use *use, weft__split split, weft__sco
     return status;
 }
 
-static weft_status cli_eval_print_json(const weft__use *use, const weft__scores scores[SPLITS]) {
+static weft_status cli_eval_print_json(const weft__use *use, bool new_data,
+                                       const weft__scores scores[SPLITS]) {
     weft__json json;
     char *text;
     weft__json_build(&json, NULL);
     json_t *all = json_pack("{s:I}", "step", (json_int_t)use->step);
     for (int i = 0; i < SPLITS; i++)
         if (weft__dataset_has(&use->dataset, splits[i]))
-            json_object_set_new(all, names[i], weft__scores_json(&scores[i], &use->dataset));
+            json_object_set_new(all, new_data ? "new_data" : names[i],
+                                weft__scores_json(&scores[i], &use->dataset));
     WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "the scores", &text, NULL));
     weft__print(stdout, "%s\n", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }
 
-static weft_status evaluate(weft__use *use, bool json, int *measured) {
+static weft_status evaluate(weft__use *use, bool json, bool new_data, int *measured) {
     weft__scores scores[SPLITS] = {0};
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK && i < SPLITS; i++) {
         if (!weft__dataset_has(&use->dataset, splits[i])) continue;
         status = cli_eval_measure(use, splits[i], &scores[i]);
         *measured += 1;
-        if (status == WEFT_OK && !json) weft__scores_print(stdout, names[i], &scores[i], &use->dataset);
+        if (status == WEFT_OK && !json)
+            weft__scores_print(stdout, new_data ? "new data" : names[i], &scores[i], &use->dataset);
     }
-    if (status == WEFT_OK && json) status = cli_eval_print_json(use, scores);
+    if (status == WEFT_OK && json) status = cli_eval_print_json(use, new_data, scores);
     for (int i = 0; i < SPLITS; i++) weft__scores_free(&scores[i]);
     return status;
 }
 
 int weft__command_eval(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *device = NULL, *checkpoint = NULL;
+    const char *dir = NULL, *data = NULL, *labels = NULL, *device = NULL, *checkpoint = NULL;
     bool json = false;
     int code = 0, measured = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"[DATA]", WEFT__OPTION_ARG, &data,
+         "new data with targets, in the form of the training data; default: the run's own"},
+        {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
-    const weft__use_options how = {
-        .device = device, .precision = WEFT__AS_COMPUTED, .checkpoint = checkpoint, .with_data = true};
+    const weft__use_options how = {.device = device,
+                                   .precision = WEFT__AS_COMPUTED,
+                                   .checkpoint = checkpoint,
+                                   .with_data = true,
+                                   .data = data,
+                                   .labels = labels};
     weft_status status = weft__use_open(dir, &how, &use);
     if (status == WEFT_OK && !json) weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)use.step);
-    if (status == WEFT_OK) status = evaluate(&use, json, &measured);
+    if (status == WEFT_OK) status = evaluate(&use, json, data, &measured);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
-    if (status == WEFT_OK && measured == 0) {
+    if (status == WEFT_OK && measured == 0 && data) {
+        weft__complain("%s: there is nothing to measure: the text is too short", data);
+        code = WEFT__EXIT_DATA;
+    } else if (status == WEFT_OK && measured == 0) {
         weft__complain(
             "%s: has neither validation nor test data: name them in data.val_path and data.test_path", dir);
         code = WEFT__EXIT_NOTHING;

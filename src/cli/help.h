@@ -51,7 +51,8 @@
     "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"                                                     \
     "  weft predict runs/mlp-4-16-3-cpu-1 a.csv b.csv --probabilities --out answers.csv\n"                   \
     "  grep -v '^#' raw.csv | weft predict runs/mlp-4-16-3-cpu-1 - --json\n"
-#define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
+#define weft__help_eval                                                                                      \
+    "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n  weft eval runs/mlp-4-16-3-cpu-1 new-flowers.csv\n"
 #define weft__help_show                                                                                      \
     "For linear and logistic models: prints the coefficients and the bias, both in the units of the\n"       \
     "data and standardised, as they were trained. The output is text, --json or --csv.\n"                    \

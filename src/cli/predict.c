@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/predict.h"
 #include "train/model/predict.h"
+#include "train/report/scores.h"
 #include "train/run/use.h"
 
 /* ---- standard input ---- */
@@ -64,6 +65,36 @@ static weft_status predict_input(weft__use *use, const char *input, weft__predic
     return status;
 }
 
+/* ---- accuracy ---- */
+
+/* If an input has the targets, too, tells how right the predictions are. Whatever is wrong with the targets
+ * is no error: nobody said that there are any. */
+static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
+    weft__dataset labelled = {0};
+    weft_loader *loader = NULL;
+    weft__scores scores = {0};
+    if (weft__config_is(&use->config, WEFT__TRAIT_NO_TARGETS)) return;
+    weft_status status = weft__config_new_data(&use->config, input, NULL);
+    void (*tells)(const char *line) = weft__dataset_tell;
+    weft__dataset_tell = NULL;
+    if (status == WEFT_OK) status = weft__dataset_read(NULL, &use->config, dir, &labelled);
+    weft__dataset_tell = tells;
+    if (status == WEFT_OK)
+        status = weft__dataset_loader(use->model.ctx, &labelled, &use->config, WEFT__VALIDATION, 0, &loader);
+    if (status == WEFT_OK) status = weft__scores_take(&use->model, &labelled, loader, false, &scores);
+    if (status == WEFT_OK && scores.task == WEFT__TASK_CLASSIFICATION)
+        weft__print(stderr, "accuracy %.2f %% of %lld", 100 * scores.accuracy, (long long)scores.samples);
+    else if (status == WEFT_OK)
+        weft__print(stderr, "R2 %.4f, root mean square error %.4g of %lld", scores.numbers.r2,
+                    scores.numbers.rmse, (long long)scores.samples);
+    if (status == WEFT_OK)
+        weft__print(stderr, ", by the targets of %s; more: %s eval %s %s\n", input, weft__program, dir,
+                    input);
+    weft__scores_free(&scores);
+    weft_loader_free(loader);
+    weft__dataset_free(NULL, &labelled);
+}
+
 /* ---- the command ---- */
 
 static weft_status predict_all(weft__use *use, const weft__repeated *inputs, const char *out,
@@ -112,6 +143,8 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a language model: use 'weft generate'");
     if (status == WEFT_OK) status = predict_all(&use, &inputs, out, &how);
+    if (status == WEFT_OK && inputs.count == 1 && strcmp(inputs.values[0], "-") != 0)
+        tell_accuracy(&use, dir, inputs.values[0]);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

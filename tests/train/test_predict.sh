@@ -57,6 +57,27 @@ expect 0 '' "$weft" train linear --data line.csv --run line --quiet
 expect 0 '^price$' "$weft" predict line one.csv
 expect 0 '"predictions":{"price":' "$weft" predict line one.csv --json
 
+# new data with targets: eval measures them, predict tells how right it is
+expect 0 '^new data +loss .* accuracy [0-9.]+ %  \(40 samples\)' "$weft" eval named named.csv
+expect 0 'accuracy [0-9.]+ % of 40, by the targets of named.csv; more: .* eval named named.csv' "$weft" predict named named.csv
+expect 0 '' "$weft" predict named one.csv
+check "no targets, no accuracy" test ! -s err
+expect 0 '"new_data": .*"accuracy"' "$weft" eval named named.csv --json
+expect 0 'R2 (1.0000|0.99[0-9]+), root mean square error .* of 40' "$weft" predict line line.csv
+expect 0 '^new data .* R2' "$weft" eval line line.csv
+expect 3 'no column named "kind"' "$weft" eval named one.csv
+sed 's/,sm\tall/,third/' named.csv >third.csv
+expect 3 'third' "$weft" eval named third.csv
+expect 0 '' "$weft" train lstm --data text.txt --run text --set train.steps=3 --set model.width=16 --quiet
+head -40 text.txt >part.txt
+expect 0 '^new data .* perplexity .*windows' "$weft" eval text part.txt
+echo '{}' >other.txt
+expect 3 'other.txt' "$weft" eval text other.txt
+expect 8 'none.txt' "$weft" eval text none.txt
+# folds and labels in files of their own
+expect 0 '' "$weft" cv mlp --data named.csv --folds 3 --set train.epochs=2 --run folds
+expect 0 '^new data' "$weft" eval folds/fold-1 named.csv
+
 # errors: nothing half written is left
 expect 2 'missing: INPUT' "$weft" predict named
 expect 8 'none.csv' "$weft" predict named one.csv none.csv --out half.csv

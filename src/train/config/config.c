@@ -134,6 +134,11 @@ static void clear(weft__config *config, weft__config_key key) {
     }
 }
 
+void weft__config_unset(weft__config *config, weft__config_key key) {
+    clear(config, key);
+    config->origin[key] = WEFT__ORIGIN_UNSET;
+}
+
 void weft__config_init(weft__config *config) { memset(config, 0, sizeof *config); }
 
 void weft__config_free(weft__config *config) {
@@ -576,17 +581,6 @@ static void config_follow(weft__config *config) {
         config->origin[WEFT__KEY_schedule_min_lr] == WEFT__ORIGIN_DEFAULT &&
         config->schedule_min_lr > config->optimizer_lr)
         config->schedule_min_lr = 0;
-}
-
-void weft__config_one_device(weft__config *config) {
-    if (config->devices.count && !weft__config_given(config, WEFT__KEY_device)) {
-        clear(config, WEFT__KEY_device);
-        config->device = config->devices.values[0];
-        config->devices.values[0] = NULL;
-        config->origin[WEFT__KEY_device] = WEFT__ORIGIN_FOUND;
-    }
-    clear(config, WEFT__KEY_devices);
-    config->origin[WEFT__KEY_devices] = WEFT__ORIGIN_UNSET;
 }
 
 /* Reports an error of a key. The message begins with the place of its value, such as "file.yaml:7". */

@@ -132,9 +132,16 @@ weft_status weft__config_put(weft__config *config, weft__config_key key, const c
  * together. */
 weft_status weft__config_resolve(weft__config *config);
 
+/* Frees the value of a key. A key of a number keeps its value. */
+void weft__config_unset(weft__config *config, weft__config_key key);
+
 /* Prepares a configuration for using a model. If no device is given, the first of `devices` becomes the
  * device. Clears `devices`. */
 void weft__config_one_device(weft__config *config);
+
+/* Makes `path` the only data of a trained model's configuration: its validation data. `labels` is the file of
+ * the labels, or NULL. */
+weft_status weft__config_new_data(weft__config *config, const char *path, const char *labels);
 
 /* Tells whether a user gave this key. Defaults and derived values do not count. */
 bool weft__config_given(const weft__config *config, weft__config_key key);

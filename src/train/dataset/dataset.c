@@ -241,8 +241,9 @@ weft_image_options weft__dataset_images(const weft__dataset *d) {
 
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out) {
-    int64_t batch = config->train_batch ? config->train_batch : 1; /* auto is not chosen yet */
-    if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, WEFT__TRAIN);
+    int64_t batch = config->train_batch ? config->train_batch : 1;       /* auto is not chosen yet */
+    const bool trains = weft__dataset_samples(dataset, WEFT__TRAIN) > 0; /* not where new data are measured */
+    if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, trains ? WEFT__TRAIN : split);
     weft_loader_options options = {.batch = batch,
                                    .in_order = split != WEFT__TRAIN,
                                    .streams = split == WEFT__TRAIN && config->data_streams,

@@ -77,7 +77,8 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
 
 weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
-    bool images = d->x[WEFT__TRAIN].dtype == WEFT_U8;
+    /* without training data, what the model knows decides */
+    const bool images = d->x[WEFT__TRAIN].data ? d->x[WEFT__TRAIN].dtype == WEFT_U8 : d->scale != 0;
     /* bytes are plain numbers if the training data are numbers */
     for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++)
         if (d->x[i].data) WEFT_TRY(weft__dataset_convert(ctx, paths[i], WEFT_F32, &d->x[i]));

@@ -96,7 +96,8 @@ weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *confi
                                          .tokenizer = d->tokenizer,
                                          .validation_path = config->data_val_path,
                                          .test_path = config->data_test_path,
-                                         .validation_fraction = config->data_val_fraction};
+                                         .validation_fraction =
+                                             config->data_val_path ? 0 : config->data_val_fraction};
     WEFT_TRY(weft_corpus_open(ctx, config->data_path, &options, &d->corpus));
     d->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->corpus));
     d->hash = weft_corpus_hash(d->corpus);
