@@ -24,6 +24,15 @@ static void put_inputs(const weft__export_source *s, weft_text *out) {
                   d->columns      ? ", in the order of the columns"
                   : d->scale != 0 ? ", 0 to 255 for bytes"
                                   : "");
+    if (!weft__columns_plain(&d->table))
+        weft__put(
+            out,
+            " * Some columns are no numbers, or have missing cells. Such a column is several inputs, which "
+            "%s_columns\n"
+            " * names: \"sex=female\" is 1 for female and 0 for others, \"age (missing)\" is 1 if the cell "
+            "is "
+            "missing.\n",
+            s->name);
     if (s->use->config.task == WEFT__TASK_CLASSIFICATION)
         weft__put(out, " * out: the probability of each class. */\n");
     else
