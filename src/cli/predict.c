@@ -37,9 +37,19 @@ static weft_status take_standard_input(char path[4096]) {
 
 /* ---- one input ---- */
 
+/* Reads the column that is copied to each line. */
+static weft_status read_ids(weft__use *use, const char *path, const char *name, int64_t rows,
+                            weft_table *table) {
+    WEFT_TRY(weft__dataset_column(use->model.ctx, &use->config, path, name, table));
+    if (table->rows == (size_t)rows) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: column %.60s has %zu cells for %lld rows", path, name,
+                      table->rows, (long long)rows);
+}
+
 static weft_status predict(weft__use *use, const char *path, const char *shown, weft__predict_table *table) {
     weft_context *ctx = use->model.ctx;
     weft_array x = {0};
+    weft_table ids = {0};
     char **files = NULL;
     float *answers = NULL;
     weft_status status = weft__dataset_inputs(ctx, &use->dataset, &use->config, path, &x, &files);
@@ -48,8 +58,12 @@ static weft_status predict(weft__use *use, const char *path, const char *shown, 
         status = answers ? weft__model_predict(&use->model, &use->dataset, &x, answers)
                          : weft__fail_oom(ctx, (size_t)x.shape[0] * 4, "predictions");
     }
+    if (status == WEFT_OK && table->options.id)
+        status = read_ids(use, path, table->options.id, x.shape[0], &ids);
     for (int64_t i = 0; status == WEFT_OK && i < x.shape[0]; i++)
-        status = weft__predict_table_row(table, files ? files[i] : shown, answers + i * use->dataset.outputs);
+        status = weft__predict_table_row(table, files ? files[i] : shown, ids.cells ? ids.cells[i] : NULL,
+                                         answers + i * use->dataset.outputs);
+    weft_table_free(ctx, &ids);
     weft__free(ctx, answers);
     weft__free(ctx, files);
     weft_array_free(ctx, &x);
@@ -126,6 +140,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
         {"INPUT ...", WEFT__OPTION_ARGS, &inputs,
          "files with rows like those of the training data, - for standard input; for images files or "
          "folders"},
+        {"--id COLUMN", WEFT__OPTION_TEXT, &how.id, "csv: begin each line with the cell of this column"},
         {"--probabilities", WEFT__OPTION_FLAG, &how.probabilities, "add a column for each class"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object per line"},
         {"--no-header", WEFT__OPTION_FLAG, &how.no_header, "leave out the line of names"},

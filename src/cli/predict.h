@@ -16,6 +16,7 @@ typedef struct weft__predict_options {
     weft__predict_output form;
     bool probabilities; /* a column for each class */
     bool no_header;
+    const char *id; /* name of a csv column that is copied to each line; NULL: none */
 } weft__predict_options;
 
 typedef struct weft__predict_table {
@@ -31,7 +32,8 @@ weft__predict_output weft__predict_form(const char *path);
 
 /* Writes the header. */
 weft_status weft__predict_table_begin(const weft__predict_table *table);
-/* Writes a line. answers: [outputs], probabilities of classes or numbers. */
-weft_status weft__predict_table_row(const weft__predict_table *table, const char *file, const float *answers);
+/* Writes a line. id: the cell of options.id. answers: [outputs], probabilities of classes or numbers. */
+weft_status weft__predict_table_row(const weft__predict_table *table, const char *file, const char *id,
+                                    const float *answers);
 
 #endif

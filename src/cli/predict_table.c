@@ -65,16 +65,20 @@ static weft_status end_line(const weft__predict_table *t) {
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: the predictions cannot be written");
 }
 
+/* Tells whether a line begins with the answer. */
+static bool is_first(const weft__predict_table *t) { return !t->with_files && !t->options.id; }
+
 weft_status weft__predict_table_begin(const weft__predict_table *t) {
     char name[40];
     if (t->options.form == WEFT__PREDICT_JSON || t->options.no_header) return WEFT_OK;
     if (t->with_files) put_field(t, true, "file");
+    if (t->options.id) put_field(t, !t->with_files, t->options.id);
     if (has_classes(t)) {
-        put_field(t, !t->with_files, "class");
+        put_field(t, is_first(t), "class");
         put_field(t, false, "probability");
     }
     for (int64_t i = 0; i < t->dataset->outputs; i++) {
-        if (!has_classes(t)) put_field(t, i == 0 && !t->with_files, number_name(t, i, name));
+        if (!has_classes(t)) put_field(t, i == 0 && is_first(t), number_name(t, i, name));
         if (has_classes(t) && t->options.probabilities) put_field(t, false, class_name(t, i, name));
     }
     return end_line(t);
@@ -87,7 +91,8 @@ static int64_t likeliest(const float *probabilities, int64_t count) {
     return best;
 }
 
-static weft_status put_json(const weft__predict_table *t, const char *file, const float *answers) {
+static weft_status put_json(const weft__predict_table *t, const char *file, const char *id,
+                            const float *answers) {
     const int64_t outputs = t->dataset->outputs;
     weft__json json;
     char name[40], *text;
@@ -95,6 +100,7 @@ static weft_status put_json(const weft__predict_table *t, const char *file, cons
     weft__json_build(&json, NULL);
     json_t *object = json_object(), *each = json_object();
     if (t->with_files) json_object_set_new(object, "file", json_string(file));
+    if (t->options.id) json_object_set_new(object, t->options.id, json_string(id));
     if (has_classes(t)) {
         const int64_t best = likeliest(answers, outputs);
         json_object_set_new(object, "class", json_string(class_name(t, best, name)));
@@ -111,17 +117,19 @@ static weft_status put_json(const weft__predict_table *t, const char *file, cons
     return end_line(t);
 }
 
-weft_status weft__predict_table_row(const weft__predict_table *t, const char *file, const float *answers) {
+weft_status weft__predict_table_row(const weft__predict_table *t, const char *file, const char *id,
+                                    const float *answers) {
     const int64_t outputs = t->dataset->outputs, best = likeliest(answers, outputs);
     char name[40];
-    if (t->options.form == WEFT__PREDICT_JSON) return put_json(t, file, answers);
+    if (t->options.form == WEFT__PREDICT_JSON) return put_json(t, file, id, answers);
     if (t->with_files) put_field(t, true, file);
+    if (t->options.id) put_field(t, !t->with_files, id);
     if (has_classes(t)) {
-        put_field(t, !t->with_files, class_name(t, best, name));
+        put_field(t, is_first(t), class_name(t, best, name));
         put_number(t, false, "%.4f", (double)answers[best]);
     }
     for (int64_t i = 0; i < outputs; i++) {
-        if (!has_classes(t)) put_number(t, i == 0 && !t->with_files, "%.7g", (double)answers[i]);
+        if (!has_classes(t)) put_number(t, i == 0 && is_first(t), "%.7g", (double)answers[i]);
         if (has_classes(t) && t->options.probabilities) put_number(t, false, "%.6g", (double)answers[i]);
     }
     return end_line(t);

@@ -36,6 +36,15 @@ check "its copy is removed" sh -c '! ls "${TMPDIR:-/tmp}"/weft-standard-input-* 
 "$weft" predict named - two.csv <one.csv >piped 2>err
 check "standard input is called -" grep -q '^-	sm all' piped
 
+# a column that tells the rows apart
+printf 'a,who,b\n2,"Ann, Dr.",1\n39,Bob,1\n' >people.csv
+expect 0 '^who	class	probability$' "$weft" predict named people.csv --id who
+check "each line begins with it" grep -q '^Ann, Dr.	sm all	' out
+expect 0 '' "$weft" predict named people.csv people.csv --id who --out ids.csv
+check "after the name of the file" grep -q '^people.csv,"Ann, Dr.",' ids.csv
+expect 3 'no column named "who"' "$weft" predict named one.csv --id who
+expect 0 '"who":"Bob"' "$weft" predict named people.csv --id who --json
+
 # csv and JSON
 expect 0 '' "$weft" predict named one.csv two.csv --out said.csv
 check "csv quotes" grep -q '^one.csv,"big, ""very""",[01]\.' said.csv

@@ -147,6 +147,9 @@ weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char
  * columns are, unless `dataset` knows it already. */
 weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
                                    weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y);
+/* Reads one column of a csv file as text: table->cells. The caller frees the table. */
+weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, const char *path,
+                                 const char *name, weft_table *table);
 /* Tells for each of `rows` samples whether it becomes one of the training samples. *training is freed by
  * weft__free; NULL: all samples do. */
 weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,

@@ -258,3 +258,18 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
     return status == WEFT_ERR_OOM ? status
                                   : WEFT_OK; /* reading the data for training says what else is wrong */
 }
+
+weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, const char *path,
+                                 const char *name, weft_table *table) {
+    weft_csv_options options;
+    *table = (weft_table){0};
+    if (config->data_source != WEFT__SOURCE_CSV)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: only csv files have columns such as \"%.60s\"", path,
+                          name);
+    WEFT_TRY(csv_options(ctx, config, false, &options));
+    options.columns = &name;
+    options.column_count = 1;
+    options.patterns = false;
+    options.text = true;
+    return weft_read_csv(ctx, path, &options, table);
+}
