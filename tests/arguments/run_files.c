@@ -7,14 +7,6 @@
 #include "arguments/values.h"
 #include "train/model/model.h"
 
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        if ((call) != WEFT_OK) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, weft_last_error(NULL));                       \
-            _exit(3);                                                                                        \
-        }                                                                                                    \
-    } while (0)
-
 static void write_run(const char *folder, const char *yaml, const weft__dataset *dataset) {
     weft_context *ctx = good_context();
     weft__config config;

@@ -8,14 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        if ((call) != WEFT_OK) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, weft_last_error(NULL));                       \
-            _exit(3);                                                                                        \
-        }                                                                                                    \
-    } while (0)
-
 /* ---- lifetime of the values ---- */
 
 /* The values made for the current call. */

@@ -5,7 +5,19 @@
 #ifndef WEFT_TESTS_ARGUMENTS_VALUES_H
 #define WEFT_TESTS_ARGUMENTS_VALUES_H
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include <weft/weft.h>
+
+/* Ends the process if a value cannot be made. */
+#define MUST(call)                                                                                           \
+    do {                                                                                                     \
+        if ((call) != WEFT_OK) {                                                                             \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, weft_last_error(NULL));                       \
+            _exit(3);                                                                                        \
+        }                                                                                                    \
+    } while (0)
 
 enum { TEXT_SIZE = 65536, MOST = 256 << 20 /* the largest allocation of a context, in bytes */ };
 
