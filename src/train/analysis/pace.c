@@ -137,6 +137,10 @@ weft_status weft__pace_text(weft__config *config, double seconds, weft__pace *pa
     take_size(config, WEFT__KEY_model_width, &config->model_width, sizes[i].width);
     take_size(config, WEFT__KEY_model_context, &config->model_context, sizes[i].context);
     take_size(config, WEFT__KEY_train_batch, &config->train_batch, sizes[i].batch);
+    if (!weft__config_given(config, WEFT__KEY_optimizer_lr)) { /* see pace.h */
+        config->optimizer_lr *= (double)sizes[0].width / (double)config->model_width;
+        config->origin[WEFT__KEY_optimizer_lr] = WEFT__ORIGIN_FOUND;
+    }
     if (config->model_width % config->model_heads != 0) /* the user set one of them */
         take_size(config, WEFT__KEY_model_heads, &config->model_heads, 1);
     return weft__pace_steps(config, seconds, pace);
