@@ -209,10 +209,13 @@ static weft_status check_bad(weft_context *ctx, const char *path, const weft_ima
     return WEFT_OK;
 }
 
-/* Moves the reasons into the result. */
+/* Copies the reasons into the result. */
 static weft_status keep_reasons(weft_context *ctx, char **bad, size_t count, weft_image_folder *out) {
-    for (size_t i = 0; i < count; i++)
-        if (bad[i]) bad[out->bad_count++] = bad[i];
+    for (size_t i = 0; i < count; i++) {
+        char *reason = bad[i];
+        bad[i] = NULL;
+        if (reason) bad[out->bad_count++] = reason;
+    }
     if (out->bad_count == 0) return WEFT_OK;
     out->bad = weft__strings_pack(ctx, (const char *const *)bad, out->bad_count);
     return out->bad ? WEFT_OK : weft__fail_oom(ctx, 0, "names of images");
@@ -239,7 +242,7 @@ static weft_status read_pixels(weft_context *ctx, const char *path, const weft_i
     if (status == WEFT_OK) status = check_bad(ctx, path, o, f, bad);
     if (status == WEFT_OK) remove_bad(ctx, f, bad, &out->images);
     if (status == WEFT_OK) status = keep_reasons(ctx, bad, count, out);
-    for (size_t i = out->bad_count; i < count; i++) weft__free(ctx, bad[i]);
+    for (size_t i = 0; i < count; i++) weft__free(ctx, bad[i]);
     weft__free(ctx, bad);
     return status;
 }

@@ -61,7 +61,7 @@ static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {
 
 weft_module *weft_nn_batch_norm(weft_context *ctx, int64_t channels, const weft_batchnorm_options *options) {
     const weft_batchnorm_options o = options ? *options : (weft_batchnorm_options){.eps = 0};
-    weft_module *m = weft__module_make(ctx, "batchnorm", batchnorm_forward, sizeof(batchnorm_own));
+    weft_module *m = weft__module_make(ctx, "batch_norm", batchnorm_forward, sizeof(batchnorm_own));
     if (m->error) return m;
     if (channels < 1 || !(o.eps >= 0.0) || !(o.momentum >= 0.0 && o.momentum <= 1.0))
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,

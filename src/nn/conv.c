@@ -33,7 +33,7 @@ static weft_module *conv(weft_context *ctx, const char *kind, conv_fn fn, int64_
     if (!fine)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
-            "weft_%s_layer: %lld to %lld channels in %lld groups: all of these and the kernel's size must be "
+            "weft_nn_%s: %lld to %lld channels in %lld groups: all of these and the kernel's size must be "
             "positive, and channels must be multiples of groups",
             kind, (long long)in, (long long)out, (long long)groups);
     int64_t full[4];
@@ -86,8 +86,7 @@ static weft_module *pool(weft_context *ctx, const char *kind, pool_own own,
                          const weft_pool_options *options) {
     weft_module *m = weft__module_make(ctx, kind, pool_forward, sizeof own);
     if (m->error) return m;
-    if (!options)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: the options are NULL", kind);
+    if (!options) return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_%s: the options are NULL", kind);
     own.options = *options;
     *(pool_own *)m->user = own;
     return m;
@@ -128,7 +127,7 @@ static weft_module *adaptive(weft_context *ctx, const char *kind, weft_forward_f
     weft_module *m = weft__module_make(ctx, kind, forward, sizeof own);
     if (m->error) return m;
     if (own.size[0] < 1 || own.size[1] < 1)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: the size must be positive", kind);
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_%s: the size must be positive", kind);
     *(adaptive_own *)m->user = own;
     return m;
 }
@@ -158,8 +157,7 @@ static weft_module *interpolate(weft_context *ctx, const char *kind, weft_forwar
                                 const weft_interpolate_options *options) {
     weft_module *m = weft__module_make(ctx, kind, forward, sizeof *options);
     if (m->error) return m;
-    if (!options)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: the options are NULL", kind);
+    if (!options) return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_%s: the options are NULL", kind);
     *(weft_interpolate_options *)m->user = *options;
     return m;
 }

@@ -53,11 +53,11 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
 }
 
 weft_module *weft_nn_layer_norm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
-    return norm(ctx, "layernorm", layernorm_forward, width, options, true);
+    return norm(ctx, "layer_norm", layernorm_forward, width, options, true);
 }
 
 weft_module *weft_nn_rms_norm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
-    return norm(ctx, "rmsnorm", rmsnorm_forward, width, options, false);
+    return norm(ctx, "rms_norm", rmsnorm_forward, width, options, false);
 }
 
 static weft_tensor *groupnorm_forward(weft_module *m, weft_tensor *x) {
@@ -74,7 +74,7 @@ static weft_tensor *groupnorm_forward(weft_module *m, weft_tensor *x) {
 
 weft_module *weft_nn_group_norm(weft_context *ctx, int64_t groups, int64_t channels,
                                 const weft_norm_options *options) {
-    weft_module *m = norm(ctx, "groupnorm", groupnorm_forward, channels, options, true);
+    weft_module *m = norm(ctx, "group_norm", groupnorm_forward, channels, options, true);
     if (m->error) return m;
     if (groups < 1 || channels % groups)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
@@ -99,7 +99,7 @@ static weft_tensor *instancenorm_forward(weft_module *m, weft_tensor *x) {
 }
 
 weft_module *weft_nn_instance_norm(weft_context *ctx, int64_t channels, const weft_norm_options *options) {
-    return norm(ctx, "instancenorm", instancenorm_forward, channels, options, true);
+    return norm(ctx, "instance_norm", instancenorm_forward, channels, options, true);
 }
 
 /* ---- dropout ---- */
@@ -116,7 +116,7 @@ static weft_module *dropout(weft_context *ctx, const char *kind, weft_forward_fn
     weft_module *m = weft__module_make(ctx, kind, forward, sizeof p);
     if (m->error) return m;
     if (!(p >= 0.0 && p <= 1.0))
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: probability %g is not in 0..1", kind,
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_%s: probability %g is not in 0..1", kind,
                                    p);
     *(double *)m->user = p;
     return m;

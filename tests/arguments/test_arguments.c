@@ -79,13 +79,15 @@ static bool holds_word(const char *text, const char *word) {
     return false;
 }
 
-/* Whether the message names the function. For weft_relu_at, weft_relu or relu will do; for
- * weft_nn_conv2d also conv2d. */
+/* Whether the message names the function. For weft_relu_at, weft_relu or relu will do; for weft_nn_conv2d
+ * also conv2d, the kind of the module. */
 static bool names_function(const char *text) {
     char name[128];
     snprintf(name, sizeof name, "%s", now->function);
     for (char *end; (end = strrchr(name, '_')); *end = '\0')
-        if (holds_word(text, name) || holds_word(text, name + strlen("weft_"))) return true;
+        if (holds_word(text, name) || holds_word(text, name + strlen("weft_")) ||
+            (strncmp(name, "weft_nn_", 8) == 0 && name[8] && holds_word(text, name + 8)))
+            return true;
     return false;
 }
 

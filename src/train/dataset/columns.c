@@ -70,7 +70,7 @@ char **weft__columns_names(weft_context *ctx, const weft__columns *columns) {
             bytes += counted.length + 1;
         }
     }
-    char **names = weft__alloc(ctx, bytes), *text = (char *)(names + inputs);
+    char **names = weft__alloc(ctx, bytes), *text = names ? (char *)(names + inputs) : NULL;
     for (size_t i = 0; names && i < columns->count; i++) {
         const weft__column *c = &columns->list[i];
         for (int64_t j = 0; j < weft__column_inputs(c); j++) {

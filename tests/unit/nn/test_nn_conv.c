@@ -61,17 +61,18 @@ static void test_refused(void **state) {
                     "NULL");
     assert_poisoned(weft_forward(weft_nn_group_norm(ctx, 3, 4, NULL), image), WEFT_ERR_ARGUMENT,
                     "weft_nn_group_norm", "3");
-    assert_poisoned(weft_forward(weft_nn_group_norm(ctx, 3, 6, NULL), image), WEFT_ERR_SHAPE, "groupnorm",
+    assert_poisoned(weft_forward(weft_nn_group_norm(ctx, 3, 6, NULL), image), WEFT_ERR_SHAPE, "group_norm",
                     "6");
-    assert_poisoned(weft_forward(weft_nn_instance_norm(ctx, 3, NULL), image), WEFT_ERR_SHAPE, "instancenorm",
+    assert_poisoned(weft_forward(weft_nn_instance_norm(ctx, 3, NULL), image), WEFT_ERR_SHAPE, "instance_norm",
                     "3");
     assert_poisoned(weft_forward(weft_nn_instance_norm(ctx, 0, NULL), image), WEFT_ERR_ARGUMENT,
-                    "instancenorm", "positive");
+                    "instance_norm", "positive");
     assert_poisoned(weft_forward(weft_nn_adaptive_avg_pool2d(ctx, 0, 1), image), WEFT_ERR_ARGUMENT,
                     "adaptive_avg_pool2d", "positive");
     assert_poisoned(weft_forward(weft_nn_interpolate2d(ctx, NULL), image), WEFT_ERR_ARGUMENT, "interpolate2d",
                     "NULL");
-    assert_poisoned(weft_forward(weft_nn_dropout2d(ctx, 2), image), WEFT_ERR_ARGUMENT, "weft_dropout2d", "2");
+    assert_poisoned(weft_forward(weft_nn_dropout2d(ctx, 2), image), WEFT_ERR_ARGUMENT, "weft_nn_dropout2d",
+                    "2");
     assert_poisoned(weft_forward(weft_nn_flatten(ctx), weft_scalar(ctx, 1)), WEFT_ERR_SHAPE, "flatten",
                     "scalar");
 }
