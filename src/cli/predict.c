@@ -112,10 +112,11 @@ static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
 /* ---- the command ---- */
 
 static weft_status predict_all(weft__use *use, const weft__repeated *inputs, const char *out,
-                               weft__predict_options *options) {
+                               const weft__predict_options *options, bool *reader_left) {
     char *text = NULL;
     size_t bytes = 0;
-    weft__predict_table table = {.dataset = &use->dataset, .options = *options, .out = stdout};
+    weft__predict_table table = {
+        .dataset = &use->dataset, .options = *options, .out = stdout, .reader_left = reader_left};
     if (out && !(table.out = open_memstream(&text, &bytes))) return weft__fail_oom(NULL, 0, "predictions");
     table.with_files = inputs->count > 1 || use->config.data_source == WEFT__SOURCE_IMAGES;
     weft_status status = weft__predict_table_begin(&table);
@@ -133,7 +134,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *device = NULL, *checkpoint = NULL, *out = NULL;
     weft__repeated inputs = {0};
     weft__predict_options how = {0};
-    bool json = false;
+    bool json = false, reader_left = false;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
@@ -157,10 +158,13 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a language model: use 'weft generate'");
-    if (status == WEFT_OK) status = predict_all(&use, &inputs, out, &how);
+    if (status == WEFT_OK) status = predict_all(&use, &inputs, out, &how, &reader_left);
     if (status == WEFT_OK && inputs.count == 1 && strcmp(inputs.values[0], "-") != 0)
         tell_accuracy(&use, dir, inputs.values[0]);
-    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    if (status == WEFT_OK)
+        code = WEFT__EXIT_DONE;
+    else
+        code = reader_left ? WEFT__EXIT_IO : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;
 }

@@ -24,6 +24,7 @@ typedef struct weft__predict_table {
     weft__predict_options options;
     bool with_files; /* each line begins with the name of its file */
     FILE *out;
+    bool *reader_left; /* becomes true if the reader of a pipe has left, which needs no error message */
 } weft__predict_table;
 
 /* Returns the form that the end of a file name asks for: .csv, .json or .jsonl, otherwise tabs. NULL: tabs.
@@ -32,7 +33,8 @@ weft__predict_output weft__predict_form(const char *path);
 
 /* Writes the header. */
 weft_status weft__predict_table_begin(const weft__predict_table *table);
-/* Writes a line. id: the cell of options.id. answers: [outputs], probabilities of classes or numbers. */
+/* Writes a line. id: the cell of
+ * options.id. answers: [outputs], probabilities of classes or numbers. */
 weft_status weft__predict_table_row(const weft__predict_table *table, const char *file, const char *id,
                                     const float *answers);
 

@@ -1,5 +1,6 @@
 /* The table that weft predict prints: tabs, csv or JSON lines. Must not know: how answers are computed. Read
  * next: predict.c. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -62,7 +63,8 @@ static void put_number(const weft__predict_table *t, bool first, const char *for
 
 static weft_status end_line(const weft__predict_table *t) {
     if (weft__print_text(t->out, "\n", 1)) return WEFT_OK;
-    return weft__fail(NULL, WEFT_ERR_IO, "standard output: the predictions cannot be written");
+    *t->reader_left = errno == EPIPE;
+    return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
 }
 
 /* Tells whether a line begins with the answer. */

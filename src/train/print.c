@@ -34,8 +34,16 @@ void weft__print(FILE *out, const char *fmt, ...) {
     va_end(args);
 }
 
+/* Asks the system once for standard output, since tables print many small texts. */
+static bool is_terminal(FILE *out) {
+    static int known = -1;
+    if (out != stdout) return fileno(out) >= 0 && isatty(fileno(out)) == 1;
+    if (known < 0) known = isatty(STDOUT_FILENO) == 1;
+    return known;
+}
+
 bool weft__print_text(FILE *out, const char *text, size_t bytes) {
-    if (isatty(fileno(out)) == 1)
+    if (is_terminal(out))
         print_put(out, text, bytes);
     else
         fwrite(text, 1, bytes, out);
