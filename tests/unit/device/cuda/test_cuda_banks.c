@@ -90,18 +90,26 @@ static void run_all(weft_context *ctx, const char *what, weft_tensor **list, siz
     take_counts(what);
 }
 
+/* Small f32 matmuls divide k into slices; larger ones do not. */
 static void run_matmuls(weft_context *ctx) {
-    static const weft_dtype dtypes[] = {WEFT_BF16, WEFT_F16, WEFT_F32};
+    static const struct {
+        weft_dtype dtype;
+        int64_t size;
+        const char *kernel;
+    } cases[] = {
+        {WEFT_BF16, 256, ""}, {WEFT_F16, 256, ""}, {WEFT_F32, 384, ""}, {WEFT_F32, 256, " by slices"}};
     static const char *const layouts[] = {"nn", "nt", "tn"};
-    for (int t = 0; t < 3; t++)
+    for (size_t t = 0; t < sizeof cases / sizeof *cases; t++)
         for (int way = 0; way < 3; way++) {
             char what[60];
-            weft_tensor *a = values(ctx, dtypes[t], SHAPE(256, 256)),
-                        *b = values(ctx, dtypes[t], SHAPE(256, 256));
+            const int64_t size = cases[t].size, k = 256, across[2] = {size, k}, down[2] = {k, size};
+            weft_tensor *a = values(ctx, cases[t].dtype, 2, way == 2 ? down : across),
+                        *b = values(ctx, cases[t].dtype, 2, way == 1 ? across : down);
             if (way == 1) b = weft_transpose(b, 0, 1);
             if (way == 2) a = weft_transpose(a, 0, 1);
             weft_tensor *c = weft_matmul(a, b);
-            snprintf(what, sizeof what, "matmul %s %s", weft_dtype_name(dtypes[t]), layouts[way]);
+            snprintf(what, sizeof what, "matmul %s %s%s", weft_dtype_name(cases[t].dtype), layouts[way],
+                     cases[t].kernel);
             run_all(ctx, what, &c, 1);
         }
 }

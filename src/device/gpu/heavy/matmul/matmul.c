@@ -272,9 +272,9 @@ static const char *plan_slices(matmul_plan *p) {
         weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n) * p->items;
     split_by(p, tiles, 128, SLICED_WORTH * slices, DEPTH_MOST * slices);
     p->part = round_up(weft__ceil_div(p->part, slices), DEPTH_MOST);
-    const int64_t kept = p->block_m * p->block_n + p->block_m;
+    const int64_t kept = p->block_m * (p->block_n + 4) + p->block_m, pad = 32 - s->high * s->wide;
     for (;; depth /= 2) {
-        p->local_bytes = slices * size * weft__larger(kept, (p->block_m + p->block_n + 8) * depth);
+        p->local_bytes = slices * size * (weft__larger(kept, (p->block_m + p->block_n + 8) * depth) + pad);
         if (depth == 4 || p->local_bytes <= p->target->local_bytes) break;
     }
     p->steps = (double)weft__smaller(p->part, p->mm.k) / depth + (p->mm.k > p->part); /* and for its slices */

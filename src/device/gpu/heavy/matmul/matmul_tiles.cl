@@ -90,25 +90,36 @@ INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2]
 /* Where sums go. Each slice keeps its tile where its x was, and its row sums after the tile. The loop ends for all
  * slices of a warp at the same step, since they wait for each other. */
 #if K_SLICES > 1
-#define SLICE_SIZE (X_SIZE + Y_SIZE > TILE_SIZE + TILE_M ? X_SIZE + Y_SIZE : TILE_SIZE + TILE_M)
+#define PITCH      (TILE_N + 4)
+#define KEPT_SIZE  (TILE_M * PITCH)
+/* The two slices of a warp use different banks. */
+#define SLICE_PAD  (32 - TILE_ITEMS)
+#define SLICE_SIZE ((X_SIZE + Y_SIZE > KEPT_SIZE + TILE_M ? X_SIZE + Y_SIZE : KEPT_SIZE + TILE_M) + SLICE_PAD)
 #define BEGIN_TILE                                                                                           \
     W_LOCAL S *const slices = (W_LOCAL S *)shared->slices, *const kept = slices + K_SLICE * SLICE_SIZE;        \
     W_LOCAL S4 *const x = (W_LOCAL S4 *)kept, *const y = x + X_SIZE / 4;                                     \
     const int k2 = k0 - K_SLICE % (32 / TILE_ITEMS) * of.part < of.k ? k0 + of.part : k0;
-#define LINE    kept[TILE_SIZE + TILE_ITEM]
-#define PUT_SUM kept[row * TILE_N + at] = total[i][j];
+#define LINE    kept[KEPT_SIZE + TILE_ITEM]
+#define PUT_SUM                                                                                              \
+    if (j % 4 == 3) put_four(&total[i][j - 3], kept + row * PITCH + at - 3);
 #define JOIN_SLICES                                                                                          \
     w_barrier();                                                                                             \
     for (int e = w_item(0); e < TILE_SIZE; e += ITEMS) {                                                     \
         const int row = e / TILE_N, at = e % TILE_N;                                                         \
-        if (row < rows && at < cols) PUT(row, at, joined(slices + e));                                       \
+        if (row < rows && at < cols) PUT(row, at, joined(slices + row * PITCH + at));                                       \
     }                                                                                                        \
     JOIN_LINES
 #if SUMS
-#define JOIN_LINES if (j0 == 0 && w_item(0) < rows) sums[w_item(0)] = joined(slices + TILE_SIZE + w_item(0));
+#define JOIN_LINES if (j0 == 0 && w_item(0) < rows) sums[w_item(0)] = joined(slices + KEPT_SIZE + w_item(0));
 #else
 #define JOIN_LINES
 #endif
+/* Four at once: single stores of a warp would meet in a quarter of the banks. */
+INLINE void put_four(const S *from, W_LOCAL S *to) {
+    S4 four;
+    four.x = from[0], four.y = from[1], four.z = from[2], four.w = from[3];
+    *(W_LOCAL S4 *)to = four;
+}
 INLINE S joined(const W_LOCAL S *slices) {
     S whole = slices[0];
 #pragma unroll
