@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/predict.h"
+#include "train/report/scores.h"
 
 weft__predict_output weft__predict_form(const char *path) {
     const char *dot = path ? strrchr(path, '.') : NULL;
@@ -16,13 +17,6 @@ weft__predict_output weft__predict_form(const char *path) {
 
 static bool has_classes(const weft__predict_table *t) {
     return t->dataset->task == WEFT__TASK_CLASSIFICATION;
-}
-
-/* Returns the name of a class, or its number if classes have no names. */
-static const char *class_name(const weft__predict_table *t, int64_t i, char out[24]) {
-    if (t->dataset->classes) return t->dataset->classes[i];
-    snprintf(out, 24, "%lld", (long long)i);
-    return out;
 }
 
 /* Returns the name of a number to predict: that of the target, or "prediction". Several are counted. */
@@ -81,7 +75,8 @@ weft_status weft__predict_table_begin(const weft__predict_table *t) {
     }
     for (int64_t i = 0; i < t->dataset->outputs; i++) {
         if (!has_classes(t)) put_field(t, i == 0 && is_first(t), number_name(t, i, name));
-        if (has_classes(t) && t->options.probabilities) put_field(t, false, class_name(t, i, name));
+        if (has_classes(t) && t->options.probabilities)
+            put_field(t, false, weft__class_name(t->dataset, i, name));
     }
     return end_line(t);
 }
@@ -105,11 +100,12 @@ static weft_status put_json(const weft__predict_table *t, const char *file, cons
     if (t->options.id) json_object_set_new(object, t->options.id, json_string(id));
     if (has_classes(t)) {
         const int64_t best = likeliest(answers, outputs);
-        json_object_set_new(object, "class", json_string(class_name(t, best, name)));
+        json_object_set_new(object, "class", json_string(weft__class_name(t->dataset, best, name)));
         json_object_set_new(object, "probability", json_real((double)answers[best]));
     }
     for (int64_t i = 0; i < outputs; i++)
-        json_object_set_new(each, has_classes(t) ? class_name(t, i, name) : number_name(t, i, name),
+        json_object_set_new(each,
+                            has_classes(t) ? weft__class_name(t->dataset, i, name) : number_name(t, i, name),
                             json_real((double)answers[i]));
     json_object_set_new(object, has_classes(t) ? "probabilities" : "predictions", each);
     WEFT_TRY(
@@ -127,7 +123,7 @@ weft_status weft__predict_table_row(const weft__predict_table *t, const char *fi
     if (t->with_files) put_field(t, true, file);
     if (t->options.id) put_field(t, !t->with_files, id);
     if (has_classes(t)) {
-        put_field(t, is_first(t), class_name(t, best, name));
+        put_field(t, is_first(t), weft__class_name(t->dataset, best, name));
         put_number(t, false, "%.4f", (double)answers[best]);
     }
     for (int64_t i = 0; i < outputs; i++) {

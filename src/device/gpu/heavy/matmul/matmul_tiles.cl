@@ -110,7 +110,8 @@ INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2]
     }                                                                                                        \
     JOIN_LINES
 #if SUMS
-#define JOIN_LINES if (j0 == 0 && w_item(0) < rows) sums[w_item(0)] = joined(slices + KEPT_SIZE + w_item(0));
+#define JOIN_LINES                                                                                           \
+    if (j0 == 0 && w_item(0) < rows) sums[w_item(0)] = joined(slices + KEPT_SIZE + w_item(0));
 #else
 #define JOIN_LINES
 #endif
