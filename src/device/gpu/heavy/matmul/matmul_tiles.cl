@@ -106,7 +106,7 @@ INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2]
     w_barrier();                                                                                             \
     for (int e = w_item(0); e < TILE_SIZE; e += ITEMS) {                                                     \
         const int row = e / TILE_N, at = e % TILE_N;                                                         \
-        if (row < rows && at < cols) PUT(row, at, joined(slices + row * PITCH + at));                                       \
+        if (row < rows && at < cols) PUT(row, at, joined(slices + row * PITCH + at));                        \
     }                                                                                                        \
     JOIN_LINES
 #if SUMS
