@@ -66,6 +66,9 @@ static void with_gradients(golden_board *s, weft_tensor *y, weft_tensor *x, weft
     GOLDEN(softplus, out(s, weft_softplus(s->a)))                                                            \
     GOLDEN(where, out(s, weft_where(s->mask, s->a, weft_neg(s->b))))                                         \
     GOLDEN(integers, out(s, weft_mod(weft_shr(weft_mul_scalar(s->i, 3), s->i), weft_add_scalar(s->i, 5))))   \
+    GOLDEN(casts_of_one,                                                                                     \
+           out(s, weft_mul(weft_cast(weft_full(s->ctx, WEFT_F32, SHAPE(8, 16), 1), WEFT_F16), s->half)))     \
+    GOLDEN(casts_back, out(s, weft_neg(weft_cast(weft_cast(s->half, WEFT_F32), WEFT_F16))))                  \
     GOLDEN(casts, out(s, weft_cast(weft_mul(weft_cast(s->half, WEFT_F32), s->a), WEFT_F16)))                 \
     GOLDEN(transpose, out(s, weft_add(weft_transpose(s->a, 0, 1), weft_reshape(s->b, SHAPE(16, 8)))))        \
     GOLDEN(flip_slice, out(s, weft_slice(s->a, (int64_t[]){-1, 1}, NULL, (int64_t[]){-2, 3})))               \

@@ -2,6 +2,7 @@
  * taken by the device as a heavy operation, or expanded. A long reduction to few values is split into two
  * fixed stages. Must not know: which nodes share a kernel, how kernels run. Read next: layout.c,
  * heavy/heavy.h, fuse.c. */
+#include <math.h>
 #include <string.h>
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"
@@ -427,6 +428,20 @@ static bool is_one(const weft_ir *ir, ir_edge edge) {
     return weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f == 1.0 : node->imm_i == 1;
 }
 
+/* The cast of a small whole number is the same number in every dtype. So a gradient that begins with 1 in f32
+ * begins with 1 in f16, too, and `simplify` finds it. Returns false if `t` is no such cast. */
+static bool cast_constant(const weft_ir *ir, const weft_tensor *t, const ir_edge *in, weft_attr_const *out) {
+    if (t->op != WEFT_OP_CAST || t->n_in != 1) return false;
+    const ir_node *node = &ir->nodes[in[0].node];
+    if (node->kind != IR_CONST || (in[0].view >= 0 && weft__view_guarded(&ir->views[in[0].view])))
+        return false;
+    const double value = weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f : (double)node->imm_i;
+    const double most = t->dtype == WEFT_BOOL ? 1 : INT8_MAX;
+    if (!(value >= 0 && value <= most) || value != floor(value) || signbit(value)) return false;
+    *out = (weft_attr_const){.f = value, .i = (int64_t)value};
+    return true;
+}
+
 /* Adjacent padded parts of one value are a view of this value: their sum is the gradient of slices that split
  * a tensor. (x + 0 is x except for the sign of a zero.) */
 static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
@@ -439,12 +454,26 @@ static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_
     return out->view != -2;
 }
 
+/* Returns whether the cast undoes one to a wider float: f16 -> f32 -> f16 is the first value. */
+static bool casts_back(const weft_ir *ir, const weft_tensor *t, ir_edge in) {
+    const ir_node *wide = &ir->nodes[in.node];
+    if (wide->kind != IR_CAST || wide->n_in != 1 || in.view >= 0) return false;
+    const weft_dtype to = (weft_dtype)t->dtype;
+    return ir->nodes[wide->in[0].node].dtype == to && weft_dtype_is_float(to) &&
+           weft_dtype_is_float((weft_dtype)wide->dtype) &&
+           weft_dtype_size((weft_dtype)wide->dtype) > weft_dtype_size(to);
+}
+
 /* x * 1 is exactly x. A cast with a second input has its result already: that input holds the rounded
  * values. */
 static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     if (t->op == WEFT_OP_ADD) return join_parts(ir, t, in, out);
     if (t->op == WEFT_OP_CAST && t->n_in == 2) {
         *out = in[1];
+        return true;
+    }
+    if (t->op == WEFT_OP_CAST && casts_back(ir, t, in[0])) {
+        *out = ir->nodes[in[0].node].in[0];
         return true;
     }
     if (t->op != WEFT_OP_MUL) return false;
@@ -543,17 +572,18 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
         return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s of complex numbers was not lowered",
                           weft__op_name(t->op));
     if (simplify(ir, t, in, out)) return WEFT_OK;
+    weft_attr_const constant = {0};
+    if (kind == IR_CONST) constant = *(const weft_attr_const *)t->attr;
+    if (cast_constant(ir, t, in, &constant)) kind = IR_CONST;
     int64_t stored[WEFT_MAX_RANK];
     int order[WEFT_MAX_RANK];
     const bool each = (kind == IR_CALC || kind == IR_CAST) && t->n_in > 0;
     const bool turned = each && weft__ir_in_order(ir, t->rank, t->shape, t->n_in, in, order, stored);
-    int n = shaped_node(ir, kind, t, turned ? stored : t->shape, t->n_in, in);
+    int n = shaped_node(ir, kind, t, turned ? stored : t->shape, kind == IR_CONST ? 0 : t->n_in, in);
     if (n < 0) return weft__ir_failed(ir);
-    if (kind == IR_CONST) {
-        const weft_attr_const *attr = t->attr;
-        ir->nodes[n].imm_f = attr->f;
-        ir->nodes[n].imm_i = attr->i;
-    }
+    if (kind == IR_CONST) ir->nodes[n].op = WEFT_OP_CONST;
+    ir->nodes[n].imm_f = constant.f;
+    ir->nodes[n].imm_i = constant.i;
     n = weft__ir_unify(ir, n);
     *out = (ir_edge){n, -1};
     if (n >= 0 && turned) *out = weft__ir_shown(ir, n, t->rank, stored, order);
