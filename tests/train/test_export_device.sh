@@ -80,7 +80,7 @@ cat >start.c <<'END'
 extern void _start(void);
 __attribute__((section(".vectors"), used)) static void (*const vectors[2])(void) = {(void (*)(void))0x3ffff0, _start};
 END
-arm=arm-none-eabi-gcc
+arm="arm-none-eabi-gcc"
 for run in mlp cnn gpt lstm gru; do
     expect 0 'bytes of a saved state' "$weft" export $run --to c --training --batch 2 --out $run-c
     check "$run: the address sanitizer finds nothing" bash -c "gcc ${warnings[*]} -O1 -g -fsanitize=address,undefined \

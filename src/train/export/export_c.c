@@ -330,6 +330,7 @@ weft_status weft__export_c(weft__use *use, const weft__export_options *options, 
     weft_status status = export_prepare(&s, options->batch);
     if (status == WEFT_OK) status = write_all(&s, options->folder, exported);
     exported->weights = s.weights;
+    if (s.state) exported->weights -= s.state - WEFT__EXPORT_STATE_HEAD - s.learnt; /* the optimizer's */
     exported->memory = s.memory;
     exported->state = s.state;
     release(&s);

@@ -59,7 +59,7 @@ static void put_sizes(const weft__export_source *s, weft_text *out) {
 
 static void put_train_arguments(const weft__export_source *s, weft_text *out, bool described) {
     if (texts(s)) {
-        weft__put(out, described ? "texts: BATCH texts of WINDOW tokens, one after the other.\n"
+        weft__put(out, described ? "in: BATCH texts of WINDOW tokens, one after the other.\n"
                                  : "const int32_t *in, ");
     } else {
         weft__put(out, described ? "in: BATCH samples, one after the other.\n" : "const float *in, ");
