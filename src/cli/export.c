@@ -6,15 +6,23 @@
 #include "train/export/export.h"
 #include "train/run/run_dir.h"
 
+enum { NO_BATCH = -1, MOST_BATCH = 65536 };
+
 typedef struct exporting {
     const char *dir, *to, *out, *name, *checkpoint;
+    bool training;
+    int64_t batch;
 } exporting;
 
 static weft_status export_c(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
     if (!weft__join(folder, sizeof folder, e->dir, "export"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->dir);
-    return weft__export_c(use, e->out ? e->out : folder, e->name, exported);
+    return weft__export_c(use,
+                          &(weft__export_options){.folder = e->out ? e->out : folder,
+                                                  .name = e->name,
+                                                  .batch = e->training ? e->batch : 0},
+                          exported);
 }
 
 /* Returns the path of a file of weights: --out, or NAME.safetensors in its folder. */
@@ -72,29 +80,72 @@ static void tell(const weft__exported *exported) {
     weft__print(stdout, "%lld bytes of weights%s, %lld bytes of memory\n", (long long)exported->weights,
                 exported->files[0][0] ? ", in a file of their own because they are more than 4 MiB" : "",
                 (long long)exported->memory);
+    if (exported->state)
+        weft__print(stdout, "%lld bytes of a saved state: weights and what the optimizer keeps\n",
+                    (long long)exported->state);
+}
+
+/* Refuses runs whose precision C source does not have. */
+static weft_status check_precision(const exporting *e, const weft__config *config) {
+    const bool wide = config->train_precision == WEFT__PRECISION_F64;
+    if (wide)
+        return weft__fail(
+            NULL, WEFT_ERR_UNSUPPORTED,
+            "export: --to c: the run has train.precision f64, and C source computes in f32: use --to "
+            "safetensors");
+    if (e->training && config->train_precision == WEFT__PRECISION_F16)
+        return weft__fail(
+            NULL, WEFT_ERR_UNSUPPORTED,
+            "export: --training: the run has train.precision f16, which scales the loss, and C source does "
+            "not: train in f32, tf32 or bf16, or export without --training");
+    return WEFT_OK;
+}
+
+/* Penalties of a linear model, and class weights, are computed from the data. */
+static bool needs_data(const weft__config *config) {
+    return config->model_ridge > 0 || config->model_lasso > 0 || config->train_class_weights.count > 0;
 }
 
 static weft_status run_export(const exporting *e, const struct format *format, weft__use *use) {
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
     WEFT_TRY(weft__use_config(e->dir, format->device, &config));
-    const bool wide = config.train_precision == WEFT__PRECISION_F64;
+    const weft_status status = format->precision ? check_precision(e, &config) : WEFT_OK;
+    const weft__use_options options = {.device = format->device,
+                                       .precision = format->precision,
+                                       .checkpoint = e->checkpoint,
+                                       .with_data = e->training && needs_data(&config),
+                                       .trains = e->training};
     weft__config_free(&config);
-    if (wide && format->precision)
-        return weft__fail(
-            NULL, WEFT_ERR_UNSUPPORTED,
-            "export: --to c: the run has train.precision f64, and C source computes in f32: use --to "
-            "safetensors");
-    const weft__use_options options = {
-        .device = format->device, .precision = format->precision, .checkpoint = e->checkpoint};
+    WEFT_TRY(status);
     WEFT_TRY(weft__use_open(e->dir, &options, use));
     WEFT_TRY(format->run(e, use, &exported));
     tell(&exported);
     return WEFT_OK;
 }
 
+/* Checks what is asked for. Complains about the first mistake. */
+static bool check_wishes(const exporting *e) {
+    const struct format *format = format_of(e->to);
+    if (!format)
+        weft__complain("export: --to %s: c, safetensors or gpt2 is wanted", e->to ? e->to : "is missing");
+    else if (!weft__export_name_fits(e->name))
+        weft__complain("export: --name: a C identifier is wanted: a letter, then at most 39 letters, digits "
+                       "and underscores");
+    else if (e->training && format->run != export_c)
+        weft__complain("export: --training: only --to c writes a training step");
+    else if (e->batch != NO_BATCH && !e->training)
+        weft__complain("export: --batch: is for --training; without it, the source computes one sample");
+    else if (e->training && (e->batch < 1 || e->batch > MOST_BATCH) && e->batch != NO_BATCH)
+        weft__complain("export: --batch %lld: a number from 1 to %d is wanted", (long long)e->batch,
+                       MOST_BATCH);
+    else
+        return true;
+    return false;
+}
+
 int weft__command_export(const weft__command *command, int argc, char **argv) {
-    exporting e = {.name = "model"};
+    exporting e = {.name = "model", .batch = NO_BATCH};
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run"},
@@ -103,21 +154,16 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
          "the folder to write to, or a file that ends in .safetensors; default: DIR/export"},
         {"--name NAME", WEFT__OPTION_TEXT, &e.name,
          "the name of the files, and the start of all names in C; default: model"},
+        {"--training", WEFT__OPTION_FLAG, &e.training,
+         "also write a training step, with the optimizer of the run (c only)"},
+        {"--batch N", WEFT__OPTION_INT, &e.batch, "samples of the training step; default: 1"},
         WEFT__CHECKPOINT_OPTION(&e.checkpoint),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    const struct format *format = format_of(e.to);
-    if (!format) {
-        weft__complain("export: --to %s: c, safetensors or gpt2 is wanted", e.to ? e.to : "is missing");
-        return WEFT__EXIT_USAGE;
-    }
-    if (!weft__export_name_fits(e.name)) {
-        weft__complain("export: --name: a C identifier is wanted: a letter, then at most 39 letters, digits "
-                       "and underscores");
-        return WEFT__EXIT_USAGE;
-    }
+    if (!check_wishes(&e)) return WEFT__EXIT_USAGE;
+    if (e.batch == NO_BATCH) e.batch = 1;
     weft__use use = {0};
-    const weft_status status = run_export(&e, format, &use);
+    const weft_status status = run_export(&e, format_of(e.to), &use);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

@@ -145,7 +145,35 @@ weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype
 weft_tensor *weft__scaling_state(const weft_optimizer *opt, size_t i);
 void weft__scaling_release(weft_optimizer *opt);
 
+/* ---- numbers.c ---- */
+
 /* Computes the numbers of the step that is `later` steps after the next one, such as its rate. */
 weft_status weft__optimizer_numbers(weft_optimizer *opt, uint64_t later);
+
+/* Do the numbers correct the bias of the mean gradients? Adam's do, unless only the device knows how many
+ * updates there were. */
+bool weft__optimizer_corrects(const weft_optimizer *opt);
+
+/* A number of step t, counted from 1, at the rate lr. It is constant + per_rate * lr,
+ * - if `second` is set, times sqrt(1 - beta2^t)
+ * - if `first` is set, divided by 1 - beta1^t
+ * Both factors are 1 for an optimizer that does not correct. */
+typedef struct weft__step_rule {
+    double constant, per_rate;
+    bool second, first;
+} weft__step_rule;
+
+/* An input of a held step that changes from step to step. */
+typedef struct weft__step_input {
+    int64_t offset; /* its first byte among the program's scalars */
+    bool random;
+    uint32_t key[8];      /* random: the key; words 2 and 3 are the number of steps done, low and high */
+    weft__step_rule rule; /* else: an f32 */
+} weft__step_input;
+
+/* Lists these inputs, for code that runs steps without the library. The caller frees *inputs with
+ * weft__free. */
+weft_status weft__optimizer_inputs(const weft_optimizer *opt, const weft_program *program,
+                                   weft__step_input **inputs, size_t *count);
 
 #endif

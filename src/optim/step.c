@@ -245,9 +245,8 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
 
 /* Whether the next step reads the same numbers as all later ones. Then many steps can run at once. */
 static bool settled(const weft_optimizer *opt, const weft_program *program) {
-    bool adam = (opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW) && !opt->scaling.scale;
-    return !adam && opt->schedule.kind == WEFT_SCHEDULE_CONSTANT && opt->steps >= opt->schedule.warmup &&
-           program && !weft__program_random(program);
+    return !weft__optimizer_corrects(opt) && opt->schedule.kind == WEFT_SCHEDULE_CONSTANT &&
+           opt->steps >= opt->schedule.warmup && program && !weft__program_random(program);
 }
 
 weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, uint64_t steps) {

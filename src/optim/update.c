@@ -2,7 +2,7 @@
  * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree.
  * One thing differs: Adam's two bias corrections are scalars of the step (section 2 of the paper), which
  * saves a division an element. Complex numbers count as pairs of floats, as in PyTorch.
- * Must not know: how programs run. Read next: scale.c, step.c. */
+ * Must not know: how programs run. Read next: numbers.c, scale.c, step.c. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/profile.h>
@@ -20,39 +20,6 @@ weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype) {
 static weft_tensor *as(weft_tensor *t, weft_dtype dtype) { return weft__optimizer_as(t, dtype); }
 
 /* ---- numbers of a step ---- */
-
-static weft_status set(weft__step_number *number, double value) {
-    if (number->value == value) return WEFT_OK;
-    WEFT_TRY(weft_set_scalar(number->scalar, value));
-    number->value = value;
-    return WEFT_OK;
-}
-
-/* With first = 1 - beta1^t and second = sqrt(1 - beta2^t), Adam's update is
- *
- *     rate (m / first) / (sqrt(v) / second + eps)  =  (rate second / first) m / (sqrt(v) + second eps)
- *
- * so both corrections go into numbers of the step, and no element pays for them. */
-weft_status weft__optimizer_numbers(weft_optimizer *opt, uint64_t later) {
-    const weft__hyper *h = &opt->hyper;
-    const uint64_t steps = opt->steps + later;
-    double lr = weft_schedule_lr(&opt->schedule, steps), t = (double)(steps + 1);
-    bool adam = (opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW) && !opt->scaling.scale;
-    double first = adam ? 1.0 - pow(h->beta1, t) : 1.0, second = adam ? sqrt(1.0 - pow(h->beta2, t)) : 1.0;
-    for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft__block *block = &opt->blocks[b];
-        for (size_t r = 0; r < block->n_ranges; r++) {
-            weft__range *range = &block->ranges[r];
-            double rate = lr * range->lr_scale;
-            WEFT_TRY(set(&range->step, rate * second / first));
-            WEFT_TRY(set(&range->shrink, rate * second * range->l1 / (1.0 - h->momentum)));
-            WEFT_TRY(set(&range->decay,
-                         opt->kind == WEFT__ADAMW ? 1.0 - rate * range->weight_decay : range->weight_decay));
-        }
-        WEFT_TRY(set(&block->epsilon, second * h->eps));
-    }
-    return WEFT_OK;
-}
 
 /* The numbers that a range of a block has. */
 typedef enum range_number { RATE, DECAY, SHRINK } range_number;

@@ -51,4 +51,14 @@ int weft__run_ahead(const weft_program *program);
 /* Does the program draw random numbers, which must differ from step to step? */
 bool weft__program_random(const weft_program *program);
 
+/* A scalar of a held program: a number that its owner sets, or a key of random numbers. */
+typedef struct weft__program_scalar {
+    const weft_tensor *tensor;
+    int64_t offset; /* its first byte among the scalars */
+    bool random;
+    uint32_t key[8]; /* random: the key of the next run; words 2 and 3 are the step, low and high */
+} weft__program_scalar;
+/* Finds scalar i of a held program. Returns false if it has fewer. */
+bool weft__program_scalar_get(const weft_program *program, size_t i, weft__program_scalar *scalar);
+
 #endif

@@ -398,6 +398,18 @@ bool weft__program_random(const weft_program *program) {
     return false;
 }
 
+bool weft__program_scalar_get(const weft_program *program, size_t i, weft__program_scalar *scalar) {
+    for (int k = 0; k < program->n_leaves; k++) {
+        const weft_tensor *leaf = program->leaves[k].fixed;
+        if (!leaf || leaf->leaf == WEFT_LEAF_STORAGE || i-- > 0) continue;
+        *scalar = (weft__program_scalar){
+            .tensor = leaf, .offset = program->leaves[k].offset, .random = leaf->leaf == WEFT_LEAF_RANDOM};
+        if (scalar->random) weft__random_write(program->ctx, leaf, program->ctx->step, (char *)scalar->key);
+        return true;
+    }
+    return false;
+}
+
 weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times) {
     weft_context *ctx = program->ctx;
     weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16

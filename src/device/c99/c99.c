@@ -177,6 +177,7 @@ weft_status weft__c99_slots(weft_device *device, weft_c99_slot **slots, int *cou
             const weft_dtype dtype = operand_dtype(c, o, &written);
             if (c->kind == WEFT_COMMAND_HEAVY && !weft__c99_heavy_has(&c->heavy, o)) continue;
             slot->buffer = d->buffers[c->operands[o].slot];
+            slot->scalars = c->operands[o].slot == d->last->scalars;
             slot->bytes = slot->buffer ? (int64_t)slot->buffer->bytes : 0;
             slot->dtypes |= 1u << dtype;
             slot->written = slot->written || written;
@@ -201,26 +202,31 @@ static int first_like(const weft_commands *commands, int i) {
     return i;
 }
 
-static const char *function_name(const weft_commands *commands, int i, char out[64]) {
+static const char *function_name(const weft_commands *commands, int i, const char *prefix, char out[64]) {
     const weft_kernel *kernel = commands->list[i].kernel;
-    snprintf(out, 64, "k%d_%.40s", i, kernel->name ? kernel->name : "");
+    snprintf(out, 64, "%.8s%d_%.40s", prefix, i, kernel->name ? kernel->name : "");
     for (char *at = out; *at; at++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *at)) *at = '_';
     return out;
 }
 
-weft_status weft__c99_functions(weft_device *device, weft_text *out) {
+void weft__c99_uses(weft_device *device, bool used[WEFT_C99_ROUTINES]) {
     const weft_commands *commands = ((c99_device *)device)->last;
-    bool used[WEFT_C99_ROUTINES] = {false};
+    for (int i = 0; i < commands->count; i++) {
+        const weft_command *c = &commands->list[i];
+        if (c->kind == WEFT_COMMAND_HEAVY) weft__c99_heavy_uses(&c->heavy, used);
+        for (int k = 0; c->kind == WEFT_COMMAND_KERNEL && k < c->kernel->n_code; k++)
+            if (c->kernel->code[k].kind == WEFT_INSTR_RANDOM) used[WEFT_C99_DRAW] = true;
+    }
+}
+
+weft_status weft__c99_functions(weft_device *device, const char *prefix, weft_text *out) {
+    const weft_commands *commands = ((c99_device *)device)->last;
     char name[64];
-    for (int i = 0; i < commands->count; i++)
-        if (commands->list[i].kind == WEFT_COMMAND_HEAVY)
-            weft__c99_heavy_uses(&commands->list[i].heavy, used);
-    weft__c99_routines(used, out);
     for (int i = 0; i < commands->count; i++) {
         const weft_command *c = &commands->list[i];
         if (c->kind == WEFT_COMMAND_KERNEL && first_like(commands, i) == i)
-            WEFT_TRY(weft__c99_kernel(device->ctx, c->kernel, function_name(commands, i, name), out));
+            WEFT_TRY(weft__c99_kernel(device->ctx, c->kernel, function_name(commands, i, prefix, name), out));
     }
     return WEFT_OK;
 }
@@ -228,26 +234,31 @@ weft_status weft__c99_functions(weft_device *device, weft_text *out) {
 enum { OPERAND_TEXT = 96 };
 
 /* Writes the address of operand o. */
-static void name_operand(const weft_command *c, int o, const char *const *names, char out[OPERAND_TEXT]) {
-    static const char *const members[WEFT_DTYPE_COUNT] = {
-        [WEFT_F32] = ".f32", [WEFT_I32] = ".i32", [WEFT_I64] = ".i64", [WEFT_BOOL] = ".b8"};
+static void name_operand(const weft_commands *commands, const weft_command *c, int o,
+                         const char *const *names, char out[OPERAND_TEXT]) {
+    static const char *const members[WEFT_DTYPE_COUNT] = {[WEFT_F32] = ".f32",
+                                                          [WEFT_I32] = ".i32",
+                                                          [WEFT_I64] = ".i64",
+                                                          [WEFT_BOOL] = ".u8",
+                                                          [WEFT_U8] = ".u8"};
     bool written;
     const weft_operand *operand = &c->operands[o];
     const weft_dtype dtype = operand_dtype(c, o, &written);
     const long long first = (long long)(operand->offset / (int64_t)weft_dtype_size(dtype));
-    const char *member = operand->slot == 0 ? members[dtype] : "";
+    const bool mixed = operand->slot == 0 || operand->slot == commands->scalars;
+    const char *member = mixed ? members[dtype] : "";
     if (first)
         snprintf(out, OPERAND_TEXT, "%.60s%s + %lld", names[operand->slot], member, first);
     else
         snprintf(out, OPERAND_TEXT, "%.60s%s", names[operand->slot], member);
 }
 
-static void put_command(const weft_commands *commands, int i, const char *const *names,
+static void put_command(const weft_commands *commands, int i, const char *prefix, const char *const *names,
                         char (*operands)[OPERAND_TEXT], const char **args, weft_text *out) {
     const weft_command *c = &commands->list[i];
     char name[64];
     for (int o = 0; o < c->n_operands; o++) {
-        name_operand(c, o, names, operands[o]);
+        name_operand(commands, c, o, names, operands[o]);
         args[o] = operands[o];
     }
     switch (c->kind) {
@@ -260,12 +271,13 @@ static void put_command(const weft_commands *commands, int i, const char *const 
         return;
     default: break;
     }
-    weft__put(out, "    %s(", function_name(commands, first_like(commands, i), name));
+    weft__put(out, "    %s(", function_name(commands, first_like(commands, i), prefix, name));
     for (int o = 0; o < c->n_operands; o++) weft__put(out, "%s%s", o ? ", " : "", args[o]);
     weft__put(out, ");\n");
 }
 
-weft_status weft__c99_statements(weft_device *device, const char *const *names, weft_text *out) {
+weft_status weft__c99_statements(weft_device *device, const char *prefix, const char *const *names,
+                                 weft_text *out) {
     const weft_commands *commands = ((c99_device *)device)->last;
     int most = 1;
     for (int i = 0; i < commands->count; i++)
@@ -273,7 +285,8 @@ weft_status weft__c99_statements(weft_device *device, const char *const *names, 
     char(*operands)[OPERAND_TEXT] = weft__array(device->ctx, (size_t)most, sizeof *operands);
     const char **args = weft__array(device->ctx, (size_t)most, sizeof *args);
     const bool room = operands && args;
-    for (int i = 0; room && i < commands->count; i++) put_command(commands, i, names, operands, args, out);
+    for (int i = 0; room && i < commands->count; i++)
+        put_command(commands, i, prefix, names, operands, args, out);
     weft__free(device->ctx, operands);
     weft__free(device->ctx, args);
     return room ? WEFT_OK : weft__fail_oom(device->ctx, (size_t)most * sizeof *operands, "C source");

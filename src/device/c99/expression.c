@@ -27,11 +27,17 @@ static const char *const floats[WEFT_OP_COUNT] = {
     [WEFT_OP_CEIL] = "ceilf($a)",
     [WEFT_OP_ROUND] = "rintf($a)",
     [WEFT_OP_TRUNC] = "truncf($a)",
+    [WEFT_OP_SIGN] = "$a > 0.0f ? 1.0f : $a < 0.0f ? -1.0f : $a",
     [WEFT_OP_ISNAN] = "$a != $a",
+    [WEFT_OP_ISINF] = "fabsf($a) == HUGE_VALF",
     [WEFT_OP_RELU] = "$a < 0.0f ? 0.0f : $a",
     [WEFT_OP_SIGMOID] = "1.0f / (1.0f + expf(-$a))",
     [WEFT_OP_GELU] = "0.5f * $a * erfcf(-0.707106781f * $a)",
     [WEFT_OP_GELU_TANH] = "0.5f * $a * (1.0f + tanhf(0.797884561f * ($a + 0.044715f * $a * $a * $a)))",
+    [WEFT_OP_GELU_SLOPE] = "0.5f * erfcf(-0.707106781f * $a) + 0.398942280f * $a * expf(-0.5f * $a * $a)",
+    [WEFT_OP_GELU_TANH_SLOPE] = "0.5f * (1.0f + tanhf(0.797884561f * ($a + 0.044715f * $a * $a * $a))) + "
+                                "0.398942280f * $a * (1.0f + 0.134145f * $a * $a) / "
+                                "powf(coshf(0.797884561f * ($a + 0.044715f * $a * $a * $a)), 2.0f)",
     [WEFT_OP_ADD] = "$a + $b",
     [WEFT_OP_SUB] = "$a - $b",
     [WEFT_OP_MUL] = "$a * $b",
@@ -46,18 +52,42 @@ static const char *const floats[WEFT_OP_COUNT] = {
 };
 
 /* i32 and i64, whose sums wrap. $t is the type; with a u before it, the unsigned type. */
+#define C99_SHIFT "($b & (int32_t)(sizeof $a * 8 - 1))"
 static const char *const integers[WEFT_OP_COUNT] = {
-    [WEFT_OP_ADD] = "($t)((u$t)$a + (u$t)$b)", [WEFT_OP_SUB] = "($t)((u$t)$a - (u$t)$b)",
-    [WEFT_OP_MUL] = "($t)((u$t)$a * (u$t)$b)", [WEFT_OP_MAXIMUM] = "$a > $b ? $a : $b",
-    [WEFT_OP_MINIMUM] = "$a < $b ? $a : $b",   [WEFT_OP_MAX] = "$a > $b ? $a : $b",
-    [WEFT_OP_MIN] = "$a < $b ? $a : $b",       [WEFT_OP_SUM] = "($t)((u$t)$a + (u$t)$b)",
+    [WEFT_OP_ADD] = "($t)((u$t)$a + (u$t)$b)",
+    [WEFT_OP_SUB] = "($t)((u$t)$a - (u$t)$b)",
+    [WEFT_OP_MUL] = "($t)((u$t)$a * (u$t)$b)",
+    [WEFT_OP_MAXIMUM] = "$a > $b ? $a : $b",
+    [WEFT_OP_MINIMUM] = "$a < $b ? $a : $b",
+    [WEFT_OP_MAX] = "$a > $b ? $a : $b",
+    [WEFT_OP_MIN] = "$a < $b ? $a : $b",
+    [WEFT_OP_SUM] = "($t)((u$t)$a + (u$t)$b)",
+    [WEFT_OP_NOT] = "~$a",
+    [WEFT_OP_AND] = "$a & $b",
+    [WEFT_OP_OR] = "$a | $b",
+    [WEFT_OP_XOR] = "$a ^ $b",
+    [WEFT_OP_SHL] = "($t)((u$t)$a << " C99_SHIFT ")",
+    [WEFT_OP_SHR] = "$a < 0 ? ~(~$a >> " C99_SHIFT ") : $a >> " C99_SHIFT,
 };
+#undef C99_SHIFT
 
 /* The same for all dtypes. */
 static const char *const all[WEFT_OP_COUNT] = {
     [WEFT_OP_EQ] = "$a == $b",        [WEFT_OP_NE] = "$a != $b", [WEFT_OP_LT] = "$a < $b",
     [WEFT_OP_LE] = "$a <= $b",        [WEFT_OP_GT] = "$a > $b",  [WEFT_OP_GE] = "$a >= $b",
     [WEFT_OP_WHERE] = "$a ? $b : $c",
+};
+
+/* u8, whose sums wrap. */
+static const char *const bytes[WEFT_OP_COUNT] = {
+    [WEFT_OP_ADD] = "($t)($a + $b)",
+    [WEFT_OP_SUB] = "($t)($a - $b)",
+    [WEFT_OP_MUL] = "($t)($a * $b)",
+    [WEFT_OP_MAXIMUM] = "$a > $b ? $a : $b",
+    [WEFT_OP_MINIMUM] = "$a < $b ? $a : $b",
+    [WEFT_OP_AND] = "$a & $b",
+    [WEFT_OP_OR] = "$a | $b",
+    [WEFT_OP_XOR] = "$a ^ $b",
 };
 
 static const char *const bools[WEFT_OP_COUNT] = {
@@ -72,6 +102,7 @@ const char *weft__c99_type(weft_dtype dtype) {
     case WEFT_F32: return "float";
     case WEFT_I32: return "int32_t";
     case WEFT_I64: return "int64_t";
+    case WEFT_U8:
     case WEFT_BOOL: return "uint8_t";
     default: return NULL;
     }
@@ -80,7 +111,12 @@ const char *weft__c99_type(weft_dtype dtype) {
 const char *weft__c99_row(int op, weft_dtype dtype) {
     if (op < 0 || op >= WEFT_OP_COUNT || !weft__c99_type(dtype)) return NULL;
     if (all[op]) return all[op];
-    return (dtype == WEFT_F32 ? floats : dtype == WEFT_BOOL ? bools : integers)[op];
+    switch (dtype) {
+    case WEFT_F32: return floats[op];
+    case WEFT_BOOL: return bools[op];
+    case WEFT_U8: return bytes[op];
+    default: return integers[op];
+    }
 }
 
 const char *weft__c99_start(int op, weft_dtype dtype) {

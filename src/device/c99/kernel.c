@@ -4,7 +4,9 @@
  *
  *     for each row:  values of stage 0, [loop 0: reductions of stage 0], values of stage 1, ..., stores
  *
- * Sums of f32 accumulate in double. Must not know: commands. Read next: expression.c, kernel/kernel.h. */
+ * Sums of f32 accumulate in double. A fold adds up the rows of a block. A fold with columns accumulates where
+ * it is stored, so its sums are f32; a block has few rows. Must not know: commands. Read next: expression.c,
+ * kernel/kernel.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,23 +26,22 @@ typedef struct writing {
 
 static bool casts(weft_dtype from, weft_dtype to) {
     return weft__c99_type(from) && weft__c99_type(to) &&
-           !(from == WEFT_F32 && (to == WEFT_I32 || to == WEFT_I64));
+           !(from == WEFT_F32 && (to == WEFT_I32 || to == WEFT_I64 || to == WEFT_U8));
 }
 
 static const char *instr_problem(const weft_kernel *k, const weft_instr *in) {
     const weft_dtype dtype = (weft_dtype)in->dtype;
-    if (weft__level_folded(in->level) || in->kind == WEFT_INSTR_FOLD) return "sums of blocks";
-    if (in->kind == WEFT_INSTR_RANDOM) return "random numbers";
     if (!weft__c99_type(dtype)) return weft_dtype_name(dtype);
     if (in->kind == WEFT_INSTR_CAST && !casts((weft_dtype)k->code[in->a].dtype, dtype)) return "a cast";
-    const bool row = in->kind == WEFT_INSTR_CALC || in->kind == WEFT_INSTR_REDUCE;
-    if (row && !weft__c99_row(in->op, (weft_dtype)k->code[in->a].dtype)) return weft__row(in->op)->name;
-    if (in->kind == WEFT_INSTR_REDUCE && !weft__c99_start(in->op, dtype)) return weft__row(in->op)->name;
+    const bool joins = in->kind == WEFT_INSTR_REDUCE || in->kind == WEFT_INSTR_FOLD;
+    if ((joins || in->kind == WEFT_INSTR_CALC) && !weft__c99_row(in->op, (weft_dtype)k->code[in->a].dtype))
+        return weft__row(in->op)->name;
+    if (joins && !weft__c99_start(in->op, dtype)) return weft__row(in->op)->name;
     return NULL;
 }
 
 bool weft__c99_kernel_check(const weft_kernel *k, weft_text *why) {
-    const char *what = k->n_fold ? "sums of blocks" : NULL;
+    const char *what = NULL;
     for (int i = 0; i < k->n_code && !what; i++) what = instr_problem(k, &k->code[i]);
     for (int a = 0; a < k->n_args && !what; a++)
         if (!weft__c99_type((weft_dtype)k->args[a].dtype))
@@ -168,7 +169,7 @@ static void put_read(const writing *w, int i) {
     weft__put(w->out, "]");
 }
 
-/* Writes a value that depends on a view: INDEX, MASK, LOAD, GATHER. */
+/* Writes a value that depends on a view: INDEX, MASK, LOAD, GATHER, RANDOM. */
 static void put_viewed(const writing *w, int i, bool possible) {
     const weft_instr *in = &w->k->code[i];
     const char *zero = zero_of((weft_dtype)in->dtype);
@@ -187,10 +188,12 @@ static void put_viewed(const writing *w, int i, bool possible) {
         condition = true;
     }
     if (condition) weft__put(w->out, " ? ");
-    if (in->kind == WEFT_INSTR_INDEX)
+    if (in->kind == WEFT_INSTR_RANDOM) weft__put(w->out, "draw(a%d, ", in->arg);
+    if (in->kind == WEFT_INSTR_INDEX || in->kind == WEFT_INSTR_RANDOM)
         put_element(w, i);
     else
         put_read(w, i);
+    if (in->kind == WEFT_INSTR_RANDOM) weft__put(w->out, ")");
     if (condition) weft__put(w->out, " : %s", zero);
 }
 
@@ -271,6 +274,7 @@ static void c99_find_stages(writing *w) {
 static bool in_loop(const writing *w, int i, int stage) {
     const weft_instr *in = &w->k->code[i];
     if (in->kind == WEFT_INSTR_REDUCE) return w->stage[i] == stage;
+    if (in->kind == WEFT_INSTR_FOLD) return in->level == WEFT_LEVEL_COLUMN && w->stage[i] == stage;
     return in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_FULL && stage == w->stages;
 }
 
@@ -291,10 +295,18 @@ static bool find_needed(writing *w, int stage) {
     return any;
 }
 
+/* The last block of rows may be shorter than the others. */
 static void open_loop(writing *w, int d) {
+    const bool rows = w->k->last_rows && d == w->k->n_parallel - 1;
     if (w->k->extent[d] == 1) return; /* index 0 is never written */
     line(w);
-    weft__put(w->out, "for (int32_t i%d = 0; i%d < %lld; i%d++) {\n", d, d, (long long)w->k->extent[d], d);
+    weft__put(w->out, "for (int32_t i%d = 0; i%d < ", d, d);
+    if (rows && w->k->extent[d - 1] > 1)
+        weft__put(w->out, "(i%d == %lld ? %lld : %lld)", d - 1, (long long)w->k->extent[d - 1] - 1,
+                  (long long)w->k->last_rows, (long long)w->k->extent[d]);
+    else
+        weft__put(w->out, "%lld", (long long)(rows ? w->k->last_rows : w->k->extent[d]));
+    weft__put(w->out, "; i%d++) {\n", d);
     w->depth++;
 }
 
@@ -307,20 +319,58 @@ static void close_loop(writing *w, int d) {
 
 static bool sums_in_double(const weft_instr *in) { return in->op == WEFT_OP_SUM && in->dtype == WEFT_F32; }
 
-static void put_join(const writing *w, int i) {
+/* Writes "so_far = op(so_far, value)" for the operand of a reduction or fold. */
+static void put_joined(const writing *w, int i, const char *so_far) {
     const weft_instr *in = &w->k->code[i];
-    char so_far[16], next[16];
-    snprintf(so_far, sizeof so_far, "r%d", i);
+    char next[16];
     snprintf(next, sizeof next, "v%d", in->a);
-    line(w);
-    if (sums_in_double(in)) {
-        weft__put(w->out, "%s += (double)%s;\n", so_far, next);
-        return;
-    }
     weft__put(w->out, "%s = ", so_far);
     weft__c99_put(w->out, weft__c99_row(in->op, (weft_dtype)in->dtype), (weft_dtype)in->dtype,
                   (const char *const[]){so_far, next, ""});
     weft__put(w->out, ";\n");
+}
+
+static void put_join(const writing *w, int i) {
+    const weft_instr *in = &w->k->code[i];
+    char so_far[16];
+    snprintf(so_far, sizeof so_far, "r%d", i);
+    line(w);
+    if (sums_in_double(in))
+        weft__put(w->out, "%s += (double)v%d;\n", so_far, in->a);
+    else
+        put_joined(w, i, so_far);
+}
+
+/* Writes "double r1 = 0.0;", where a reduction or fold begins. */
+static void put_start(const writing *w, int i) {
+    const weft_instr *in = &w->k->code[i];
+    line(w);
+    weft__put(w->out, "%s r%d = %s;\n", sums_in_double(in) ? "double" : weft__c99_type((weft_dtype)in->dtype),
+              i, weft__c99_start(in->op, (weft_dtype)in->dtype));
+}
+
+/* ---- folds with columns, which accumulate where they are stored ---- */
+
+/* Returns the store of a fold, after number `from`. Returns n_code if there is none. */
+static int next_store(const writing *w, int fold, int from) {
+    int i = from;
+    while (i < w->k->n_code && (w->k->code[i].kind != WEFT_INSTR_STORE || w->k->code[i].a != fold)) i++;
+    return i;
+}
+
+static void put_sums(writing *w, int fold) {
+    char so_far[300];
+    for (int i = next_store(w, fold, 0); i < w->k->n_code; i = next_store(w, fold, i + 1)) {
+        weft_text place = weft__text(so_far, sizeof so_far);
+        writing other = *w;
+        other.out = &place;
+        if (!put_places(w, i)) continue;
+        weft__put(&place, "a%d[", w->k->code[i].arg);
+        put_element(&other, i);
+        weft__put(&place, "]");
+        line(w);
+        put_joined(w, fold, so_far);
+    }
 }
 
 /* Writes the loop over the reduction indices of one stage. */
@@ -329,11 +379,7 @@ static void put_stage(writing *w, int stage) {
     if (!find_needed(w, stage)) return;
     for (int i = 0; i < k->n_code; i++) {
         const weft_instr *in = &k->code[i];
-        if (in->kind != WEFT_INSTR_REDUCE || w->stage[i] != stage) continue;
-        line(w);
-        weft__put(w->out, "%s r%d = %s;\n",
-                  sums_in_double(in) ? "double" : weft__c99_type((weft_dtype)in->dtype), i,
-                  weft__c99_start(in->op, (weft_dtype)in->dtype));
+        if (in->kind == WEFT_INSTR_REDUCE && w->stage[i] == stage) put_start(w, i);
     }
     for (int d = 0; d < k->n_reduce; d++) open_loop(w, k->n_parallel + d);
     const bool flat = weft__kernel_row_length(k) == 1; /* no loop was opened: a block keeps the names apart */
@@ -342,6 +388,8 @@ static void put_stage(writing *w, int stage) {
         if (!w->needed[i]) continue;
         if (k->code[i].kind == WEFT_INSTR_REDUCE)
             put_join(w, i);
+        else if (k->code[i].kind == WEFT_INSTR_FOLD)
+            put_sums(w, i);
         else
             put_instr(w, i);
     }
@@ -370,6 +418,45 @@ static void put_row(writing *w) {
     }
     for (int i = 0; i < k->n_code && k->n_reduce > 0; i++)
         if (k->code[i].kind == WEFT_INSTR_STORE && k->code[i].level == WEFT_LEVEL_ROW) put_instr(w, i);
+    for (int i = 0; i < k->n_code; i++)
+        if (k->code[i].kind == WEFT_INSTR_FOLD && k->code[i].level == WEFT_LEVEL_BLOCK) put_join(w, i);
+}
+
+/* Writes where the folds of a block begin. */
+static void put_fold_starts(writing *w) {
+    const weft_kernel *k = w->k;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        if (in->kind != WEFT_INSTR_FOLD) continue;
+        if (in->level == WEFT_LEVEL_BLOCK) {
+            put_start(w, i);
+            continue;
+        }
+        for (int d = 0; d < k->n_reduce; d++) open_loop(w, k->n_parallel + d);
+        for (int s = next_store(w, i, 0); s < k->n_code; s = next_store(w, i, s + 1)) {
+            if (!put_places(w, s)) continue;
+            line(w);
+            weft__put(w->out, "a%d[", k->code[s].arg);
+            put_element(w, s);
+            weft__put(w->out, "] = %s;\n", weft__c99_start(in->op, (weft_dtype)in->dtype));
+        }
+        for (int d = k->n_reduce - 1; d >= 0; d--) close_loop(w, k->n_parallel + d);
+    }
+}
+
+/* Writes the stores of folds without columns. */
+static void put_fold_stores(writing *w) {
+    const weft_kernel *k = w->k;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_BLOCK) {
+            const char *type = weft__c99_type((weft_dtype)in->dtype);
+            line(w);
+            weft__put(w->out, "const %s v%d = (%s)r%d;\n", type, i, type, i);
+        } else if (in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_BLOCK) {
+            put_store(w, i);
+        }
+    }
 }
 
 static void put_head(const writing *w, const char *name) {
@@ -389,9 +476,14 @@ weft_status weft__c99_kernel(weft_context *ctx, const weft_kernel *k, const char
     if (room) {
         c99_find_stages(&w);
         put_head(&w, name);
-        for (int d = 0; d < k->n_parallel; d++) open_loop(&w, d);
+        const int blocks = k->n_parallel - k->n_fold;
+        for (int d = 0; d < blocks; d++) open_loop(&w, d);
+        put_fold_starts(&w);
+        for (int d = blocks; d < k->n_parallel; d++) open_loop(&w, d);
         put_row(&w);
-        for (int d = k->n_parallel - 1; d >= 0; d--) close_loop(&w, d);
+        for (int d = k->n_parallel - 1; d >= blocks; d--) close_loop(&w, d);
+        put_fold_stores(&w);
+        for (int d = blocks - 1; d >= 0; d--) close_loop(&w, d);
         weft__put(out, "}\n\n");
     }
     weft__free(ctx, w.stage);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/c99/c99.h"
+#include "optim/optimizer.h"
 #include "train/run/use.h"
 
 enum { WEFT__EXPORT_PATH = 4096 };
@@ -12,13 +13,19 @@ enum { WEFT__EXPORT_PATH = 4096 };
 /* What an export wrote, for a message. */
 typedef struct weft__exported {
     char files[3][WEFT__EXPORT_PATH]; /* "" where there is none */
-    int64_t weights, memory;          /* bytes; of C source only */
+    int64_t weights, memory, state;   /* bytes; of C source only */
 } weft__exported;
 
+typedef struct weft__export_options {
+    const char *folder, *name;
+    int64_t batch; /* samples of a training step; 0: the source only predicts */
+} weft__export_options;
+
 /* Writes FOLDER/NAME.c and FOLDER/NAME.h, and FOLDER/NAME.bin if there are many weights. The model must be
- * open on the device c99. All names in the source begin with `name`, which must be a C identifier. Files that
- * `weft export` wrote are replaced; others are refused. After a failure no new file remains. */
-weft_status weft__export_c(weft__use *use, const char *folder, const char *name, weft__exported *exported);
+ * open on the device c99, with its optimizer if the source trains. All names in the source begin with `name`,
+ * which must be a C identifier. Files that `weft export` wrote are replaced; others are refused. After a
+ * failure no new file remains. */
+weft_status weft__export_c(weft__use *use, const weft__export_options *options, weft__exported *exported);
 
 /* Writes the weights, and in the file's metadata all that is needed to use them (docs/export.md). */
 weft_status weft__export_safetensors(weft__use *use, const char *run, const char *path,
@@ -57,6 +64,34 @@ typedef struct weft__export_graph {
  * - texts: a token becomes the logits of the next one. */
 weft_status weft__export_graph_make(weft__use *use, weft__export_graph *graph);
 void weft__export_graph_free(weft__export_graph *graph);
+
+/* Returns the inputs of the model, from raw values (batch, features). */
+weft_tensor *weft__export_normalized(const weft__dataset *dataset, weft_tensor *raw);
+/* Returns (x - mean) / deviation, in the order of operations that training uses. */
+weft_tensor *weft__export_normalize(weft_tensor *x, int rank, const int64_t *shape, const float *mean,
+                                    const float *deviation);
+
+/* ---- export_step.c: a training step from raw values ---- */
+
+typedef struct weft__export_step {
+    weft_scope *scope;
+    weft_program *program;
+    weft_tensor *input;  /* (batch, features), or texts (batch, context + 1) */
+    weft_tensor *target; /* classes (batch), or numbers (batch, outputs); NULL: the input is the target */
+    weft_tensor *loss;
+    int64_t batch;
+    int64_t window;           /* of a text: its tokens; else 0 */
+    int64_t kinds;            /* classes, or tokens; 0: the targets are numbers */
+    weft_tensor *carried[2];  /* data.streams: the states of the run, which new ones stand in for */
+    weft__step_input *inputs; /* numbers that change from step to step */
+    size_t n_inputs;
+} weft__export_step;
+
+/* Compiles and runs the program, with the optimizer of the run. Parameters then lie in the blocks of the
+ * optimizer. States that data.streams carries from batch to batch begin with 0. The caller frees *step with
+ * weft__export_step_free, also after a failure. */
+weft_status weft__export_step_make(weft__use *use, int64_t batch, weft__export_step *step);
+void weft__export_step_free(weft__use *use, weft__export_step *step);
 
 /* ---- export_text.c: pieces of C source ---- */
 

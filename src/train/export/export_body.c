@@ -8,33 +8,48 @@ static bool is_text(const weft__export_source *s) { return s->use->config.task =
 
 /* ---- data ---- */
 
+static bool all_zero(const weft__export_array *array) {
+    const char *bytes = array->buffer->host;
+    for (int64_t i = 0; i < array->bytes; i++)
+        if (bytes[i]) return false;
+    return true;
+}
+
 static void put_weights(const weft__export_source *s, weft_text *out) {
     if (s->blob) weft__put(out, "static const float *weights;\n\n");
-    for (int i = 0; i < s->n_slots; i++) {
-        const weft_c99_slot *slot = &s->slots[i];
-        const weft_dtype dtype = slot->dtypes == 1u << WEFT_F32 ? WEFT_F32 : WEFT_I32;
-        if (!s->constant[i] || (s->blob && dtype == WEFT_F32)) continue;
-        const int64_t count = slot->bytes / 4;
-        weft__put(out, "static const %s %s[%lld] = ", weft__c99_type(dtype), s->names[i], (long long)count);
-        weft__export_numbers(out, dtype, slot->buffer->host, count);
+    for (int i = 0; i < s->n_arrays; i++) {
+        const weft__export_array *a = &s->arrays[i];
+        const weft_dtype dtype = a->dtypes == 1u << WEFT_F32 ? WEFT_F32 : WEFT_I32;
+        const bool kept = a->role == WEFT__EXPORT_KEPT, stored = s->blob && dtype == WEFT_F32;
+        if (!kept && (stored || a->role != WEFT__EXPORT_CONSTANT)) continue;
+        const int64_t count = a->bytes / 4;
+        weft__put(out, "static %s%s %s[%lld]", kept ? "" : "const ", weft__c99_type(dtype), a->name,
+                  (long long)count);
+        if (!kept || (!stored && !all_zero(a))) {
+            weft__put(out, " = ");
+            weft__export_numbers(out, dtype, a->buffer->host, count);
+        }
         weft__put(out, ";\n\n");
     }
 }
 
 /* Elements of different types share the arena, but never at the same time. */
+static void put_arena(const weft__export_array *arena, weft_text *out) {
+    const long long bytes = (long long)arena->bytes;
+    weft__put(out, "static union {\n    float f32[%lld];\n", (bytes + 3) / 4);
+    if (arena->dtypes & 1u << WEFT_I32) weft__put(out, "    int32_t i32[%lld];\n", (bytes + 3) / 4);
+    if (arena->dtypes & 1u << WEFT_I64) weft__put(out, "    int64_t i64[%lld];\n", (bytes + 7) / 8);
+    if (arena->dtypes & (1u << WEFT_BOOL | 1u << WEFT_U8)) weft__put(out, "    uint8_t u8[%lld];\n", bytes);
+    weft__put(out, "} arena;\n\n");
+}
+
 static void put_memory(const weft__export_source *s, weft_text *out) {
-    const weft_c99_slot *arena = &s->slots[0];
-    if (arena->buffer) {
-        const long long bytes = (long long)arena->bytes;
-        weft__put(out, "static union {\n    float f32[%lld];\n", (bytes + 3) / 4);
-        if (arena->dtypes & 1u << WEFT_I32) weft__put(out, "    int32_t i32[%lld];\n", (bytes + 3) / 4);
-        if (arena->dtypes & 1u << WEFT_I64) weft__put(out, "    int64_t i64[%lld];\n", (bytes + 7) / 8);
-        if (arena->dtypes & 1u << WEFT_BOOL) weft__put(out, "    uint8_t b8[%lld];\n", bytes);
-        weft__put(out, "} arena;\n\n");
+    for (int i = 0; i < s->n_arrays; i++) {
+        const weft__export_array *a = &s->arrays[i];
+        if (a->role == WEFT__EXPORT_ARENA) put_arena(a, out);
+        if (a->role == WEFT__EXPORT_TEXT || a->role == WEFT__EXPORT_NORM)
+            weft__put(out, "static float %s[%lld];\n", a->name, (long long)a->bytes / 4);
     }
-    for (int i = 1; i < s->n_slots; i++)
-        if (strncmp(s->names[i], "state", 5) == 0)
-            weft__put(out, "static float %s[%lld];\n", s->names[i], (long long)s->slots[i].bytes / 4);
     if (s->graph.position) weft__put(out, "static int32_t position[1];\n");
     weft__put(out, "\n");
 }
@@ -84,26 +99,50 @@ static weft_status check_names(const weft__export_source *s, const char *what, c
     return WEFT_OK;
 }
 
-static weft_status put_statements(const weft__export_source *s, weft_text *out) {
+weft_status weft__export_statements(const weft__export_source *s, const weft__export_program *p,
+                                    weft_text *out) {
     weft_context *ctx = s->use->model.ctx;
-    const char **names = weft__array(ctx, (size_t)s->n_slots, sizeof *names);
-    char(*places)[WEFT__EXPORT_NAME] = weft__array(ctx, (size_t)s->n_slots, sizeof *places);
-    weft_status status = names && places ? WEFT_OK : weft__fail_oom(ctx, (size_t)s->n_slots * 8, "export");
-    for (int i = 0; status == WEFT_OK && i < s->n_slots; i++) {
-        names[i] = s->names[i];
-        if (!s->blob || !s->constant[i] || s->slots[i].dtypes != 1u << WEFT_F32) continue;
-        snprintf(places[i], sizeof places[i], "weights + %lld", (long long)weft__export_offset(s, i));
+    const char **names = weft__array(ctx, (size_t)p->n_slots, sizeof *names);
+    char(*places)[WEFT__EXPORT_NAME] = weft__array(ctx, (size_t)p->n_slots, sizeof *places);
+    weft_status status = names && places ? WEFT_OK : weft__fail_oom(ctx, (size_t)p->n_slots * 8, "export");
+    for (int i = 0; status == WEFT_OK && i < p->n_slots; i++) {
+        if (p->arrays[i] < 0) continue;
+        const weft__export_array *a = &s->arrays[p->arrays[i]];
+        names[i] = a->name;
+        if (!s->blob || a->role != WEFT__EXPORT_CONSTANT || !weft__export_stored(a)) continue;
+        snprintf(places[i], sizeof places[i], "weights + %lld",
+                 (long long)weft__export_offset(s, p->arrays[i]));
         names[i] = places[i];
     }
-    if (status == WEFT_OK) status = weft__c99_statements(ctx->device, names, out);
+    if (status == WEFT_OK) status = weft_program_run(p->program); /* the device writes what ran last */
+    if (status == WEFT_OK) status = weft__c99_statements(ctx->device, p->prefix, names, out);
     weft__free(ctx, names);
     weft__free(ctx, places);
     return status;
 }
 
+/* Writes the routines, and the kernels of each program. */
+static weft_status put_functions(const weft__export_source *s, weft_text *out) {
+    const weft__export_program *programs[] = {&s->forward, &s->learn};
+    weft_device *device = s->use->model.ctx->device;
+    bool used[WEFT_C99_ROUTINES] = {false};
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < 2; i++) {
+            if (!programs[i]->program) continue;
+            WEFT_TRY(weft_program_run(programs[i]->program));
+            if (pass == 0)
+                weft__c99_uses(device, used);
+            else
+                WEFT_TRY(weft__c99_functions(device, programs[i]->prefix, out));
+        }
+        if (pass == 0) weft__c99_routines(used, out);
+    }
+    return WEFT_OK;
+}
+
 static weft_status put_forward(const weft__export_source *s, weft_text *out) {
     weft__put(out, "void %s_forward(const float *in, float *out) {\n", s->name);
-    WEFT_TRY(put_statements(s, out));
+    WEFT_TRY(weft__export_statements(s, &s->forward, out));
     weft__put(out, "}\n\n");
     return WEFT_OK;
 }
@@ -113,14 +152,14 @@ static weft_status put_next(const weft__export_source *s, weft_text *out) {
     weft__put(out, "void %s_restart(void) {\n", n);
     if (s->graph.position) /* what lies behind the position is not read */
         weft__put(out, "    position[0] = 0;\n");
-    for (int i = 1; i < s->n_slots && !s->graph.position; i++)
-        if (strncmp(s->names[i], "state", 5) == 0)
-            weft__put(out, "    memset(%s, 0, sizeof %s);\n", s->names[i], s->names[i]);
+    for (int i = 0; i < s->n_arrays && !s->graph.position; i++)
+        if (s->arrays[i].role == WEFT__EXPORT_TEXT)
+            weft__put(out, "    memset(%s, 0, sizeof %s);\n", s->arrays[i].name, s->arrays[i].name);
     weft__put(out, "}\n\nint %s_next(int32_t token, float *out) {\n    const int32_t in[1] = {token};\n", n);
     weft__put(out, "    if (token < 0 || token >= %lld) return 1;\n", (long long)s->graph.outputs);
     if (s->graph.position)
         weft__put(out, "    if (position[0] >= %lld) return 2;\n", (long long)s->use->config.model_context);
-    WEFT_TRY(put_statements(s, out));
+    WEFT_TRY(weft__export_statements(s, &s->forward, out));
     if (s->graph.position) weft__put(out, "    position[0]++;\n");
     weft__put(out,
               "    return 0;\n}\n\n"
@@ -153,11 +192,15 @@ static void put_open(const weft__export_source *s, weft_text *out) {
               "    const unsigned char *head = blob;\n"
               "    if (bytes != %lldu || memcmp(head + 8, &id, 4) != 0 || memcmp(head + 12, &one, 4) != 0) "
               "return 1;\n"
-              "    weights = (const float *)blob + %d;\n"
-              "    return 0;\n}\n\n",
+              "    weights = (const float *)blob + %d;\n",
               s->name, (unsigned)s->id,
-              WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_slots),
+              WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_arrays),
               WEFT__EXPORT_BLOB_HEAD / 4);
+    for (int i = 0; i < s->n_arrays; i++)
+        if (s->arrays[i].role == WEFT__EXPORT_KEPT)
+            weft__put(out, "    memcpy(%s, weights + %lld, sizeof %s);\n", s->arrays[i].name,
+                      (long long)weft__export_offset(s, i), s->arrays[i].name);
+    weft__put(out, "    return 0;\n}\n\n");
 }
 
 static void put_head(const weft__export_source *s, weft_text *out) {
@@ -179,7 +222,7 @@ weft_status weft__export_body(const weft__export_source *s, weft_text *out) {
     put_head(s, out);
     put_weights(s, out);
     put_memory(s, out);
-    WEFT_TRY(weft__c99_functions(s->use->model.ctx->device, out));
+    WEFT_TRY(put_functions(s, out));
     put_open(s, out);
     if (is_text(s)) {
         put_tokens(s, out);
@@ -190,5 +233,5 @@ weft_status weft__export_body(const weft__export_source *s, weft_text *out) {
         WEFT_TRY(put_forward(s, out));
     }
     if (is_text(s) || classes) put_best(s, out);
-    return WEFT_OK;
+    return s->step.batch ? weft__export_learn(s, out) : WEFT_OK;
 }

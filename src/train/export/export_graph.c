@@ -12,21 +12,20 @@ static weft_tensor *constant(weft_context *ctx, int rank, const int64_t *shape, 
     return weft_from(ctx, WEFT_F32, rank, shape, values);
 }
 
-/* (x - mean) / deviation, in the order of operations that training uses. */
-static weft_tensor *normalize(weft_tensor *x, int rank, const int64_t *shape, const float *mean,
-                              const float *deviation) {
+weft_tensor *weft__export_normalize(weft_tensor *x, int rank, const int64_t *shape, const float *mean,
+                                    const float *deviation) {
     weft_context *ctx = x->ctx;
     return weft_div(weft_sub(x, constant(ctx, rank, shape, mean)), constant(ctx, rank, shape, deviation));
 }
 
-/* Returns the inputs of the model, from raw values (1, features). */
-static weft_tensor *export_normalized(const weft__dataset *d, weft_tensor *raw) {
-    const int64_t channels[3] = {d->image[0], 1, 1}, images[4] = {1, d->image[0], d->image[1], d->image[2]};
+weft_tensor *weft__export_normalized(const weft__dataset *d, weft_tensor *raw) {
+    const int64_t channels[3] = {d->image[0], 1, 1},
+                  images[4] = {weft_dim(raw, 0), d->image[0], d->image[1], d->image[2]};
     weft_tensor *x = raw;
-    if (d->mean) x = normalize(x, 1, &d->features, d->mean, d->deviation);
+    if (d->mean) x = weft__export_normalize(x, 1, &d->features, d->mean, d->deviation);
     if (d->scale != 0 && d->scale != 1) x = weft_mul_scalar(x, d->scale);
     if (d->image[0]) x = weft_reshape(x, 4, images);
-    return d->pixel_mean ? normalize(x, 3, channels, d->pixel_mean, d->pixel_deviation) : x;
+    return d->pixel_mean ? weft__export_normalize(x, 3, channels, d->pixel_mean, d->pixel_deviation) : x;
 }
 
 /* Returns probabilities, or numbers in the units of the data. */
@@ -87,6 +86,7 @@ static void exchange(weft__export_graph *g, weft_module *m, weft_tensor **variab
 
 static weft_tensor *export_forward(weft__use *use, weft__export_graph *g, weft_tensor *x) {
     weft_tensor *variables[WEFT__EXPORT_STATES];
+    if (use->model.optimizer) return weft_forward(use->model.module, x); /* training changes the weights */
     exchange(g, use->model.module, variables, false);
     weft_tensor *y = weft_forward(use->model.module, x);
     exchange(g, use->model.module, variables, true);
@@ -102,7 +102,7 @@ static weft_status record_vectors(weft__use *use, weft__export_graph *g) {
     g->outputs = d->outputs;
     g->input = constant(ctx, 2, (int64_t[]){1, d->features}, zeros);
     weft__free(ctx, zeros);
-    g->output = weft_reshape(finish(use, export_forward(use, g, export_normalized(d, g->input))), 2,
+    g->output = weft_reshape(finish(use, export_forward(use, g, weft__export_normalized(d, g->input))), 2,
                              (int64_t[]){1, d->outputs});
     return weft_tensor_status(g->output);
 }

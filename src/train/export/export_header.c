@@ -91,7 +91,7 @@ static void put_text(const weft__export_source *s, weft_text *out) {
 static void put_blob(const weft__export_source *s, weft_text *out) {
     const char *n = s->name;
     if (!s->blob) return;
-    define(s, out, "WEIGHTS", WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_slots),
+    define(s, out, "WEIGHTS", WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_arrays),
            "bytes of the file of weights");
     weft__put(out,
               "\n/* Sets the weights: the whole file %s.bin, which must stay in memory, at an address that a "
@@ -115,12 +115,15 @@ weft_status weft__export_header(const weft__export_source *s, weft_text *out) {
     weft__put(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n#define ");
     weft__export_capitals(out, s->name);
     weft__put(out, "_EXPORT 0x%08xu /* the same in all files of one export */\n", (unsigned)s->id);
-    define(s, out, "MEMORY", (long long)s->memory, "bytes of static memory, without the weights");
+    define(s, out, "MEMORY", (long long)s->memory,
+           s->step.batch ? "bytes of static memory for values between layers"
+                         : "bytes of static memory, without the weights");
     put_blob(s, out);
     if (s->use->config.task == WEFT__TASK_LANGUAGE_MODEL)
         put_text(s, out);
     else
         put_vectors(s, out);
+    if (s->step.batch) weft__export_learn_header(s, out);
     weft__put(out, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
     return WEFT_OK;
 }

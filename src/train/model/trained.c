@@ -79,6 +79,11 @@ weft_status weft__model_use(weft__model *model, const weft__config *config, cons
     weft_status status = weft__model_matches(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
     if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
     *step = weft_checkpoint_state_of(checkpoint)->step;
+    if (status == WEFT_OK && model->optimizer) {
+        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
+        weft_optimizer_set_steps(model->optimizer, *step);
+        weft_seed(model->ctx, weft_checkpoint_state_of(checkpoint)->seed, *step);
+    }
     weft_checkpoint_close(checkpoint);
     return status;
 }

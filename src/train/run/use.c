@@ -8,6 +8,8 @@
 #include "train/run/training.h"
 #include "train/run/use.h"
 
+#define MANY_STEPS (UINT64_C(1) << 40) /* steps of the schedule; more than any warm-up */
+
 weft_status weft__use_config(const char *run, const char *device, weft__config *config) {
     const char *environment = getenv("WEFT_DEVICE");
     WEFT_TRY(weft__trained_config(run, config));
@@ -47,6 +49,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     use->model.ctx = ctx;
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
+    if (options->trains) WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));
     WEFT_TRY(weft__model_use(&use->model, &use->config, run, options->checkpoint, &use->step));
     weft_module_set_training(use->model.module, false);
     return WEFT_OK;

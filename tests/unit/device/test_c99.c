@@ -174,12 +174,71 @@ static weft_tensor *indices(weft_tensor *x) {
                 4);
 }
 
+/* ---- what training needs ---- */
+
+/* Returns the gradient of the sum of y squared. */
+static weft_tensor *gradient_of(weft_tensor *y, weft_tensor *of) {
+    weft_tensor *g;
+    assert_int_equal(weft_gradient(weft_sum(weft_mul(y, y), WEFT_ALL_AXES, false), &of, 1, &g), WEFT_OK);
+    return g;
+}
+
+static weft_tensor *function_gradients(weft_tensor *x) {
+    weft_tensor *bits = weft_cast(weft_gt(x, weft_flip(x, 3)), WEFT_I32);
+    weft_tensor *two = weft_add(weft_add(bits, bits), bits);
+    return join((weft_tensor *[]){gradient_of(weft_gelu(weft_mul_scalar(x, 3)), x),
+                                  gradient_of(weft_gelu_tanh(weft_mul_scalar(x, 3)), x),
+                                  gradient_of(weft_abs(x), x), gradient_of(weft_softmax(x, 3), x),
+                                  weft_sign(x), weft_cast(weft_isinf(weft_recip(weft_relu(x))), WEFT_F32),
+                                  weft_cast(weft_shr(weft_not(two), bits), WEFT_F32),
+                                  weft_cast(weft_shl(weft_xor(two, bits), two), WEFT_F32)},
+                8);
+}
+
+static weft_tensor *heavy_gradients(weft_tensor *x) {
+    weft_context *ctx = x->ctx;
+    weft_tensor *each = constant(ctx, 4, (int64_t[]){6, 1, 3, 2}),
+                *whole = constant(ctx, 4, (int64_t[]){20, 3, 5, 3});
+    const weft_conv_options grouped = {.groups = 3, .dilation = {2, 3}, .padding = {2, 1}, .stride = {1, 2}},
+                            plain = {.padding = {2, 1}, .stride = {2, 1}};
+    weft_tensor *causal = weft_attention(x, weft_flip(x, 3), x, &(weft_attention_options){.causal = true});
+    return join((weft_tensor *[]){gradient_of(weft_conv2d(x, each, NULL, &grouped), x),
+                                  gradient_of(weft_conv2d(x, each, NULL, &grouped), each),
+                                  gradient_of(weft_conv2d(x, whole, NULL, &plain), x),
+                                  gradient_of(weft_conv2d(x, whole, NULL, &plain), whole),
+                                  gradient_of(weft_max_pool2d(x, &(weft_pool_options){.size = {2, 2}}), x),
+                                  gradient_of(causal, x)},
+                6);
+}
+
+static weft_tensor *sums(weft_tensor *x) {
+    weft_context *ctx = x->ctx;
+    const int32_t chosen[8] = {7, 0, 3, 3, 1, 3, 7, 2};
+    weft_tensor *index = weft_from(ctx, WEFT_I32, 1, (int64_t[]){8}, chosen);
+    weft_tensor *tall = constant(ctx, 2, (int64_t[]){3000, 20});
+    weft_tensor *normal =
+        weft_layer_norm(tall, constant(ctx, 1, (int64_t[]){20}), constant(ctx, 1, (int64_t[]){20}), 1e-5);
+    return join((weft_tensor *[]){gradient_of(weft_gather(x, index, 3), x), weft_sum(normal, 0, false),
+                                  weft_sum(weft_mul(tall, normal), 0, false),
+                                  weft_mean(weft_mul(tall, tall), WEFT_ALL_AXES, false)},
+                4);
+}
+
 static const struct graph {
     const char *name;
     weft_tensor *(*make)(weft_tensor *x);
-} graphs[] = {{"functions", functions}, {"choices", choices},           {"reductions", reductions},
-              {"movements", movements}, {"convolutions", convolutions}, {"pools", pools},
-              {"matmuls", matmuls},     {"attentions", attentions},     {"indices", indices}};
+} graphs[] = {{"functions", functions},
+              {"choices", choices},
+              {"reductions", reductions},
+              {"movements", movements},
+              {"convolutions", convolutions},
+              {"pools", pools},
+              {"matmuls", matmuls},
+              {"attentions", attentions},
+              {"indices", indices},
+              {"function_gradients", function_gradients},
+              {"heavy_gradients", heavy_gradients},
+              {"sums", sums}};
 
 /* ---- source ---- */
 
@@ -197,7 +256,7 @@ static void write_source(weft_context *ctx, const weft_tensor *x, const weft_ten
     const long long bytes = slots[0].buffer ? (long long)slots[0].bytes : 8;
     weft__put(
         &out,
-        "static union {float f32[%lld]; int32_t i32[%lld]; int64_t i64[%lld]; uint8_t b8[%lld];} arena;\n",
+        "static union {float f32[%lld]; int32_t i32[%lld]; int64_t i64[%lld]; uint8_t u8[%lld];} arena;\n",
         bytes / 4, bytes / 4, bytes / 8, bytes);
     for (int i = 0; i < count; i++) {
         list[i] = names[i];
@@ -218,9 +277,12 @@ static void write_source(weft_context *ctx, const weft_tensor *x, const weft_ten
         }
         weft__put(&out, "};\n");
     }
-    assert_int_equal(weft__c99_functions(ctx->device, &out), WEFT_OK);
+    bool used[WEFT_C99_ROUTINES] = {false};
+    weft__c99_uses(ctx->device, used);
+    weft__c99_routines(used, &out);
+    assert_int_equal(weft__c99_functions(ctx->device, "k", &out), WEFT_OK);
     weft__put(&out, "void run(const float *in, float *out) {\n");
-    assert_int_equal(weft__c99_statements(ctx->device, list, &out), WEFT_OK);
+    assert_int_equal(weft__c99_statements(ctx->device, "k", list, &out), WEFT_OK);
     weft__put(&out, "}\n");
     weft__free(ctx, slots);
     assert_true(out.length < sizeof text && spill(path, text, out.length));
