@@ -454,14 +454,17 @@ static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_
     return out->view != -2;
 }
 
-/* Returns whether the cast undoes one to a wider float: f16 -> f32 -> f16 is the first value. */
-static bool casts_back(const weft_ir *ir, const weft_tensor *t, ir_edge in) {
+/* A cast that undoes one to a wider float has the first value: f16 -> f32 -> f16. Returns false if `t` is no
+ * such cast. */
+static bool casts_back(const weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
     const ir_node *wide = &ir->nodes[in.node];
-    if (wide->kind != IR_CAST || wide->n_in != 1 || in.view >= 0) return false;
-    const weft_dtype to = (weft_dtype)t->dtype;
-    return ir->nodes[wide->in[0].node].dtype == to && weft_dtype_is_float(to) &&
-           weft_dtype_is_float((weft_dtype)wide->dtype) &&
-           weft_dtype_size((weft_dtype)wide->dtype) > weft_dtype_size(to);
+    if (wide->kind != IR_CAST || wide->n_in != 1 || (in.view >= 0 && wide->in[0].view >= 0)) return false;
+    const weft_dtype to = (weft_dtype)t->dtype, from = (weft_dtype)wide->dtype;
+    if (ir->nodes[wide->in[0].node].dtype != to || !weft_dtype_is_float(to) || !weft_dtype_is_float(from) ||
+        weft_dtype_size(from) <= weft_dtype_size(to))
+        return false;
+    *out = (ir_edge){wide->in[0].node, in.view >= 0 ? in.view : wide->in[0].view};
+    return true;
 }
 
 /* x * 1 is exactly x. A cast with a second input has its result already: that input holds the rounded
@@ -472,10 +475,7 @@ static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_ed
         *out = in[1];
         return true;
     }
-    if (t->op == WEFT_OP_CAST && casts_back(ir, t, in[0])) {
-        *out = ir->nodes[in[0].node].in[0];
-        return true;
-    }
+    if (t->op == WEFT_OP_CAST) return casts_back(ir, t, in[0], out);
     if (t->op != WEFT_OP_MUL) return false;
     if (is_one(ir, in[1])) {
         *out = in[0];
