@@ -24,6 +24,8 @@ typedef enum weft__exit {
 
 /* The name by which the command was called, such as "build/weft". Used in suggested commands. */
 extern const char *weft__program;
+/* Prints a blank and a text as an argument for a shell, in quotes if it needs them. */
+void weft__print_argument(FILE *out, const char *text);
 
 int weft__exit_code(weft_status status);
 

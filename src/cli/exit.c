@@ -1,7 +1,8 @@
-/* How the command fails: one line on stderr, and the exit code of a status. Must not know: any command. Read
- * next: arguments.c. */
+/* How the command fails: one line on stderr, and the exit code of a status. How it writes the arguments of a
+ * command that it suggests. Must not know: any command. Read next: arguments.c. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 
@@ -43,4 +44,17 @@ int weft__give_up(weft_context *ctx, weft_status status) {
     const char *text = weft_last_error(ctx);
     weft__complain("%s", text[0] ? text : weft_status_name(status));
     return weft__exit_code(status);
+}
+
+void weft__print_argument(FILE *out, const char *text) {
+    const bool plain =
+        text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                     "_./=:,@%+-")] == '\0';
+    if (plain) {
+        weft__print(out, " %s", text);
+        return;
+    }
+    weft__print(out, " '");
+    for (; *text; text++) weft__print(out, *text == '\'' ? "'\\''" : "%c", *text);
+    weft__print(out, "'");
 }

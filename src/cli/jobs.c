@@ -312,30 +312,17 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
 
 /* ---- the end ---- */
 
-void weft__print_argument(const char *text) {
-    const bool plain =
-        text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                     "_./=:,@%+-")] == '\0';
-    if (plain) {
-        weft__print(stdout, " %s", text);
-        return;
-    }
-    weft__print(stdout, " '");
-    for (; *text; text++) weft__print(stdout, *text == '\'' ? "'\\''" : "%c", *text);
-    weft__print(stdout, "'");
-}
-
 void weft__jobs_print_command(const weft__jobs *jobs, const char *verb) {
     const weft__wanted *w = &jobs->wanted;
     weft__print(stdout, "%s %s", weft__program, verb);
-    weft__print_argument(w->config);
+    weft__print_argument(stdout, w->config);
     if (w->data) weft__print(stdout, " --data");
-    if (w->data) weft__print_argument(w->data);
+    if (w->data) weft__print_argument(stdout, w->data);
     if (w->device) weft__print(stdout, " --device");
-    if (w->device) weft__print_argument(w->device);
+    if (w->device) weft__print_argument(stdout, w->device);
     for (size_t i = 0; i < w->settings.count; i++) {
         weft__print(stdout, " --set");
-        weft__print_argument(w->settings.values[i]);
+        weft__print_argument(stdout, w->settings.values[i]);
     }
 }
 

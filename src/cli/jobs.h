@@ -60,8 +60,6 @@ void weft__jobs_free(weft__jobs *jobs);
 
 /* Prints `weft VERB` with the configuration that all jobs share, for the last line of a command. */
 void weft__jobs_print_command(const weft__jobs *jobs, const char *verb);
-/* Prints a text as an argument for a shell. */
-void weft__print_argument(const char *text);
 
 /* Writes a document to DIR/NAME, and prints it with --json. Closes `json`. */
 weft_status weft__jobs_write(const weft__jobs *jobs, const char *name, weft__json *json, json_t *root);

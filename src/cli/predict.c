@@ -35,6 +35,17 @@ static weft_status take_standard_input(char path[4096]) {
     return weft__fail(NULL, WEFT_ERR_IO, "standard input: %s", strerror(error));
 }
 
+/* Fails again with the same message, but calls standard input by that name: its copy is gone, and nobody
+ * knows its path. */
+static weft_status name_standard_input(weft_context *ctx, weft_status status, const char *path) {
+    char message[WEFT_ERROR_SIZE];
+    snprintf(message, sizeof message, "%s", weft_last_error(NULL));
+    const char *copy = strstr(message, path);
+    if (!copy) return status;
+    return weft__fail(ctx, status, "%.*sstandard input%s", (int)(copy - message), message,
+                      copy + strlen(path));
+}
+
 /* ---- one input ---- */
 
 /* Reads the column that is copied to each line. */
@@ -76,7 +87,7 @@ static weft_status predict_input(weft__use *use, const char *input, weft__predic
     WEFT_TRY(take_standard_input(path));
     const weft_status status = predict(use, path, "-", table);
     unlink(path);
-    return status;
+    return status == WEFT_OK ? WEFT_OK : name_standard_input(use->model.ctx, status, path);
 }
 
 /* ---- accuracy ---- */
@@ -101,9 +112,12 @@ static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
     else if (status == WEFT_OK)
         weft__print(stderr, "R2 %.4f, root mean square error %.4g of %lld", scores.numbers.r2,
                     scores.numbers.rmse, (long long)scores.samples);
-    if (status == WEFT_OK)
-        weft__print(stderr, ", by the targets of %s; more: %s eval %s %s\n", input, weft__program, dir,
-                    input);
+    if (status == WEFT_OK) {
+        weft__print(stderr, ", by the targets of %s; more: %s eval", input, weft__program);
+        weft__print_argument(stderr, dir);
+        weft__print_argument(stderr, input);
+        weft__print(stderr, "\n");
+    }
     weft__scores_free(&scores);
     weft_loader_free(loader);
     weft__dataset_free(NULL, &labelled);

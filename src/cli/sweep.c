@@ -187,7 +187,7 @@ static void conclude_sweep(const sweep *s, const char *page) {
     weft__jobs_print_command(&s->jobs, "train");
     for (size_t a = 0; a < s->axes.count; a++) {
         weft__print(stdout, " --set");
-        weft__print_argument(best->changes.values[a]);
+        weft__print_argument(stdout, best->changes.values[a]);
     }
     weft__print(stdout, "\n");
 }

@@ -31,8 +31,11 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
         return WEFT__EXIT_NOTHING;
     }
     if (result.signal == 0) return WEFT__EXIT_DONE;
-    if (!options->quiet)
-        weft__print(stdout, "stopped and saved; continue with: %s resume %s\n", weft__program, result.dir);
+    if (!options->quiet) {
+        weft__print(stdout, "stopped and saved; continue with: %s resume", weft__program);
+        weft__print_argument(stdout, result.dir);
+        weft__print(stdout, "\n");
+    }
     return 128 + result.signal;
 }
 
@@ -89,10 +92,10 @@ bool weft__cli_has_config(const weft__command *command, const char *path) {
 }
 
 void weft__cli_next(const weft__config *config, const char *run) {
-    if (config->task == WEFT__TASK_LANGUAGE_MODEL)
-        weft__print(stdout, "next: %s generate %s --prompt TEXT\n", weft__program, run);
-    else
-        weft__print(stdout, "next: %s predict %s FILE\n", weft__program, run);
+    const bool text = config->task == WEFT__TASK_LANGUAGE_MODEL;
+    weft__print(stdout, "next: %s %s", weft__program, text ? "generate" : "predict");
+    weft__print_argument(stdout, run);
+    weft__print(stdout, text ? " --prompt TEXT\n" : " FILE\n");
 }
 
 /* Fits the run to a time, and says what was chosen. minutes 0: not wanted, but `text` takes two. */

@@ -35,6 +35,8 @@ check "standard input gives the same" cmp first piped
 check "its copy is removed" sh -c '! ls "${TMPDIR:-/tmp}"/weft-standard-input-* 2>/dev/null'
 "$weft" predict named - two.csv <one.csv >piped 2>err
 check "standard input is called -" grep -q '^-	sm all' piped
+printf 'a,b\n1,x\n' | "$weft" predict named - >piped 2>err
+check "an error in it has its name, not that of its copy" grep -q '^weft: standard input: line 2 (row 1), column "b"' err
 
 # a column that tells the rows apart
 printf 'a,who,b\n2,"Ann, Dr.",1\n39,Bob,1\n' >people.csv
@@ -69,6 +71,14 @@ expect 0 '"predictions":{"price":' "$weft" predict line one.csv --json
 # new data with targets: eval measures them, predict tells how right it is
 expect 0 '^new data +loss .* accuracy [0-9.]+ %  \(40 samples\)' "$weft" eval named named.csv
 expect 0 'accuracy [0-9.]+ % of 40, by the targets of named.csv; more: .* eval named named.csv' "$weft" predict named named.csv
+# suggested commands run as they are printed
+mkdir "it's new"
+cp named.csv "it's new/rows of May.csv"
+expect 0 '' "$weft" train mlp --data named.csv --run "it's new/run" --set train.epochs=1
+check "the next command is quoted" grep -qF " predict 'it'\\''s new/run' FILE" out
+"$weft" predict "it's new/run" "it's new/rows of May.csv" >out 2>err
+check "the suggested eval runs" sh -c "$(sed -n 's/.*; more: //p' err)"
+check "there is a suggested eval" grep -qF "eval 'it'\\''s new/run' 'it'\\''s new/rows of May.csv'" err
 expect 0 '' "$weft" predict named one.csv
 check "no targets, no accuracy" test ! -s err
 expect 0 '"new_data": .*"accuracy"' "$weft" eval named named.csv --json
