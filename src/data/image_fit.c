@@ -4,118 +4,117 @@
 #include <string.h>
 
 #include "data/image_file.h"
+#include "data/image_lines.h"
+#include "device/cpu/cpu.h"
 
-/* A line of output pixels, computed from a part of a line of input pixels. Output pixel i is the weighted sum
- * of `taps` input pixels from first[i] on. */
-typedef struct line {
-    int64_t size, taps; /* taps per pixel; a tap outside the source has weight 0 */
-    int64_t *first;
-    float *weights; /* [size][taps]; the weights of one pixel add up to 1 */
-} line;
+enum { BLOCK = 2 * WEFT__TILE }; /* output rows that are computed together */
 
-static void line_free(weft_context *ctx, line *l) {
-    weft__free(ctx, l->first);
-    weft__free(ctx, l->weights);
+static const weft__line_loops *line_loops(void) {
+#if defined(__x86_64__)
+    if (weft__cpu_isa() == WEFT_ISA_AVX512) return &weft__line_loops_avx512;
+    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__line_loops_avx2;
+#endif
+    return &weft__line_loops_baseline;
 }
 
-/* Computes the taps of `size` output pixels. They show the range from `from` to `from + length` of a line of
- * `whole` input pixels. Returns false when memory is short. */
-static bool line_new(weft_context *ctx, int64_t whole, double from, double length, int64_t size, line *l) {
-    const double step = length / (double)size, reach = step > 1 ? step : 1;
-    *l = (line){.size = size, .taps = weft__smaller((int64_t)ceil(2 * reach), whole)};
-    l->first = weft__array(ctx, (size_t)size, sizeof *l->first);
-    l->weights = weft__array(ctx, (size_t)size, (size_t)l->taps * sizeof *l->weights);
-    if (!l->first || !l->weights) return false;
-    /* The filter is a triangle of half-width `reach` around the middle of output pixel i. Dividing by the sum
-     * makes the weights add up to 1 at the borders too. */
-    for (int64_t i = 0; i < size; i++) {
-        const double middle = from + ((double)i + 0.5) * step;
-        const int64_t first = (int64_t)floor(middle - reach + 0.5);
-        float *weights = l->weights + i * l->taps;
-        double sum = 0;
-        l->first[i] = weft__larger(0, weft__smaller(first, whole - l->taps));
-        for (int64_t k = 0; k < l->taps; k++)
-            sum += fmax(0, 1 - fabs((double)(l->first[i] + k) + 0.5 - middle) / reach);
-        for (int64_t k = 0; k < l->taps; k++) {
-            const double away = fabs((double)(l->first[i] + k) + 0.5 - middle);
-            weights[k] = (float)(fmax(0, 1 - away / reach) / sum);
-        }
+static void sums_free(weft_context *ctx, weft__line_sums *s) {
+    weft__free(ctx, s->first);
+    weft__free(ctx, s->count);
+    weft__free(ctx, s->weights);
+}
+
+/* Sets the weights of output i, whose middle is at `middle` of the input. They add up to `one`, at the
+ * borders too. Input pixels that have no weight are left out. */
+static void set_weights(weft__line_sums *s, int64_t i, int64_t whole, double middle, double reach,
+                        double one) {
+    uint32_t *weights = s->weights + i * s->taps;
+    int64_t first = weft__larger(0, weft__smaller((int64_t)floor(middle - reach + 0.5), whole - s->taps));
+    double sum = 0, until = 0;
+    for (int64_t k = 0; k < s->taps; k++)
+        sum += fmax(0, 1 - fabs((double)(first + k) + 0.5 - middle) / reach);
+    int64_t begin = s->taps, end = 0;
+    uint32_t given = 0;
+    for (int64_t k = 0; k < s->taps; k++) {
+        until += fmax(0, 1 - fabs((double)(first + k) + 0.5 - middle) / reach);
+        const uint32_t share = (uint32_t)(until / sum * one + 0.5); /* of the pixels until this one */
+        weights[k] = share - given;
+        given = share;
+        if (weights[k] == 0) continue;
+        begin = weft__smaller(begin, k);
+        end = k + 1;
     }
+    for (int64_t k = begin; k < end; k++) weights[k - begin] = weights[k];
+    s->first[i] = first + begin;
+    s->count[i] = end - begin;
+}
+
+/* Computes how `size` output pixels come from a line of `whole` input pixels. They show its range from `from`
+ * to `from + length`. The filter is a triangle of half-width `reach` around the middle of an output pixel.
+ * Returns false when memory is short. */
+static bool sums_new(weft_context *ctx, int64_t whole, double from, double length, int64_t size,
+                     weft__line_sums *s) {
+    const double step = length / (double)size, reach = step > 1 ? step : 1;
+    *s = (weft__line_sums){.size = size, .taps = weft__smaller((int64_t)ceil(2 * reach), whole)};
+    s->first = weft__array(ctx, (size_t)size, sizeof *s->first);
+    s->count = weft__array(ctx, (size_t)size, sizeof *s->count);
+    s->weights = weft__array(ctx, (size_t)size, (size_t)s->taps * sizeof *s->weights);
+    if (!s->first || !s->count || !s->weights) return false;
+    const double one = s->taps <= WEFT__TAPS_NARROW ? WEFT__ONE_NARROW : WEFT__ONE_WIDE;
+    for (int64_t i = 0; i < size; i++) set_weights(s, i, whole, from + ((double)i + 0.5) * step, reach, one);
     return true;
 }
 
-/* Computes row y of the output at the width of the source: its columns from `first` on. */
-static void resample_down(const weft__image *p, const line *down, int64_t y, int64_t first, int64_t columns,
-                          float *out) {
-    const int64_t width = columns * p->channels;
-    const uint8_t *from = p->pixels + (down->first[y] * p->columns + first) * p->channels;
-    const float *weights = down->weights + y * down->taps;
-    for (int64_t i = 0; i < width; i++) out[i] = weights[0] * (float)from[i];
-    for (int64_t k = 1; k < down->taps; k++) {
-        const float weight = weights[k];
-        from += p->columns * p->channels;
-        if (weight == 0) continue;
-        for (int64_t i = 0; i < width; i++) out[i] += weight * (float)from[i];
+static int64_t whole_tiles(int64_t n) { return (n + WEFT__TILE - 1) / WEFT__TILE * WEFT__TILE; }
+
+/* Resamples an image. `down` makes its output rows from input rows, and `across` its columns.
+ *
+ *     input --down--> rows [BLOCK][x, channel] --transpose--> [x, channel][BLOCK] --across-->
+ *     [x, channel][BLOCK] --transpose--> planes [channel][BLOCK][x]
+ *
+ * So both sums add lines of neighbouring bytes. Returns false when memory is short. */
+static bool resample(weft_context *ctx, const weft__image *p, const weft__line_sums *down,
+                     const weft__line_sums *across, uint8_t *planes) {
+    const weft__line_loops *loops = line_loops();
+    const int64_t channels = p->channels, columns = across->size, rows = down->size;
+    int64_t first = p->columns, end = 0; /* of the input columns that are needed */
+    for (int64_t x = 0; x < columns; x++) {
+        first = weft__smaller(first, across->first[x]);
+        end = weft__larger(end, across->first[x] + across->count[x]);
     }
-}
-
-static uint8_t to_byte(float value) { return (uint8_t)(int)(value < 255 ? value : 255); }
-
-/* Resamples a row of pixels of one or three channels, whose first column is `first`. */
-static void resample_across(const line *across, int64_t channels, int64_t first, const float *in,
-                            int64_t plane, uint8_t *out) {
-    for (int64_t x = 0; x < across->size; x++) {
-        const float *from = in + (across->first[x] - first) * channels,
-                    *weights = across->weights + x * across->taps;
-        float red = 0.5F, green = 0.5F, blue = 0.5F; /* rounds to the nearest; weights add up to 1 */
-        if (channels == 1) {
-            for (int64_t k = 0; k < across->taps; k++) red += weights[k] * from[k];
-            out[x] = to_byte(red);
-            continue;
-        }
-        for (int64_t k = 0; k < across->taps; k++, from += 3) {
-            red += weights[k] * from[0];
-            green += weights[k] * from[1];
-            blue += weights[k] * from[2];
-        }
-        out[x] = to_byte(red);
-        out[plane + x] = to_byte(green);
-        out[2 * plane + x] = to_byte(blue);
+    const int64_t height = weft__smaller(BLOCK, whole_tiles(rows)), line = channels * height,
+                  bytes = (end - first) * channels, stride = whole_tiles(bytes);
+    uint8_t *lines = weft__zalloc(ctx, (size_t)(height * stride)),
+            *turned = weft__alloc(ctx, (size_t)(stride * height)),
+            *sums = weft__zalloc(ctx, (size_t)(whole_tiles(columns) * line));
+    const bool made = lines && turned && sums;
+    for (int64_t y = 0; made && y < rows; y += height) {
+        const int64_t count = weft__smaller(height, rows - y);
+        loops->sum(down, y, y + count, bytes, p->pixels + first * channels, p->columns * channels, lines,
+                   stride);
+        loops->transpose(lines, stride, height, stride, turned, height);
+        loops->sum(across, 0, columns, line, turned - first * line, line, sums, line);
+        for (int64_t c = 0; c < channels; c++)
+            loops->transpose(sums + c * height, line, columns, count, planes + (c * rows + y) * columns,
+                             columns);
     }
-}
-
-static void to_planes(const weft__image *p, uint8_t *planes) {
-    const int64_t pixels = p->rows * p->columns;
-    for (int64_t c = 0; c < p->channels; c++)
-        for (int64_t i = 0; i < pixels; i++) *planes++ = p->pixels[i * p->channels + c];
+    weft__free(ctx, lines);
+    weft__free(ctx, turned);
+    weft__free(ctx, sums);
+    return made;
 }
 
 /* Crops and resamples the pixels as they are stored. */
 static weft_status fit_stored(weft_context *ctx, const weft__image *p, int64_t rows, int64_t columns,
                               uint8_t *planes) {
-    line across = {0}, down = {0};
-    if (rows == p->rows && columns == p->columns) {
-        to_planes(p, planes);
-        return WEFT_OK;
-    }
+    weft__line_sums across = {0}, down = {0};
     const double width = fmin((double)p->columns, (double)p->rows * (double)columns / (double)rows),
                  height = fmin((double)p->rows, (double)p->columns * (double)rows / (double)columns);
-    float *row = NULL;
-    bool made = line_new(ctx, p->columns, ((double)p->columns - width) / 2, width, columns, &across) &&
-                line_new(ctx, p->rows, ((double)p->rows - height) / 2, height, rows, &down);
-    const int64_t first = made ? across.first[0] : 0,
-                  needed = made ? across.first[columns - 1] + across.taps - first : 0;
-    if (made) row = weft__array(ctx, (size_t)needed, (size_t)p->channels * sizeof *row);
-    made = row != NULL;
-    for (int64_t y = 0; made && y < rows; y++) {
-        resample_down(p, &down, y, first, needed, row);
-        resample_across(&across, p->channels, first, row, rows * columns, planes + y * columns);
-    }
-    weft__free(ctx, row);
-    line_free(ctx, &across);
-    line_free(ctx, &down);
-    return made ? WEFT_OK
-                : weft__fail_oom(ctx, (size_t)(p->columns * p->channels) * sizeof *row, "resampling");
+    const bool made = sums_new(ctx, p->columns, ((double)p->columns - width) / 2, width, columns, &across) &&
+                      sums_new(ctx, p->rows, ((double)p->rows - height) / 2, height, rows, &down) &&
+                      resample(ctx, p, &down, &across, planes);
+    sums_free(ctx, &across);
+    sums_free(ctx, &down);
+    return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)(p->columns * p->channels), "resampling");
 }
 
 /* Writes an upright plane of rows x columns. `from` is the plane as it was stored. */

@@ -1,6 +1,7 @@
 /* How fast one thread reads a JPEG as training does, scaling included, compared with libjpeg-turbo when it
  * only decodes the whole image. Photos that are much larger than what the network sees must reach 0.8 of its
- * rate. Smaller images, which are decoded in full before they are scaled, must reach 0.3. */
+ * rate. Smaller images are decoded in full before they are scaled. They must reach 0.5, or 0.3 if they are
+ * hardly larger than what the network sees. */
 #include "data_util.h"
 
 #include <time.h>
@@ -76,7 +77,7 @@ static void test_rate(void **state) {
     } sizes[] = {{2400, 3200, 224, 2, 0.8},
                  {1200, 1600, 224, 4, 0.8},
                  {500, 375, 64, 30, 0.8},
-                 {375, 500, 224, 30, 0.3},
+                 {375, 500, 224, 30, 0.5},
                  {256, 256, 224, 60, 0.3}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned long size = 0;
