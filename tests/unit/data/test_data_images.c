@@ -1,11 +1,14 @@
 /* src/data/image_*.c: PNG and JPEG of each kind, truncated at every byte; resampling like Pillow; folders. */
 #include "data_util.h"
 
+#include <math.h>
 #include <png.h>
 #include <sys/stat.h>
 #include <turbojpeg.h>
 
 #include "data/image_file.h"
+#include "data/image_lines.h"
+#include "device/cpu/cpu.h"
 #include "unit/failing_alloc.h"
 
 #define ROOM 65536
@@ -147,6 +150,88 @@ static void test_fit(void **state) {
                          WEFT_OK);
         for (int64_t k = 0; k < count; k++) assert_near(planes[k], cases[i].pixels[k], 1);
     }
+}
+
+/* The value of an output pixel by the filter in double: a triangle around its middle in each direction, over
+ * the part of the image with the wanted proportions. */
+static double exact(const weft__image *p, int64_t rows, int64_t columns, int64_t y, int64_t x, int64_t c) {
+    const double width = fmin((double)p->columns, (double)(p->rows * columns) / (double)rows),
+                 height = fmin((double)p->rows, (double)(p->columns * rows) / (double)columns),
+                 down = height / (double)rows, across = width / (double)columns;
+    const double row = ((double)p->rows - height) / 2 + ((double)y + 0.5) * down,
+                 column = ((double)p->columns - width) / 2 + ((double)x + 0.5) * across;
+    double sum = 0, all = 0;
+    for (int64_t i = 0; i < p->rows; i++)
+        for (int64_t j = 0; j < p->columns; j++) {
+            const double weight = fmax(0, 1 - fabs((double)i + 0.5 - row) / fmax(down, 1)) *
+                                  fmax(0, 1 - fabs((double)j + 0.5 - column) / fmax(across, 1));
+            sum += weight * p->pixels[(i * p->columns + j) * p->channels + c];
+            all += weight;
+        }
+    return sum / all;
+}
+
+/* Sizes with one, few and many lines in a sum, blocks that are not full, and the same size. The rows are
+ * rounded before the columns, so a value may be off by twice 0.5 and by what integers lose. */
+static void test_fit_exact(void **state) {
+    (void)state;
+    static const struct {
+        int64_t rows, columns, channels, to_rows, to_columns;
+    } cases[] = {{17, 23, 3, 17, 23}, {33, 50, 3, 7, 11}, {90, 31, 1, 2, 2}, {6, 5, 3, 70, 41},
+                 {64, 64, 3, 63, 65}, {1, 1, 3, 5, 3},    {41, 1, 1, 3, 1},  {37, 70, 4, 16, 32},
+                 {100, 100, 1, 1, 1}, {48, 20, 3, 33, 17}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static uint8_t pixels[16384], planes[16384];
+        weft__image image = {pixels, cases[i].rows, cases[i].columns, cases[i].channels, 0};
+        const int64_t rows = cases[i].to_rows, columns = cases[i].to_columns;
+        const int64_t all = image.rows * image.columns * image.channels;
+        for (int64_t k = 0; k < all; k++) pixels[k] = (uint8_t)((uint64_t)k * 2654435761u >> 13);
+        assert_int_equal(weft__image_fit(NULL, &image, rows, columns, planes), WEFT_OK);
+        for (int64_t k = 0; k < image.channels * rows * columns; k++) {
+            const double wanted =
+                exact(&image, rows, columns, k / columns % rows, k % columns, k / columns / rows);
+            if (fabs(planes[k] - wanted) > 1.13)
+                fail_msg("case %zu, value %lld: %d, not %g", i, (long long)k, planes[k], wanted);
+        }
+        static const uint8_t flat[] = {0, 1, 127, 254, 255};
+        for (size_t v = 0; v < sizeof flat; v++) {
+            memset(pixels, flat[v], (size_t)all);
+            assert_int_equal(weft__image_fit(NULL, &image, rows, columns, planes), WEFT_OK);
+            for (int64_t k = 0; k < image.channels * rows * columns; k++)
+                assert_int_equal(planes[k], flat[v]);
+        }
+    }
+}
+
+/* The loops of all instruction sets give the same bytes, with few and with many lines in a sum. */
+static void test_line_loops(void **state) {
+    (void)state;
+    enum { SIZE = 531, LINES = 40, TO = SIZE + WEFT__TILE };
+    static uint8_t from[LINES * TO], to[2][TO * TO];
+    const weft__line_loops *loops[] = {
+        &weft__line_loops_baseline,
+#if defined(__x86_64__)
+        &weft__line_loops_avx2,
+        &weft__line_loops_avx512
+#endif
+    };
+    for (size_t k = 0; k < sizeof from; k++) from[k] = (uint8_t)(k * 2654435761u >> 11);
+    for (int isa = 1; isa <= (int)weft__cpu_isa(); isa++)
+        for (int64_t taps = 1; taps <= LINES; taps++) {
+            int64_t first = 0;
+            uint32_t weights[LINES];
+            const uint32_t one = taps <= WEFT__TAPS_NARROW ? WEFT__ONE_NARROW : WEFT__ONE_WIDE;
+            for (int64_t k = 0; k < taps; k++) weights[k] = one / (uint32_t)taps;
+            const weft__line_sums sums = {1, taps, &first, &taps, weights};
+            loops[0]->sum(&sums, 0, 1, SIZE - taps, from, TO, to[0], TO);
+            loops[isa]->sum(&sums, 0, 1, SIZE - taps, from, TO, to[1], TO);
+            assert_memory_equal(to[0], to[1], (size_t)(SIZE - taps));
+            memset(to, 0, sizeof to);
+            for (int k = 0; k < 2; k++)
+                loops[k ? isa : 0]->transpose(from, TO, taps < 24 ? taps : 24, SIZE - taps, to[k], TO);
+            assert_memory_equal(to[0], to[1], sizeof to[0]);
+            assert_int_equal(to[1][(SIZE - taps - 1) * TO], from[SIZE - taps - 1]);
+        }
 }
 
 /* ---- folders ---- */
@@ -313,9 +398,9 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png),    cmocka_unit_test(test_jpeg),         cmocka_unit_test(test_fit),
-        cmocka_unit_test(test_folder), cmocka_unit_test(test_folder_alone), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_png),          cmocka_unit_test(test_jpeg),       cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_fit_exact),    cmocka_unit_test(test_line_loops), cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_folder_alone), cmocka_unit_test(test_refused),    cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }
