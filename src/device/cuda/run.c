@@ -14,7 +14,7 @@ static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *mo
     CUresult error = cu->cuModuleGetFunction(&function, module, name);
     if (!error && launch->shared_bytes > 0)
         error = cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                            launch->shared_bytes);
+                                       launch->shared_bytes);
     launch->kernel = function;
     return (int)error;
 }
@@ -36,9 +36,9 @@ static CUresult cuda_run_launch(weft__cuda *d, const weft_gpu_launch *l) {
     if (error) return error;
     if (l->call) return weft__cuda_call(d, l, d->stream);
     return d->cu->cuLaunchKernel(l->kernel, (unsigned)l->groups[0], (unsigned)l->groups[1],
-                                   (unsigned)l->groups[2], (unsigned)l->items[0], (unsigned)l->items[1],
-                                   (unsigned)l->items[2], (unsigned)l->shared_bytes, d->stream, l->arguments,
-                                   NULL);
+                                 (unsigned)l->groups[2], (unsigned)l->items[0], (unsigned)l->items[1],
+                                 (unsigned)l->items[2], (unsigned)l->shared_bytes, d->stream, l->arguments,
+                                 NULL);
 }
 
 static CUresult mark(weft__cuda *d, void **event) {

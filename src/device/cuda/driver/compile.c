@@ -1,5 +1,5 @@
-/* Modules as cubins (for HIP: code objects), compiled by NVRTC (hipRTC) or read from disk. The driver loads them.
- * Must not know: what kernels compute. Read next: gpu/backend/compile.c, nvrtc.c. */
+/* Modules as cubins (for HIP: code objects), compiled by NVRTC (hipRTC) or read from disk. The driver loads
+ * them. Must not know: what kernels compute. Read next: gpu/backend/compile.c, nvrtc.c. */
 #include "device/cuda/cuda.h"
 #include "device/cuda/driver/nvrtc.h"
 
@@ -8,8 +8,7 @@ enum { TOGETHER = 8 };
 static weft__cuda *cuda_compile_of(weft_gpu_compiler *compiler) { return weft__cuda_of(compiler->device); }
 
 static void compile_text(weft__cuda *d, weft_gpu_unit *u) {
-    weft_nvrtc_job job = {
-        .compiler = d->found->api->compiler, .source = u->source, .arch = d->found->arch};
+    weft_nvrtc_job job = {.compiler = d->found->api->compiler, .source = u->source, .arch = d->found->arch};
     u->fresh = true;
     weft__nvrtc_compile(&job);
     u->job = job.program;
@@ -67,8 +66,7 @@ void weft__cuda_compiler_open(weft__cuda *d) {
     d->gpu.compiler = (weft_gpu_compiler){.device = &d->gpu.base,
                                           .dialect = WEFT_DIALECT_CUDA,
                                           .identity = d->found->compiler,
-                                          .options =
-                                              weft__nvrtc_options(d->found->api->compiler, d->options),
+                                          .options = weft__nvrtc_options(d->found->api->compiler, d->options),
                                           .together = TOGETHER,
                                           .compile = compile,
                                           .finish = cuda_compile_finish,

@@ -103,8 +103,9 @@ static weft_status nvrtc_take(weft_context *ctx, const weft_nvrtc_job *job, cons
     if (error) {
         char *log = weft__nvrtc_log(ctx, job);
         weft__log(ctx, WEFT_LOG_DEBUG, "%s", job->source);
-        const weft_status status = weft__fail(ctx, WEFT_ERR_DEVICE, "%s: %s for %s: %s: %.600s", name, what,
-                                              job->arch, functions_of(job)->nvrtcGetErrorString(error), log ? log : "");
+        const weft_status status =
+            weft__fail(ctx, WEFT_ERR_DEVICE, "%s: %s for %s: %s: %.600s", name, what, job->arch,
+                       functions_of(job)->nvrtcGetErrorString(error), log ? log : "");
         weft__free(ctx, log);
         return status;
     }

@@ -40,9 +40,9 @@ const char *weft__nvrtc_options(const weft_nvrtc *compiler, char words[WEFT_NVRT
 /* The compilation of one source. */
 typedef struct weft_nvrtc_job {
     const weft_nvrtc *compiler; /* NULL: NVRTC */
-    const char *source; /* the whole source with its prelude */
-    const char *arch;   /* such as "sm_90a" */
-    bool verbose;       /* the log lists registers and spills */
+    const char *source;         /* the whole source with its prelude */
+    const char *arch;           /* such as "sm_90a" */
+    bool verbose;               /* the log lists registers and spills */
     nvrtcProgram program;
     unsigned error; /* NVRTC's error; 0: none */
 } weft_nvrtc_job;
