@@ -9,7 +9,7 @@
 #include "device/cuda/driver/api.h"
 #include "items.h"
 
-#define CUDA_FUNCTION(name, arguments) __attribute__((visibility("default"))) CUresult name arguments;
+#define CUDA_FUNCTION(name, hip, arguments) __attribute__((visibility("default"))) CUresult name arguments;
 #include "device/cuda/driver/cuda.def"
 #undef CUDA_FUNCTION
 #define API __attribute__((visibility("default"))) CUresult

@@ -20,7 +20,7 @@ typedef program *nvrtcProgram;
 
 enum { OK, OUT_OF_MEMORY, INVALID_INPUT = 3, INVALID_PROGRAM, INVALID_OPTION, COMPILATION };
 
-#define NVRTC_FUNCTION(result, name, arguments) result name arguments;
+#define NVRTC_FUNCTION(result, name, hip, arguments) result name arguments;
 #include "device/cuda/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 

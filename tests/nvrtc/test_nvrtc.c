@@ -26,7 +26,7 @@
 #include "nvrtc/models.h"
 
 #if __has_include(<nvrtc.h>)
-#define NVRTC_FUNCTION(result, name, arguments)                                                              \
+#define NVRTC_FUNCTION(result, name, hip, arguments)                                                         \
     _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
                    #name " is declared otherwise");
 #include "device/cuda/driver/nvrtc.def"

@@ -1,4 +1,4 @@
-/* An open CUDA card, shared by the files of this folder.
+/* An open card of CUDA, shared by the files of this folder, or of HIP, which uses them, too (device/hip).
  * Must not know: graphs, layers. Read next: gpu/backend/backend.h, cuda.c (device), driver/transfer.c
  * (memory), driver/compile.c, run.c (programs). */
 #ifndef WEFT_DEVICE_CUDA_CUDA_H
@@ -22,6 +22,8 @@ typedef struct weft__cuda_buffer {
 typedef struct weft__cuda {
     weft_gpu_device gpu;
     const weft__cuda_found *found;
+    const weft__cuda_functions *cu; /* of the card's driver */
+    char options[WEFT_NVRTC_WORDS]; /* of its compiler */
     CUcontext context;
     CUstream stream; /* the main stream: everything except large uploads, in order */
     CUstream copies; /* the stream of large uploads */
@@ -45,6 +47,16 @@ static inline void weft__cuda_leave(weft__cuda *d) { weft__gpu_leave(&d->gpu); }
 static inline weft_status weft__cuda_fail(weft__cuda *d, CUresult error, const char *what) {
     return weft__gpu_fail(&d->gpu, (int)error, what);
 }
+
+/* ---- driver/open.c: for weft_gpu_backend and weft_device_extras ---- */
+
+weft_status weft__cuda_open(weft_gpu_device *device, const weft_open_options *options);
+void weft__cuda_drain(weft_gpu_device *device);
+void weft__cuda_close(weft_gpu_device *device);
+int weft__cuda_push(weft_gpu_device *device);
+void weft__cuda_pop(weft_gpu_device *device);
+weft_gpu_trouble weft__cuda_explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]);
+uint64_t weft__cuda_memory_free(weft_device *device);
 
 /* ---- driver/transfer.c ---- */
 

@@ -9,12 +9,12 @@ enum { PLAIN_RUNS = 2 };
 /* ---- building ---- */
 
 static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *module, const char *name) {
+    const weft__cuda_functions *cu = weft__cuda_of_gpu(device)->cu;
     CUfunction function = NULL;
-    (void)device;
-    CUresult error = weft__cu.cuModuleGetFunction(&function, module, name);
+    CUresult error = cu->cuModuleGetFunction(&function, module, name);
     if (!error && launch->shared_bytes > 0)
-        error = weft__cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                            launch->shared_bytes);
+        error = cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       launch->shared_bytes);
     launch->kernel = function;
     return (int)error;
 }
@@ -22,7 +22,7 @@ static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *mo
 static void empty(weft_gpu_device *device, weft_gpu_executable *e) {
     weft__cuda_graphs_free(weft__cuda_of_gpu(device), (cuda_executable *)e);
     for (int l = 0; e->events && l <= e->n_launches; l++)
-        if (e->events[l]) weft__cu.cuEventDestroy_v2(e->events[l]);
+        if (e->events[l]) weft__cuda_of_gpu(device)->cu->cuEventDestroy_v2(e->events[l]);
 }
 
 /* ---- running ---- */
@@ -35,17 +35,17 @@ static CUresult cuda_run_launch(weft__cuda *d, const weft_gpu_launch *l) {
     const CUresult error = (CUresult)weft__gpu_gone(&d->gpu);
     if (error) return error;
     if (l->call) return weft__cuda_call(d, l, d->stream);
-    return weft__cu.cuLaunchKernel(l->kernel, (unsigned)l->groups[0], (unsigned)l->groups[1],
-                                   (unsigned)l->groups[2], (unsigned)l->items[0], (unsigned)l->items[1],
-                                   (unsigned)l->items[2], (unsigned)l->shared_bytes, d->stream, l->arguments,
-                                   NULL);
+    return d->cu->cuLaunchKernel(l->kernel, (unsigned)l->groups[0], (unsigned)l->groups[1],
+                                 (unsigned)l->groups[2], (unsigned)l->items[0], (unsigned)l->items[1],
+                                 (unsigned)l->items[2], (unsigned)l->shared_bytes, d->stream, l->arguments,
+                                 NULL);
 }
 
 static CUresult mark(weft__cuda *d, void **event) {
     CUevent time = *event;
-    const CUresult error = time ? 0 : weft__cu.cuEventCreate(&time, CU_EVENT_DEFAULT);
+    const CUresult error = time ? 0 : d->cu->cuEventCreate(&time, CU_EVENT_DEFAULT);
     *event = time;
-    return error ? error : weft__cu.cuEventRecord(time, d->stream);
+    return error ? error : d->cu->cuEventRecord(time, d->stream);
 }
 
 /* Submits all launches in order. In a timed run it also records the time before each launch and after the
@@ -63,7 +63,7 @@ static CUresult launch_graph(weft__cuda *d, cuda_executable *e) {
     cuda_graph *graph;
     CUresult error = weft__cuda_graph(d, e, &graph);
     if (!error) error = (CUresult)weft__gpu_gone(&d->gpu);
-    return error ? error : weft__cu.cuGraphLaunch(graph->executable, d->stream);
+    return error ? error : d->cu->cuGraphLaunch(graph->executable, d->stream);
 }
 
 static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {
@@ -97,11 +97,10 @@ static int after_run(weft_gpu_device *device, weft_buffer *const *buffers, int c
 static int read_times(weft_gpu_device *device, weft_gpu_executable *e) {
     CUresult error = 0;
     double before = 0;
-    (void)device;
     for (int l = 0; l < e->n_launches && !error; l++) {
         float now = 0;
         if (!e->events[l + 1]) return CUDA_ERROR_NOT_READY;
-        error = weft__cu.cuEventElapsedTime(&now, e->events[0], e->events[l + 1]);
+        error = weft__cuda_of_gpu(device)->cu->cuEventElapsedTime(&now, e->events[0], e->events[l + 1]);
         e->clocked[l].start_ns = before;
         e->clocked[l].end_ns = before = 1e6 * (double)now;
     }

@@ -15,7 +15,7 @@ typedef struct program {
 } program;
 typedef program *nvrtcProgram;
 
-#define NVRTC_FUNCTION(result, name, arguments) result name arguments;
+#define NVRTC_FUNCTION(result, name, hip, arguments) result name arguments;
 #include "device/cuda/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 

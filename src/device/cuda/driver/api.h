@@ -37,9 +37,10 @@ enum {
 };
 #endif
 
-/* The functions. All are set after weft__cuda_open_library has returned NULL. */
+/* The functions of a driver: of CUDA, or of HIP by the names that CUDA's functions have. All of weft__cu are
+ * set after weft__cuda_open_library has returned NULL. */
 typedef struct weft__cuda_functions {
-#define CUDA_FUNCTION(name, arguments) CUresult(*name) arguments;
+#define CUDA_FUNCTION(name, hip, arguments) CUresult(*name) arguments;
 #include "device/cuda/driver/cuda.def"
 #undef CUDA_FUNCTION
 } weft__cuda_functions;
@@ -50,6 +51,6 @@ const char *weft__cuda_open_library(void);
 void weft__cuda_forget_library(void);
 
 /* Writes an error such as "CUDA_ERROR_NOT_FOUND: named symbol not found" to text, and returns it. */
-const char *weft__cuda_error_name(CUresult error, char text[160]);
+const char *weft__cuda_error_name(const weft__cuda_functions *cu, CUresult error, char text[160]);
 
 #endif

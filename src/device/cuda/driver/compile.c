@@ -1,5 +1,5 @@
-/* Modules as cubins, compiled by NVRTC or read from disk. The driver loads them.
- * Must not know: what kernels compute. Read next: gpu/backend/compile.c, nvrtc.c. */
+/* Modules as cubins (for HIP: code objects), compiled by NVRTC (hipRTC) or read from disk. The driver loads
+ * them. Must not know: what kernels compute. Read next: gpu/backend/compile.c, nvrtc.c. */
 #include "device/cuda/cuda.h"
 #include "device/cuda/driver/nvrtc.h"
 
@@ -8,7 +8,7 @@ enum { TOGETHER = 8 };
 static weft__cuda *cuda_compile_of(weft_gpu_compiler *compiler) { return weft__cuda_of(compiler->device); }
 
 static void compile_text(weft__cuda *d, weft_gpu_unit *u) {
-    weft_nvrtc_job job = {.source = u->source, .arch = d->found->arch};
+    weft_nvrtc_job job = {.compiler = d->found->api->compiler, .source = u->source, .arch = d->found->arch};
     u->fresh = true;
     weft__nvrtc_compile(&job);
     u->job = job.program;
@@ -22,8 +22,10 @@ static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
 /* Takes the cubin of a module that was just compiled. */
 static weft_status cuda_compile_take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft_context *ctx = compiler->device->ctx;
-    weft_nvrtc_job job = {.source = u->source,
-                          .arch = cuda_compile_of(compiler)->found->arch,
+    const weft__cuda_found *found = cuda_compile_of(compiler)->found;
+    weft_nvrtc_job job = {.compiler = found->api->compiler,
+                          .source = u->source,
+                          .arch = found->arch,
                           .program = u->job,
                           .error = (unsigned)u->error};
     u->job = NULL;
@@ -35,16 +37,16 @@ static weft_status cuda_compile_take(weft_gpu_compiler *compiler, weft_gpu_unit 
     return status;
 }
 
-static CUresult cuda_compile_load(weft_gpu_unit *u) {
+static CUresult cuda_compile_load(const weft__cuda *d, weft_gpu_unit *u) {
     CUmodule module = NULL;
-    const CUresult error = weft__cu.cuModuleLoadData(&module, u->binary);
+    const CUresult error = d->cu->cuModuleLoadData(&module, u->binary);
     u->module = error ? NULL : module;
     return error;
 }
 
 static weft_status cuda_compile_finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     weft__cuda *d = cuda_compile_of(compiler);
-    if (!u->fresh && cuda_compile_load(u) == 0)
+    if (!u->fresh && cuda_compile_load(d, u) == 0)
         return u->error ? weft__gpu_refused(compiler, u, "a test requested it") : WEFT_OK;
     if (!u->fresh) { /* for example, the file was made for another card */
         weft__free(d->gpu.base.ctx, u->binary);
@@ -52,20 +54,19 @@ static weft_status cuda_compile_finish(weft_gpu_compiler *compiler, weft_gpu_uni
         compile_text(d, u);
     }
     WEFT_TRY(cuda_compile_take(compiler, u));
-    const CUresult error = cuda_compile_load(u);
+    const CUresult error = cuda_compile_load(d, u);
     return error ? weft__cuda_fail(d, error, "loading kernels") : WEFT_OK;
 }
 
 static void cuda_compile_release(weft_gpu_compiler *compiler, void *module) {
-    (void)compiler;
-    weft__cu.cuModuleUnload(module);
+    cuda_compile_of(compiler)->cu->cuModuleUnload(module);
 }
 
 void weft__cuda_compiler_open(weft__cuda *d) {
     d->gpu.compiler = (weft_gpu_compiler){.device = &d->gpu.base,
                                           .dialect = WEFT_DIALECT_CUDA,
                                           .identity = d->found->compiler,
-                                          .options = weft__nvrtc_options(),
+                                          .options = weft__nvrtc_options(d->found->api->compiler, d->options),
                                           .together = TOGETHER,
                                           .compile = compile,
                                           .finish = cuda_compile_finish,

@@ -1,5 +1,5 @@
-/* Finds the CUDA cards, and owns the context of each.
- * Must not know: buffers. Read next: gpu/backend/found.h, cuda/cuda.c. */
+/* Finds the CUDA cards.
+ * Must not know: buffers. Read next: gpu/backend/found.h, open.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@
 #include "device/cuda/nvml/nvml.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/blas/search.h"
-#include "device/gpu/backend/hooks.h"
 
 enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 
 static bool driver;
 static weft__cuda_found found[CARDS_MOST];
 static char why_none[600];
+static const weft__cuda_api api = {&weft__cu, &weft__nvrtc, &weft__cuda_kind};
 
 /* ---- finding cards ---- */
 
@@ -93,7 +93,7 @@ static void cuda_devices_describe(weft__cuda_found *f, int i, int version, const
     size_t memory = 0;
     int major = 0, minor = 0;
     weft_gpu_found *g = &f->gpu;
-    *f = (weft__cuda_found){.gpu = {.gpu = true, .f64 = true}};
+    *f = (weft__cuda_found){.gpu = {.gpu = true, .f64 = true}, .api = &api};
     snprintf(g->spec, sizeof g->spec, "cuda:%d", i);
     snprintf(g->name, sizeof g->name, "card %d", i);
     if (weft__cu.cuDeviceGet(&f->id, i) != 0) {
@@ -151,7 +151,7 @@ static int cuda_devices_collect(void) {
             "the CUDA driver finds no card (%s): check that there is one, that CUDA_VISIBLE_DEVICES and this "
             "user's permissions allow it, and that the machine was restarted after the driver was "
             "installed; nvidia-smi tells more",
-            error ? weft__cuda_error_name(error, said) : "none");
+            error ? weft__cuda_error_name(&weft__cu, error, said) : "none");
         return 0;
     }
     weft__cuda_libraries_for(version);
@@ -210,38 +210,6 @@ int weft__cuda_devices(const weft__cuda_found **list, const char **why) {
 bool weft__cuda_driver(void) {
     (void)weft__gpu_devices(&weft__cuda_kind, NULL);
     return driver;
-}
-
-/* ---- contexts ---- */
-
-CUcontext weft__cuda_context_take(const weft__cuda_found *given, CUresult *error) {
-    static uint64_t generations; /* under the lock */
-    weft__cuda_found *f = &found[given - found];
-    pthread_mutex_lock(&weft__cuda_kind.lock);
-    *error = f->lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : 0;
-    if (!*error && !f->context) {
-        *error = weft__cu.cuDevicePrimaryCtxRetain(&f->context, f->id);
-        if (*error) f->context = NULL;
-        f->generation = ++generations;
-        weft__gpu_hook.contexts += !*error;
-    }
-    f->users += !*error;
-    CUcontext context = *error ? NULL : f->context;
-    pthread_mutex_unlock(&weft__cuda_kind.lock);
-    return context;
-}
-
-void weft__cuda_context_give(const weft__cuda_found *given, bool lost) {
-    weft__cuda_found *f = &found[given - found];
-    pthread_mutex_lock(&weft__cuda_kind.lock);
-    f->lost = f->lost || lost;
-    if (--f->users == 0 && f->lost) {
-        weft__cu.cuDevicePrimaryCtxReset_v2(f->id);
-        weft__cu.cuDevicePrimaryCtxRelease_v2(f->id);
-        f->context = NULL;
-        f->lost = false;
-    }
-    pthread_mutex_unlock(&weft__cuda_kind.lock);
 }
 
 void weft__cuda_forget(void) {

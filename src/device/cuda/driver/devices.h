@@ -4,10 +4,19 @@
 #define WEFT_DEVICE_CUDA_DRIVER_DEVICES_H
 
 #include "device/cuda/driver/api.h"
+#include "device/cuda/driver/nvrtc.h"
 #include "device/gpu/backend/found.h"
+
+/* What differs between CUDA and HIP for the files that serve both. */
+typedef struct weft__cuda_api {
+    const weft__cuda_functions *cu;
+    const weft_nvrtc *compiler;
+    weft_gpu_devices *kind;
+} weft__cuda_api;
 
 typedef struct weft__cuda_found {
     weft_gpu_found gpu;
+    const weft__cuda_api *api;
     CUdevice id;
     char bus[16];  /* its place on the PCI bus, such as "0000:3B:00.0", by which other libraries know it; "":
                       unknown */

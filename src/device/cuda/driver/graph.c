@@ -21,12 +21,12 @@ static CUDA_KERNEL_NODE_PARAMS_v2 parameters(const weft_gpu_launch *l) {
 /* Captures the submissions of a library call as a graph. The caller destroys it. */
 static CUresult capture(weft__cuda *d, const weft_gpu_launch *l, CUgraph *graph) {
     CUgraph captured = NULL;
-    CUresult error = weft__cu.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    CUresult error = d->cu->cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (error) return error;
     error = weft__cuda_call(d, l, d->stream);
-    const CUresult ended = weft__cu.cuStreamEndCapture(d->stream, &captured);
+    const CUresult ended = d->cu->cuStreamEndCapture(d->stream, &captured);
     if (!error) error = ended;
-    if (error && captured) weft__cu.cuGraphDestroy(captured);
+    if (error && captured) d->cu->cuGraphDestroy(captured);
     *graph = captured;
     return error;
 }
@@ -36,12 +36,12 @@ static CUresult make_node(weft__cuda *d, CUgraph graph, const weft_gpu_launch *l
     CUgraph child;
     if (!l->call) {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
-        return weft__cu.cuGraphAddKernelNode_v2(node, graph, after, n_after, &p);
+        return d->cu->cuGraphAddKernelNode_v2(node, graph, after, n_after, &p);
     }
     CUresult error = capture(d, l, &child);
     if (error) return error;
-    error = weft__cu.cuGraphAddChildGraphNode(node, graph, after, n_after, child);
-    weft__cu.cuGraphDestroy(child);
+    error = d->cu->cuGraphAddChildGraphNode(node, graph, after, n_after, child);
+    d->cu->cuGraphDestroy(child);
     return error;
 }
 
@@ -50,12 +50,12 @@ static CUresult change_node(weft__cuda *d, CUgraphExec graph, CUgraphNode node, 
     CUgraph child;
     if (!l->call) {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
-        return weft__cu.cuGraphExecKernelNodeSetParams_v2(graph, node, &p);
+        return d->cu->cuGraphExecKernelNodeSetParams_v2(graph, node, &p);
     }
     CUresult error = capture(d, l, &child);
     if (error) return error;
-    error = weft__cu.cuGraphExecChildGraphNodeSetParams(graph, node, child);
-    weft__cu.cuGraphDestroy(child);
+    error = d->cu->cuGraphExecChildGraphNodeSetParams(graph, node, child);
+    d->cu->cuGraphDestroy(child);
     return error;
 }
 
@@ -126,7 +126,7 @@ static CUresult make_template(weft__cuda *d, cuda_executable *e) {
     e->nodes = weft__array(d->gpu.base.ctx, (size_t)e->gpu.n_launches + 1, sizeof *e->nodes);
     e->graph_bound = copy_bound(d, e);
     CUresult error =
-        e->nodes && e->graph_bound ? weft__cu.cuGraphCreate(&e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+        e->nodes && e->graph_bound ? d->cu->cuGraphCreate(&e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
     if (!error) error = add_nodes(d, e);
     if (!error) return 0;
     weft__cuda_graphs_free(d, e);
@@ -152,7 +152,7 @@ static CUresult add_graph(weft__cuda *d, cuda_executable *e) {
     cuda_graph *g = &e->graphs[e->n_graphs];
     uint64_t *bound = copy_bound(d, e);
     CUresult error =
-        bound ? weft__cu.cuGraphInstantiateWithFlags(&g->executable, e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+        bound ? d->cu->cuGraphInstantiateWithFlags(&g->executable, e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
     if (error) {
         weft__free(d->gpu.base.ctx, bound);
         return error;
@@ -189,10 +189,10 @@ CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph)
 
 void weft__cuda_graphs_free(weft__cuda *d, cuda_executable *e) {
     for (int i = 0; i < e->n_graphs; i++) {
-        weft__cu.cuGraphExecDestroy(e->graphs[i].executable);
+        d->cu->cuGraphExecDestroy(e->graphs[i].executable);
         weft__free(d->gpu.base.ctx, e->graphs[i].bound);
     }
-    if (e->graph) weft__cu.cuGraphDestroy(e->graph);
+    if (e->graph) d->cu->cuGraphDestroy(e->graph);
     weft__free(d->gpu.base.ctx, e->nodes);
     weft__free(d->gpu.base.ctx, e->graph_bound);
     e->n_graphs = 0;

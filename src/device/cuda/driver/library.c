@@ -14,7 +14,7 @@ static const char *const files[] = {
 };
 
 static const weft_shared_symbol wanted[] = {
-#define CUDA_FUNCTION(name, arguments) {#name, offsetof(weft__cuda_functions, name)},
+#define CUDA_FUNCTION(name, hip, arguments) {#name, offsetof(weft__cuda_functions, name)},
 #include "device/cuda/driver/cuda.def"
 #undef CUDA_FUNCTION
 };
@@ -35,9 +35,9 @@ const char *weft__cuda_open_library(void) {
 
 void weft__cuda_forget_library(void) { library.looked = false; }
 
-const char *weft__cuda_error_name(CUresult error, char text[160]) {
+const char *weft__cuda_error_name(const weft__cuda_functions *cu, CUresult error, char text[160]) {
     const char *name = NULL, *said = NULL;
-    if (weft__cu.cuGetErrorName(error, &name) != 0 || weft__cu.cuGetErrorString(error, &said) != 0)
+    if (cu->cuGetErrorName(error, &name) != 0 || cu->cuGetErrorString(error, &said) != 0)
         snprintf(text, 160, "error %u", (unsigned)error);
     else
         snprintf(text, 160, "%.60s: %.90s", name, said);

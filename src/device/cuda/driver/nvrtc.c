@@ -4,14 +4,11 @@
  * Must not know: devices. Read next: gpu/backend/kernel_source.c. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/blas/search.h"
 
-static struct nvrtc_functions {
-#define NVRTC_FUNCTION(result, name, arguments) result(*name) arguments;
-#include "device/cuda/driver/nvrtc.def"
-#undef NVRTC_FUNCTION
-} nvrtc;
+static weft__nvrtc_functions nvrtc;
 
 const char *weft__nvrtc_file;
 
@@ -19,7 +16,7 @@ const char *weft__nvrtc_file;
 static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 static const weft_shared_symbol wanted[] = {
-#define NVRTC_FUNCTION(result, name, arguments) {#name, offsetof(struct nvrtc_functions, name)},
+#define NVRTC_FUNCTION(result, name, hip, arguments) {#name, offsetof(weft__nvrtc_functions, name)},
 #include "device/cuda/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 };
@@ -46,56 +43,79 @@ bool weft__nvrtc_knows(int capability) {
 
 /* ---- jobs ---- */
 
-#define OPTIONS(X)      X("--std=c++17") X("--fmad=false") X("--disable-warnings")
-#define IN_LIST(option) option,
-#define IN_TEXT(option) option " "
+static const char *const options[] = {"--std=c++17", "--fmad=false", "--disable-warnings"};
 
-const char *weft__nvrtc_options(void) { return OPTIONS(IN_TEXT); }
+const weft_nvrtc weft__nvrtc = {.name = "nvrtc",
+                                .functions = &nvrtc,
+                                .options = options,
+                                .n_options = sizeof options / sizeof *options,
+                                .arch = "--gpu-architecture=",
+                                .verbose = "--ptxas-options=-v"};
+
+static const weft_nvrtc *compiler_of(const weft_nvrtc_job *job) {
+    return job->compiler ? job->compiler : &weft__nvrtc;
+}
+
+static const weft__nvrtc_functions *functions_of(const weft_nvrtc_job *job) {
+    return compiler_of(job)->functions;
+}
+
+const char *weft__nvrtc_options(const weft_nvrtc *compiler, char words[WEFT_NVRTC_WORDS]) {
+    weft_text out = weft__text(words, WEFT_NVRTC_WORDS);
+    for (int i = 0; i < compiler->n_options; i++) weft__put(&out, "%s ", compiler->options[i]);
+    return words;
+}
 
 void weft__nvrtc_compile(weft_nvrtc_job *job) {
+    const weft_nvrtc *c = compiler_of(job);
+    const char *list[WEFT_NVRTC_OPTIONS];
     char arch[64];
-    snprintf(arch, sizeof arch, "--gpu-architecture=%s", job->arch);
-    const char *const options[] = {OPTIONS(IN_LIST) arch, "--ptxas-options=-v"};
-    const int n = (int)(sizeof options / sizeof *options) - !job->verbose;
+    int n = 0;
+    for (; n < c->n_options; n++) list[n] = c->options[n];
+    snprintf(arch, sizeof arch, "%s%s", c->arch, job->arch);
+    list[n++] = arch;
+    if (job->verbose && c->verbose) list[n++] = c->verbose;
     job->program = NULL;
-    job->error = nvrtc.nvrtcCreateProgram(&job->program, job->source, "weft.cu", 0, NULL, NULL);
-    if (!job->error) job->error = nvrtc.nvrtcCompileProgram(job->program, n, options);
+    job->error = c->functions->nvrtcCreateProgram(&job->program, job->source, "weft.cu", 0, NULL, NULL);
+    if (!job->error) job->error = c->functions->nvrtcCompileProgram(job->program, n, list);
 }
 
 char *weft__nvrtc_log(weft_context *ctx, const weft_nvrtc_job *job) {
     size_t bytes = 0;
-    if (!job->program || nvrtc.nvrtcGetProgramLogSize(job->program, &bytes) != 0) return NULL;
+    if (!job->program || functions_of(job)->nvrtcGetProgramLogSize(job->program, &bytes) != 0) return NULL;
     char *log = weft__alloc(ctx, bytes + 1);
     if (!log) return NULL;
     log[bytes] = log[0] = 0;
-    if (bytes) nvrtc.nvrtcGetProgramLog(job->program, log);
+    if (bytes) functions_of(job)->nvrtcGetProgramLog(job->program, log);
     return log;
 }
 
 void weft__nvrtc_drop(weft_nvrtc_job *job) {
-    if (job->program) nvrtc.nvrtcDestroyProgram(&job->program);
+    if (job->program) functions_of(job)->nvrtcDestroyProgram(&job->program);
     job->program = NULL;
 }
 
 static weft_status nvrtc_take(weft_context *ctx, const weft_nvrtc_job *job, const char *what, void **cubin,
                               size_t *bytes) {
+    const char *name = compiler_of(job)->name;
     unsigned error = job->error;
-    if (!error) error = nvrtc.nvrtcGetCUBINSize(job->program, bytes);
+    if (!error) error = functions_of(job)->nvrtcGetCUBINSize(job->program, bytes);
     if (error) {
         char *log = weft__nvrtc_log(ctx, job);
         weft__log(ctx, WEFT_LOG_DEBUG, "%s", job->source);
-        const weft_status status = weft__fail(ctx, WEFT_ERR_DEVICE, "nvrtc: %s for %s: %s: %.600s", what,
-                                              job->arch, nvrtc.nvrtcGetErrorString(error), log ? log : "");
+        const weft_status status =
+            weft__fail(ctx, WEFT_ERR_DEVICE, "%s: %s for %s: %s: %.600s", name, what, job->arch,
+                       functions_of(job)->nvrtcGetErrorString(error), log ? log : "");
         weft__free(ctx, log);
         return status;
     }
     *cubin = weft__alloc(ctx, *bytes + 1);
     if (!*cubin) return weft__fail_oom(ctx, *bytes, "a compiled kernel");
-    error = nvrtc.nvrtcGetCUBIN(job->program, *cubin);
+    error = functions_of(job)->nvrtcGetCUBIN(job->program, *cubin);
     if (!error) return WEFT_OK;
     weft__free(ctx, *cubin);
-    return weft__fail(ctx, WEFT_ERR_DEVICE, "nvrtc: %s for %s: %s", what, job->arch,
-                      nvrtc.nvrtcGetErrorString(error));
+    return weft__fail(ctx, WEFT_ERR_DEVICE, "%s: %s for %s: %s", name, what, job->arch,
+                      functions_of(job)->nvrtcGetErrorString(error));
 }
 
 weft_status weft__nvrtc_take(weft_context *ctx, weft_nvrtc_job *job, const char *what, void **cubin,

@@ -1,5 +1,6 @@
 /* NVRTC, NVIDIA's compiler as a library. It compiles CUDA C++ to cubins on any machine, without a card or a
- * driver.
+ * driver. AMD's hipRTC has the same interface, and compiles HIP C++ to code objects; a compiler is one of the
+ * two.
  * Must not know: devices, what kernels compute, files. Read next: nvrtc.c. */
 #ifndef WEFT_DEVICE_CUDA_DRIVER_NVRTC_H
 #define WEFT_DEVICE_CUDA_DRIVER_NVRTC_H
@@ -8,20 +9,40 @@
 
 typedef struct _nvrtcProgram *nvrtcProgram;
 
+typedef struct weft__nvrtc_functions {
+#define NVRTC_FUNCTION(result, name, hip, arguments) result(*name) arguments;
+#include "device/cuda/driver/nvrtc.def"
+#undef NVRTC_FUNCTION
+} weft__nvrtc_functions;
+
+/* A compiler. */
+enum { WEFT_NVRTC_OPTIONS = 8 };
+typedef struct weft_nvrtc {
+    const char *name; /* for messages, such as "nvrtc" */
+    const weft__nvrtc_functions *functions;
+    const char *const *options; /* for each kernel source, without the architecture */
+    int n_options;
+    const char *arch;    /* the option that the architecture follows */
+    const char *verbose; /* the option for a log with registers and spills; NULL: there is none */
+} weft_nvrtc;
+extern const weft_nvrtc weft__nvrtc;
+
 /* Opens the library once in the process. Returns NULL, or why this fails and what helps. Thread-safe. Call it
  * before all other functions here. */
 const char *weft__nvrtc_open(void);
 void weft__nvrtc_version(int *major, int *minor);
 /* Returns whether it compiles for cards of a compute capability, such as 90 for 9.0. */
 bool weft__nvrtc_knows(int capability);
-/* Returns the compiler options, without the architecture. They are part of the keys on disk. */
-const char *weft__nvrtc_options(void);
+/* Writes the compiler options, without the architecture. They are part of the keys on disk. */
+enum { WEFT_NVRTC_WORDS = 200 };
+const char *weft__nvrtc_options(const weft_nvrtc *compiler, char words[WEFT_NVRTC_WORDS]);
 
 /* The compilation of one source. */
 typedef struct weft_nvrtc_job {
-    const char *source; /* the whole source with its prelude */
-    const char *arch;   /* such as "sm_90a" */
-    bool verbose;       /* the log lists registers and spills */
+    const weft_nvrtc *compiler; /* NULL: NVRTC */
+    const char *source;         /* the whole source with its prelude */
+    const char *arch;           /* such as "sm_90a" */
+    bool verbose;               /* the log lists registers and spills */
     nvrtcProgram program;
     unsigned error; /* NVRTC's error; 0: none */
 } weft_nvrtc_job;

@@ -36,7 +36,7 @@
 #include "train/run/telemetry.h"
 
 #if __has_include(<cuda.h>)
-#define CUDA_FUNCTION(name, arguments)                                                                       \
+#define CUDA_FUNCTION(name, hip, arguments)                                                                  \
     _Static_assert(__builtin_types_compatible_p(__typeof__(weft__cu.name), __typeof__(&name)),               \
                    #name " is declared otherwise");
 #define CUDA_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
