@@ -213,7 +213,8 @@ static inline void weft__hash_u64(weft_hash *h, uint64_t v) {
 }
 void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes);
 void weft__hash_str(weft_hash *h, const char *s);
-/* Bytes that come in pieces. The result is that of weft__hash_bytes for all of them. Begin with {.hash = h}. */
+/* Bytes that come in pieces. The result is that of weft__hash_bytes for all of them. Begin with {.hash = h}.
+ */
 typedef struct weft__hash_stream {
     weft_hash *hash;
     size_t bytes;

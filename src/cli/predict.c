@@ -58,11 +58,10 @@ static weft_status predict(weft__use *use, const char *path, const char *shown, 
         status = answers ? weft__model_predict(&use->model, &use->dataset, &inputs, answers)
                          : weft__fail_oom(ctx, (size_t)rows * 4, "predictions");
     }
-    if (status == WEFT_OK && table->options.id)
-        status = read_ids(use, path, table->options.id, rows, &ids);
+    if (status == WEFT_OK && table->options.id) status = read_ids(use, path, table->options.id, rows, &ids);
     for (int64_t i = 0; status == WEFT_OK && i < rows; i++)
-        status = weft__predict_table_row(table, inputs.files ? inputs.files[i] : shown, ids.cells ? ids.cells[i] : NULL,
-                                         answers + i * use->dataset.outputs);
+        status = weft__predict_table_row(table, inputs.files ? inputs.files[i] : shown,
+                                         ids.cells ? ids.cells[i] : NULL, answers + i * use->dataset.outputs);
     weft_table_free(ctx, &ids);
     weft__free(ctx, answers);
     weft__inputs_free(ctx, &inputs);

@@ -13,8 +13,9 @@
 #include "data/parse.h"
 #include "io/publish.h"
 
-#define DEPTH_MAX  16 /* levels of folders; ends the walk when a link points to a folder above */
-#define SCAN_BYTES ((size_t)16 << 20) /* pixels that a scan holds at once, at least an image for each thread */
+#define DEPTH_MAX 16 /* levels of folders; ends the walk when a link points to a folder above */
+#define SCAN_BYTES                                                                                           \
+    ((size_t)16 << 20) /* pixels that a scan holds at once, at least an image for each thread */
 
 /* A list of strings. Each string is allocated separately. */
 typedef struct names {
@@ -266,8 +267,8 @@ static weft_status read_pixels(weft_context *ctx, const char *path, const weft_i
     char **bad = weft__array(ctx, count, sizeof *bad);
     if (!bad) return weft__fail_oom(ctx, count * sizeof *bad, "images");
     memset(bad, 0, count * sizeof *bad);
-    weft_status status = scan ? scan_files(ctx, &files, scan, bad)
-                              : weft__images_read(ctx, &files, out->images.data, bad);
+    weft_status status =
+        scan ? scan_files(ctx, &files, scan, bad) : weft__images_read(ctx, &files, out->images.data, bad);
     if (status == WEFT_OK) status = check_bad(ctx, path, o, f, bad);
     if (status == WEFT_OK) remove_bad(ctx, f, bad, &out->images, scan ? scan->notes : NULL);
     if (status == WEFT_OK) status = keep_reasons(ctx, bad, count, out);

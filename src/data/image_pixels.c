@@ -55,7 +55,8 @@ static void take_note(const int64_t shape[3], const uint8_t *planes, weft__image
 }
 
 /* Notes what image i holds, and compares it with what was noted before. */
-static weft_status examine(weft_context *ctx, const weft__image_files *files, size_t i, const uint8_t *planes) {
+static weft_status examine(weft_context *ctx, const weft__image_files *files, size_t i,
+                           const uint8_t *planes) {
     weft__image_note note;
     if (!files->notes && !files->hashes) return WEFT_OK;
     take_note(files->shape, planes, &note);

@@ -37,8 +37,8 @@ typedef struct weft__image_scan {
     weft__image_note *notes;   /* the result: [images], to be freed with weft__free */
 } weft__image_scan;
 
-/* weft_read_image_folder with a scan, if `scan` is not NULL. The folder is then as with in_files, but bad files
- * are found as without it. */
+/* weft_read_image_folder with a scan, if `scan` is not NULL. The folder is then as with in_files, but bad
+ * files are found as without it. */
 weft_status weft__read_image_folder(weft_context *ctx, const char *path,
                                     const weft_image_folder_options *options, weft__image_scan *scan,
                                     weft_image_folder *out);

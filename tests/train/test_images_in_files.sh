@@ -32,15 +32,15 @@ size=(--set 'model.image=[3,8,8]')
 
 # both NAME ARGUMENT...: trains twice, and compares everything that the data decide.
 both() {
-    local name=$1 mode
+    local name=$1 mode file
     shift
     for mode in true false; do
         expect 0 '' "$weft" train "$@" --run "$name-$mode" --set data.in_files=$mode
     done
     check "$name: there are weights" test -n "$(find "$name-true/checkpoints" -name model.safetensors)"
-    for file in $(cd "$name-false" && find . -path '*/step-*' -name '*.safetensors') data.json; do
-        check "$name: $file" cmp "$name-true/$file" "$name-false/$file"
-    done
+    while read -r file; do
+        check "$name: $file" cmp "$file" "${file/-false/-true}"
+    done < <(find "$name-false" -path '*/step-*' -name '*.safetensors' -o -name data.json)
     [ -e "$name-false/scores.json" ] && check "$name: scores" cmp "$name-true/scores.json" "$name-false/scores.json"
     [ -e "$name-false/pictures.json" ] && check "$name: pictures" cmp "$name-true/pictures.json" "$name-false/pictures.json"
 }
@@ -108,9 +108,9 @@ for mode in true false; do
         --run sweep-$mode --set data.in_files=$mode
 done
 check "runs of several folds" test "$(find cv-true -name model.safetensors | wc -l)" -ge 3
-for file in $(find cv-false sweep-false -name model.safetensors); do
+while read -r file; do
     check "$file" cmp "$file" "${file/-false/-true}"
-done
+done < <(find cv-false sweep-false -name model.safetensors)
 
 # ---- images that cannot be read ----
 head -c 60 photos/cat/03.png >photos/cat/cut.png

@@ -256,15 +256,14 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     int64_t batch = config->train_batch ? config->train_batch : 1;       /* auto is not chosen yet */
     const bool trains = weft__dataset_samples(dataset, WEFT__TRAIN) > 0; /* not where new data are measured */
     if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, trains ? WEFT__TRAIN : split);
-    weft_loader_options options = {.batch = batch,
-                                   .in_order = split != WEFT__TRAIN,
-                                   .streams = split == WEFT__TRAIN && config->data_streams,
-                                   .seed = (uint64_t)config->train_seed,
-                                   .scale = dataset->scale,
-                                   .drop_last = split == WEFT__TRAIN &&
-                                                weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
-                                   .images = weft__dataset_images(dataset, dataset->paths[split].data,
-                                                                  dataset->sample)};
+    weft_loader_options options = {
+        .batch = batch,
+        .in_order = split != WEFT__TRAIN,
+        .streams = split == WEFT__TRAIN && config->data_streams,
+        .seed = (uint64_t)config->train_seed,
+        .scale = dataset->scale,
+        .drop_last = split == WEFT__TRAIN && weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
+        .images = weft__dataset_images(dataset, dataset->paths[split].data, dataset->sample)};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;
     options.images.crop = config->data_crop;

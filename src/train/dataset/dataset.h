@@ -38,8 +38,8 @@ typedef struct weft__dataset {
     int64_t vocabulary; /* number of tokens; the model may have more rows */
     /* tables and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
-    /* images in files: x has no data then, and an autoencoder no y. Rows of bytes: a `const char *` into `names`
-     * for each sample, and a weft__image_note */
+    /* images in files: x has no data then, and an autoencoder no y. Rows of bytes: a `const char *` into
+     * `names` for each sample, and a weft__image_note */
     bool in_files;
     weft_array paths[WEFT__SPLIT_COUNT], notes[WEFT__SPLIT_COUNT];
     char **names[WEFT__SPLIT_COUNT];       /* one block each */
@@ -126,8 +126,8 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out);
 
-/* Returns what a loader must do with the images of the data. All fields are 0 if the model reads no images and
- * `files` is NULL. `files`: the paths of images of shape `sample` that stay in their files. */
+/* Returns what a loader must do with the images of the data. All fields are 0 if the model reads no images
+ * and `files` is NULL. `files`: the paths of images of shape `sample` that stay in their files. */
 weft_image_options weft__dataset_images(const weft__dataset *dataset, const char *const *files,
                                         const int64_t sample[3]);
 
@@ -196,8 +196,8 @@ weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset
 
 /* ---- dataset_images.c, dataset_files.c ---- */
 
-/* Reads a folder of images. If y is not NULL, each subfolder is a class. With dataset->in_files x gets a shape
- * but no data. `files`: gets their paths, and nothing is noted in the data set then; or NULL. */
+/* Reads a folder of images. If y is not NULL, each subfolder is a class. With dataset->in_files x gets a
+ * shape but no data. `files`: gets their paths, and nothing is noted in the data set then; or NULL. */
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y,
                                       char ***files);
@@ -205,8 +205,8 @@ weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *con
  * if there is neither. */
 const int64_t *weft__dataset_image_shape(const weft__config *config, const weft__dataset *dataset);
 /* Decides whether the pixels of the images in these folders stay in their files. A path may be NULL. */
-weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config, const char *const *paths,
-                                       size_t count, weft__dataset *dataset);
+weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
+                                       const char *const *paths, size_t count, weft__dataset *dataset);
 /* Takes the paths and notes of a split. `names` then belong to the data set, also after a failure. */
 weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, char **names, int64_t count,
                                      const weft__image_note *notes, weft__dataset *dataset);

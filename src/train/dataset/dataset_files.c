@@ -1,6 +1,6 @@
-/* Images whose pixels stay in their files, for data that are larger than memory. Each file is read once before
- * training, which gives the statistics and the hash of the data, and finds bad files. Loaders then decode the
- * files of each batch. Must not know: how images are decoded (data/image_pixels.h). Read next:
+/* Images whose pixels stay in their files, for data that are larger than memory. Each file is read once
+ * before training, which gives the statistics and the hash of the data, and finds bad files. Loaders then
+ * decode the files of each batch. Must not know: how images are decoded (data/image_pixels.h). Read next:
  * dataset_images.c. */
 #include <string.h>
 
@@ -15,8 +15,8 @@ enum { IN_FILES_AUTO, IN_FILES_TRUE };
  * data aside takes as much again for a moment. */
 enum { PART = 4 };
 
-/* Adds the bytes that the images of a folder would take in memory. If the folder cannot be read, the reader will
- * report it. */
+/* Adds the bytes that the images of a folder would take in memory. If the folder cannot be read, the reader
+ * will report it. */
 static weft_status add_needed(weft_context *ctx, const weft__config *config, const weft__dataset *d,
                               const char *path, double *needed) {
     weft_image_folder folder;
@@ -37,8 +37,8 @@ static weft_status add_needed(weft_context *ctx, const weft__config *config, con
     return WEFT_OK;
 }
 
-weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config, const char *const *paths,
-                                       size_t count, weft__dataset *d) {
+weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
+                                       const char *const *paths, size_t count, weft__dataset *d) {
     const bool images = config->data_source == WEFT__SOURCE_IMAGES;
     d->in_files = images && config->data_in_files == IN_FILES_TRUE;
     d->memory_needed = 0;
@@ -74,8 +74,10 @@ weft_status weft__dataset_pixels(const weft__dataset *d, weft__split split, int6
         .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2]};
     const weft__image_note *note = (const weft__image_note *)d->notes[split].data + sample;
     char *bad = NULL;
-    weft__image_files file = {
-        .paths = (char *const *)d->paths[split].data + sample, .count = 1, .options = &size, .hashes = &note->hash};
+    weft__image_files file = {.paths = (char *const *)d->paths[split].data + sample,
+                              .count = 1,
+                              .options = &size,
+                              .hashes = &note->hash};
     memcpy(file.shape, d->sample, sizeof file.shape);
     WEFT_TRY(weft__images_read(NULL, &file, *room, &bad));
     *pixels = *room;

@@ -81,7 +81,8 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
 weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     /* without training data, what the model knows decides; for an autoencoder pixels are numbers */
-    const bool trains = d->x[WEFT__TRAIN].rank > 0, reproduces = weft__config_is(config, WEFT__TRAIT_NO_TARGETS),
+    const bool trains = d->x[WEFT__TRAIN].rank > 0,
+               reproduces = weft__config_is(config, WEFT__TRAIT_NO_TARGETS),
                images = trains ? d->x[WEFT__TRAIN].dtype == WEFT_U8 && !reproduces : d->scale != 0;
     /* bytes are plain numbers if the training data are numbers */
     for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++)

@@ -131,14 +131,12 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
                           "%s: has rows of numbers: set model.image to the channels, rows and columns of a "
                           "sample, such as [1, 8, 8]",
                           path);
-    const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 &&
-                      pixels == sample_length(x);
+    const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 && pixels == sample_length(x);
     if (!fits || (d->image[0] && memcmp(d->image, image, sizeof image) != 0))
         return weft__fail(
             ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers are not images of %lld x %lld x %lld", path,
-            (long long)sample_length(x),
-            (long long)(fits ? d->image[0] : image[0]), (long long)(fits ? d->image[1] : image[1]),
-            (long long)(fits ? d->image[2] : image[2]));
+            (long long)sample_length(x), (long long)(fits ? d->image[0] : image[0]),
+            (long long)(fits ? d->image[1] : image[1]), (long long)(fits ? d->image[2] : image[2]));
     memcpy(d->image, image, sizeof image);
     return WEFT_OK;
 }
@@ -362,9 +360,10 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     *inputs = (weft__inputs){0};
     weft_status status = weft__dataset_choose_files(ctx, config, &path, 1, &known);
     if (status == WEFT_OK)
-        status = config->data_source == WEFT__SOURCE_IMAGES
-                     ? weft__dataset_read_images(ctx, config, path, WEFT__TEST, &known, x, NULL, &inputs->files)
-                     : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+        status =
+            config->data_source == WEFT__SOURCE_IMAGES
+                ? weft__dataset_read_images(ctx, config, path, WEFT__TEST, &known, x, NULL, &inputs->files)
+                : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
     if (status == WEFT_OK && x->rank == 4) memcpy(inputs->sample, x->shape + 1, sizeof inputs->sample);
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
