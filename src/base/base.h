@@ -213,6 +213,15 @@ static inline void weft__hash_u64(weft_hash *h, uint64_t v) {
 }
 void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes);
 void weft__hash_str(weft_hash *h, const char *s);
+/* Bytes that come in pieces. The result is that of weft__hash_bytes for all of them. Begin with {.hash = h}.
+ */
+typedef struct weft__hash_stream {
+    weft_hash *hash;
+    size_t bytes;
+    unsigned char rest[8]; /* the last bytes % 8 bytes */
+} weft__hash_stream;
+void weft__hash_piece(weft__hash_stream *s, const void *data, size_t bytes);
+void weft__hash_end(weft__hash_stream *s);
 static inline bool weft__hash_equal(weft_hash x, weft_hash y) { return x.a == y.a && x.b == y.b; }
 
 /* ---- Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random.c ----

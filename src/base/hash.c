@@ -22,4 +22,23 @@ void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes) {
     weft__hash_u64(h, bytes); /* tells texts apart that differ in trailing zeros */
 }
 
+void weft__hash_piece(weft__hash_stream *s, const void *data, size_t bytes) {
+    const unsigned char *p = data;
+    size_t held = s->bytes % 8;
+    s->bytes += bytes;
+    if (held + bytes >= 8) {
+        memcpy(s->rest + held, p, 8 - held);
+        p += 8 - held, bytes -= 8 - held;
+        weft__hash_u64(s->hash, hash_load(s->rest, 8));
+        for (; bytes >= 8; bytes -= 8, p += 8) weft__hash_u64(s->hash, hash_load(p, 8));
+        held = 0;
+    }
+    if (bytes) memcpy(s->rest + held, p, bytes);
+}
+
+void weft__hash_end(weft__hash_stream *s) {
+    if (s->bytes % 8) weft__hash_u64(s->hash, hash_load(s->rest, s->bytes % 8));
+    weft__hash_u64(s->hash, s->bytes);
+}
+
 void weft__hash_str(weft_hash *h, const char *s) { weft__hash_bytes(h, s, strlen(s)); }

@@ -1,8 +1,9 @@
-/* How much memory of the host is free: what the machine has, within the limit of the process's cgroup.
+/* How much memory of the host is free: what the machine has, within the limits of the process and its cgroup.
  * Must not know: who asks. Read next: memory.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/base.h"
 
@@ -21,12 +22,22 @@ static uint64_t number_in(const char *path, const char *key) {
     return value;
 }
 
+/* What the limit of the process's addresses leaves (ulimit -v); 0 if there is no limit. */
+static uint64_t addresses_free(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+    const uint64_t used = number_in("/proc/self/status", "VmSize:") * 1024;
+    return limit.rlim_cur > used ? (uint64_t)limit.rlim_cur - used : 1;
+}
+
+/* Returns the smaller number; 0 stands for an unknown one. */
+static uint64_t smaller_known(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
+
 uint64_t weft__host_memory_free(void) {
     const uint64_t machine = number_in("/proc/meminfo", "MemAvailable:") * 1024;
     const uint64_t limit = number_in("/sys/fs/cgroup/memory.max", ""); /* "max", no limit, gives 0 */
     const uint64_t used = number_in("/sys/fs/cgroup/memory.current", "");
     const uint64_t files = number_in("/sys/fs/cgroup/memory.stat", "inactive_file ");
-    if (!limit) return machine;
     const uint64_t held = used > files ? used - files : 0, left = limit > held ? limit - held : 1;
-    return machine && machine < left ? machine : left;
+    return smaller_known(smaller_known(machine, limit ? left : 0), addresses_free());
 }

@@ -168,6 +168,7 @@ static _Noreturn void job_process(const weft__jobs *jobs, const weft__job *job, 
     if (getppid() != parent) _exit(128 + SIGTERM);
     snprintf(number, sizeof number, "%d", threads);
     setenv("OMP_NUM_THREADS", number, 1);
+    weft__dataset_sharers = (int)jobs->at_once;
     const int code = train_job(jobs, job);
     fflush(stdout);
     _exit(code);

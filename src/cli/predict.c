@@ -59,25 +59,23 @@ static weft_status read_ids(weft__use *use, const char *path, const char *name, 
 
 static weft_status predict(weft__use *use, const char *path, const char *shown, weft__predict_table *table) {
     weft_context *ctx = use->model.ctx;
-    weft_array x = {0};
+    weft__inputs inputs;
     weft_table ids = {0};
-    char **files = NULL;
     float *answers = NULL;
-    weft_status status = weft__dataset_inputs(ctx, &use->dataset, &use->config, path, &x, &files);
+    weft_status status = weft__dataset_inputs(ctx, &use->dataset, &use->config, path, &inputs);
+    const int64_t rows = status == WEFT_OK ? inputs.x.shape[0] : 0;
     if (status == WEFT_OK) {
-        answers = weft__array(ctx, (size_t)x.shape[0] * (size_t)use->dataset.outputs, sizeof *answers);
-        status = answers ? weft__model_predict(&use->model, &use->dataset, &x, answers)
-                         : weft__fail_oom(ctx, (size_t)x.shape[0] * 4, "predictions");
+        answers = weft__array(ctx, (size_t)rows * (size_t)use->dataset.outputs, sizeof *answers);
+        status = answers ? weft__model_predict(&use->model, &use->dataset, &inputs, answers)
+                         : weft__fail_oom(ctx, (size_t)rows * 4, "predictions");
     }
-    if (status == WEFT_OK && table->options.id)
-        status = read_ids(use, path, table->options.id, x.shape[0], &ids);
-    for (int64_t i = 0; status == WEFT_OK && i < x.shape[0]; i++)
-        status = weft__predict_table_row(table, files ? files[i] : shown, ids.cells ? ids.cells[i] : NULL,
-                                         answers + i * use->dataset.outputs);
+    if (status == WEFT_OK && table->options.id) status = read_ids(use, path, table->options.id, rows, &ids);
+    for (int64_t i = 0; status == WEFT_OK && i < rows; i++)
+        status = weft__predict_table_row(table, inputs.files ? inputs.files[i] : shown,
+                                         ids.cells ? ids.cells[i] : NULL, answers + i * use->dataset.outputs);
     weft_table_free(ctx, &ids);
     weft__free(ctx, answers);
-    weft__free(ctx, files);
-    weft_array_free(ctx, &x);
+    weft__inputs_free(ctx, &inputs);
     return status;
 }
 

@@ -261,7 +261,7 @@ static weft_status count_steps(const fit *f, uint64_t *steps) {
     }
     if (*steps == 0)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: options.steps or options.epochs must be set");
-    if (f->loader->y.rank == 0)
+    if (f->loader->y.rank == 0 && !f->loader->reproduces)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: the loader has no targets to learn from");
     return WEFT_OK;
 }

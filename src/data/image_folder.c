@@ -8,11 +8,14 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/threads.h"
 #include "data/image_pixels.h"
 #include "data/parse.h"
 #include "io/publish.h"
 
 #define DEPTH_MAX 16 /* levels of folders; ends the walk when a link points to a folder above */
+#define SCAN_BYTES                                                                                           \
+    ((size_t)16 << 20) /* pixels that a scan holds at once, at least an image for each thread */
 
 /* A list of strings. Each string is allocated separately. */
 typedef struct names {
@@ -170,8 +173,9 @@ static weft_status image_folder_find(weft_context *ctx, const char *path, const 
 
 /* ---- images that cannot be read ---- */
 
-/* Removes the files that have a reason in `bad`, with their pixels and labels. */
-static void remove_bad(weft_context *ctx, found *f, char *const *bad, weft_array *images) {
+/* Removes the files that have a reason in `bad`, with their pixels or notes, and labels. */
+static void remove_bad(weft_context *ctx, found *f, char *const *bad, weft_array *images,
+                       weft__image_note *notes) {
     const size_t bytes = images->bytes / f->files.count;
     uint8_t *pixels = images->data;
     size_t kept = 0;
@@ -182,7 +186,8 @@ static void remove_bad(weft_context *ctx, found *f, char *const *bad, weft_array
         }
         f->files.at[kept] = f->files.at[i];
         if (f->labels) f->labels[kept] = f->labels[i];
-        if (kept < i) memcpy(pixels + kept * bytes, pixels + i * bytes, bytes);
+        if (pixels && kept < i) memcpy(pixels + kept * bytes, pixels + i * bytes, bytes);
+        if (notes) notes[kept] = notes[i];
         kept++;
     }
     f->files.count = kept;
@@ -221,26 +226,51 @@ static weft_status keep_reasons(weft_context *ctx, char **bad, size_t count, wef
     return out->bad ? WEFT_OK : weft__fail_oom(ctx, 0, "names of images");
 }
 
-/* Reads the pixels of all files, and leaves out what cannot be read. */
+/* Reads the pixels of all files, a few at a time, without keeping them. */
+static weft_status scan_files(weft_context *ctx, const weft__image_files *files, weft__image_scan *scan,
+                              char **bad) {
+    const size_t bytes = (size_t)(files->shape[0] * files->shape[1] * files->shape[2]),
+                 threads = (size_t)weft__default_threads(), fit = SCAN_BYTES / bytes;
+    size_t most = fit > threads ? fit : threads;
+    if (most > files->count) most = files->count;
+    uint8_t *planes = weft__array(ctx, most, bytes);
+    scan->notes = weft__array(ctx, files->count, sizeof *scan->notes);
+    weft_status status = planes && scan->notes ? WEFT_OK : weft__fail_oom(ctx, most * bytes, "images");
+    for (size_t at = 0; status == WEFT_OK && at < files->count; at += most) {
+        weft__image_files some = *files;
+        some.paths += at;
+        some.count = files->count - at < most ? files->count - at : most;
+        some.notes = scan->notes + at;
+        status = weft__images_read(ctx, &some, planes, bad + at);
+        for (size_t i = 0; status == WEFT_OK && scan->pixels && i < some.count; i++)
+            if (!bad[at + i]) weft__hash_piece(scan->pixels, planes + i * bytes, bytes);
+    }
+    weft__free(ctx, planes);
+    return status;
+}
+
+/* Reads the pixels of all files, or scans them, and leaves out what cannot be read. */
 static weft_status read_pixels(weft_context *ctx, const char *path, const weft_image_folder_options *o,
-                               found *f, weft_image_folder *out) {
+                               found *f, weft__image_scan *scan, weft_image_folder *out) {
     const size_t count = f->files.count;
     weft__image_files files = {.paths = f->files.at, .count = count, .options = o};
     WEFT_TRY(weft__images_shape(ctx, &files));
     const int64_t shape[4] = {(int64_t)count, files.shape[0], files.shape[1], files.shape[2]};
-    if (o->in_files) {
+    if (scan || o->in_files) {
         weft_array *images = &out->images;
         *images = (weft_array){.dtype = WEFT_U8, .rank = 4};
         memcpy(images->shape, shape, sizeof shape);
-        return WEFT_OK;
+        if (!scan) return WEFT_OK;
+    } else {
+        WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, &out->images));
     }
-    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, &out->images));
     char **bad = weft__array(ctx, count, sizeof *bad);
     if (!bad) return weft__fail_oom(ctx, count * sizeof *bad, "images");
     memset(bad, 0, count * sizeof *bad);
-    weft_status status = weft__images_read(ctx, &files, out->images.data, bad);
+    weft_status status =
+        scan ? scan_files(ctx, &files, scan, bad) : weft__images_read(ctx, &files, out->images.data, bad);
     if (status == WEFT_OK) status = check_bad(ctx, path, o, f, bad);
-    if (status == WEFT_OK) remove_bad(ctx, f, bad, &out->images);
+    if (status == WEFT_OK) remove_bad(ctx, f, bad, &out->images, scan ? scan->notes : NULL);
     if (status == WEFT_OK) status = keep_reasons(ctx, bad, count, out);
     for (size_t i = 0; i < count; i++) weft__free(ctx, bad[i]);
     weft__free(ctx, bad);
@@ -266,16 +296,18 @@ static weft_status image_folder_check_options(weft_context *ctx, const weft_imag
                       (long long)o->channels, (long long)o->rows, (long long)o->columns);
 }
 
-weft_status weft_read_image_folder(weft_context *ctx, const char *path,
-                                   const weft_image_folder_options *options, weft_image_folder *out) {
+weft_status weft__read_image_folder(weft_context *ctx, const char *path,
+                                    const weft_image_folder_options *options, weft__image_scan *scan,
+                                    weft_image_folder *out) {
     const weft_image_folder_options defaults = {0}, *o = options ? options : &defaults;
     found f = {0};
     WEFT_NEED(ctx, out);
     *out = (weft_image_folder){0};
+    if (scan) scan->notes = NULL;
     WEFT_NEED(ctx, path);
     weft_status status = image_folder_check_options(ctx, o);
     if (status == WEFT_OK) status = image_folder_find(ctx, path, o, &f);
-    if (status == WEFT_OK) status = read_pixels(ctx, path, o, &f, out);
+    if (status == WEFT_OK) status = read_pixels(ctx, path, o, &f, scan, out);
     const int64_t count = (int64_t)f.files.count;
     if (status == WEFT_OK && o->with_classes) status = weft_array_new(ctx, WEFT_I32, 1, &count, &out->labels);
     if (status == WEFT_OK && o->with_classes) memcpy(out->labels.data, f.labels, out->labels.bytes);
@@ -293,8 +325,16 @@ weft_status weft_read_image_folder(weft_context *ctx, const char *path,
     names_free(ctx, &f.skipped);
     names_free(ctx, &f.classes);
     weft__free(ctx, f.labels);
-    if (status != WEFT_OK) weft_image_folder_free(ctx, out);
+    if (status == WEFT_OK) return WEFT_OK;
+    weft_image_folder_free(ctx, out);
+    if (scan) weft__free(ctx, scan->notes);
+    if (scan) scan->notes = NULL;
     return status;
+}
+
+weft_status weft_read_image_folder(weft_context *ctx, const char *path,
+                                   const weft_image_folder_options *options, weft_image_folder *out) {
+    return weft__read_image_folder(ctx, path, options, NULL, out);
 }
 
 void weft_image_folder_free(weft_context *ctx, weft_image_folder *images) {

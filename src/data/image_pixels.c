@@ -40,6 +40,33 @@ weft_status weft__images_shape(weft_context *ctx, weft__image_files *files) {
     return WEFT_OK;
 }
 
+/* Writes the note of an image. Sums are exact: an image has less than 2^48 pixels. */
+static void take_note(const int64_t shape[3], const uint8_t *planes, weft__image_note *note) {
+    const size_t pixels = (size_t)(shape[1] * shape[2]);
+    weft_hash hash;
+    weft__hash_init(&hash);
+    weft__hash_bytes(&hash, planes, (size_t)shape[0] * pixels);
+    *note = (weft__image_note){.hash = hash.a};
+    for (int64_t c = 0; c < shape[0]; c++)
+        for (size_t i = 0; i < pixels; i++) {
+            const uint64_t v = *planes++;
+            note->sums[c] += v, note->squares[c] += v * v;
+        }
+}
+
+/* Notes what image i holds, and compares it with what was noted before. */
+static weft_status examine(weft_context *ctx, const weft__image_files *files, size_t i,
+                           const uint8_t *planes) {
+    weft__image_note note;
+    if (!files->notes && !files->hashes) return WEFT_OK;
+    take_note(files->shape, planes, &note);
+    if (files->notes) files->notes[i] = note;
+    if (!files->hashes || note.hash == files->hashes[i]) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: the image has changed since it was read first: restore the file, or begin again",
+                      files->paths[i]);
+}
+
 /* Reads one image, resizes it and writes it to `planes`. *bad tells whether the file itself is at fault. ctx
  * is NULL when several threads do this at once. */
 static weft_status place(weft_context *ctx, const weft__image_files *files, size_t i, uint8_t *planes,
@@ -63,7 +90,7 @@ static weft_status place(weft_context *ctx, const weft__image_files *files, size
         for (int64_t c = 1; c < shape[0]; c++)
             memcpy(planes + c * shape[1] * shape[2], planes, (size_t)(shape[1] * shape[2]));
     weft__image_free(ctx, &image);
-    return status;
+    return status == WEFT_OK ? examine(ctx, files, i, planes) : status;
 }
 
 enum { UNREAD, READ, BAD };

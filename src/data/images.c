@@ -138,14 +138,12 @@ static weft_status draw(weft_loader *loader, uint64_t position, int64_t count) {
     weft__augment *a = loader->augment;
     const int64_t batch = o->batch;
     const int64_t distance = weft__augment_distance(o->seed, position, count);
-    /* a batch of all samples is not permuted */
-    const bool unordered = !loader->prefetch && batch == loader->samples;
     weft__loader_starts(loader, position, loader->starts);
     for (int64_t b = 0; b < batch; b++) {
         int32_t moved[WEFT__MOVES];
         const weft__draw_key key = {.seed = o->seed,
                                     .epoch = position / (uint64_t)loader->batches,
-                                    .sample = (uint64_t)(unordered ? b : loader->starts[b])};
+                                    .sample = (uint64_t)loader->starts[b]};
         draw_moves(&o->images, &key, moved);
         if (loader->moves) memcpy(loader->moves_host + b * WEFT__MOVES, moved, sizeof moved);
         if (!a) continue;

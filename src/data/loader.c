@@ -61,7 +61,7 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
             if (real) count += left < loader->context ? left : loader->context;
             continue;
         }
-        if (!o->in_order)
+        if (!o->in_order && o->batch != loader->samples) /* a batch of all samples needs no order */
             sample = (int64_t)weft__permute(o->seed, STREAM_ROWS + epoch, (uint64_t)loader->samples,
                                             (uint64_t)sample);
         starts[b] = sample;
@@ -446,7 +446,6 @@ static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_bat
 static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_batch *batch) {
     size_t rows = (size_t)loader->options.batch;
     bool same = loader->indexed;
-    /* a batch of all samples needs no order */
     if (!loader->text && loader->options.batch == loader->samples) {
         batch->count = loader->samples;
         batch->x = loader->x.all;
@@ -482,6 +481,7 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
         if (weft_dtype_of(batch->x) != WEFT_F32) batch->x = weft_cast(batch->x, WEFT_F32);
         if (loader->options.scale != 1) batch->x = weft_mul_scalar(batch->x, loader->options.scale);
     }
+    if (loader->reproduces) batch->y = batch->x;
     WEFT_TRY(weft_tensor_status(batch->x));
     if (batch->y) WEFT_TRY(weft_tensor_status(batch->y));
     return batch->mask ? weft_tensor_status(batch->mask) : WEFT_OK;

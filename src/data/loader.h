@@ -24,6 +24,7 @@ typedef struct weft__side {
     size_t at;          /* byte at which this view begins */
 } weft__side;
 
+typedef struct weft__image_note weft__image_note;
 typedef struct weft__prefetch weft__prefetch;
 typedef struct weft__augment weft__augment;
 
@@ -51,10 +52,12 @@ struct weft_loader {
     weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
     /* on the device, i32 (batch, 3): moves of the images; NULL: images are not moved */
     weft_tensor *moves;
-    int32_t *moves_host;       /* host copy of moves */
-    weft__augment *augment;    /* NULL: no other changes of images */
-    weft_tensor *gathered;     /* if the host gathers: x and y of a batch as u8, one upload */
-    struct weft_buffer *spare; /* memory of the batch before this one; NULL: there is none */
+    int32_t *moves_host;           /* host copy of moves */
+    weft__augment *augment;        /* NULL: no other changes of images */
+    const weft__image_note *notes; /* [samples] of inputs in files: what they must hold; or NULL */
+    bool reproduces;               /* there are no targets but the inputs */
+    weft_tensor *gathered;         /* if the host gathers: x and y of a batch as u8, one upload */
+    struct weft_buffer *spare;     /* memory of the batch before this one; NULL: there is none */
 };
 
 /* Computes the starts of the samples of a batch. Returns how many mask elements are 1. A pure function of its
@@ -94,6 +97,9 @@ const void *weft__prefetch_get(weft__prefetch *prefetch, uint64_t position, int6
 /* Decodes the image files of the samples at starts[0..batch) into planes. Needs no context: the failure is
  * that of the calling thread. */
 weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts, uint8_t *planes);
+/* For a loader whose inputs stay in files, before its first batch. `notes` say what the files must hold, and
+ * are borrowed; NULL: anything. `reproduces`: the targets of a batch are its inputs. */
+void weft__loader_expect(weft_loader *loader, const weft__image_note *notes, bool reproduces);
 /* Checks inputs that stay in files, and sets the bytes of x. */
 weft_status weft__loader_check_files(weft_loader *loader);
 

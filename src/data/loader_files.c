@@ -26,22 +26,35 @@ weft_status weft__loader_check_files(weft_loader *loader) {
     return WEFT_OK;
 }
 
+void weft__loader_expect(weft_loader *loader, const weft__image_note *notes, bool reproduces) {
+    loader->notes = notes;
+    loader->reproduces = reproduces;
+}
+
 weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts, uint8_t *planes) {
     const weft_image_options *o = &loader->options.images;
     const size_t batch = (size_t)loader->options.batch;
     const weft_image_folder_options size = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
     char **paths = weft__array(NULL, batch, sizeof *paths), **bad = weft__zalloc(NULL, batch * sizeof *bad);
-    weft_status status = paths && bad ? WEFT_OK : weft__fail_oom(NULL, batch * sizeof *bad, "images");
-    for (size_t b = 0; status == WEFT_OK && b < batch; b++)
+    uint64_t *hashes = loader->notes ? weft__array(NULL, batch, sizeof *hashes) : NULL;
+    const bool made = paths && bad && (hashes || !loader->notes);
+    weft_status status = made ? WEFT_OK : weft__fail_oom(NULL, batch * sizeof *bad, "images");
+    for (size_t b = 0; made && b < batch; b++) {
         memcpy(&paths[b], &o->files[starts[b]], sizeof *paths);
-    const weft__image_files files = {
-        .paths = paths, .count = batch, .options = &size, .shape = {o->channels, o->rows, o->columns}};
+        if (hashes) hashes[b] = loader->notes[starts[b]].hash;
+    }
+    const weft__image_files files = {.paths = paths,
+                                     .count = batch,
+                                     .options = &size,
+                                     .shape = {o->channels, o->rows, o->columns},
+                                     .hashes = hashes};
     if (status == WEFT_OK) status = weft__images_read(NULL, &files, planes, bad);
     for (size_t b = 0; bad && b < batch; b++) {
         if (bad[b] && status == WEFT_OK) status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s", bad[b]);
         weft__free(NULL, bad[b]);
     }
     weft__free(NULL, bad);
+    weft__free(NULL, hashes);
     weft__free(NULL, paths);
     return status;
 }

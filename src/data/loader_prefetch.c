@@ -27,6 +27,7 @@ struct weft__prefetch {
     bool threaded; /* the thread runs, and the lock and conditions below are in use */
     int forks;     /* weft__forks() when the thread started */
     bool closing;
+    uint64_t last, stride; /* the position that was asked for last, and how far it was from the one before */
     pthread_mutex_t lock;
     pthread_cond_t wanted, filled;
 };
@@ -90,6 +91,7 @@ weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out) {
     weft__prefetch *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "prefetching");
     p->loader = loader;
+    p->last = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
         slot *s = &p->slots[i];
         s->starts = weft__array(ctx, batch, sizeof *s->starts);
@@ -139,6 +141,14 @@ static slot *take_free(weft__prefetch *p) {
     }
 }
 
+/* Guesses which position comes next. Replicas take every n-th one. An evaluation begins again at 0. */
+static uint64_t guess_next(weft__prefetch *p, uint64_t position) {
+    const uint64_t batches = (uint64_t)p->loader->batches;
+    p->stride = position > p->last && position - p->last < batches ? position - p->last : 1;
+    p->last = position;
+    return p->loader->options.in_order ? (position + p->stride) % batches : position + p->stride;
+}
+
 const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *count) {
     slot *s = &p->slots[0];
     if (!has_thread(p)) {
@@ -157,8 +167,9 @@ const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *co
         while (s->state != FULL) pthread_cond_wait(&p->filled, &p->lock);
         weft__profile_leave(p->loader->ctx, span);
         slot *other = s == &p->slots[0] ? &p->slots[1] : &p->slots[0];
-        if (other->state != WANTED && !loader_prefetch_find(p, position + 1)) {
-            other->position = position + 1;
+        const uint64_t next = guess_next(p, position);
+        if (other->state != WANTED && !loader_prefetch_find(p, next)) {
+            other->position = next;
             other->state = WANTED;
             pthread_cond_signal(&p->wanted);
         }

@@ -32,13 +32,11 @@ void weft__loader_weights_free(weft_loader *loader) {
 
 weft_status weft__loader_weights_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
     const int64_t rows = loader->options.batch;
-    /* a batch of all samples on the device keeps their order */
-    const bool whole = !loader->prefetch && rows == loader->samples;
     bool same = loader->weighed;
-    if (!whole) (void)weft__loader_starts(loader, position, loader->starts);
+    (void)weft__loader_starts(loader, position, loader->starts);
     batch->weight = 0;
     for (int64_t b = 0; b < rows; b++) {
-        const float weight = b < batch->count ? loader->options.weights[whole ? b : loader->starts[b]] : 0;
+        const float weight = b < batch->count ? loader->options.weights[loader->starts[b]] : 0;
         same = same && !(loader->weights_host[b] < weight) && !(loader->weights_host[b] > weight);
         loader->weights_host[b] = weight;
         batch->weight += (double)weight;

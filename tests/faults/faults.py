@@ -49,6 +49,9 @@ CONFIGS = {
     "images": "task: classification\noptimizer: {lr: 0.01}\ndevice: cpu\n"
               "data: {path: images.npy, labels: labels.npy, source: npy, val_fraction: 0.3}\n"
               "model: {type: cnn, filters: [2], hidden: 4}\n" + TRAIN % (1, ""),
+    "photos": "task: classification\noptimizer: {lr: 0.01}\ndevice: cpu\n"
+              "data: {path: photos, source: images, val_fraction: 0.3, in_files: true}\n"
+              "model: {type: cnn, filters: [2], hidden: 4}\n" + TRAIN % (1, ""),
 }
 RUNS = ("gpt", "rows", "tokens")  # trained without faults, as input of the commands that read runs
 
@@ -190,6 +193,14 @@ def numpy_file(path, descr, shape, data):
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
 
 
+def bitmap(path, chance):
+    """Writes a BMP file of 6 x 6 pixels, whose rows of 18 bytes are padded to 20."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(b"BM" + struct.pack("<IIIIiiHHIIiiII", 174, 0, 54, 40, 6, 6, 1, 24, 0, 120, 0, 0, 0, 0))
+        file.write(bytes(chance.randrange(256) for _ in range(120)))
+
+
 def write_inputs(folder):
     chance = random.Random(7)
     words = ["the", "loom", "weft", "and", "a", "\n"]
@@ -203,6 +214,8 @@ def write_inputs(folder):
         file.write(struct.pack("<256H", *(chance.randrange(12) for _ in range(256))))
     numpy_file(os.path.join(folder, "images.npy"), "|u1", (12, 1, 6, 6), bytes(chance.randrange(256) for _ in range(12 * 36)))
     numpy_file(os.path.join(folder, "labels.npy"), "|u1", (12,), bytes(i % 3 for i in range(12)))
+    for i in range(12):
+        bitmap(os.path.join(folder, "photos", "ab"[i % 2], "%d.bmp" % i), chance)
     for name, text in CONFIGS.items():
         with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
             file.write(text)

@@ -232,18 +232,18 @@ static void finish(const weft__use *use, const float *y, float *out) {
 static void check_samples(const model_case *c, void *handle, weft__use *use) {
     void (*forward)(const float *, float *);
     static float in[3072], y[MOST], wanted[MOST], got[MOST];
-    weft_array x = {0};
-    char **files, path[4200];
+    weft__inputs inputs;
+    char path[4200];
     weft_loader *loader = NULL;
     snprintf(path, sizeof path, "%s/%s", scratch, c->data);
     find(handle, "model_forward", &forward);
-    assert_int_equal(weft__dataset_inputs(use->model.ctx, &use->dataset, &use->config, path, &x, &files),
+    assert_int_equal(weft__dataset_inputs(use->model.ctx, &use->dataset, &use->config, path, &inputs),
                      WEFT_OK);
     const weft_loader_options options = {.batch = 1,
                                          .in_order = true,
                                          .scale = use->dataset.scale,
-                                         .images = weft__dataset_images(&use->dataset)};
-    assert_int_equal(weft_loader_new(use->model.ctx, &x, NULL, &options, &loader), WEFT_OK);
+                                         .images = weft__dataset_images(&use->dataset, NULL, NULL)};
+    assert_int_equal(weft_loader_new(use->model.ctx, &inputs.x, NULL, &options, &loader), WEFT_OK);
     for (int i = 0; i < IMAGES; i++) {
         weft_batch batch;
         weft_scope *scope = weft_scope_open(use->model.ctx);
@@ -258,7 +258,7 @@ static void check_samples(const model_case *c, void *handle, weft__use *use) {
         compare(c->name, got, wanted, use->dataset.outputs);
     }
     weft_loader_free(loader);
-    weft_array_free(use->model.ctx, &x);
+    weft__inputs_free(use->model.ctx, &inputs);
 }
 
 static void check_names(const model_case *c, void *handle, const weft__use *use) {

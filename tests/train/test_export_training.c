@@ -263,7 +263,8 @@ typedef struct pair {
     void *handle;
     weft__use use;
     weft_loader *loader; /* of tables and images */
-    weft_array x, y;
+    weft__inputs inputs;
+    weft_array y;
     float *in;        /* raw values of all samples */
     int32_t *classes; /* of all samples; or NULL */
     float *numbers;   /* targets of all samples; or NULL */
@@ -281,12 +282,12 @@ static void open_text(pair *p) {
 /* Reads the inputs as weft predict does, and makes the targets as training does. */
 static void open_samples(pair *p) {
     const weft__dataset *d = &p->use.dataset;
-    char **files, path[4200];
+    char path[4200];
     const bool table = strstr(p->c->kind.data, ".csv") != NULL;
     const bool classes = p->use.config.task == WEFT__TASK_CLASSIFICATION;
     snprintf(path, sizeof path, "%s/%s", scratch, p->c->kind.data);
-    assert_int_equal(weft__dataset_inputs(p->use.model.ctx, d, &p->use.config, path, &p->x, &files), WEFT_OK);
-    p->samples = p->x.shape[0];
+    assert_int_equal(weft__dataset_inputs(p->use.model.ctx, d, &p->use.config, path, &p->inputs), WEFT_OK);
+    p->samples = p->inputs.x.shape[0];
     p->in = calloc((size_t)(p->samples * d->features), sizeof *p->in);
     p->classes = calloc((size_t)p->samples, sizeof *p->classes);
     p->numbers = calloc((size_t)(p->samples * d->outputs), sizeof *p->numbers);
@@ -297,16 +298,18 @@ static void open_samples(pair *p) {
         p->classes[i] = table ? class_of((int)i, (int)d->outputs) : (int32_t)(i % 2);
     }
     if (strcmp(p->c->kind.type, "autoencoder") == 0)
-        p->y = p->x;
+        p->y = p->inputs.x;
     else if (classes)
         p->y = (weft_array){.dtype = WEFT_I32, .rank = 1, .shape = {p->samples}, .data = p->classes};
     else
         p->y = (weft_array){.dtype = WEFT_F32, .rank = 2, .shape = {p->samples, 1}, .data = p->numbers};
     for (int64_t i = 0; i < p->samples && !classes; i++)
         if (table) p->numbers[i] = (wanted_numbers[i][0] - d->target_mean[0]) / d->target_deviation[0];
-    const weft_loader_options options = {
-        .batch = p->c->batch, .in_order = true, .scale = d->scale, .images = weft__dataset_images(d)};
-    assert_int_equal(weft_loader_new(p->use.model.ctx, &p->x, &p->y, &options, &p->loader), WEFT_OK);
+    const weft_loader_options options = {.batch = p->c->batch,
+                                         .in_order = true,
+                                         .scale = d->scale,
+                                         .images = weft__dataset_images(d, NULL, NULL)};
+    assert_int_equal(weft_loader_new(p->use.model.ctx, &p->inputs.x, &p->y, &options, &p->loader), WEFT_OK);
 }
 
 static void pair_open(pair *p, const learn_case *c) {
@@ -326,7 +329,7 @@ static void pair_open(pair *p, const learn_case *c) {
 
 static void pair_close(pair *p) {
     weft_loader_free(p->loader);
-    weft_array_free(p->use.model.ctx, &p->x);
+    weft__inputs_free(p->use.model.ctx, &p->inputs);
     free(p->in), free(p->classes), free(p->numbers);
     weft__use_close(&p->use);
     dlclose(p->handle);

@@ -8,6 +8,7 @@
 #include <weft/io.h>
 
 #include "base/text.h"
+#include "data/loader.h"
 #include "data/parse.h"
 #include "io/sealed.h"
 #include "io/sum.h"
@@ -117,6 +118,9 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
         weft_array_free(ctx, &dataset->x[i]);
         weft_array_free(ctx, &dataset->y[i]);
         weft_array_free(ctx, &dataset->weights[i]);
+        weft_array_free(ctx, &dataset->paths[i]);
+        weft_array_free(ctx, &dataset->notes[i]);
+        weft__free(ctx, dataset->names[i]);
     }
     weft__free(ctx, dataset->mean);
     weft__free(ctx, dataset->deviation);
@@ -153,7 +157,7 @@ static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, si
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
     size_t count = 0;
     if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
-        return dataset->x[split].data ? dataset->x[split].shape[0] : 0;
+        return dataset->x[split].rank > 0 ? dataset->x[split].shape[0] : 0;
     (void)ids_of(dataset, split, &count);
     return (int64_t)count;
 }
@@ -187,7 +191,7 @@ static int64_t limit(int64_t most, int64_t batch, int64_t all) {
 /* Returns the first rows of an array, without a copy. */
 static weft_array first_rows(const weft_array *array, int64_t rows) {
     weft_array first = *array;
-    if (first.data) first.shape[0] = rows;
+    if (first.rank > 0) first.shape[0] = rows;
     first.bytes = 0; /* 0: the size follows from the shape */
     return first;
 }
@@ -231,12 +235,20 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
 }
 
-weft_image_options weft__dataset_images(const weft__dataset *d) {
-    return (weft_image_options){.channels = d->image[0],
-                                .rows = d->image[1],
-                                .columns = d->image[2],
-                                .mean = d->pixel_mean,
-                                .deviation = d->pixel_deviation};
+weft_image_options weft__dataset_images(const weft__dataset *d, const char *const *files,
+                                        const int64_t sample[3]) {
+    const int64_t *image = files ? sample : d->image;
+    weft_image_options options = {.channels = image[0],
+                                  .rows = image[1],
+                                  .columns = image[2],
+                                  .mean = d->pixel_mean,
+                                  .deviation = d->pixel_deviation,
+                                  .files = files};
+    if (files && d->mean) { /* an autoencoder, all of whose pixels have the same factor */
+        options.mean = d->mean;
+        options.deviation = d->deviation;
+    }
+    return options;
 }
 
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
@@ -244,14 +256,14 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     int64_t batch = config->train_batch ? config->train_batch : 1;       /* auto is not chosen yet */
     const bool trains = weft__dataset_samples(dataset, WEFT__TRAIN) > 0; /* not where new data are measured */
     if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, trains ? WEFT__TRAIN : split);
-    weft_loader_options options = {.batch = batch,
-                                   .in_order = split != WEFT__TRAIN,
-                                   .streams = split == WEFT__TRAIN && config->data_streams,
-                                   .seed = (uint64_t)config->train_seed,
-                                   .scale = dataset->scale,
-                                   .drop_last = split == WEFT__TRAIN &&
-                                                weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
-                                   .images = weft__dataset_images(dataset)};
+    weft_loader_options options = {
+        .batch = batch,
+        .in_order = split != WEFT__TRAIN,
+        .streams = split == WEFT__TRAIN && config->data_streams,
+        .seed = (uint64_t)config->train_seed,
+        .scale = dataset->scale,
+        .drop_last = split == WEFT__TRAIN && weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
+        .images = weft__dataset_images(dataset, dataset->paths[split].data, dataset->sample)};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;
     options.images.crop = config->data_crop;
@@ -269,7 +281,10 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     options.weights = dataset->weights[split].data;
     if (options.batch > rows) options.batch = rows; /* the whole split is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
-    return weft_loader_new(ctx, &x, &y, &options, out);
+    const bool reproduces = dataset->in_files && weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
+    WEFT_TRY(weft_loader_new(ctx, &x, reproduces ? NULL : &y, &options, out));
+    if (dataset->in_files) weft__loader_expect(*out, dataset->notes[split].data, reproduces);
+    return WEFT_OK;
 }
 
 /* ---- what a trained model must know about its data ---- */

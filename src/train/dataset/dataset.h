@@ -8,6 +8,7 @@
 #include <weft/loader.h>
 #include <weft/text.h>
 
+#include "data/image_pixels.h"
 #include "train/dataset/columns.h"
 
 typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLIT_COUNT } weft__split;
@@ -37,6 +38,13 @@ typedef struct weft__dataset {
     int64_t vocabulary; /* number of tokens; the model may have more rows */
     /* tables and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
+    /* images in files: x has no data then, and an autoencoder no y. Rows of bytes: a `const char *` into
+     * `names` for each sample, and a weft__image_note */
+    bool in_files;
+    weft_array paths[WEFT__SPLIT_COUNT], notes[WEFT__SPLIT_COUNT];
+    char **names[WEFT__SPLIT_COUNT];       /* one block each */
+    double memory_needed;                  /* bytes that the pixels would take in memory */
+    uint64_t memory_free;                  /* bytes, if they decided about in_files; else 0 */
     weft_array weights[WEFT__SPLIT_COUNT]; /* csv: f32 (N); empty: all samples count the same */
     int64_t features;                      /* elements of an input sample */
     int64_t outputs;                       /* number of classes, or of numbers to predict */
@@ -50,7 +58,8 @@ typedef struct weft__dataset {
     weft__columns table;                   /* csv: the columns of the training data */
     /* csv: [features] names of the inputs, and the name of the target; NULL: the file has no names */
     char **columns, *target;
-    uint64_t hash; /* hash of all the data */
+    uint64_t hash;      /* hash of all the data */
+    weft_hash *hashing; /* while the data are read: gets the pixels that stay in files */
     /* for the summary (dataset_summary.h) */
     int64_t sample[3]; /* channels, rows, columns of an image, whatever the model reads; 0: not an image */
     weft__skipped skipped; /* in the folders of images that were read */
@@ -59,9 +68,19 @@ typedef struct weft__dataset {
     bool unnamed; /* csv: no line of names; the first line is a row */
 } weft__dataset;
 
+/* Inputs of a trained model. */
+typedef struct weft__inputs {
+    weft_array x;      /* (N, features); without data if the images stay in files */
+    char **files;      /* the paths of the images in one block; NULL: the inputs are not images */
+    int64_t sample[3]; /* channels, rows, columns of images */
+} weft__inputs;
+
 /* Receives lines about the data that a user should see at once, such as the files that cannot be read. The
  * command sets it. NULL, as in other programs: nobody is told. */
 extern void (*weft__dataset_tell)(const char *line);
+
+/* The number of processes that share the memory, of which this is one. `weft cv` and `weft sweep` set it. */
+extern int weft__dataset_sharers;
 
 /* Reads the data that the configuration names. `run` is a run folder whose tokenizer and class names are used
  * (resume, eval), or NULL. The caller frees *dataset with weft__dataset_free, also after a failure. */
@@ -107,17 +126,25 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out);
 
-/* Returns what a loader must do with the images of the data. All fields are 0 if the data are not images. */
-weft_image_options weft__dataset_images(const weft__dataset *dataset);
+/* Returns what a loader must do with the images of the data. All fields are 0 if the model reads no images
+ * and `files` is NULL. `files`: the paths of images of shape `sample` that stay in their files. */
+weft_image_options weft__dataset_images(const weft__dataset *dataset, const char *const *files,
+                                        const int64_t sample[3]);
+
+/* Gives the pixels of a sample of images, (channels, rows, columns) of u8. *room is NULL at first and may be
+ * used again; the caller frees it with weft__free. The pixels are valid until it is used again. */
+weft_status weft__dataset_pixels(const weft__dataset *dataset, weft__split split, int64_t sample,
+                                 uint8_t **room, const uint8_t **pixels);
 
 /* Chooses regression if no task was given and the numbers of a table's target look like no classes. Then *why
  * tells the reason, otherwise it is NULL. Problems of the file are left to weft__dataset_read. */
 weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why);
 
-/* Reads inputs from a file, or from a folder of images, and normalizes them as in training. *files becomes
- * the paths of the images in one block, or NULL if the inputs are not images. */
+/* Reads inputs from a file, or from a folder of images, and normalizes them as in training. The caller frees
+ * them with weft__inputs_free; after a failure they are empty. */
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                 const char *path, weft_array *x, char ***files);
+                                 const char *path, weft__inputs *inputs);
+void weft__inputs_free(weft_context *ctx, weft__inputs *inputs);
 
 /* Copies `n` rows of numbers in the units of the data, and normalizes the copy as in training. The caller
  * frees *x. */
@@ -167,8 +194,21 @@ void weft__dataset_scale_rows(weft_array *array, int64_t columns, const float *m
 /* For the pixels of an autoencoder: normalizes to 0..1, all with the same factor. */
 weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset);
 
-/* Reads a folder of images. If y is not NULL, each subfolder is a class. `files` may be NULL. */
+/* ---- dataset_images.c, dataset_files.c ---- */
+
+/* Reads a folder of images. If y is not NULL, each subfolder is a class. With dataset->in_files x gets a
+ * shape but no data. `files`: gets their paths, and nothing is noted in the data set then; or NULL. */
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
-                                      weft__dataset *dataset, weft_array *x, weft_array *y, char ***files);
+                                      weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y,
+                                      char ***files);
+/* Returns the shape for all images: that of the configuration, otherwise that of the images read before. NULL
+ * if there is neither. */
+const int64_t *weft__dataset_image_shape(const weft__config *config, const weft__dataset *dataset);
+/* Decides whether the pixels of the images in these folders stay in their files. A path may be NULL. */
+weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
+                                       const char *const *paths, size_t count, weft__dataset *dataset);
+/* Takes the paths and notes of a split. `names` then belong to the data set, also after a failure. */
+weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, char **names, int64_t count,
+                                     const weft__image_note *notes, weft__dataset *dataset);
 
 #endif

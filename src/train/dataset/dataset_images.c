@@ -6,9 +6,7 @@
 
 #include "train/dataset/dataset_summary.h"
 
-/* Returns the shape for all images: that of the configuration, otherwise that of the images read before. NULL
- * if there is neither. */
-static const int64_t *shape_wanted(const weft__config *config, const weft__dataset *d) {
+const int64_t *weft__dataset_image_shape(const weft__config *config, const weft__dataset *d) {
     if (config->model_image.count == 3) return config->model_image.values;
     return d->image[0] ? d->image : NULL;
 }
@@ -72,6 +70,17 @@ static void put_skipped(weft__skipped s, weft__lines *l) {
     if (s.empty) weft__line_item(l, true, "%lld empty folder%s", (long long)s.empty, weft__plural(s.empty));
 }
 
+/* Tells that the pixels stay in their files, and why. */
+static void put_in_files(const weft__dataset *d, weft__lines *l) {
+    static const char head[] = "decoded for each batch (data.in_files):";
+    const double gb = 1e-9;
+    if (d->memory_free)
+        weft__line(l, "%s %.3g GB, %.3g GB of memory are free", head, gb * d->memory_needed,
+                   gb * (double)d->memory_free);
+    else
+        weft__line(l, "%s %.3g GB", head, gb * d->memory_needed);
+}
+
 void weft__dataset_image_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     int64_t count = weft__dataset_samples(d, WEFT__TRAIN);
     const int64_t channels = d->sample[0];
@@ -80,6 +89,7 @@ void weft__dataset_image_lines(const weft__dataset *d, const weft__config *confi
     weft__line(l, "data: %lld images, %s%lld x %lld, %lld channel%s, from %.300s", (long long)count,
                scaled ? "scaled to " : "", (long long)d->sample[1], (long long)d->sample[2],
                (long long)channels, weft__plural(channels), weft__line_file(config->data_path));
+    if (d->in_files) put_in_files(d, l);
     put_skipped(d->skipped, l);
 }
 
@@ -106,26 +116,42 @@ static weft_status tell_bad(weft_context *ctx, const weft__config *config, const
         count, weft__plural((int64_t)count), count > 1 ? "them" : "it", count > 1 ? "them" : "it");
 }
 
+/* Reads the pixels of a folder, or scans them if they stay in their files. */
+static weft_status read_folder(weft_context *ctx, const char *path, const weft_image_folder_options *options,
+                               const weft__dataset *d, weft__image_scan *scan, weft_image_folder *folder) {
+    weft__hash_stream pixels = {.hash = d->hashing};
+    if (!d->in_files) return weft_read_image_folder(ctx, path, options, folder);
+    if (d->hashing) scan->pixels = &pixels;
+    WEFT_TRY(weft__read_image_folder(ctx, path, options, scan, folder));
+    if (d->hashing) weft__hash_end(&pixels);
+    return WEFT_OK;
+}
+
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
-                                      weft__dataset *d, weft_array *x, weft_array *y, char ***files) {
+                                      weft__split split, weft__dataset *d, weft_array *x, weft_array *y,
+                                      char ***files) {
     weft_image_folder folder;
+    weft__image_scan scan = {0};
     weft_image_folder_options options = {.with_classes = y != NULL,
                                          .skip_bad = true,
                                          .classes = (const char *const *)d->classes,
                                          .class_count = d->classes ? (size_t)d->outputs : 0};
-    const int64_t *shape = shape_wanted(config, d);
+    const int64_t *shape = weft__dataset_image_shape(config, d);
     if (shape) {
         options.channels = shape[0];
         options.rows = shape[1];
         options.columns = shape[2];
     }
-    weft_status status = weft_read_image_folder(ctx, path, &options, &folder);
-    if (status != WEFT_OK) return status;
-    status = tell_bad(ctx, config, path, &folder);
+    WEFT_TRY(read_folder(ctx, path, &options, d, &scan, &folder));
+    weft_status status = tell_bad(ctx, config, path, &folder);
     if (status == WEFT_OK && folder.classes)
         status = weft__dataset_take_classes(ctx, path, folder.classes, folder.class_count, d);
     count_skipped(&d->skipped, folder.skipped, folder.skipped_count);
     d->skipped.bad += (int64_t)folder.bad_count;
+    if (status == WEFT_OK && d->in_files && !files) {
+        status = weft__dataset_take_files(ctx, split, folder.files, folder.images.shape[0], scan.notes, d);
+        folder.files = NULL;
+    }
     if (status == WEFT_OK) {
         *x = folder.images;
         if (y) *y = folder.labels;
@@ -133,6 +159,7 @@ weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *con
         folder.images = folder.labels = (weft_array){0};
         if (files) folder.files = NULL;
     }
+    weft__free(ctx, scan.notes);
     weft_image_folder_free(ctx, &folder);
     return status;
 }

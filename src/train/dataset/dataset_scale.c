@@ -54,7 +54,8 @@ void weft__dataset_scale_rows(weft_array *array, int64_t columns, const float *m
  * `scale`. */
 static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
     const size_t channels = (size_t)d->image[0], pixels = (size_t)(d->image[1] * d->image[2]);
-    const uint8_t *values = d->x[WEFT__TRAIN].data;
+    const uint8_t *values = d->x[WEFT__TRAIN].data; /* NULL: the notes have the sums */
+    const weft__image_note *notes = d->notes[WEFT__TRAIN].data;
     const size_t samples = (size_t)d->x[WEFT__TRAIN].shape[0];
     if (d->pixel_mean) return WEFT_OK;
     d->pixel_mean = weft__array(ctx, channels, sizeof *d->pixel_mean);
@@ -62,7 +63,9 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
     if (!d->pixel_mean || !d->pixel_deviation) return weft__fail_oom(ctx, channels * 8, "scaling");
     for (size_t c = 0; c < channels; c++) {
         uint64_t sum = 0, squares = 0; /* exact: below 2^64 for up to 2^48 pixels */
-        for (size_t i = 0; i < samples; i++)
+        for (size_t i = 0; !values && i < samples; i++)
+            sum += notes[i].sums[c], squares += notes[i].squares[c];
+        for (size_t i = 0; values && i < samples; i++)
             for (size_t k = 0; k < pixels; k++) {
                 const uint64_t v = values[(i * channels + c) * pixels + k];
                 sum += v, squares += v * v;
@@ -77,8 +80,10 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
 
 weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
-    /* without training data, what the model knows decides */
-    const bool images = d->x[WEFT__TRAIN].data ? d->x[WEFT__TRAIN].dtype == WEFT_U8 : d->scale != 0;
+    /* without training data, what the model knows decides; for an autoencoder pixels are numbers */
+    const bool trains = d->x[WEFT__TRAIN].rank > 0,
+               reproduces = weft__config_is(config, WEFT__TRAIT_NO_TARGETS),
+               images = trains ? d->x[WEFT__TRAIN].dtype == WEFT_U8 && !reproduces : d->scale != 0;
     /* bytes are plain numbers if the training data are numbers */
     for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++)
         if (d->x[i].data) WEFT_TRY(weft__dataset_convert(ctx, paths[i], WEFT_F32, &d->x[i]));

@@ -48,7 +48,7 @@ static weft_status read_file(weft_context *ctx, const weft__config *config, cons
         return weft__dataset_read_csv(ctx, config, path, split, d, x, y);
     if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
     if (config->data_source == WEFT__SOURCE_IMAGES)
-        return weft__dataset_read_images(ctx, config, path, d, x, y, NULL);
+        return weft__dataset_read_images(ctx, config, path, split, d, x, y, NULL);
     if (config->data_source == WEFT__SOURCE_CIFAR10) {
         weft_array classes = {0};
         WEFT_TRY(weft_read_cifar10(ctx, path, x, &classes));
@@ -108,6 +108,13 @@ static weft_status check_finite(weft_context *ctx, const char *path, const weft_
     return WEFT_OK;
 }
 
+/* Returns how many numbers a sample has. */
+static int64_t sample_length(const weft_array *x) {
+    int64_t length = 1;
+    for (int i = 1; i < x->rank; i++) length *= x->shape[i];
+    return length;
+}
+
 /* Sets channels, rows and columns of the samples, from the file or from model.image. */
 static weft_status shape_images(weft_context *ctx, const weft__config *config, const char *path,
                                 const weft_array *x, weft__dataset *d) {
@@ -124,14 +131,12 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
                           "%s: has rows of numbers: set model.image to the channels, rows and columns of a "
                           "sample, such as [1, 8, 8]",
                           path);
-    const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 &&
-                      (size_t)pixels == weft__array_length(x) / (size_t)x->shape[0];
+    const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 && pixels == sample_length(x);
     if (!fits || (d->image[0] && memcmp(d->image, image, sizeof image) != 0))
         return weft__fail(
-            ctx, WEFT_ERR_FORMAT, "%s: samples of %zu numbers are not images of %lld x %lld x %lld", path,
-            x->shape[0] > 0 ? weft__array_length(x) / (size_t)x->shape[0] : 0,
-            (long long)(fits ? d->image[0] : image[0]), (long long)(fits ? d->image[1] : image[1]),
-            (long long)(fits ? d->image[2] : image[2]));
+            ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers are not images of %lld x %lld x %lld", path,
+            (long long)sample_length(x), (long long)(fits ? d->image[0] : image[0]),
+            (long long)(fits ? d->image[1] : image[1]), (long long)(fits ? d->image[2] : image[2]));
     memcpy(d->image, image, sizeof image);
     return WEFT_OK;
 }
@@ -140,8 +145,7 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
  * numbers. */
 static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
     if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is not a data set", path);
-    int64_t features = 1;
-    for (int i = 1; i < x->rank; i++) features *= x->shape[i];
+    const int64_t features = sample_length(x);
     if (x->shape[0] < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
     if (features < 1)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
@@ -203,15 +207,24 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
     WEFT_TRY(weft__dataset_order(ctx, config, rows, classes ? d->y[WEFT__TRAIN].data : NULL, &order, &kept));
     weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
-                              {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]}};
+                              {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]},
+                              {&d->paths[WEFT__TRAIN], &d->paths[WEFT__VALIDATION]},
+                              {&d->notes[WEFT__TRAIN], &d->notes[WEFT__VALIDATION]}};
+    const int count = sizeof pairs / sizeof *pairs;
     weft_status status = WEFT_OK;
-    for (int i = 0; i < 3 && pairs[i][0]->data && kept < rows && status == WEFT_OK; i++) {
+    for (int i = 0; i < count && kept < rows && status == WEFT_OK; i++) {
+        if (!pairs[i][0]->data) continue;
         weft_array whole = *pairs[i][0], train = {0};
         status = pick(ctx, &whole, order + kept, rows - kept, pairs[i][1]);
         if (status == WEFT_OK) status = pick(ctx, &whole, order, kept, &train);
         if (status != WEFT_OK) break;
         weft_array_free(ctx, &whole);
         *pairs[i][0] = train;
+    }
+    if (d->in_files && kept < rows) {
+        d->x[WEFT__VALIDATION] = d->x[WEFT__TRAIN];
+        d->x[WEFT__VALIDATION].shape[0] = rows - kept;
+        d->x[WEFT__TRAIN].shape[0] = kept;
     }
     weft__free(ctx, order);
     return status;
@@ -272,8 +285,9 @@ static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config 
                                           weft__dataset *d, weft_array *x, weft_array *y) {
     d->outputs = d->features;
     if (x->dtype == WEFT_U8) {
-        WEFT_TRY(weft__dataset_convert(ctx, path, WEFT_F32, x));
         if (config->data_standardize) WEFT_TRY(weft__dataset_scale_pixels(ctx, d));
+        if (d->in_files) return WEFT_OK; /* the loader does all this */
+        WEFT_TRY(weft__dataset_convert(ctx, path, WEFT_F32, x));
     }
     WEFT_TRY(weft_array_new(ctx, x->dtype, x->rank, x->shape, y));
     memcpy(y->data, x->data, x->bytes);
@@ -292,6 +306,11 @@ static void note_image(const weft__config *config, const weft_array *x, weft__da
     memcpy(d->sample + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *d->sample);
 }
 
+/* Adds an array to the hash. Pixels that stay in files were added when they were read. */
+static void hash_array(weft_hash *hash, const weft_array *array) {
+    if (array->data) weft__hash_bytes(hash, array->data, array->bytes);
+}
+
 static weft_status read_split(weft_context *ctx, const weft__config *config, const char *path,
                               weft__split split, weft__dataset *d) {
     const bool itself = weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
@@ -300,8 +319,12 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
     WEFT_TRY(shape_images(ctx, config, path, x, d));
     note_image(config, x, d);
     WEFT_TRY(shape_inputs(ctx, path, d, x));
-    return itself ? take_inputs_as_targets(ctx, config, path, d, x, y)
-                  : shape_targets(ctx, path, d, x->shape[0], y);
+    hash_array(d->hashing, x);
+    if (itself) return take_inputs_as_targets(ctx, config, path, d, x, y);
+    WEFT_TRY(shape_targets(ctx, path, d, x->shape[0], y));
+    hash_array(d->hashing, y);
+    hash_array(d->hashing, &d->weights[split]);
+    return WEFT_OK;
 }
 
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
@@ -310,34 +333,45 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
     if (config->data_weight &&
         (config->data_source != WEFT__SOURCE_CSV || weft__config_is(config, WEFT__TRAIT_NO_TARGETS)))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "data.weight: goes with a csv file that has a target");
+    WEFT_TRY(weft__dataset_choose_files(ctx, config, paths, WEFT__SPLIT_COUNT, d));
     weft__hash_init(&hash);
-    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        if (!paths[i]) continue;
-        WEFT_TRY(read_split(ctx, config, paths[i], (weft__split)i, d));
-        weft__hash_bytes(&hash, d->x[i].data, d->x[i].bytes);
-        weft__hash_bytes(&hash, d->y[i].data, d->y[i].bytes);
-        if (d->weights[i].data) weft__hash_bytes(&hash, d->weights[i].data, d->weights[i].bytes);
-    }
+    d->hashing = &hash;
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < WEFT__SPLIT_COUNT && status == WEFT_OK; i++)
+        if (paths[i]) status = read_split(ctx, config, paths[i], (weft__split)i, d);
+    d->hashing = NULL;
+    WEFT_TRY(status);
     d->hash = hash.a ^ weft__mix64(hash.b);
     WEFT_TRY(count_classes(ctx, config, d));
     if (!paths[WEFT__VALIDATION]) WEFT_TRY(set_aside(ctx, config, d));
     return weft__dataset_scale(ctx, config, d);
 }
 
+void weft__inputs_free(weft_context *ctx, weft__inputs *inputs) {
+    weft_array_free(ctx, &inputs->x);
+    weft__free(ctx, inputs->files);
+    *inputs = (weft__inputs){0};
+}
+
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                 const char *path, weft_array *x, char ***files) {
+                                 const char *path, weft__inputs *inputs) {
     weft__dataset known = *dataset; /* used for its sizes and names; it frees nothing */
-    *files = NULL;
-    weft_status status = config->data_source == WEFT__SOURCE_IMAGES
-                             ? weft__dataset_read_images(ctx, config, path, &known, x, NULL, files)
-                             : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+    weft_array *x = &inputs->x;
+    *inputs = (weft__inputs){0};
+    weft_status status = weft__dataset_choose_files(ctx, config, &path, 1, &known);
+    if (status == WEFT_OK)
+        status =
+            config->data_source == WEFT__SOURCE_IMAGES
+                ? weft__dataset_read_images(ctx, config, path, WEFT__TEST, &known, x, NULL, &inputs->files)
+                : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+    if (status == WEFT_OK && x->rank == 4) memcpy(inputs->sample, x->shape + 1, sizeof inputs->sample);
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
-    if (status == WEFT_OK && (weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scale == 0))
-        status = weft__dataset_convert(ctx, path, WEFT_F32, x);
+    const bool numbers = weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scale == 0;
+    if (status == WEFT_OK && numbers && x->data) status = weft__dataset_convert(ctx, path, WEFT_F32, x);
     if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
         weft__dataset_scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
-    if (status != WEFT_OK) weft_array_free(ctx, x);
+    if (status != WEFT_OK) weft__inputs_free(ctx, inputs);
     return status;
 }
 

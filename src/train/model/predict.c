@@ -5,7 +5,8 @@
 
 #include "train/model/predict.h"
 
-enum { BATCH = 256 }; /* most inputs of a batch */
+/* Most inputs of a batch, and most numbers, unless one input has more. */
+enum { BATCH = 256, NUMBERS = 1 << 24 };
 
 weft_status weft__model_predicts(const weft__model *model, const weft__dataset *dataset) {
     if (dataset->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
@@ -57,14 +58,18 @@ static weft_status predict_batches(const weft__model *model, const weft__dataset
     return status;
 }
 
-weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset, const weft_array *x,
-                                float *answers) {
+weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset,
+                                const weft__inputs *inputs, float *answers) {
+    const weft_array *x = &inputs->x;
+    const char *const *files = x->data ? NULL : (const char *const *)inputs->files;
     weft_context *ctx = model->ctx;
     weft_loader *loader = NULL;
-    const weft_loader_options options = {.batch = x->shape[0] < BATCH ? x->shape[0] : BATCH,
+    const int64_t fit = dataset->features < NUMBERS ? NUMBERS / dataset->features : 1,
+                  most = fit < BATCH ? fit : BATCH;
+    const weft_loader_options options = {.batch = x->shape[0] < most ? x->shape[0] : most,
                                          .in_order = true,
                                          .scale = dataset->scale,
-                                         .images = weft__dataset_images(dataset)};
+                                         .images = weft__dataset_images(dataset, files, inputs->sample)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
     float *out = weft__array(ctx, (size_t)options.batch * (size_t)dataset->outputs, sizeof *out);
     weft_status status = out ? predict_batches(model, dataset, loader, x->shape[0], out, answers)

@@ -5,10 +5,10 @@
 
 #include "train/model/model.h"
 
-/* Computes the answers to inputs x (N, ...) that weft__dataset_inputs read. `answers` becomes (N, outputs):
+/* Computes the answers to inputs that weft__dataset_inputs read. `answers` becomes (N, outputs):
  * the probability of each class, or numbers in the units of the target. */
-weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset, const weft_array *x,
-                                float *answers);
+weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset,
+                                const weft__inputs *inputs, float *answers);
 
 /* Tells whether a model gives classes or numbers. If it is a language model, returns WEFT_ERR_ARGUMENT. */
 weft_status weft__model_predicts(const weft__model *model, const weft__dataset *dataset);

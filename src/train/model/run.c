@@ -121,7 +121,7 @@ static weft_status run_check(const weft_run *run, int64_t n) {
 }
 
 weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float *answers) {
-    weft_array x;
+    weft__inputs inputs = {0};
     WEFT_NEED(NULL, run);
     WEFT_TRY(run_check(run, n));
     WEFT_NEED_ARRAY(run->ctx, rows, n);
@@ -135,14 +135,14 @@ weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float 
                           "weft_run_predict: not all columns are numbers: use weft_run_predict_cells, or "
                           "weft_run_predict_file for a csv file");
     if (n == 0) return WEFT_OK;
-    WEFT_TRY(weft__dataset_rows(run->ctx, &run->dataset, rows, n, &x));
-    const weft_status status = weft__model_predict(&run->model, &run->dataset, &x, answers);
-    weft_array_free(run->ctx, &x);
+    WEFT_TRY(weft__dataset_rows(run->ctx, &run->dataset, rows, n, &inputs.x));
+    const weft_status status = weft__model_predict(&run->model, &run->dataset, &inputs, answers);
+    weft__inputs_free(run->ctx, &inputs);
     return status;
 }
 
 weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int64_t n, float *answers) {
-    weft_array x;
+    weft__inputs inputs = {0};
     WEFT_NEED(NULL, run);
     WEFT_TRY(run_check(run, n));
     const int64_t columns = weft_run_columns(run);
@@ -161,9 +161,9 @@ weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int6
                               "weft_run_predict_cells: row %lld, column %s is NULL: \"\" is a missing cell",
                               (long long)(i / columns), weft_run_column_name(run, i % columns));
     if (n == 0) return WEFT_OK;
-    WEFT_TRY(weft__dataset_cells(run->ctx, &run->dataset, &run->config, cells, n, &x));
-    const weft_status status = weft__model_predict(&run->model, &run->dataset, &x, answers);
-    weft_array_free(run->ctx, &x);
+    WEFT_TRY(weft__dataset_cells(run->ctx, &run->dataset, &run->config, cells, n, &inputs.x));
+    const weft_status status = weft__model_predict(&run->model, &run->dataset, &inputs, answers);
+    weft__inputs_free(run->ctx, &inputs);
     return status;
 }
 
@@ -176,26 +176,30 @@ weft_status weft_run_predict_pixels(weft_run *run, const uint8_t *pixels, int64_
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict_pixels: the model learned from numbers: use weft_run_predict");
     if (n == 0) return WEFT_OK;
-    const weft_array x = {
-        .dtype = WEFT_U8, .rank = 2, .shape = {n, run->dataset.features}, .data = (void *)(uintptr_t)pixels};
-    return weft__model_predict(&run->model, &run->dataset, &x, answers);
+    const weft__inputs inputs = {.x = {.dtype = WEFT_U8,
+                                       .rank = 2,
+                                       .shape = {n, run->dataset.features},
+                                       .data = (void *)(uintptr_t)pixels}};
+    return weft__model_predict(&run->model, &run->dataset, &inputs, answers);
 }
 
 weft_status weft_run_predict_file(weft_run *run, const char *path, weft_predictions *out) {
-    weft_array x = {0};
+    weft__inputs inputs = {0};
     WEFT_NEED(NULL, run);
     WEFT_NEED(run->ctx, path);
     WEFT_NEED(run->ctx, out);
     *out = (weft_predictions){.outputs = run->dataset.outputs, .ctx = run->ctx};
     WEFT_TRY(weft__model_predicts(&run->model, &run->dataset));
-    weft_status status = weft__dataset_inputs(run->ctx, &run->dataset, &run->config, path, &x, &out->files);
+    weft_status status = weft__dataset_inputs(run->ctx, &run->dataset, &run->config, path, &inputs);
     if (status == WEFT_OK) {
-        out->count = x.shape[0];
+        out->count = inputs.x.shape[0];
         out->values = weft__array(run->ctx, (size_t)out->count * (size_t)out->outputs, sizeof *out->values);
-        status = out->values ? weft__model_predict(&run->model, &run->dataset, &x, out->values)
+        status = out->values ? weft__model_predict(&run->model, &run->dataset, &inputs, out->values)
                              : weft__fail_oom(run->ctx, (size_t)out->count * 4, "predictions");
     }
-    weft_array_free(run->ctx, &x);
+    out->files = inputs.files;
+    inputs.files = NULL;
+    weft__inputs_free(run->ctx, &inputs);
     if (status != WEFT_OK) weft_predictions_free(out);
     return status;
 }

@@ -18,6 +18,7 @@ enum {
 typedef struct canvas {
     uint8_t pixels[3 * SIDE * SIDE], png[PNG_BYTES];
     char text[(PNG_BYTES + 2) / 3 * 4];
+    uint8_t *decoded; /* the pixels of an image that stays in its file; or NULL */
 } canvas;
 
 /* ---- one picture ---- */
@@ -50,7 +51,8 @@ static weft_status picture(const weft__dataset *d, weft__split split, int64_t sa
     const int64_t channels = d->sample[0], rows = d->sample[1], columns = d->sample[2],
                   shown = channels < 3 ? 1 : 3;
     const int64_t longer = rows > columns ? rows : columns, side = (longer + SIDE - 1) / SIDE;
-    const uint8_t *planes = (const uint8_t *)d->x[split].data + sample * channels * rows * columns;
+    const uint8_t *planes;
+    WEFT_TRY(weft__dataset_pixels(d, split, sample, &work->decoded, &planes));
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = (png_uint_32)((columns + side - 1) / side),
                        .height = (png_uint_32)((rows + side - 1) / side),
@@ -114,10 +116,12 @@ weft_status weft__pictures_write(const char *dir, const weft__dataset *dataset, 
     if (!shows(dataset)) return WEFT_OK;
     canvas *work = weft__alloc(NULL, sizeof *work);
     if (!work) return weft__fail_oom(NULL, sizeof *work, "the pictures of the report");
+    work->decoded = NULL;
     weft__json_build(&json, NULL);
     json_t *mistakes = json_array(), *examples = json_array();
     weft_status status = put_mistakes(dataset, split, scores, work, mistakes);
     if (status == WEFT_OK) status = put_examples(dataset, work, examples);
+    weft__free(NULL, work->decoded);
     weft__free(NULL, work);
     if (status != WEFT_OK) {
         weft__json_close(&json);

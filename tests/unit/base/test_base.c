@@ -361,6 +361,23 @@ static weft_hash hash_text(const char *s, size_t n) {
     return h;
 }
 
+/* A text in pieces of any size has the hash of the whole text. */
+static void test_hash_pieces(void **state) {
+    (void)state;
+    char text[64];
+    for (int i = 0; i < 64; i++) text[i] = (char)(i * 37);
+    for (size_t bytes = 0; bytes <= sizeof text; bytes++)
+        for (size_t piece = 1; piece <= 20; piece++) {
+            weft_hash hash;
+            weft__hash_stream stream = {.hash = &hash};
+            weft__hash_init(&hash);
+            for (size_t at = 0; at < bytes; at += piece)
+                weft__hash_piece(&stream, text + at, bytes - at < piece ? bytes - at : piece);
+            weft__hash_end(&stream);
+            assert_true(weft__hash_equal(hash, hash_text(text, bytes)));
+        }
+}
+
 static void test_hash(void **state) {
     (void)state;
     /* splitmix64's first output for seed 0 is the mix of the golden increment */
@@ -571,6 +588,7 @@ int main(void) {
         cmocka_unit_test(test_intern_failures),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_hash_pieces),
         cmocka_unit_test(test_hash_avalanche),
         cmocka_unit_test(test_elements_as_numbers),
         cmocka_unit_test(test_philox_known_answers),

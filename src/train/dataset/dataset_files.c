@@ -1,0 +1,88 @@
+/* Images whose pixels stay in their files, for data that are larger than memory. Each file is read once
+ * before training, which gives the statistics and the hash of the data, and finds bad files. Loaders then
+ * decode the files of each batch. Must not know: how images are decoded (data/image_pixels.h). Read next:
+ * dataset_images.c. */
+#include <string.h>
+
+#include "train/dataset/dataset.h"
+
+int weft__dataset_sharers = 1;
+
+/* The words of data.in_files. */
+enum { IN_FILES_AUTO, IN_FILES_TRUE };
+
+/* Images stay in files if all of them would take more than this part of the free memory. Setting validation
+ * data aside takes as much again for a moment. */
+enum { PART = 4 };
+
+/* Adds the bytes that the images of a folder would take in memory. If the folder cannot be read, the reader
+ * will report it. */
+static weft_status add_needed(weft_context *ctx, const weft__config *config, const weft__dataset *d,
+                              const char *path, double *needed) {
+    weft_image_folder folder;
+    weft_image_folder_options options = {.in_files = true};
+    const int64_t *shape = weft__dataset_image_shape(config, d);
+    if (shape) {
+        options.channels = shape[0];
+        options.rows = shape[1];
+        options.columns = shape[2];
+    }
+    const weft_status status = weft_read_image_folder(ctx, path, &options, &folder);
+    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
+    /* an autoencoder has f32 inputs and targets */
+    double bytes = weft__config_is(config, WEFT__TRAIT_NO_TARGETS) ? 2 * sizeof(float) : 1;
+    for (int i = 0; i < folder.images.rank; i++) bytes *= (double)folder.images.shape[i];
+    *needed += bytes;
+    weft_image_folder_free(ctx, &folder);
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
+                                       const char *const *paths, size_t count, weft__dataset *d) {
+    const bool images = config->data_source == WEFT__SOURCE_IMAGES;
+    d->in_files = images && config->data_in_files == IN_FILES_TRUE;
+    d->memory_needed = 0;
+    d->memory_free = 0;
+    if (!images || (config->data_in_files != IN_FILES_AUTO && !d->in_files)) return WEFT_OK;
+    for (size_t i = 0; i < count; i++)
+        if (paths[i]) WEFT_TRY(add_needed(ctx, config, d, paths[i], &d->memory_needed));
+    if (d->in_files) return WEFT_OK;
+    const uint64_t left = weft__host_memory_free() / (uint64_t)weft__dataset_sharers;
+    d->in_files = left > 0 && d->memory_needed > (double)left / PART;
+    if (d->in_files) d->memory_free = left;
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, char **names, int64_t count,
+                                     const weft__image_note *notes, weft__dataset *d) {
+    weft_array *paths = &d->paths[split], *all = &d->notes[split];
+    d->names[split] = names;
+    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 2, (int64_t[]){count, sizeof *names}, paths));
+    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 2, (int64_t[]){count, sizeof *notes}, all));
+    memcpy(paths->data, names, paths->bytes);
+    memcpy(all->data, notes, all->bytes);
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_pixels(const weft__dataset *d, weft__split split, int64_t sample, uint8_t **room,
+                                 const uint8_t **pixels) {
+    const size_t bytes = (size_t)(d->sample[0] * d->sample[1] * d->sample[2]);
+    *pixels = (const uint8_t *)d->x[split].data + (d->in_files ? 0 : (size_t)sample * bytes);
+    if (!d->in_files) return WEFT_OK;
+    if (!*room && !(*room = weft__array(NULL, bytes, 1))) return weft__fail_oom(NULL, bytes, "an image");
+    const weft_image_folder_options size = {
+        .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2]};
+    const weft__image_note *note = (const weft__image_note *)d->notes[split].data + sample;
+    char *bad = NULL;
+    weft__image_files file = {.paths = (char *const *)d->paths[split].data + sample,
+                              .count = 1,
+                              .options = &size,
+                              .hashes = &note->hash};
+    memcpy(file.shape, d->sample, sizeof file.shape);
+    WEFT_TRY(weft__images_read(NULL, &file, *room, &bad));
+    *pixels = *room;
+    if (!bad) return WEFT_OK;
+    const weft_status status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s", bad);
+    weft__free(NULL, bad);
+    return status;
+}
