@@ -72,18 +72,33 @@ static weft_status open_which(weft_context *ctx, const char *run, const char *wh
     return open_step(ctx, run, which, out);
 }
 
-weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
-                            const char *which, uint64_t *step) {
+static weft_status load_optimizer(weft__model *model, weft_checkpoint *checkpoint) {
+    const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
+    const weft_status status =
+        weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
+    weft_optimizer_set_steps(model->optimizer, state->step);
+    weft_seed(model->ctx, state->seed, state->step);
+    return status;
+}
+
+static weft_status model_use(weft__model *model, const weft__config *config, const char *run,
+                             const char *which, bool trains, uint64_t *step) {
     weft_checkpoint *checkpoint = NULL;
     WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
     weft_status status = weft__model_matches(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
     if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
     *step = weft_checkpoint_state_of(checkpoint)->step;
-    if (status == WEFT_OK && model->optimizer) {
-        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
-        weft_optimizer_set_steps(model->optimizer, *step);
-        weft_seed(model->ctx, weft_checkpoint_state_of(checkpoint)->seed, *step);
-    }
+    if (status == WEFT_OK && trains) status = load_optimizer(model, checkpoint);
     weft_checkpoint_close(checkpoint);
     return status;
+}
+
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, uint64_t *step) {
+    return model_use(model, config, run, which, false, step);
+}
+
+weft_status weft__model_use_to_train(weft__model *model, const weft__config *config, const char *run,
+                                     const char *which, uint64_t *step) {
+    return model_use(model, config, run, which, true, step);
 }
