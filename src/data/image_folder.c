@@ -301,10 +301,8 @@ weft_status weft__read_image_folder(weft_context *ctx, const char *path,
                                     weft_image_folder *out) {
     const weft_image_folder_options defaults = {0}, *o = options ? options : &defaults;
     found f = {0};
-    WEFT_NEED(ctx, out);
     *out = (weft_image_folder){0};
     if (scan) scan->notes = NULL;
-    WEFT_NEED(ctx, path);
     weft_status status = image_folder_check_options(ctx, o);
     if (status == WEFT_OK) status = image_folder_find(ctx, path, o, &f);
     if (status == WEFT_OK) status = read_pixels(ctx, path, o, &f, scan, out);
@@ -334,6 +332,9 @@ weft_status weft__read_image_folder(weft_context *ctx, const char *path,
 
 weft_status weft_read_image_folder(weft_context *ctx, const char *path,
                                    const weft_image_folder_options *options, weft_image_folder *out) {
+    WEFT_NEED(ctx, out);
+    *out = (weft_image_folder){0};
+    WEFT_NEED(ctx, path);
     return weft__read_image_folder(ctx, path, options, NULL, out);
 }
 
