@@ -16,16 +16,14 @@
 #include <weft/loader.h>
 #include <weft/nn.h>
 #include "train/export/export.h"
-#include "unit/io_scratch.h"
+#include "train/export_help.h"
 
-enum { ROWS = 120, IMAGES = 8, TEXT = 900, MOST = 4096 };
+enum { ROWS = 120, MOST = 4096 };
 #define TOLERANCE 1e-6
-#define WARNINGS  "-std=c99 -Wall -Wextra -Werror -pedantic"
 
 static const char *const columns[] = {"a", "wi\"d\?\?/th", "c\\n\?\?)*/"};
 static const char *const classes[] = {"x\"", "y\\ \?\?/", "*/ z\n2"};
 static float rows[ROWS][3];
-static unsigned char pixels[IMAGES][3072]; /* of CIFAR-10's format; the first 64 are an image of 8 x 8 */
 
 /* ---- data ---- */
 
@@ -50,57 +48,18 @@ static void write_table(const char *name, int kinds) {
     fclose(f);
 }
 
-static void write_images(void) {
-    static const unsigned char head[] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, 8, 0, 0, 0, 8},
-                               labels[] = {0, 0, 8, 1, 0, 0, 0, IMAGES, 0, 1, 0, 1, 0, 1, 0, 1};
-    FILE *idx = fopen(in_scratch("some-images-idx3-ubyte"), "wb"),
-         *cifar = fopen(in_scratch("some.bin"), "wb");
-    assert_true(idx && cifar);
-    assert_int_equal(fwrite(head, 1, sizeof head, idx), sizeof head);
-    for (int i = 0; i < IMAGES; i++) {
-        for (int k = 0; k < 3072; k++) pixels[i][k] = (unsigned char)((i * 131 + k * k * 7 + k / 3) % 256);
-        assert_int_equal(fwrite(pixels[i], 1, 64, idx), 64);
-        fputc(i % 2, cifar);
-        assert_int_equal(fwrite(pixels[i], 1, 3072, cifar), 3072);
-    }
-    fclose(idx);
-    fclose(cifar);
-    assert_true(spill(in_scratch("some-labels-idx1-ubyte"), labels, sizeof labels));
-}
-
 static int setup(void **state) {
-    char text[TEXT];
     if (scratch_setup(state)) return -1;
     for (int i = 0; i < ROWS; i++)
-        for (int c = 0; c < 3; c++)
-            rows[i][c] = (float)((i * (13 + 7 * c) % 101) / 10.0 + (c == 2 ? 300 : 0));
+        for (int c = 0; c < 3; c++) rows[i][c] = number_of(i, c);
     write_table("three.csv", 3);
     write_table("two.csv", 2);
     write_table("numbers.csv", 0);
     write_images();
-    for (int i = 0; i < TEXT; i++) text[i] = "the weft \"goes\" over \\ and under?\n"[(i * i / 7 + i) % 33];
-    return spill(in_scratch("text.txt"), text, sizeof text) ? 0 : -1;
+    return write_text() ? 0 : -1;
 }
 
-/* ---- commands ---- */
-
-static int run_command(const char *fmt, ...) WEFT_PRINTF(1, 2);
-static int run_command(const char *fmt, ...) {
-    char command[8192];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    const int code = system(command);
-    if (code != 0) printf("failed: %s\n", command);
-    return code;
-}
-
-static bool at_hand(const char *program) {
-    char command[200];
-    snprintf(command, sizeof command, "command -v %s >/dev/null", program);
-    return system(command) == 0;
-}
+/* ---- cases ---- */
 
 typedef struct model_case {
     const char *name, *type, *data, *settings;
@@ -122,13 +81,12 @@ static const model_case cases[] = {
     {"resnet", "resnet", "some.bin",
      "--set model.depth=8 --set model.width=4 --set train.batch=4 --set train.epochs=3"},
     {"autoencoder", "autoencoder", "some-images-idx3-ubyte", "--set model.hidden=[8,2] --set train.epochs=3"},
-#define SMALL " --set model.layers=2 --set model.width=16 --set model.context=12 --set train.steps=3"
-    {"gpt", "gpt", "text.txt", SMALL},
+    {"gpt", "gpt", "text.txt", TINY},
     {"rows", "gpt", "text.txt",
-     SMALL " --set model.vocab=64"}, /* rows that are no tokens have the logit -inf */
-    {"llama", "llama", "text.txt", SMALL},
-    {"lstm", "lstm", "text.txt", SMALL},
-    {"gru", "gru", "text.txt", SMALL " --set model.untied_head=false"},
+     TINY " --set model.vocab=64"}, /* rows that are no tokens have the logit -inf */
+    {"llama", "llama", "text.txt", TINY},
+    {"lstm", "lstm", "text.txt", TINY},
+    {"gru", "gru", "text.txt", TINY " --set model.untied_head=false"},
 };
 
 /* Trains, exports, and compiles as a shared library. */
@@ -158,13 +116,6 @@ static void *load(const model_case *c) {
     if (!handle) print_message("%s\n", dlerror());
     assert_non_null(handle);
     return handle;
-}
-
-/* A function pointer cannot be made from dlsym's result in ISO C. */
-static void find(void *handle, const char *name, void *to) {
-    void *symbol = dlsym(handle, name);
-    assert_non_null(symbol);
-    memcpy(to, &symbol, sizeof symbol);
 }
 
 static void open_run(const char *name, weft__use *use) {
