@@ -422,20 +422,24 @@ static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge
 
 /* ---- the other ops ---- */
 
-static bool is_one(const weft_ir *ir, ir_edge edge) {
+/* Gives the value of a constant. A view with guards shows zeros besides. */
+static bool constant_of(const weft_ir *ir, ir_edge edge, double *value) {
     const ir_node *node = &ir->nodes[edge.node];
     if (node->kind != IR_CONST || (edge.view >= 0 && weft__view_guarded(&ir->views[edge.view]))) return false;
-    return weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f == 1.0 : node->imm_i == 1;
+    *value = weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f : (double)node->imm_i;
+    return true;
+}
+
+static bool is_one(const weft_ir *ir, ir_edge edge) {
+    double value;
+    return constant_of(ir, edge, &value) && value == 1;
 }
 
 /* The cast of a small whole number is the same number in every dtype. So a gradient that begins with 1 in f32
  * begins with 1 in f16, too, and `simplify` finds it. Returns false if `t` is no such cast. */
 static bool cast_constant(const weft_ir *ir, const weft_tensor *t, const ir_edge *in, weft_attr_const *out) {
-    if (t->op != WEFT_OP_CAST || t->n_in != 1) return false;
-    const ir_node *node = &ir->nodes[in[0].node];
-    if (node->kind != IR_CONST || (in[0].view >= 0 && weft__view_guarded(&ir->views[in[0].view])))
-        return false;
-    const double value = weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f : (double)node->imm_i;
+    double value;
+    if (t->op != WEFT_OP_CAST || t->n_in != 1 || !constant_of(ir, in[0], &value)) return false;
     const double most = t->dtype == WEFT_BOOL ? 1 : INT8_MAX;
     if (!(value >= 0 && value <= most) || value != floor(value) || signbit(value)) return false;
     *out = (weft_attr_const){.f = value, .i = (int64_t)value};
