@@ -201,9 +201,10 @@ weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y,
                                       char ***files);
-/* Returns the shape for all images: that of the configuration, otherwise that of the images read before. NULL
- * if there is neither. */
-const int64_t *weft__dataset_image_shape(const weft__config *config, const weft__dataset *dataset);
+/* Sets the size for all images: that of the configuration, otherwise that of the images read before. 0 if
+ * there is neither: the reader then decides. */
+void weft__dataset_image_size(const weft__config *config, const weft__dataset *dataset,
+                              weft_image_folder_options *options);
 /* Decides whether the pixels of the images in these folders stay in their files. A path may be NULL. */
 weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
                                        const char *const *paths, size_t count, weft__dataset *dataset);

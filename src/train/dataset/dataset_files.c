@@ -21,12 +21,7 @@ static weft_status add_needed(weft_context *ctx, const weft__config *config, con
                               const char *path, double *needed) {
     weft_image_folder folder;
     weft_image_folder_options options = {.in_files = true};
-    const int64_t *shape = weft__dataset_image_shape(config, d);
-    if (shape) {
-        options.channels = shape[0];
-        options.rows = shape[1];
-        options.columns = shape[2];
-    }
+    weft__dataset_image_size(config, d, &options);
     const weft_status status = weft_read_image_folder(ctx, path, &options, &folder);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
     /* an autoencoder has f32 inputs and targets */

@@ -6,9 +6,12 @@
 
 #include "train/dataset/dataset_summary.h"
 
-const int64_t *weft__dataset_image_shape(const weft__config *config, const weft__dataset *d) {
-    if (config->model_image.count == 3) return config->model_image.values;
-    return d->image[0] ? d->image : NULL;
+void weft__dataset_image_size(const weft__config *config, const weft__dataset *d,
+                              weft_image_folder_options *options) {
+    const int64_t *shape = config->model_image.count == 3 ? config->model_image.values : d->image;
+    options->channels = shape[0];
+    options->rows = shape[1];
+    options->columns = shape[2];
 }
 
 /* ---- what was skipped ---- */
@@ -136,12 +139,7 @@ weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *con
                                          .skip_bad = true,
                                          .classes = (const char *const *)d->classes,
                                          .class_count = d->classes ? (size_t)d->outputs : 0};
-    const int64_t *shape = weft__dataset_image_shape(config, d);
-    if (shape) {
-        options.channels = shape[0];
-        options.rows = shape[1];
-        options.columns = shape[2];
-    }
+    weft__dataset_image_size(config, d, &options);
     WEFT_TRY(read_folder(ctx, path, &options, d, &scan, &folder));
     weft_status status = tell_bad(ctx, config, path, &folder);
     if (status == WEFT_OK && folder.classes)

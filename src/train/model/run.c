@@ -24,7 +24,7 @@ static weft_status run_load(weft_run *run, const char *folder, const char *check
     WEFT_TRY(weft__config_resolve(&run->config));
     WEFT_TRY(weft__dataset_describe(ctx, &run->config, folder, &run->dataset));
     WEFT_TRY(weft__model_build(ctx, &run->config, &run->dataset, NULL, &run->model));
-    WEFT_TRY(weft__model_use(&run->model, &run->config, folder, checkpoint, &run->step));
+    WEFT_TRY(weft__model_use(&run->model, &run->config, folder, checkpoint, false, &run->step));
     weft_module_set_training(run->model.module, false);
     return WEFT_OK;
 }

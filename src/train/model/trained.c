@@ -72,7 +72,7 @@ static weft_status open_which(weft_context *ctx, const char *run, const char *wh
     return open_step(ctx, run, which, out);
 }
 
-static weft_status load_optimizer(weft__model *model, weft_checkpoint *checkpoint) {
+weft_status weft__model_load_optimizer(weft__model *model, weft_checkpoint *checkpoint) {
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     const weft_status status =
         weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
@@ -81,24 +81,14 @@ static weft_status load_optimizer(weft__model *model, weft_checkpoint *checkpoin
     return status;
 }
 
-static weft_status model_use(weft__model *model, const weft__config *config, const char *run,
-                             const char *which, bool trains, uint64_t *step) {
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, bool trains, uint64_t *step) {
     weft_checkpoint *checkpoint = NULL;
     WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
     weft_status status = weft__model_matches(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
     if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
+    if (status == WEFT_OK && trains) status = weft__model_load_optimizer(model, checkpoint);
     *step = weft_checkpoint_state_of(checkpoint)->step;
-    if (status == WEFT_OK && trains) status = load_optimizer(model, checkpoint);
     weft_checkpoint_close(checkpoint);
     return status;
-}
-
-weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
-                            const char *which, uint64_t *step) {
-    return model_use(model, config, run, which, false, step);
-}
-
-weft_status weft__model_use_to_train(weft__model *model, const weft__config *config, const char *run,
-                                     const char *which, uint64_t *step) {
-    return model_use(model, config, run, which, true, step);
 }

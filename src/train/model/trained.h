@@ -18,13 +18,13 @@ weft_status weft__model_matches(const weft__model *model, const weft__config *co
 /* Loads the weights of a checkpoint. */
 weft_status weft__model_weights(weft__model *model, weft_checkpoint *checkpoint);
 
-/* Loads only the weights, for use, and sets *step. `which` is "best", "last" or the number of a step.
- * NULL: the best if one is kept, otherwise the last undamaged one. Refuses a checkpoint of another
- * configuration. */
+/* Loads the state of the optimizer, and sets the step of the random numbers. */
+weft_status weft__model_load_optimizer(weft__model *model, weft_checkpoint *checkpoint);
+
+/* Loads the weights, for use, and sets *step. With `trains`, also the state of the optimizer. `which` is
+ * "best", "last" or the number of a step. NULL: the best if one is kept, otherwise the last undamaged one.
+ * Refuses a checkpoint of another configuration. */
 weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
-                            const char *which, uint64_t *step);
-/* Also loads the state of the model's optimizer, and sets the step of the random numbers. */
-weft_status weft__model_use_to_train(weft__model *model, const weft__config *config, const char *run,
-                                     const char *which, uint64_t *step);
+                            const char *which, bool trains, uint64_t *step);
 
 #endif

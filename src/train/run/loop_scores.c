@@ -85,7 +85,7 @@ weft_status weft__loop_score(weft__loop *loop) {
     const uint64_t best = loop->stopping.best_step;
     const bool earlier = loop->config->train_keep_best && best && best != step;
     WEFT_TRY(weft__run_follow(&loop->run));
-    if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", &step));
+    if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", false, &step));
     if (loop->validation && (earlier || loop->whole || loop->scores.samples == 0)) {
         weft_loader *all = loop->whole ? loop->whole : loop->validation;
         weft__scores_free(&loop->scores);

@@ -60,11 +60,7 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     weft_status status = weft__model_matches(model, config, dataset, run, state);
     if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
-    if (status == WEFT_OK) {
-        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
-        weft_optimizer_set_steps(model->optimizer, state->step);
-        weft_seed(model->ctx, state->seed, state->step);
-    }
+    if (status == WEFT_OK) status = weft__model_load_optimizer(model, checkpoint);
     if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
     *step = state->step;
     weft_checkpoint_close(checkpoint);

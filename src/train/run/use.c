@@ -49,12 +49,9 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     use->model.ctx = ctx;
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
-    if (options->trains) {
-        WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));
-        WEFT_TRY(weft__model_use_to_train(&use->model, &use->config, run, options->checkpoint, &use->step));
-    } else {
-        WEFT_TRY(weft__model_use(&use->model, &use->config, run, options->checkpoint, &use->step));
-    }
+    if (options->trains) WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));
+    WEFT_TRY(
+        weft__model_use(&use->model, &use->config, run, options->checkpoint, options->trains, &use->step));
     weft_module_set_training(use->model.module, false);
     return WEFT_OK;
 }
