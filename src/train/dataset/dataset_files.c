@@ -62,8 +62,10 @@ weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, char 
 weft_status weft__dataset_pixels(const weft__dataset *d, weft__split split, int64_t sample, uint8_t **room,
                                  const uint8_t **pixels) {
     const size_t bytes = (size_t)(d->sample[0] * d->sample[1] * d->sample[2]);
-    *pixels = (const uint8_t *)d->x[split].data + (d->in_files ? 0 : (size_t)sample * bytes);
-    if (!d->in_files) return WEFT_OK;
+    if (!d->in_files) {
+        *pixels = (const uint8_t *)d->x[split].data + (size_t)sample * bytes;
+        return WEFT_OK;
+    }
     if (!*room && !(*room = weft__array(NULL, bytes, 1))) return weft__fail_oom(NULL, bytes, "an image");
     const weft_image_folder_options size = {
         .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2]};
