@@ -14,7 +14,7 @@ enum { WEFT_OP_OPERANDS = 4 };
 
 typedef struct weft_defined_op weft_defined_op;
 
-typedef enum weft_dialect { WEFT_DIALECT_OPENCL, WEFT_DIALECT_CUDA } weft_dialect;
+typedef enum weft_dialect { WEFT_DIALECT_OPENCL, WEFT_DIALECT_CUDA, WEFT_DIALECT_WGSL } weft_dialect;
 
 /* Records d(loss)/d(in[i]) into grads[i], with the shape and dtype of in[i]. y is the result of the op and
  * g its gradient. A gradient that stays NULL is 0. */
