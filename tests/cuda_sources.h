@@ -1,5 +1,5 @@
-/* Writes the kernel sources that a CUDA device would compile. The null device of a context is changed so that
- * it accepts what CUDA accepts, and writes the source of each launch to a file of its own in a folder. This
+/* Writes the kernel sources that a CUDA or a WebGPU device would compile. The null device of a context is changed so that
+ * it accepts what that device accepts, and writes the source of each launch to a file of its own in a folder. This
  * needs no GPU and no library. */
 #ifndef WEFT_TESTS_CUDA_SOURCES_H
 #define WEFT_TESTS_CUDA_SOURCES_H
@@ -31,6 +31,8 @@ static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA
 enum { CUDA_SOURCES_OLD, CUDA_SOURCES_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
 enum { CUDA_SOURCES_NEW = 80 };
 #define CUDA_SOURCES_MARK ".new"
+static const weft_target cuda_sources_wgsl = {
+    .dialect = WEFT_DIALECT_WGSL, .lanes = 256, .units = 4, .local_bytes = 16 << 10, .groups_most = INT32_MAX};
 
 static struct {
     weft_device_ops ops; /* the null device's, except for two functions */
@@ -39,12 +41,17 @@ static struct {
     int count;
     weft_hash known[4096];
     bool failed;
+    bool wgsl; /* for WebGPU */
 } cuda_sources;
+
+static inline const weft_target *cuda_sources_target(int i) {
+    return cuda_sources.wgsl ? &cuda_sources_wgsl : &cuda_sources_targets[i];
+}
 
 /* Writes a source to the folder, unless the same source was written before. */
 static inline bool cuda_sources_keep(const weft_launch *launch, int target) {
     const char *parts[WEFT_GPU_PRELUDE_MOST];
-    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, launch->prelude, parts);
+    const int n = weft__gpu_prelude_parts(cuda_sources_target(target)->dialect, launch->prelude, parts);
     char path[1024];
     weft_hash key;
     weft__hash_init(&key);
@@ -65,19 +72,19 @@ static inline bool cuda_sources_keep(const weft_launch *launch, int target) {
 
 static inline bool cuda_sources_takes(weft_device *device, const weft_heavy *heavy) {
     (void)device;
-    return weft__gpu_takes(&cuda_sources_targets[CUDA_SOURCES_OLD], heavy);
+    return weft__gpu_takes(cuda_sources_target(CUDA_SOURCES_OLD), heavy);
 }
 
 static inline weft_status cuda_sources_build(weft_device *device, const weft_commands *commands,
                                              weft_executable **executable) {
     /* once as it is, and once with fused launches where they pay */
-    for (int i = 0; i < 2 * CUDA_SOURCES_TARGETS; i++) {
+    for (int i = 0; i < (cuda_sources.wgsl ? 1 : 2 * CUDA_SOURCES_TARGETS); i++) {
         const int target = i / 2, fused = i % 2;
         weft_arena arena;
         weft_gpu_paths paths = {0};
         weft__arena_init(&arena, device->ctx);
         weft_gpu_program program = {
-            .launches = {.ctx = device->ctx, .arena = &arena, .target = &cuda_sources_targets[target]}};
+            .launches = {.ctx = device->ctx, .arena = &arena, .target = cuda_sources_target(target)}};
         const weft_gpu_request request = {.paths = &paths, .fused = fused};
         const weft_status status = weft__gpu_program(&program, commands, &request);
         if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(device->ctx));
@@ -99,7 +106,7 @@ static inline void cuda_sources_write(weft_context *ctx, const char *folder) {
     cuda_sources.ops.takes = cuda_sources_takes;
     cuda_sources.ops.build = cuda_sources_build;
     ctx->device->ops = &cuda_sources.ops;
-    ctx->device->many_blocks = true;
+    ctx->device->many_blocks = !cuda_sources.wgsl;
 }
 
 #endif

@@ -296,7 +296,8 @@ static void put_numbers(weft_render *r, int t, bool members) {
 }
 
 void weft__put_members(weft_render *r) {
-    const char *before = "    long ";
+    const char *type = r->target->dialect == WEFT_DIALECT_WGSL ? "w_i64" : "long", *before = "";
+    weft__put(&r->text, "    %s ", type);
     for (int a = 0; a < r->kernel->n_args; a++) {
         if (!is_memory(r, a)) continue;
         weft__put(&r->text, "%sarg%d_at", before, a);

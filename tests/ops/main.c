@@ -2,6 +2,7 @@
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
  *                 [--indices 64] [--debug memory]
  *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
+ *     NAME null --wgsl-sources FOLDER    the same for a WebGPU device
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
  * device is absent. */
 #include <time.h>
@@ -55,6 +56,8 @@ static matrix arguments(int argc, char **argv) {
             setenv("WEFT_DEBUG", argv[i + 1], 1);
         else if (!strcmp(argv[i], "--sources"))
             cuda_sources.folder = argv[i + 1];
+        else if (!strcmp(argv[i], "--wgsl-sources"))
+            cuda_sources.folder = argv[i + 1], cuda_sources.wgsl = true;
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
         else if (!(m.record = fopen(argv[i + 1], "w")))

@@ -27,7 +27,9 @@ static int put_lanes(unsigned prelude, bool vectors, const char **parts) {
 int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude,
                             const char *parts[WEFT_GPU_PRELUDE_MOST]) {
     int n = 0;
-    parts[n++] = dialect == WEFT_DIALECT_CUDA ? weft__source_prelude_cuda : weft__source_prelude_opencl;
+    parts[n++] = dialect == WEFT_DIALECT_CUDA   ? weft__source_prelude_cuda
+                 : dialect == WEFT_DIALECT_WGSL ? weft__source_prelude_wgsl
+                                                : weft__source_prelude_opencl;
     parts[n++] = weft__source_prelude_common;
     parts[n++] = weft__source_prelude_kernels;
     if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__source_prelude_tensor;

@@ -12,12 +12,12 @@ W_FN ushort w_to_bf16(float x) {
 }
 
 #define W_ALONE(id, S, V, get, put)                                \
-    W_FN V w_get_##id(const W_GLOBAL S *p, long i) { return get; } \
-    W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }
+    W_FN V w_get_##id(const W_GLOBAL S *p, w_i64 i) { return get; } \
+    W_FN void w_put_##id(W_GLOBAL S *p, w_i64 i, V v) { put; }
 #define W_ONE(id, S, V, get, put) W_ALONE(id, S, V, get, put) W_MINE(id, S, V, get, put)
 /* W_READ and W_WRITE, for work-items: n elements from p on. If p is aligned for it, this is one access of type
  * W, otherwise n accesses. S: a type of the size of an element that can be copied (half cannot). */
-#ifdef W_OVERLOADS
+#if defined(W_OVERLOADS) || defined(W_ELEMENTWISE)
 #define W_MINE(id, S, V, get, put)
 #else
 #define W_MINE(id, S, V, get, put)                                                                   \

@@ -1,5 +1,5 @@
-/* What both languages share: integers by width, the names of structs, and the record of bad values. Comes after
- * opencl.cl or cuda.cu. */
+/* What all languages share: integers by width, the names of structs, and the record of bad values. Comes after
+ * opencl.cl, cuda.cu or wgsl.cl. */
 #define W_PASTE_(a, b)  a##b
 #define W_PASTE(a, b)   W_PASTE_(a, b)
 #define W_SHARED(name)  struct W_PASTE(name, _shared) /* the local memory of a kernel */
@@ -9,11 +9,16 @@ typedef short w_i16;
 typedef ushort w_u16;
 typedef int w_i32;
 typedef uint w_u32;
-typedef long w_i64;
+#ifndef W_INDEX /* the type of indices, with 64 bits in structs */
+#define W_INDEX long
+#endif
+typedef W_INDEX w_i64;
 typedef ulong w_u64;
 
 /* A kernel that changes a variable begins with W_RETURN_IF_FAULTED (kernels.cl). */
+#define w_i64 long /* the record is in memory */
 #include "device/gpu/prelude/faults_params.h"
+#undef w_i64
 #define w_faulted(faults) ((faults)->set != 0)
 W_FN void w_fault(W_GLOBAL w_faults *faults, int command, int what, long value, long bound, long element) {
     if (atomic_cmpxchg(&faults->set, 0, 1) != 0) return;

@@ -9,11 +9,15 @@ W_FN float16 w_round_f16(float16 x) {
 }
 W_FN float16 w_round_bf16(float16 x) { return as_float16(convert_uint16(w_to_bf16(x)) << 16); }
 #else
+#ifdef W_ELEMENTWISE
+W_FN float w_round_f16(float x) { return w_round_to_f16(x); }
+#else
 W_FN float w_round_f16(float x) {
     ushort t[1];
     vstore_half_rte(x, 0, (half *)t);
     return vload_half(0, (const half *)t);
 }
+#endif
 W_FN float w_round_bf16(float x) {
 #ifdef W_CVT_TWO_BF16
     return as_float(W_CVT_TWO_BF16(0.0f, x));

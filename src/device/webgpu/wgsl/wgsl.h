@@ -11,7 +11,7 @@
 
 typedef struct weft_wgsl_source weft_wgsl_source;
 
-enum { WEFT_WGSL_POINTERS = 24 }; /* of a kernel, at most */
+enum { WEFT_WGSL_POINTERS = 60 }; /* of a kernel, at most */
 
 /* The features of an adapter that the text may use. */
 typedef struct weft_wgsl_features {
