@@ -11,7 +11,7 @@ W_NUMBERS(copy) {
     w_copy copy;
     int command;
 };
-W_KERNEL void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(copy) given) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(copy) given) {
     const w_copy of = given.copy;
     const w_i64 end = first_of(of.count, w_group(0) + 1);
     W_RETURN_IF_FAULTED(ITEMS, of.sink)
@@ -24,7 +24,7 @@ W_NUMBERS(zero) {
     w_stretches stretches;
     int command;
 };
-W_KERNEL void zero(W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(zero) given) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void zero(W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(zero) given) {
     W_RETURN_IF_FAULTED(ITEMS, given.stretches.sink)
     for (int s = 0; s < given.stretches.n; s++) {
         const w_i64 count = given.stretches.count[s], end = first_of(count, w_group(0) + 1);

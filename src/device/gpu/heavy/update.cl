@@ -31,8 +31,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBA
     for (w_i64 i = first + w_item(0) / width; i < last && w_item(0) < workers * width; i += workers) {
         const w_i64 o = i / each, row = in_place ? at + i % each : i % each;
         const int inside = fits && row >= at && row < at + extent;
-        copy(inside ? value + given.value_at + (o * extent + row - at) * inner
-                    : input + given.input_at + (o * total + row) * inner,
-             out + given.out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
+        W_GLOBAL T *to = out + given.out_at + (o * total + row) * inner;
+        if (inside)
+            copy(value + given.value_at + (o * extent + row - at) * inner, to, w_item(0) % width, width, inner);
+        else
+            copy(input + given.input_at + (o * total + row) * inner, to, w_item(0) % width, width, inner);
     }
 }

@@ -32,7 +32,7 @@ static void read_all(weft_wgsl_run *run, weft_wgsl_source *s, const char *text) 
 /* Checks a kernel by printing it, into memory of its own. */
 static weft_status check(weft_wgsl_source *s, int k, char *message, size_t bytes) {
     weft_arena arena;
-    weft_status status = WEFT_OK;
+    volatile weft_status status = WEFT_OK; /* the jump must not clobber it */
     weft__arena_init(&arena, s->ctx);
     weft_wgsl_run *run = weft__alloc(s->ctx, sizeof *run);
     if (!run) return WEFT_ERR_OOM;
@@ -49,7 +49,7 @@ static weft_status check(weft_wgsl_source *s, int k, char *message, size_t bytes
 weft_status weft__wgsl_read(weft_context *ctx, const char *text, weft_wgsl_source **source, char *message, size_t bytes) {
     weft_wgsl_source *s = weft__alloc(ctx, sizeof *s);
     weft_wgsl_run *run = weft__alloc(ctx, sizeof *run);
-    weft_status status = WEFT_OK;
+    volatile weft_status status = WEFT_OK; /* the jump must not clobber it */
     *source = NULL;
     if (bytes) snprintf(message, bytes, "out of memory");
     if (!s || !run) {
@@ -89,7 +89,7 @@ weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const in
     char message[256] = "";
     weft_wgsl_kernel facts;
     weft_arena arena;
-    weft_status status = WEFT_OK;
+    volatile weft_status status = WEFT_OK; /* the jump must not clobber it */
     (void)features; /* the texts need none */
     *wgsl = NULL;
     weft__arena_init(&arena, source->ctx);

@@ -43,13 +43,13 @@ const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int in
  *                             a multiple of 16 bytes (dynamic offset)
  *         words 0 to 2        number of work-groups in x, y, z as the launch asked for (for launches that fold, below)
  *         word 3              0
- *         words 4 to 27       for each pointer parameter, its first byte in its buffer
- *         words 28 on         the struct of numbers as it lies in memory
+ *         words 4 to 63       for each pointer parameter, its first byte in its buffer
+ *         words 64 on         the struct of numbers as it lies in memory
  *
  * A launch may have more work-groups than WebGPU's 65,535 in a dimension: the caller dispatches a 3-D grid with at least
  * x * y * z work-groups, and the text numbers them linearly and returns from those that are too many.
  * *wgsl is allocated with weft__alloc. */
-enum { WEFT_WGSL_GROUP_WORDS = 4, WEFT_WGSL_NUMBERS_AT = 28 };
+enum { WEFT_WGSL_GROUP_WORDS = 4, WEFT_WGSL_NUMBERS_AT = WEFT_WGSL_GROUP_WORDS + WEFT_WGSL_POINTERS };
 weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, weft_wgsl_features features,
                              char **wgsl);
 
