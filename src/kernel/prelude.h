@@ -26,6 +26,7 @@
 #define w_sig(u)          ((int32_t)(u))
 #define w_to_f32(i)       ((float)(i))
 #define w_to_i32(x)       ((int32_t)(x))
+#define w_exact(x)        (x)
 #define w_root(x)         __builtin_sqrtf(x)
 #define w_remainder(x, y) fmodf(x, y)
 #define fmod_f64(x, y)    fmod(x, y)

@@ -11,6 +11,8 @@
  * - w_bits(x), w_float(i), w_uns(i), w_sig(u): bits as another type
  * - w_to_f32(i), w_to_i32(x): conversions
  * - w_root(x), w_remainder(x, y), w_fma_f32(a, b, c)
+ * - w_exact(x): x. Compilers must not simplify an expression that contains it, such as (x + 1) - 1, by rules for
+ *   real numbers. Only compilers of shaders would.
  *
  * tests/unit/device/cpu/test_cpu_math.c holds the bounds in ULP. Coefficients were fitted for the intervals
  * given here by the exchange algorithm of Remez (relative error, 40 digits) and rounded to f32.
@@ -56,7 +58,7 @@ W_FN W_F32 w_sign_f32(W_F32 a) { return a > 0 ? 1.0f : (a < 0 ? -1.0f : a); }
 /* ---- rounding: adding 2^23 rounds to a whole number, half to even ---- */
 
 W_FN W_F32 w_round_f32(W_F32 a) {
-    W_F32 m = w_abs_f32(a), t = (m + 0x1p23f) - 0x1p23f;
+    W_F32 m = w_abs_f32(a), t = w_exact(m + 0x1p23f) - 0x1p23f;
     return m < 0x1p23f ? w_signed_f32(t, a) : a;
 }
 W_FN W_F32 w_floor_f32(W_F32 a) {
@@ -105,7 +107,7 @@ W_FN W_F32 w_scale_bits(W_F32 y, W_I32 z) {
 }
 /* Returns y with exp(x) = y 2^n, 0.7 < y < 1.5. n is in the low bits of *z_bits. */
 W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
-    W_F32 z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
+    W_F32 z = w_exact(w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC)), n = z - W_ROUND_MAGIC;
     W_F32 r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
     const float c[] = W_EXP_TERMS;
     W_F32 p = w_fma_f32(c[0], r, c[1]);
@@ -139,12 +141,12 @@ W_FN W_F32 w_exp2_core(W_F32 r, W_I32 n) {
 W_FN W_F32 w_exp2_f32(W_F32 x) {
     W_F32 t = x > 129.0f ? 129.0f : x;
     t = t < -151.0f ? -151.0f : t;
-    W_F32 z = t + W_ROUND_MAGIC, n = z - W_ROUND_MAGIC;
+    W_F32 z = w_exact(t + W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
     return w_exp2_core(t - n, w_sig(w_uns(w_bits(z)) - w_uns(w_bits(W_ROUND_MAGIC))));
 }
 /* exp(x) - 1 for -20 <= x <= 89: 2 (s e + (s - 1/2)) with s = 2^(n-1) and e = exp(r) - 1. */
 W_FN W_F32 w_expm1_core(W_F32 x) {
-    W_F32 z = x * W_LOG2E + W_ROUND_MAGIC, n = z - W_ROUND_MAGIC;
+    W_F32 z = w_exact(x * W_LOG2E + W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
     W_F32 r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
     W_F32 p = 0x1.a1a902p-13f;
     p = w_fma_f32(p, r, 0x1.6d7b3ap-10f);
@@ -214,7 +216,7 @@ W_FN W_F32 w_log2_f32(W_F32 x) {
 }
 /* u = 1 + x, rounded; c / u corrects the rounding error c (Muller, section 11). */
 W_FN W_F32 w_log1p_f32(W_F32 x) {
-    W_F32 u = 1.0f + x, c = x - (u - 1.0f);
+    W_F32 u = w_exact(1.0f + x), c = x - w_exact(u - 1.0f);
     W_I32 i = w_sig(w_uns(w_bits(u)) - W_SQRT_HALF);
     W_F32 k = w_to_f32(i >> 23), f = w_float((i & 0x7fffff) + W_SQRT_HALF) - 1.0f;
     W_F32 y = f + (c / u + w_fma_f32(k, W_LN2_LO, w_log_tail(f)));
@@ -277,12 +279,12 @@ W_FN W_F32 w_gelu_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
     W_F32 e = w_exp_normal(t * t * -0.5f);
     W_F32 y = w_fma_f32(-t, e * w_normal_tail(t), w_max_f32(x, 0.0f));
-    return x < -0x1.fffffep127f ? x - x : y;
+    return x < -0x1.fffffep127f ? w_exact(x) - x : y;
 }
 W_FN W_F32 w_gelu_slope_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
     W_F32 e = w_exp_normal(t * t * -0.5f);
-    W_F32 y = e * w_fma_f32(-W_PHI_0_F32, t, w_normal_tail(t)) + (x - x);
+    W_F32 y = e * w_fma_f32(-W_PHI_0_F32, t, w_normal_tail(t)) + (w_exact(x) - x);
     return x > 0 ? 1.0f - y : y;
 }
 /* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
@@ -290,13 +292,13 @@ W_FN W_F32 w_gelu_tanh_f32(W_F32 x) {
     W_F32 t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
     W_F32 z = t * w_fma_f32(t * t, -W_TANH_CUBE, -W_TANH_LINE);
     W_F32 y = t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
-    return x < -0x1.fffffep127f ? x - x : y;
+    return x < -0x1.fffffep127f ? w_exact(x) - x : y;
 }
 W_FN W_F32 w_gelu_tanh_slope_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
     W_F32 z = t * w_fma_f32(q, -W_TANH_CUBE, -W_TANH_LINE);
     W_F32 step = t * w_fma_f32(q, W_TANH_CUBE_3, W_TANH_LINE);
-    W_F32 e = w_exp_normal(z), s = 1.0f / (1.0f + e) + (x - x);
+    W_F32 e = w_exp_normal(z), s = 1.0f / (1.0f + e) + (w_exact(x) - x);
     return w_fma_f32(step * (e * s), s, s);
 }
 
@@ -315,7 +317,7 @@ W_FN W_F32 w_sin_core(W_F32 r, W_I32 n) {
     return w_float(w_bits(y) ^ w_sig(w_uns(n & 2) << 30));
 }
 W_FN W_F32 w_angle(W_F32 x, W_I32 *n) {
-    W_F32 z = x * 0x1.45f306p-1f + W_ROUND_MAGIC, k = z - W_ROUND_MAGIC, r = x;
+    W_F32 z = w_exact(x * 0x1.45f306p-1f + W_ROUND_MAGIC), k = z - W_ROUND_MAGIC, r = x;
     r = w_fma_f32(k, -0x1.92p+0f, r);
     r = w_fma_f32(k, -0x1.fb4p-12f, r);
     r = w_fma_f32(k, -0x1.444p-24f, r);
@@ -348,14 +350,14 @@ W_FN W_F32 w_log2_pair(W_F32 x, W_F32 *low) {
     W_I32 i = w_sig(w_uns(w_bits(v)) - W_SQRT_HALF);
     W_F32 k = w_to_f32((i >> 23) - (small ? 23 : 0)), m = w_float((i & 0x7fffff) + W_SQRT_HALF), f = m - 1.0f;
     W_F32 d = m + 1.0f, s = f / d;
-    W_F32 sh = w_cut(s), dh = w_cut(d), dl = m - (dh - 1.0f);
-    W_F32 sl = ((f - sh * dh) - sh * dl) / d; /* s = sh + sl */
+    W_F32 sh = w_cut(s), dh = w_cut(d), dl = m - w_exact(dh - 1.0f);
+    W_F32 sl = (w_exact(f - sh * dh) - sh * dl) / d; /* s = sh + sl */
     W_F32 z = s * s;
     W_F32 p = w_fma_f32(w_fma_f32(0x1.322b06p-2f, z, 0x1.995c3ep-2f), z, 0x1.55557cp-1f);
     W_F32 lh = 2.0f * sh, ll = w_fma_f32(s * z, p, 2.0f * sl); /* log m = lh + ll */
     W_F32 hi = lh * 0x1.714p+0f, lo = w_fma_f32(lh, 0x1.47652cp-12f, ll * W_LOG2E);
-    W_F32 sum = k + hi;
-    *low = lo + (hi - (sum - k));
+    W_F32 sum = w_exact(k + hi);
+    *low = lo + w_exact(hi - w_exact(sum - k));
     return sum;
 }
 
@@ -367,12 +369,12 @@ W_FN W_F32 w_pow_f32(W_F32 x, W_F32 y) {
     W_F32 yc =
         w_mask(W_MASK(ay > 0x1p40f), w_signed_f32(0x1p40f, y), y); /* far beyond all results but that of 1 */
     W_F32 l, h = w_log2_pair(ax, &l);
-    W_F32 hh = w_cut(h), hl = (h - hh) + l, yh = w_cut(yc), yl = yc - yh;
+    W_F32 hh = w_cut(h), hl = w_exact(h - hh) + l, yh = w_cut(yc), yl = yc - yh;
     W_F32 p = yh * hh, q = yl * hh + yc * hl, z = p + q;
     W_I32 over = W_MASK(z > 129.0f), under = W_MASK(z < -151.0f);
     W_F32 zc = w_mask(under, -151.0f, w_mask(over, 129.0f, z));
-    W_F32 magic = zc + W_ROUND_MAGIC, n = magic - W_ROUND_MAGIC;
-    W_F32 r = w_mask(over | under, 0.0f, (p - n) + q);
+    W_F32 magic = w_exact(zc + W_ROUND_MAGIC), n = magic - W_ROUND_MAGIC;
+    W_F32 r = w_mask(over | under, 0.0f, w_exact(p - n) + q);
     W_F32 v = w_exp2_core(r, w_sig(w_uns(w_bits(magic)) - w_uns(w_bits(W_ROUND_MAGIC))));
     W_I32 zero = W_MASK(ax == 0), huge = W_MASK(ax == HUGE_VALF), negative_y = W_MASK(y < 0);
     v = w_mask(zero | huge, w_mask(zero ^ negative_y, 0.0f, HUGE_VALF), v);

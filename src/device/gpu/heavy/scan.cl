@@ -22,9 +22,9 @@ W_NUMBERS(scan) {
 #if COMPENSATED
 #define JOINED(V, name)                                                                                      \
     W_FN V name(V all, V x, int product, V *rest) {                                                          \
-        const V more = x - *rest, sum = all + more, off = (sum - all) - more;                                \
+        const V more = w_exact(x - *rest), sum = w_exact(all + more), off = w_exact(sum - all) - more;       \
         if (product) return all * x;                                                                         \
-        *rest = off - off == (V)0 ? off : (V)0;                                                              \
+        *rest = w_exact(off) - off == (V)0 ? off : (V)0;                                                     \
         return sum;                                                                                          \
     }
 #else

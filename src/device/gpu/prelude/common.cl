@@ -4,6 +4,9 @@
 #define W_PASTE(a, b)   W_PASTE_(a, b)
 #define W_SHARED(name)  struct W_PASTE(name, _shared) /* the local memory of a kernel */
 #define W_NUMBERS(name) struct W_PASTE(name, _numbers) /* its last parameter (kernel/source.h) */
+#ifndef W_ELEMENTWISE /* else the language has it: kernel/prelude_f32.h */
+#define w_exact(x)      (x)
+#endif
 typedef uchar w_u8;
 typedef short w_i16;
 typedef ushort w_u16;

@@ -1,5 +1,5 @@
 /* Prints the functions that the dialect has built in: those of OpenCL C that the preludes use, and
- * w_uniform, w_f32_of_f16, w_f16_of_f32 of prelude/wgsl.cl. Must not know: functions of the source. */
+ * w_uniform, w_exact and w_round_to_f16 of prelude/wgsl.cl. Must not know: functions of the source. */
 #include <string.h>
 
 #include "device/webgpu/wgsl/emit.h"
@@ -255,6 +255,10 @@ static bool statement(call *c, weft_wgsl_value *to) {
         *to = weft__wgsl_load(c->e, half_place(c, 0, 1));
     } else if (!strcmp(c->name, "atomic_cmpxchg") || !strcmp(c->name, "atomic_add")) {
         *to = atomic(c);
+    } else if (!strcmp(c->name, "w_exact")) { /* by a zero that compilers do not know */
+        take(c, 1);
+        const weft_wgsl_value x = weft__wgsl_convert(c->e, c->a[0], type(WEFT_WGSL_F32));
+        *to = result(c, WEFT_WGSL_F32, weft__wgsl_text(c->e->run, "bitcast<f32>(bitcast<u32>(%s) | w_words[0].w)", x.text));
     } else if (!strcmp(c->name, "w_uniform")) {
         *to = uniform(c);
     } else {
