@@ -1,6 +1,6 @@
-/* Writes the kernel sources that a CUDA or a WebGPU device would compile. The null device of a context is changed so that
- * it accepts what that device accepts, and writes the source of each launch to a file of its own in a folder. This
- * needs no GPU and no library. */
+/* Writes the kernel sources that a CUDA or a WebGPU device would compile. The null device of a context is
+ * changed so that it accepts what that device accepts, and writes the source of each launch to a file of its
+ * own in a folder. This needs no GPU and no library. */
 #ifndef WEFT_TESTS_CUDA_SOURCES_H
 #define WEFT_TESTS_CUDA_SOURCES_H
 
@@ -31,8 +31,11 @@ static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA
 enum { CUDA_SOURCES_OLD, CUDA_SOURCES_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
 enum { CUDA_SOURCES_NEW = 80 };
 #define CUDA_SOURCES_MARK ".new"
-static const weft_target cuda_sources_wgsl = {
-    .dialect = WEFT_DIALECT_WGSL, .lanes = 256, .units = 4, .local_bytes = 16 << 10, .groups_most = INT32_MAX};
+static const weft_target cuda_sources_wgsl = {.dialect = WEFT_DIALECT_WGSL,
+                                              .lanes = 256,
+                                              .units = 4,
+                                              .local_bytes = 16 << 10,
+                                              .groups_most = INT32_MAX};
 
 static struct {
     weft_device_ops ops; /* the null device's, except for two functions */

@@ -1,6 +1,6 @@
 /* Golden kernels. The plans and kernels of about forty small graphs are stored as text files in this folder.
- * Their kernel sources are in opencl/ (NAME.cl with vectors, NAME.items.cl of some with work-items) and
- * cuda/. So a change of the compiler or the renderer shows as a readable difference.
+ * Their kernel sources are in opencl/ (NAME.cl with vectors, NAME.items.cl of some with work-items),
+ * cuda/ and wgsl/ (of some). So a change of the compiler or the renderer shows as a readable difference.
  *
  * Set UPDATE=1 in the environment to write the files again. Look at the difference before you commit it. */
 #include <setjmp.h>
@@ -13,14 +13,17 @@
 #include <cmocka.h>
 #include "base/text.h"
 #include "compiler/program.h"
+#include "device/gpu/gpu.h"
+#include "device/webgpu/wgsl/wgsl.h"
 #include "golden/graphs.h"
 #include "kernel/source.h"
 
 /* ---- golden text ---- */
 
-enum { PLAN, VECTORS, ITEMS, CUDA, TEXTS }; /* kind of golden text */
+enum { PLAN, VECTORS, ITEMS, CUDA, WGSL, TEXTS }; /* kind of golden text */
 
-/* Graphs whose OpenCL C is also stored for work-items: one for each sort of kernel. */
+/* Graphs whose OpenCL C is also stored for work-items, and whose kernels are translated to WGSL: one for each
+ * sort of kernel. */
 static const char *const as_items[] = {"add",
                                        "pad",
                                        "gather",
@@ -31,6 +34,28 @@ static const char *const as_items[] = {"add",
                                        "layer_norm_columns",
                                        "matmul_bias_relu"};
 
+/* Puts the module of each kernel of a launch. */
+static void put_wgsl(weft_context *ctx, weft_text *out, const weft_launch *launch) {
+    static char source[1 << 18];
+    static int binding[WEFT_WGSL_POINTERS];
+    const char *parts[WEFT_GPU_PRELUDE_MOST];
+    char message[400], *wgsl;
+    weft_wgsl_source *read;
+    weft_text text = weft__text(source, sizeof source);
+    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_WGSL, launch->prelude, parts);
+    for (int i = 0; i < WEFT_WGSL_POINTERS; i++) binding[i] = i;
+    for (int i = 0; i < n; i++) weft__put(&text, "%s", parts[i]);
+    weft__put(&text, "%s", launch->source);
+    if (weft__wgsl_read(ctx, source, &read, message, sizeof message) != WEFT_OK) fail_msg("%s", message);
+    for (int k = 0; k < weft__wgsl_kernels(read); k++) {
+        if (weft__wgsl_print(read, k, binding, (weft_wgsl_features){0}, &wgsl) != WEFT_OK)
+            fail_msg("%s", weft_last_error(ctx));
+        weft__put(out, "%s\n", wgsl);
+        weft__free(ctx, wgsl);
+    }
+    weft__wgsl_free(read);
+}
+
 static weft_status render_epilogue(weft_launches *launches, const weft_heavy_matmul *mm) {
     weft_epilogue epilogue;
     WEFT_TRY(weft__render_epilogue(launches, mm->epilogue, mm->product, mm->n, &epilogue));
@@ -40,13 +65,15 @@ static weft_status render_epilogue(weft_launches *launches, const weft_heavy_mat
 /* The sources of a program's kernels and of matmul epilogues. Each follows its kernel form, which is a
  * comment. */
 static char *rendered(weft_context *ctx, const weft_program *program, int which) {
-    const weft_target target = {.dialect = which == CUDA ? WEFT_DIALECT_CUDA : WEFT_DIALECT_OPENCL,
+    const weft_target target = {.dialect = which == CUDA   ? WEFT_DIALECT_CUDA
+                                           : which == WGSL ? WEFT_DIALECT_WGSL
+                                                           : WEFT_DIALECT_OPENCL,
                                 .vectors = which == VECTORS,
-                                .lanes = which == VECTORS ? 16
-                                         : which == ITEMS ? 64
-                                                          : 256,
+                                .lanes = which == VECTORS                  ? 16
+                                         : which == ITEMS || which == WGSL ? 64
+                                                                           : 256,
                                 .units = 4,
-                                .f64 = true};
+                                .f64 = which != WGSL};
     const size_t size = 1 << 16;
     char *text = calloc(1, size), form[1 << 13];
     weft_text out = weft__text(text, size);
@@ -54,7 +81,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         const weft_command *command = &program->commands.list[c];
         const weft_kernel *kernel = weft__command_kernel(command);
         weft_arena arena;
-        if (!kernel) continue;
+        if (!kernel || (which == WGSL && !command->kernel)) continue;
         weft__arena_init(&arena, ctx);
         weft_launches launches = {.ctx = ctx, .arena = &arena, .target = &target};
         const weft_status status = command->kernel ? weft__render(&launches, kernel, command->sink)
@@ -63,7 +90,11 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
         if (!command->kernel) weft__put(&out, "#define S float\n#define S16 float16\n"); /* from the matmul */
-        for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].source);
+        for (int l = 0; l < launches.count; l++)
+            if (which == WGSL)
+                put_wgsl(ctx, &out, &launches.list[l]);
+            else
+                weft__put(&out, "%s\n", launches.list[l].source);
         weft__free(ctx, launches.list);
         weft__arena_free(&arena);
     }
@@ -96,8 +127,8 @@ static char *printed(const char *name, void (*make)(golden_board *s), int which)
 }
 
 static void path_of(char *path, size_t size, const char *name, int which) {
-    static const char *const folders[TEXTS] = {"", "opencl/", "opencl/", "cuda/"};
-    static const char *const ends[TEXTS] = {".txt", ".cl", ".items.cl", ".cu"};
+    static const char *const folders[TEXTS] = {"", "opencl/", "opencl/", "cuda/", "wgsl/"};
+    static const char *const ends[TEXTS] = {".txt", ".cl", ".items.cl", ".cu", ".wgsl"};
     const char *root = getenv("WEFT_SOURCE_DIR");
     snprintf(path, size, "%s/tests/golden/%s%s%s", root ? root : ".", folders[which], name, ends[which]);
 }
@@ -133,7 +164,7 @@ static void show_difference(const char *name, const char *was, const char *is) {
 }
 
 static bool is_wanted(const char *name, int which) {
-    if (which != ITEMS) return true;
+    if (which != ITEMS && which != WGSL) return true;
     for (size_t i = 0; i < sizeof as_items / sizeof *as_items; i++)
         if (strcmp(name, as_items[i]) == 0) return true;
     return false;

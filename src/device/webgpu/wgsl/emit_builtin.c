@@ -23,7 +23,8 @@ static void take(call *c, int n) {
         if (n < 0) break;
         c->a[c->count++] = weft__wgsl_expression(c->e, a);
     }
-    if (c->count != n) weft__wgsl_fail(c->e->run, c->node->line, "%s is called with other arguments than it has", c->name);
+    if (c->count != n)
+        weft__wgsl_fail(c->e->run, c->node->line, "%s is called with other arguments than it has", c->name);
 }
 
 static weft_wgsl_value result(const call *c, weft_wgsl_kind kind, const char *text) {
@@ -33,7 +34,9 @@ static weft_wgsl_value result(const call *c, weft_wgsl_kind kind, const char *te
 }
 
 /* Writes a statement; the function returns nothing. */
-static weft_wgsl_value nothing(const call *c) { return weft__wgsl_value(type(WEFT_WGSL_VOID), "", WEFT_WGSL_L_PRIMARY, c->node->line); }
+static weft_wgsl_value nothing(const call *c) {
+    return weft__wgsl_value(type(WEFT_WGSL_VOID), "", WEFT_WGSL_L_PRIMARY, c->node->line);
+}
 
 /* ---- conversions ---- */
 
@@ -41,7 +44,11 @@ static bool kind_named(const char *name, weft_wgsl_kind *kind) {
     static const struct {
         const char *name;
         weft_wgsl_kind kind;
-    } kinds[] = {{"int", WEFT_WGSL_I32}, {"uint", WEFT_WGSL_U32}, {"long", WEFT_WGSL_I64}, {"ulong", WEFT_WGSL_U64}, {"float", WEFT_WGSL_F32}};
+    } kinds[] = {{"int", WEFT_WGSL_I32},
+                 {"uint", WEFT_WGSL_U32},
+                 {"long", WEFT_WGSL_I64},
+                 {"ulong", WEFT_WGSL_U64},
+                 {"float", WEFT_WGSL_F32}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(name, kinds[i].name)) {
             *kind = kinds[i].kind;
@@ -56,7 +63,8 @@ static weft_wgsl_value same_bits(call *c, weft_wgsl_kind to) {
     weft_wgsl_value v = c->a[0];
     if (v.type->kind < WEFT_WGSL_I32) v = weft__wgsl_convert(c->e, v, type(WEFT_WGSL_I32));
     if (weft__wgsl_size(type(to)) != weft__wgsl_size(v.type) || !weft__wgsl_is_number(v.type))
-        weft__wgsl_fail(c->e->run, c->node->line, "%s has an argument of type %s", c->name, weft__wgsl_c_name(c->e->run, v.type));
+        weft__wgsl_fail(c->e->run, c->node->line, "%s has an argument of type %s", c->name,
+                        weft__wgsl_c_name(c->e->run, v.type));
     const bool floats = to == WEFT_WGSL_F32 || v.type->kind == WEFT_WGSL_F32;
     if (!floats || v.type->kind == to) return weft__wgsl_convert(c->e, v, type(to));
     if (v.known && to == WEFT_WGSL_F32) { /* WGSL refuses constants that are NaN */
@@ -69,7 +77,9 @@ static weft_wgsl_value same_bits(call *c, weft_wgsl_kind to) {
         memcpy(&bits, &f, sizeof bits);
         return weft__wgsl_known(c->e, type(to), bits, c->node->line);
     }
-    return result(c, to, weft__wgsl_text(c->e->run, "bitcast<%s>(%s)", weft__wgsl_type_text(c->e, type(to), c->node->line), v.text));
+    return result(c, to,
+                  weft__wgsl_text(c->e->run, "bitcast<%s>(%s)",
+                                  weft__wgsl_type_text(c->e, type(to), c->node->line), v.text));
 }
 
 static const char *short_name(weft_wgsl_kind kind) {
@@ -86,15 +96,30 @@ static const char *short_name(weft_wgsl_kind kind) {
 static weft_wgsl_value converted(call *c, weft_wgsl_kind to, const char *how) {
     take(c, 1);
     weft_wgsl_value v = c->a[0];
-    if (!weft__wgsl_is_number(v.type)) weft__wgsl_fail(c->e->run, c->node->line, "%s has an argument that is no number", c->name);
+    if (!weft__wgsl_is_number(v.type))
+        weft__wgsl_fail(c->e->run, c->node->line, "%s has an argument that is no number", c->name);
     const bool from_float = v.type->kind == WEFT_WGSL_F32, saturates = !strcmp(how, "_sat");
-    if (from_float && to < WEFT_WGSL_F32) /* C's conversion of other numbers is not defined, so it may be this one */
-        return result(c, to, weft__wgsl_text(c->e->run, "%s(%s)", weft__wgsl_help(c->e, weft__wgsl_text(c->e->run, weft__wgsl_is_64(type(to)) ? "w64_%s_of_f32" : "wf_%s_of_f32", short_name(to))), v.text));
+    if (from_float &&
+        to < WEFT_WGSL_F32) /* C's conversion of other numbers is not defined, so it may be this one */
+        return result(
+            c, to,
+            weft__wgsl_text(c->e->run, "%s(%s)",
+                            weft__wgsl_help(c->e, weft__wgsl_text(c->e->run,
+                                                                  weft__wgsl_is_64(type(to)) ? "w64_%s_of_f32"
+                                                                                             : "wf_%s_of_f32",
+                                                                  short_name(to))),
+                            v.text));
     if (*how && !from_float) {
         if (saturates) weft__wgsl_fail(c->e->run, c->node->line, "%s is only supported for floats", c->name);
         v = weft__wgsl_convert(c->e, v, weft__wgsl_common(c->e, v.type, type(WEFT_WGSL_I32), c->node->line));
         const bool is_64 = weft__wgsl_is_64(v.type);
-        return result(c, to, weft__wgsl_text(c->e->run, "%s(%s)", weft__wgsl_help(c->e, weft__wgsl_text(c->e->run, is_64 ? "w64_f32_rtz_of_%s" : "wf_f32_rtz_of_%s", short_name(v.type->kind))), v.text));
+        return result(c, to,
+                      weft__wgsl_text(c->e->run, "%s(%s)",
+                                      weft__wgsl_help(c->e, weft__wgsl_text(c->e->run,
+                                                                            is_64 ? "w64_f32_rtz_of_%s"
+                                                                                  : "wf_f32_rtz_of_%s",
+                                                                            short_name(v.type->kind))),
+                                      v.text));
     }
     return weft__wgsl_convert(c->e, v, type(to));
 }
@@ -113,7 +138,8 @@ static bool conversion(call *c, weft_wgsl_value *to) {
     memcpy(word, name + 8, n);
     word[n] = 0;
     const char *how = name + 8 + n;
-    if (!kind_named(word, &kind) || (*how && strcmp(how, "_sat") != 0 && strcmp(how, "_rtz") != 0)) return false;
+    if (!kind_named(word, &kind) || (*how && strcmp(how, "_sat") != 0 && strcmp(how, "_rtz") != 0))
+        return false;
     *to = converted(c, kind, how);
     return true;
 }
@@ -126,10 +152,13 @@ static weft_wgsl_value smallest(call *c) {
     weft_wgsl_emitter *e = c->e;
     const weft_wgsl_type *t = weft__wgsl_common(e, c->a[0].type, c->a[1].type, c->node->line);
     weft_wgsl_value a = weft__wgsl_convert(e, c->a[0], t), b = weft__wgsl_convert(e, c->a[1], t);
-    if (t->kind >= WEFT_WGSL_F16) weft__wgsl_fail(e->run, c->node->line, "%s is only supported for integers", c->name);
+    if (t->kind >= WEFT_WGSL_F16)
+        weft__wgsl_fail(e->run, c->node->line, "%s is only supported for integers", c->name);
     if (a.known && b.known && t->kind != WEFT_WGSL_U64)
-        return weft__wgsl_known(e, t, (a.integer < b.integer) == least ? a.integer : b.integer, c->node->line);
-    if (!weft__wgsl_is_64(t)) return result(c, t->kind, weft__wgsl_text(e->run, "%s(%s, %s)", c->name, a.text, b.text));
+        return weft__wgsl_known(e, t, (a.integer < b.integer) == least ? a.integer : b.integer,
+                                c->node->line);
+    if (!weft__wgsl_is_64(t))
+        return result(c, t->kind, weft__wgsl_text(e->run, "%s(%s, %s)", c->name, a.text, b.text));
     a = weft__wgsl_keep(e, a), b = weft__wgsl_keep(e, b);
     const weft_wgsl_value less = weft__wgsl_binary(e, "<", least ? a : b, least ? b : a, c->node->line);
     return result(c, t->kind, weft__wgsl_text(e->run, "select(%s, %s, %s)", b.text, a.text, less.text));
@@ -139,18 +168,20 @@ static weft_wgsl_value clamped(call *c) {
     take(c, 3);
     weft_wgsl_emitter *e = c->e;
     const weft_wgsl_type *t = weft__wgsl_common(e, c->a[0].type, type(WEFT_WGSL_I32), c->node->line);
-    if (t->kind >= WEFT_WGSL_F16 || weft__wgsl_is_64(t)) weft__wgsl_fail(e->run, c->node->line, "clamp is only supported for integers of 32 bits");
+    if (t->kind >= WEFT_WGSL_F16 || weft__wgsl_is_64(t))
+        weft__wgsl_fail(e->run, c->node->line, "clamp is only supported for integers of 32 bits");
     for (int i = 0; i < 3; i++) c->a[i] = weft__wgsl_convert(e, c->a[i], t);
-    return result(c, t->kind, weft__wgsl_text(e->run, "clamp(%s, %s, %s)", c->a[0].text, c->a[1].text, c->a[2].text));
+    return result(c, t->kind,
+                  weft__wgsl_text(e->run, "clamp(%s, %s, %s)", c->a[0].text, c->a[1].text, c->a[2].text));
 }
 
 /* Functions of floats, and their names in WGSL or in library.c. */
 static const struct {
     const char *name, *as;
     int arguments;
-} floats[] = {{"fma", "fma", 3},        {"sqrt", "sqrt", 1},       {"fabs", "abs", 1},         {"floor", "floor", 1},
-              {"ceil", "ceil", 1},      {"fmax", "wf_fmax", 2},    {"fmin", "wf_fmin", 2},     {"fmod", "wf_fmod", 2},
-              {"w_round_to_f16", "wf_round_f16", 1}};
+} floats[] = {{"fma", "fma", 3},      {"sqrt", "sqrt", 1},    {"fabs", "abs", 1},
+              {"floor", "floor", 1},  {"ceil", "ceil", 1},    {"fmax", "wf_fmax", 2},
+              {"fmin", "wf_fmin", 2}, {"fmod", "wf_fmod", 2}, {"w_round_to_f16", "wf_round_f16", 1}};
 
 static bool float_function(call *c, weft_wgsl_value *to) {
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
@@ -160,7 +191,8 @@ static bool float_function(call *c, weft_wgsl_value *to) {
         for (int k = 0; k < c->count; k++) {
             if (c->a[k].type->kind == WEFT_WGSL_F64 && !c->a[k].known)
                 weft__wgsl_fail(c->e->run, c->node->line, "numbers of type double are not supported");
-            text = weft__wgsl_text(c->e->run, "%s%s%s", text, k ? ", " : "(", weft__wgsl_convert(c->e, c->a[k], type(WEFT_WGSL_F32)).text);
+            text = weft__wgsl_text(c->e->run, "%s%s%s", text, k ? ", " : "(",
+                                   weft__wgsl_convert(c->e, c->a[k], type(WEFT_WGSL_F32)).text);
         }
         *to = result(c, WEFT_WGSL_F32, weft__wgsl_text(c->e->run, "%s)", text));
         return true;
@@ -191,7 +223,8 @@ static weft_wgsl_value atomic(call *c) {
         const weft_wgsl_value y = weft__wgsl_convert(e, c->a[2], u32);
         weft__wgsl_line(e, "var %s: u32;", name);
         weft__wgsl_line(e, "loop {");
-        weft__wgsl_line(e, "    let w_exchange = atomicCompareExchangeWeak(%s, %s, %s);", word, x.text, y.text);
+        weft__wgsl_line(e, "    let w_exchange = atomicCompareExchangeWeak(%s, %s, %s);", word, x.text,
+                        y.text);
         weft__wgsl_line(e, "    %s = w_exchange.old_value;", name);
         weft__wgsl_line(e, "    if (w_exchange.exchanged || %s != %s) {", name, x.text);
         weft__wgsl_line(e, "        break;");
@@ -214,7 +247,8 @@ static bool work_item(call *c, weft_wgsl_value *to) {
         if (i == 2) {
             *to = result(c, WEFT_WGSL_I32, weft__wgsl_text(c->e->run, "i32(w_words[0].%c)", dimension));
         } else {
-            *to = result(c, WEFT_WGSL_I32, weft__wgsl_text(c->e->run, "%s.%c", i ? "w_item" : "w_group", dimension));
+            *to = result(c, WEFT_WGSL_I32,
+                         weft__wgsl_text(c->e->run, "%s.%c", i ? "w_item" : "w_group", dimension));
             c->e->group = c->e->group || i == 0;
             c->e->item = c->e->item || i == 1;
         }
@@ -223,16 +257,19 @@ static bool work_item(call *c, weft_wgsl_value *to) {
     return false;
 }
 
-/* w_uniform(c): the first work-item evaluates c, and all of the work-group get its answer. It is a barrier. */
+/* w_uniform(c): the first work-item evaluates c, and all of the work-group get its answer. It is a barrier.
+ */
 static weft_wgsl_value uniform(call *c) {
     weft_wgsl_emitter *e = c->e;
     const char *name = weft__wgsl_temporary(e);
-    if (!c->node->list || c->node->list->next) weft__wgsl_fail(e->run, c->node->line, "w_uniform needs one argument");
+    if (!c->node->list || c->node->list->next)
+        weft__wgsl_fail(e->run, c->node->line, "w_uniform needs one argument");
     weft__wgsl_local_variable(e, "w_answer", type(WEFT_WGSL_I32), c->node->line);
     e->item = true;
     weft__wgsl_line(e, "if (all(w_item == vec3<i32>())) {");
     e->indent++;
-    const weft_wgsl_value v = weft__wgsl_convert(e, weft__wgsl_condition(e, c->node->list), type(WEFT_WGSL_I32));
+    const weft_wgsl_value v =
+        weft__wgsl_convert(e, weft__wgsl_condition(e, c->node->list), type(WEFT_WGSL_I32));
     weft__wgsl_line(e, "w_answer = %s;", v.text);
     e->indent--;
     weft__wgsl_line(e, "}");
@@ -258,7 +295,8 @@ static bool statement(call *c, weft_wgsl_value *to) {
     } else if (!strcmp(c->name, "w_exact")) { /* by a zero that compilers do not know */
         take(c, 1);
         const weft_wgsl_value x = weft__wgsl_convert(c->e, c->a[0], type(WEFT_WGSL_F32));
-        *to = result(c, WEFT_WGSL_F32, weft__wgsl_text(c->e->run, "bitcast<f32>(bitcast<u32>(%s) | w_words[0].w)", x.text));
+        *to = result(c, WEFT_WGSL_F32,
+                     weft__wgsl_text(c->e->run, "bitcast<f32>(bitcast<u32>(%s) | w_words[0].w)", x.text));
     } else if (!strcmp(c->name, "w_uniform")) {
         *to = uniform(c);
     } else {
@@ -277,8 +315,10 @@ bool weft__wgsl_builtin(weft_wgsl_emitter *e, const weft_wgsl_node *n, weft_wgsl
     } else if (!strcmp(c.name, "mul_hi")) {
         take(&c, 2);
         const weft_wgsl_type *u32 = type(WEFT_WGSL_U32);
-        *to = result(&c, WEFT_WGSL_U32, weft__wgsl_text(e->run, "%s(%s, %s)", weft__wgsl_help(e, "w64_mul_hi"),
-                                                        weft__wgsl_convert(e, c.a[0], u32).text, weft__wgsl_convert(e, c.a[1], u32).text));
+        *to = result(&c, WEFT_WGSL_U32,
+                     weft__wgsl_text(e->run, "%s(%s, %s)", weft__wgsl_help(e, "w64_mul_hi"),
+                                     weft__wgsl_convert(e, c.a[0], u32).text,
+                                     weft__wgsl_convert(e, c.a[1], u32).text));
     } else {
         return false;
     }

@@ -1,5 +1,5 @@
-/* Prints calls of functions of the source, and these functions: once for each combination of memory that their pointers
- * point to. Read next: emit_builtin.c, emit_module.c. */
+/* Prints calls of functions of the source, and these functions: once for each combination of memory that
+ * their pointers point to. Read next: emit_builtin.c, emit_module.c. */
 #include <string.h>
 
 #include "device/webgpu/wgsl/emit.h"
@@ -16,20 +16,24 @@ static bool offset_is_fixed(const weft_wgsl_value *pointer) { return !pointer->o
 /* Describes a pointer argument: what is the same for all calls of one printed function. */
 static const char *key_of(weft_wgsl_emitter *e, const weft_wgsl_value *v) {
     const weft_wgsl_base *b = &v->base;
-    const char *fixed = offset_is_fixed(v) ? weft__wgsl_text(e->run, "@%lld", (long long)v->offset.constant) : "";
+    const char *fixed =
+        offset_is_fixed(v) ? weft__wgsl_text(e->run, "@%lld", (long long)v->offset.constant) : "";
     switch (b->kind) {
     case WEFT_WGSL_IN_BUFFER: return weft__wgsl_text(e->run, "|buffer %d%s", b->pointer, fixed);
     case WEFT_WGSL_IN_LOCAL: return weft__wgsl_text(e->run, "|local %s%s", b->root, fixed);
     case WEFT_WGSL_IN_NUMBERS: return weft__wgsl_text(e->run, "|numbers%s", fixed);
     case WEFT_WGSL_IN_PRIVATE:
-        if (!b->variable) weft__wgsl_fail(e->run, v->line, "a pointer to %s cannot be passed to a function", b->root);
-        return weft__wgsl_text(e->run, "|private %s %s%s", weft__wgsl_type_text(e, b->whole, v->line), b->path, fixed);
+        if (!b->variable)
+            weft__wgsl_fail(e->run, v->line, "a pointer to %s cannot be passed to a function", b->root);
+        return weft__wgsl_text(e->run, "|private %s %s%s", weft__wgsl_type_text(e, b->whole, v->line),
+                               b->path, fixed);
     default: weft__wgsl_fail(e->run, v->line, "a pointer is used before it points to anything");
     }
 }
 
 /* Makes a parameter known inside of the function. Returns its text in the head, or "". */
-static const char *bind_parameter(weft_wgsl_emitter *e, const weft_wgsl_symbol *s, const weft_wgsl_value *argument, weft_wgsl_buffer *begin) {
+static const char *bind_parameter(weft_wgsl_emitter *e, const weft_wgsl_symbol *s,
+                                  const weft_wgsl_value *argument, weft_wgsl_buffer *begin) {
     weft_wgsl_meaning *m = weft__wgsl_meaning_of(e, s);
     const char *name = m->name, *head = "";
     m->bound = true;
@@ -37,14 +41,21 @@ static const char *bind_parameter(weft_wgsl_emitter *e, const weft_wgsl_symbol *
     if (s->type->kind != WEFT_WGSL_POINTER) {
         const bool copied = s->changed || s->type->kind == WEFT_WGSL_STRUCT;
         m->pointer.place = true;
-        m->pointer.base = (weft_wgsl_base){.kind = WEFT_WGSL_IN_PRIVATE, .root = name, .variable = name, .path = "", .leaf = s->type, .whole = s->type};
+        m->pointer.base = (weft_wgsl_base){.kind = WEFT_WGSL_IN_PRIVATE,
+                                           .root = name,
+                                           .variable = name,
+                                           .path = "",
+                                           .leaf = s->type,
+                                           .whole = s->type};
         if (copied) weft__wgsl_put(e, begin, "    var %s = %s_in;\n", name, name);
-        return weft__wgsl_text(e->run, "%s%s: %s", name, copied ? "_in" : "", weft__wgsl_type_text(e, s->type, s->line));
+        return weft__wgsl_text(e->run, "%s%s: %s", name, copied ? "_in" : "",
+                               weft__wgsl_type_text(e, s->type, s->line));
     }
     m->pointer.base = argument->base;
     m->pointer.offset = argument->offset;
     if (argument->base.kind == WEFT_WGSL_IN_PRIVATE) {
-        head = weft__wgsl_text(e->run, "%s_of: ptr<function, %s>", name, weft__wgsl_type_text(e, argument->base.whole, s->line));
+        head = weft__wgsl_text(e->run, "%s_of: ptr<function, %s>", name,
+                               weft__wgsl_type_text(e, argument->base.whole, s->line));
         m->pointer.base.variable = weft__wgsl_text(e->run, "(*%s_of)", name);
         m->pointer.base.root = weft__wgsl_text(e->run, "%s%s", m->pointer.base.variable, argument->base.path);
     }
@@ -54,12 +65,15 @@ static const char *bind_parameter(weft_wgsl_emitter *e, const weft_wgsl_symbol *
         head = weft__wgsl_text(e->run, "%s%s%s: i32", head, *head ? ", " : "", offset);
     }
     if (s->changed)
-        weft__wgsl_put(e, begin, "    var %s: i32 = %s;\n", name, offset ? offset : weft__wgsl_offset_text(e, argument->offset));
-    if (s->changed || offset) m->pointer.offset = (weft_wgsl_offset){.text = name, .level = WEFT_WGSL_L_PRIMARY};
+        weft__wgsl_put(e, begin, "    var %s: i32 = %s;\n", name,
+                       offset ? offset : weft__wgsl_offset_text(e, argument->offset));
+    if (s->changed || offset)
+        m->pointer.offset = (weft_wgsl_offset){.text = name, .level = WEFT_WGSL_L_PRIMARY};
     return head;
 }
 
-static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft_wgsl_clone *clone, const weft_wgsl_value *arguments) {
+static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft_wgsl_clone *clone,
+                         const weft_wgsl_value *arguments) {
     weft_wgsl_buffer body = {0}, begin = {0}, *out = e->out;
     const weft_wgsl_type *result = e->result;
     const bool group = e->group, item = e->item;
@@ -74,24 +88,31 @@ static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft
     clone->group = e->group, clone->item = e->item;
     if (e->group) head = weft__wgsl_text(e->run, "%s%sw_group: vec3<i32>", head, *head ? ", " : "");
     if (e->item) head = weft__wgsl_text(e->run, "%s%sw_item: vec3<i32>", head, *head ? ", " : "");
-    const char *to = f->type->kind == WEFT_WGSL_VOID ? "" : weft__wgsl_text(e->run, " -> %s", weft__wgsl_type_text(e, f->type, f->line));
+    const char *to = f->type->kind == WEFT_WGSL_VOID
+                         ? ""
+                         : weft__wgsl_text(e->run, " -> %s", weft__wgsl_type_text(e, f->type, f->line));
     e->out = out, e->indent = indent, e->result = result, e->group = group, e->item = item;
-    weft__wgsl_put(e, &e->functions, "fn %s(%s)%s {\n%s%s}\n", clone->name, head, to, begin.length ? begin.text : "", body.length ? body.text : "");
+    weft__wgsl_put(e, &e->functions, "fn %s(%s)%s {\n%s%s}\n", clone->name, head, to,
+                   begin.length ? begin.text : "", body.length ? body.text : "");
 }
 
-static weft_wgsl_clone *clone_of(weft_wgsl_emitter *e, const weft_wgsl_function *f, const weft_wgsl_value *arguments, int line) {
+static weft_wgsl_clone *clone_of(weft_wgsl_emitter *e, const weft_wgsl_function *f,
+                                 const weft_wgsl_value *arguments, int line) {
     const char *key = f->name->text, *name = weft__wgsl_safe_name(e, key);
     int same = 0;
     for (int i = 0; i < f->n_parameters; i++)
-        if (f->parameters[i]->type->kind == WEFT_WGSL_POINTER) key = weft__wgsl_text(e->run, "%s%s", key, key_of(e, &arguments[i]));
+        if (f->parameters[i]->type->kind == WEFT_WGSL_POINTER)
+            key = weft__wgsl_text(e->run, "%s%s", key, key_of(e, &arguments[i]));
     for (weft_wgsl_clone *c = e->clones; c; c = c->next) {
         if (!strcmp(c->key, key)) return c;
-        same += !strncmp(c->key, f->name->text, f->name->length) && (c->key[f->name->length] == '|' || !c->key[f->name->length]);
+        same += !strncmp(c->key, f->name->text, f->name->length) &&
+                (c->key[f->name->length] == '|' || !c->key[f->name->length]);
     }
     if (!weft__wgsl_once(e, &e->functions_active, f->name->text))
         weft__wgsl_fail(e->run, line, "function %s calls itself", f->name->text);
     weft_wgsl_clone *c = weft__wgsl_alloc(e->run, sizeof *c);
-    *c = (weft_wgsl_clone){.key = key, .name = same ? weft__wgsl_text(e->run, "%s_%d", name, same + 1) : name};
+    *c =
+        (weft_wgsl_clone){.key = key, .name = same ? weft__wgsl_text(e->run, "%s_%d", name, same + 1) : name};
     put_function(e, f, c, arguments);
     e->functions_active.count--;
     c->next = e->clones;
@@ -104,9 +125,12 @@ static const char *argument_text(weft_wgsl_emitter *e, const weft_wgsl_value *v)
     if (v->type->kind != WEFT_WGSL_POINTER) return v->text;
     if (v->base.kind == WEFT_WGSL_IN_PRIVATE) {
         const char *variable = v->base.variable;
-        text = variable[0] == '(' ? weft__wgsl_text(e->run, "%.*s", (int)strlen(variable) - 3, variable + 2) : weft__wgsl_text(e->run, "&%s", variable);
+        text = variable[0] == '(' ? weft__wgsl_text(e->run, "%.*s", (int)strlen(variable) - 3, variable + 2)
+                                  : weft__wgsl_text(e->run, "&%s", variable);
     }
-    if (!offset_is_fixed(v)) text = weft__wgsl_text(e->run, "%s%s%s", text, *text ? ", " : "", weft__wgsl_offset_text(e, v->offset));
+    if (!offset_is_fixed(v))
+        text =
+            weft__wgsl_text(e->run, "%s%s%s", text, *text ? ", " : "", weft__wgsl_offset_text(e, v->offset));
     return text;
 }
 
@@ -115,19 +139,22 @@ weft_wgsl_value weft__wgsl_call(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     weft_wgsl_value result;
     weft__wgsl_enter(e->run, n->line);
     if (!f) {
-        if (!weft__wgsl_builtin(e, n, &result)) weft__wgsl_fail(e->run, n->line, "function %s is not known", n->word->text);
+        if (!weft__wgsl_builtin(e, n, &result))
+            weft__wgsl_fail(e->run, n->line, "function %s is not known", n->word->text);
         weft__wgsl_leave(e->run);
         return result;
     }
     weft_wgsl_value *arguments = weft__wgsl_alloc(e->run, ((size_t)f->n_parameters + 1) * sizeof *arguments);
     int count = 0;
     for (const weft_wgsl_node *a = n->list; a; a = a->next) {
-        if (count == f->n_parameters || f->kernel) weft__wgsl_fail(e->run, n->line, "%s is called with other arguments than it has", f->name->text);
+        if (count == f->n_parameters || f->kernel)
+            weft__wgsl_fail(e->run, n->line, "%s is called with other arguments than it has", f->name->text);
         arguments[count] = weft__wgsl_convert(e, weft__wgsl_expression(e, a), f->parameters[count]->type);
         arguments[count].line = n->line;
         count++;
     }
-    if (count != f->n_parameters) weft__wgsl_fail(e->run, n->line, "%s is called with other arguments than it has", f->name->text);
+    if (count != f->n_parameters)
+        weft__wgsl_fail(e->run, n->line, "%s is called with other arguments than it has", f->name->text);
     const weft_wgsl_clone *c = clone_of(e, f, arguments, n->line);
     const char *text = "";
     for (int i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
-/* Prints expressions. What C allows inside an expression and WGSL does not (assignments, choices with reads of memory)
- * becomes statements before it. Must not know: functions. Read next: emit_call.c. */
+/* Prints expressions. What C allows inside an expression and WGSL does not (assignments, choices with reads
+ * of memory) becomes statements before it. Must not know: functions. Read next: emit_call.c. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 /* ---- operators on known numbers ---- */
 
 static bool is_compare(const char *op) {
-    return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") || !strcmp(op, "<=") || !strcmp(op, ">=");
+    return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") ||
+           !strcmp(op, "<=") || !strcmp(op, ">=");
 }
 
 static bool compare(const char *op, int order, bool ordered) {
@@ -19,10 +20,12 @@ static bool compare(const char *op, int order, bool ordered) {
     return order > 0 || (op[1] && order == 0);
 }
 
-static weft_wgsl_value fold_floats(weft_wgsl_emitter *e, const char *op, const weft_wgsl_type *type, double a, double b, int line) {
+static weft_wgsl_value fold_floats(weft_wgsl_emitter *e, const char *op, const weft_wgsl_type *type, double a,
+                                   double b, int line) {
     const bool ordered = a == a && b == b;
     if (is_compare(op))
-        return weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_BOOL), compare(op, a < b ? -1 : a > b, ordered), line);
+        return weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_BOOL), compare(op, a < b ? -1 : a > b, ordered),
+                                line);
     const bool single = type->kind == WEFT_WGSL_F32;
     switch (*op) {
     case '+': return weft__wgsl_known_float(e, type, single ? (double)((float)a + (float)b) : a + b, line);
@@ -33,7 +36,8 @@ static weft_wgsl_value fold_floats(weft_wgsl_emitter *e, const char *op, const w
     }
 }
 
-static int64_t divided(weft_wgsl_emitter *e, const char *op, const weft_wgsl_type *type, int64_t a, int64_t b, int line) {
+static int64_t divided(weft_wgsl_emitter *e, const char *op, const weft_wgsl_type *type, int64_t a, int64_t b,
+                       int line) {
     if (b == 0) weft__wgsl_fail(e->run, line, "a constant is divided by 0");
     if (type->kind == WEFT_WGSL_U64)
         return (int64_t)(*op == '/' ? (uint64_t)a / (uint64_t)b : (uint64_t)a % (uint64_t)b);
@@ -41,12 +45,14 @@ static int64_t divided(weft_wgsl_emitter *e, const char *op, const weft_wgsl_typ
     return *op == '/' ? a / b : a % b;
 }
 
-static weft_wgsl_value fold_integers(weft_wgsl_emitter *e, const char *op, const weft_wgsl_type *type, int64_t a, int64_t b, int line) {
+static weft_wgsl_value fold_integers(weft_wgsl_emitter *e, const char *op, const weft_wgsl_type *type,
+                                     int64_t a, int64_t b, int line) {
     const uint64_t x = (uint64_t)a, y = (uint64_t)b;
     int64_t to;
     if (is_compare(op)) {
         const bool less = type->kind == WEFT_WGSL_U64 ? x < y : a < b;
-        return weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_BOOL), compare(op, less ? -1 : a != b, true), line);
+        return weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_BOOL), compare(op, less ? -1 : a != b, true),
+                                line);
     }
     switch (*op) {
     case '+': to = (int64_t)(x + y); break;
@@ -63,8 +69,8 @@ static weft_wgsl_value fold_integers(weft_wgsl_emitter *e, const char *op, const
 
 /* ---- operators ---- */
 
-static weft_wgsl_value text_value(const weft_wgsl_type *type, const char *text, int level, const weft_wgsl_value *a,
-                                  const weft_wgsl_value *b) {
+static weft_wgsl_value text_value(const weft_wgsl_type *type, const char *text, int level,
+                                  const weft_wgsl_value *a, const weft_wgsl_value *b) {
     weft_wgsl_value v = weft__wgsl_value(type, text, level, a->line);
     v.heavy = a->heavy || (b && b->heavy);
     return v;
@@ -72,10 +78,12 @@ static weft_wgsl_value text_value(const weft_wgsl_type *type, const char *text, 
 
 static weft_wgsl_value shift(weft_wgsl_emitter *e, const char *op, weft_wgsl_value a, weft_wgsl_value b) {
     a = weft__wgsl_convert(e, a, weft__wgsl_common(e, a.type, weft__wgsl_type(WEFT_WGSL_I32), a.line));
-    if (!weft__wgsl_is_integer(a.type) || !weft__wgsl_is_integer(b.type)) weft__wgsl_fail(e->run, a.line, "a shift of a float");
+    if (!weft__wgsl_is_integer(a.type) || !weft__wgsl_is_integer(b.type))
+        weft__wgsl_fail(e->run, a.line, "a shift of a float");
     b = weft__wgsl_convert(e, b, weft__wgsl_type(WEFT_WGSL_U32));
     const int bits = weft__wgsl_is_64(a.type) ? 64 : 32;
-    if (b.known && b.integer >= bits) weft__wgsl_fail(e->run, a.line, "a number of %d bits is shifted by %d", bits, (int)b.integer);
+    if (b.known && b.integer >= bits)
+        weft__wgsl_fail(e->run, a.line, "a number of %d bits is shifted by %d", bits, (int)b.integer);
     if (a.known && b.known) {
         int64_t i = a.integer;
         if (*op == '<')
@@ -85,11 +93,15 @@ static weft_wgsl_value shift(weft_wgsl_emitter *e, const char *op, weft_wgsl_val
         return weft__wgsl_known(e, a.type, i, a.line);
     }
     if (bits == 64) {
-        const char *f = *op == '<' ? "w64_shl" : a.type->kind == WEFT_WGSL_U64 ? "w64_shr_u64" : "w64_shr_i64";
-        return text_value(a.type, weft__wgsl_text(e->run, "%s(%s, %s)", weft__wgsl_help(e, f), a.text, b.text),
+        const char *f = *op == '<'                      ? "w64_shl"
+                        : a.type->kind == WEFT_WGSL_U64 ? "w64_shr_u64"
+                                                        : "w64_shr_i64";
+        return text_value(a.type,
+                          weft__wgsl_text(e->run, "%s(%s, %s)", weft__wgsl_help(e, f), a.text, b.text),
                           WEFT_WGSL_L_PRIMARY, &a, &b);
     }
-    if (a.known && a.type->kind != WEFT_WGSL_U32) a.text = weft__wgsl_text(e->run, "i32(%s)", a.text), a.level = WEFT_WGSL_L_PRIMARY;
+    if (a.known && a.type->kind != WEFT_WGSL_U32)
+        a.text = weft__wgsl_text(e->run, "i32(%s)", a.text), a.level = WEFT_WGSL_L_PRIMARY;
     return text_value(a.type,
                       weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, WEFT_WGSL_L_UNARY), op,
                                       weft__wgsl_at_level(e, &b, WEFT_WGSL_L_UNARY)),
@@ -108,10 +120,13 @@ static weft_wgsl_value binary_64(weft_wgsl_emitter *e, const char *op, weft_wgsl
     case '%': f = is_signed ? "w64_mod_i64" : "w64_mod_u64"; break;
     default: break;
     }
-    if (f) return text_value(a.type, weft__wgsl_text(e->run, "%s(%s, %s)", weft__wgsl_help(e, f), x, y), WEFT_WGSL_L_PRIMARY, &a, &b);
+    if (f)
+        return text_value(a.type, weft__wgsl_text(e->run, "%s(%s, %s)", weft__wgsl_help(e, f), x, y),
+                          WEFT_WGSL_L_PRIMARY, &a, &b);
     if (!strcmp(op, "==") || !strcmp(op, "!="))
         return text_value(truth,
-                          weft__wgsl_text(e->run, "%s(%s %s %s)", *op == '=' ? "all" : "any", weft__wgsl_at_level(e, &a, WEFT_WGSL_L_ADD), op,
+                          weft__wgsl_text(e->run, "%s(%s %s %s)", *op == '=' ? "all" : "any",
+                                          weft__wgsl_at_level(e, &a, WEFT_WGSL_L_ADD), op,
                                           weft__wgsl_at_level(e, &b, WEFT_WGSL_L_ADD)),
                           WEFT_WGSL_L_PRIMARY, &a, &b);
     if (is_compare(op)) {
@@ -121,7 +136,8 @@ static weft_wgsl_value binary_64(weft_wgsl_emitter *e, const char *op, weft_wgsl
             x = y, y = swap, no = "!";
         }
         f = weft__wgsl_help(e, is_signed ? "w64_less_i64" : "w64_less_u64");
-        return text_value(truth, weft__wgsl_text(e->run, "%s%s(%s, %s)", no, f, x, y), *no ? WEFT_WGSL_L_UNARY : WEFT_WGSL_L_PRIMARY, &a, &b);
+        return text_value(truth, weft__wgsl_text(e->run, "%s%s(%s, %s)", no, f, x, y),
+                          *no ? WEFT_WGSL_L_UNARY : WEFT_WGSL_L_PRIMARY, &a, &b);
     }
     return text_value(a.type,
                       weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, WEFT_WGSL_L_UNARY), op,
@@ -129,20 +145,25 @@ static weft_wgsl_value binary_64(weft_wgsl_emitter *e, const char *op, weft_wgsl
                       WEFT_WGSL_L_BITS, &a, &b);
 }
 
-/* Compilers may assume that there are neither NaN nor infinities. So x != x and comparisons with infinity are made with
- * the bits. */
-static bool special(weft_wgsl_emitter *e, const char *op, const weft_wgsl_value *a, const weft_wgsl_value *b, weft_wgsl_value *to) {
+/* Compilers may assume that there are neither NaN nor infinities. So x != x and comparisons with infinity are
+ * made with the bits. */
+static bool special(weft_wgsl_emitter *e, const char *op, const weft_wgsl_value *a, const weft_wgsl_value *b,
+                    weft_wgsl_value *to) {
     const bool equal = !strcmp(op, "=="), differ = !strcmp(op, "!=");
     if (a->type->kind != WEFT_WGSL_F32 || (!equal && !differ)) return false;
     const weft_wgsl_type *truth = weft__wgsl_type(WEFT_WGSL_BOOL);
     if (!a->known && !b->known && !strcmp(a->text, b->text)) {
-        *to = text_value(truth, weft__wgsl_text(e->run, "%s%s(%s)", equal ? "!" : "", weft__wgsl_help(e, "wf_is_nan"), a->text),
-                         equal ? WEFT_WGSL_L_UNARY : WEFT_WGSL_L_PRIMARY, a, b);
+        *to = text_value(
+            truth,
+            weft__wgsl_text(e->run, "%s%s(%s)", equal ? "!" : "", weft__wgsl_help(e, "wf_is_nan"), a->text),
+            equal ? WEFT_WGSL_L_UNARY : WEFT_WGSL_L_PRIMARY, a, b);
         return true;
     }
     const weft_wgsl_value *x = a->known ? b : a, *infinite = a->known ? a : b;
     if (!infinite->known || !isinf(infinite->number) || x->known) return false;
-    *to = text_value(truth, weft__wgsl_text(e->run, "bitcast<u32>(%s) %s %s", x->text, op, infinite->number < 0 ? "0xff800000u" : "0x7f800000u"),
+    *to = text_value(truth,
+                     weft__wgsl_text(e->run, "bitcast<u32>(%s) %s %s", x->text, op,
+                                     infinite->number < 0 ? "0xff800000u" : "0x7f800000u"),
                      WEFT_WGSL_L_COMPARE, x, NULL);
     return true;
 }
@@ -151,27 +172,35 @@ static weft_wgsl_value pointers(weft_wgsl_emitter *e, const char *op, weft_wgsl_
     if (*op == '+' && a.type->kind == WEFT_WGSL_POINTER) return weft__wgsl_moved(e, a, b, false);
     if (*op == '+') return weft__wgsl_moved(e, b, a, false);
     if (*op == '-' && b.type->kind != WEFT_WGSL_POINTER) return weft__wgsl_moved(e, a, b, true);
-    if (a.type->kind != WEFT_WGSL_POINTER || b.type->kind != WEFT_WGSL_POINTER || !weft__wgsl_same_base(&a.base, &b.base))
+    if (a.type->kind != WEFT_WGSL_POINTER || b.type->kind != WEFT_WGSL_POINTER ||
+        !weft__wgsl_same_base(&a.base, &b.base))
         weft__wgsl_fail(e->run, a.line, "operator %s joins pointers into different memory", op);
     const weft_wgsl_type *index = weft__wgsl_type(WEFT_WGSL_INDEX);
     const weft_wgsl_value x = weft__wgsl_value(index, weft__wgsl_offset_text(e, a.offset), 0, a.line),
                           y = weft__wgsl_value(index, weft__wgsl_offset_text(e, b.offset), 0, a.line);
     const weft_wgsl_value result = weft__wgsl_binary(e, op, x, y, a.line);
     const int stride = weft__wgsl_stride(a.base.kind, a.type->of);
-    return *op == '-' && stride > 1 ? weft__wgsl_binary(e, "/", result, weft__wgsl_known(e, index, stride, a.line), a.line) : result;
+    return *op == '-' && stride > 1
+               ? weft__wgsl_binary(e, "/", result, weft__wgsl_known(e, index, stride, a.line), a.line)
+               : result;
 }
 
-weft_wgsl_value weft__wgsl_binary(weft_wgsl_emitter *e, const char *op, weft_wgsl_value a, weft_wgsl_value b, int line) {
+weft_wgsl_value weft__wgsl_binary(weft_wgsl_emitter *e, const char *op, weft_wgsl_value a, weft_wgsl_value b,
+                                  int line) {
     weft_wgsl_value to;
     a.line = b.line = line;
     if (a.type->kind == WEFT_WGSL_POINTER || b.type->kind == WEFT_WGSL_POINTER) return pointers(e, op, a, b);
     if (!strcmp(op, "<<") || !strcmp(op, ">>")) return shift(e, op, a, b);
     const bool bits = strchr("&|^", *op) && !op[1];
-    if (bits && a.type->kind == WEFT_WGSL_BOOL && b.type->kind == WEFT_WGSL_BOOL && !a.known && !b.known && *op != '^')
-        return text_value(a.type, weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, WEFT_WGSL_L_UNARY), op,
-                                                  weft__wgsl_at_level(e, &b, WEFT_WGSL_L_UNARY)), WEFT_WGSL_L_BITS, &a, &b);
+    if (bits && a.type->kind == WEFT_WGSL_BOOL && b.type->kind == WEFT_WGSL_BOOL && !a.known && !b.known &&
+        *op != '^')
+        return text_value(a.type,
+                          weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, WEFT_WGSL_L_UNARY),
+                                          op, weft__wgsl_at_level(e, &b, WEFT_WGSL_L_UNARY)),
+                          WEFT_WGSL_L_BITS, &a, &b);
     const weft_wgsl_type *type = weft__wgsl_common(e, a.type, b.type, line);
-    if (type->kind >= WEFT_WGSL_F16 && (bits || *op == '%')) weft__wgsl_fail(e->run, line, "operator %s has operands that are no integers", op);
+    if (type->kind >= WEFT_WGSL_F16 && (bits || *op == '%'))
+        weft__wgsl_fail(e->run, line, "operator %s has operands that are no integers", op);
     a = weft__wgsl_convert(e, a, type);
     b = weft__wgsl_convert(e, b, type);
     if (a.known && b.known)
@@ -188,7 +217,8 @@ weft_wgsl_value weft__wgsl_binary(weft_wgsl_emitter *e, const char *op, weft_wgs
         level = WEFT_WGSL_L_BITS, left = right = WEFT_WGSL_L_UNARY;
     else if (is_compare(op))
         level = WEFT_WGSL_L_COMPARE, left = right = WEFT_WGSL_L_ADD;
-    const char *text = weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, left), op, weft__wgsl_at_level(e, &b, right));
+    const char *text = weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, left), op,
+                                       weft__wgsl_at_level(e, &b, right));
     return text_value(is_compare(op) ? weft__wgsl_type(WEFT_WGSL_BOOL) : type, text, level, &a, &b);
 }
 
@@ -196,11 +226,14 @@ static weft_wgsl_value unary(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     if (*n->op == '&') return weft__wgsl_address(e, weft__wgsl_place(e, n->a));
     weft_wgsl_value v = weft__wgsl_expression(e, n->a);
     v.line = n->line;
-    if (*n->op == '*') return weft__wgsl_element(e, v, weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, n->line));
+    if (*n->op == '*')
+        return weft__wgsl_element(e, v, weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, n->line));
     if (*n->op == '!') {
         v = weft__wgsl_convert(e, v, weft__wgsl_type(WEFT_WGSL_BOOL));
         if (v.known) return weft__wgsl_known(e, v.type, !v.integer, n->line);
-        return text_value(v.type, weft__wgsl_text(e->run, "!%s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_UNARY)), WEFT_WGSL_L_UNARY, &v, NULL);
+        return text_value(v.type,
+                          weft__wgsl_text(e->run, "!%s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_UNARY)),
+                          WEFT_WGSL_L_UNARY, &v, NULL);
     }
     v = weft__wgsl_convert(e, v, weft__wgsl_common(e, v.type, weft__wgsl_type(WEFT_WGSL_I32), n->line));
     if (*n->op == '+') return v;
@@ -208,13 +241,17 @@ static weft_wgsl_value unary(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     if (*n->op == '~') {
         if (is_float) weft__wgsl_fail(e->run, n->line, "operator ~ has an operand that is no integer");
         if (v.known) return weft__wgsl_known(e, v.type, ~v.integer, n->line);
-        return text_value(v.type, weft__wgsl_text(e->run, "~%s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_UNARY)), WEFT_WGSL_L_UNARY, &v, NULL);
+        return text_value(v.type,
+                          weft__wgsl_text(e->run, "~%s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_UNARY)),
+                          WEFT_WGSL_L_UNARY, &v, NULL);
     }
-    if (v.known) return is_float ? weft__wgsl_known_float(e, v.type, -v.number, n->line)
-                                 : weft__wgsl_known(e, v.type, (int64_t)(0 - (uint64_t)v.integer), n->line);
+    if (v.known)
+        return is_float ? weft__wgsl_known_float(e, v.type, -v.number, n->line)
+                        : weft__wgsl_known(e, v.type, (int64_t)(0 - (uint64_t)v.integer), n->line);
     if (!is_float && v.type->kind != WEFT_WGSL_I32 && v.type->kind != WEFT_WGSL_INDEX)
         return weft__wgsl_binary(e, "-", weft__wgsl_known(e, v.type, 0, n->line), v, n->line);
-    return text_value(v.type, weft__wgsl_text(e->run, "-%s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_PRIMARY)), WEFT_WGSL_L_UNARY, &v, NULL);
+    return text_value(v.type, weft__wgsl_text(e->run, "-%s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_PRIMARY)),
+                      WEFT_WGSL_L_UNARY, &v, NULL);
 }
 
 /* ---- choices ---- */
@@ -246,8 +283,10 @@ static weft_wgsl_value logical(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
         b = weft__wgsl_convert(e, b, truth);
         const int level = both ? WEFT_WGSL_L_AND : WEFT_WGSL_L_OR;
         const int left = a.level == level ? level : WEFT_WGSL_L_COMPARE;
-        return text_value(truth, weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, left), n->op,
-                                                 weft__wgsl_at_level(e, &b, WEFT_WGSL_L_COMPARE)), level, &a, &b);
+        return text_value(truth,
+                          weft__wgsl_text(e->run, "%s %s %s", weft__wgsl_at_level(e, &a, left), n->op,
+                                          weft__wgsl_at_level(e, &b, WEFT_WGSL_L_COMPARE)),
+                          level, &a, &b);
     }
     const char *name = weft__wgsl_temporary(e);
     weft__wgsl_line(e, "var %s = %s;", name, a.text);
@@ -261,11 +300,13 @@ static weft_wgsl_value logical(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     return weft__wgsl_value(truth, name, WEFT_WGSL_L_PRIMARY, n->line);
 }
 
-static weft_wgsl_value pointer_choice(weft_wgsl_emitter *e, weft_wgsl_value c, weft_wgsl_value x, weft_wgsl_value y) {
+static weft_wgsl_value pointer_choice(weft_wgsl_emitter *e, weft_wgsl_value c, weft_wgsl_value x,
+                                      weft_wgsl_value y) {
     if (y.known && y.integer == 0) return x; /* NULL */
     if (!weft__wgsl_same_base(&x.base, &y.base))
         weft__wgsl_fail(e->run, c.line, "? and : have pointers into different memory");
-    x.offset = (weft_wgsl_offset){.text = weft__wgsl_text(e->run, "select(%s, %s, %s)", weft__wgsl_offset_text(e, y.offset),
+    x.offset = (weft_wgsl_offset){.text = weft__wgsl_text(e->run, "select(%s, %s, %s)",
+                                                          weft__wgsl_offset_text(e, y.offset),
                                                           weft__wgsl_offset_text(e, x.offset), c.text),
                                   .level = WEFT_WGSL_L_PRIMARY};
     return x;
@@ -277,15 +318,19 @@ static weft_wgsl_value choice(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     weft_wgsl_buffer before_x = {0}, before_y = {0};
     weft_wgsl_value x = apart(e, n->b, &before_x), y = apart(e, n->c, &before_y);
     if (x.type->kind == WEFT_WGSL_POINTER || y.type->kind == WEFT_WGSL_POINTER) {
-        if (before_x.length || before_y.length) weft__wgsl_fail(e->run, n->line, "pointers of ? and : need statements");
+        if (before_x.length || before_y.length)
+            weft__wgsl_fail(e->run, n->line, "pointers of ? and : need statements");
         return pointer_choice(e, c, x, y);
     }
-    const weft_wgsl_type *type = weft__wgsl_same(x.type, y.type) ? x.type : weft__wgsl_common(e, x.type, y.type, n->line);
+    const weft_wgsl_type *type =
+        weft__wgsl_same(x.type, y.type) ? x.type : weft__wgsl_common(e, x.type, y.type, n->line);
     x = weft__wgsl_convert(e, x, type);
     y = weft__wgsl_convert(e, y, type);
-    if (x.known && y.known && type->kind < WEFT_WGSL_F16 && !weft__wgsl_is_64(type) && x.integer == y.integer) return x;
+    if (x.known && y.known && type->kind < WEFT_WGSL_F16 && !weft__wgsl_is_64(type) && x.integer == y.integer)
+        return x;
     if (!before_x.length && !before_y.length && !x.heavy && !y.heavy && type->kind < WEFT_WGSL_FOUR)
-        return text_value(type, weft__wgsl_text(e->run, "select(%s, %s, %s)", y.text, x.text, c.text), WEFT_WGSL_L_PRIMARY, &c, NULL);
+        return text_value(type, weft__wgsl_text(e->run, "select(%s, %s, %s)", y.text, x.text, c.text),
+                          WEFT_WGSL_L_PRIMARY, &c, NULL);
     const char *name = weft__wgsl_temporary(e);
     weft__wgsl_line(e, "var %s: %s;", name, weft__wgsl_type_text(e, type, n->line));
     weft__wgsl_line(e, "if (%s) {", c.text);
@@ -317,7 +362,8 @@ static weft_wgsl_meaning *pointer_variable(weft_wgsl_emitter *e, const weft_wgsl
 }
 
 /* Assigns a pointer variable. Its base must stay the same. */
-static weft_wgsl_value assign_pointer(weft_wgsl_emitter *e, weft_wgsl_meaning *m, weft_wgsl_value v, const weft_wgsl_symbol *s, int line) {
+static weft_wgsl_value assign_pointer(weft_wgsl_emitter *e, weft_wgsl_meaning *m, weft_wgsl_value v,
+                                      const weft_wgsl_symbol *s, int line) {
     v.line = line;
     v = weft__wgsl_convert(e, v, s->type);
     if (!m->bound) {
@@ -331,7 +377,8 @@ static weft_wgsl_value assign_pointer(weft_wgsl_emitter *e, weft_wgsl_meaning *m
     return m->pointer;
 }
 
-static weft_wgsl_value assign(weft_wgsl_emitter *e, const weft_wgsl_node *n, const char *op, weft_wgsl_value v, bool after) {
+static weft_wgsl_value assign(weft_wgsl_emitter *e, const weft_wgsl_node *n, const char *op,
+                              weft_wgsl_value v, bool after) {
     weft_wgsl_meaning *m = pointer_variable(e, n);
     if (m) {
         weft_wgsl_value before = m->pointer;
@@ -351,7 +398,8 @@ static weft_wgsl_value assign(weft_wgsl_emitter *e, const weft_wgsl_node *n, con
         old = weft__wgsl_load(e, place);
         if (after) {
             old.heavy = true;
-            old = weft__wgsl_keep(e, (weft_wgsl_value){.type = old.type, .text = old.text, .heavy = true, .line = old.line});
+            old = weft__wgsl_keep(
+                e, (weft_wgsl_value){.type = old.type, .text = old.text, .heavy = true, .line = old.line});
         }
         v = weft__wgsl_binary(e, op, old, v, n->line);
     }
@@ -394,7 +442,8 @@ void weft__wgsl_effect(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     }
     case WEFT_WGSL_N_CALL: {
         const weft_wgsl_value v = weft__wgsl_call(e, n);
-        if (v.type->kind != WEFT_WGSL_VOID && v.type->kind != WEFT_WGSL_POINTER) weft__wgsl_line(e, "_ = %s;", v.text);
+        if (v.type->kind != WEFT_WGSL_VOID && v.type->kind != WEFT_WGSL_POINTER)
+            weft__wgsl_line(e, "_ = %s;", v.text);
         return;
     }
     default: weft__wgsl_expression(e, n);
@@ -420,7 +469,8 @@ static weft_wgsl_value symbol_value(weft_wgsl_emitter *e, const weft_wgsl_node *
     const weft_wgsl_meaning *m = weft__wgsl_meaning_of(e, n->symbol);
     weft_wgsl_value v = m->pointer;
     if (n->symbol->type->kind == WEFT_WGSL_POINTER && !m->bound)
-        weft__wgsl_fail(e->run, n->line, "pointer %s is used before it points to anything", n->symbol->name->text);
+        weft__wgsl_fail(e->run, n->line, "pointer %s is used before it points to anything",
+                        n->symbol->name->text);
     v.line = n->line;
     return v;
 }
@@ -440,7 +490,8 @@ weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n) 
         break;
     case WEFT_WGSL_N_FIELD: v = weft__wgsl_member(e, weft__wgsl_place(e, n->a), n->word, n->line); break;
     case WEFT_WGSL_N_ARROW:
-        v = weft__wgsl_element(e, weft__wgsl_expression(e, n->a), weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, n->line));
+        v = weft__wgsl_element(e, weft__wgsl_expression(e, n->a),
+                               weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, n->line));
         v = weft__wgsl_member(e, v, n->word, n->line);
         break;
     case WEFT_WGSL_N_UNARY: v = unary(e, n); break;
@@ -458,9 +509,12 @@ weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n) 
     case WEFT_WGSL_N_CHOICE: v = choice(e, n); break;
     case WEFT_WGSL_N_CAST:
         v = weft__wgsl_expression(e, n->a);
-        if (v.type->kind == WEFT_WGSL_POINTER && weft__wgsl_is_integer(n->type)) { /* its address: the first byte */
-            const weft_wgsl_offset bytes = weft__wgsl_offset_times(e, v.offset, weft__wgsl_size(v.type->of) / weft__wgsl_stride(v.base.kind, v.type->of));
-            v = weft__wgsl_value(weft__wgsl_type(WEFT_WGSL_INDEX), weft__wgsl_offset_text(e, bytes), 0, n->line);
+        if (v.type->kind == WEFT_WGSL_POINTER &&
+            weft__wgsl_is_integer(n->type)) { /* its address: the first byte */
+            const weft_wgsl_offset bytes = weft__wgsl_offset_times(
+                e, v.offset, weft__wgsl_size(v.type->of) / weft__wgsl_stride(v.base.kind, v.type->of));
+            v = weft__wgsl_value(weft__wgsl_type(WEFT_WGSL_INDEX), weft__wgsl_offset_text(e, bytes), 0,
+                                 n->line);
         }
         if (n->type->kind != WEFT_WGSL_VOID) v = weft__wgsl_convert(e, v, n->type);
         break;

@@ -27,9 +27,12 @@ static bool bind_parameter(weft_wgsl_emitter *e, const weft_wgsl_function *f, in
         return false;
     }
     if (s->type->kind != WEFT_WGSL_POINTER || s->type->space != WEFT_WGSL_GLOBAL)
-        weft__wgsl_fail(e->run, f->line, "parameter %s of a kernel is neither a pointer to a buffer nor the struct of numbers at the end",
-                        s->name->text);
-    if (index >= WEFT_WGSL_POINTERS) weft__wgsl_fail(e->run, f->line, "a kernel has more than %d pointers", WEFT_WGSL_POINTERS);
+        weft__wgsl_fail(
+            e->run, f->line,
+            "parameter %s of a kernel is neither a pointer to a buffer nor the struct of numbers at the end",
+            s->name->text);
+    if (index >= WEFT_WGSL_POINTERS)
+        weft__wgsl_fail(e->run, f->line, "a kernel has more than %d pointers", WEFT_WGSL_POINTERS);
     const int shift = shift_of(s->type->of);
     const char *word = word_of(e, WEFT_WGSL_GROUP_WORDS + index);
     if (shift) word = weft__wgsl_text(e->run, "%s >> %du", word, shift);
@@ -45,7 +48,8 @@ static int walk(weft_wgsl_emitter *e, const weft_wgsl_function *kernel, weft_wgs
     e->out = body;
     e->indent = 1;
     e->result = kernel->type;
-    if (kernel->type->kind != WEFT_WGSL_VOID) weft__wgsl_fail(e->run, kernel->line, "a kernel returns a value");
+    if (kernel->type->kind != WEFT_WGSL_VOID)
+        weft__wgsl_fail(e->run, kernel->line, "a kernel returns a value");
     for (int i = 0; i < kernel->n_parameters; i++) n += bind_parameter(e, kernel, i);
     for (const weft_wgsl_node *s = kernel->body->list; s; s = s->next) weft__wgsl_statement(e, s);
     return n;
@@ -68,21 +72,23 @@ static void put_bindings(weft_wgsl_emitter *e, weft_wgsl_buffer *to, int n_point
 
 /* Work-groups are numbered linearly, since the launch may have folded them. */
 static void put_entry(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_function *kernel) {
-    weft__wgsl_put(e, to,
-                   "@compute @workgroup_size(%d, %d, %d)\n"
-                   "fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: vec3<u32>,\n"
-                   "        @builtin(local_invocation_id) w_local: vec3<u32>) {\n"
-                   "    let w_number = w_id.x + w_all.x * (w_id.y + w_all.y * w_id.z);\n"
-                   "    let w_wide = w_words[0].x;\n"
-                   "    let w_high = w_words[0].y;\n"
-                   "    if (w_number >= w_wide * w_high * w_words[0].z) {\n"
-                   "        return;\n"
-                   "    }\n",
-                   kernel->items[0], kernel->items[1], kernel->items[2]);
+    weft__wgsl_put(
+        e, to,
+        "@compute @workgroup_size(%d, %d, %d)\n"
+        "fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: vec3<u32>,\n"
+        "        @builtin(local_invocation_id) w_local: vec3<u32>) {\n"
+        "    let w_number = w_id.x + w_all.x * (w_id.y + w_all.y * w_id.z);\n"
+        "    let w_wide = w_words[0].x;\n"
+        "    let w_high = w_words[0].y;\n"
+        "    if (w_number >= w_wide * w_high * w_words[0].z) {\n"
+        "        return;\n"
+        "    }\n",
+        kernel->items[0], kernel->items[1], kernel->items[2]);
     if (e->group)
-        weft__wgsl_put(e, to,
-                       "    let w_group = vec3<i32>(vec3<u32>(w_number %% w_wide, w_number / w_wide %% w_high,\n"
-                       "                                     w_number / (w_wide * w_high)));\n");
+        weft__wgsl_put(
+            e, to,
+            "    let w_group = vec3<i32>(vec3<u32>(w_number %% w_wide, w_number / w_wide %% w_high,\n"
+            "                                     w_number / (w_wide * w_high)));\n");
     if (e->item) weft__wgsl_put(e, to, "    let w_item = vec3<i32>(w_local);\n");
 }
 
@@ -90,13 +96,14 @@ static void put_text(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl
     if (from->length) weft__wgsl_put(e, to, "%s", from->text);
 }
 
-const char *weft__wgsl_module(weft_wgsl_run *run, const weft_wgsl_tree *tree, const weft_wgsl_function *kernel,
-                              const int *binding, weft_wgsl_kernel *facts) {
+const char *weft__wgsl_module(weft_wgsl_run *run, const weft_wgsl_tree *tree,
+                              const weft_wgsl_function *kernel, const int *binding, weft_wgsl_kernel *facts) {
     weft_wgsl_emitter first = {.run = run, .tree = tree, .binding = binding}, second = first;
     weft_wgsl_buffer body = {0}, to = {0};
     for (int d = 0; d < 3; d++)
         if (kernel->items[d] < 1 || kernel->items[d] > 1024)
-            weft__wgsl_fail(run, kernel->line, "kernel %s does not say how many work-items a work-group has", kernel->name->text);
+            weft__wgsl_fail(run, kernel->line, "kernel %s does not say how many work-items a work-group has",
+                            kernel->name->text);
     walk(&first, kernel, &body); /* finds which buffers are atomic */
     memcpy(second.atomic, first.atomic, sizeof second.atomic);
     body = (weft_wgsl_buffer){0};

@@ -1,8 +1,9 @@
-/* Places in memory: buffers of words, workgroup memory, variables, the struct of numbers. Reads and writes them.
+/* Places in memory: buffers of words, workgroup memory, variables, the struct of numbers. Reads and writes
+ * them.
  *
- * Elements of 8 and 16 bits share a word with others, which other work-items may write at the same time. So they are
- * written by an atomic exclusive or, which changes only the bits of the element. All words of such a buffer are atomic.
- * Read next: emit_expression.c. */
+ * Elements of 8 and 16 bits share a word with others, which other work-items may write at the same time. So
+ * they are written by an atomic exclusive or, which changes only the bits of the element. All words of such a
+ * buffer are atomic. Read next: emit_expression.c. */
 #include <string.h>
 
 #include "device/webgpu/wgsl/emit.h"
@@ -41,7 +42,8 @@ static int binding_of(const weft_wgsl_emitter *e, const weft_wgsl_value *place) 
 }
 
 static const char *word_text(weft_wgsl_emitter *e, int binding, const char *index) {
-    return weft__wgsl_text(e->run, e->atomic[binding] ? "atomicLoad(&buffer%d[%s])" : "buffer%d[%s]", binding, index);
+    return weft__wgsl_text(e->run, e->atomic[binding] ? "atomicLoad(&buffer%d[%s])" : "buffer%d[%s]", binding,
+                           index);
 }
 
 static const char *short_name(const weft_wgsl_type *type) {
@@ -61,33 +63,41 @@ static const char *reader_of(weft_wgsl_emitter *e, const weft_wgsl_type *type, i
     const char *name = weft__wgsl_text(e->run, "get_%s_buffer%d", short_name(type), binding);
     if (!weft__wgsl_once(e, &e->helpers, name)) return name;
     if (weft__wgsl_is_64(type)) {
-        weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> vec2<u32> {\n    return vec2<u32>(%s, %s);\n}\n", name,
-                       word_text(e, binding, "2*i"), word_text(e, binding, "2*i + 1"));
+        weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> vec2<u32> {\n    return vec2<u32>(%s, %s);\n}\n",
+                       name, word_text(e, binding, "2*i"), word_text(e, binding, "2*i + 1"));
         return name;
     }
-    const bool byte = weft__wgsl_size(type) == 1, keeps = type->kind == WEFT_WGSL_I8 || type->kind == WEFT_WGSL_I16;
-    const char *bits = weft__wgsl_text(e->run, "%s >> (u32(i & %d) << %du)", word_text(e, binding, byte ? "i >> 2u" : "i >> 1u"),
-                                       byte ? 3 : 1, byte ? 3 : 4);
+    const bool byte = weft__wgsl_size(type) == 1,
+               keeps = type->kind == WEFT_WGSL_I8 || type->kind == WEFT_WGSL_I16;
+    const char *bits =
+        weft__wgsl_text(e->run, "%s >> (u32(i & %d) << %du)",
+                        word_text(e, binding, byte ? "i >> 2u" : "i >> 1u"), byte ? 3 : 1, byte ? 3 : 4);
     const int shift = byte ? 24 : 16;
     if (keeps)
-        weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> i32 {\n    return (i32(%s) << %du) >> %du;\n}\n", name, bits,
-                       shift, shift);
+        weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> i32 {\n    return (i32(%s) << %du) >> %du;\n}\n",
+                       name, bits, shift, shift);
     else if (type->kind == WEFT_WGSL_F16)
         weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> f32 {\n    return %s((%s) & 65535u);\n}\n", name,
                        weft__wgsl_help(e, "wf_f32_of_f16"), bits);
     else
-        weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> i32 {\n    return i32((%s) & %du);\n}\n", name, bits,
-                       byte ? 255 : 65535);
+        weft__wgsl_put(e, &e->functions, "fn %s(i: i32) -> i32 {\n    return i32((%s) & %du);\n}\n", name,
+                       bits, byte ? 255 : 65535);
     return name;
 }
 
-/* Writes the function that stores an element of 8 or 16 bits. Nobody else writes its bits, so they are known. */
+/* Writes the function that stores an element of 8 or 16 bits. Nobody else writes its bits, so they are known.
+ */
 static const char *writer_of(weft_wgsl_emitter *e, const weft_wgsl_type *type, int binding) {
     const bool byte = weft__wgsl_size(type) == 1, half = type->kind == WEFT_WGSL_F16;
-    const char *name = weft__wgsl_text(e->run, "put_%s_buffer%d", half ? "f16" : byte ? "u8" : "u16", binding);
+    const char *name = weft__wgsl_text(e->run, "put_%s_buffer%d",
+                                       half   ? "f16"
+                                       : byte ? "u8"
+                                              : "u16",
+                                       binding);
     e->atomic[binding] = true;
     if (!weft__wgsl_once(e, &e->helpers, name)) return name;
-    const char *bits = half ? weft__wgsl_text(e->run, "%s(v)", weft__wgsl_help(e, "wf_f16_of_f32")) : "u32(v)";
+    const char *bits =
+        half ? weft__wgsl_text(e->run, "%s(v)", weft__wgsl_help(e, "wf_f16_of_f32")) : "u32(v)";
     weft__wgsl_put(e, &e->functions,
                    "fn %s(i: i32, v: %s) {\n"
                    "    let at = i >> %du;\n"
@@ -95,19 +105,21 @@ static const char *writer_of(weft_wgsl_emitter *e, const weft_wgsl_type *type, i
                    "    let before = atomicLoad(&buffer%d[at]);\n"
                    "    atomicXor(&buffer%d[at], (before ^ (%s << shift)) & (%du << shift));\n"
                    "}\n",
-                   name, half ? "f32" : "i32", byte ? 2 : 1, byte ? 3 : 1, byte ? 3 : 4, binding, binding, bits,
-                   byte ? 255 : 65535);
+                   name, half ? "f32" : "i32", byte ? 2 : 1, byte ? 3 : 1, byte ? 3 : 4, binding, binding,
+                   bits, byte ? 255 : 65535);
     return name;
 }
 
 /* The value of a word with the bits of a type of 32 bits. */
-static weft_wgsl_value from_word(weft_wgsl_emitter *e, const weft_wgsl_type *type, const char *word, int line) {
+static weft_wgsl_value from_word(weft_wgsl_emitter *e, const weft_wgsl_type *type, const char *word,
+                                 int line) {
     switch (type->kind) {
     case WEFT_WGSL_U32: break;
     case WEFT_WGSL_I32:
     case WEFT_WGSL_INDEX: word = weft__wgsl_text(e->run, "i32(%s)", word); break;
     case WEFT_WGSL_F32: word = weft__wgsl_text(e->run, "bitcast<f32>(%s)", word); break;
-    default: weft__wgsl_fail(e->run, line, "%s cannot be read from a buffer", weft__wgsl_c_name(e->run, type));
+    default:
+        weft__wgsl_fail(e->run, line, "%s cannot be read from a buffer", weft__wgsl_c_name(e->run, type));
     }
     return weft__wgsl_value(type, word, WEFT_WGSL_L_PRIMARY, line);
 }
@@ -117,15 +129,18 @@ static weft_wgsl_value load_buffer(weft_wgsl_emitter *e, const weft_wgsl_value *
     const int binding = binding_of(e, place);
     const char *at = weft__wgsl_offset_text(e, place->offset);
     weft_wgsl_value v;
-    if (type->kind == WEFT_WGSL_INDEX) weft__wgsl_fail(e->run, place->line, "a buffer of w_index is not supported");
+    if (type->kind == WEFT_WGSL_INDEX)
+        weft__wgsl_fail(e->run, place->line, "a buffer of w_index is not supported");
     if (weft__wgsl_size(type) == 4 && type->kind < WEFT_WGSL_FOUR) {
         v = from_word(e, type, word_text(e, binding, at), place->line);
     } else if (weft__wgsl_is_number(type) && type->kind != WEFT_WGSL_F64) {
         const weft_wgsl_type *as = type->kind == WEFT_WGSL_F16 ? weft__wgsl_type(WEFT_WGSL_F32) : type;
-        v = weft__wgsl_value(as, weft__wgsl_text(e->run, "%s(%s)", reader_of(e, type, binding), at), WEFT_WGSL_L_PRIMARY, place->line);
+        v = weft__wgsl_value(as, weft__wgsl_text(e->run, "%s(%s)", reader_of(e, type, binding), at),
+                             WEFT_WGSL_L_PRIMARY, place->line);
         if (type->kind == WEFT_WGSL_BOOL) v = weft__wgsl_convert(e, v, type);
     } else {
-        weft__wgsl_fail(e->run, place->line, "%s cannot be read from a buffer", weft__wgsl_c_name(e->run, type));
+        weft__wgsl_fail(e->run, place->line, "%s cannot be read from a buffer",
+                        weft__wgsl_c_name(e->run, type));
     }
     v.heavy = true;
     return v;
@@ -140,7 +155,8 @@ static const char *bits_of(weft_wgsl_emitter *e, const weft_wgsl_value *v) {
 }
 
 static void store_word(weft_wgsl_emitter *e, int binding, const char *at, const char *bits) {
-    weft__wgsl_line(e, e->atomic[binding] ? "atomicStore(&buffer%d[%s], %s);" : "buffer%d[%s] = %s;", binding, at, bits);
+    weft__wgsl_line(e, e->atomic[binding] ? "atomicStore(&buffer%d[%s], %s);" : "buffer%d[%s] = %s;", binding,
+                    at, bits);
 }
 
 static void store_buffer(weft_wgsl_emitter *e, const weft_wgsl_value *place, weft_wgsl_value v) {
@@ -161,12 +177,14 @@ static void store_buffer(weft_wgsl_emitter *e, const weft_wgsl_value *place, wef
         if (type->kind == WEFT_WGSL_BOOL) v = weft__wgsl_convert(e, v, weft__wgsl_type(WEFT_WGSL_I32));
         weft__wgsl_line(e, "%s(%s, %s);", name, weft__wgsl_offset_text(e, place->offset), v.text);
     } else {
-        weft__wgsl_fail(e->run, place->line, "%s cannot be stored in a buffer", weft__wgsl_c_name(e->run, type));
+        weft__wgsl_fail(e->run, place->line, "%s cannot be stored in a buffer",
+                        weft__wgsl_c_name(e->run, type));
     }
 }
 
 const char *weft__wgsl_atomic_word(weft_wgsl_emitter *e, weft_wgsl_value pointer) {
-    if (pointer.base.kind != WEFT_WGSL_IN_BUFFER || pointer.type->kind != WEFT_WGSL_POINTER || weft__wgsl_size(pointer.type->of) != 4)
+    if (pointer.base.kind != WEFT_WGSL_IN_BUFFER || pointer.type->kind != WEFT_WGSL_POINTER ||
+        weft__wgsl_size(pointer.type->of) != 4)
         weft__wgsl_fail(e->run, pointer.line, "atomic functions are only supported for words of buffers");
     const int binding = binding_of(e, &pointer);
     e->atomic[binding] = e->written[pointer.base.pointer] = true;
@@ -198,14 +216,16 @@ static const char *numbers_inside(weft_wgsl_emitter *e, const weft_wgsl_value *p
             part.offset = place->offset;
             part.offset.constant += (int64_t)i * weft__wgsl_size(type->of);
             text = weft__wgsl_text(e->run, "%s%s%s", text, i ? ", " : "",
-                                   type->of->kind == WEFT_WGSL_ARRAY ? numbers_inside(e, &part) : load_numbers(e, &part).text);
+                                   type->of->kind == WEFT_WGSL_ARRAY ? numbers_inside(e, &part)
+                                                                     : load_numbers(e, &part).text);
         }
     else
         for (const weft_wgsl_field *f = type->fields; f; f = f->next) {
             part.type = f->type;
             part.offset = place->offset;
             part.offset.constant += f->offset;
-            text = weft__wgsl_text(e->run, "%s%s%s", text, f == type->fields ? "" : ", ", load_numbers(e, &part).text);
+            text = weft__wgsl_text(e->run, "%s%s%s", text, f == type->fields ? "" : ", ",
+                                   load_numbers(e, &part).text);
         }
     return text;
 }
@@ -232,7 +252,8 @@ static const char *variable_text(weft_wgsl_emitter *e, const weft_wgsl_value *pl
     const weft_wgsl_type *leaf = place->base.leaf;
     weft_wgsl_offset at = place->offset;
     at.constant += more;
-    if (leaf->kind == WEFT_WGSL_ARRAY) return weft__wgsl_text(e->run, "%s[%s]", place->base.root, weft__wgsl_offset_text(e, at));
+    if (leaf->kind == WEFT_WGSL_ARRAY)
+        return weft__wgsl_text(e->run, "%s[%s]", place->base.root, weft__wgsl_offset_text(e, at));
     if (leaf->kind == WEFT_WGSL_FOUR && place->type->kind != WEFT_WGSL_FOUR) {
         if (!at.text && at.constant >= 0 && at.constant < 4)
             return weft__wgsl_text(e->run, "%s.%c", place->base.root, "xyzw"[at.constant]);
@@ -259,8 +280,8 @@ static weft_wgsl_value load_variable(weft_wgsl_emitter *e, const weft_wgsl_value
         weft_wgsl_value scalar = *place;
         scalar.type = type->of;
         v.text = weft__wgsl_text(e->run, "%s(%s, %s, %s, %s)", weft__wgsl_type_text(e, type, place->line),
-                                 variable_text(e, &scalar, 0), variable_text(e, &scalar, 1), variable_text(e, &scalar, 2),
-                                 variable_text(e, &scalar, 3));
+                                 variable_text(e, &scalar, 0), variable_text(e, &scalar, 1),
+                                 variable_text(e, &scalar, 2), variable_text(e, &scalar, 3));
     } else {
         v.text = variable_text(e, place, 0);
     }
@@ -277,7 +298,8 @@ static void store_variable(weft_wgsl_emitter *e, const weft_wgsl_value *place, w
     weft_wgsl_value scalar = *place;
     scalar.type = place->type->of;
     v = weft__wgsl_keep(e, v);
-    for (int i = 0; i < 4; i++) weft__wgsl_line(e, "%s = %s.%c;", variable_text(e, &scalar, i), v.text, "xyzw"[i]);
+    for (int i = 0; i < 4; i++)
+        weft__wgsl_line(e, "%s = %s.%c;", variable_text(e, &scalar, i), v.text, "xyzw"[i]);
 }
 
 void weft__wgsl_local_variable(weft_wgsl_emitter *e, const char *name, const weft_wgsl_type *type, int line) {
@@ -291,7 +313,8 @@ void weft__wgsl_local_variable(weft_wgsl_emitter *e, const char *name, const wef
 
 weft_wgsl_value weft__wgsl_load(weft_wgsl_emitter *e, weft_wgsl_value place) {
     if (!place.place) return place;
-    if (place.type->kind == WEFT_WGSL_ARRAY && place.base.kind != WEFT_WGSL_IN_NOTHING) { /* becomes a pointer */
+    if (place.type->kind == WEFT_WGSL_ARRAY &&
+        place.base.kind != WEFT_WGSL_IN_NOTHING) { /* becomes a pointer */
         const weft_wgsl_space space = place.base.kind == WEFT_WGSL_IN_BUFFER  ? WEFT_WGSL_GLOBAL
                                       : place.base.kind == WEFT_WGSL_IN_LOCAL ? WEFT_WGSL_LOCAL
                                                                               : WEFT_WGSL_PRIVATE;
@@ -310,7 +333,8 @@ weft_wgsl_value weft__wgsl_load(weft_wgsl_emitter *e, weft_wgsl_value place) {
 }
 
 void weft__wgsl_store(weft_wgsl_emitter *e, weft_wgsl_value place, weft_wgsl_value v) {
-    const weft_wgsl_type *type = place.type->kind == WEFT_WGSL_F16 ? weft__wgsl_type(WEFT_WGSL_F32) : place.type;
+    const weft_wgsl_type *type =
+        place.type->kind == WEFT_WGSL_F16 ? weft__wgsl_type(WEFT_WGSL_F32) : place.type;
     v = weft__wgsl_convert(e, v, type);
     switch (place.base.kind) {
     case WEFT_WGSL_IN_BUFFER: store_buffer(e, &place, v); return;
@@ -320,7 +344,8 @@ void weft__wgsl_store(weft_wgsl_emitter *e, weft_wgsl_value place, weft_wgsl_val
     }
 }
 
-weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, const weft_wgsl_word *name, int line) {
+weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, const weft_wgsl_word *name,
+                                  int line) {
     weft_wgsl_value v = of;
     v.line = line;
     if (of.type->kind == WEFT_WGSL_FOUR) {
@@ -330,12 +355,14 @@ weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, cons
         if (of.place)
             v.offset.constant += at - four;
         else
-            v.text = weft__wgsl_text(e->run, "%s.%s", weft__wgsl_at_level(e, &of, WEFT_WGSL_L_PRIMARY), name->text),
+            v.text = weft__wgsl_text(e->run, "%s.%s", weft__wgsl_at_level(e, &of, WEFT_WGSL_L_PRIMARY),
+                                     name->text),
             v.level = WEFT_WGSL_L_PRIMARY;
         return v;
     }
     const weft_wgsl_field *f = weft__wgsl_field_of(of.type, name);
-    if (!f) weft__wgsl_fail(e->run, line, "%s has no member %s", weft__wgsl_c_name(e->run, of.type), name->text);
+    if (!f)
+        weft__wgsl_fail(e->run, line, "%s has no member %s", weft__wgsl_c_name(e->run, of.type), name->text);
     v.type = f->type;
     const char *member = weft__wgsl_safe_name(e, name->text);
     if (!of.place) {
@@ -346,11 +373,14 @@ weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, cons
     switch (of.base.kind) {
     case WEFT_WGSL_IN_BUFFER:
         if (weft__wgsl_size(weft__wgsl_flat(f->type)) < 4)
-            weft__wgsl_fail(e->run, line, "member %s of a struct in a buffer has less than 32 bits", name->text);
+            weft__wgsl_fail(e->run, line, "member %s of a struct in a buffer has less than 32 bits",
+                            name->text);
         /* from words to elements */
         v.offset.constant += f->offset / 4;
         if (weft__wgsl_size(weft__wgsl_flat(f->type)) == 8) {
-            if (v.offset.text) v.offset.text = weft__wgsl_text(e->run, "(%s) / 2", v.offset.text), v.offset.level = WEFT_WGSL_L_MULTIPLY;
+            if (v.offset.text)
+                v.offset.text = weft__wgsl_text(e->run, "(%s) / 2", v.offset.text),
+                v.offset.level = WEFT_WGSL_L_MULTIPLY;
             v.offset.constant /= 2;
         }
         return v;
@@ -363,7 +393,8 @@ weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, cons
     case WEFT_WGSL_IN_PRIVATE:
         v.base.root = weft__wgsl_text(e->run, "%s.%s", variable_text(e, &of, 0), member);
         v.base.path = weft__wgsl_text(e->run, "%s.%s", of.base.path ? of.base.path : "", member);
-        if (of.base.leaf->kind == WEFT_WGSL_ARRAY) v.base.variable = NULL; /* no pointer to it can be passed */
+        if (of.base.leaf->kind == WEFT_WGSL_ARRAY)
+            v.base.variable = NULL; /* no pointer to it can be passed */
         v.base.leaf = f->type;
         v.offset = (weft_wgsl_offset){0};
         return v;
@@ -378,8 +409,10 @@ static weft_wgsl_offset offset_of(weft_wgsl_emitter *e, weft_wgsl_value index) {
     return (weft_wgsl_offset){.text = index.text, .level = index.level};
 }
 
-weft_wgsl_value weft__wgsl_moved(weft_wgsl_emitter *e, weft_wgsl_value pointer, weft_wgsl_value by, bool back) {
-    weft_wgsl_offset n = weft__wgsl_offset_times(e, offset_of(e, by), weft__wgsl_stride(pointer.base.kind, pointer.type->of));
+weft_wgsl_value weft__wgsl_moved(weft_wgsl_emitter *e, weft_wgsl_value pointer, weft_wgsl_value by,
+                                 bool back) {
+    weft_wgsl_offset n =
+        weft__wgsl_offset_times(e, offset_of(e, by), weft__wgsl_stride(pointer.base.kind, pointer.type->of));
     if (back) {
         n.constant = -n.constant;
         if (n.text) {
@@ -404,25 +437,30 @@ weft_wgsl_value weft__wgsl_element(weft_wgsl_emitter *e, weft_wgsl_value pointer
 }
 
 weft_wgsl_value weft__wgsl_address(weft_wgsl_emitter *e, weft_wgsl_value place) {
-    if (!place.place || place.base.kind == WEFT_WGSL_IN_NOTHING) weft__wgsl_fail(e->run, place.line, "this has no address");
-    place.type = weft__wgsl_pointer(e->run, place.type, place.base.kind == WEFT_WGSL_IN_BUFFER  ? WEFT_WGSL_GLOBAL
-                                                        : place.base.kind == WEFT_WGSL_IN_LOCAL ? WEFT_WGSL_LOCAL
-                                                                                                : WEFT_WGSL_PRIVATE);
+    if (!place.place || place.base.kind == WEFT_WGSL_IN_NOTHING)
+        weft__wgsl_fail(e->run, place.line, "this has no address");
+    place.type = weft__wgsl_pointer(e->run, place.type,
+                                    place.base.kind == WEFT_WGSL_IN_BUFFER  ? WEFT_WGSL_GLOBAL
+                                    : place.base.kind == WEFT_WGSL_IN_LOCAL ? WEFT_WGSL_LOCAL
+                                                                            : WEFT_WGSL_PRIVATE);
     place.place = false;
     return place;
 }
 
-weft_wgsl_value weft__wgsl_pointer_cast(weft_wgsl_emitter *e, weft_wgsl_value pointer, const weft_wgsl_type *to) {
+weft_wgsl_value weft__wgsl_pointer_cast(weft_wgsl_emitter *e, weft_wgsl_value pointer,
+                                        const weft_wgsl_type *to) {
     if (pointer.base.kind == WEFT_WGSL_IN_BUFFER) {
         const int from = unit_of(pointer.type->of), want = unit_of(to->of);
         if (from > want) pointer.offset = weft__wgsl_offset_times(e, pointer.offset, from / want);
         if (from < want) {
             const weft_wgsl_value x = {.text = pointer.offset.text, .level = pointer.offset.level};
             if (pointer.offset.constant % (want / from))
-                weft__wgsl_fail(e->run, pointer.line, "a pointer is cast to a type that it is not aligned for");
+                weft__wgsl_fail(e->run, pointer.line,
+                                "a pointer is cast to a type that it is not aligned for");
             pointer.offset.constant /= want / from;
             if (x.text) {
-                pointer.offset.text = weft__wgsl_text(e->run, "%s / %d", weft__wgsl_at_level(e, &x, WEFT_WGSL_L_MULTIPLY), want / from);
+                pointer.offset.text = weft__wgsl_text(
+                    e->run, "%s / %d", weft__wgsl_at_level(e, &x, WEFT_WGSL_L_MULTIPLY), want / from);
                 pointer.offset.level = WEFT_WGSL_L_MULTIPLY;
             }
         }

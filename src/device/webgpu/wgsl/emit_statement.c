@@ -26,7 +26,12 @@ static void bind_variable(weft_wgsl_meaning *m, const weft_wgsl_symbol *s, weft_
     m->pointer = (weft_wgsl_value){.type = s->type,
                                    .line = s->line,
                                    .place = true,
-                                   .base = {.kind = kind, .root = m->name, .variable = m->name, .path = "", .leaf = s->type, .whole = s->type}};
+                                   .base = {.kind = kind,
+                                            .root = m->name,
+                                            .variable = m->name,
+                                            .path = "",
+                                            .leaf = s->type,
+                                            .whole = s->type}};
     m->bound = true;
 }
 
@@ -43,7 +48,8 @@ static const char *list_text(weft_wgsl_emitter *e, const weft_wgsl_type *type, c
     }
     if (n > type->count) weft__wgsl_fail(e->run, list->line, "an array has more values than elements");
     for (; n < type->count; n++) {
-        const weft_wgsl_value zero = weft__wgsl_convert(e, weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, list->line), flat);
+        const weft_wgsl_value zero =
+            weft__wgsl_convert(e, weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, list->line), flat);
         text = weft__wgsl_text(e->run, "%s%s%s", text, n ? ", " : "", zero.text);
     }
     return weft__wgsl_text(e->run, "%s(%s)", weft__wgsl_type_text(e, type, list->line), text);
@@ -56,7 +62,8 @@ static void declare_pointer(weft_wgsl_emitter *e, const weft_wgsl_symbol *s, wef
         return;
     }
     weft_wgsl_value v = weft__wgsl_convert(e, weft__wgsl_expression(e, s->value), s->type);
-    if (v.type->kind != WEFT_WGSL_POINTER) weft__wgsl_fail(e->run, s->line, "pointer %s gets a number", s->name->text);
+    if (v.type->kind != WEFT_WGSL_POINTER)
+        weft__wgsl_fail(e->run, s->line, "pointer %s gets a number", s->name->text);
     if (s->changed) {
         weft__wgsl_line(e, "var %s: i32 = %s;", m->name, weft__wgsl_offset_text(e, v.offset));
         v.offset = (weft_wgsl_offset){.text = m->name, .level = WEFT_WGSL_L_PRIMARY};
@@ -72,7 +79,8 @@ static void declare_pointer(weft_wgsl_emitter *e, const weft_wgsl_symbol *s, wef
 static void declare_table(weft_wgsl_emitter *e, const weft_wgsl_symbol *s, weft_wgsl_meaning *m) {
     bind_variable(m, s, WEFT_WGSL_IN_PRIVATE);
     m->pointer.base.variable = NULL; /* it is visible everywhere */
-    if (s->value->kind != WEFT_WGSL_N_LIST) weft__wgsl_fail(e->run, s->line, "table %s is no list", s->name->text);
+    if (s->value->kind != WEFT_WGSL_N_LIST)
+        weft__wgsl_fail(e->run, s->line, "table %s is no list", s->name->text);
     weft__wgsl_put(e, &e->variables, "const %s = %s;\n", m->name, list_text(e, s->type, s->value));
 }
 
@@ -95,14 +103,17 @@ void weft__wgsl_declare(weft_wgsl_emitter *e, const weft_wgsl_symbol *s) {
         bind_variable(m, s, WEFT_WGSL_IN_PRIVATE);
         weft__wgsl_line(e, "var %s = %s;", m->name, text);
     } else {
-        const weft_wgsl_node *value = s->value->kind == WEFT_WGSL_N_LIST && s->value->list && !s->value->list->next ? s->value->list : s->value;
+        const weft_wgsl_node *value =
+            s->value->kind == WEFT_WGSL_N_LIST && s->value->list && !s->value->list->next ? s->value->list
+                                                                                          : s->value;
         weft_wgsl_value v = weft__wgsl_convert(e, weft__wgsl_expression(e, value), type);
         bind_variable(m, s, WEFT_WGSL_IN_PRIVATE);
         if (v.known && !s->changed) { /* needs no variable */
             m->pointer = v;
             return;
         }
-        weft__wgsl_line(e, "%s %s: %s = %s;", s->changed || type->kind == WEFT_WGSL_STRUCT ? "var" : "let", m->name, weft__wgsl_type_text(e, type, s->line), v.text);
+        weft__wgsl_line(e, "%s %s: %s = %s;", s->changed || type->kind == WEFT_WGSL_STRUCT ? "var" : "let",
+                        m->name, weft__wgsl_type_text(e, type, s->line), v.text);
     }
 }
 
@@ -153,7 +164,8 @@ static void put_for(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
         weft__wgsl_statement(e, n->list);
     }
     e->out = &before;
-    const weft_wgsl_value c = n->a ? weft__wgsl_condition(e, n->a) : weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_BOOL), 1, n->line);
+    const weft_wgsl_value c = n->a ? weft__wgsl_condition(e, n->a)
+                                   : weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_BOOL), 1, n->line);
     e->out = out;
     const weft_wgsl_buffer step = step_of(e, n->b);
     const bool simple = before.length == 0 && is_one_line(&step);
@@ -236,7 +248,8 @@ static void put_return(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
         return;
     }
     weft_wgsl_value v = weft__wgsl_expression(e, n->a);
-    if (v.type->kind == WEFT_WGSL_POINTER || e->result->kind == WEFT_WGSL_POINTER || e->result->kind == WEFT_WGSL_VOID)
+    if (v.type->kind == WEFT_WGSL_POINTER || e->result->kind == WEFT_WGSL_POINTER ||
+        e->result->kind == WEFT_WGSL_VOID)
         weft__wgsl_fail(e->run, n->line, "a function cannot return this");
     v = weft__wgsl_convert(e, v, e->result);
     weft__wgsl_line(e, "return %s;", v.text);

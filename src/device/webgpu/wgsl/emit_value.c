@@ -55,8 +55,10 @@ const char *weft__wgsl_help(weft_wgsl_emitter *e, const char *name) {
     if (!text || !weft__wgsl_once(e, &e->helpers, name)) return name;
     for (const char *p = text; *p;) {
         const size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
-        if (n > 4 && p[n] == '(' && !strncmp(p, "w64_", 4)) weft__wgsl_help(e, weft__wgsl_text(e->run, "%.*s", (int)n, p));
-        if (n > 3 && p[n] == '(' && !strncmp(p, "wf_", 3)) weft__wgsl_help(e, weft__wgsl_text(e->run, "%.*s", (int)n, p));
+        if (n > 4 && p[n] == '(' && !strncmp(p, "w64_", 4))
+            weft__wgsl_help(e, weft__wgsl_text(e->run, "%.*s", (int)n, p));
+        if (n > 3 && p[n] == '(' && !strncmp(p, "wf_", 3))
+            weft__wgsl_help(e, weft__wgsl_text(e->run, "%.*s", (int)n, p));
         p += n ? n : 1;
     }
     weft__wgsl_put(e, &e->functions, "%s", text);
@@ -69,22 +71,34 @@ const char *weft__wgsl_temporary(weft_wgsl_emitter *e) {
 
 const char *weft__wgsl_safe_name(weft_wgsl_emitter *e, const char *name) {
     static const char reserved[] =
-        " NULL Self abstract active alias alignas alignof as asm asm_fragment async attribute auto await become break "
-        "case cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment "
-        "concept const const_assert const_cast consteval constexpr constinit continue continuing crate debugger "
-        "decltype default delete demote demote_to_helper diagnostic discard do dynamic_cast else enable enum explicit "
-        "export extends extern external fallthrough false filter final finally fn for friend from fxgroup get goto "
+        " NULL Self abstract active alias alignas alignof as asm asm_fragment async attribute auto await "
+        "become break "
+        "case cast catch class co_await co_return co_yield coherent column_major common compile "
+        "compile_fragment "
+        "concept const const_assert const_cast consteval constexpr constinit continue continuing crate "
+        "debugger "
+        "decltype default delete demote demote_to_helper diagnostic discard do dynamic_cast else enable enum "
+        "explicit "
+        "export extends extern external fallthrough false filter final finally fn for friend from fxgroup "
+        "get goto "
         "groupshared highp if impl implements import inline instanceof interface layout let loop lowp macro "
         "macro_rules main match mediump meta mod module move mut mutable namespace new nil noexcept noinline "
-        "nointerpolation non_coherent noncoherent noperspective null nullptr of operator override package packoffset "
-        "partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref "
-        "regardless register reinterpret_cast require requires resource restrict return self set shared sizeof smooth "
-        "snorm static static_assert static_cast std struct subroutine super switch target template this thread_local "
-        "throw trait true try type typedef typeid typename typeof union unless unorm unsafe unsized use using var "
+        "nointerpolation non_coherent noncoherent noperspective null nullptr of operator override package "
+        "packoffset "
+        "partition pass patch pixelfragment precise precision premerge priv protected pub public readonly "
+        "ref "
+        "regardless register reinterpret_cast require requires resource restrict return self set shared "
+        "sizeof smooth "
+        "snorm static static_assert static_cast std struct subroutine super switch target template this "
+        "thread_local "
+        "throw trait true try type typedef typeid typename typeof union unless unorm unsafe unsized use "
+        "using var "
         "varying virtual volatile wgsl where while with writeonly yield "
         /* names that are declared in every module, as far as this printer uses them */
-        "read write read_write function private workgroup uniform storage array atomic bool f16 f32 i32 u32 ptr vec2 "
-        "vec3 vec4 all any select bitcast min max fma sqrt abs floor ceil trunc round clamp countLeadingZeros "
+        "read write read_write function private workgroup uniform storage array atomic bool f16 f32 i32 u32 "
+        "ptr vec2 "
+        "vec3 vec4 all any select bitcast min max fma sqrt abs floor ceil trunc round clamp "
+        "countLeadingZeros "
         "atomicLoad atomicStore ";
     const char *at = reserved;
     const size_t n = strlen(name);
@@ -174,7 +188,8 @@ static int64_t wrapped(const weft_wgsl_type *type, int64_t i) {
     }
 }
 
-weft_wgsl_value weft__wgsl_known(weft_wgsl_emitter *e, const weft_wgsl_type *type, int64_t integer, int line) {
+weft_wgsl_value weft__wgsl_known(weft_wgsl_emitter *e, const weft_wgsl_type *type, int64_t integer,
+                                 int line) {
     weft_wgsl_value v = weft__wgsl_value(type, NULL, WEFT_WGSL_L_PRIMARY, line);
     v.known = true;
     v.integer = wrapped(type, integer);
@@ -192,14 +207,17 @@ weft_wgsl_value weft__wgsl_known(weft_wgsl_emitter *e, const weft_wgsl_type *typ
     return v;
 }
 
-weft_wgsl_value weft__wgsl_known_float(weft_wgsl_emitter *e, const weft_wgsl_type *type, double number, int line) {
+weft_wgsl_value weft__wgsl_known_float(weft_wgsl_emitter *e, const weft_wgsl_type *type, double number,
+                                       int line) {
     weft_wgsl_value v = weft__wgsl_value(type, "", WEFT_WGSL_L_PRIMARY, line);
     char digits[64];
     v.known = true;
     v.number = type->kind == WEFT_WGSL_F32 ? (double)(float)number : number;
     if (!isfinite(v.number)) { /* by a number that compilers do not know */
         v.text = weft__wgsl_text(e->run, "bitcast<f32>(%s | w_words[0].w)",
-                                 isnan(v.number) ? "0x7fc00000u" : v.number < 0 ? "0xff800000u" : "0x7f800000u");
+                                 isnan(v.number) ? "0x7fc00000u"
+                                 : v.number < 0  ? "0xff800000u"
+                                                 : "0x7f800000u");
         return v;
     }
     if (v.number == rint(v.number) && fabs(v.number) < 1e6)
@@ -214,8 +232,9 @@ weft_wgsl_value weft__wgsl_known_float(weft_wgsl_emitter *e, const weft_wgsl_typ
 }
 
 weft_wgsl_value weft__wgsl_keep(weft_wgsl_emitter *e, weft_wgsl_value v) {
-    if (v.known || (v.level == WEFT_WGSL_L_PRIMARY && !v.heavy &&
-                    v.text[strspn(v.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == 0))
+    if (v.known ||
+        (v.level == WEFT_WGSL_L_PRIMARY && !v.heavy &&
+         v.text[strspn(v.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == 0))
         return v;
     const char *name = weft__wgsl_temporary(e);
     weft__wgsl_line(e, "let %s = %s;", name, v.text);
@@ -231,8 +250,10 @@ static bool is_signed_register(const weft_wgsl_type *t) {
     return t->kind >= WEFT_WGSL_I8 && t->kind <= WEFT_WGSL_INDEX && t->kind != WEFT_WGSL_U32;
 }
 
-static weft_wgsl_value called(weft_wgsl_emitter *e, const weft_wgsl_type *type, const char *f, weft_wgsl_value v) {
-    weft_wgsl_value to = weft__wgsl_value(type, weft__wgsl_text(e->run, "%s(%s)", f, v.text), WEFT_WGSL_L_PRIMARY, v.line);
+static weft_wgsl_value called(weft_wgsl_emitter *e, const weft_wgsl_type *type, const char *f,
+                              weft_wgsl_value v) {
+    weft_wgsl_value to =
+        weft__wgsl_value(type, weft__wgsl_text(e->run, "%s(%s)", f, v.text), WEFT_WGSL_L_PRIMARY, v.line);
     to.heavy = v.heavy;
     return to;
 }
@@ -240,13 +261,15 @@ static weft_wgsl_value called(weft_wgsl_emitter *e, const weft_wgsl_type *type, 
 static weft_wgsl_value to_bool(weft_wgsl_emitter *e, weft_wgsl_value v, const weft_wgsl_type *to) {
     const char *text;
     if (weft__wgsl_is_64(v.type))
-        text = weft__wgsl_text(e->run, "any(%s != vec2<u32>())", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_SHIFT));
+        text =
+            weft__wgsl_text(e->run, "any(%s != vec2<u32>())", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_SHIFT));
     else
         text = weft__wgsl_text(e->run, "%s != %s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_ADD),
                                v.type->kind == WEFT_WGSL_F32   ? "0.0f"
                                : v.type->kind == WEFT_WGSL_U32 ? "0u"
                                                                : "0");
-    weft_wgsl_value b = weft__wgsl_value(to, text, weft__wgsl_is_64(v.type) ? WEFT_WGSL_L_PRIMARY : WEFT_WGSL_L_COMPARE, v.line);
+    weft_wgsl_value b = weft__wgsl_value(
+        to, text, weft__wgsl_is_64(v.type) ? WEFT_WGSL_L_PRIMARY : WEFT_WGSL_L_COMPARE, v.line);
     b.heavy = v.heavy;
     return b;
 }
@@ -256,8 +279,9 @@ static weft_wgsl_value narrowed(weft_wgsl_emitter *e, weft_wgsl_value v, const w
     const char *x = weft__wgsl_at_level(e, &v, WEFT_WGSL_L_UNARY);
     const int shift = 32 - 8 * weft__wgsl_size(to);
     const bool keeps = to->kind == WEFT_WGSL_I8 || to->kind == WEFT_WGSL_I16;
-    const char *text = keeps ? weft__wgsl_text(e->run, "(%s << %uu) >> %uu", x, (unsigned)shift, (unsigned)shift)
-                             : weft__wgsl_text(e->run, "%s & %d", x, to->kind == WEFT_WGSL_U8 ? 255 : 65535);
+    const char *text =
+        keeps ? weft__wgsl_text(e->run, "(%s << %uu) >> %uu", x, (unsigned)shift, (unsigned)shift)
+              : weft__wgsl_text(e->run, "%s & %d", x, to->kind == WEFT_WGSL_U8 ? 255 : 65535);
     weft_wgsl_value n = weft__wgsl_value(to, text, keeps ? WEFT_WGSL_L_SHIFT : WEFT_WGSL_L_BITS, v.line);
     n.heavy = v.heavy;
     return n;
@@ -269,7 +293,9 @@ static weft_wgsl_value from_64(weft_wgsl_emitter *e, weft_wgsl_value v, const we
         return v;
     }
     if (to->kind == WEFT_WGSL_F32)
-        return called(e, to, weft__wgsl_help(e, v.type->kind == WEFT_WGSL_I64 ? "w64_f32_of_i64" : "w64_f32_of_u64"), v);
+        return called(e, to,
+                      weft__wgsl_help(e, v.type->kind == WEFT_WGSL_I64 ? "w64_f32_of_i64" : "w64_f32_of_u64"),
+                      v);
     const char *low = weft__wgsl_text(e->run, "%s.x", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_PRIMARY));
     weft_wgsl_value word = weft__wgsl_value(weft__wgsl_type(WEFT_WGSL_U32), low, WEFT_WGSL_L_PRIMARY, v.line);
     word.heavy = v.heavy;
@@ -278,7 +304,8 @@ static weft_wgsl_value from_64(weft_wgsl_emitter *e, weft_wgsl_value v, const we
 
 static weft_wgsl_value to_64(weft_wgsl_emitter *e, weft_wgsl_value v, const weft_wgsl_type *to) {
     if (v.type->kind == WEFT_WGSL_F32)
-        return called(e, to, weft__wgsl_help(e, to->kind == WEFT_WGSL_I64 ? "w64_i64_of_f32" : "w64_u64_of_f32"), v);
+        return called(e, to,
+                      weft__wgsl_help(e, to->kind == WEFT_WGSL_I64 ? "w64_i64_of_f32" : "w64_u64_of_f32"), v);
     if (is_signed_register(v.type)) return called(e, to, weft__wgsl_help(e, "w64_of_i32"), v);
     if (v.type->kind == WEFT_WGSL_BOOL) v = weft__wgsl_convert(e, v, weft__wgsl_type(WEFT_WGSL_U32));
     v.text = weft__wgsl_text(e->run, "%s, 0u", v.text);
@@ -289,7 +316,7 @@ static weft_wgsl_value convert_known(weft_wgsl_emitter *e, weft_wgsl_value v, co
     const bool is_float = v.type->kind >= WEFT_WGSL_F16;
     if (to->kind >= WEFT_WGSL_F16)
         return weft__wgsl_known_float(e, to,
-                                      is_float                          ? v.number
+                                      is_float                        ? v.number
                                       : v.type->kind == WEFT_WGSL_U64 ? (double)(uint64_t)v.integer
                                                                       : (double)v.integer,
                                       v.line);
@@ -302,15 +329,19 @@ static weft_wgsl_value convert_known(weft_wgsl_emitter *e, weft_wgsl_value v, co
 weft_wgsl_value weft__wgsl_convert(weft_wgsl_emitter *e, weft_wgsl_value v, const weft_wgsl_type *to) {
     const weft_wgsl_type *from = v.type;
     if (from == to || weft__wgsl_same(from, to)) return v;
-    if (from->kind == WEFT_WGSL_POINTER && to->kind == WEFT_WGSL_POINTER) return weft__wgsl_pointer_cast(e, v, to);
+    if (from->kind == WEFT_WGSL_POINTER && to->kind == WEFT_WGSL_POINTER)
+        return weft__wgsl_pointer_cast(e, v, to);
     if (!weft__wgsl_is_number(from) || !weft__wgsl_is_number(to))
         weft__wgsl_fail(e->run, v.line, "%s cannot become %s", weft__wgsl_c_name(e->run, from),
                         weft__wgsl_c_name(e->run, to));
-    if (v.known && to->kind != WEFT_WGSL_F16 && (to->kind != WEFT_WGSL_F32 || from->kind <= WEFT_WGSL_U64 || v.number == v.number))
+    if (v.known && to->kind != WEFT_WGSL_F16 &&
+        (to->kind != WEFT_WGSL_F32 || from->kind <= WEFT_WGSL_U64 || v.number == v.number))
         return convert_known(e, v, to);
-    if (from->kind == WEFT_WGSL_F64 || to->kind == WEFT_WGSL_F64 || from->kind == WEFT_WGSL_F16 || to->kind == WEFT_WGSL_F16)
+    if (from->kind == WEFT_WGSL_F64 || to->kind == WEFT_WGSL_F64 || from->kind == WEFT_WGSL_F16 ||
+        to->kind == WEFT_WGSL_F16)
         weft__wgsl_fail(e->run, v.line, "numbers of type %s are not supported",
-                        weft__wgsl_c_name(e->run, from->kind == WEFT_WGSL_F64 || from->kind == WEFT_WGSL_F16 ? from : to));
+                        weft__wgsl_c_name(
+                            e->run, from->kind == WEFT_WGSL_F64 || from->kind == WEFT_WGSL_F16 ? from : to));
     if (to->kind == WEFT_WGSL_BOOL) return to_bool(e, v, to);
     if (weft__wgsl_is_64(from)) return from_64(e, v, to);
     if (weft__wgsl_is_64(to)) return to_64(e, v, to);
@@ -323,7 +354,8 @@ weft_wgsl_value weft__wgsl_convert(weft_wgsl_emitter *e, weft_wgsl_value v, cons
     return v;
 }
 
-const weft_wgsl_type *weft__wgsl_common(weft_wgsl_emitter *e, const weft_wgsl_type *a, const weft_wgsl_type *b, int line) {
+const weft_wgsl_type *weft__wgsl_common(weft_wgsl_emitter *e, const weft_wgsl_type *a,
+                                        const weft_wgsl_type *b, int line) {
     if (!weft__wgsl_is_number(a) || !weft__wgsl_is_number(b))
         weft__wgsl_fail(e->run, line, "an operator has operands of the types %s and %s",
                         weft__wgsl_c_name(e->run, a), weft__wgsl_c_name(e->run, b));
@@ -354,7 +386,8 @@ weft_wgsl_offset weft__wgsl_offset_times(weft_wgsl_emitter *e, weft_wgsl_offset 
     if (by == 1) return a;
     a.constant *= by;
     if (!a.text) return a;
-    a.text = weft__wgsl_text(e->run, "%s*%lld", weft__wgsl_at_level(e, &x, WEFT_WGSL_L_MULTIPLY), (long long)by);
+    a.text =
+        weft__wgsl_text(e->run, "%s*%lld", weft__wgsl_at_level(e, &x, WEFT_WGSL_L_MULTIPLY), (long long)by);
     a.level = WEFT_WGSL_L_MULTIPLY;
     return a;
 }
@@ -363,6 +396,7 @@ const char *weft__wgsl_offset_text(weft_wgsl_emitter *e, weft_wgsl_offset a) {
     const weft_wgsl_value x = {.text = a.text, .level = a.level};
     if (!a.text) return weft__wgsl_text(e->run, "%lld", (long long)a.constant);
     if (!a.constant) return a.text;
-    return weft__wgsl_text(e->run, "%s %c %lld", weft__wgsl_at_level(e, &x, WEFT_WGSL_L_ADD), a.constant < 0 ? '-' : '+',
+    return weft__wgsl_text(e->run, "%s %c %lld", weft__wgsl_at_level(e, &x, WEFT_WGSL_L_ADD),
+                           a.constant < 0 ? '-' : '+',
                            (long long)(a.constant < 0 ? -a.constant : a.constant));
 }

@@ -1,5 +1,6 @@
-/* Functions in WGSL that printed kernels may need: integers of 64 bits as two words, the low one first; conversions
- * that are exact; functions of floats that WGSL leaves open for NaN. Must not know: the printer. */
+/* Functions in WGSL that printed kernels may need: integers of 64 bits as two words, the low one first;
+ * conversions that are exact; functions of floats that WGSL leaves open for NaN. Must not know: the printer.
+ */
 #include <string.h>
 
 #include "device/webgpu/wgsl/emit.h"
@@ -108,8 +109,8 @@ static const struct {
                     "    return select(r, w64_negative(r), i32(a.y) < 0);\n"
                     "}\n"},
     /* ---- between integers and floats ---- */
-    /* Words above 2^24 are cut to 24 bits. With `odd` the last of them is set if something was cut off, two bits further
-     * down, so the conversion rounds once. */
+    /* Words above 2^24 are cut to 24 bits. With `odd` the last of them is set if something was cut off, two
+     * bits further down, so the conversion rounds once. */
     {"w64_f32_of_u64", "fn w64_f32_of_u64(a: vec2<u32>) -> f32 {\n"
                        "    if (a.y == 0u) {\n"
                        "        return wf_f32_of_u32(a.x);\n"
@@ -144,10 +145,11 @@ static const struct {
                           "    let size = wf_f32_rtz_of_u32(select(u32(a), 0u - u32(a), a < 0));\n"
                           "    return select(size, -size, a < 0);\n"
                           "}\n"},
-    {"w64_f32_rtz_of_u64", "fn w64_f32_rtz_of_u64(a: vec2<u32>) -> f32 {\n"
-                           "    let n = 32u - countLeadingZeros(a.y);\n"
-                           "    return wf_f32_rtz_of_u32(w64_shr_u64(a, n).x) * bitcast<f32>((127u + n) << 23u);\n"
-                           "}\n"},
+    {"w64_f32_rtz_of_u64",
+     "fn w64_f32_rtz_of_u64(a: vec2<u32>) -> f32 {\n"
+     "    let n = 32u - countLeadingZeros(a.y);\n"
+     "    return wf_f32_rtz_of_u32(w64_shr_u64(a, n).x) * bitcast<f32>((127u + n) << 23u);\n"
+     "}\n"},
     {"w64_f32_rtz_of_i64", "fn w64_f32_rtz_of_i64(a: vec2<u32>) -> f32 {\n"
                            "    let size = w64_f32_rtz_of_u64(w64_abs(a));\n"
                            "    return select(size, -size, i32(a.y) < 0);\n"
@@ -189,13 +191,14 @@ static const struct {
                        "    }\n"
                        "    return w64_shr_u64(digits, u32(-power));\n"
                        "}\n"},
-    {"w64_i64_of_f32", "fn w64_i64_of_f32(x: f32) -> vec2<u32> {\n"
-                       "    let size = w64_u64_of_f32(abs(x));\n"
-                       "    if (size.y >= 0x80000000u) {\n"
-                       "        return select(vec2<u32>(4294967295u, 0x7fffffffu), vec2<u32>(0u, 0x80000000u), x < 0.0f);\n"
-                       "    }\n"
-                       "    return select(size, w64_negative(size), x < 0.0f);\n"
-                       "}\n"},
+    {"w64_i64_of_f32",
+     "fn w64_i64_of_f32(x: f32) -> vec2<u32> {\n"
+     "    let size = w64_u64_of_f32(abs(x));\n"
+     "    if (size.y >= 0x80000000u) {\n"
+     "        return select(vec2<u32>(4294967295u, 0x7fffffffu), vec2<u32>(0u, 0x80000000u), x < 0.0f);\n"
+     "    }\n"
+     "    return select(size, w64_negative(size), x < 0.0f);\n"
+     "}\n"},
     /* ---- floats ---- */
     {"wf_is_nan", "fn wf_is_nan(x: f32) -> bool {\n"
                   "    return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;\n"
@@ -238,17 +241,18 @@ static const struct {
                 "    }\n"
                 "    return bitcast<f32>(sign | ((rest << zeros) & 0x7fffffu) | ((low - zeros) << 23u));\n"
                 "}\n"},
-    {"wf_f32_of_f16", "fn wf_f32_of_f16(h: u32) -> f32 {\n"
-                      "    let sign = (h & 0x8000u) << 16u;\n"
-                      "    let size = h & 0x7fffu;\n"
-                      "    if (size >= 0x7c00u) {\n"
-                      "        return bitcast<f32>(sign | 0x7f800000u | ((size & 0x3ffu) << 13u) | w_words[0].w);\n"
-                      "    }\n"
-                      "    if (size >= 0x400u) {\n"
-                      "        return bitcast<f32>(sign | ((size << 13u) + 0x38000000u));\n"
-                      "    }\n"
-                      "    return bitcast<f32>(sign | bitcast<u32>(f32(size) * 0x1p-24f));\n"
-                      "}\n"},
+    {"wf_f32_of_f16",
+     "fn wf_f32_of_f16(h: u32) -> f32 {\n"
+     "    let sign = (h & 0x8000u) << 16u;\n"
+     "    let size = h & 0x7fffu;\n"
+     "    if (size >= 0x7c00u) {\n"
+     "        return bitcast<f32>(sign | 0x7f800000u | ((size & 0x3ffu) << 13u) | w_words[0].w);\n"
+     "    }\n"
+     "    if (size >= 0x400u) {\n"
+     "        return bitcast<f32>(sign | ((size << 13u) + 0x38000000u));\n"
+     "    }\n"
+     "    return bitcast<f32>(sign | bitcast<u32>(f32(size) * 0x1p-24f));\n"
+     "}\n"},
     /* to the nearest, half to even. Adding 1/2 rounds what becomes subnormal. */
     {"wf_f16_of_f32", "fn wf_f16_of_f32(x: f32) -> u32 {\n"
                       "    let bits = bitcast<u32>(x);\n"

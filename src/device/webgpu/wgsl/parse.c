@@ -1,5 +1,5 @@
-/* Reads declarations, statements and functions of the C dialect into a tree. Must not know: how they are printed.
- * Read next: parse_expression.c, emit.h. */
+/* Reads declarations, statements and functions of the C dialect into a tree. Must not know: how they are
+ * printed. Read next: parse_expression.c, emit.h. */
 #include "device/webgpu/wgsl/parse.h"
 
 #include <string.h>
@@ -51,7 +51,8 @@ static bool accept_attribute(weft_wgsl_parser *p) {
     const weft_wgsl_token *begin = p->at;
     if (!weft__wgsl_is(begin, "(")) weft__wgsl_expect(p, "(");
     skip_brackets(p);
-    if (pragma || !weft__wgsl_is(begin + 1, "(") || !weft__wgsl_is(begin + 2, "reqd_work_group_size")) return true;
+    if (pragma || !weft__wgsl_is(begin + 1, "(") || !weft__wgsl_is(begin + 2, "reqd_work_group_size"))
+        return true;
     const weft_wgsl_token *end = p->at;
     p->at = begin + 3;
     weft__wgsl_expect(p, "(");
@@ -93,7 +94,9 @@ static void parse_fields(weft_wgsl_parser *p, weft_wgsl_type *type) {
             weft_wgsl_field *f = weft__wgsl_alloc(p->run, sizeof *f);
             f->name = p->at++->word;
             f->type = parse_array(p, t, &open);
-            if (f->type->kind == WEFT_WGSL_VOID || open || ((f->type->kind == WEFT_WGSL_STRUCT || f->type->kind == WEFT_WGSL_UNION) && !f->type->complete))
+            if (f->type->kind == WEFT_WGSL_VOID || open ||
+                ((f->type->kind == WEFT_WGSL_STRUCT || f->type->kind == WEFT_WGSL_UNION) &&
+                 !f->type->complete))
                 weft__wgsl_fail(p->run, p->at->line, "member %s has no size", f->name->text);
             *end = f;
             end = &f->next;
@@ -113,7 +116,8 @@ static const weft_wgsl_type *parse_struct(weft_wgsl_parser *p, weft_wgsl_kind ki
         const char *text = weft__wgsl_text(p->run, "struct %s", tag->text);
         name = weft__wgsl_word(p->run, text, strlen(text));
     }
-    if (name && name->type && !(weft__wgsl_is(p->at, "{") && name->type->complete)) type = (weft_wgsl_type *)name->type;
+    if (name && name->type && !(weft__wgsl_is(p->at, "{") && name->type->complete))
+        type = (weft_wgsl_type *)name->type;
     if (!type) {
         type = weft__wgsl_alloc(p->run, sizeof *type);
         *type = (weft_wgsl_type){.kind = kind, .tag = tag, .number = ++p->n_structs};
@@ -167,8 +171,7 @@ weft_wgsl_specifiers weft__wgsl_parse_specifiers(weft_wgsl_parser *p) {
         }
     }
     if (!s.type && (is_unsigned || is_signed)) s.type = weft__wgsl_type(WEFT_WGSL_I32);
-    if (!s.type)
-        weft__wgsl_fail(p->run, line, "'%.*s' is where a type must be", p->at->length, p->at->text);
+    if (!s.type) weft__wgsl_fail(p->run, line, "'%.*s' is where a type must be", p->at->length, p->at->text);
     if (is_unsigned) s.type = unsigned_of(s.type);
     return s;
 }
@@ -232,14 +235,16 @@ static weft_wgsl_node *parse_initial(weft_wgsl_parser *p) {
 }
 
 /* Reads one declarator with its value. The type has its stars already. */
-static weft_wgsl_node *parse_declarator(weft_wgsl_parser *p, const weft_wgsl_specifiers *s, const weft_wgsl_type *type) {
+static weft_wgsl_node *parse_declarator(weft_wgsl_parser *p, const weft_wgsl_specifiers *s,
+                                        const weft_wgsl_type *type) {
     bool open = false;
     weft_wgsl_node *n = weft__wgsl_node(p, WEFT_WGSL_N_DECLARE);
     if (p->at->kind != WEFT_WGSL_NAME)
         weft__wgsl_fail(p->run, p->at->line, "'%.*s' is where a name must be", p->at->length, p->at->text);
     weft_wgsl_word *name = p->at++->word;
     type = parse_array(p, type, &open);
-    while (accept_attribute(p)) {}
+    while (accept_attribute(p)) {
+    }
     if (s->is_typedef) {
         name->type = type;
         n->kind = WEFT_WGSL_N_EMPTY;
@@ -324,7 +329,8 @@ static weft_wgsl_node *parse_simple(weft_wgsl_parser *p, weft_wgsl_node *n) {
         n->kind = WEFT_WGSL_N_CONTINUE;
     } else {
         static const char *const refused[] = {"switch", "goto", "case", "default", "asm", "__asm__", NULL};
-        if (accept_any(p, refused)) weft__wgsl_fail(p->run, n->line, "%s is not supported", (p->at - 1)->text);
+        if (accept_any(p, refused))
+            weft__wgsl_fail(p->run, n->line, "%s is not supported", (p->at - 1)->text);
         n->kind = WEFT_WGSL_N_EXPRESSION;
         n->a = weft__wgsl_parse_expression(p);
     }
@@ -334,7 +340,8 @@ static weft_wgsl_node *parse_simple(weft_wgsl_parser *p, weft_wgsl_node *n) {
 
 static weft_wgsl_node *parse_any(weft_wgsl_parser *p) {
     weft_wgsl_node *n = weft__wgsl_node(p, WEFT_WGSL_N_EMPTY);
-    while (accept_attribute(p)) {}
+    while (accept_attribute(p)) {
+    }
     if (weft__wgsl_accept(p, ";")) return n;
     if (weft__wgsl_accept(p, "{")) return parse_block(p, n);
     if (weft__wgsl_begins_type(p)) return parse_declaration(p);
@@ -378,8 +385,8 @@ static void parse_parameters(weft_wgsl_parser *p, weft_wgsl_function *f) {
         const weft_wgsl_type *type = weft__wgsl_parse_pointers(p, &s);
         if (type->kind == WEFT_WGSL_VOID && weft__wgsl_is(p->at, ")")) continue;
         if (p->at->kind != WEFT_WGSL_NAME || f->n_parameters == PARAMETERS)
-            weft__wgsl_fail(p->run, p->at->line, "parameters of %s need names, and are at most %d", f->name->text,
-                            PARAMETERS);
+            weft__wgsl_fail(p->run, p->at->line, "parameters of %s need names, and are at most %d",
+                            f->name->text, PARAMETERS);
         weft_wgsl_word *name = p->at++->word;
         type = parse_array(p, type, &open);
         if (type->kind == WEFT_WGSL_ARRAY) type = weft__wgsl_pointer(p->run, type->of, s.space);

@@ -38,13 +38,16 @@ static weft_wgsl_node *parse_number(weft_wgsl_parser *p) {
     }
     if (!is_float) {
         const bool hex = t->length > 1 && (t->text[1] | 32) == 'x', wide = n->integer > UINT32_MAX;
-        const bool high = n->integer > INT32_MAX; /* a hexadecimal number becomes unsigned, a decimal one long */
+        const bool high =
+            n->integer > INT32_MAX; /* a hexadecimal number becomes unsigned, a decimal one long */
         if (is_long || wide || (high && !hex && !is_unsigned))
             n->type = weft__wgsl_type(is_unsigned || n->integer > INT64_MAX ? WEFT_WGSL_U64 : WEFT_WGSL_I64);
         else
             n->type = weft__wgsl_type(is_unsigned || high ? WEFT_WGSL_U32 : WEFT_WGSL_I32);
         return n;
     }
+    if (!integer && !memchr(t->text, '.', (size_t)t->length) && strspn(t->text, "0123456789") >= (size_t)t->length)
+        weft__wgsl_fail(p->run, t->line, "%.*s is too large", t->length, t->text);
     if (t->length >= (int)sizeof digits) weft__wgsl_fail(p->run, t->line, "a number is too long");
     memcpy(digits, t->text, (size_t)t->length);
     digits[t->length] = 0;
@@ -70,8 +73,7 @@ static weft_wgsl_node *parse_arguments(weft_wgsl_parser *p, weft_wgsl_node *call
 static weft_wgsl_node *parse_sizeof(weft_wgsl_parser *p) {
     weft_wgsl_node *n = weft__wgsl_node(p, WEFT_WGSL_N_INTEGER);
     weft__wgsl_expect(p, "(");
-    if (!weft__wgsl_begins_type(p))
-        weft__wgsl_fail(p->run, n->line, "sizeof is only supported for types");
+    if (!weft__wgsl_begins_type(p)) weft__wgsl_fail(p->run, n->line, "sizeof is only supported for types");
     const weft_wgsl_specifiers s = weft__wgsl_parse_specifiers(p);
     n->integer = (uint64_t)weft__wgsl_size(weft__wgsl_parse_pointers(p, &s));
     n->type = weft__wgsl_type(WEFT_WGSL_I32); /* fewer conversions than with C's type */
@@ -170,8 +172,9 @@ static weft_wgsl_node *parse_unary(weft_wgsl_parser *p) {
 }
 
 static int level_of(const weft_wgsl_token *t) {
-    static const char *const levels[][5] = {{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
-                                            {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
+    static const char *const levels[][5] = {
+        {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
+        {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
     for (int l = 0; t->kind == WEFT_WGSL_MARK && l < (int)(sizeof levels / sizeof *levels); l++)
         for (int i = 0; i < 5 && levels[l][i]; i++)
             if (weft__wgsl_is(t, levels[l][i])) return l + 1;
@@ -278,6 +281,7 @@ static int64_t value_of(weft_wgsl_parser *p, const weft_wgsl_node *n) {
 int weft__wgsl_parse_constant(weft_wgsl_parser *p) {
     const weft_wgsl_node *n = weft__wgsl_parse_assignment(p);
     const int64_t value = value_of(p, n);
-    if (value < 0 || value > 1 << 24) weft__wgsl_fail(p->run, n->line, "%lld elements are not supported", (long long)value);
+    if (value < 0 || value > 1 << 24)
+        weft__wgsl_fail(p->run, n->line, "%lld elements are not supported", (long long)value);
     return (int)value;
 }

@@ -1,6 +1,6 @@
-/* The preprocessor: object and function macros, # and ##, conditions, #undef, #error. It ignores #pragma and _Pragma.
- * #include is refused: the build replaces it (tools/embed.cmake).
- * Must not know: types, statements. Read next: parse.c. */
+/* The preprocessor: object and function macros, # and ##, conditions, #undef, #error. It ignores #pragma and
+ * _Pragma. #include is refused: the build replaces it (tools/embed.cmake). Must not know: types, statements.
+ * Read next: parse.c. */
 #include <string.h>
 
 #include "device/webgpu/wgsl/tokens.h"
@@ -66,7 +66,8 @@ static bool active(const state *s) { return !s->n_conditions || s->conditions[s-
 
 static void expand_list(state *s, const weft_wgsl_token *list, size_t count, weft_wgsl_tokens *to);
 
-static void read_arguments(state *s, const weft_wgsl_macro *m, const weft_wgsl_token *name, weft_wgsl_tokens *arguments) {
+static void read_arguments(state *s, const weft_wgsl_macro *m, const weft_wgsl_token *name,
+                           weft_wgsl_tokens *arguments) {
     int n = 0, depth = 0;
     next(s);
     for (;;) {
@@ -120,7 +121,8 @@ static void paste(state *s, weft_wgsl_tokens *to, const weft_wgsl_tokens *more, 
 }
 
 /* Replaces the parameters in the body of a macro. */
-static weft_wgsl_tokens substitute(state *s, const weft_wgsl_macro *m, const weft_wgsl_tokens *arguments, int line) {
+static weft_wgsl_tokens substitute(state *s, const weft_wgsl_macro *m, const weft_wgsl_tokens *arguments,
+                                   int line) {
     weft_wgsl_tokens to = {0};
     for (size_t i = 0; i < m->body.count; i++) {
         weft_wgsl_token t = m->body.list[i];
@@ -253,8 +255,9 @@ static int64_t evaluate(reader *r, int least) {
     static const struct {
         const char *op;
         int level;
-    } operators[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7},
-                     {"<", 7},  {">", 7},  {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
+    } operators[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6},
+                     {"!=", 6}, {"<=", 7}, {">=", 7}, {"<", 7},  {">", 7},  {"<<", 8},
+                     {">>", 8}, {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
     int64_t left = evaluate_one(r);
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (operators[i].level < least + (least > 0) || !accept(r, operators[i].op)) continue;
@@ -280,7 +283,8 @@ static bool condition_holds(state *s, const weft_wgsl_token *list, size_t count,
             i += bracket ? 2 : 1;
             if (i >= count || list[i].kind != WEFT_WGSL_NAME)
                 weft__wgsl_fail(s->run, line, "'defined' needs a name");
-            t = (weft_wgsl_token){.kind = WEFT_WGSL_NUMBER, .line = line, .text = list[i].word->macro ? "1" : "0", .length = 1};
+            t = (weft_wgsl_token){
+                .kind = WEFT_WGSL_NUMBER, .line = line, .text = list[i].word->macro ? "1" : "0", .length = 1};
             i += bracket;
         }
         weft__wgsl_add(s->run, &replaced, t);
@@ -303,11 +307,12 @@ static void define(state *s, const weft_wgsl_token *list, size_t count, int line
         for (at = 2; at < count && !weft__wgsl_is(&list[at], ")"); at++) {
             if (weft__wgsl_is(&list[at], ",")) continue;
             if (list[at].kind != WEFT_WGSL_NAME || m->n_parameters == PARAMETERS)
-                weft__wgsl_fail(s->run, line, "macro %s: its parameters must be at most %d names", list[0].text,
-                                PARAMETERS);
+                weft__wgsl_fail(s->run, line, "macro %s: its parameters must be at most %d names",
+                                list[0].text, PARAMETERS);
             m->parameters[m->n_parameters++] = list[at].word;
         }
-        if (at++ >= count) weft__wgsl_fail(s->run, line, "the parameters of macro %s have no end", list[0].text);
+        if (at++ >= count)
+            weft__wgsl_fail(s->run, line, "the parameters of macro %s have no end", list[0].text);
     }
     for (; at < count; at++) weft__wgsl_add(s->run, &m->body, list[at]);
     if (m->body.count && weft__wgsl_is(&m->body.list[0], "##"))
@@ -330,9 +335,11 @@ static condition *open_condition(state *s, const char *what, int line) {
 }
 
 /* Obeys a directive of a condition. False: it is none. */
-static bool obey_condition(state *s, const weft_wgsl_token *name, const weft_wgsl_token *list, size_t count, int line) {
+static bool obey_condition(state *s, const weft_wgsl_token *name, const weft_wgsl_token *list, size_t count,
+                           int line) {
     if (weft__wgsl_is(name, "ifdef") || weft__wgsl_is(name, "ifndef")) {
-        if (count < 1 || list[0].kind != WEFT_WGSL_NAME) weft__wgsl_fail(s->run, line, "#%s needs a name", name->text);
+        if (count < 1 || list[0].kind != WEFT_WGSL_NAME)
+            weft__wgsl_fail(s->run, line, "#%s needs a name", name->text);
         begin_condition(s, (list[0].word->macro != NULL) == (name->length == 5), line);
     } else if (weft__wgsl_is(name, "if")) {
         begin_condition(s, active(s) && condition_holds(s, list, count, line), line);

@@ -103,8 +103,9 @@ static int number_length(const char *p) {
 }
 
 static int mark_length(const char *p) {
-    static const char *const marks[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
-                                        "&&",  "||",  "+=",  "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##"};
+    static const char *const marks[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>",
+                                        "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
+                                        "*=",  "/=",  "%=",  "&=", "|=", "^=", "##"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (!strncmp(p, marks[i], strlen(marks[i]))) return (int)strlen(marks[i]);
     return strchr("+-*/%<>=!&|^~?:;,.()[]{}#", *p) ? 1 : 0;
@@ -165,7 +166,8 @@ weft_wgsl_tokens weft__wgsl_tokens(weft_wgsl_run *run, const char *text) {
         } else {
             t.kind = WEFT_WGSL_MARK;
             t.length = mark_length(p);
-            if (!t.length) weft__wgsl_fail(run, line, "the byte 0x%02x begins no token", (unsigned)(uint8_t)*p);
+            if (!t.length)
+                weft__wgsl_fail(run, line, "the byte 0x%02x begins no token", (unsigned)(uint8_t)*p);
         }
         weft__wgsl_add(run, &to, t);
         p += t.length;

@@ -2,8 +2,8 @@
  *
  *     text -> tokens.c -> preprocess.c -> parse.c -> tree -> emit_*.c -> WGSL
  *
- * An error leaves the translator by a jump to its entry (wgsl.c). All memory belongs to an arena, so nothing is lost.
- * Must not know: the WebGPU API. Read next: tree.h. */
+ * An error leaves the translator by a jump to its entry (wgsl.c). All memory belongs to an arena, so nothing
+ * is lost. Must not know: the WebGPU API. Read next: tree.h. */
 #ifndef WEFT_DEVICE_WEBGPU_WGSL_TOKENS_H
 #define WEFT_DEVICE_WEBGPU_WGSL_TOKENS_H
 

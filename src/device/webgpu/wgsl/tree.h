@@ -1,6 +1,6 @@
-/* The tree of a source: types, expressions, statements, functions. Names are resolved; types of expressions are found
- * when they are printed (emit.h), since functions are printed once for each buffer that their pointers point to.
- * Read next: parse.c. */
+/* The tree of a source: types, expressions, statements, functions. Names are resolved; types of expressions
+ * are found when they are printed (emit.h), since functions are printed once for each buffer that their
+ * pointers point to. Read next: parse.c. */
 #ifndef WEFT_DEVICE_WEBGPU_WGSL_TREE_H
 #define WEFT_DEVICE_WEBGPU_WGSL_TREE_H
 
@@ -77,20 +77,20 @@ typedef enum weft_wgsl_node_kind {
     WEFT_WGSL_N_INTEGER,
     WEFT_WGSL_N_FLOAT,
     WEFT_WGSL_N_SYMBOL,
-    WEFT_WGSL_N_WORD,    /* a name that is not declared: a constant that is built in */
-    WEFT_WGSL_N_CALL,    /* word (list) */
-    WEFT_WGSL_N_INDEX,   /* a[b] */
-    WEFT_WGSL_N_FIELD,   /* a.word */
-    WEFT_WGSL_N_ARROW,   /* a->word */
-    WEFT_WGSL_N_UNARY,   /* op a */
-    WEFT_WGSL_N_BEFORE,  /* ++a, --a */
-    WEFT_WGSL_N_AFTER,   /* a++, a-- */
-    WEFT_WGSL_N_BINARY,  /* a op b */
-    WEFT_WGSL_N_ASSIGN,  /* a op b; op: = or += .. */
-    WEFT_WGSL_N_CHOICE,  /* a ? b : c */
-    WEFT_WGSL_N_CAST,    /* (type)a */
-    WEFT_WGSL_N_COMMA,   /* a, b */
-    WEFT_WGSL_N_LIST,    /* {list} */
+    WEFT_WGSL_N_WORD,   /* a name that is not declared: a constant that is built in */
+    WEFT_WGSL_N_CALL,   /* word (list) */
+    WEFT_WGSL_N_INDEX,  /* a[b] */
+    WEFT_WGSL_N_FIELD,  /* a.word */
+    WEFT_WGSL_N_ARROW,  /* a->word */
+    WEFT_WGSL_N_UNARY,  /* op a */
+    WEFT_WGSL_N_BEFORE, /* ++a, --a */
+    WEFT_WGSL_N_AFTER,  /* a++, a-- */
+    WEFT_WGSL_N_BINARY, /* a op b */
+    WEFT_WGSL_N_ASSIGN, /* a op b; op: = or += .. */
+    WEFT_WGSL_N_CHOICE, /* a ? b : c */
+    WEFT_WGSL_N_CAST,   /* (type)a */
+    WEFT_WGSL_N_COMMA,  /* a, b */
+    WEFT_WGSL_N_LIST,   /* {list} */
     /* statements */
     WEFT_WGSL_N_BLOCK,   /* list */
     WEFT_WGSL_N_DECLARE, /* list of DECLARE, with symbol */
@@ -136,8 +136,14 @@ const weft_wgsl_field *weft__wgsl_field_of(const weft_wgsl_type *type, const wef
 const char *weft__wgsl_c_name(weft_wgsl_run *run, const weft_wgsl_type *type); /* for messages */
 bool weft__wgsl_same(const weft_wgsl_type *a, const weft_wgsl_type *b);
 
-static inline bool weft__wgsl_is_integer(const weft_wgsl_type *t) { return t->kind >= WEFT_WGSL_BOOL && t->kind <= WEFT_WGSL_U64; }
-static inline bool weft__wgsl_is_64(const weft_wgsl_type *t) { return t->kind == WEFT_WGSL_I64 || t->kind == WEFT_WGSL_U64; }
-static inline bool weft__wgsl_is_number(const weft_wgsl_type *t) { return t->kind >= WEFT_WGSL_BOOL && t->kind <= WEFT_WGSL_F64; }
+static inline bool weft__wgsl_is_integer(const weft_wgsl_type *t) {
+    return t->kind >= WEFT_WGSL_BOOL && t->kind <= WEFT_WGSL_U64;
+}
+static inline bool weft__wgsl_is_64(const weft_wgsl_type *t) {
+    return t->kind == WEFT_WGSL_I64 || t->kind == WEFT_WGSL_U64;
+}
+static inline bool weft__wgsl_is_number(const weft_wgsl_type *t) {
+    return t->kind >= WEFT_WGSL_BOOL && t->kind <= WEFT_WGSL_F64;
+}
 
 #endif

@@ -46,7 +46,8 @@ void weft__wgsl_builtin_types(weft_wgsl_run *run) {
         weft__wgsl_word(run, names[i].name, strlen(names[i].name))->type = names[i].type;
 }
 
-const weft_wgsl_type *weft__wgsl_pointer(weft_wgsl_run *run, const weft_wgsl_type *of, weft_wgsl_space space) {
+const weft_wgsl_type *weft__wgsl_pointer(weft_wgsl_run *run, const weft_wgsl_type *of,
+                                         weft_wgsl_space space) {
     weft_wgsl_type *t = weft__wgsl_alloc(run, sizeof *t);
     *t = (weft_wgsl_type){.kind = WEFT_WGSL_POINTER, .of = of, .space = space};
     return t;
@@ -121,7 +122,8 @@ const char *weft__wgsl_c_name(weft_wgsl_run *run, const weft_wgsl_type *type) {
         if (names[i].type == type) return names[i].name;
     switch (type->kind) {
     case WEFT_WGSL_POINTER: return weft__wgsl_text(run, "%s *", weft__wgsl_c_name(run, type->of));
-    case WEFT_WGSL_ARRAY: return weft__wgsl_text(run, "%s[%d]", weft__wgsl_c_name(run, type->of), type->count);
+    case WEFT_WGSL_ARRAY:
+        return weft__wgsl_text(run, "%s[%d]", weft__wgsl_c_name(run, type->of), type->count);
     case WEFT_WGSL_UNION: return "union";
     default: return weft__wgsl_text(run, "struct %s", type->tag ? type->tag->text : "without a name");
     }

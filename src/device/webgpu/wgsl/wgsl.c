@@ -46,7 +46,8 @@ static weft_status check(weft_wgsl_source *s, int k, char *message, size_t bytes
     return status;
 }
 
-weft_status weft__wgsl_read(weft_context *ctx, const char *text, weft_wgsl_source **source, char *message, size_t bytes) {
+weft_status weft__wgsl_read(weft_context *ctx, const char *text, weft_wgsl_source **source, char *message,
+                            size_t bytes) {
     weft_wgsl_source *s = weft__alloc(ctx, sizeof *s);
     weft_wgsl_run *run = weft__alloc(ctx, sizeof *run);
     volatile weft_status status = WEFT_OK; /* the jump must not clobber it */
@@ -82,23 +83,27 @@ void weft__wgsl_free(weft_wgsl_source *source) {
 
 int weft__wgsl_kernels(const weft_wgsl_source *source) { return source->n_kernels; }
 
-const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int index) { return &source->kernels[index]; }
+const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int index) {
+    return &source->kernels[index];
+}
 
-weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, weft_wgsl_features features,
-                             char **wgsl) {
+weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding,
+                             weft_wgsl_features features, char **wgsl) {
     char message[256] = "";
     weft_wgsl_kernel facts;
     weft_arena arena;
     volatile weft_status status = WEFT_OK; /* the jump must not clobber it */
-    (void)features; /* the texts need none */
+    (void)features;                        /* the texts need none */
     *wgsl = NULL;
     weft__arena_init(&arena, source->ctx);
     weft_wgsl_run *run = weft__alloc(source->ctx, sizeof *run);
     if (!run) return weft__fail_oom(source->ctx, sizeof *run, "a kernel in WGSL");
-    *run = (weft_wgsl_run){.ctx = source->ctx, .arena = &arena, .message = message, .message_bytes = sizeof message};
+    *run = (weft_wgsl_run){
+        .ctx = source->ctx, .arena = &arena, .message = message, .message_bytes = sizeof message};
     if (setjmp(run->escape)) {
         status = run->no_memory ? weft__fail_oom(source->ctx, 4096, "a kernel in WGSL")
-                                : weft__fail(source->ctx, WEFT_ERR_DEVICE, "webgpu: kernel %s: %s", source->kernels[index].name, message);
+                                : weft__fail(source->ctx, WEFT_ERR_DEVICE, "webgpu: kernel %s: %s",
+                                             source->kernels[index].name, message);
     } else {
         const char *text = weft__wgsl_module(run, source->tree, source->functions[index], binding, &facts);
         const size_t size = strlen(text) + 1;

@@ -1,9 +1,9 @@
 /* Kernel source (kernel/source.h), translated to WGSL, the language of WebGPU.
  *
- * A source is the C dialect of the templates and of rendered kernels behind the WGSL prelude. It is read once. Then it
- * is printed for a launch: WebGPU binds buffers, not pointers, and a buffer that a launch writes must not be bound twice.
- * So the caller says which pointer parameters lie in the same buffer. These share a binding and differ in an offset.
- * Must not know: the WebGPU API. */
+ * A source is the C dialect of the templates and of rendered kernels behind the WGSL prelude. It is read
+ * once. Then it is printed for a launch: WebGPU binds buffers, not pointers, and a buffer that a launch
+ * writes must not be bound twice. So the caller says which pointer parameters lie in the same buffer. These
+ * share a binding and differ in an offset. Must not know: the WebGPU API. */
 #ifndef WEFT_DEVICE_WEBGPU_WGSL_WGSL_H
 #define WEFT_DEVICE_WEBGPU_WGSL_WGSL_H
 
@@ -21,36 +21,37 @@ typedef struct weft_wgsl_features {
 /* A kernel of a source. */
 typedef struct weft_wgsl_kernel {
     const char *name;
-    int n_pointers;                   /* pointer parameters, in order; the last parameter is a struct of numbers or absent */
+    int n_pointers; /* pointer parameters, in order; the last parameter is a struct of numbers or absent */
     bool written[WEFT_WGSL_POINTERS]; /* whether it stores through the pointer */
     int number_bytes;                 /* of the struct of numbers, with C's layout; 0: there is none */
     int items[3];                     /* of a work-group */
     int local_bytes;                  /* workgroup memory */
 } weft_wgsl_kernel;
 
-/* Reads a source: preprocesses, parses and checks it. On failure the status is WEFT_ERR_DEVICE and `message` says what
- * is not supported and at which line of the preprocessed text. The source owns its memory. */
-weft_status weft__wgsl_read(weft_context *ctx, const char *text, weft_wgsl_source **source, char *message, size_t bytes);
+/* Reads a source: preprocesses, parses and checks it. On failure the status is WEFT_ERR_DEVICE and `message`
+ * says what is not supported and at which line of the preprocessed text. The source owns its memory. */
+weft_status weft__wgsl_read(weft_context *ctx, const char *text, weft_wgsl_source **source, char *message,
+                            size_t bytes);
 void weft__wgsl_free(weft_wgsl_source *source);
 int weft__wgsl_kernels(const weft_wgsl_source *source);
 const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int index);
 
 /* Prints kernel `index` as one module with the entry point "main".
- * binding[i] is the binding (0, 1, ..) of pointer parameter i; pointers with the same number share one buffer.
+ * binding[i] is the binding (0, 1, ..) of pointer parameter i; pointers with the same number share one
+ * buffer.
  *
  *     @group(0) @binding(b)   var<storage, read or read_write> bufferB: array<u32>    for each binding b
- *     @group(1) @binding(0)   var<uniform> words: array<vec4<u32>>: what follows, as 32-bit words, padded with zeros to
- *                             a multiple of 16 bytes (dynamic offset)
- *         words 0 to 2        number of work-groups in x, y, z as the launch asked for (for launches that fold, below)
- *         word 3              0
- *         words 4 to 63       for each pointer parameter, its first byte in its buffer
- *         words 64 on         the struct of numbers as it lies in memory
+ *     @group(1) @binding(0)   var<uniform> words: array<vec4<u32>>: what follows, as 32-bit words, padded
+ * with zeros to a multiple of 16 bytes (dynamic offset) words 0 to 2        number of work-groups in x, y, z
+ * as the launch asked for (for launches that fold, below) word 3              0 words 4 to 63       for each
+ * pointer parameter, its first byte in its buffer words 64 on         the struct of numbers as it lies in
+ * memory
  *
- * A launch may have more work-groups than WebGPU's 65,535 in a dimension: the caller dispatches a 3-D grid with at least
- * x * y * z work-groups, and the text numbers them linearly and returns from those that are too many.
- * *wgsl is allocated with weft__alloc. */
+ * A launch may have more work-groups than WebGPU's 65,535 in a dimension: the caller dispatches a 3-D grid
+ * with at least x * y * z work-groups, and the text numbers them linearly and returns from those that are too
+ * many. *wgsl is allocated with weft__alloc. */
 enum { WEFT_WGSL_GROUP_WORDS = 4, WEFT_WGSL_NUMBERS_AT = WEFT_WGSL_GROUP_WORDS + WEFT_WGSL_POINTERS };
-weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, weft_wgsl_features features,
-                             char **wgsl);
+weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding,
+                             weft_wgsl_features features, char **wgsl);
 
 #endif
