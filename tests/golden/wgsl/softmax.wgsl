@@ -149,7 +149,7 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
                     }
                 }
                 let v8: f32 = t8;
-                let v9: i32 = w_bool(i32(v8 == 0.0f));
+                let v9: i32 = w_bool(i32((bitcast<u32>(v8) & 0x7fffffffu) == 0u));
                 let v11: f32 = w_sel_f32(v9, 1.0f, v8);
                 let v12: f32 = w_recip_f32(v11);
                 {

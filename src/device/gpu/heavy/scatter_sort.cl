@@ -18,14 +18,23 @@
 #define WIDE  (16 / (int)sizeof(T)) /* elements of a chunk */
 #define AHEAD 4                     /* chunks that a work-item loads before it adds them */
 
+#ifdef W_ELEMENTWISE
+typedef struct lump {
+    T each[WIDE];
+} lump;
+#else
 typedef union lump {
     uint4 all;
     T each[WIDE];
 } lump;
+#endif
 
 #if FORMAT == FORMAT_SAME
 #define GET(l, i)    ((l).each[i])
 #define PUT(l, i, v) ((l).each[i] = (v))
+#elif FORMAT == FORMAT_F16 && defined(W_ELEMENTWISE)
+#define GET(l, i)    w_from_f16_bits((l).each[i])
+#define PUT(l, i, v) ((l).each[i] = (T)w_to_f16_bits(v))
 #elif FORMAT == FORMAT_F16
 #define GET(l, i)    vload_half(i, (const half *)(l).each)
 #define PUT(l, i, v) vstore_half_rte(v, i, (half *)(l).each)
@@ -40,7 +49,11 @@ INLINE lump fetch(const W_GLOBAL T *from, int wide) {
     if (wide == 1)
         l.each[0] = from[0];
     else
+#ifdef W_ELEMENTWISE
+        for (int i = 0; i < WIDE; i++) l.each[i] = from[i];
+#else
         l.all = *(const W_GLOBAL uint4 *)from;
+#endif
     return l;
 }
 
@@ -48,7 +61,11 @@ INLINE void put(W_GLOBAL T *to, lump l, int wide) {
     if (wide == 1)
         to[0] = l.each[0];
     else
+#ifdef W_ELEMENTWISE
+        for (int i = 0; i < WIDE; i++) to[i] = l.each[i];
+#else
         *(W_GLOBAL uint4 *)to = l.all;
+#endif
 }
 
 /* Are all of these addresses multiples of 16? */

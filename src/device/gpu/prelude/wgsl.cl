@@ -4,6 +4,7 @@
  *     w_index              64 bits in structs of numbers, 32 bits else; buffers of WebGPU have less than 2^31 bytes
  *     w_uniform(c)         the first work-item's answer, for all items of the work-group; a barrier
  *     w_round_to_f16(x)    rounds to the nearest f16
+ *     w_from_f16_bits(u), w_to_f16_bits(x)    f16 as 16 bits
  *     w_exact(x)           x, whose value the compiler does not know (kernel/prelude_f32.h)
  *
  * Read next: common.cl. */

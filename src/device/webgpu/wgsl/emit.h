@@ -128,6 +128,8 @@ weft_wgsl_value weft__wgsl_known_float(weft_wgsl_emitter *e, const weft_wgsl_typ
                                        int line);
 /* Converts as C does. */
 weft_wgsl_value weft__wgsl_convert(weft_wgsl_emitter *e, weft_wgsl_value v, const weft_wgsl_type *to);
+/* Compares a float with 0, by == or !=. */
+weft_wgsl_value weft__wgsl_is_zero(weft_wgsl_emitter *e, const weft_wgsl_value *x, const char *op);
 /* The type in which an operator computes operands of two types. */
 const weft_wgsl_type *weft__wgsl_common(weft_wgsl_emitter *e, const weft_wgsl_type *a,
                                         const weft_wgsl_type *b, int line);

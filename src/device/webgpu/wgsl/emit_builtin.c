@@ -312,6 +312,12 @@ bool weft__wgsl_builtin(weft_wgsl_emitter *e, const weft_wgsl_node *n, weft_wgsl
         *to = smallest(&c);
     } else if (!strcmp(c.name, "clamp")) {
         *to = clamped(&c);
+    } else if (!strcmp(c.name, "w_from_f16_bits") || !strcmp(c.name, "w_to_f16_bits")) {
+        const bool from = c.name[2] == 'f';
+        take(&c, 1);
+        const weft_wgsl_value x = weft__wgsl_convert(e, c.a[0], type(from ? WEFT_WGSL_U32 : WEFT_WGSL_F32));
+        const char *f = weft__wgsl_help(e, from ? "wf_f32_of_f16" : "wf_f16_of_f32");
+        *to = result(&c, from ? WEFT_WGSL_F32 : WEFT_WGSL_U32, weft__wgsl_text(e->run, "%s(%s)", f, x.text));
     } else if (!strcmp(c.name, "mul_hi")) {
         take(&c, 2);
         const weft_wgsl_type *u32 = type(WEFT_WGSL_U32);

@@ -159,12 +159,17 @@ static bool special(weft_wgsl_emitter *e, const char *op, const weft_wgsl_value 
             equal ? WEFT_WGSL_L_UNARY : WEFT_WGSL_L_PRIMARY, a, b);
         return true;
     }
-    const weft_wgsl_value *x = a->known ? b : a, *infinite = a->known ? a : b;
-    if (!infinite->known || !isinf(infinite->number) || x->known) return false;
-    *to = text_value(truth,
-                     weft__wgsl_text(e->run, "bitcast<u32>(%s) %s %s", x->text, op,
-                                     infinite->number < 0 ? "0xff800000u" : "0x7f800000u"),
-                     WEFT_WGSL_L_COMPARE, x, NULL);
+    const weft_wgsl_value *x = a->known ? b : a, *known = a->known ? a : b;
+    if (!known->known || x->known) return false;
+    if (isinf(known->number))
+        *to = text_value(truth,
+                         weft__wgsl_text(e->run, "bitcast<u32>(%s) %s %s", x->text, op,
+                                         known->number < 0 ? "0xff800000u" : "0x7f800000u"),
+                         WEFT_WGSL_L_COMPARE, x, NULL);
+    else if (known->number == 0)
+        *to = weft__wgsl_is_zero(e, x, op);
+    else
+        return false;
     return true;
 }
 

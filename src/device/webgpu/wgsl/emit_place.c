@@ -255,7 +255,7 @@ static const char *variable_text(weft_wgsl_emitter *e, const weft_wgsl_value *pl
     if (leaf->kind == WEFT_WGSL_ARRAY)
         return weft__wgsl_text(e->run, "%s[%s]", place->base.root, weft__wgsl_offset_text(e, at));
     if (leaf->kind == WEFT_WGSL_FOUR && place->type->kind != WEFT_WGSL_FOUR) {
-        if (!at.text && at.constant >= 0 && at.constant < 4)
+        if (!at.text && at.constant >= 0 && at.constant < 4 && !weft__wgsl_is_64(leaf->of))
             return weft__wgsl_text(e->run, "%s.%c", place->base.root, "xyzw"[at.constant]);
         return weft__wgsl_text(e->run, "%s[%s]", place->base.root, weft__wgsl_offset_text(e, at));
     }
@@ -298,8 +298,7 @@ static void store_variable(weft_wgsl_emitter *e, const weft_wgsl_value *place, w
     weft_wgsl_value scalar = *place;
     scalar.type = place->type->of;
     v = weft__wgsl_keep(e, v);
-    for (int i = 0; i < 4; i++)
-        weft__wgsl_line(e, "%s = %s.%c;", variable_text(e, &scalar, i), v.text, "xyzw"[i]);
+    for (int i = 0; i < 4; i++) weft__wgsl_line(e, "%s = %s[%d];", variable_text(e, &scalar, i), v.text, i);
 }
 
 void weft__wgsl_local_variable(weft_wgsl_emitter *e, const char *name, const weft_wgsl_type *type, int line) {
@@ -355,8 +354,8 @@ weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, cons
         if (of.place)
             v.offset.constant += at - four;
         else
-            v.text = weft__wgsl_text(e->run, "%s.%s", weft__wgsl_at_level(e, &of, WEFT_WGSL_L_PRIMARY),
-                                     name->text),
+            v.text = weft__wgsl_text(e->run, "%s[%d]", weft__wgsl_at_level(e, &of, WEFT_WGSL_L_PRIMARY),
+                                     (int)(at - four)),
             v.level = WEFT_WGSL_L_PRIMARY;
         return v;
     }

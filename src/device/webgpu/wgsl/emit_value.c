@@ -149,10 +149,9 @@ const char *weft__wgsl_type_text(weft_wgsl_emitter *e, const weft_wgsl_type *typ
     case WEFT_WGSL_I64:
     case WEFT_WGSL_U64: return "vec2<u32>";
     case WEFT_WGSL_F32: return "f32";
-    case WEFT_WGSL_FOUR:
-        if (weft__wgsl_size(type->of) == 4)
-            return weft__wgsl_text(e->run, "vec4<%s>", weft__wgsl_type_text(e, type->of, line));
-        break;
+    case WEFT_WGSL_FOUR: /* WGSL has no vectors of vectors */
+        return weft__wgsl_text(e->run, weft__wgsl_is_64(type->of) ? "array<%s, 4>" : "vec4<%s>",
+                               weft__wgsl_type_text(e, type->of, line));
     case WEFT_WGSL_ARRAY:
         if (weft__wgsl_flat_count(type) == 0) weft__wgsl_fail(e->run, line, "an array has no elements");
         return weft__wgsl_text(e->run, "array<%s, %d>", weft__wgsl_type_text(e, weft__wgsl_flat(type), line),
@@ -258,16 +257,22 @@ static weft_wgsl_value called(weft_wgsl_emitter *e, const weft_wgsl_type *type, 
     return to;
 }
 
+weft_wgsl_value weft__wgsl_is_zero(weft_wgsl_emitter *e, const weft_wgsl_value *x, const char *op) {
+    const char *text = weft__wgsl_text(e->run, "(bitcast<u32>(%s) & 0x7fffffffu) %s 0u", x->text, op);
+    weft_wgsl_value b = weft__wgsl_value(weft__wgsl_type(WEFT_WGSL_BOOL), text, WEFT_WGSL_L_COMPARE, x->line);
+    b.heavy = x->heavy;
+    return b;
+}
+
 static weft_wgsl_value to_bool(weft_wgsl_emitter *e, weft_wgsl_value v, const weft_wgsl_type *to) {
     const char *text;
+    if (v.type->kind == WEFT_WGSL_F32) return weft__wgsl_is_zero(e, &v, "!=");
     if (weft__wgsl_is_64(v.type))
         text =
             weft__wgsl_text(e->run, "any(%s != vec2<u32>())", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_SHIFT));
     else
         text = weft__wgsl_text(e->run, "%s != %s", weft__wgsl_at_level(e, &v, WEFT_WGSL_L_ADD),
-                               v.type->kind == WEFT_WGSL_F32   ? "0.0f"
-                               : v.type->kind == WEFT_WGSL_U32 ? "0u"
-                                                               : "0");
+                               v.type->kind == WEFT_WGSL_U32 ? "0u" : "0");
     weft_wgsl_value b = weft__wgsl_value(
         to, text, weft__wgsl_is_64(v.type) ? WEFT_WGSL_L_PRIMARY : WEFT_WGSL_L_COMPARE, v.line);
     b.heavy = v.heavy;

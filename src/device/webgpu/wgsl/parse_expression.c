@@ -46,7 +46,8 @@ static weft_wgsl_node *parse_number(weft_wgsl_parser *p) {
             n->type = weft__wgsl_type(is_unsigned || high ? WEFT_WGSL_U32 : WEFT_WGSL_I32);
         return n;
     }
-    if (!integer && !memchr(t->text, '.', (size_t)t->length) && strspn(t->text, "0123456789") >= (size_t)t->length)
+    if (!integer && !memchr(t->text, '.', (size_t)t->length) &&
+        strspn(t->text, "0123456789") >= (size_t)t->length)
         weft__wgsl_fail(p->run, t->line, "%.*s is too large", t->length, t->text);
     if (t->length >= (int)sizeof digits) weft__wgsl_fail(p->run, t->line, "a number is too long");
     memcpy(digits, t->text, (size_t)t->length);

@@ -213,16 +213,24 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
 #else
 #define EACH 8
 #define PIECE uint4
-#if FORMAT == FORMAT_F16
+#if FORMAT == FORMAT_F16 && defined(W_ELEMENTWISE)
+#define NUMBER(p, i) w_from_f16_bits((p)[i])
+#elif FORMAT == FORMAT_F16
 #define NUMBER(p, i) vload_half(i, (const half *)(p))
 #else
 #define NUMBER(p, i) as_float((w_u32)(p)[i] << 16)
 #endif
 #endif
+#ifdef W_ELEMENTWISE
+typedef struct piece {
+    T each[EACH];
+} piece;
+#else
 typedef union piece { /* as it is in memory; converted to numbers where it is used */
     PIECE all;
     T each[EACH];
 } piece;
+#endif
 #define SHARE_MOST (D / EACH < 8 ? D / EACH : 8)
 #define SHARE      (ITEMS < SHARE_MOST ? ITEMS : SHARE_MOST)
 #define AT_ONCE    (ITEMS / SHARE)
@@ -232,9 +240,11 @@ typedef union piece { /* as it is in memory; converted to numbers where it is us
 /* Whether rows are aligned as pieces are. */
 #define LIES(p, stride) ((((ulong)(p) | (ulong)(stride) * sizeof(T)) & (sizeof(PIECE) - 1)) == 0)
 W_FN void read(const W_GLOBAL T *row, int c, int d, bool lies, piece *to) {
+#ifndef W_ELEMENTWISE
     if (lies && c + EACH <= d)
         to->all = *(const W_GLOBAL PIECE *)(row + c);
     else
+#endif
         for (int i = 0; i < EACH; i++) to->each[i] = c + i < d ? row[c + i] : (T)0;
 }
 
