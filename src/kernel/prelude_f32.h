@@ -11,8 +11,8 @@
  * - w_bits(x), w_float(i), w_uns(i), w_sig(u): bits as another type
  * - w_to_f32(i), w_to_i32(x): conversions
  * - w_root(x), w_remainder(x, y), w_fma_f32(a, b, c)
- * - w_exact(x): x. Compilers must not simplify an expression that contains it, such as (x + 1) - 1, by rules for
- *   real numbers. Only compilers of shaders would.
+ * - w_exact(x): x. Compilers must not simplify an expression that contains it, such as (x + 1) - 1, by rules
+ * for real numbers. Only compilers of shaders would.
  *
  * tests/unit/device/cpu/test_cpu_math.c holds the bounds in ULP. Coefficients were fitted for the intervals
  * given here by the exchange algorithm of Remez (relative error, 40 digits) and rounded to f32.

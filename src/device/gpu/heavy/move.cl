@@ -11,7 +11,8 @@ W_NUMBERS(copy) {
     w_copy copy;
     int command;
 };
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(copy) given) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void copy(const W_GLOBAL T *from, W_GLOBAL T *to, W_GLOBAL w_faults *faults,
+                                        const W_NUMBERS(copy) given) {
     const w_copy of = given.copy;
     const w_i64 end = first_of(of.count, w_group(0) + 1);
     W_RETURN_IF_FAULTED(ITEMS, of.sink)

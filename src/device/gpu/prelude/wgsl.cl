@@ -1,5 +1,5 @@
 /* Stands before every kernel source for WebGPU: the names of opencl.cl, for the translator to WGSL
- * (device/webgpu/wgsl). It knows the types and functions of OpenCL C that the preludes and the templates use, and these:
+ * (device/webgpu/wgsl). It knows the types and functions of OpenCL C that preludes and templates use, and these:
  *
  *     w_index              64 bits in structs of numbers, 32 bits else; buffers of WebGPU have less than 2^31 bytes
  *     w_uniform(c)         the first work-item's answer, for all items of the work-group; a barrier

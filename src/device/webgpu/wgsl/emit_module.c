@@ -92,7 +92,7 @@ static void put_entry(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgs
     if (e->item) weft__wgsl_put(e, to, "    let w_item = vec3<i32>(w_local);\n");
 }
 
-static void put_text(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_buffer *from) {
+static void module_put_text(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_buffer *from) {
     if (from->length) weft__wgsl_put(e, to, "%s", from->text);
 }
 
@@ -115,11 +115,11 @@ const char *weft__wgsl_module(weft_wgsl_run *run, const weft_wgsl_tree *tree,
     memcpy(facts->written, second.written, sizeof facts->written);
     memcpy(facts->items, kernel->items, sizeof facts->items);
     put_bindings(&second, &to, n_pointers);
-    put_text(&second, &to, &second.variables);
-    put_text(&second, &to, &second.structs);
-    put_text(&second, &to, &second.functions);
+    module_put_text(&second, &to, &second.variables);
+    module_put_text(&second, &to, &second.structs);
+    module_put_text(&second, &to, &second.functions);
     put_entry(&second, &to, kernel);
-    put_text(&second, &to, &body);
+    module_put_text(&second, &to, &body);
     weft__wgsl_put(&second, &to, "}\n");
     return to.text;
 }

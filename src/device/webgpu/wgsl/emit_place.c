@@ -24,7 +24,7 @@ int weft__wgsl_stride(weft_wgsl_base_kind kind, const weft_wgsl_type *type) {
 }
 
 /* Returns the bytes of a unit of an offset into a buffer. */
-static int unit_of(const weft_wgsl_type *type) {
+static int place_unit_of(const weft_wgsl_type *type) {
     const weft_wgsl_type *flat = weft__wgsl_flat(type);
     return flat->kind == WEFT_WGSL_STRUCT || flat->kind == WEFT_WGSL_UNION ? 4 : weft__wgsl_size(flat);
 }
@@ -146,7 +146,7 @@ static weft_wgsl_value load_buffer(weft_wgsl_emitter *e, const weft_wgsl_value *
     return v;
 }
 
-static const char *bits_of(weft_wgsl_emitter *e, const weft_wgsl_value *v) {
+static const char *place_bits_of(weft_wgsl_emitter *e, const weft_wgsl_value *v) {
     switch (v->type->kind) {
     case WEFT_WGSL_U32: return v->text;
     case WEFT_WGSL_F32: return weft__wgsl_text(e->run, "bitcast<u32>(%s)", v->text);
@@ -171,7 +171,7 @@ static void store_buffer(weft_wgsl_emitter *e, const weft_wgsl_value *place, wef
         high.constant++;
         store_word(e, binding, weft__wgsl_offset_text(e, high), weft__wgsl_text(e->run, "%s.y", v.text));
     } else if (weft__wgsl_size(type) == 4 && type->kind < WEFT_WGSL_FOUR && type->kind != WEFT_WGSL_INDEX) {
-        store_word(e, binding, weft__wgsl_offset_text(e, place->offset), bits_of(e, &v));
+        store_word(e, binding, weft__wgsl_offset_text(e, place->offset), place_bits_of(e, &v));
     } else if (weft__wgsl_size(type) < 4 && weft__wgsl_is_number(type)) {
         const char *name = writer_of(e, type, binding);
         if (type->kind == WEFT_WGSL_BOOL) v = weft__wgsl_convert(e, v, weft__wgsl_type(WEFT_WGSL_I32));
@@ -449,7 +449,7 @@ weft_wgsl_value weft__wgsl_address(weft_wgsl_emitter *e, weft_wgsl_value place) 
 weft_wgsl_value weft__wgsl_pointer_cast(weft_wgsl_emitter *e, weft_wgsl_value pointer,
                                         const weft_wgsl_type *to) {
     if (pointer.base.kind == WEFT_WGSL_IN_BUFFER) {
-        const int from = unit_of(pointer.type->of), want = unit_of(to->of);
+        const int from = place_unit_of(pointer.type->of), want = place_unit_of(to->of);
         if (from > want) pointer.offset = weft__wgsl_offset_times(e, pointer.offset, from / want);
         if (from < want) {
             const weft_wgsl_value x = {.text = pointer.offset.text, .level = pointer.offset.level};

@@ -37,7 +37,7 @@ typedef struct state {
 
 /* ---- reading ---- */
 
-static void push(state *s, const weft_wgsl_token *list, size_t count, weft_wgsl_macro *macro) {
+static void preprocess_push(state *s, const weft_wgsl_token *list, size_t count, weft_wgsl_macro *macro) {
     level *l = weft__wgsl_alloc(s->run, sizeof *l);
     *l = (level){list, count, 0, macro, s->top};
     if (macro) macro->busy = true;
@@ -165,13 +165,13 @@ static void expand(state *s, const weft_wgsl_token *t, weft_wgsl_tokens *to) {
     weft__wgsl_enter(s->run, t->line);
     const weft_wgsl_tokens body = substitute(s, m, arguments, t->line);
     weft__wgsl_leave(s->run);
-    push(s, body.list, body.count, m);
+    preprocess_push(s, body.list, body.count, m);
 }
 
 static void expand_list(state *s, const weft_wgsl_token *list, size_t count, weft_wgsl_tokens *to) {
     level *below = s->top;
     s->top = NULL;
-    push(s, list, count, NULL);
+    preprocess_push(s, list, count, NULL);
     for (const weft_wgsl_token *t; (t = next(s));) expand(s, t, to);
     s->top = below;
 }
@@ -383,7 +383,7 @@ static void obey(state *s, int line) {
 weft_wgsl_tokens weft__wgsl_preprocess(weft_wgsl_run *run, const weft_wgsl_tokens *from) {
     state s = {.run = run};
     weft_wgsl_tokens to = {0};
-    push(&s, from->list, from->count, NULL);
+    preprocess_push(&s, from->list, from->count, NULL);
     const level *text = s.top;
     for (const weft_wgsl_token *t; (t = next(&s));) {
         if (s.top == text && t->first && weft__wgsl_is(t, "#")) {

@@ -94,7 +94,7 @@ static void test_bad_texts(void **state) {
                {"int a[4 / 0];", "line 1: a constant divides by 0"},
                {"int a[x];", "line 1: the size of an array must be a constant"},
                {"int x = 99999999999999999999;", "99999999999999999999 is too large"},
-        {"float x = 1.5q;", "1.5q is no number"},
+               {"float x = 1.5q;", "1.5q is no number"},
                {"unknown f(int x) {}", "line 1: 'unknown' is where a type must be"}};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuses(bad[i].text, bad[i].message);
