@@ -144,18 +144,15 @@ weft_wgsl_specifiers weft__wgsl_parse_specifiers(weft_wgsl_parser *p) {
     const int line = p->at->line;
     for (;;) {
         if (accept_any(p, ignored) || accept_attribute(p)) continue;
-        if (weft__wgsl_accept(p, "const")) {
-            s.constant = true;
-        } else if (weft__wgsl_accept(p, "typedef")) {
+        if (weft__wgsl_accept(p, "const") || weft__wgsl_accept(p, "__constant")) continue;
+        if (weft__wgsl_accept(p, "typedef")) {
             s.is_typedef = true;
         } else if (weft__wgsl_accept(p, "__kernel")) {
             s.kernel = true;
         } else if (weft__wgsl_accept(p, "__global")) {
-            s.space = WEFT_WGSL_GLOBAL, s.spaced = true;
+            s.space = WEFT_WGSL_GLOBAL;
         } else if (weft__wgsl_accept(p, "__local")) {
-            s.space = WEFT_WGSL_LOCAL, s.spaced = true;
-        } else if (weft__wgsl_accept(p, "__constant")) {
-            s.constant = true;
+            s.space = WEFT_WGSL_LOCAL;
         } else if (weft__wgsl_accept(p, "unsigned")) {
             is_unsigned = true;
         } else if (weft__wgsl_accept(p, "signed")) {

@@ -32,7 +32,7 @@ int weft__wgsl_parse_constant(weft_wgsl_parser *p);
 typedef struct weft_wgsl_specifiers {
     const weft_wgsl_type *type;
     weft_wgsl_space space;
-    bool constant, is_typedef, kernel, spaced; /* spaced: the space was written */
+    bool is_typedef, kernel;
 } weft_wgsl_specifiers;
 bool weft__wgsl_begins_type(const weft_wgsl_parser *p);
 weft_wgsl_specifiers weft__wgsl_parse_specifiers(weft_wgsl_parser *p);

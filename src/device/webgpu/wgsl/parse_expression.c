@@ -1,7 +1,8 @@
 /* Reads expressions. Must not know: how they are printed. Read next: parse.c. */
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "device/webgpu/wgsl/parse.h"
 
 static weft_wgsl_node *parse_unary(weft_wgsl_parser *p);
@@ -23,10 +24,40 @@ static void note_change(weft_wgsl_node *n) {
     if (n->kind == WEFT_WGSL_N_SYMBOL) n->symbol->changed = true;
 }
 
+/* Reads a number such as 0x1.8p-3, of at most 53 bits. */
+static bool hex_float(const char *text, size_t size, double *value) {
+    size_t i = 2;
+    int power = 0, exponent = 0;
+    bool point = false, any = false, negative = false;
+    *value = 0;
+    for (; i < size && (text[i] | 32) != 'p'; i++) {
+        const char c = (char)(text[i] | 32);
+        const int digit = c >= 'a' && c <= 'f'               ? c - 'a' + 10
+                          : text[i] >= '0' && text[i] <= '9' ? text[i] - '0'
+                                                             : -1;
+        if (text[i] == '.' ? point : digit < 0) return false;
+        if (text[i] == '.') {
+            point = true;
+            continue;
+        }
+        *value = *value * 16 + digit;
+        power -= point ? 4 : 0;
+        any = true;
+    }
+    if (i++ >= size || !any || *value >= 0x1p53) return false;
+    if (i < size && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
+    if (i >= size) return false;
+    for (; i < size; i++) {
+        if (text[i] < '0' || text[i] > '9' || exponent > 9999) return false;
+        exponent = exponent * 10 + (text[i] - '0');
+    }
+    *value = ldexp(*value, power + (negative ? -exponent : exponent));
+    return true;
+}
+
 static weft_wgsl_node *parse_number(weft_wgsl_parser *p) {
     weft_wgsl_node *n = weft__wgsl_node(p, WEFT_WGSL_N_INTEGER);
     const weft_wgsl_token *t = p->at++;
-    char digits[80];
     int end;
     const bool integer = weft__wgsl_integer(t, &n->integer, &end);
     bool is_unsigned = false, is_long = false, is_float = !integer;
@@ -49,14 +80,13 @@ static weft_wgsl_node *parse_number(weft_wgsl_parser *p) {
     if (!integer && !memchr(t->text, '.', (size_t)t->length) &&
         strspn(t->text, "0123456789") >= (size_t)t->length)
         weft__wgsl_fail(p->run, t->line, "%.*s is too large", t->length, t->text);
-    if (t->length >= (int)sizeof digits) weft__wgsl_fail(p->run, t->line, "a number is too long");
-    memcpy(digits, t->text, (size_t)t->length);
-    digits[t->length] = 0;
-    char *rest;
+    const char last = t->text[t->length - 1];
+    const bool hex = t->length > 1 && (t->text[1] | 32) == 'x', single = last == 'f' || last == 'F';
+    const size_t size = (size_t)t->length - single;
     n->kind = WEFT_WGSL_N_FLOAT;
-    n->number = strtod(digits, &rest);
-    const bool single = (rest[0] == 'f' || rest[0] == 'F') && !rest[1];
-    if (rest == digits || (*rest && !single)) weft__wgsl_fail(p->run, t->line, "%s is no number", digits);
+    if (hex ? !hex_float(t->text, size, &n->number)
+            : weft__parse_f64(t->text, size, &n->number) != WEFT__NUMBER_OK)
+        weft__wgsl_fail(p->run, t->line, "%.*s is no number", t->length, t->text);
     n->type = weft__wgsl_type(single ? WEFT_WGSL_F32 : WEFT_WGSL_F64);
     return n;
 }
