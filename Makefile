@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-ptx test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
+.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu test-cuda test-ptx test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -103,6 +103,9 @@ CUDA_PACKAGES = $(if $(filter 12,$(CUDA)),'nvidia-cuda-nvrtc-cu12==12.*' 'nvidia
 cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda for build/weft; you need no CUDA toolkit (CUDA=12)
 	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/cuda $(CUDA_PACKAGES)
 	@$(if $(wildcard $(BUILD)/weft),$(BUILD)/weft devices | grep cuda,true)
+
+webgpu: ## fetch wgpu-native, the WebGPU library, with its header from PyPI into build/webgpu; WEFT_WGPU_LIB names the library
+	@tools/fetch_webgpu.sh $(BUILD)/webgpu
 
 test-cuda: all ## run all GPU tests on a CUDA card (skipped without one); WRAP=compute-sanitizer checks memory accesses
 	@tools/test_cuda.sh $(BUILD) $(TEST_CUDA)

@@ -44,6 +44,10 @@ set(test_environment "WEFT_SOURCE_DIR=${PROJECT_SOURCE_DIR};WEFT_BINARY_DIR=${PR
 if(TARGET weft)
   list(APPEND test_environment "WEFT_COMMAND=$<TARGET_FILE:weft>")
 endif()
+file(GLOB webgpu_library ${PROJECT_BINARY_DIR}/webgpu/lib/libwgpu_native*) # of `make webgpu`
+if(webgpu_library)
+  list(APPEND test_environment "WEFT_WGPU_LIB=${webgpu_library}")
+endif()
 set(test_seconds 120)
 list(APPEND test_environment "MALLOC_PERTURB_=85") # glibc: fills freed memory with garbage
 if(WEFT_SANITIZE)
@@ -192,6 +196,9 @@ foreach(source ${test_sources})
   add_executable(${name} ${source})
   if(CUDA_INCLUDE_DIR AND name MATCHES "cuda|nvrtc|dnn")
     target_include_directories(${name} SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
+  endif()
+  if(name MATCHES "webgpu")
+    target_include_directories(${name} SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/webgpu/include) # of `make webgpu`
   endif()
   if(helpers)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:weft_tests_${folder_name}>)

@@ -7,14 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Finds all functions. Returns the name of the first missing one, or NULL. */
+/* Finds a function. Returns false if it is missing. */
+static bool find(const weft_shared_library *l, void *handle, const weft_shared_symbol *s,
+                 const char *hidden) {
+    void *symbol = hidden && strcmp(hidden, s->name) == 0 ? NULL : dlsym(handle, s->name);
+    memcpy((char *)l->table + s->at, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+/* Finds all functions. Returns the name of the first wanted one that is missing, or NULL. */
 static const char *resolve(const weft_shared_library *l, void *handle, const char *hidden) {
-    for (int i = 0; i < l->n_wanted; i++) {
-        const char *name = l->wanted[i].name;
-        void *symbol = hidden && strcmp(hidden, name) == 0 ? NULL : dlsym(handle, name);
-        if (!symbol) return name;
-        memcpy((char *)l->table + l->wanted[i].at, &symbol, sizeof symbol);
-    }
+    for (int i = 0; i < l->n_wanted; i++)
+        if (!find(l, handle, &l->wanted[i], hidden)) return l->wanted[i].name;
+    for (int i = 0; i < l->n_optional; i++) find(l, handle, &l->optional[i], hidden);
     return NULL;
 }
 

@@ -19,7 +19,9 @@ struct weft_shared_library {
     int n_files;
     const weft_shared_symbol *wanted; /* all functions that Weft calls */
     int n_wanted;
-    void *table; /* receives their pointers */
+    const weft_shared_symbol *optional; /* functions that some versions lack; their pointers are then NULL */
+    int n_optional;
+    void *table; /* receives the pointers of all functions */
     /* What helps if no file can be opened, and if a function is missing. */
     const char *absent, *old;
     /* Searches for the files, opens one and writes its name to `path`. Returns NULL if there is none. NULL:
