@@ -24,6 +24,7 @@ UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime/", "compiler/profile/"),
                 "device/gpu": ("device/cpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/cuda": ("device/cpu/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/opencl": ("device/cpu/", "device/cuda/", "device/interp/", "device/null/"),
+                "device/webgpu": ("device/cpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/c99": ("device/cpu/", "device/gpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
                 "device/interp": ("device/cpu/", "device/gpu/", "device/cuda/", "device/opencl/", "device/null/")}
 # From nn/ upwards, code calls tensor functions. Of the folders that implement them it may include only these headers.

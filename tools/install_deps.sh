@@ -57,6 +57,10 @@ opencl() { # the loader and any driver; without them tests are skipped
     ldconfig -p | grep -q 'libOpenCL\.so\.1' && compgen -G '/etc/OpenCL/vendors/*.icd'
 }
 
+vulkan() { # the loader and any driver, for WebGPU; without them tests are skipped
+    ldconfig -p | grep -q 'libvulkan\.so\.1' && compgen -G '/usr/share/vulkan/icd.d/*.json'
+}
+
 find_missing() {
     required=() optional=()
     need build-essential eval "has ${CC:-cc} && has make && header stdio.h"
@@ -80,6 +84,8 @@ find_missing() {
     like libdnnl2 matmul_library
     like ocl-icd-libopencl1 opencl
     like pocl-opencl-icd opencl
+    like libvulkan1 vulkan
+    like mesa-vulkan-drivers vulkan
     if $lint; then
         need g++ has c++
         need clang has clang
