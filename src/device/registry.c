@@ -16,19 +16,20 @@
 #include "device/opencl/hooks.h"
 
 static const weft_device_ops *const kinds[] = {
-    &weft__device_cpu,    &weft__device_cuda, &weft__device_opencl,
+    &weft__device_cpu,    &weft__device_cuda, &weft__device_opencl, &weft__device_webgpu,
     &weft__device_interp, &weft__device_null, &weft__device_c99,
 };
 
-/* Names that people try, and what to use instead. */
+/* Names that people try, and the devices that they mean. */
 static const struct {
-    const char *name, *reason;
-} absent[] = {
-    {"webgpu",
-     "this version has no WebGPU device; use opencl, which runs on graphics cards with an OpenCL driver"},
+    const char *name, *kind, *selector;
+} aliases[] = {
+    {"metal", "webgpu", "Metal"},
+    {"vulkan", "webgpu", "Vulkan"},
+    {"dx12", "webgpu", "Direct3D 12"},
 };
 
-enum { KINDS = sizeof kinds / sizeof *kinds, ABSENT = sizeof absent / sizeof *absent };
+enum { KINDS = sizeof kinds / sizeof *kinds, ALIASES = sizeof aliases / sizeof *aliases };
 
 int weft__device_kinds(void) { return KINDS; }
 
@@ -37,7 +38,7 @@ const weft_device_ops *weft__device_kind(int i) { return i >= 0 && i < KINDS ? k
 /* ---- all devices ---- */
 
 int weft_device_count(void) {
-    int n = ABSENT;
+    int n = 0;
     for (int k = 0; k < KINDS; k++) n += weft__device_count(kinds[k]);
     return n;
 }
@@ -53,10 +54,7 @@ bool weft_device_info(int i, weft_device_description *info) {
         }
         i -= n;
     }
-    if (i >= ABSENT) return false;
-    info->name = absent[i].name;
-    info->reason = absent[i].reason;
-    return true;
+    return false;
 }
 
 void weft_device_describe(const weft_context *ctx, weft_device_description *info) {
@@ -101,6 +99,17 @@ static const char *selector_of(const char *spec, const char *kind) {
     return spec[n] == '\0' ? spec + n : spec[n] == ':' ? spec + n + 1 : NULL;
 }
 
+/* Returns the specification that an alias stands for, written to `text`, or the specification itself. */
+static const char *without_alias(const char *spec, char *text, size_t size) {
+    for (int i = 0; i < ALIASES; i++) {
+        const char *selector = selector_of(spec, aliases[i].name);
+        if (!selector) continue;
+        snprintf(text, size, "%s:%s", aliases[i].kind, strchr(spec, ':') ? selector : aliases[i].selector);
+        return text;
+    }
+    return spec;
+}
+
 static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector, bool named,
                              const weft_open_options *options, weft_device **device) {
     const bool one = !kind->extras || !kind->extras->count; /* "cpu:0" is the cpu; "cpu:1" is an error */
@@ -116,14 +125,12 @@ static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, con
 
 static weft_status open_named(weft_context *ctx, const char *spec, const char *origin,
                               const weft_open_options *options, weft_device **device) {
-    char text[200];
+    char text[200], meant[100];
+    spec = without_alias(spec, meant, sizeof meant);
     for (int i = 0; i < KINDS; i++) {
         const char *selector = selector_of(spec, kinds[i]->name);
         if (selector) return open_kind(ctx, kinds[i], selector, strchr(spec, ':') != NULL, options, device);
     }
-    for (int i = 0; i < ABSENT; i++)
-        if (selector_of(spec, absent[i].name))
-            return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: %s", spec, origin, absent[i].reason);
     return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s\"%s is unknown: choose one of %s", spec, origin,
                       known_names(text, sizeof text));
 }
@@ -132,7 +139,9 @@ static weft_status open_named(weft_context *ctx, const char *spec, const char *o
 
 /* The kinds of device that serve graphics cards, the best first. Without a CUDA driver the list has no cuda,
  * so that no message complains about it. */
-static const char *cards(void) { return weft__cuda_driver() ? "cuda,opencl:gpu" : "opencl:gpu"; }
+static const char *cards(void) {
+    return weft__cuda_driver() ? "cuda,opencl:gpu,webgpu:gpu" : "opencl:gpu,webgpu:gpu";
+}
 
 bool weft__device_cards(void) {
     if (weft__opencl_hook.cards) return true;
@@ -198,7 +207,7 @@ static weft_status open_spec(weft_context *ctx, const char *spec, const char *or
     if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards(), true, origin, options, device);
     if (strcmp(spec, "auto") != 0) return open_named(ctx, spec, origin, options, device);
     if (weft__device_cards()) {
-        char list[32];
+        char list[48];
         snprintf(list, sizeof list, "%s,cpu", cards());
         /* there is an NVIDIA card, and some piece of CUDA is missing */
         const bool warns = weft__cuda_driver();
@@ -211,6 +220,8 @@ static weft_status open_spec(weft_context *ctx, const char *spec, const char *or
 /* ---- outlines ---- */
 
 static weft_status outline_named(weft_context *ctx, const char *spec, weft_device_outline *outline) {
+    char meant[100];
+    spec = without_alias(spec, meant, sizeof meant);
     for (int i = 0; i < KINDS; i++) {
         const char *selector = selector_of(spec, kinds[i]->name);
         const weft_device_extras *extras = kinds[i]->extras;
@@ -219,7 +230,7 @@ static weft_status outline_named(weft_context *ctx, const char *spec, weft_devic
         return extras->outline(ctx, selector, outline);
     }
     return weft__fail(ctx, WEFT_ERR_DEVICE,
-                      "device \"%s\": plans are made for cpu, opencl, cuda, gpu and auto", spec);
+                      "device \"%s\": plans are made for cpu, cuda, opencl, webgpu, gpu and auto", spec);
 }
 
 /* CUDA is the only kind whose cards are described. */
@@ -229,7 +240,7 @@ void weft__device_outline_card(const struct weft_card *card, weft_device_outline
 }
 
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline) {
-    char list[32], one[100];
+    char list[48], one[100];
     weft_status status = WEFT_ERR_DEVICE;
     const char *at = spec;
     snprintf(list, sizeof list, "%s%s", weft__device_cards() ? cards() : "",

@@ -4,7 +4,6 @@
 #ifndef WEFT_DEVICE_OPENCL_API_H
 #define WEFT_DEVICE_OPENCL_API_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,16 +39,6 @@ extern weft__opencl_functions weft__cl;
 /* Opens the library once in the process. Returns NULL, or why this fails and what helps. Thread-safe. */
 const char *weft__opencl_open_library(void);
 void weft__opencl_forget_library(void);
-
-/* Drivers start threads, and LLVM inside them replaces signal handlers (of SIGUSR1 and others). Threads
- * started between these two calls have all signals blocked. The second call restores the handlers. */
-enum { OPENCL_SIGNALS = 32 };
-typedef struct weft__opencl_signals {
-    sigset_t mask;
-    struct sigaction actions[OPENCL_SIGNALS];
-} weft__opencl_signals;
-void weft__opencl_keep_signals(weft__opencl_signals *kept);
-void weft__opencl_restore_signals(const weft__opencl_signals *kept);
 
 /* Writes a name to text and returns it: "out of resources" for CL_OUT_OF_RESOURCES, or "error -77" for an
  * error that opencl.def does not list. */

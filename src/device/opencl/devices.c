@@ -7,6 +7,7 @@
 #include "device/gpu/backend/hooks.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
+#include "device/signals.h"
 
 enum { PLATFORMS_MOST = 16, DEVICES_MOST = 32 };
 
@@ -111,11 +112,11 @@ static int opencl_devices_collect(bool gpus, int count) {
 }
 
 static int opencl_devices_look(const char **why) {
-    weft__opencl_signals signals;
-    weft__opencl_keep_signals(&signals);
+    weft__signals signals;
+    weft__keep_signals(&signals);
     *why = weft__opencl_open_library();
     const int count = *why ? 0 : opencl_devices_collect(false, opencl_devices_collect(true, 0));
-    weft__opencl_restore_signals(&signals);
+    weft__restore_signals(&signals);
     if (!count && !*why)
         *why = "the OpenCL loader finds no device: install the driver of your card, or "
                "pocl-opencl-icd to compute on the processor (clinfo shows what the loader sees)";

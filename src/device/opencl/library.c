@@ -3,7 +3,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,21 +43,6 @@ const char *weft__opencl_open_library(void) {
 }
 
 void weft__opencl_forget_library(void) { library.looked = false; }
-
-void weft__opencl_keep_signals(weft__opencl_signals *kept) {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &kept->mask);
-    for (int s = 1; s < OPENCL_SIGNALS; s++)
-        if (sigaction(s, NULL, &kept->actions[s]) != 0) kept->actions[s].sa_handler = SIG_ERR;
-}
-
-void weft__opencl_restore_signals(const weft__opencl_signals *kept) {
-    for (int s = 1; s < OPENCL_SIGNALS; s++)
-        if (s != SIGKILL && s != SIGSTOP && kept->actions[s].sa_handler != SIG_ERR)
-            sigaction(s, &kept->actions[s], NULL);
-    pthread_sigmask(SIG_SETMASK, &kept->mask, NULL);
-}
 
 const char *weft__opencl_error_name(cl_int error, char text[64]) {
     static const struct {

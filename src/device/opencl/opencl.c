@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "device/opencl/opencl.h"
+#include "device/signals.h"
 
 static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]) {
     weft__opencl_error_name(error, message);
@@ -72,10 +73,10 @@ static weft_status outline(weft_context *ctx, const char *selector, weft_device_
 
 static weft_status open_opencl(weft_context *ctx, const char *selector, const weft_open_options *options,
                                weft_device **device) {
-    weft__opencl_signals signals;
-    weft__opencl_keep_signals(&signals);
+    weft__signals signals;
+    weft__keep_signals(&signals);
     const weft_status status = weft__gpu_open(ctx, &backend, selector, options, device);
-    weft__opencl_restore_signals(&signals);
+    weft__restore_signals(&signals);
     return status;
 }
 

@@ -2,6 +2,7 @@
  * the launches in order and waits for nothing.
  * Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c. */
 #include "device/opencl/opencl.h"
+#include "device/signals.h"
 
 enum { RUN_AHEAD = 1024 }; /* launches between two marks */
 
@@ -45,10 +46,10 @@ static void empty(weft_gpu_device *device, weft_gpu_executable *e) {
 
 static weft_status opencl_run_build(weft_gpu_device *device, const weft_commands *commands, bool fused,
                                     weft_gpu_executable **e) {
-    weft__opencl_signals signals;
-    weft__opencl_keep_signals(&signals);
+    weft__signals signals;
+    weft__keep_signals(&signals);
     const weft_status status = weft__gpu_build_form(device, commands, fused, e);
-    weft__opencl_restore_signals(&signals);
+    weft__restore_signals(&signals);
     return status;
 }
 

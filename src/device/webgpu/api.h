@@ -36,7 +36,8 @@ enum {
 
 /* ---- texts, chains, callbacks ---- */
 
-#define WEBGPU_STRLEN SIZE_MAX /* length of a text that ends with 0 */
+#define WEBGPU_STRLEN SIZE_MAX   /* length of a text that ends with 0 */
+#define WEBGPU_REST   UINT64_MAX /* size of a binding: the rest of the buffer */
 
 typedef struct webgpu_string_view {
     const char *data;
