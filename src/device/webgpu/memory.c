@@ -35,17 +35,19 @@ static void webgpu_memory_release(weft_gpu_device *device, weft_gpu_buffer *b) {
 
 /* ---- parts of words ---- */
 
-static const char merge_text[] = "@group(0) @binding(0) var<storage, read_write> to: array<u32>;\n"
-                                 "@group(0) @binding(1) var<storage, read> part: array<u32>;\n"
-                                 "@compute @workgroup_size(1) fn main() {\n"
-                                 "    to[part[0]] = (to[part[0]] & ~part[1]) | part[2];\n"
-                                 "}\n";
+static const char merge_text[] =
+    "@group(0) @binding(0) var<storage, read_write> to: array<u32>;\n"
+    "@group(1) @binding(0) var<uniform> part: vec4<u32>;\n" /* number of the word, mask of its bytes, their
+                                                               values */
+    "@compute @workgroup_size(1) fn main() {\n"
+    "    to[part.x] = (to[part.x] & ~part.y) | part.z;\n"
+    "}\n";
 
 static int merge_open(weft__webgpu *d) {
     if (d->merge.pipeline) return 0;
     weft__webgpu_pipeline_empty(&d->merge);
-    d->merge.n_bindings = 2;
-    return weft__webgpu_pipeline_make(d, merge_text, (bool[]){true, false}, &d->merge);
+    d->merge.n_bindings = 1;
+    return weft__webgpu_pipeline_make(d, merge_text, (bool[]){true}, &d->merge);
 }
 
 void weft__webgpu_memory_close(weft__webgpu *d) {
@@ -53,34 +55,35 @@ void weft__webgpu_memory_close(weft__webgpu *d) {
     weft__webgpu_buffer_free(d->staging);
 }
 
-/* Runs the kernel for a word. `part`: number of the word, mask of its bytes, their new values. */
-static int merge_word(weft__webgpu *d, webgpu_buffer to, const uint32_t part[3]) {
+static int merge_word(weft__webgpu *d, webgpu_buffer to, const uint32_t part[4]) {
     int error = merge_open(d);
     if (error) return error;
     webgpu_buffer numbers =
-        weft__webgpu_buffer_new(d, WEBGPU_BufferUsage_Storage | WEBGPU_BufferUsage_CopyDst, 3 * sizeof *part);
-    weft__wgpu.wgpuQueueWriteBuffer(d->queue, numbers, 0, part, 3 * sizeof *part);
+        weft__webgpu_buffer_new(d, WEBGPU_BufferUsage_Uniform | WEBGPU_BufferUsage_CopyDst, 4 * sizeof *part);
+    weft__wgpu.wgpuQueueWriteBuffer(d->queue, numbers, 0, part, 4 * sizeof *part);
+    webgpu_bind_group groups[] = {weft__webgpu_bind(d, d->merge.buffers, &to, 1),
+                                  weft__webgpu_bind(d, d->numbers, &numbers, 1)};
     error = weft__webgpu_error(d);
-    webgpu_command_encoder encoder =
-        error ? NULL : weft__wgpu.wgpuDeviceCreateCommandEncoder(d->device, NULL);
-    if (encoder) {
-        webgpu_bind_group group = weft__webgpu_bind(d, d->merge.buffers, (webgpu_buffer[]){to, numbers}, 2);
+    if (!error) {
+        webgpu_command_encoder encoder = weft__wgpu.wgpuDeviceCreateCommandEncoder(d->device, NULL);
         webgpu_compute_pass_encoder pass = weft__wgpu.wgpuCommandEncoderBeginComputePass(encoder, NULL);
         weft__wgpu.wgpuComputePassEncoderSetPipeline(pass, d->merge.pipeline);
-        weft__wgpu.wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, NULL);
+        weft__wgpu.wgpuComputePassEncoderSetBindGroup(pass, 0, groups[0], 0, NULL);
+        weft__wgpu.wgpuComputePassEncoderSetBindGroup(pass, 1, groups[1], 1, &(uint32_t){0});
         weft__wgpu.wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
         weft__wgpu.wgpuComputePassEncoderEnd(pass);
         weft__wgpu.wgpuComputePassEncoderRelease(pass);
         error = weft__webgpu_submit(d, encoder);
-        weft__wgpu.wgpuBindGroupRelease(group);
     }
+    for (int i = 0; i < 2; i++)
+        if (groups[i]) weft__wgpu.wgpuBindGroupRelease(groups[i]);
     if (numbers) weft__wgpu.wgpuBufferRelease(numbers);
     return error;
 }
 
 /* Writes `bytes` bytes of one word, from its byte `at` % 4 on. */
 static int write_part(weft__webgpu *d, webgpu_buffer to, size_t at, const unsigned char *from, size_t bytes) {
-    uint32_t part[3] = {(uint32_t)(at / 4), 0, 0};
+    uint32_t part[4] = {(uint32_t)(at / 4)};
     for (size_t i = 0; i < bytes; i++) {
         const unsigned shift = (unsigned)(at % 4 + i) * 8;
         part[1] |= 0xffu << shift;
