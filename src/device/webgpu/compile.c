@@ -1,6 +1,7 @@
 /* Modules as translated sources, and pipelines: kernels for one assignment of pointers to buffers.
  * Must not know: what kernels compute. Read next: gpu/backend/compile.c, wgsl/wgsl.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/webgpu/webgpu.h"
@@ -51,7 +52,7 @@ int weft__webgpu_pipeline_make(weft__webgpu *d, const char *wgsl, const bool *wr
     webgpu_shader_module module = weft__wgpu.wgpuDeviceCreateShaderModule(
         d->device, &(webgpu_shader_module_descriptor){.nextInChain = &source.chain});
     int error = weft__webgpu_error(d);
-    if (error) {
+    if (error) { if (getenv("WGSL_DUMP")) fprintf(stderr, "%s\n", wgsl);
         if (module) weft__wgpu.wgpuShaderModuleRelease(module);
         return error;
     }

@@ -87,8 +87,7 @@ const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int in
     return &source->kernels[index];
 }
 
-weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding,
-                             char **wgsl) {
+weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, char **wgsl) {
     char message[256] = "";
     weft_wgsl_kernel facts;
     weft_arena arena;

@@ -46,7 +46,6 @@ const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int in
  * with at least x * y * z work-groups, and the text numbers them linearly and returns from those that are too
  * many. *wgsl is allocated with weft__alloc. */
 enum { WEFT_WGSL_GROUP_WORDS = 4, WEFT_WGSL_NUMBERS_AT = WEFT_WGSL_GROUP_WORDS + WEFT_WGSL_POINTERS };
-weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding,
-                             char **wgsl);
+weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, char **wgsl);
 
 #endif
