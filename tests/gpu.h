@@ -1,5 +1,5 @@
 /* Chooses the GPU backend of a test: $WEFT_TEST_GPU, or OpenCL. tests.cmake runs these tests a second time
- * with "cuda", on a simulated driver (cuda/fake.h). A test that is skipped without a device prints its
+ * with "cuda", on a simulated driver (cuda/fake.h), and some of them with "webgpu". A test that is skipped without a device prints its
  * name. */
 #ifndef WEFT_TESTS_GPU_H
 #define WEFT_TESTS_GPU_H
@@ -19,11 +19,15 @@ static inline char *test_gpu(void) {
 static inline bool test_on_cuda(void) { return strcmp(test_gpu(), "cuda") == 0; }
 
 static inline bool test_without_gpu(void) {
-    const weft__cuda_found *list;
-    const char *why;
-    if (!test_on_cuda()) return test_without_opencl();
-    if (weft__cuda_devices(&list, &why) && !list[0].gpu.reason[0]) return false;
-    print_message("skipped, no CUDA: %s%s\n", why, list[0].gpu.reason);
+    weft_device_description d;
+    const size_t n = strlen(test_gpu());
+    if (strcmp(test_gpu(), "opencl") == 0) return test_without_opencl();
+    for (int i = 0; weft_device_info(i, &d); i++)
+        if (strncmp(d.name, test_gpu(), n) == 0 && (d.name[n] == ':' || !d.name[n])) {
+            if (!d.present) print_message("skipped, no %s: %s\n", test_gpu(), d.reason);
+            return !d.present;
+        }
+    print_message("skipped: there is no device %s\n", test_gpu());
     return true;
 }
 
