@@ -1,6 +1,6 @@
 /* Chooses the GPU backend of a test: $WEFT_TEST_GPU, or OpenCL. tests.cmake runs these tests a second time
- * with "cuda", on a simulated driver (cuda/fake.h), and some of them with "webgpu". A test that is skipped without a device prints its
- * name. */
+ * with "cuda", on a simulated driver (cuda/fake.h), and some of them with "webgpu". A test that is skipped
+ * without a device prints its name. */
 #ifndef WEFT_TESTS_GPU_H
 #define WEFT_TESTS_GPU_H
 
@@ -17,6 +17,8 @@ static inline char *test_gpu(void) {
 }
 
 static inline bool test_on_cuda(void) { return strcmp(test_gpu(), "cuda") == 0; }
+
+static inline bool test_on_webgpu(void) { return strcmp(test_gpu(), "webgpu") == 0; }
 
 static inline bool test_without_gpu(void) {
     weft_device_description d;

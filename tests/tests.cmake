@@ -126,6 +126,17 @@ function(weft_add_cuda_test name)
   endif()
 endfunction()
 
+# Tests of all GPUs that also run on WebGPU. Without its library (make webgpu) or a driver of Vulkan they are skipped.
+set(webgpu_tests test_gpu_device test_gpu_tensor test_gpu_slices test_gpu_rows test_gpu_training test_gpu_run test_gpu_loop
+    test_gpu_faults test_head test_memory test_recompute)
+function(weft_add_webgpu_test name)
+  if(NOT WEFT_SANITIZE)
+    weft_add_test(${name} ${ARGN})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60
+      ENVIRONMENT "${test_environment};WEFT_TEST_GPU=webgpu")
+  endif()
+endfunction()
+
 # The same driver with the real NVRTC, if it is installed: kernels are compiled to PTX, which an interpreter runs
 # (tests/ptx/ptx.h). Without NVRTC these tests are skipped.
 find_library(NVRTC_LIBRARY NAMES libnvrtc.so.13 libnvrtc.so.12 HINTS /usr/local/cuda ENV CUDA_PATH PATH_SUFFIXES lib64 lib)
@@ -153,7 +164,7 @@ endfunction()
 if(WEFT_SANITIZE)
   set(test_devices "")
 else()
-  set(test_devices opencl)
+  set(test_devices opencl webgpu)
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
 set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_image_augment test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
@@ -211,6 +222,9 @@ foreach(source ${test_sources})
   endif()
   if(name IN_LIST device_tests)
     weft_add_device_tests(${name})
+  endif()
+  if(name IN_LIST webgpu_tests)
+    weft_add_webgpu_test(${name}_webgpu ${name})
   endif()
   if(name IN_LIST cuda_tests)
     weft_add_cuda_test(${name}_cuda ${name})

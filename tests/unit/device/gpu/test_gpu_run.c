@@ -100,7 +100,9 @@ static void test_device_is_lost_in_weft_train(void **state) {
             break;
         }
         lost++;
-        assert_non_null(strstr(message, test_on_cuda() ? "cuda:0: " : "opencl:0: "));
+        char device[32];
+        snprintf(device, sizeof device, "%s:0: ", test_gpu());
+        assert_non_null(strstr(message, device));
         assert_non_null(strstr(message, "the device is lost"));
         assert_ptr_equal(strchr(message, '\n'), message + strlen(message) - 1);
         char config[64];
