@@ -138,6 +138,8 @@ void weft__free_aligned(weft_context *ctx, void *p);
 /* Makes room for one more element in a growing array. False on failure; the array is then unchanged. */
 bool weft__grow(weft_context *ctx, void *array_pointer, size_t *capacity, size_t count, size_t size);
 
+/* Bytes of memory that the machine has; 0: not known. */
+uint64_t weft__host_memory(void);
 /* Bytes of host memory that this process can take without pushing others out; 0: not known. */
 uint64_t weft__host_memory_free(void);
 

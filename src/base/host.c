@@ -1,9 +1,10 @@
-/* How much memory of the host is free: what the machine has, within the limits of the process and its cgroup.
- * Must not know: who asks. Read next: memory.c. */
+/* How much memory the host has, and how much is free: what the machine has, within the limits of the process
+ * and its cgroup. Must not know: who asks. Read next: memory.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -32,6 +33,11 @@ static uint64_t addresses_free(void) {
 
 /* Returns the smaller number; 0 stands for an unknown one. */
 static uint64_t smaller_known(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
+
+uint64_t weft__host_memory(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
 
 uint64_t weft__host_memory_free(void) {
     const uint64_t machine = number_in("/proc/meminfo", "MemAvailable:") * 1024;

@@ -9,6 +9,7 @@
 #include "cli/components.h"
 #include "device/cuda/components.h"
 #include "device/opencl/devices.h"
+#include "device/webgpu/devices.h"
 
 static const struct component {
     const char *device, *name, *oldest, *from, *without;
@@ -31,6 +32,17 @@ static bool find_opencl(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     return !why;
 }
 
+static bool find_webgpu(const char *name, char text[WEFT_COMPONENT_TEXT]) {
+    const char *why = weft__webgpu_open_library();
+    const bool driver = strcmp(name, "driver") == 0;
+    const int n = !driver || why ? 0 : weft__gpu_devices(&weft__webgpu_kind, &why);
+    if (driver && n)
+        snprintf(text, WEFT_COMPONENT_TEXT, "%d device%s", n, n == 1 ? "" : "s");
+    else
+        snprintf(text, WEFT_COMPONENT_TEXT, "%s", why ? why : weft__webgpu_library_name());
+    return !why;
+}
+
 static bool find_cpu(char text[WEFT_COMPONENT_TEXT]) {
     weft_device_description d;
     for (int i = 0; weft_device_info(i, &d); i++)
@@ -43,6 +55,7 @@ static bool cli_components_find(const struct component *p, char text[WEFT_COMPON
     text[0] = 0;
     if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
     if (strcmp(p->device, "opencl") == 0) return find_opencl(p->name, text);
+    if (strcmp(p->device, "webgpu") == 0) return find_webgpu(p->name, text);
     return weft__cuda_component(p->name, text);
 }
 

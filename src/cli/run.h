@@ -28,7 +28,8 @@ typedef struct weft__wanted {
 #define WEFT__DEVICE_OPTION(value)                                                                           \
     {                                                                                                        \
         "--device D", WEFT__OPTION_TEXT, value,                                                              \
-            "cpu, cuda, opencl, opencl:1, opencl:NAME, gpu, auto, or a list like opencl,cpu; default: the "  \
+            "cpu, cuda, opencl, opencl:1, opencl:NAME, webgpu, gpu, auto, or a list like opencl,cpu; "       \
+            "default: the "                                                                                  \
             "configuration's, $WEFT_DEVICE, cpu"                                                             \
     }
 

@@ -6,6 +6,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+bool weft__program_folder(char path[WEFT_LIBRARY_PATH]) {
+    const ssize_t n = readlink("/proc/self/exe", path, WEFT_LIBRARY_PATH - 1);
+    path[n > 0 ? n : 0] = 0;
+    char *end = strrchr(path, '/');
+    if (end) *end = 0;
+    return end != NULL;
+}
 
 /* Finds a function. Returns false if it is missing. */
 static bool find(const weft_shared_library *l, void *handle, const weft_shared_symbol *s,

@@ -39,4 +39,8 @@ struct weft_shared_library {
  * tests: `file` replaces the search, and the function `hidden` is reported as missing. Both may be NULL. */
 const char *weft__shared_library_open(weft_shared_library *library, const char *file, const char *hidden);
 
+/* Writes the folder of the running program. `make cuda` and `make webgpu` put libraries below it. Returns
+ * false if the system does not tell. */
+bool weft__program_folder(char path[WEFT_LIBRARY_PATH]);
+
 #endif

@@ -37,10 +37,11 @@ static void make_detail(void) {
 static void cpu_describe(int i, weft_device_description *d) {
     (void)i;
     pthread_once(&detail_once, make_detail);
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    *d = (weft_device_description){
-        .name = "cpu", .detail = detail, .present = true, .threads = weft__default_threads()};
-    d->memory = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+    *d = (weft_device_description){.name = "cpu",
+                                   .detail = detail,
+                                   .present = true,
+                                   .threads = weft__default_threads(),
+                                   .memory = weft__host_memory()};
 }
 
 /* ---- open and close ---- */

@@ -98,7 +98,7 @@ static bool webgpu_devices_describe(weft__webgpu_found *f, webgpu_adapter adapte
     g->most_bytes =
         less_of(less_of(f->limits.maxBufferSize, f->limits.maxStorageBufferBindingSize), INT32_MAX) & ~3ull;
     g->memory =
-        weft__host_memory_free(); /* WebGPU does not tell the card's; an allocation that fails is an error */
+        weft__host_memory(); /* WebGPU does not tell the card's; an allocation that fails is an error */
     webgpu_devices_check(f);
     snprintf(g->detail, sizeof g->detail, "%.120s (%s, %s%s%.100s), %s", g->name, g->maker, type_name(type),
              driver[0] ? ", " : "", driver, weft__webgpu_library_name());

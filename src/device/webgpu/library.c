@@ -3,6 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,6 +29,20 @@ static const char *const files[] = {
 #endif
 };
 
+/* Looks in the folders of the loader, and then where `make webgpu` puts the library, beside the program. */
+static void *search(const weft_shared_library *l, char path[WEFT_LIBRARY_PATH]) {
+    char folder[WEFT_LIBRARY_PATH];
+    void *handle = NULL;
+    const bool known = weft__program_folder(folder);
+    for (int i = 0; i < 2 * l->n_files && !handle; i++) {
+        const bool beside = i >= l->n_files;
+        const int n = snprintf(path, WEFT_LIBRARY_PATH, "%s%s%s", beside ? folder : "",
+                               beside ? "/webgpu/lib/" : "", l->files[i % l->n_files]);
+        if (n < WEFT_LIBRARY_PATH && (known || !beside)) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return handle;
+}
+
 #define WEBGPU_FUNCTION(result, name, arguments) {#name, offsetof(weft__webgpu_functions, name)},
 #define WEBGPU_OPTIONAL(result, name, arguments)
 static const weft_shared_symbol wanted[] = {
@@ -51,8 +66,7 @@ static void check_version(weft_shared_library *library) {
     const uint32_t v = version();
     if (v && v >> 24 != VERSION_MAJOR)
         snprintf(library->reason, sizeof library->reason,
-                 "%.150s is wgpu-native %u.%u, but Weft needs %d: run `make webgpu` and set WEFT_WGPU_LIB to "
-                 "the library that it fetches",
+                 "%.150s is wgpu-native %u.%u, but Weft needs %d: run `make webgpu`, which fetches it",
                  library->path, v >> 24, v >> 16 & 255, VERSION_MAJOR);
 }
 
@@ -64,8 +78,8 @@ static weft_shared_library library = {
     .optional = optional,
     .n_optional = sizeof optional / sizeof *optional,
     .table = &weft__wgpu,
-    .absent =
-        "run `make webgpu`, which fetches wgpu-native 29, and set WEFT_WGPU_LIB to the path of the library",
+    .absent = "run `make webgpu`, which fetches wgpu-native 29; WEFT_WGPU_LIB names a library elsewhere",
+    .search = search,
     .old = "it is no library of WebGPU, or its version does not fit; run `make webgpu`, which fetches "
            "wgpu-native 29",
     .start = check_version};

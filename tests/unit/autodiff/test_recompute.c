@@ -84,8 +84,8 @@ static void test_interp(void **state) {
     check("interp", WEFT_RECOMPUTE_GELU, false);
 }
 
-/* On CUDA the epilogue of a matmul decides how the matmul is split, or which library computes it. Compilers of WebGPU
- * may join a multiplication and a sum in one kernel and not in another. */
+/* On CUDA the epilogue of a matmul decides how the matmul is split, or which library computes it. Compilers
+ * of WebGPU may join a multiplication and a sum in one kernel and not in another. */
 static void test_card(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct place {
     const char *variable; /* an environment variable with the folder; NULL: the pattern is the whole path */
@@ -75,13 +74,7 @@ static void *open_places(const place *places, size_t n_places, const char *name,
 /* Searches build/cuda, if the running program is build/weft or one of its tests. */
 static void *open_beside(const char *name, char path[WEFT_LIBRARY_PATH]) {
     char program[WEFT_LIBRARY_PATH];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return NULL;
-    program[n] = 0;
-    char *end = strrchr(program, '/');
-    if (!end) return NULL;
-    *end = 0;
-    return open_in(program, "/cuda/nvidia/*/lib", name, path);
+    return weft__program_folder(program) ? open_in(program, "/cuda/nvidia/*/lib", name, path) : NULL;
 }
 
 static bool oldest_first;

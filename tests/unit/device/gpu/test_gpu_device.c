@@ -217,7 +217,8 @@ static void test_compiler_refuses(void **state) {
     weft_executable *e = NULL;
     const weft_gpu_source *text;
     const weft_launch bad = {.name = "wrong",
-                             .source = "W_KERNEL W_ITEMS(1, 1, 1) void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
+                             .source =
+                                 "W_KERNEL W_ITEMS(1, 1, 1) void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
     if (!setup(&f)) return skip();
     assert_int_equal(weft__gpu_compile(compiler(&f), &bad, 1, &text), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "its compiler refuses kernel wrong: "));
@@ -245,7 +246,8 @@ static void damage_files(void) {
     if (dir) closedir(dir);
 }
 
-/* The second start compiles nothing. A damaged file counts as missing. WebGPU has no files of compiled kernels. */
+/* The second start compiles nothing. A damaged file counts as missing. WebGPU has no files of compiled
+ * kernels. */
 static void test_second_start(void **state) {
     (void)state;
     test_programs f;
