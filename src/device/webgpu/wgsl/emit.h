@@ -105,12 +105,14 @@ typedef struct weft_wgsl_emitter {
     int indent, temporaries;
     /* found by the walk */
     bool written[WEFT_WGSL_POINTERS], atomic[WEFT_WGSL_POINTERS]; /* by pointer; atomic by binding */
+    weft_wgsl_names atomic_variables;                             /* arrays of words in workgroup memory */
     int local_bytes, number_bytes;
 } weft_wgsl_emitter;
 
 /* ---- emit_value.c: texts, types and numbers ---- */
 void weft__wgsl_put(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const char *fmt, ...) WEFT_PRINTF(3, 4);
 void weft__wgsl_line(weft_wgsl_emitter *e, const char *fmt, ...) WEFT_PRINTF(2, 3);
+bool weft__wgsl_has(const weft_wgsl_names *names, const char *name);
 bool weft__wgsl_once(weft_wgsl_emitter *e, weft_wgsl_names *names,
                      const char *name); /* true the first time */
 const char *weft__wgsl_help(weft_wgsl_emitter *e,
@@ -143,7 +145,8 @@ const char *weft__wgsl_offset_text(weft_wgsl_emitter *e, weft_wgsl_offset a);
 int weft__wgsl_stride(weft_wgsl_base_kind kind, const weft_wgsl_type *type);
 weft_wgsl_value weft__wgsl_load(weft_wgsl_emitter *e, weft_wgsl_value place);
 void weft__wgsl_store(weft_wgsl_emitter *e, weft_wgsl_value place, weft_wgsl_value v);
-/* Returns the text of a word of a buffer that atomic functions take. */
+/* Returns the text of the pointer to a word that atomic functions take. The word is in a buffer, or in an
+ * array in workgroup memory. */
 const char *weft__wgsl_atomic_word(weft_wgsl_emitter *e, weft_wgsl_value pointer);
 weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, const weft_wgsl_word *name,
                                   int line);

@@ -215,13 +215,15 @@ static weft_wgsl_value atomic(call *c) {
     weft_wgsl_emitter *e = c->e;
     take(c, exchanges ? 3 : 2);
     const char *word = weft__wgsl_atomic_word(e, c->a[0]), *name = weft__wgsl_temporary(e);
-    const weft_wgsl_type *u32 = type(WEFT_WGSL_U32);
-    const weft_wgsl_value x = weft__wgsl_convert(e, c->a[1], u32);
+    /* words of buffers are u32 */
+    const bool signs = c->a[0].base.kind == WEFT_WGSL_IN_LOCAL && c->a[0].type->of->kind == WEFT_WGSL_I32;
+    const weft_wgsl_type *word_type = type(signs ? WEFT_WGSL_I32 : WEFT_WGSL_U32);
+    const weft_wgsl_value x = weft__wgsl_convert(e, c->a[1], word_type);
     if (!exchanges) {
         weft__wgsl_line(e, "let %s = atomicAdd(%s, %s);", name, word, x.text);
     } else { /* WGSL's exchange may fail without a reason */
-        const weft_wgsl_value y = weft__wgsl_convert(e, c->a[2], u32);
-        weft__wgsl_line(e, "var %s: u32;", name);
+        const weft_wgsl_value y = weft__wgsl_convert(e, c->a[2], word_type);
+        weft__wgsl_line(e, "var %s: %s;", name, signs ? "i32" : "u32");
         weft__wgsl_line(e, "loop {");
         weft__wgsl_line(e, "    let w_exchange = atomicCompareExchangeWeak(%s, %s, %s);", word, x.text,
                         y.text);

@@ -104,8 +104,9 @@ const char *weft__wgsl_module(weft_wgsl_run *run, const weft_wgsl_tree *tree,
         if (kernel->items[d] < 1 || kernel->items[d] > 1024)
             weft__wgsl_fail(run, kernel->line, "kernel %s does not say how many work-items a work-group has",
                             kernel->name->text);
-    walk(&first, kernel, &body); /* finds which buffers are atomic */
+    walk(&first, kernel, &body); /* finds which buffers and variables are atomic */
     memcpy(second.atomic, first.atomic, sizeof second.atomic);
+    second.atomic_variables = first.atomic_variables;
     body = (weft_wgsl_buffer){0};
     const int n_pointers = walk(&second, kernel, &body);
     *facts = (weft_wgsl_kernel){.name = kernel->name->text,

@@ -182,15 +182,6 @@ static void store_buffer(weft_wgsl_emitter *e, const weft_wgsl_value *place, wef
     }
 }
 
-const char *weft__wgsl_atomic_word(weft_wgsl_emitter *e, weft_wgsl_value pointer) {
-    if (pointer.base.kind != WEFT_WGSL_IN_BUFFER || pointer.type->kind != WEFT_WGSL_POINTER ||
-        weft__wgsl_size(pointer.type->of) != 4)
-        weft__wgsl_fail(e->run, pointer.line, "atomic functions are only supported for words of buffers");
-    const int binding = binding_of(e, &pointer);
-    e->atomic[binding] = e->written[pointer.base.pointer] = true;
-    return weft__wgsl_text(e->run, "&buffer%d[%s]", binding, weft__wgsl_offset_text(e, pointer.offset));
-}
-
 /* ---- the struct of numbers ---- */
 
 static const char *number_word(weft_wgsl_emitter *e, weft_wgsl_offset at, int more) {
@@ -272,6 +263,11 @@ static void check_variable(weft_wgsl_emitter *e, const weft_wgsl_value *place) {
                         weft__wgsl_c_name(e->run, wanted));
 }
 
+/* Whether atomic functions are used on the words of a variable. */
+static bool is_atomic(const weft_wgsl_emitter *e, const weft_wgsl_base *base) {
+    return base->kind == WEFT_WGSL_IN_LOCAL && weft__wgsl_has(&e->atomic_variables, base->root);
+}
+
 static weft_wgsl_value load_variable(weft_wgsl_emitter *e, const weft_wgsl_value *place) {
     const weft_wgsl_type *type = place->type;
     check_variable(e, place);
@@ -283,7 +279,8 @@ static weft_wgsl_value load_variable(weft_wgsl_emitter *e, const weft_wgsl_value
                                  variable_text(e, &scalar, 0), variable_text(e, &scalar, 1),
                                  variable_text(e, &scalar, 2), variable_text(e, &scalar, 3));
     } else {
-        v.text = variable_text(e, place, 0);
+        v.text = weft__wgsl_text(e->run, is_atomic(e, &place->base) ? "atomicLoad(&%s)" : "%s",
+                                 variable_text(e, place, 0));
     }
     v.heavy = place->base.kind == WEFT_WGSL_IN_LOCAL || place->offset.text;
     return v;
@@ -292,7 +289,8 @@ static weft_wgsl_value load_variable(weft_wgsl_emitter *e, const weft_wgsl_value
 static void store_variable(weft_wgsl_emitter *e, const weft_wgsl_value *place, weft_wgsl_value v) {
     check_variable(e, place);
     if (place->type->kind != WEFT_WGSL_FOUR || place->base.leaf->kind == WEFT_WGSL_FOUR) {
-        weft__wgsl_line(e, "%s = %s;", variable_text(e, place, 0), v.text);
+        weft__wgsl_line(e, is_atomic(e, &place->base) ? "atomicStore(&%s, %s);" : "%s = %s;",
+                        variable_text(e, place, 0), v.text);
         return;
     }
     weft_wgsl_value scalar = *place;
@@ -305,7 +303,29 @@ void weft__wgsl_local_variable(weft_wgsl_emitter *e, const char *name, const wef
     if (!weft__wgsl_once(e, &e->known_variables, name)) return;
     const int each = weft__wgsl_is_64(weft__wgsl_flat(type)) ? 8 : 4;
     e->local_bytes += each * weft__wgsl_flat_count(type);
-    weft__wgsl_put(e, &e->variables, "var<workgroup> %s: %s;\n", name, weft__wgsl_type_text(e, type, line));
+    if (weft__wgsl_has(&e->atomic_variables, name))
+        weft__wgsl_put(e, &e->variables, "var<workgroup> %s: array<atomic<%s>, %d>;\n", name,
+                       weft__wgsl_type_text(e, weft__wgsl_flat(type), line), weft__wgsl_flat_count(type));
+    else
+        weft__wgsl_put(e, &e->variables, "var<workgroup> %s: %s;\n", name,
+                       weft__wgsl_type_text(e, type, line));
+}
+
+const char *weft__wgsl_atomic_word(weft_wgsl_emitter *e, weft_wgsl_value pointer) {
+    const weft_wgsl_type *of = pointer.type->kind == WEFT_WGSL_POINTER ? pointer.type->of : pointer.type;
+    const bool word = of->kind == WEFT_WGSL_I32 || of->kind == WEFT_WGSL_U32;
+    if (word && pointer.base.kind == WEFT_WGSL_IN_BUFFER) {
+        const int binding = binding_of(e, &pointer);
+        e->atomic[binding] = e->written[pointer.base.pointer] = true;
+        return weft__wgsl_text(e->run, "&buffer%d[%s]", binding, weft__wgsl_offset_text(e, pointer.offset));
+    }
+    if (!word || pointer.base.kind != WEFT_WGSL_IN_LOCAL || pointer.base.leaf->kind != WEFT_WGSL_ARRAY)
+        weft__wgsl_fail(
+            e->run, pointer.line,
+            "atomic functions are only supported for words of buffers and of arrays in local memory");
+    weft__wgsl_once(e, &e->atomic_variables, pointer.base.root);
+    pointer.type = of;
+    return weft__wgsl_text(e->run, "&%s", variable_text(e, &pointer, 0));
 }
 
 /* ---- any place ---- */

@@ -91,6 +91,7 @@ void weft__wgsl_declare(weft_wgsl_emitter *e, const weft_wgsl_symbol *s) {
         declare_table(e, s, m);
     } else if (s->space == WEFT_WGSL_LOCAL) {
         if (s->value) weft__wgsl_fail(e->run, s->line, "local memory %s has a value", s->name->text);
+        m->name = weft__wgsl_text(e->run, "w_local_%s", m->name); /* no parameter of a function hides it */
         bind_variable(m, s, WEFT_WGSL_IN_LOCAL);
         if (type->kind != WEFT_WGSL_STRUCT) weft__wgsl_local_variable(e, m->name, type, s->line);
     } else if (type->kind == WEFT_WGSL_POINTER) {

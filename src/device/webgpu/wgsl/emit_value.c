@@ -41,9 +41,14 @@ void weft__wgsl_line(weft_wgsl_emitter *e, const char *fmt, ...) {
     va_end(args);
 }
 
-bool weft__wgsl_once(weft_wgsl_emitter *e, weft_wgsl_names *names, const char *name) {
+bool weft__wgsl_has(const weft_wgsl_names *names, const char *name) {
     for (size_t i = 0; i < names->count; i++)
-        if (!strcmp(names->list[i], name)) return false;
+        if (!strcmp(names->list[i], name)) return true;
+    return false;
+}
+
+bool weft__wgsl_once(weft_wgsl_emitter *e, weft_wgsl_names *names, const char *name) {
+    if (weft__wgsl_has(names, name)) return false;
     names->list = weft__wgsl_grow(e->run, names->list, &names->capacity, names->count, sizeof *names->list);
     names->list[names->count++] = name;
     return true;

@@ -87,13 +87,11 @@ const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int in
     return &source->kernels[index];
 }
 
-weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding,
-                             weft_wgsl_features features, char **wgsl) {
+weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, char **wgsl) {
     char message[256] = "";
     weft_wgsl_kernel facts;
     weft_arena arena;
     volatile weft_status status = WEFT_OK; /* the jump must not clobber it */
-    (void)features;                        /* the texts need none */
     *wgsl = NULL;
     weft__arena_init(&arena, source->ctx);
     weft_wgsl_run *run = weft__alloc(source->ctx, sizeof *run);

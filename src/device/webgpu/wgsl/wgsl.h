@@ -13,11 +13,6 @@ typedef struct weft_wgsl_source weft_wgsl_source;
 
 enum { WEFT_WGSL_POINTERS = 60 }; /* of a kernel, at most */
 
-/* The features of an adapter that the text may use. */
-typedef struct weft_wgsl_features {
-    bool f16, subgroups;
-} weft_wgsl_features;
-
 /* A kernel of a source. */
 typedef struct weft_wgsl_kernel {
     const char *name;
@@ -51,7 +46,6 @@ const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int in
  * with at least x * y * z work-groups, and the text numbers them linearly and returns from those that are too
  * many. *wgsl is allocated with weft__alloc. */
 enum { WEFT_WGSL_GROUP_WORDS = 4, WEFT_WGSL_NUMBERS_AT = WEFT_WGSL_GROUP_WORDS + WEFT_WGSL_POINTERS };
-weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding,
-                             weft_wgsl_features features, char **wgsl);
+weft_status weft__wgsl_print(const weft_wgsl_source *source, int index, const int *binding, char **wgsl);
 
 #endif

@@ -40,7 +40,7 @@ static char *printed(const char *text, unsigned prelude, const int *binding) {
     weft_wgsl_source *source;
     if (read_text(whole(text, prelude), &source, message) != WEFT_OK) fail_msg("%s", message);
     assert_int_equal(weft__wgsl_kernels(source), 1);
-    assert_int_equal(weft__wgsl_print(source, 0, binding ? binding : apart, (weft_wgsl_features){0}, &wgsl),
+    assert_int_equal(weft__wgsl_print(source, 0, binding ? binding : apart, &wgsl),
                      WEFT_OK);
     weft__wgsl_free(source);
     return wgsl;
