@@ -48,8 +48,7 @@ static void put_wgsl(weft_context *ctx, weft_text *out, const weft_launch *launc
     weft__put(&text, "%s", launch->source);
     if (weft__wgsl_read(ctx, source, &read, message, sizeof message) != WEFT_OK) fail_msg("%s", message);
     for (int k = 0; k < weft__wgsl_kernels(read); k++) {
-        if (weft__wgsl_print(read, k, binding, &wgsl) != WEFT_OK)
-            fail_msg("%s", weft_last_error(ctx));
+        if (weft__wgsl_print(read, k, binding, &wgsl) != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
         weft__put(out, "%s\n", wgsl);
         weft__free(ctx, wgsl);
     }
