@@ -142,7 +142,8 @@ weft_wgsl_offset weft__wgsl_offset_times(weft_wgsl_emitter *e, weft_wgsl_offset 
 const char *weft__wgsl_offset_text(weft_wgsl_emitter *e, weft_wgsl_offset a);
 
 /* ---- emit_place.c ---- */
-int weft__wgsl_stride(weft_wgsl_base_kind kind, const weft_wgsl_type *type);
+int weft__wgsl_stride(weft_wgsl_base_kind kind, const weft_wgsl_type *type); /* units of an element */
+int weft__wgsl_unit(weft_wgsl_base_kind kind, const weft_wgsl_type *type);   /* bytes of a unit */
 weft_wgsl_value weft__wgsl_load(weft_wgsl_emitter *e, weft_wgsl_value place);
 void weft__wgsl_store(weft_wgsl_emitter *e, weft_wgsl_value place, weft_wgsl_value v);
 /* Returns the text of the pointer to a word that atomic functions take. The word is in a buffer, or in an

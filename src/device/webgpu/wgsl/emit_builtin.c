@@ -218,11 +218,11 @@ static weft_wgsl_value atomic(call *c) {
     /* words of buffers are u32 */
     const bool signs = c->a[0].base.kind == WEFT_WGSL_IN_LOCAL && c->a[0].type->of->kind == WEFT_WGSL_I32;
     const weft_wgsl_type *word_type = type(signs ? WEFT_WGSL_I32 : WEFT_WGSL_U32);
-    const weft_wgsl_value x = weft__wgsl_convert(e, c->a[1], word_type);
+    const weft_wgsl_value x = weft__wgsl_keep(e, weft__wgsl_convert(e, c->a[1], word_type));
     if (!exchanges) {
         weft__wgsl_line(e, "let %s = atomicAdd(%s, %s);", name, word, x.text);
     } else { /* WGSL's exchange may fail without a reason */
-        const weft_wgsl_value y = weft__wgsl_convert(e, c->a[2], word_type);
+        const weft_wgsl_value y = weft__wgsl_keep(e, weft__wgsl_convert(e, c->a[2], word_type));
         weft__wgsl_line(e, "var %s: %s;", name, signs ? "i32" : "u32");
         weft__wgsl_line(e, "loop {");
         weft__wgsl_line(e, "    let w_exchange = atomicCompareExchangeWeak(%s, %s, %s);", word, x.text,
@@ -233,7 +233,7 @@ static weft_wgsl_value atomic(call *c) {
         weft__wgsl_line(e, "    }");
         weft__wgsl_line(e, "}");
     }
-    return result(c, WEFT_WGSL_I32, weft__wgsl_text(e->run, "i32(%s)", name));
+    return weft__wgsl_convert(e, result(c, word_type->kind, name), c->a[0].type->of);
 }
 
 /* ---- work-items ---- */

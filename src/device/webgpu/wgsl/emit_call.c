@@ -4,6 +4,8 @@
 
 #include "device/webgpu/wgsl/emit.h"
 
+enum { CLONES_MOST = 400 };
+
 static const weft_wgsl_function *find(const weft_wgsl_emitter *e, const weft_wgsl_word *name) {
     for (const weft_wgsl_function *f = e->tree->functions; f; f = f->next)
         if (f->name == name) return f;
@@ -99,15 +101,18 @@ static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft
 static weft_wgsl_clone *clone_of(weft_wgsl_emitter *e, const weft_wgsl_function *f,
                                  const weft_wgsl_value *arguments, int line) {
     const char *key = f->name->text, *name = weft__wgsl_safe_name(e, key);
-    int same = 0;
+    int same = 0, all = 0;
     for (int i = 0; i < f->n_parameters; i++)
         if (f->parameters[i]->type->kind == WEFT_WGSL_POINTER)
             key = weft__wgsl_text(e->run, "%s%s", key, key_of(e, &arguments[i]));
-    for (weft_wgsl_clone *c = e->clones; c; c = c->next) {
+    for (weft_wgsl_clone *c = e->clones; c; c = c->next, all++) {
         if (!strcmp(c->key, key)) return c;
         same += !strncmp(c->key, f->name->text, f->name->length) &&
                 (c->key[f->name->length] == '|' || !c->key[f->name->length]);
     }
+    if (all >= CLONES_MOST)
+        weft__wgsl_fail(e->run, line, "functions are called with pointers into more than %d different places",
+                        CLONES_MOST);
     if (!weft__wgsl_once(e, &e->functions_active, f->name->text))
         weft__wgsl_fail(e->run, line, "function %s calls itself", f->name->text);
     weft_wgsl_clone *c = weft__wgsl_alloc(e->run, sizeof *c);

@@ -178,8 +178,9 @@ static weft_wgsl_value pointers(weft_wgsl_emitter *e, const char *op, weft_wgsl_
     if (*op == '+') return weft__wgsl_moved(e, b, a, false);
     if (*op == '-' && b.type->kind != WEFT_WGSL_POINTER) return weft__wgsl_moved(e, a, b, true);
     if (a.type->kind != WEFT_WGSL_POINTER || b.type->kind != WEFT_WGSL_POINTER ||
-        !weft__wgsl_same_base(&a.base, &b.base))
+        !weft__wgsl_same_base(&a.base, &b.base) || (*op != '-' && !is_compare(op)))
         weft__wgsl_fail(e->run, a.line, "operator %s joins pointers into different memory", op);
+    b = weft__wgsl_pointer_cast(e, b, a.type);
     const weft_wgsl_type *index = weft__wgsl_type(WEFT_WGSL_INDEX);
     const weft_wgsl_value x = weft__wgsl_value(index, weft__wgsl_offset_text(e, a.offset), 0, a.line),
                           y = weft__wgsl_value(index, weft__wgsl_offset_text(e, b.offset), 0, a.line);
@@ -280,12 +281,9 @@ static weft_wgsl_value logical(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     if (a.known) return weft__wgsl_condition(e, n->b);
     weft_wgsl_buffer more = {0};
     weft_wgsl_value b = apart(e, n->b, &more);
-    if (b.known) {
-        b = weft__wgsl_convert(e, b, truth);
-        if ((b.integer != 0) == both) return a;
-    }
     if (!more.length) {
         b = weft__wgsl_convert(e, b, truth);
+        if (b.known && (b.integer != 0) == both) return a;
         const int level = both ? WEFT_WGSL_L_AND : WEFT_WGSL_L_OR;
         const int left = a.level == level ? level : WEFT_WGSL_L_COMPARE;
         return text_value(truth,
@@ -308,8 +306,10 @@ static weft_wgsl_value logical(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
 static weft_wgsl_value pointer_choice(weft_wgsl_emitter *e, weft_wgsl_value c, weft_wgsl_value x,
                                       weft_wgsl_value y) {
     if (y.known && y.integer == 0) return x; /* NULL */
-    if (!weft__wgsl_same_base(&x.base, &y.base))
+    if (x.type->kind != WEFT_WGSL_POINTER || y.type->kind != WEFT_WGSL_POINTER ||
+        !weft__wgsl_same_base(&x.base, &y.base))
         weft__wgsl_fail(e->run, c.line, "? and : have pointers into different memory");
+    y = weft__wgsl_pointer_cast(e, y, x.type);
     x.offset = (weft_wgsl_offset){.text = weft__wgsl_text(e->run, "select(%s, %s, %s)",
                                                           weft__wgsl_offset_text(e, y.offset),
                                                           weft__wgsl_offset_text(e, x.offset), c.text),
@@ -331,9 +331,11 @@ static weft_wgsl_value choice(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
         weft__wgsl_same(x.type, y.type) ? x.type : weft__wgsl_common(e, x.type, y.type, n->line);
     x = weft__wgsl_convert(e, x, type);
     y = weft__wgsl_convert(e, y, type);
-    if (x.known && y.known && type->kind < WEFT_WGSL_F16 && !weft__wgsl_is_64(type) && x.integer == y.integer)
+    const bool plain = !before_x.length && !before_y.length;
+    if (plain && x.known && y.known && type->kind < WEFT_WGSL_F16 && !weft__wgsl_is_64(type) &&
+        x.integer == y.integer)
         return x;
-    if (!before_x.length && !before_y.length && !x.heavy && !y.heavy && type->kind < WEFT_WGSL_FOUR)
+    if (plain && !x.heavy && !y.heavy && type->kind < WEFT_WGSL_FOUR)
         return text_value(type, weft__wgsl_text(e->run, "select(%s, %s, %s)", y.text, x.text, c.text),
                           WEFT_WGSL_L_PRIMARY, &c, NULL);
     const char *name = weft__wgsl_temporary(e);
@@ -418,7 +420,13 @@ static weft_wgsl_value step(weft_wgsl_emitter *e, const weft_wgsl_node *n, bool 
                   used && n->kind == WEFT_WGSL_N_AFTER);
 }
 
-void weft__wgsl_effect(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
+/* Evaluates a value for its calls. */
+static void put_unused(weft_wgsl_emitter *e, weft_wgsl_value v) {
+    if (v.heavy && v.type->kind != WEFT_WGSL_VOID && v.type->kind != WEFT_WGSL_POINTER)
+        weft__wgsl_line(e, "_ = %s;", v.text);
+}
+
+static void effect(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     switch (n->kind) {
     case WEFT_WGSL_N_COMMA:
         weft__wgsl_effect(e, n->a);
@@ -445,14 +453,14 @@ void weft__wgsl_effect(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
         weft__wgsl_line(e, "}");
         return;
     }
-    case WEFT_WGSL_N_CALL: {
-        const weft_wgsl_value v = weft__wgsl_call(e, n);
-        if (v.type->kind != WEFT_WGSL_VOID && v.type->kind != WEFT_WGSL_POINTER)
-            weft__wgsl_line(e, "_ = %s;", v.text);
-        return;
+    default: put_unused(e, weft__wgsl_expression(e, n));
     }
-    default: weft__wgsl_expression(e, n);
-    }
+}
+
+void weft__wgsl_effect(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
+    weft__wgsl_enter(e->run, n->line);
+    effect(e, n);
+    weft__wgsl_leave(e->run);
 }
 
 /* ---- all expressions ---- */
@@ -473,9 +481,10 @@ static weft_wgsl_value word_value(weft_wgsl_emitter *e, const weft_wgsl_node *n)
 static weft_wgsl_value symbol_value(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     const weft_wgsl_meaning *m = weft__wgsl_meaning_of(e, n->symbol);
     weft_wgsl_value v = m->pointer;
+    const char *name = n->symbol->name->text;
     if (n->symbol->type->kind == WEFT_WGSL_POINTER && !m->bound)
-        weft__wgsl_fail(e->run, n->line, "pointer %s is used before it points to anything",
-                        n->symbol->name->text);
+        weft__wgsl_fail(e->run, n->line, "pointer %s is used before it points to anything", name);
+    if (!m->bound) weft__wgsl_fail(e->run, n->line, "%s is used in its own declaration", name);
     v.line = n->line;
     return v;
 }
@@ -516,8 +525,8 @@ weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n) 
         v = weft__wgsl_expression(e, n->a);
         if (v.type->kind == WEFT_WGSL_POINTER &&
             weft__wgsl_is_integer(n->type)) { /* its address: the first byte */
-            const weft_wgsl_offset bytes = weft__wgsl_offset_times(
-                e, v.offset, weft__wgsl_size(v.type->of) / weft__wgsl_stride(v.base.kind, v.type->of));
+            const weft_wgsl_offset bytes =
+                weft__wgsl_offset_times(e, v.offset, weft__wgsl_unit(v.base.kind, v.type->of));
             v = weft__wgsl_value(weft__wgsl_type(WEFT_WGSL_INDEX), weft__wgsl_offset_text(e, bytes), 0,
                                  n->line);
         }

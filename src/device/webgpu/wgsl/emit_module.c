@@ -4,6 +4,8 @@
 
 #include "device/webgpu/wgsl/emit.h"
 
+enum { NUMBER_BYTES_MOST = 65536 - 4 * WEFT_WGSL_NUMBERS_AT }; /* of a binding of uniforms */
+
 static int shift_of(const weft_wgsl_type *target) {
     const weft_wgsl_type *flat = weft__wgsl_flat(target);
     const int bytes = flat->kind >= WEFT_WGSL_FOUR ? 4 : weft__wgsl_size(flat);
@@ -24,6 +26,9 @@ static bool bind_parameter(weft_wgsl_emitter *e, const weft_wgsl_function *f, in
         m->pointer.place = true;
         m->pointer.base = (weft_wgsl_base){.kind = WEFT_WGSL_IN_NUMBERS};
         e->number_bytes = weft__wgsl_size(s->type);
+        if (e->number_bytes > NUMBER_BYTES_MOST)
+            weft__wgsl_fail(e->run, f->line, "the struct of numbers has more than %d bytes",
+                            NUMBER_BYTES_MOST);
         return false;
     }
     if (s->type->kind != WEFT_WGSL_POINTER || s->type->space != WEFT_WGSL_GLOBAL)

@@ -23,10 +23,12 @@ int weft__wgsl_stride(weft_wgsl_base_kind kind, const weft_wgsl_type *type) {
     }
 }
 
-/* Returns the bytes of a unit of an offset into a buffer. */
-static int place_unit_of(const weft_wgsl_type *type) {
+/* Returns the bytes of a unit of an offset. */
+int weft__wgsl_unit(weft_wgsl_base_kind kind, const weft_wgsl_type *type) {
     const weft_wgsl_type *flat = weft__wgsl_flat(type);
-    return flat->kind == WEFT_WGSL_STRUCT || flat->kind == WEFT_WGSL_UNION ? 4 : weft__wgsl_size(flat);
+    const bool members = flat->kind == WEFT_WGSL_STRUCT || flat->kind == WEFT_WGSL_UNION;
+    if (kind == WEFT_WGSL_IN_NUMBERS) return 1;
+    return members && kind == WEFT_WGSL_IN_BUFFER ? 4 : weft__wgsl_size(flat);
 }
 
 bool weft__wgsl_same_base(const weft_wgsl_base *a, const weft_wgsl_base *b) {
@@ -196,38 +198,42 @@ static const char *number_word(weft_wgsl_emitter *e, weft_wgsl_offset at, int mo
 
 static weft_wgsl_value load_numbers(weft_wgsl_emitter *e, const weft_wgsl_value *place);
 
-/* The elements of an array or the members of a struct, as arguments of its constructor. */
-static const char *numbers_inside(weft_wgsl_emitter *e, const weft_wgsl_value *place) {
-    const weft_wgsl_type *type = place->type;
-    const char *text = "";
+static void put_numbers(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_value *place);
+
+/* Prints the part of a struct or an array that is `at` bytes behind its beginning. */
+static void put_part(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_value *place,
+                     const weft_wgsl_type *type, int at) {
     weft_wgsl_value part = *place;
-    if (type->kind == WEFT_WGSL_ARRAY)
-        for (int i = 0; i < type->count; i++) {
-            part.type = type->of;
-            part.offset = place->offset;
-            part.offset.constant += (int64_t)i * weft__wgsl_size(type->of);
-            text = weft__wgsl_text(e->run, "%s%s%s", text, i ? ", " : "",
-                                   type->of->kind == WEFT_WGSL_ARRAY ? numbers_inside(e, &part)
-                                                                     : load_numbers(e, &part).text);
-        }
+    part.type = type;
+    part.offset.constant += at;
+    if (place->type->kind == WEFT_WGSL_ARRAY && type->kind == WEFT_WGSL_ARRAY) /* these are flat */
+        put_numbers(e, to, &part);
     else
-        for (const weft_wgsl_field *f = type->fields; f; f = f->next) {
-            part.type = f->type;
-            part.offset = place->offset;
-            part.offset.constant += f->offset;
-            text = weft__wgsl_text(e->run, "%s%s%s", text, f == type->fields ? "" : ", ",
-                                   load_numbers(e, &part).text);
-        }
-    return text;
+        weft__wgsl_put(e, to, "%s", load_numbers(e, &part).text);
+}
+
+/* Prints the elements of an array or the members of a struct, as arguments of its constructor. */
+static void put_numbers(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_value *place) {
+    const weft_wgsl_type *type = place->type;
+    for (int i = 0; type->kind == WEFT_WGSL_ARRAY && i < type->count; i++) {
+        if (i) weft__wgsl_put(e, to, ", ");
+        put_part(e, to, place, type->of, i * weft__wgsl_size(type->of));
+    }
+    for (const weft_wgsl_field *f = type->kind == WEFT_WGSL_STRUCT ? type->fields : NULL; f; f = f->next) {
+        if (f != type->fields) weft__wgsl_put(e, to, ", ");
+        put_part(e, to, place, f->type, f->offset);
+    }
 }
 
 static weft_wgsl_value load_numbers(weft_wgsl_emitter *e, const weft_wgsl_value *place) {
     const weft_wgsl_type *type = place->type;
-    if (type->kind == WEFT_WGSL_STRUCT || type->kind == WEFT_WGSL_ARRAY)
-        return weft__wgsl_value(type,
-                                weft__wgsl_text(e->run, "%s(%s)", weft__wgsl_type_text(e, type, place->line),
-                                                numbers_inside(e, place)),
-                                WEFT_WGSL_L_PRIMARY, place->line);
+    if (type->kind == WEFT_WGSL_STRUCT || type->kind == WEFT_WGSL_ARRAY) {
+        weft_wgsl_buffer text = {0};
+        weft__wgsl_put(e, &text, "%s(", weft__wgsl_type_text(e, type, place->line));
+        put_numbers(e, &text, place);
+        weft__wgsl_put(e, &text, ")");
+        return weft__wgsl_value(type, text.text, WEFT_WGSL_L_PRIMARY, place->line);
+    }
     if (weft__wgsl_is_64(type))
         return weft__wgsl_value(type,
                                 weft__wgsl_text(e->run, "vec2<u32>(%s, %s)", number_word(e, place->offset, 0),
@@ -255,9 +261,12 @@ static const char *variable_text(weft_wgsl_emitter *e, const weft_wgsl_value *pl
     return place->base.root;
 }
 
-/* Can the scalars of a variable be those of the type? */
+/* Can the scalars of a variable be those of the type? Structs in local memory are one variable for each
+ * member. */
 static void check_variable(weft_wgsl_emitter *e, const weft_wgsl_value *place) {
     const weft_wgsl_type *flat = weft__wgsl_flat(place->base.leaf), *wanted = weft__wgsl_flat(place->type);
+    if (place->base.kind == WEFT_WGSL_IN_LOCAL && flat->kind == WEFT_WGSL_STRUCT)
+        weft__wgsl_fail(e->run, place->line, "a struct in local memory is only supported by its members");
     if (flat->kind != wanted->kind || (flat->kind == WEFT_WGSL_STRUCT && flat != wanted))
         weft__wgsl_fail(e->run, place->line, "%s is accessed as %s", weft__wgsl_c_name(e->run, flat),
                         weft__wgsl_c_name(e->run, wanted));
@@ -303,6 +312,9 @@ void weft__wgsl_local_variable(weft_wgsl_emitter *e, const char *name, const wef
     if (!weft__wgsl_once(e, &e->known_variables, name)) return;
     const int each = weft__wgsl_is_64(weft__wgsl_flat(type)) ? 8 : 4;
     e->local_bytes += each * weft__wgsl_flat_count(type);
+    if (e->local_bytes > WEFT_WGSL_TYPE_BYTES)
+        weft__wgsl_fail(e->run, line, "a kernel has more than %d bytes of local memory",
+                        WEFT_WGSL_TYPE_BYTES);
     if (weft__wgsl_has(&e->atomic_variables, name))
         weft__wgsl_put(e, &e->variables, "var<workgroup> %s: array<atomic<%s>, %d>;\n", name,
                        weft__wgsl_type_text(e, weft__wgsl_flat(type), line), weft__wgsl_flat_count(type));
@@ -391,12 +403,12 @@ weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, cons
     }
     switch (of.base.kind) {
     case WEFT_WGSL_IN_BUFFER:
-        if (weft__wgsl_size(weft__wgsl_flat(f->type)) < 4)
+        if (weft__wgsl_unit(of.base.kind, f->type) < 4)
             weft__wgsl_fail(e->run, line, "member %s of a struct in a buffer has less than 32 bits",
                             name->text);
         /* from words to elements */
         v.offset.constant += f->offset / 4;
-        if (weft__wgsl_size(weft__wgsl_flat(f->type)) == 8) {
+        if (weft__wgsl_unit(of.base.kind, f->type) == 8) {
             if (v.offset.text)
                 v.offset.text = weft__wgsl_text(e->run, "(%s) / 2", v.offset.text),
                 v.offset.level = WEFT_WGSL_L_MULTIPLY;
@@ -405,6 +417,8 @@ weft_wgsl_value weft__wgsl_member(weft_wgsl_emitter *e, weft_wgsl_value of, cons
         return v;
     case WEFT_WGSL_IN_NUMBERS: v.offset.constant += f->offset; return v;
     case WEFT_WGSL_IN_LOCAL:
+        if (of.base.leaf->kind != WEFT_WGSL_STRUCT)
+            weft__wgsl_fail(e->run, line, "arrays of structs in local memory are not supported");
         v.base.root = weft__wgsl_text(e->run, "%s_%s", of.base.root, member);
         v.base.leaf = f->type;
         if (f->type->kind != WEFT_WGSL_STRUCT) weft__wgsl_local_variable(e, v.base.root, f->type, line);
@@ -469,7 +483,8 @@ weft_wgsl_value weft__wgsl_address(weft_wgsl_emitter *e, weft_wgsl_value place) 
 weft_wgsl_value weft__wgsl_pointer_cast(weft_wgsl_emitter *e, weft_wgsl_value pointer,
                                         const weft_wgsl_type *to) {
     if (pointer.base.kind == WEFT_WGSL_IN_BUFFER) {
-        const int from = place_unit_of(pointer.type->of), want = place_unit_of(to->of);
+        const int from = weft__wgsl_unit(WEFT_WGSL_IN_BUFFER, pointer.type->of),
+                  want = weft__wgsl_unit(WEFT_WGSL_IN_BUFFER, to->of);
         if (from > want) pointer.offset = weft__wgsl_offset_times(e, pointer.offset, from / want);
         if (from < want) {
             const weft_wgsl_value x = {.text = pointer.offset.text, .level = pointer.offset.level};

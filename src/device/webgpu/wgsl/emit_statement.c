@@ -3,6 +3,8 @@
 
 #include "device/webgpu/wgsl/emit.h"
 
+enum { LIST_MOST = 4096 };
+
 weft_wgsl_meaning *weft__wgsl_meaning_of(weft_wgsl_emitter *e, const weft_wgsl_symbol *s) {
     if (s->number >= e->n_symbols) {
         const int n = 2 * s->number + 64;
@@ -38,21 +40,23 @@ static void bind_variable(weft_wgsl_meaning *m, const weft_wgsl_symbol *s, weft_
 /* Prints the values of a list, one for each scalar; the rest is 0. */
 static const char *list_text(weft_wgsl_emitter *e, const weft_wgsl_type *type, const weft_wgsl_node *list) {
     const weft_wgsl_type *flat = weft__wgsl_flat(type);
-    const char *text = "";
+    weft_wgsl_buffer text = {0};
     int n = 0;
     if (type->kind != WEFT_WGSL_ARRAY || type->of->kind == WEFT_WGSL_ARRAY || flat->kind >= WEFT_WGSL_FOUR)
         weft__wgsl_fail(e->run, list->line, "a list of values is only supported for arrays of numbers");
+    if (type->count > LIST_MOST)
+        weft__wgsl_fail(e->run, list->line, "a list of values is for more than %d elements", LIST_MOST);
+    weft__wgsl_put(e, &text, "%s(", weft__wgsl_type_text(e, type, list->line));
     for (const weft_wgsl_node *v = list->list; v; v = v->next, n++) {
         const weft_wgsl_value x = weft__wgsl_convert(e, weft__wgsl_expression(e, v), flat);
-        text = weft__wgsl_text(e->run, "%s%s%s", text, n ? ", " : "", x.text);
+        weft__wgsl_put(e, &text, "%s%s", n ? ", " : "", x.text);
     }
     if (n > type->count) weft__wgsl_fail(e->run, list->line, "an array has more values than elements");
-    for (; n < type->count; n++) {
-        const weft_wgsl_value zero =
-            weft__wgsl_convert(e, weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, list->line), flat);
-        text = weft__wgsl_text(e->run, "%s%s%s", text, n ? ", " : "", zero.text);
-    }
-    return weft__wgsl_text(e->run, "%s(%s)", weft__wgsl_type_text(e, type, list->line), text);
+    const weft_wgsl_value zero =
+        weft__wgsl_convert(e, weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, list->line), flat);
+    for (; n < type->count; n++) weft__wgsl_put(e, &text, "%s%s", n ? ", " : "", zero.text);
+    weft__wgsl_put(e, &text, ")");
+    return text.text;
 }
 
 static void declare_pointer(weft_wgsl_emitter *e, const weft_wgsl_symbol *s, weft_wgsl_meaning *m) {

@@ -82,9 +82,16 @@ bool weft__wgsl_begins_type(const weft_wgsl_parser *p) {
 
 static const weft_wgsl_type *parse_array(weft_wgsl_parser *p, const weft_wgsl_type *of, bool *open);
 
+static bool has_size(const weft_wgsl_type *type) {
+    const bool members = type->kind == WEFT_WGSL_STRUCT || type->kind == WEFT_WGSL_UNION;
+    return type->kind != WEFT_WGSL_VOID && (!members || type->complete);
+}
+
 static void parse_fields(weft_wgsl_parser *p, weft_wgsl_type *type) {
     weft_wgsl_field **end = &type->fields;
     const int line = p->at->line;
+    if (type->begun) weft__wgsl_fail(p->run, line, "struct %s is declared inside of itself", type->tag->text);
+    type->begun = true;
     while (!weft__wgsl_accept(p, "}")) {
         const weft_wgsl_specifiers s = weft__wgsl_parse_specifiers(p);
         do {
@@ -94,17 +101,15 @@ static void parse_fields(weft_wgsl_parser *p, weft_wgsl_type *type) {
             weft_wgsl_field *f = weft__wgsl_alloc(p->run, sizeof *f);
             f->name = p->at++->word;
             f->type = parse_array(p, t, &open);
-            if (f->type->kind == WEFT_WGSL_VOID || open ||
-                ((f->type->kind == WEFT_WGSL_STRUCT || f->type->kind == WEFT_WGSL_UNION) &&
-                 !f->type->complete))
+            if (open || !has_size(f->type))
                 weft__wgsl_fail(p->run, p->at->line, "member %s has no size", f->name->text);
             *end = f;
             end = &f->next;
         } while (weft__wgsl_accept(p, ","));
         weft__wgsl_expect(p, ";");
     }
-    type->complete = true;
     weft__wgsl_layout(p->run, type, line);
+    type->complete = true;
 }
 
 /* Structs with a tag are found by a word of their own. */
@@ -120,7 +125,7 @@ static const weft_wgsl_type *parse_struct(weft_wgsl_parser *p, weft_wgsl_kind ki
         type = (weft_wgsl_type *)name->type;
     if (!type) {
         type = weft__wgsl_alloc(p->run, sizeof *type);
-        *type = (weft_wgsl_type){.kind = kind, .tag = tag, .number = ++p->n_structs};
+        *type = (weft_wgsl_type){.kind = kind, .tag = tag, .alignment = 1, .number = ++p->n_structs};
         if (name) name->type = type;
     }
     weft__wgsl_enter(p->run, p->at->line);
@@ -197,10 +202,11 @@ static const weft_wgsl_type *parse_array(weft_wgsl_parser *p, const weft_wgsl_ty
             extents[n++] = weft__wgsl_parse_constant(p);
         weft__wgsl_expect(p, "]");
     }
-    int64_t all = weft__wgsl_size(of);
+    p->run->line = p->at->line;
+    if (n && !has_size(of)) weft__wgsl_fail(p->run, p->at->line, "the elements of an array have no size");
     for (int d = n - 1; d >= 0; d--) {
-        all *= extents[d] ? extents[d] : 1;
-        if (all > 1 << 26) weft__wgsl_fail(p->run, p->at->line, "an array is too large");
+        if (!extents[d] && !(d == 0 && *open))
+            weft__wgsl_fail(p->run, p->at->line, "an array has no elements");
         of = weft__wgsl_array(p->run, of, extents[d]);
     }
     return of;

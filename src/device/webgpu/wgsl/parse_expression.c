@@ -292,27 +292,33 @@ static int64_t value_of_binary(weft_wgsl_parser *p, const weft_wgsl_node *n) {
 }
 
 static int64_t value_of(weft_wgsl_parser *p, const weft_wgsl_node *n) {
-    switch (n->kind) {
-    case WEFT_WGSL_N_INTEGER: return (int64_t)n->integer;
-    case WEFT_WGSL_N_BINARY: return value_of_binary(p, n);
-    case WEFT_WGSL_N_CHOICE: return value_of(p, n->a) ? value_of(p, n->b) : value_of(p, n->c);
-    case WEFT_WGSL_N_CAST:
-        if (weft__wgsl_is_integer(n->type)) return value_of(p, n->a);
-        break;
-    case WEFT_WGSL_N_UNARY:
-        if (*n->op == '-') return (int64_t)(0 - (uint64_t)value_of(p, n->a));
-        if (*n->op == '!') return !value_of(p, n->a);
-        if (*n->op == '~') return ~value_of(p, n->a);
-        break;
-    default: break;
-    }
-    weft__wgsl_fail(p->run, n->line, "the size of an array must be a constant");
+    const char op = n->kind == WEFT_WGSL_N_UNARY ? *n->op : 0;
+    int64_t value;
+    weft__wgsl_enter(p->run, n->line);
+    if (n->kind == WEFT_WGSL_N_INTEGER)
+        value = (int64_t)n->integer;
+    else if (n->kind == WEFT_WGSL_N_BINARY)
+        value = value_of_binary(p, n);
+    else if (n->kind == WEFT_WGSL_N_CHOICE)
+        value = value_of(p, n->a) ? value_of(p, n->b) : value_of(p, n->c);
+    else if (n->kind == WEFT_WGSL_N_CAST && weft__wgsl_is_integer(n->type))
+        value = value_of(p, n->a);
+    else if (op == '-')
+        value = (int64_t)(0 - (uint64_t)value_of(p, n->a));
+    else if (op == '!')
+        value = !value_of(p, n->a);
+    else if (op == '~')
+        value = ~value_of(p, n->a);
+    else
+        weft__wgsl_fail(p->run, n->line, "the size of an array must be a constant");
+    weft__wgsl_leave(p->run);
+    return value;
 }
 
 int weft__wgsl_parse_constant(weft_wgsl_parser *p) {
     const weft_wgsl_node *n = weft__wgsl_parse_assignment(p);
     const int64_t value = value_of(p, n);
-    if (value < 0 || value > 1 << 24)
+    if (value < 0 || value > WEFT_WGSL_TYPE_BYTES)
         weft__wgsl_fail(p->run, n->line, "%lld elements are not supported", (long long)value);
     return (int)value;
 }

@@ -266,9 +266,11 @@ static int64_t evaluate(reader *r, int least) {
         i = (size_t)-1;
     }
     if (least == 0 && accept(r, "?")) {
+        weft__wgsl_enter(r->s->run, r->line);
         const int64_t yes = evaluate(r, 0);
         if (!accept(r, ":")) weft__wgsl_fail(r->s->run, r->line, "a condition lacks :");
         const int64_t no = evaluate(r, 0);
+        weft__wgsl_leave(r->s->run);
         return left ? yes : no;
     }
     return left;

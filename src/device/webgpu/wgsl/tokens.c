@@ -9,6 +9,10 @@
 /* ---- memory and errors ---- */
 
 void *weft__wgsl_alloc(weft_wgsl_run *run, size_t bytes) {
+    run->used += bytes + 1;
+    if (bytes > WEFT_WGSL_MEMORY || run->used > WEFT_WGSL_MEMORY)
+        weft__wgsl_fail(run, run->line, "the translation takes more than %d MiB of memory",
+                        WEFT_WGSL_MEMORY >> 20);
     void *memory = weft__arena_alloc(run->arena, bytes ? bytes : 1);
     if (memory) return memory;
     run->no_memory = true;
@@ -55,6 +59,7 @@ void weft__wgsl_fail(weft_wgsl_run *run, int line, const char *fmt, ...) {
 }
 
 void weft__wgsl_enter(weft_wgsl_run *run, int line) {
+    run->line = line;
     if (++run->depth > WEFT_WGSL_DEPTH)
         weft__wgsl_fail(run, line, "brackets, statements or calls are nested more than %d deep",
                         WEFT_WGSL_DEPTH);

@@ -58,11 +58,16 @@ typedef struct weft_wgsl_run {
     char *message;
     size_t message_bytes;
     bool no_memory;
-    int depth; /* of the recursion */
+    size_t used; /* bytes of the arena */
+    int depth;   /* of the recursion */
+    int line;    /* where it is */
     weft_wgsl_word *words[WEFT_WGSL_WORDS];
 } weft_wgsl_run;
 
 enum { WEFT_WGSL_DEPTH = 200 }; /* of brackets, statements and calls */
+/* A run that takes more memory ends with a message. All work takes memory, so this also ends sources whose
+ * macros or functions multiply. Weft's own sources take at most 1/16 of it. */
+enum { WEFT_WGSL_MEMORY = 256 << 20 };
 
 void *weft__wgsl_alloc(weft_wgsl_run *run, size_t bytes); /* zeroed; never NULL */
 /* Returns room for one more element of a list. */

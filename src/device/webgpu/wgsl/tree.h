@@ -43,10 +43,13 @@ typedef struct weft_wgsl_type {
     weft_wgsl_space space;           /* of what a pointer points to */
     const struct weft_wgsl_type *of; /* element, or target of a pointer */
     int count;                       /* of an array */
-    weft_wgsl_word *tag;             /* of a struct */
+    int depth;                       /* of the types that it consists of */
+    /* of a struct or a union */
+    weft_wgsl_word *tag;
     weft_wgsl_field *fields;
-    bool complete;
-    int number; /* of a struct without a tag */
+    int bytes, alignment;
+    bool begun, complete; /* its members are being read, or are known */
+    int number;           /* of a struct without a tag */
 } weft_wgsl_type;
 
 /* A variable or a parameter. */
@@ -125,13 +128,15 @@ typedef struct weft_wgsl_tree {
 weft_wgsl_tree *weft__wgsl_parse(weft_wgsl_run *run, const weft_wgsl_tokens *tokens);
 
 /* types.c */
+enum { WEFT_WGSL_TYPE_DEPTH = 64, WEFT_WGSL_TYPE_BYTES = 1 << 20 }; /* limits of a type */
 const weft_wgsl_type *weft__wgsl_type(weft_wgsl_kind kind);
 const weft_wgsl_type *weft__wgsl_pointer(weft_wgsl_run *run, const weft_wgsl_type *of, weft_wgsl_space space);
 const weft_wgsl_type *weft__wgsl_array(weft_wgsl_run *run, const weft_wgsl_type *of, int count);
 void weft__wgsl_builtin_types(weft_wgsl_run *run); /* makes their names words of types */
 int weft__wgsl_size(const weft_wgsl_type *type);   /* bytes in memory, as in C */
 int weft__wgsl_alignment(const weft_wgsl_type *type);
-void weft__wgsl_layout(weft_wgsl_run *run, weft_wgsl_type *type, int line); /* sets the offsets of fields */
+/* Sets the offsets of the fields of a struct or a union, its size and its alignment. */
+void weft__wgsl_layout(weft_wgsl_run *run, weft_wgsl_type *type, int line);
 const weft_wgsl_field *weft__wgsl_field_of(const weft_wgsl_type *type, const weft_wgsl_word *name);
 const char *weft__wgsl_c_name(weft_wgsl_run *run, const weft_wgsl_type *type); /* for messages */
 bool weft__wgsl_same(const weft_wgsl_type *a, const weft_wgsl_type *b);

@@ -46,28 +46,34 @@ void weft__wgsl_builtin_types(weft_wgsl_run *run) {
         weft__wgsl_word(run, names[i].name, strlen(names[i].name))->type = names[i].type;
 }
 
+/* Returns a type that consists of types of a depth. */
+static weft_wgsl_type *deeper(weft_wgsl_run *run, weft_wgsl_type *type, int depth) {
+    type->depth = depth + 1;
+    if (type->depth > WEFT_WGSL_TYPE_DEPTH)
+        weft__wgsl_fail(run, run->line, "a type is nested more than %d deep", WEFT_WGSL_TYPE_DEPTH);
+    return type;
+}
+
 const weft_wgsl_type *weft__wgsl_pointer(weft_wgsl_run *run, const weft_wgsl_type *of,
                                          weft_wgsl_space space) {
     weft_wgsl_type *t = weft__wgsl_alloc(run, sizeof *t);
     *t = (weft_wgsl_type){.kind = WEFT_WGSL_POINTER, .of = of, .space = space};
-    return t;
+    return deeper(run, t, of->depth);
 }
 
 const weft_wgsl_type *weft__wgsl_array(weft_wgsl_run *run, const weft_wgsl_type *of, int count) {
     weft_wgsl_type *t = weft__wgsl_alloc(run, sizeof *t);
     *t = (weft_wgsl_type){.kind = WEFT_WGSL_ARRAY, .of = of, .count = count};
-    return t;
+    if (count > WEFT_WGSL_TYPE_BYTES || (int64_t)count * weft__wgsl_size(of) > WEFT_WGSL_TYPE_BYTES)
+        weft__wgsl_fail(run, run->line, "an array has more than %d bytes", WEFT_WGSL_TYPE_BYTES);
+    return deeper(run, t, of->depth);
 }
 
 int weft__wgsl_alignment(const weft_wgsl_type *type) {
-    int most = 1;
     switch (type->kind) {
     case WEFT_WGSL_ARRAY: return weft__wgsl_alignment(type->of);
     case WEFT_WGSL_STRUCT:
-    case WEFT_WGSL_UNION:
-        for (const weft_wgsl_field *f = type->fields; f; f = f->next)
-            if (weft__wgsl_alignment(f->type) > most) most = weft__wgsl_alignment(f->type);
-        return most;
+    case WEFT_WGSL_UNION: return type->alignment;
     default: return weft__wgsl_size(type);
     }
 }
@@ -75,7 +81,6 @@ int weft__wgsl_alignment(const weft_wgsl_type *type) {
 static int up(int n, int to) { return (n + to - 1) / to * to; }
 
 int weft__wgsl_size(const weft_wgsl_type *type) {
-    int end = 0;
     switch (type->kind) {
     case WEFT_WGSL_VOID:
     case WEFT_WGSL_BOOL:
@@ -90,24 +95,26 @@ int weft__wgsl_size(const weft_wgsl_type *type) {
     case WEFT_WGSL_FOUR: return 4 * weft__wgsl_size(type->of);
     case WEFT_WGSL_ARRAY: return type->count * weft__wgsl_size(type->of);
     case WEFT_WGSL_STRUCT:
-    case WEFT_WGSL_UNION:
-        for (const weft_wgsl_field *f = type->fields; f; f = f->next) {
-            const int to = f->offset + weft__wgsl_size(f->type);
-            if (to > end) end = to;
-        }
-        return up(end, weft__wgsl_alignment(type));
+    case WEFT_WGSL_UNION: return type->bytes;
     default: return 8;
     }
 }
 
 void weft__wgsl_layout(weft_wgsl_run *run, weft_wgsl_type *type, int line) {
-    int64_t at = 0;
+    int at = 0, end = 0, depth = 0;
+    type->alignment = 1;
     for (weft_wgsl_field *f = type->fields; f; f = f->next) {
-        if (type->kind == WEFT_WGSL_UNION) at = 0;
-        f->offset = up((int)at, weft__wgsl_alignment(f->type));
-        at = (int64_t)f->offset + weft__wgsl_size(f->type);
-        if (at > 1 << 24) weft__wgsl_fail(run, line, "a struct is too large");
+        const int alignment = weft__wgsl_alignment(f->type);
+        f->offset = up(type->kind == WEFT_WGSL_UNION ? 0 : at, alignment);
+        at = f->offset + weft__wgsl_size(f->type); /* both are below 2^21 */
+        if (at > WEFT_WGSL_TYPE_BYTES)
+            weft__wgsl_fail(run, line, "a struct has more than %d bytes", WEFT_WGSL_TYPE_BYTES);
+        if (at > end) end = at;
+        if (alignment > type->alignment) type->alignment = alignment;
+        if (f->type->depth > depth) depth = f->type->depth;
     }
+    type->bytes = up(end, type->alignment);
+    deeper(run, type, depth);
 }
 
 const weft_wgsl_field *weft__wgsl_field_of(const weft_wgsl_type *type, const weft_wgsl_word *name) {

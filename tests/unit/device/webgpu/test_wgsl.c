@@ -89,6 +89,12 @@ static void test_bad_texts(void **state) {
                {"int f(int x) { switch (x) {} }", "line 1: switch is not supported"},
                {"int f(int x) { goto a; }", "line 1: goto is not supported"},
                {"struct s { int x; struct s y; };", "member y has no size"},
+               {"struct s { struct s { int x; } y; };", "struct s is declared inside of itself"},
+               {"struct s { struct s x[3]; };", "the elements of an array have no size"},
+               {"typedef int none[0];", "an array has no elements"},
+               {"int a[1000][1000];", "an array has more than 1048576 bytes"},
+               {"int a[][262144] = {{1}, {2}};", "an array has more than 1048576 bytes"},
+               {"struct s { int x[200000], y[200000]; };", "a struct has more than 1048576 bytes"},
                {"int a[1000000000];", "line 1: 1000000000 elements are not supported"},
                {"int a[4 / 0];", "line 1: a constant divides by 0"},
                {"int a[x];", "line 1: the size of an array must be a constant"},
@@ -102,25 +108,34 @@ static void test_bad_texts(void **state) {
 static void test_bad_kernels(void **state) {
     static const struct {
         const char *body, *message;
-    } bad[] = {{"p[0] = y;", "y is not declared"},
-               {"p[0] = f(1);", "function f is not known"},
-               {"p[0] = of.m;", "has no member m"},
-               {"double d = p[0]; p[0] = d;", "numbers of type double are not supported"},
-               {"union { int i; float f; } u; u.i = 1;", "WGSL has no type for union"},
-               {"const W_GLOBAL float *r = p; r = q; p[0] = r[0];", "pointer r changes to other memory"},
-               {"const W_GLOBAL float *r = of.n ? p : q; p[0] = r[0];",
-                "? and : have pointers into different memory"},
-               {"const W_GLOBAL float *r; p[0] = r[0];", "pointer r is used before it points to anything"},
-               {"p[0] = 1.0f % 2.0f;", "operator % has operands that are no integers"},
-               {"p[0] = p * 2;", "joins pointers into different memory"},
-               {"p[0] = of.n / 0;", "a number is divided by 0"},
-               {"p[0] = 1 << 40;", "a number of 32 bits is shifted by 40"},
-               {"3 = of.n;", "this cannot be assigned"},
-               {"of.n = 3;", "this cannot be assigned"},
-               {"float x[2] = {1, 2, 3}; p[0] = x[0];", "an array has more values than elements"},
-               {"p[0] = get_group_id(of.n);", "get_group_id needs a dimension, 0 to 2"},
-               {"p[0] = fma(1.0f, 2.0f);", "fma is called with other arguments than it has"},
-               {"return 1;", "a function cannot return this"}};
+    } bad[] = {
+        {"p[0] = y;", "y is not declared"},
+        {"p[0] = f(1);", "function f is not known"},
+        {"p[0] = of.m;", "has no member m"},
+        {"double d = p[0]; p[0] = d;", "numbers of type double are not supported"},
+        {"union { int i; float f; } u; u.i = 1;", "WGSL has no type for union"},
+        {"const W_GLOBAL float *r = p; r = q; p[0] = r[0];", "pointer r changes to other memory"},
+        {"const W_GLOBAL float *r = of.n ? p : q; p[0] = r[0];",
+         "? and : have pointers into different memory"},
+        {"const W_GLOBAL float *r; p[0] = r[0];", "pointer r is used before it points to anything"},
+        {"p[0] = 1.0f % 2.0f;", "operator % has operands that are no integers"},
+        {"p[0] = p * 2;", "joins pointers into different memory"},
+        {"p[0] = of.n / 0;", "a number is divided by 0"},
+        {"p[0] = 1 << 40;", "a number of 32 bits is shifted by 40"},
+        {"3 = of.n;", "this cannot be assigned"},
+        {"of.n = 3;", "this cannot be assigned"},
+        {"float x[2] = {1, 2, 3}; p[0] = x[0];", "an array has more values than elements"},
+        {"p[0] = get_group_id(of.n);", "get_group_id needs a dimension, 0 to 2"},
+        {"p[0] = fma(1.0f, 2.0f);", "fma is called with other arguments than it has"},
+        {"float x = x;", "x is used in its own declaration"},
+        {"float x[5000] = {0};", "a list of values is for more than 4096 elements"},
+        {"W_LOCAL float x[200000], y[200000]; y[0] = x[1];", "more than 1048576 bytes of local memory"},
+        {"struct s { float x, y; }; W_LOCAL struct s a[4]; p[0] = a[0].y;",
+         "arrays of structs in local memory are not supported"},
+        {"struct s { float x, y; }; W_LOCAL struct s a; struct s b = a; p[0] = b.x;",
+         "a struct in local memory is only supported by its members"},
+        {"p[0] = p & p;", "operator & joins pointers into different memory"},
+        {"return 1;", "a function cannot return this"}};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[1000];
@@ -130,6 +145,10 @@ static void test_bad_kernels(void **state) {
     }
     refuses(whole("int f(int x) { return f(x); }\n" KERNEL("k", "W_GLOBAL int *p", "p[0] = f(1);"), 0),
             "function f calls itself");
+    refuses(whole("W_NUMBERS(k) { int n[20000]; };\n"
+                  "W_KERNEL W_ITEMS(1, 1, 1) void k(W_GLOBAL int *p, const W_NUMBERS(k) of) {}",
+                  0),
+            "the struct of numbers has more than");
     refuses(whole("W_KERNEL void k(W_GLOBAL int *p) {}", 0), "does not say how many work-items");
     refuses(whole("W_KERNEL W_ITEMS(1, 1, 1) void k(int n) {}", 0),
             "parameter n of a kernel is neither a pointer");
@@ -149,6 +168,54 @@ static void test_deep_texts(void **state) {
             length += (size_t)snprintf(text + length, sizeof text - length, "%s", opening[i]);
         assert_int_equal(read_text(text, &source, message), WEFT_ERR_DEVICE);
         assert_true(strlen(message) > 0);
+    }
+}
+
+/* Repeats a text, between two others. */
+static void refuses_many(const char *before, const char *each, int times, const char *after,
+                         const char *expected) {
+    static char text[4 * TEXT];
+    size_t length = (size_t)snprintf(text, sizeof text, "%s", before);
+    for (int i = 0; i < times; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s", each);
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s", after);
+    assert_true(length < sizeof text);
+    refuses(text, expected);
+}
+
+/* Lists are read in loops, but some are walked by a recursion. */
+static void test_long_texts(void **state) {
+    (void)state;
+    refuses_many("int a[", "1+", 300000, "1];", "nested more than 200 deep");
+    refuses_many("#if ", "1?1:", 200000, "1\n#endif", "nested more than 200 deep");
+    refuses_many("int ", "*", 300000, "p;", "a type is nested more than 64 deep");
+    refuses_many("__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k(__global int *p) { p[0] = 1",
+                 ", p[0] = 1", 50000, "; }", "nested more than 200 deep");
+}
+
+/* Texts of some lines whose translation would never end: line i uses what line i - 1 declares twice. */
+static void test_growing_texts(void **state) {
+    static const struct {
+        const char *first, *each;
+        int lines;
+        const char *last, *message;
+    } kinds[] = {
+        {"#define x0\n", "#define x%d x%d x%d\n", 50, "int x50;", "takes more than 256 MiB of memory"},
+        {"#define x0 1\n", "#define x%d x%d + x%d\n", 50, "int x50;", "takes more than 256 MiB of memory"},
+        {"struct x0 {};\n", "struct x%d { struct x%d a, b; struct x%d c; };\n", 50,
+         "int y[sizeof(struct x50)];", "an array has no elements"},
+        {"W_FN float x0(const float *p) { return *p; }\n",
+         "W_FN float x%d(const float *p) { return x%d(p + 1) + x%d(p); }\n", 30,
+         KERNEL("k", "W_GLOBAL float *p", "float a[40]; p[0] = x30(a);"), "more than 400 different places"}};
+    (void)state;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        char text[10000];
+        size_t length = (size_t)snprintf(text, sizeof text, "%s", kinds[kind].first);
+        for (int i = 1; i <= kinds[kind].lines; i++)
+            length +=
+                (size_t)snprintf(text + length, sizeof text - length, kinds[kind].each, i, i - 1, i - 1);
+        snprintf(text + length, sizeof text - length, "%s", kinds[kind].last);
+        refuses(whole(text, 0), kinds[kind].message);
     }
 }
 
@@ -262,7 +329,8 @@ static void test_clones(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_texts),       cmocka_unit_test(test_bad_kernels),
-        cmocka_unit_test(test_deep_texts),      cmocka_unit_test(test_damaged_texts),
+        cmocka_unit_test(test_deep_texts),      cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_growing_texts),   cmocka_unit_test(test_damaged_texts),
         cmocka_unit_test(test_facts),           cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_special_numbers), cmocka_unit_test(test_clones)};
     return cmocka_run_group_tests_name("wgsl", tests, NULL, NULL);
