@@ -50,6 +50,19 @@ static inline void test_guard_buffers(void) {
     atexit(test_look_at_guards);
 }
 
+/* Does the device of ctx have f64? */
+static inline bool test_has_f64(weft_context *ctx) {
+    return weft_tensor_status(weft_full(ctx, WEFT_F64, 0, NULL, 0)) == WEFT_OK;
+}
+
+/* The widest float dtype of the device of ctx: f64, or f32 on a device without f64. */
+static inline weft_dtype test_wide(weft_context *ctx) { return test_has_f64(ctx) ? WEFT_F64 : WEFT_F32; }
+
+/* Allowed error of a result in test_wide(ctx): f64 if the dtype is f64, else f32. */
+static inline double test_within(weft_context *ctx, double f64, double f32) {
+    return test_has_f64(ctx) ? f64 : f32;
+}
+
 /* weft_open on the device of the test. Options that name a device keep it. */
 static inline weft_status test_open(const weft_open_options *options, weft_context **ctx) {
     weft_open_options chosen = options ? *options : (weft_open_options){0};

@@ -91,7 +91,7 @@ static weft_dtype draw_dtype(maker *m, int classes) {
     static const weft_dtype ints[] = {WEFT_I32, WEFT_I32, WEFT_I32, WEFT_I64, WEFT_U8};
     if (classes & FLOATS) {
         if (m->halves && chance(m, 40)) return chance(m, 50) ? WEFT_F16 : WEFT_BF16;
-        return chance(m, 15) ? WEFT_F64 : WEFT_F32;
+        return chance(m, 15) && !m->options->no_f64 ? WEFT_F64 : WEFT_F32;
     }
     return classes & INTEGERS ? ints[below(m, COUNT(ints))] : WEFT_BOOL;
 }

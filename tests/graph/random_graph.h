@@ -52,6 +52,7 @@ typedef struct graph_tensors {
 
 typedef struct graph_options {
     bool integers; /* only integers and bools: all devices must agree exactly */
+    bool no_f64;   /* the device under test has no f64 */
     bool backward;
     bool tall;    /* the graph uses a tensor of many rows, and reduces its rows and its columns */
     int size;     /* number of nodes */

@@ -328,8 +328,11 @@ static void report(const machines *m, graph *g) {
 
 /* ---- the tests ---- */
 
-static graph_options options_of(uint64_t seed) {
-    graph_options o = {.integers = seed % 2 == 0, .size = 5 + (int)(seed * 7 % 56), .most = 600};
+static graph_options options_of(const machines *m, uint64_t seed) {
+    graph_options o = {.integers = seed % 2 == 0,
+                       .no_f64 = m->other && !test_has_f64(m->other),
+                       .size = 5 + (int)(seed * 7 % 56),
+                       .most = 600};
     o.backward = !o.integers && seed % 4 == 1;
     if (!test_on_cpu()) o.size = 3 + (int)(seed * 7 % 7); /* compilation of each kernel takes long */
     if (is_wide(seed)) {
@@ -379,7 +382,7 @@ static bool run_batch(const machines *m, uint64_t first, uint64_t count, batch *
     b->first = first;
     weft_scope *scope = weft_scope_open(m->other);
     for (int i = 0; fine && i < GRAPHS_TOGETHER && (uint64_t)i < count; i++) {
-        const graph_options o = options_of(first + (uint64_t)i);
+        const graph_options o = options_of(m, first + (uint64_t)i);
         graph g;
         b->has[i] = graph_make(m->record, first + (uint64_t)i, &o, &g) && graph_record(m->other, &g, &t[i]);
         for (int k = 0; b->has[i] && k < t[i].n_outputs; k++)
@@ -409,7 +412,7 @@ static void test_random_graphs(void **state) {
     open_machines(&m);
     for (uint64_t seed = first; seed < first + count && failed < number_from("WEFT_GRAPH_FAILURES", 3);
          seed++) {
-        graph_options o = options_of(seed);
+        graph_options o = options_of(&m, seed);
         graph g;
         if (m.other && (seed - first) % GRAPHS_TOGETHER == 0 &&
             !run_batch(&m, seed, first + count - seed, &together)) {

@@ -218,8 +218,7 @@ typedef struct beside {
 static weft_tensor *build_beside(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
                                  const void *user) {
     const beside *u = user;
-    weft_tensor *other =
-        weft_cast(weft_from(ctx, WEFT_F64, weft_rank(in[0]), weft_shape(in[0]), u->other), dtype);
+    weft_tensor *other = grad_constant(ctx, dtype, weft_rank(in[0]), weft_shape(in[0]), u->other);
     return u->swapped ? u->ref->fn(other, in[0]) : u->ref->fn(in[0], other);
 }
 
@@ -292,7 +291,8 @@ static void gradient_of_divisor(matrix *m) {
                              .n = 1,
                              .s = {SHAPE(7)},
                              .build = build_beside,
-                             .user = &(beside){&mod_, other, true}},
+                             .user = &(beside){&mod_, other, true},
+                             .f64 = true},
                 x, want);
 }
 
@@ -312,7 +312,7 @@ static weft_tensor *build_length(weft_context *ctx, weft_dtype dtype, weft_tenso
     for (int k = 0; k < 2; k++) {
         double size[4];
         for (int j = 0; j < 4; j++) size[j] = legs[k][j] * units[i].unit;
-        leg[k] = weft_cast(weft_from(ctx, WEFT_F64, DIMS(4), size), units[i].dtype);
+        leg[k] = grad_constant(ctx, units[i].dtype, DIMS(4), size);
     }
     weft_tensor *moved = weft_add(leg[0], weft_cast(in[0], units[i].dtype));
     return weft_cast(weft_hypot(moved, leg[1]), dtype);
@@ -337,6 +337,7 @@ static void gradient_of_length(matrix *m) {
                                  .s = {SHAPE(4)},
                                  .build = build_length,
                                  .user = &i,
+                                 .f64 = units[i].dtype == WEFT_F64,
                                  .within = 3 * (double)roundoff(units[i].dtype)},
                     x, want);
     }

@@ -95,7 +95,8 @@ void ops_grad_cast(matrix *m) {
                                .s = {SHAPE(5)},
                                .low = -2,
                                .high = 2,
-                               .build = build_cast});
+                               .build = build_cast,
+                               .f64 = true});
     grad_none(m, &(grad_case){.op = "cast",
                               .sample = "through i32",
                               .n = 1,

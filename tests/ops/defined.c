@@ -307,7 +307,8 @@ static void check_source_gradients(matrix *m) {
                                    .low = 0.5,
                                    .high = 1.5,
                                    .build = build_source,
-                                   .user = o});
+                                   .user = o,
+                                   .f64 = true});
     }
 }
 

@@ -3,7 +3,11 @@
  * checked whole, a large one in three random directions.
  *
  * Compiling kernels takes long on some devices (run.c). There, one kernel computes a case in all dtypes.
- * Chosen cases wait until there are enough for a program of 50 kernels, which then checks them all. */
+ * Chosen cases wait until there are enough for a program of 50 kernels, which then checks them all.
+ *
+ * Functions in f64 belong to the context m->wide. On a device without f64 that is a context on the CPU. Its
+ * gradients, which the tests of the CPU compare with differences, then are the reference of the device's
+ * gradients in narrower dtypes, and its second derivatives that of second derivatives in f32. */
 #include "device/gpu/backend/hooks.h"
 #include "ops/grad.h"
 
@@ -25,8 +29,9 @@ typedef struct function {
 /* A case that was recorded and waits to be checked. */
 typedef struct grad_pending {
     grad_case c;
-    function f[GRAD_DTYPES], second;
-    int n_functions; /* in f and dtypes */
+    function f[GRAD_DTYPES], second; /* second derivatives in f64 */
+    function narrow_second;          /* in f32: only on a device without f64 */
+    int n_functions;                 /* in f and dtypes */
     bool spare, has_second, spare_second;
     const char *plain; /* "zero" or "at": f[0] has the gradients of the plain sum, which must equal `want` */
     const double *want;
@@ -79,11 +84,19 @@ static weft_tensor *weighted_sum(weft_tensor *y, weft_tensor *weights) {
 /* Returns a new node with the same value, so that a program can have it as output in any case. */
 static weft_tensor *fresh(weft_tensor *t) { return weft_mul_scalar(t, 1); }
 
+/* Does the device have f64? If not, functions in f64 run on the CPU. */
+static bool has_f64(const matrix *m) { return m->wide == m->ctx; }
+
+/* The context of functions in this dtype. */
+static weft_context *context_of(const matrix *m, weft_dtype dtype) {
+    return dtype == WEFT_F64 ? m->wide : m->ctx;
+}
+
 /* Makes variables of the operands' shapes and fills at[]. */
 static void open_operands(matrix *m, const grad_case *c, weft_dtype dtype, function *f) {
     *f = (function){.n = c->n};
     for (int i = 0; i < c->n; i++) {
-        f->x[i] = weft_variable_new(m->ctx, "x", dtype, c->s[i].rank, c->s[i].dim, NULL);
+        f->x[i] = weft_variable_new(context_of(m, dtype), "x", dtype, c->s[i].rank, c->s[i].dim, NULL);
         f->size[i] = shape_count(c->s[i]);
         f->total += f->size[i];
         f->at[i] = numbers(m, f->size[i]);
@@ -94,7 +107,13 @@ static void open_operands(matrix *m, const grad_case *c, weft_dtype dtype, funct
 typedef struct outputs {
     weft_tensor **list;
     size_t count, capacity;
+    weft_program *program;
 } outputs;
+
+/* Outputs on the device, and those on the CPU if the device has no f64. */
+typedef struct both {
+    outputs device, wide;
+} both;
 
 static void add_output(matrix *m, outputs *o, weft_tensor *t) {
     if (o->count == o->capacity) {
@@ -106,9 +125,31 @@ static void add_output(matrix *m, outputs *o, weft_tensor *t) {
     o->list[o->count++] = t;
 }
 
-static void add_outputs(matrix *m, outputs *o, const function *f) {
+static outputs *outputs_of(const matrix *m, both *b, const function *f) {
+    return weft_context_of(f->x[0]) == m->ctx ? &b->device : &b->wide;
+}
+
+static void add_outputs(matrix *m, both *b, const function *f) {
+    outputs *o = outputs_of(m, b, f);
     if (f->value) add_output(m, o, f->value);
     for (int i = 0; i < f->n; i++) add_output(m, o, f->grad[i]);
+}
+
+static weft_status compile(outputs *o) {
+    return o->count ? weft_compile(o->list, o->count, NULL, NULL, 0, &o->program) : WEFT_OK;
+}
+
+/* known_only: refuse a program that needs new kernels on a device that compiles them. */
+static weft_status compile_both(both *b, bool known_only) {
+    weft__gpu_hook.known_only = known_only;
+    weft_status status = compile(&b->device);
+    weft__gpu_hook.known_only = 0;
+    return status == WEFT_OK ? compile(&b->wide) : status;
+}
+
+static void free_programs(both *b) {
+    weft_program_free(b->device.program);
+    weft_program_free(b->wide.program);
 }
 
 /* Records the gradients of y with respect to x, and y itself if with_value. */
@@ -117,7 +158,7 @@ static weft_status record_function(matrix *m, function *f, weft_dtype dtype, wef
     weft_status status = weft_tensor_status(y);
     if (status != WEFT_OK) return status;
     f->results = weft_numel(y);
-    f->weights = weft_variable_new(m->ctx, "weights", dtype, weft_rank(y), weft_shape(y), NULL);
+    f->weights = weft_variable_new(context_of(m, dtype), "weights", dtype, weft_rank(y), weft_shape(y), NULL);
     status = weft_gradient(weighted_sum(y, f->weights), f->x, (size_t)f->n, f->grad);
     if (status != WEFT_OK) return status;
     if (with_value) {
@@ -138,22 +179,40 @@ static void close_function(function *f) {
 
 /* ---- numbers in any dtype ---- */
 
-static weft_status write_numbers(matrix *m, weft_tensor *t, const double *v) {
-    array *a = array_new(m, weft_dtype_of(t), (shape){0, {0}});
-    int64_t n = weft_numel(t);
-    size_t size = weft_dtype_size(a->dtype);
-    char *data = ops_alloc(m, (size_t)n * size + 1);
+/* The caller frees the result. */
+static void *encoded(weft_dtype dtype, const double *v, int64_t n) {
+    char *data = malloc((size_t)n * weft_dtype_size(dtype) + 1);
+    if (!data) abort();
     for (int64_t k = 0; k < n; k++) {
         float f32 = (float)v[k];
-        uint16_t half = a->dtype == WEFT_F16 ? weft_f32_to_f16(f32) : weft_f32_to_bf16(f32);
-        if (a->dtype == WEFT_F64)
+        uint16_t half = dtype == WEFT_F16 ? weft_f32_to_f16(f32) : weft_f32_to_bf16(f32);
+        if (dtype == WEFT_F64)
             memcpy(data + 8 * k, &v[k], 8);
-        else if (a->dtype == WEFT_F32)
+        else if (dtype == WEFT_F32)
             memcpy(data + 4 * k, &f32, 4);
         else
             memcpy(data + 2 * k, &half, 2);
     }
-    return weft_write(t, data, (size_t)n * size);
+    return data;
+}
+
+static weft_status write_numbers(weft_tensor *t, const double *v) {
+    const weft_dtype dtype = weft_dtype_of(t);
+    const int64_t n = weft_numel(t);
+    void *data = encoded(dtype, v, n);
+    const weft_status status = weft_write(t, data, (size_t)n * weft_dtype_size(dtype));
+    free(data);
+    return status;
+}
+
+weft_tensor *grad_constant(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *dims,
+                           const double *v) {
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++) n *= dims[i];
+    void *data = encoded(dtype, v, n);
+    weft_tensor *t = weft_from(ctx, dtype, rank, dims, data);
+    free(data);
+    return t;
 }
 
 static weft_status read_numbers(matrix *m, weft_tensor *t, double *v) {
@@ -185,7 +244,7 @@ static weft_status evaluate(matrix *m, function *f, const double *direction, dou
     for (int i = 0; i < f->n; i++) {
         double *moved = numbers(m, f->size[i]);
         for (int64_t k = 0; k < f->size[i]; k++) moved[k] = f->at[i][k] + (d ? by * *d++ : 0);
-        weft_status status = write_numbers(m, f->x[i], moved);
+        weft_status status = write_numbers(f->x[i], moved);
         if (status != WEFT_OK) return status;
     }
     weft_status status = weft_program_run(f->program);
@@ -207,7 +266,7 @@ static weft_status differences(matrix *m, function *f, const double *direction, 
 
 /* The gradient of the weighted sum of the results, for all operands concatenated. */
 static weft_status analytic(matrix *m, function *f, const double *weights, double *gradient) {
-    weft_status status = write_numbers(m, f->weights, weights);
+    weft_status status = write_numbers(f->weights, weights);
     if (status == WEFT_OK) status = evaluate(m, f, NULL, 0, NULL);
     for (int i = 0; i < f->n && status == WEFT_OK; i++) {
         status = read_numbers(m, f->grad[i], gradient);
@@ -276,7 +335,7 @@ static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char
     }
     if (worst > m->worst) m->worst = worst;
     if (!fine && !m->sources)
-        printf("%s %s %s: %s\n", c->op, what, c->sample, status == WEFT_OK ? why : weft_last_error(m->ctx));
+        printf("%s %s %s: %s\n", c->op, what, c->sample, status == WEFT_OK ? why : weft_last_error(NULL));
     ops_hold(m, c->op, dtype, ops_text(m, "%s %s", what, c->sample), fine);
 }
 
@@ -289,32 +348,45 @@ static void check_function(matrix *m, const grad_case *c, function *f, const cha
              ops_text(m, "number %lld: analytic %.12g, numeric %.12g", (long long)o.at, o.a, o.numeric));
 }
 
-/* The first derivatives, weighted by constants and added up, are a function with one result. Records its
- * gradient. */
-static weft_status record_second(matrix *m, const grad_case *c, const function *first, function *f) {
-    weft_tensor *grads[GRAD_OPERANDS], *sum = NULL;
-    open_operands(m, c, WEFT_F64, f);
-    for (int i = 0; i < f->n; i++) f->at[i] = first->at[i];
-    weft_tensor *y = c->build(m->ctx, WEFT_F64, f->x, c->user);
-    weft_tensor *weights =
-        weft_from(m->ctx, WEFT_F64, weft_rank(y), weft_shape(y), random_direction(m, first->results));
-    weft_status status = weft_gradient(weighted_sum(y, weights), f->x, (size_t)f->n, grads);
-    for (int i = 0; i < f->n && status == WEFT_OK; i++) {
-        weft_tensor *mix =
-            weft_from(m->ctx, WEFT_F64, c->s[i].rank, c->s[i].dim, random_direction(m, f->size[i]));
-        weft_tensor *part = weighted_sum(grads[i], mix);
-        sum = sum ? weft_add(sum, part) : part;
-    }
-    return status == WEFT_OK ? record_function(m, f, WEFT_F64, sum, true) : status;
-}
-
-static weft_tensor *narrow_result(matrix *m, const grad_case *c, weft_dtype dtype, weft_tensor **x) {
-    weft_tensor *y = c->build(m->ctx, dtype, x, c->user);
+/* The result of a case in the dtype of its operands. */
+static weft_tensor *result_in(matrix *m, const grad_case *c, weft_dtype dtype, weft_tensor **x) {
+    weft_tensor *y = c->build(context_of(m, dtype), dtype, x, c->user);
     return weft_tensor_status(y) == WEFT_OK && weft_dtype_of(y) != dtype ? weft_cast(y, dtype) : y;
 }
 
+/* The numbers that make one result of the first derivatives. */
+typedef struct mixture {
+    double *weights, *mix[GRAD_OPERANDS];
+} mixture;
+
+static mixture random_mixture(matrix *m, const function *first) {
+    mixture x = {.weights = random_direction(m, first->results)};
+    for (int i = 0; i < first->n; i++) x.mix[i] = random_direction(m, first->size[i]);
+    return x;
+}
+
+/* The first derivatives, weighted by constants and added up, are a function with one result. Records its
+ * gradient. */
+static weft_status record_second(matrix *m, const grad_case *c, const function *first, const mixture *by,
+                                 weft_dtype dtype, function *f) {
+    weft_context *ctx = context_of(m, dtype);
+    weft_tensor *grads[GRAD_OPERANDS], *sum = NULL;
+    open_operands(m, c, dtype, f);
+    for (int i = 0; i < f->n; i++) f->at[i] = first->at[i];
+    weft_tensor *y = result_in(m, c, dtype, f->x);
+    weft_tensor *weights = grad_constant(ctx, dtype, weft_rank(y), weft_shape(y), by->weights);
+    weft_status status = weft_gradient(weighted_sum(y, weights), f->x, (size_t)f->n, grads);
+    for (int i = 0; i < f->n && status == WEFT_OK; i++) {
+        weft_tensor *mix = grad_constant(ctx, dtype, c->s[i].rank, c->s[i].dim, by->mix[i]);
+        weft_tensor *part = weighted_sum(grads[i], mix);
+        sum = sum ? weft_add(sum, part) : part;
+    }
+    return status == WEFT_OK ? record_function(m, f, dtype, sum, dtype == WEFT_F64) : status;
+}
+
 /* Compares the gradient in a narrower dtype with the gradient in f64 at the same values. */
-static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dtype dtype, function *f) {
+static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dtype dtype, function *f,
+                         const char *what) {
     double *weights = random_direction(m, wide->results), *want = numbers(m, wide->total),
            *got = numbers(m, wide->total);
     double scale = 0, worst = 0;
@@ -334,11 +406,14 @@ static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dty
         double ratio = fabs(got[k] - want[k]) / bound;
         if (ratio > worst || !(ratio == ratio)) worst = ratio == ratio ? ratio : HUGE_VAL, at = k;
     }
-    conclude(m, c, dtype, "narrow", status, worst,
+    conclude(m, c, dtype, what, status, worst,
              ops_text(m, "element %lld is %.9g, not %.9g: %.3g times the bound", (long long)at, got[at],
                       want[at], worst));
     for (int i = 0; i < f->n; i++) wide->at[i] = before[i];
 }
+
+/* The dtype in which gradients at given values are checked. */
+static weft_dtype plain_dtype(const matrix *m) { return has_f64(m) ? WEFT_F64 : WEFT_F32; }
 
 /* Compares gradients at given values. */
 static void check_plain(matrix *m, const grad_pending *p) {
@@ -353,8 +428,9 @@ static void check_plain(matrix *m, const grad_pending *p) {
             if (!(isnan(want) ? isnan(got[k]) : got[k] == want)) note(&o, k, got[k], want);
         }
     }
-    conclude(m, &p->c, WEFT_F64, p->plain, status,
-             p->want       ? o.worst / (p->c.within > 0 ? p->c.within : 1e-12)
+    const double least = has_f64(m) ? 1e-12 : 1e-6;
+    conclude(m, &p->c, plain_dtype(m), p->plain, status,
+             p->want       ? o.worst / (p->c.within > least ? p->c.within : least)
              : o.worst > 0 ? HUGE_VAL
                            : 0,
              ops_text(m, "element %lld is %.12g, not %.12g", (long long)o.at, o.a, o.numeric));
@@ -385,8 +461,11 @@ static void check_repeats(matrix *m, const grad_case *c, const function *f) {
         ops_hold(m, c->op, WEFT_F64, ops_text(m, "the same bits again %s", c->sample), false);
 }
 
-static bool wanted(const matrix *m) {
-    return weft_tensor_status(weft_full(m->ctx, WEFT_F64, 0, NULL, 0)) == WEFT_OK;
+/* Is the case left out because the device has no f64? */
+static bool lacks_dtype(matrix *m, const grad_case *c) {
+    const bool lacks = c->f64 && !has_f64(m);
+    m->skipped += lacks;
+    return lacks;
 }
 
 /* Chooses cases on devices that compile kernels. Chosen are the first case of some size of each op, one in
@@ -418,12 +497,14 @@ static bool same_shape(const weft_tensor *a, const weft_tensor *b) {
 
 /* An extra output that joins the gradients of operand i in all dtypes (and the value, if it has that shape)
  * into one kernel: for each element, whether any of them is not 0. NULL if they cannot share a kernel. */
-static weft_tensor *witness(const grad_pending *p, int i) {
+static weft_tensor *witness(const matrix *m, const grad_pending *p, int i) {
     const function *wide = &p->f[0];
+    const int first = has_f64(m) ? 0 : 1; /* of the functions on the device */
     weft_tensor *any = NULL;
-    if (p->n_functions < 2) return NULL;
-    if (wide->value_joins && same_shape(wide->value, wide->grad[i])) any = weft_cast(wide->value, WEFT_BOOL);
-    for (int d = 0; d < p->n_functions; d++) {
+    if (p->n_functions < first + 2) return NULL;
+    if (first == 0 && wide->value_joins && same_shape(wide->value, wide->grad[i]))
+        any = weft_cast(wide->value, WEFT_BOOL);
+    for (int d = first; d < p->n_functions; d++) {
         if (!p->f[d].joins[i]) return NULL;
         weft_tensor *is = weft_cast(p->f[d].grad[i], WEFT_BOOL);
         any = any ? weft_or(any, is) : is;
@@ -431,83 +512,86 @@ static weft_tensor *witness(const grad_pending *p, int i) {
     return any;
 }
 
-static void add_case(matrix *m, outputs *o, const grad_pending *p) {
-    for (int d = 0; d < p->n_functions; d++) add_outputs(m, o, &p->f[d]);
-    for (int i = 0; i < p->c.n && m->gpu && !m->unfused; i++) {
-        weft_tensor *w = witness(p, i);
-        if (w) add_output(m, o, w);
-    }
-    if (p->has_second && !p->spare_second) add_outputs(m, o, &p->second);
+static void add_second(matrix *m, both *b, const grad_pending *p) {
+    add_outputs(m, b, &p->second);
+    if (p->narrow_second.n) add_outputs(m, b, &p->narrow_second);
 }
 
-static weft_status compile(const outputs *o, weft_program **program) {
-    return weft_compile(o->list, o->count, NULL, NULL, 0, program);
+static void add_case(matrix *m, both *b, const grad_pending *p) {
+    for (int d = 0; d < p->n_functions; d++) add_outputs(m, b, &p->f[d]);
+    for (int i = 0; i < p->c.n && m->gpu && !m->unfused; i++) {
+        weft_tensor *w = witness(m, p, i);
+        if (w) add_output(m, &b->device, w);
+    }
+    if (p->has_second && !p->spare_second) add_second(m, b, p);
+}
+
+static void take_second(const matrix *m, both *b, grad_pending *p) {
+    p->second.program = outputs_of(m, b, &p->second)->program;
+    p->narrow_second.program = b->device.program;
 }
 
 static void check_second(matrix *m, grad_pending *p) {
-    weft_program *own = NULL;
+    both own = {0};
     weft_status status = p->recorded_second;
     if (status == WEFT_OK && p->spare_second) {
-        outputs o = {0};
-        add_outputs(m, &o, &p->second);
-        weft__gpu_hook.known_only = m->gpu;
-        status = compile(&o, &own);
-        weft__gpu_hook.known_only = 0;
-        p->second.program = own;
+        add_second(m, &own, p);
+        status = compile_both(&own, m->gpu);
+        take_second(m, &own, p);
     }
-    if (status == WEFT_OK)
+    if (status != WEFT_OK)
+        conclude(m, &p->c, plain_dtype(m), "second", status, 0, "");
+    else if (has_f64(m))
         check_function(m, &p->c, &p->second, "second");
     else
-        conclude(m, &p->c, WEFT_F64, "second", status, 0, "");
-    if (status == WEFT_OK) check_repeats(m, &p->c, &p->second);
-    weft_program_free(own);
+        check_narrow(m, &p->c, &p->second, WEFT_F32, &p->narrow_second, "second");
+    if (status == WEFT_OK) check_repeats(m, &p->c, has_f64(m) ? &p->second : &p->narrow_second);
+    free_programs(&own);
 }
 
 /* Checks a case whose functions have their programs. */
 static void check_case(matrix *m, grad_pending *p) {
     m->random = p->random;
-    if (p->plain) {
+    if (p->plain)
         check_plain(m, p);
-    } else {
+    else if (has_f64(m))
         check_function(m, &p->c, &p->f[0], "first");
-        for (int d = 1; d < p->n_functions; d++) check_narrow(m, &p->c, &p->f[0], dtypes[d], &p->f[d]);
-    }
-    for (int d = 0; d < p->n_functions; d++) check_repeats(m, &p->c, &p->f[d]);
+    for (int d = 1; d < p->n_functions; d++) check_narrow(m, &p->c, &p->f[0], dtypes[d], &p->f[d], "narrow");
+    for (int d = has_f64(m) || p->plain ? 0 : 1; d < p->n_functions; d++) check_repeats(m, &p->c, &p->f[d]);
     if (p->has_second) check_second(m, p);
 }
 
 static void not_compiled(matrix *m, const grad_pending *p, weft_status status) {
-    conclude(m, &p->c, WEFT_F64, p->plain ? p->plain : "first", status, 0, "");
+    conclude(m, &p->c, plain_dtype(m), p->plain ? p->plain : "first", status, 0, "");
 }
 
 /* Checks the cases list[0..n-1] in one program. If the program fails, checks each case alone. */
 static void check_together(matrix *m, grad_pending *const *list, int n, bool known_only) {
-    outputs o = {0};
-    weft_program *program = NULL;
-    for (int i = 0; i < n; i++) add_case(m, &o, list[i]);
-    weft__gpu_hook.known_only = known_only;
-    const weft_status status = compile(&o, &program);
-    weft__gpu_hook.known_only = 0;
+    both b = {0};
+    for (int i = 0; i < n; i++) add_case(m, &b, list[i]);
+    const weft_status status = compile_both(&b, known_only);
     for (int i = 0; i < n; i++) {
-        for (int d = 0; d < list[i]->n_functions; d++) list[i]->f[d].program = program;
-        list[i]->second.program = program;
+        grad_pending *p = list[i];
+        for (int d = 0; d < p->n_functions; d++) p->f[d].program = outputs_of(m, &b, &p->f[d])->program;
+        if (p->has_second && !p->spare_second) take_second(m, &b, p);
         if (status == WEFT_OK)
-            check_case(m, list[i]);
+            check_case(m, p);
         else if (n > 1)
             check_together(m, &list[i], 1, known_only);
         else
-            not_compiled(m, list[i], status);
+            not_compiled(m, p, status);
     }
-    weft_program_free(program);
+    free_programs(&b);
 }
 
 /* Gives each function a program of its own. */
 static void check_apart(matrix *m, grad_pending *p) {
     weft_status status = WEFT_OK;
     for (int d = 0; d < p->n_functions && status == WEFT_OK; d++) {
-        outputs o = {0};
-        add_outputs(m, &o, &p->f[d]);
-        status = compile(&o, &p->f[d].program);
+        both b = {0};
+        add_outputs(m, &b, &p->f[d]);
+        status = compile_both(&b, false);
+        p->f[d].program = outputs_of(m, &b, &p->f[d])->program;
     }
     if (status == WEFT_OK)
         check_case(m, p);
@@ -519,6 +603,7 @@ static void check_apart(matrix *m, grad_pending *p) {
 static void close_case(grad_pending *p) {
     for (int d = 0; d < p->n_functions; d++) close_function(&p->f[d]);
     if (p->has_second) close_function(&p->second);
+    close_function(&p->narrow_second);
 }
 
 void grad_settle(matrix *m) {
@@ -555,40 +640,44 @@ static void enqueue(matrix *m, grad_pending *p) {
     m->grads_chosen += !p->spare;
 }
 
-static grad_pending *new_case(matrix *m, const grad_case *c) {
+static grad_pending *new_case(matrix *m, const grad_case *c, weft_dtype dtype) {
     grad_pending *p = ops_alloc(m, sizeof *p);
     p->c = *c;
     p->c.sample = ops_text(m, "%s", c->sample);
-    open_operands(m, c, dtypes[0], &p->f[0]);
+    open_operands(m, c, dtype, &p->f[0]);
     p->n_functions = 1;
     choose_values(m, c, &p->f[0]);
     return p;
 }
 
+static weft_status record_seconds(matrix *m, grad_pending *p) {
+    const mixture by = random_mixture(m, &p->f[0]);
+    weft_status status = record_second(m, &p->c, &p->f[0], &by, WEFT_F64, &p->second);
+    if (status == WEFT_OK && !has_f64(m))
+        status = record_second(m, &p->c, &p->f[0], &by, WEFT_F32, &p->narrow_second);
+    return status;
+}
+
 void grad_check(matrix *m, const grad_case *c) {
-    if (!wanted(m)) {
-        m->skipped++;
-        return;
-    }
-    grad_pending *p = new_case(m, c);
+    if (lacks_dtype(m, c)) return;
+    grad_pending *p = new_case(m, c, WEFT_F64);
     p->spare = is_spare(m, c, &p->f[0]);
     if (m->sources && p->spare) {
         close_case(p);
         return;
     }
     p->recorded =
-        record_function(m, &p->f[0], WEFT_F64, c->build(m->ctx, WEFT_F64, p->f[0].x, c->user), true);
+        record_function(m, &p->f[0], WEFT_F64, c->build(m->wide, WEFT_F64, p->f[0].x, c->user), true);
     for (int d = 1; d < GRAD_DTYPES && (d < 2 || has_halves(c, p->f[0].total)) && p->recorded == WEFT_OK;
          d++) {
         open_operands(m, c, dtypes[d], &p->f[d]);
         p->n_functions++;
-        p->recorded =
-            record_function(m, &p->f[d], dtypes[d], narrow_result(m, c, dtypes[d], p->f[d].x), false);
+        p->recorded = record_function(m, &p->f[d], dtypes[d], result_in(m, c, dtypes[d], p->f[d].x), false);
     }
     if (p->recorded == WEFT_OK) {
         p->has_second = true;
         p->spare_second = !m->gpu || p->spare || is_spare_second(m, c);
-        p->recorded_second = record_second(m, c, &p->f[0], &p->second);
+        p->recorded_second = record_seconds(m, p);
         p->spare_second |= p->recorded_second != WEFT_OK;
     }
     enqueue(m, p);
@@ -598,10 +687,11 @@ void grad_check(matrix *m, const grad_case *c) {
 static weft_status record_plain(matrix *m, const grad_case *c, const double *x, function *f) {
     for (int64_t k = 0; x && k < f->size[0]; k++) f->at[0][k] = x[k];
     for (int i = 0; i < f->n; i++) {
-        weft_status status = write_numbers(m, f->x[i], f->at[i]);
+        weft_status status = write_numbers(f->x[i], f->at[i]);
         if (status != WEFT_OK) return status;
     }
-    weft_tensor *y = c->build(m->ctx, WEFT_F64, f->x, c->user);
+    const weft_dtype dtype = weft_dtype_of(f->x[0]);
+    weft_tensor *y = c->build(context_of(m, dtype), dtype, f->x, c->user);
     weft_status status = weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), f->x, (size_t)f->n, f->grad);
     for (int i = 0; i < f->n && status == WEFT_OK; i++) f->grad[i] = fresh(f->grad[i]);
     return status;
@@ -609,7 +699,8 @@ static weft_status record_plain(matrix *m, const grad_case *c, const double *x, 
 
 static void check_values(matrix *m, const grad_case *c, const char *what, const double *x,
                          const double *want) {
-    grad_pending *p = new_case(m, c);
+    if (lacks_dtype(m, c)) return;
+    grad_pending *p = new_case(m, c, plain_dtype(m));
     p->plain = what;
     p->recorded = record_plain(m, c, x, &p->f[0]);
     if (want) p->want = memcpy(numbers(m, p->f[0].size[0]), want, (size_t)p->f[0].size[0] * sizeof *want);
@@ -634,7 +725,7 @@ weft_tensor *grad_slope(weft_context *ctx, weft_dtype dtype, weft_tensor *const 
 
 void grad_none(matrix *m, const grad_case *c) {
     function f;
-    open_operands(m, c, WEFT_F64, &f);
+    open_operands(m, c, plain_dtype(m), &f);
     choose_values(m, c, &f);
     weft_status status = record_plain(m, c, NULL, &f);
     const char *said = weft_last_error(m->ctx), *name = c->blames ? c->blames : c->op;

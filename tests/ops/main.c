@@ -100,6 +100,12 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     m.gpu =
         m.sources || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
     if (m.sources) cuda_sources_write(m.ctx, cuda_sources.folder);
+    m.wide = m.ctx;
+    if (!test_has_f64(m.ctx) &&
+        weft_open(&(weft_open_options){.device = "cpu", .seed = m.seed}, &m.wide) != WEFT_OK) {
+        printf("%s: no context for f64: %s\n", title, weft_last_error(NULL));
+        return 1;
+    }
     double begin = seconds();
     ops_settle(&m);
     for (int i = 0; i < count; i++)
@@ -117,6 +123,8 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     free(m.grads);
     weft_scope_close(m.scope);
     weft_close(m.ctx);
+    if (m.wide_scope) weft_scope_close(m.wide_scope);
+    if (m.wide != m.ctx) weft_close(m.wide);
     if (m.sources) printf("%s: %d kernel sources in %s\n", title, cuda_sources.count, cuda_sources.folder);
     return m.failures != 0 || m.cells == 0 || cuda_sources.failed;
 }

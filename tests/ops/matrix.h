@@ -51,8 +51,8 @@ typedef struct operand {
 typedef struct matrix matrix;
 
 struct matrix {
-    weft_context *ctx;
-    weft_scope *scope;
+    weft_context *ctx, *wide; /* wide: of functions in f64, on the CPU if the device has no f64, else ctx */
+    weft_scope *scope, *wide_scope; /* wide_scope: NULL if wide is ctx */
     const char *device;
     const char *only; /* names of the ops to run, or NULL */
     int part, parts;  /* run every `parts`-th op, starting with number part - 1 */

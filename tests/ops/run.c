@@ -428,6 +428,8 @@ void ops_settle(matrix *m) {
     m->queued = m->chosen = 0;
     if (m->scope) weft_scope_close(m->scope);
     m->scope = weft_scope_open(m->ctx);
+    if (m->wide_scope) weft_scope_close(m->wide_scope);
+    if (m->wide != m->ctx) m->wide_scope = weft_scope_open(m->wide);
     for (block *b = m->blocks, *next; b; b = next) {
         next = b->next;
         free(b);

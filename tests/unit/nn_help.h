@@ -45,27 +45,86 @@ static inline void fill(double *out, int64_t n, int salt) {
     for (int64_t i = 0; i < n; i++) out[i] = value_at(i, salt);
 }
 
-/* A variable with the values of value_at. */
-static inline weft_tensor *variable(weft_context *ctx, int salt, int rank, const int64_t *shape) {
+/* n values as numbers of the dtype test_wide(ctx). The caller frees them. */
+static inline void *wide_data(weft_context *ctx, const double *values, int64_t n) {
+    double *wide = calloc((size_t)n + 1, sizeof *wide);
+    float *narrow = calloc((size_t)n + 1, sizeof *narrow);
+    for (int64_t i = 0; i < n; i++) wide[i] = values[i], narrow[i] = (float)values[i];
+    const bool f64 = test_has_f64(ctx);
+    free(f64 ? (void *)narrow : wide);
+    return f64 ? (void *)wide : narrow;
+}
+
+static inline int64_t size_of(int rank, const int64_t *shape) {
     int64_t n = 1;
     for (int i = 0; i < rank; i++) n *= shape[i];
-    double *data = calloc((size_t)n + 1, sizeof *data);
-    fill(data, n, salt);
-    weft_tensor *t = weft_variable_new(ctx, "test", WEFT_F64, rank, shape, data);
+    return n;
+}
+
+/* A tensor of the dtype test_wide(ctx) with these values. */
+static inline weft_tensor *wide_from(weft_context *ctx, int rank, const int64_t *shape,
+                                     const double *values) {
+    void *data = wide_data(ctx, values, size_of(rank, shape));
+    weft_tensor *t = weft_from(ctx, test_wide(ctx), rank, shape, data);
     free(data);
     return t;
 }
 
-/* The values of t, of any float dtype, as f64. The caller frees them. */
+/* A variable of the dtype test_wide(ctx) with these values. */
+static inline weft_tensor *wide_variable(weft_context *ctx, int rank, const int64_t *shape,
+                                         const double *values) {
+    void *data = wide_data(ctx, values, size_of(rank, shape));
+    weft_tensor *t = weft_variable_new(ctx, "test", test_wide(ctx), rank, shape, data);
+    free(data);
+    return t;
+}
+
+/* Writes the values to t, whose dtype is test_wide(ctx). */
+static inline void wide_write(weft_tensor *t, const double *values) {
+    void *data = wide_data(weft_context_of(t), values, weft_numel(t));
+    assert_ok(weft_write(t, data, (size_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t))));
+    free(data);
+}
+
+/* A variable of the dtype test_wide(ctx) with the values of value_at. */
+static inline weft_tensor *variable(weft_context *ctx, int salt, int rank, const int64_t *shape) {
+    int64_t n = size_of(rank, shape);
+    double *data = calloc((size_t)n + 1, sizeof *data);
+    fill(data, n, salt);
+    weft_tensor *t = wide_variable(ctx, rank, shape, data);
+    free(data);
+    return t;
+}
+
+/* The float of that dtype at `at`. */
+static inline double element_of(weft_dtype dtype, const char *at) {
+    double f64;
+    float f32;
+    uint16_t half;
+    switch (dtype) {
+    case WEFT_F64: memcpy(&f64, at, sizeof f64); return f64;
+    case WEFT_F32: memcpy(&f32, at, sizeof f32); return (double)f32;
+    default: memcpy(&half, at, sizeof half);
+    }
+    return (double)(dtype == WEFT_F16 ? weft_f16_to_f32(half) : weft_bf16_to_f32(half));
+}
+
+/* The values of t, of any float dtype, as f64. They are converted on the host, since not every device has
+ * f64. The caller frees them. */
 static inline double *values_of(weft_tensor *t) {
-    int64_t n = weft_numel(t);
+    const int64_t n = weft_numel(t);
+    const weft_dtype dtype = weft_dtype_of(t);
+    const size_t size = weft_dtype_size(dtype);
     double *out = calloc((size_t)(n < 0 ? 0 : n) + 1, sizeof *out);
-    if (n < 0) {
-        print_error("%s\n", weft_tensor_status(t) == WEFT_OK ? "" : weft_last_error(NULL));
+    if (n < 0 || !weft_dtype_is_float(dtype)) {
+        print_error("%s\n",
+                    weft_tensor_status(t) == WEFT_OK ? weft_dtype_name(dtype) : weft_last_error(NULL));
         fail();
     }
-    weft_tensor *wide = weft_dtype_of(t) == WEFT_F64 ? t : weft_cast(t, WEFT_F64);
-    assert_ok(weft_read(wide, out, (size_t)n * sizeof *out));
+    char *data = calloc((size_t)n + 1, size);
+    assert_ok(weft_read(t, data, (size_t)n * size));
+    for (int64_t i = 0; i < n; i++) out[i] = element_of(dtype, data + (size_t)i * size);
+    free(data);
     return out;
 }
 

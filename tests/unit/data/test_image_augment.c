@@ -359,7 +359,7 @@ static void test_mixed_loss(void **state) {
     fill(x, 4 * C, 3);
     const int32_t own[4] = {0, 2, 1, 2}, other[4] = {1, 2, 0, 1};
     const float share[4] = {0.25F, 0.5F, 1, 0.875F}, mask[4] = {1, 1, 1, 0}, weights[3] = {1, 2, 0.5F};
-    weft_tensor *logits = weft_cast(weft_from(ctx, WEFT_F64, SHAPE(4, C), x), WEFT_F32);
+    weft_tensor *logits = weft_cast(wide_from(ctx, SHAPE(4, C), x), WEFT_F32);
     weft_batch batch = {.y = weft_from(ctx, WEFT_I32, SHAPE(4), own),
                         .other_y = weft_from(ctx, WEFT_I32, SHAPE(4), other),
                         .share = weft_from(ctx, WEFT_F32, SHAPE(4), share)};

@@ -44,11 +44,10 @@ static void test_cross_entropy(void **state) {
         {.use_ignore = true, .ignore = 2, .smoothing = 0.3, .reduction = WEFT_SUM}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         weft_scope *scope = weft_scope_open(ctx);
-        weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(N, C), x),
-                    *t = weft_from(ctx, WEFT_I32, SHAPE(N), target);
+        weft_tensor *logits = wide_from(ctx, SHAPE(N, C), x), *t = weft_from(ctx, WEFT_I32, SHAPE(N), target);
         double got = weft_item(weft_cross_entropy(logits, t, &cases[i]));
         double wanted = reference_cross_entropy(x, target, cases[i]);
-        assert_close(&got, &wanted, 1, 1e-13);
+        assert_close(&got, &wanted, 1, test_within(ctx, 1e-13, 2e-5));
         weft_scope_close(scope);
     }
 }
@@ -66,13 +65,11 @@ static void test_binary_is_two_classes(void **state) {
         weft__loss loss = {
             .kind = WEFT_LOSS_BCE, .smoothing = i & 1 ? 0.3 : 0, .weights = i & 2 ? weights : NULL};
         const weft_batch batch = {.y = y};
-        const double got =
-            weft_item(weft__loss_mean(&loss, weft_from(ctx, WEFT_F64, SHAPE(4, 1), x), &batch));
-        const weft_cross_entropy_options o = {.smoothing = loss.smoothing,
-                                              .weights = loss.weights ? weft_cast(weights, WEFT_F64) : NULL};
-        const double wanted =
-            weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(4, 2), both), y, &o));
-        assert_close(&got, &wanted, 1, 1e-13);
+        const double got = weft_item(weft__loss_mean(&loss, wide_from(ctx, SHAPE(4, 1), x), &batch));
+        const weft_cross_entropy_options o = {
+            .smoothing = loss.smoothing, .weights = loss.weights ? weft_cast(weights, test_wide(ctx)) : NULL};
+        const double wanted = weft_item(weft_cross_entropy(wide_from(ctx, SHAPE(4, 2), both), y, &o));
+        assert_close(&got, &wanted, 1, test_within(ctx, 1e-13, 2e-5));
     }
 }
 
@@ -81,9 +78,8 @@ static void test_cross_entropy_weights(void **state) {
     weft_context *ctx = *state;
     const double x[4 * 3] = {0.5, -1, 2, 1.5, 0.25, -0.75, -0.5, 0, 0.5, 2, 1, -1}, w[3] = {0.5, 2, 1.25};
     const int32_t target[4] = {2, 0, 1, 1};
-    weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(4, 3), x),
-                *t = weft_from(ctx, WEFT_I32, SHAPE(4), target),
-                *weights = weft_from(ctx, WEFT_F64, SHAPE(3), w);
+    weft_tensor *logits = wide_from(ctx, SHAPE(4, 3), x), *t = weft_from(ctx, WEFT_I32, SHAPE(4), target),
+                *weights = wide_from(ctx, SHAPE(3), w);
     static const struct {
         weft_cross_entropy_options o;
         double wanted;
@@ -98,15 +94,15 @@ static void test_cross_entropy_weights(void **state) {
         weft_cross_entropy_options o = cases[i].o;
         o.weights = weights;
         double got = weft_item(weft_cross_entropy(logits, t, &o));
-        assert_close(&got, &cases[i].wanted, 1, 1e-14);
+        assert_close(&got, &cases[i].wanted, 1, test_within(ctx, 1e-14, 2e-5));
     }
     if (!test_on_cpu()) return;
-    double each[4];
     const weft_cross_entropy_options none = {.reduction = WEFT_NONE, .smoothing = 0.2, .weights = weights};
-    assert_int_equal(weft_read(weft_cross_entropy(logits, t, &none), each, sizeof each), WEFT_OK);
+    double *each = values_of(weft_cross_entropy(logits, t, &none));
     assert_close(each,
                  (double[]){0.7516391208214462, 0.5691038627813624, 2.158498890687209, 2.629005934354478}, 4,
-                 1e-14);
+                 test_within(ctx, 1e-14, 2e-5));
+    free(each);
     weft_tensor *two = weft_narrow(weights, 0, 0, 2);
     assert_int_equal(
         weft_tensor_status(weft_cross_entropy(logits, t, &(weft_cross_entropy_options){.weights = two})),
@@ -121,16 +117,16 @@ static void test_cross_entropy_masked(void **state) {
     weft_context *ctx = *state;
     const double with[3] = {0.5, -HUGE_VAL, 2}, without[2] = {0.5, 2}, zeros[1] = {0};
     const weft_cross_entropy_options o = {.smoothing = 0.3};
-    double a = weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(1, 3), with),
+    double a = weft_item(weft_cross_entropy(wide_from(ctx, SHAPE(1, 3), with),
                                             weft_from(ctx, WEFT_I32, SHAPE(1), (int32_t[]){2}), &o));
-    double b = weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(1, 2), without),
+    double b = weft_item(weft_cross_entropy(wide_from(ctx, SHAPE(1, 2), without),
                                             weft_from(ctx, WEFT_I32, SHAPE(1), (int32_t[]){1}), &o));
-    assert_close(&a, &b, 1, 1e-15);
-    weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(1, 3), with), *g = NULL;
+    assert_close(&a, &b, 1, test_within(ctx, 1e-15, 2e-5));
+    weft_tensor *x = wide_variable(ctx, SHAPE(1, 3), with), *g = NULL;
     weft_tensor *loss = weft_cross_entropy(x, weft_from(ctx, WEFT_I32, SHAPE(1), (int32_t[]){2}), &o);
     assert_int_equal(weft_gradient(loss, &x, 1, &g), WEFT_OK);
     double *got = values_of(g);
-    assert_close(&got[1], zeros, 1, 1e-15);
+    assert_close(&got[1], zeros, 1, test_within(ctx, 1e-15, 2e-5));
     free(got);
 }
 
@@ -142,11 +138,11 @@ static void test_cross_entropy_targets(void **state) {
     int64_t b[N];
     uint8_t c[N];
     for (int i = 0; i < N; i++) b[i] = a[i], c[i] = (uint8_t)a[i];
-    weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(N, C), x);
+    weft_tensor *logits = wide_from(ctx, SHAPE(N, C), x);
     double wanted = reference_cross_entropy(x, a, (weft_cross_entropy_options){0});
     double got[2] = {weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_I64, SHAPE(N), b), NULL)),
                      weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_U8, SHAPE(N), c), NULL))};
-    assert_close(got, (double[]){wanted, wanted}, 2, 1e-13);
+    assert_close(got, (double[]){wanted, wanted}, 2, test_within(ctx, 1e-13, 2e-5));
     /* no reduction: a loss for each row, for any rank */
     weft_cross_entropy_options none = {.reduction = WEFT_NONE, .use_ignore = true, .ignore = -1};
     weft_tensor *cube = weft_reshape(weft_narrow(logits, 0, 0, 6), SHAPE(2, 3, C));
@@ -166,19 +162,19 @@ static void test_index_errors(void **state) {
     for (int32_t bad = -1; bad <= C; bad += C + 1) {
         weft_scope *scope = weft_scope_open(ctx);
         int32_t target[N] = {0, 1, 2, bad, 1, 2, 0};
-        weft_tensor *loss = weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(N, C), x),
+        weft_tensor *loss = weft_cross_entropy(wide_from(ctx, SHAPE(N, C), x),
                                                weft_from(ctx, WEFT_I32, SHAPE(N), target), NULL);
         double out;
-        weft_status status = weft_read(loss, &out, sizeof out);
+        weft_status status = weft_read(loss, &out, weft_dtype_size(weft_dtype_of(loss)));
         if (status == WEFT_OK) status = weft_synchronize(ctx);
         assert_int_equal(status, WEFT_ERR_INDEX);
         weft_scope_close(scope);
     }
     /* the context stays usable */
     const int32_t good[N] = {0};
-    double out = weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(N, C), x),
-                                              weft_from(ctx, WEFT_I32, SHAPE(N), good), NULL));
-    assert_close(&out, (double[]){log(C)}, 1, 1e-14);
+    double out = weft_item(
+        weft_cross_entropy(wide_from(ctx, SHAPE(N, C), x), weft_from(ctx, WEFT_I32, SHAPE(N), good), NULL));
+    assert_close(&out, (double[]){log(C)}, 1, test_within(ctx, 1e-14, 2e-5));
 }
 
 static void test_pairs(void **state) {
@@ -194,8 +190,7 @@ static void test_pairs(void **state) {
         huber[i] = fabs(d) <= 0.7 ? 0.5 * d * d : 0.7 * (fabs(d) - 0.35);
         bce[i] = -(y * log(p) + (1.0 - y) * log(1.0 - p));
     }
-    weft_tensor *a = weft_from(ctx, WEFT_F64, SHAPE(3, 11), x),
-                *b = weft_from(ctx, WEFT_F64, SHAPE(3, 11), t);
+    weft_tensor *a = wide_from(ctx, SHAPE(3, 11), x), *b = wide_from(ctx, SHAPE(3, 11), t);
     weft_tensor *y = weft_add_scalar(weft_mul_scalar(b, 1.0 / 3.0), 0.5);
     for (int r = WEFT_MEAN; r <= WEFT_SUM; r++) {
         weft_reduction reduction = (weft_reduction)r;
@@ -204,26 +199,26 @@ static void test_pairs(void **state) {
                          weft_item(weft_bce_with_logits(a, y, reduction))};
         double wanted[4] = {reduce(mse, M, reduction), reduce(l1, M, reduction), reduce(huber, M, reduction),
                             reduce(bce, M, reduction)};
-        assert_close(got, wanted, 4, 1e-13);
+        assert_close(got, wanted, 4, test_within(ctx, 1e-13, 2e-5));
     }
     double *rows = values_of(weft_mse(a, b, WEFT_NONE));
-    assert_close(rows, mse, M, 1e-15);
+    assert_close(rows, mse, M, test_within(ctx, 1e-15, 2e-5));
     free(rows);
 }
 
 static void test_extremes(void **state) {
     weft_context *ctx = *state;
-    weft_tensor *x = weft_from(ctx, WEFT_F64, SHAPE(4), (double[]){1e4, -1e4, 800.0, -800.0});
-    weft_tensor *t = weft_from(ctx, WEFT_F64, SHAPE(4), (double[]){1.0, 0.0, 0.0, 1.0});
+    weft_tensor *x = wide_from(ctx, SHAPE(4), (double[]){1e4, -1e4, 800.0, -800.0});
+    weft_tensor *t = wide_from(ctx, SHAPE(4), (double[]){1.0, 0.0, 0.0, 1.0});
     double *bce = values_of(weft_bce_with_logits(x, t, WEFT_NONE));
-    assert_close(bce, (double[]){0.0, 0.0, 800.0, 800.0}, 4, 1e-15);
+    assert_close(bce, (double[]){0.0, 0.0, 800.0, 800.0}, 4, test_within(ctx, 1e-15, 2e-5));
     free(bce);
     weft_tensor *logits =
-        weft_from(ctx, WEFT_F64, SHAPE(3, 2), (double[]){1e5, -1e5, -1e5, -1e5, 1e300, 0.0});
+        wide_from(ctx, SHAPE(3, 2), (double[]){1e5, -1e5, -1e5, -1e5, test_within(ctx, 1e300, 1e38), 0.0});
     double *ce =
         values_of(weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){1, 0, 0}),
                                      &(weft_cross_entropy_options){.reduction = WEFT_NONE}));
-    assert_close(ce, (double[]){2e5, log(2.0), 0.0}, 3, 1e-15);
+    assert_close(ce, (double[]){2e5, log(2.0), 0.0}, 3, test_within(ctx, 1e-15, 2e-5));
     free(ce);
     /* everything is ignored: the loss is 0, not 0/0 */
     double none =
@@ -251,7 +246,7 @@ static void test_shape_errors(void **state) {
     assert_poisoned(weft_huber(a, b, 1.0, WEFT_MEAN), WEFT_ERR_SHAPE, "huber", "[3]");
     assert_poisoned(weft_huber(a, a, 0.0, WEFT_MEAN), WEFT_ERR_ARGUMENT, "huber", "delta");
     assert_poisoned(weft_bce_with_logits(a, b, WEFT_MEAN), WEFT_ERR_SHAPE, "bce", "[4,3]");
-    assert_poisoned(weft_mse(a, weft_cast(a, WEFT_F64), WEFT_MEAN), WEFT_ERR_DTYPE, "f32", "f64");
+    assert_poisoned(weft_mse(a, weft_cast(a, WEFT_F16), WEFT_MEAN), WEFT_ERR_DTYPE, "f32", "f16");
     weft_tensor *t = weft_full_i64(ctx, WEFT_I32, SHAPE(3), 1);
     assert_poisoned(weft_cross_entropy(a, t, NULL), WEFT_ERR_SHAPE, "[4,3]", "[3]");
     assert_poisoned(weft_cross_entropy(a, weft_full(ctx, WEFT_F32, SHAPE(4), 1.0), NULL), WEFT_ERR_DTYPE,
@@ -291,11 +286,11 @@ static void test_gradients(void **state) {
     weft_context *ctx = *state;
     pair p = {.ctx = ctx, .x = variable(ctx, 5, SHAPE(N, C)), .t = variable(ctx, 6, SHAPE(N, C))};
     p.classes = weft_variable_new(ctx, "classes", WEFT_I32, SHAPE(N), (int32_t[N]){0, 4, 2, 3, 1, 2, 0});
-    p.weights = weft_from(ctx, WEFT_F64, SHAPE(C), (double[C]){0.5, 2, 1, 1.5, 0.25});
+    p.weights = wide_from(ctx, SHAPE(C), (double[C]){0.5, 2, 1, 1.5, 0.25});
     for (p.which = 0; p.which < (test_on_cpu() ? 8 : 7); p.which++) {
         double worst = gradcheck(ctx, loss_of, &p, (weft_tensor *[]){p.x, p.t}, p.which < 4 ? 2 : 1, 40);
-        if (!(worst <= 1e-7)) print_error("loss %d\n", p.which);
-        assert_true(worst <= 1e-7);
+        if (!(worst <= gradcheck_accepted(ctx))) print_error("loss %d\n", p.which);
+        assert_true(worst <= gradcheck_accepted(ctx));
     }
 }
 

@@ -11,7 +11,7 @@ static weft_module *net(weft_context *ctx) {
 static weft_tensor *input(weft_context *ctx, int64_t rows, int64_t columns, int salt) {
     double values[64];
     fill(values, rows * columns, salt);
-    return weft_cast(weft_from(ctx, WEFT_F64, SHAPE(rows, columns), values), WEFT_F32);
+    return weft_cast(wide_from(ctx, SHAPE(rows, columns), values), WEFT_F32);
 }
 
 static weft_tensor *parameter(weft_module *m, size_t i) {

@@ -17,7 +17,7 @@ static double *parameter(weft_module *m, const char *name) {
 static void test_linear(void **state) {
     weft_context *ctx = *state;
     enum { B = 4, I = 3, O = 5 };
-    weft_module *m = weft_nn_linear(ctx, I, O, &(weft_linear_options){.dtype = WEFT_F64});
+    weft_module *m = weft_nn_linear(ctx, I, O, &(weft_linear_options){.dtype = test_wide(ctx)});
     double x[B * I], wanted[B * O];
     fill(x, B * I, 1);
     double *w = parameter(m, "weight"), *b = parameter(m, "bias");
@@ -26,17 +26,18 @@ static void test_linear(void **state) {
             wanted[r * O + o] = b[o];
             for (int i = 0; i < I; i++) wanted[r * O + o] += x[r * I + i] * w[o * I + i];
         }
-    weft_tensor *y = weft_forward(m, weft_from(ctx, WEFT_F64, SHAPE(2, 2, I), x));
+    weft_tensor *y = weft_forward(m, wide_from(ctx, SHAPE(2, 2, I), x));
     assert_shape(y, SHAPE(2, 2, O));
     double *got = values_of(y);
-    assert_close(got, wanted, B * O, 1e-14);
+    assert_close(got, wanted, B * O, test_within(ctx, 1e-14, 2e-5));
     free(got);
     free(w);
     free(b);
-    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)), WEFT_ERR_SHAPE, "linear",
-                    "[2,4]");
-    assert_poisoned(weft_forward(weft_nn_linear(ctx, 0, 2, NULL), weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)),
-                    WEFT_ERR_ARGUMENT, "weft_nn_linear", "0 inputs");
+    assert_poisoned(weft_forward(m, weft_full(ctx, test_wide(ctx), SHAPE(2, 4), 1.0)), WEFT_ERR_SHAPE,
+                    "linear", "[2,4]");
+    assert_poisoned(
+        weft_forward(weft_nn_linear(ctx, 0, 2, NULL), weft_full(ctx, test_wide(ctx), SHAPE(2, 4), 1.0)),
+        WEFT_ERR_ARGUMENT, "weft_nn_linear", "0 inputs");
 }
 
 /* An empty batch works like any other batch. */
@@ -70,7 +71,7 @@ static void test_attention(void **state) {
     weft_context *ctx = *state;
     enum { B = 2, T = 5, H = 2, D = 3, W = H * D };
     weft_module *m = weft_nn_multihead_attention(
-        ctx, W, H, &(weft_multihead_attention_options){.causal = true, .dtype = WEFT_F64});
+        ctx, W, H, &(weft_multihead_attention_options){.causal = true, .dtype = test_wide(ctx)});
     double x[B * T * W], packed[T][3 * W], mixed[T][W], wanted[B * T * W];
     fill(x, B * T * W, 2);
     double *w = parameter(m, "c_attn.weight"), *b = parameter(m, "c_attn.bias");
@@ -101,12 +102,12 @@ static void test_attention(void **state) {
                 for (int i = 0; i < W; i++) wanted[(n * T + t) * W + o] += mixed[t][i] * pw[o * W + i];
             }
     }
-    double *got = values_of(weft_forward(m, weft_from(ctx, WEFT_F64, SHAPE(B, T, W), x)));
-    assert_close(got, wanted, B * T * W, 1e-13);
+    double *got = values_of(weft_forward(m, wide_from(ctx, SHAPE(B, T, W), x)));
+    assert_close(got, wanted, B * T * W, test_within(ctx, 1e-13, 2e-5));
     free(got);
     free(w), free(b), free(pw), free(pb);
-    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 6), 1.0)), WEFT_ERR_SHAPE, "attention",
-                    "[2,6]");
+    assert_poisoned(weft_forward(m, weft_full(ctx, test_wide(ctx), SHAPE(2, 6), 1.0)), WEFT_ERR_SHAPE,
+                    "attention", "[2,6]");
     assert_int_equal(weft_module_status(weft_nn_multihead_attention(ctx, 7, 2, NULL)), WEFT_ERR_ARGUMENT);
 }
 
@@ -130,23 +131,23 @@ static void check_layer(weft_context *ctx, weft_module *layer, weft_tensor *x) {
     size_t n = 0;
     weft_parameter_info info;
     for (size_t i = 0; weft_parameter_get(layer, i, &info) && n < 60; i++) {
-        double values[400]; /* of order one: with tiny weights, norms bend too much */
+        double values[400]; /* of order one, and no norm of nearly equal values: both bend too much */
         int64_t size = weft_numel(info.tensor);
         assert_true(size <= 400);
-        fill(values, size, (int)i);
+        fill(values, size, (int)i + 5);
         for (int64_t j = 0; j < size; j++) values[j] *= 0.5;
-        assert_ok(weft_write(info.tensor, values, (size_t)size * sizeof *values));
+        wide_write(info.tensor, values);
         variables[n++] = info.tensor;
     }
-    if (weft_dtype_of(x) == WEFT_F64) variables[n++] = x;
+    if (weft_dtype_is_float(weft_dtype_of(x))) variables[n++] = x;
     double worst = gradcheck(ctx, layer_loss, &c, variables, n, 6);
-    if (!(worst <= 1e-7)) print_error("layer %s: %g\n", weft_module_kind(layer), worst);
-    assert_true(worst <= 1e-7);
+    if (!(worst <= gradcheck_accepted(ctx))) print_error("layer %s: %g\n", weft_module_kind(layer), worst);
+    assert_true(worst <= gradcheck_accepted(ctx));
 }
 
 static void test_gradients(void **state) {
     weft_context *ctx = *state;
-    const weft_dtype d = WEFT_F64;
+    const weft_dtype d = test_wide(ctx);
     weft_tensor *flat = variable(ctx, 20, SHAPE(3, 6)), *cube = variable(ctx, 21, SHAPE(2, 4, 6));
     weft_tensor *ids =
         weft_variable_new(ctx, "ids", WEFT_I32, SHAPE(2, 4), (int32_t[8]){3, 1, 4, 1, 0, 4, 2, 3});
@@ -193,7 +194,7 @@ static void test_dropout_modes(void **state) {
     weft_context *ctx = *state;
     weft_module *net =
         weft_nn_sequential(ctx, "net", weft_nn_dropout(ctx, 0.5), weft_nn_dropout(ctx, 0.5), NULL);
-    weft_tensor *x = weft_full(ctx, WEFT_F64, SHAPE(4000), 1.0);
+    weft_tensor *x = weft_full(ctx, test_wide(ctx), SHAPE(4000), 1.0);
     weft_seed(ctx, 5, 0);
     double *a = values_of(weft_forward(net, x));
     weft_seed(ctx, 5, 1);

@@ -19,18 +19,18 @@ static void test_softmax(void **state) {
             }
             s[a * 4 + b] = log(sum);
         }
-    weft_tensor *t = weft_from(ctx, WEFT_F64, SHAPE(2, 3, 4), x);
+    weft_tensor *t = wide_from(ctx, SHAPE(2, 3, 4), x);
     double *got = values_of(weft_softmax(t, 1));
-    assert_close(got, y, 24, 1e-14);
+    assert_close(got, y, 24, test_within(ctx, 1e-14, 2e-5));
     free(got);
     got = values_of(weft_log_softmax(t, -2));
-    assert_close(got, l, 24, 1e-14);
+    assert_close(got, l, 24, test_within(ctx, 1e-14, 2e-5));
     free(got);
     weft_tensor *kept = weft_logsumexp(t, 1, true), *dropped = weft_logsumexp(t, 1, false);
     assert_shape(kept, SHAPE(2, 1, 4));
     assert_shape(dropped, SHAPE(2, 4));
     got = values_of(dropped);
-    assert_close(got, s, 8, 1e-14);
+    assert_close(got, s, 8, test_within(ctx, 1e-14, 2e-5));
     free(got);
     assert_poisoned(weft_softmax(t, 3), WEFT_ERR_ARGUMENT, "softmax", "axis 3");
     assert_poisoned(weft_softmax(weft_full_i64(ctx, WEFT_I32, SHAPE(2), 1), 0), WEFT_ERR_DTYPE, "softmax",
@@ -42,16 +42,18 @@ static void test_softmax(void **state) {
 static void test_masked_rows(void **state) {
     weft_context *ctx = *state;
     const double inf = (double)INFINITY;
-    double x[12] = {-inf, -inf, -inf, 1.0, -inf, 2.0, 1e308, 1e308, -1e308, 0.0, 0.0, 0.0};
-    weft_tensor *v = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(4, 3), x), *grad;
+    const double large = test_within(ctx, 1e308, 1e38);
+    double x[12] = {-inf, -inf, -inf, 1.0, -inf, 2.0, large, large, -large, 0.0, 0.0, 0.0};
+    weft_tensor *v = wide_variable(ctx, SHAPE(4, 3), x), *grad;
     double e = exp(-1.0), p = e / (1.0 + e);
     double *y = values_of(weft_softmax(v, -1));
     double third = 1.0 / 3.0;
-    assert_close(y, (double[]){0, 0, 0, p, 0, 1 - p, 0.5, 0.5, 0, third, third, third}, 12, 1e-15);
+    assert_close(y, (double[]){0, 0, 0, p, 0, 1 - p, 0.5, 0.5, 0, third, third, third}, 12,
+                 test_within(ctx, 1e-15, 2e-5));
     free(y);
     double *l = values_of(weft_logsumexp(v, -1, false));
     assert_true(l[0] == -inf);
-    assert_close(l + 1, (double[]){2.0 + log1p(e), 1e308, log(3.0)}, 3, 1e-15);
+    assert_close(l + 1, (double[]){2.0 + log1p(e), large, log(3.0)}, 3, test_within(ctx, 1e-15, 2e-5));
     free(l);
     weft_tensor *weights = variable(ctx, 2, SHAPE(4, 3));
     for (int which = 0; which < 2; which++) {
@@ -71,11 +73,11 @@ static void test_masked_rows(void **state) {
 /* The gradient of sum(y * (1, 2, ...)) by x, which has n elements, is `wanted`. */
 static void assert_gradient(weft_tensor *y, weft_tensor *x, int n, const double *wanted) {
     weft_context *ctx = weft_context_of(x);
-    weft_tensor *weights = weft_arange(ctx, WEFT_F64, 1, 1 + (double)weft_numel(y), 1), *grad;
+    weft_tensor *weights = weft_arange(ctx, test_wide(ctx), 1, 1 + (double)weft_numel(y), 1), *grad;
     y = weft_reshape(y, SHAPE(weft_numel(y)));
     assert_ok(weft_gradient(weft_sum(weft_mul(y, weights), WEFT_ALL_AXES, false), &x, 1, &grad));
     double *got = values_of(grad);
-    assert_close(got, wanted, n, 1e-14);
+    assert_close(got, wanted, n, test_within(ctx, 1e-14, 2e-5));
     free(got);
 }
 
@@ -83,17 +85,17 @@ static void assert_gradient(weft_tensor *y, weft_tensor *x, int n, const double 
 static void test_edges(void **state) {
     weft_context *ctx = *state;
     const double inf = (double)INFINITY, d = sqrt(2.0) / 2;
-    weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(5), (double[]){-2, -1, 0, 1, 2});
+    weft_tensor *x = wide_variable(ctx, SHAPE(5), (double[]){-2, -1, 0, 1, 2});
     assert_gradient(weft_clamp(x, -1, 1), x, 5, (double[]){0, 0, 3, 0, 0});
     assert_gradient(weft_clamp(x, -HUGE_VAL, 1), x, 5, (double[]){1, 2, 3, 0, 0});
-    weft_tensor *rows = weft_variable_new(ctx, "rows", WEFT_F64, SHAPE(2, 2), (double[]){3, 3, 4, 2});
+    weft_tensor *rows = wide_variable(ctx, SHAPE(2, 2), (double[]){3, 3, 4, 2});
     assert_gradient(weft_std(rows, -1, 1, false), rows, 4, (double[]){0, 0, 2 * d, -2 * d});
     assert_gradient(weft_std(rows, -1, 0, false), rows, 4, (double[]){0, 0, 1, -1});
     const weft_pool_options far = {.size = {2}, .stride = {3}}, once = {.size = {2}, .stride = {INT64_MAX}};
     assert_gradient(weft_max_pool1d(x, &far), x, 5, (double[]){0, 1, 0, 0, 2});
     assert_gradient(weft_max_pool1d(x, &once), x, 5, (double[]){0, 1, 0, 0, 0});
     const double large[6] = {inf, 1, inf, inf, -inf, -inf};
-    double *y = values_of(weft_logsumexp(weft_from(ctx, WEFT_F64, SHAPE(3, 2), large), -1, false));
+    double *y = values_of(weft_logsumexp(wide_from(ctx, SHAPE(3, 2), large), -1, false));
     assert_true(y[0] == inf && y[1] == inf && y[2] == -inf);
     free(y);
 }
@@ -138,13 +140,13 @@ static void test_activations(void **state) {
         assert_true(weft_activation_parse(weft_activation_name(kind), &parsed) && parsed == kind);
         weft_module *layer = weft_nn_activation(ctx, kind);
         for (int i = 0; i < M; i++) wanted[i] = reference(which, x[i]);
-        double *got = values_of(weft_forward(layer, weft_from(ctx, WEFT_F64, SHAPE(M), x)));
-        assert_close(got, wanted, M, 1e-13);
+        double *got = values_of(weft_forward(layer, wide_from(ctx, SHAPE(M), x)));
+        assert_close(got, wanted, M, test_within(ctx, 1e-13, 2e-5));
         free(got);
         activation_case c = {layer, variable(ctx, 4, SHAPE(3, 7))};
         double worst = gradcheck(ctx, activation_loss, &c, &c.x, 1, 30);
-        if (!(worst <= 1e-7)) print_error("%s\n", weft_activation_name(kind));
-        assert_true(worst <= 1e-7);
+        if (!(worst <= gradcheck_accepted(ctx))) print_error("%s\n", weft_activation_name(kind));
+        assert_true(worst <= gradcheck_accepted(ctx));
     }
     assert_poisoned(weft_forward(weft_nn_activation(ctx, (weft_activation_kind)77),
                                  weft_full(ctx, WEFT_F32, SHAPE(1), 0.0)),
@@ -155,7 +157,7 @@ static void test_activations(void **state) {
 static void test_activation_gradients_at(void **state) {
     weft_context *ctx = *state;
     double x[3] = {0.0, 800.0, -800.0};
-    weft_tensor *v = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(3), x), *grad;
+    weft_tensor *v = wide_variable(ctx, SHAPE(3), x), *grad;
     const struct {
         weft_tensor *y;
         double wanted[3];
@@ -165,7 +167,7 @@ static void test_activation_gradients_at(void **state) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_ok(weft_gradient(weft_sum(cases[i].y, WEFT_ALL_AXES, false), &v, 1, &grad));
         double *g = values_of(grad);
-        assert_close(g, cases[i].wanted, 3, 1e-15);
+        assert_close(g, cases[i].wanted, 3, test_within(ctx, 1e-15, 2e-5));
         free(g);
     }
 }
@@ -190,13 +192,13 @@ static void test_norms(void **state) {
             rms[r * W + i] = x[r * W + i] / sqrt(square + 1e-5) * gamma[i];
         }
     }
-    weft_tensor *t = weft_from(ctx, WEFT_F64, SHAPE(R, W), x), *g = weft_from(ctx, WEFT_F64, SHAPE(W), gamma),
-                *b = weft_from(ctx, WEFT_F64, SHAPE(W), beta);
+    weft_tensor *t = wide_from(ctx, SHAPE(R, W), x), *g = wide_from(ctx, SHAPE(W), gamma),
+                *b = wide_from(ctx, SHAPE(W), beta);
     double *got = values_of(weft_layer_norm(t, g, b, 1e-5));
-    assert_close(got, wanted, R * W, 1e-11);
+    assert_close(got, wanted, R * W, test_within(ctx, 1e-11, 1e-3));
     free(got);
     got = values_of(weft_rms_norm(t, g, 1e-5));
-    assert_close(got, rms, R * W, 1e-13);
+    assert_close(got, rms, R * W, test_within(ctx, 1e-13, 2e-5));
     free(got);
     /* f32 keeps the digits of its input: the bound of class E for a mean of 1000 deviations */
     got = values_of(
@@ -223,9 +225,9 @@ static void test_norm_gradients(void **state) {
     weft_context *ctx = *state;
     norm_case c = {
         .in = {variable(ctx, 8, SHAPE(3, 6)), variable(ctx, 9, SHAPE(6)), variable(ctx, 10, SHAPE(6))}};
-    assert_true(gradcheck(ctx, norm_loss, &c, c.in, 3, 20) <= 1e-7);
+    assert_true(gradcheck(ctx, norm_loss, &c, c.in, 3, 20) <= gradcheck_accepted(ctx));
     c.rms = true;
-    assert_true(gradcheck(ctx, norm_loss, &c, c.in, 2, 20) <= 1e-7);
+    assert_true(gradcheck(ctx, norm_loss, &c, c.in, 2, 20) <= gradcheck_accepted(ctx));
 }
 
 /* ---- dropout ---- */
@@ -233,16 +235,15 @@ static void test_norm_gradients(void **state) {
 static void test_dropout(void **state) {
     weft_context *ctx = *state;
     enum { M = 20000 };
-    weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(M), NULL), *grad;
     double *ones = calloc(M, sizeof *ones);
     for (int i = 0; i < M; i++) ones[i] = 1.0;
-    assert_ok(weft_write(x, ones, M * sizeof *ones));
+    weft_tensor *x = wide_variable(ctx, SHAPE(M), ones), *grad;
     weft_tensor *y = weft_dropout(x, 0.3), *z = weft_dropout(x, 0.3);
     assert_ok(weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), &x, 1, &grad));
     double *a = values_of(y), *b = values_of(z), *g = values_of(grad);
     int zeros = 0, differ = 0;
     for (int i = 0; i < M; i++) {
-        assert_true(a[i] == 0.0 || fabs(a[i] - 1.0 / 0.7) < 1e-15);
+        assert_true(a[i] == 0.0 || fabs(a[i] - 1.0 / 0.7) < test_within(ctx, 1e-15, 2e-7));
         assert_true(g[i] == a[i]); /* the backward pass uses the same mask */
         zeros += a[i] == 0.0;
         differ += a[i] != b[i];
