@@ -420,7 +420,7 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|cuda|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|cuda|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
     set_tests_properties(${name} PROPERTIES LABELS repeated)
   endif()
 endforeach()
