@@ -185,17 +185,18 @@ static void webgpu_memory_mapped(webgpu_enum status, webgpu_string_view message,
 static int reading_finish(reading *r) {
     weft__webgpu *d = r->d;
     if (!r->encoder) return 0;
-    int error = weft__webgpu_submit(d, r->encoder), status = 0;
+    int error = weft__webgpu_submit(d, r->encoder);
+    d->answer = 0;
     r->encoder = NULL;
     if (error) return error;
     weft__wgpu.wgpuBufferMapAsync(
         d->staging, WEBGPU_MapMode_Read, 0, r->used,
         (webgpu_buffer_map_callback_info){.mode = WEBGPU_CallbackMode_AllowSpontaneous,
                                           .callback = webgpu_memory_mapped,
-                                          .userdata1 = &status});
-    while (!status) weft__webgpu_rest(d);
+                                          .userdata1 = &d->answer});
+    while (!d->answer && !d->lost) weft__webgpu_rest(d);
     error = weft__webgpu_error(d);
-    if (error || status != WEBGPU_Status_Success) return error ? error : WEBGPU_LOST;
+    if (error || d->answer != WEBGPU_Status_Success) return error ? error : WEBGPU_LOST;
     const char *bytes = weft__wgpu.wgpuBufferGetConstMappedRange(d->staging, 0, r->used);
     for (int i = 0; bytes && i < r->n; i++) memcpy(r->parts[i].to, bytes + r->parts[i].at, r->parts[i].bytes);
     weft__wgpu.wgpuBufferUnmap(d->staging);

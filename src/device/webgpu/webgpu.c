@@ -29,9 +29,7 @@ static void note(int error, webgpu_string_view message) {
 int weft__webgpu_error(const weft__webgpu *d) {
     const int error = error_now;
     error_now = WEBGPU_FINE;
-    if (!d->lost) return error;
-    if (!error) snprintf(error_text, sizeof error_text, "the driver ended it");
-    return WEBGPU_LOST;
+    return d->lost ? WEBGPU_LOST : error;
 }
 
 const char *weft__webgpu_message(void) { return error_text; }
@@ -58,7 +56,9 @@ static weft_gpu_trouble webgpu_explain(weft_gpu_device *device, int error, char 
     snprintf(message, WEFT_GPU_MESSAGE, "%.*s", WEFT_GPU_MESSAGE - 1,
              error_text[0]               ? error_text
              : error == WEBGPU_NO_MEMORY ? "out of memory"
+             : error == WEBGPU_LOST      ? "the driver ended it"
                                          : "refused");
+    error_text[0] = 0; /* the next error may have no text of its own */
     return error == WEBGPU_NO_MEMORY ? WEFT_GPU_NO_MEMORY
            : error == WEBGPU_LOST    ? WEFT_GPU_LOST
                                      : WEFT_GPU_REFUSED;
@@ -95,13 +95,12 @@ static void work_done(webgpu_enum status, webgpu_string_view message, void *to, 
 }
 
 int weft__webgpu_wait(weft__webgpu *d) {
-    int status = 0;
-    d->ahead = 0;
+    d->ahead = d->answer = 0;
     weft__wgpu.wgpuQueueOnSubmittedWorkDone(
         d->queue, (webgpu_queue_work_done_callback_info){.mode = WEBGPU_CallbackMode_AllowSpontaneous,
                                                          .callback = work_done,
-                                                         .userdata1 = &status});
-    while (!status && !d->lost) weft__webgpu_rest(d);
+                                                         .userdata1 = &d->answer});
+    while (!d->answer && !d->lost) weft__webgpu_rest(d);
     return weft__webgpu_error(d);
 }
 

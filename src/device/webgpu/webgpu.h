@@ -34,7 +34,8 @@ typedef struct weft__webgpu {
     webgpu_buffer staging;            /* what the host reads passes through it; NULL before the first time */
     size_t unsubmitted;               /* bytes of uploads since the last submission */
     int ahead;                        /* launches since the host last waited */
-    weft__webgpu_pipeline merge;      /* writes parts of words; empty before the first time */
+    int answer; /* status of what the host waits for; a lost device may answer late or never */
+    weft__webgpu_pipeline merge; /* writes parts of words; empty before the first time */
 } weft__webgpu;
 
 static inline weft__webgpu *weft__webgpu_of(weft_device *device) { return (weft__webgpu *)device; }
