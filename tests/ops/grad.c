@@ -354,14 +354,20 @@ static weft_tensor *result_in(matrix *m, const grad_case *c, weft_dtype dtype, w
     return weft_tensor_status(y) == WEFT_OK && weft_dtype_of(y) != dtype ? weft_cast(y, dtype) : y;
 }
 
-/* The numbers that make one result of the first derivatives. */
+/* The numbers that make one result of the first derivatives. All are exact in f32. */
 typedef struct mixture {
     double *weights, *mix[GRAD_OPERANDS];
 } mixture;
 
+static double *random_numbers(matrix *m, int64_t n) {
+    double *d = random_direction(m, n);
+    for (int64_t k = 0; k < n; k++) d[k] = (double)(float)d[k];
+    return d;
+}
+
 static mixture random_mixture(matrix *m, const function *first) {
-    mixture x = {.weights = random_direction(m, first->results)};
-    for (int i = 0; i < first->n; i++) x.mix[i] = random_direction(m, first->size[i]);
+    mixture x = {.weights = random_numbers(m, first->results)};
+    for (int i = 0; i < first->n; i++) x.mix[i] = random_numbers(m, first->size[i]);
     return x;
 }
 
