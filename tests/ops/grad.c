@@ -464,7 +464,7 @@ static void check_repeats(matrix *m, const grad_case *c, const function *f) {
     size_t size;
     if (f->program && (read_bits(m, f, &once, &size) != WEFT_OK ||
                        read_bits(m, f, &again, &size) != WEFT_OK || memcmp(once, again, size) != 0))
-        ops_hold(m, c->op, WEFT_F64, ops_text(m, "the same bits again %s", c->sample), false);
+        ops_hold(m, c->op, plain_dtype(m), ops_text(m, "the same bits again %s", c->sample), false);
 }
 
 /* Is the case left out because the device has no f64? */
@@ -737,6 +737,6 @@ void grad_none(matrix *m, const grad_case *c) {
     const char *said = weft_last_error(m->ctx), *name = c->blames ? c->blames : c->op;
     bool fine = status == WEFT_ERR_UNSUPPORTED && strstr(said, "not differentiable") && strstr(said, name);
     if (!fine) printf("%s none %s: %s\n", c->op, c->sample, status == WEFT_OK ? "no error" : said);
-    ops_hold(m, c->op, WEFT_F64, ops_text(m, "none %s", c->sample), fine);
+    ops_hold(m, c->op, plain_dtype(m), ops_text(m, "none %s", c->sample), fine);
     close_function(&f);
 }
