@@ -354,14 +354,20 @@ static weft_tensor *result_in(matrix *m, const grad_case *c, weft_dtype dtype, w
     return weft_tensor_status(y) == WEFT_OK && weft_dtype_of(y) != dtype ? weft_cast(y, dtype) : y;
 }
 
-/* The numbers that make one result of the first derivatives. */
+/* The numbers that make one result of the first derivatives. All are exact in f32. */
 typedef struct mixture {
     double *weights, *mix[GRAD_OPERANDS];
 } mixture;
 
+static double *random_numbers(matrix *m, int64_t n) {
+    double *d = random_direction(m, n);
+    for (int64_t k = 0; k < n; k++) d[k] = (double)(float)d[k];
+    return d;
+}
+
 static mixture random_mixture(matrix *m, const function *first) {
-    mixture x = {.weights = random_direction(m, first->results)};
-    for (int i = 0; i < first->n; i++) x.mix[i] = random_direction(m, first->size[i]);
+    mixture x = {.weights = random_numbers(m, first->results)};
+    for (int i = 0; i < first->n; i++) x.mix[i] = random_numbers(m, first->size[i]);
     return x;
 }
 
@@ -458,7 +464,7 @@ static void check_repeats(matrix *m, const grad_case *c, const function *f) {
     size_t size;
     if (f->program && (read_bits(m, f, &once, &size) != WEFT_OK ||
                        read_bits(m, f, &again, &size) != WEFT_OK || memcmp(once, again, size) != 0))
-        ops_hold(m, c->op, WEFT_F64, ops_text(m, "the same bits again %s", c->sample), false);
+        ops_hold(m, c->op, plain_dtype(m), ops_text(m, "the same bits again %s", c->sample), false);
 }
 
 /* Is the case left out because the device has no f64? */
@@ -731,6 +737,6 @@ void grad_none(matrix *m, const grad_case *c) {
     const char *said = weft_last_error(m->ctx), *name = c->blames ? c->blames : c->op;
     bool fine = status == WEFT_ERR_UNSUPPORTED && strstr(said, "not differentiable") && strstr(said, name);
     if (!fine) printf("%s none %s: %s\n", c->op, c->sample, status == WEFT_OK ? "no error" : said);
-    ops_hold(m, c->op, WEFT_F64, ops_text(m, "none %s", c->sample), fine);
+    ops_hold(m, c->op, plain_dtype(m), ops_text(m, "none %s", c->sample), fine);
     close_function(&f);
 }
