@@ -215,6 +215,7 @@ struct weft_device {
     /* long reductions are split into as many blocks as a large card needs; a property of the kind of device,
      * since the blocks change the bits */
     bool many_blocks;
+    int buffers_most;   /* buffers that a kernel can read and write; 0: any number */
     uint64_t workspace; /* the part of bytes_in_use that kernels need in addition to their operands */
     weft_tile_choice *choices;
     int n_choices;

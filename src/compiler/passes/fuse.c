@@ -16,7 +16,7 @@
 
 /* Passes and devices compare the members of a kernel with one another. Without a limit, compile time would
  * grow with the square of the number of nodes. No network of layers comes near this limit. */
-enum { CLUSTER_MOST = 1024 };
+enum { CLUSTER_MOST = 1024, BUFFERS_MOST = 64 };
 
 /* Limits up to which a value is recomputed in another kernel instead of stored. SINGLE: the value has one
  * reader. SHARED: it has several. */
@@ -165,13 +165,46 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     return cluster->folds || all_suit(ir, cluster, &joint);
 }
 
+/* Buffers of a kernel: sources, and results in memory of their own. */
+typedef struct buffers {
+    int nodes[BUFFERS_MOST], count;
+} buffers;
+
+static void add_buffer(buffers *to, int n) {
+    for (int i = 0; i < to->count; i++)
+        if (to->nodes[i] == n) return;
+    if (to->count < BUFFERS_MOST) to->nodes[to->count++] = n;
+}
+
+static void add_buffers(const weft_ir *ir, buffers *to, int n) {
+    const ir_node *node = &ir->nodes[n];
+    if (node->claimed) add_buffer(to, n);
+    for (int k = 0; k < node->n_in; k++)
+        if (ir->nodes[node->in[k].node].kind == IR_LEAF) add_buffer(to, node->in[k].node);
+}
+
+/* Does the device allow a kernel of all members of cluster a, those of cluster b, and node n? b and n may be
+ * -1. A kernel also needs the arena and the fault record. */
+static bool buffers_fit(const weft_ir *ir, int a, int b, int n) {
+    const int most = ir->device->buffers_most;
+    const int clusters[2] = {a, b};
+    buffers all = {.count = 0};
+    if (most == 0 || most > BUFFERS_MOST) return true;
+    for (int c = 0; c < 2 && clusters[c] >= 0; c++)
+        for (int i = 0; i < ir->clusters[clusters[c]].n_members; i++)
+            add_buffers(ir, &all, ir->clusters[clusters[c]].members[i]);
+    if (n >= 0) add_buffers(ir, &all, n);
+    return all.count + 2 <= most;
+}
+
 /* Can the node join cluster c? */
 static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
     if (makes_cycle(ir, c, node)) return false;
     if (apart(node->recomputed, node->early, node->chunk, cluster)) return false;
-    if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
+    if (node->kind == IR_REDUCE)
+        return takes_reduction(ir, cluster, node) && buffers_fit(ir, c, -1, (int)(node - ir->nodes));
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
     if (cluster->folds && !weft__space_suits(ir, cluster, node)) return false;
     for (int k = 0; k < node->n_in; k++) {
@@ -179,7 +212,7 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
         if (ir->nodes[edge.node].cluster != c) continue;
         if (node->kind == IR_GATHER || !reads_member(ir, cluster, node, edge)) return false;
     }
-    return true;
+    return buffers_fit(ir, c, -1, (int)(node - ir->nodes));
 }
 
 /* Gives the cluster an index space, and decides for each of its reductions whether it folds. */
@@ -251,7 +284,8 @@ static bool mergeable(weft_ir *ir, int a, int b) {
     if (x->n_members + y->n_members > CLUSTER_MOST || !same_space(ir, x, y, &joint)) return false;
     if (x->row != y->row && lengthens(ir, x->row ? y : x, &joint)) return false;
     return reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) && all_suit(ir, x, &joint) &&
-           all_suit(ir, y, &joint) && !weft__order_between(ir, a, b) && !weft__order_between(ir, b, a);
+           all_suit(ir, y, &joint) && buffers_fit(ir, a, b, -1) && !weft__order_between(ir, a, b) &&
+           !weft__order_between(ir, b, a);
 }
 
 /* Moves all members of cluster `from` into `to`. False if memory is gone. */

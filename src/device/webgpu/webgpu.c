@@ -139,6 +139,7 @@ static weft_status webgpu_open(weft_gpu_device *device, const weft_open_options 
     weft__webgpu *d = weft__webgpu_of_gpu(device);
     (void)options;
     d->found = (const weft__webgpu_found *)device->found;
+    device->base.buffers_most = (int)d->found->limits.maxStorageBuffersPerShaderStage;
     request_device(d);
     int error = weft__webgpu_error(d);
     if (!error && !d->device) error = WEBGPU_REFUSED;
