@@ -1,6 +1,7 @@
 /* Writes the kernel sources that a CUDA or a WebGPU device would compile. The null device of a context is
  * changed so that it accepts what that device accepts, and writes the source of each launch to a file of its
- * own in a folder. This needs no GPU and no library. */
+ * own in a folder. Those for WebGPU are also translated; an error of the translator is a failure. Sources in
+ * f64 are left out there. This needs no GPU and no library. */
 #ifndef WEFT_TESTS_CUDA_SOURCES_H
 #define WEFT_TESTS_CUDA_SOURCES_H
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "device/gpu/backend/program.h"
+#include "device/webgpu/wgsl/wgsl.h"
 #include "graph/graph.h"
 
 /* Two GPUs with 100 multiprocessors: one of the oldest compute capability, one of a new one. Files of sources
@@ -51,12 +53,29 @@ static inline const weft_target *cuda_sources_target(int i) {
     return cuda_sources.wgsl ? &cuda_sources_wgsl : &cuda_sources_targets[i];
 }
 
+static inline void cuda_sources_translate(const char *path) {
+    static char text[1 << 18];
+    weft_wgsl_source *source;
+    char message[300] = "the source is too long";
+    FILE *file = fopen(path, "rb");
+    const size_t n = file ? fread(text, 1, sizeof text, file) : sizeof text;
+    if (file) fclose(file);
+    text[n < sizeof text ? n : 0] = 0;
+    if (n == sizeof text || weft__wgsl_read(NULL, text, &source, message, sizeof message) != WEFT_OK) {
+        fprintf(stderr, "%s: %s\n", path, message);
+        cuda_sources.failed = true;
+    } else {
+        weft__wgsl_free(source);
+    }
+}
+
 /* Writes a source to the folder, unless the same source was written before. */
 static inline bool cuda_sources_keep(const weft_launch *launch, int target) {
     const char *parts[WEFT_GPU_PRELUDE_MOST];
     const int n = weft__gpu_prelude_parts(cuda_sources_target(target)->dialect, launch->prelude, parts);
     char path[1024];
     weft_hash key;
+    if (cuda_sources.wgsl && (launch->prelude & WEFT_PRELUDE_F64)) return true;
     weft__hash_init(&key);
     weft__hash_u64(&key, launch->prelude);
     weft__hash_str(&key, launch->source);
@@ -70,7 +89,9 @@ static inline bool cuda_sources_keep(const weft_launch *launch, int target) {
     cuda_sources.known[cuda_sources.count++] = key;
     for (int i = 0; i < n; i++) fputs(parts[i], file);
     fputs(launch->source, file);
-    return fclose(file) == 0;
+    if (fclose(file) != 0) return false;
+    if (cuda_sources.wgsl) cuda_sources_translate(path);
+    return true;
 }
 
 static inline bool cuda_sources_takes(weft_device *device, const weft_heavy *heavy) {

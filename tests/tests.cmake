@@ -308,6 +308,11 @@ if(TARGET test_ops)
     set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)
   endif()
   weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # uses cuBLASLt
+  foreach(matrix ops grad) # every kernel source translates to WGSL
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
+    weft_add_test(${matrix}_wgsl test_${matrix} null --wgsl-sources ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
+    set_tests_properties(${matrix}_wgsl PROPERTIES TIMEOUT 600)
+  endforeach()
   # red zones around the results of programs, which hold NaN before a run
   weft_add_test(grad_zones test_grad cpu --debug memory)
   weft_add_cuda_test(grad_cuda_zones test_grad cuda --debug memory --op

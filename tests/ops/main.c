@@ -2,7 +2,7 @@
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
  *                 [--indices 64] [--debug memory]
  *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
- *     NAME null --wgsl-sources FOLDER    the same for a WebGPU device
+ *     NAME null --wgsl-sources FOLDER    the same for a WebGPU device; the sources must translate to WGSL
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
  * device is absent. */
 #include <time.h>
@@ -29,8 +29,7 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--indices 64] [--debug memory] [--sources "
-        "FOLDER]\n",
+        "WORK] [--indices 64] [--debug memory] [--sources FOLDER] [--wgsl-sources FOLDER]\n",
         name);
     exit(2);
 }

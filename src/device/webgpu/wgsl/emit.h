@@ -161,7 +161,6 @@ bool weft__wgsl_same_base(const weft_wgsl_base *a, const weft_wgsl_base *b);
 void weft__wgsl_local_variable(weft_wgsl_emitter *e, const char *name, const weft_wgsl_type *type, int line);
 
 /* ---- emit_expression.c ---- */
-weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n);      /* a place or a value */
 weft_wgsl_value weft__wgsl_expression(weft_wgsl_emitter *e, const weft_wgsl_node *n); /* a value */
 weft_wgsl_value weft__wgsl_condition(weft_wgsl_emitter *e, const weft_wgsl_node *n);  /* of type bool */
 void weft__wgsl_effect(weft_wgsl_emitter *e, const weft_wgsl_node *n); /* a value that is not used */
@@ -176,7 +175,6 @@ bool weft__wgsl_builtin(weft_wgsl_emitter *e, const weft_wgsl_node *n, weft_wgsl
 /* ---- emit_statement.c ---- */
 void weft__wgsl_statement(weft_wgsl_emitter *e, const weft_wgsl_node *n);
 weft_wgsl_meaning *weft__wgsl_meaning_of(weft_wgsl_emitter *e, const weft_wgsl_symbol *s);
-void weft__wgsl_declare(weft_wgsl_emitter *e, const weft_wgsl_symbol *s);
 
 /* ---- emit_module.c ---- */
 /* Prints a kernel. `binding` may be NULL: then each pointer has a buffer of its own. Fills in what is known

@@ -5,6 +5,8 @@
 
 #include "device/webgpu/wgsl/emit.h"
 
+static weft_wgsl_value place_or_value(weft_wgsl_emitter *e, const weft_wgsl_node *n);
+
 /* ---- operators on known numbers ---- */
 
 static bool is_compare(const char *op) {
@@ -229,7 +231,7 @@ weft_wgsl_value weft__wgsl_binary(weft_wgsl_emitter *e, const char *op, weft_wgs
 }
 
 static weft_wgsl_value unary(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
-    if (*n->op == '&') return weft__wgsl_address(e, weft__wgsl_place(e, n->a));
+    if (*n->op == '&') return weft__wgsl_address(e, place_or_value(e, n->a));
     weft_wgsl_value v = weft__wgsl_expression(e, n->a);
     v.line = n->line;
     if (*n->op == '*')
@@ -398,7 +400,7 @@ static weft_wgsl_value assign(weft_wgsl_emitter *e, const weft_wgsl_node *n, con
         const weft_wgsl_value now = assign_pointer(e, m, v, n->symbol, n->line);
         return after ? before : now;
     }
-    weft_wgsl_value place = weft__wgsl_place(e, n), old = v;
+    weft_wgsl_value place = place_or_value(e, n), old = v;
     if (!place.place) weft__wgsl_fail(e->run, n->line, "this cannot be assigned");
     if (*op || after) {
         place = fixed_place(e, place);
@@ -489,7 +491,7 @@ static weft_wgsl_value symbol_value(weft_wgsl_emitter *e, const weft_wgsl_node *
     return v;
 }
 
-weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
+static weft_wgsl_value place_or_value(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     weft_wgsl_value v;
     weft__wgsl_enter(e->run, n->line);
     switch (n->kind) {
@@ -502,7 +504,7 @@ weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n) 
         v = weft__wgsl_expression(e, n->a);
         v = weft__wgsl_element(e, v, weft__wgsl_expression(e, n->b));
         break;
-    case WEFT_WGSL_N_FIELD: v = weft__wgsl_member(e, weft__wgsl_place(e, n->a), n->word, n->line); break;
+    case WEFT_WGSL_N_FIELD: v = weft__wgsl_member(e, place_or_value(e, n->a), n->word, n->line); break;
     case WEFT_WGSL_N_ARROW:
         v = weft__wgsl_element(e, weft__wgsl_expression(e, n->a),
                                weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 0, n->line));
@@ -543,7 +545,7 @@ weft_wgsl_value weft__wgsl_place(weft_wgsl_emitter *e, const weft_wgsl_node *n) 
 }
 
 weft_wgsl_value weft__wgsl_expression(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
-    weft_wgsl_value v = weft__wgsl_place(e, n);
+    weft_wgsl_value v = place_or_value(e, n);
     v.line = n->line;
     return weft__wgsl_load(e, v);
 }

@@ -5,6 +5,8 @@
 
 enum { LIST_MOST = 4096 };
 
+static void declare_symbol(weft_wgsl_emitter *e, const weft_wgsl_symbol *s);
+
 weft_wgsl_meaning *weft__wgsl_meaning_of(weft_wgsl_emitter *e, const weft_wgsl_symbol *s) {
     if (s->number >= e->n_symbols) {
         const int n = 2 * s->number + 64;
@@ -16,7 +18,7 @@ weft_wgsl_meaning *weft__wgsl_meaning_of(weft_wgsl_emitter *e, const weft_wgsl_s
     if (!e->meaning[s->number]) {
         weft_wgsl_meaning *m = e->meaning[s->number] = weft__wgsl_alloc(e->run, sizeof *m);
         m->name = weft__wgsl_safe_name(e, s->name->text);
-        if (s->table) weft__wgsl_declare(e, s);
+        if (s->table) declare_symbol(e, s);
     }
     return e->meaning[s->number];
 }
@@ -88,7 +90,7 @@ static void declare_table(weft_wgsl_emitter *e, const weft_wgsl_symbol *s, weft_
     weft__wgsl_put(e, &e->variables, "const %s = %s;\n", m->name, list_text(e, s->type, s->value));
 }
 
-void weft__wgsl_declare(weft_wgsl_emitter *e, const weft_wgsl_symbol *s) {
+static void declare_symbol(weft_wgsl_emitter *e, const weft_wgsl_symbol *s) {
     weft_wgsl_meaning *m = s->table ? e->meaning[s->number] : weft__wgsl_meaning_of(e, s);
     const weft_wgsl_type *type = s->type;
     if (s->table) {
@@ -271,7 +273,7 @@ void weft__wgsl_statement(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
         break;
     case WEFT_WGSL_N_DECLARE:
         for (const weft_wgsl_node *d = n->list; d; d = d->next)
-            if (d->kind == WEFT_WGSL_N_DECLARE) weft__wgsl_declare(e, d->symbol);
+            if (d->kind == WEFT_WGSL_N_DECLARE) declare_symbol(e, d->symbol);
         break;
     case WEFT_WGSL_N_EXPRESSION: weft__wgsl_effect(e, n->a); break;
     case WEFT_WGSL_N_IF: put_if(e, n); break;

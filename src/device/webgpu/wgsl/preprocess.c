@@ -30,7 +30,6 @@ typedef struct condition {
 typedef struct state {
     weft_wgsl_run *run;
     level *top;
-    weft_wgsl_tokens out;
     condition conditions[CONDITIONS];
     int n_conditions;
 } state;

@@ -13,7 +13,6 @@
 
 typedef struct weft_wgsl_macro weft_wgsl_macro;
 struct weft_wgsl_type;
-struct weft_wgsl_symbol;
 
 /* A name of the text, stored once. */
 typedef struct weft_wgsl_word {

@@ -134,7 +134,6 @@ const weft_wgsl_type *weft__wgsl_pointer(weft_wgsl_run *run, const weft_wgsl_typ
 const weft_wgsl_type *weft__wgsl_array(weft_wgsl_run *run, const weft_wgsl_type *of, int count);
 void weft__wgsl_builtin_types(weft_wgsl_run *run); /* makes their names words of types */
 int weft__wgsl_size(const weft_wgsl_type *type);   /* bytes in memory, as in C */
-int weft__wgsl_alignment(const weft_wgsl_type *type);
 /* Sets the offsets of the fields of a struct or a union, its size and its alignment. */
 void weft__wgsl_layout(weft_wgsl_run *run, weft_wgsl_type *type, int line);
 const weft_wgsl_field *weft__wgsl_field_of(const weft_wgsl_type *type, const weft_wgsl_word *name);

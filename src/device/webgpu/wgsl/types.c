@@ -69,9 +69,9 @@ const weft_wgsl_type *weft__wgsl_array(weft_wgsl_run *run, const weft_wgsl_type 
     return deeper(run, t, of->depth);
 }
 
-int weft__wgsl_alignment(const weft_wgsl_type *type) {
+static int alignment_of(const weft_wgsl_type *type) {
     switch (type->kind) {
-    case WEFT_WGSL_ARRAY: return weft__wgsl_alignment(type->of);
+    case WEFT_WGSL_ARRAY: return alignment_of(type->of);
     case WEFT_WGSL_STRUCT:
     case WEFT_WGSL_UNION: return type->alignment;
     default: return weft__wgsl_size(type);
@@ -104,7 +104,7 @@ void weft__wgsl_layout(weft_wgsl_run *run, weft_wgsl_type *type, int line) {
     int at = 0, end = 0, depth = 0;
     type->alignment = 1;
     for (weft_wgsl_field *f = type->fields; f; f = f->next) {
-        const int alignment = weft__wgsl_alignment(f->type);
+        const int alignment = alignment_of(f->type);
         f->offset = up(type->kind == WEFT_WGSL_UNION ? 0 : at, alignment);
         at = f->offset + weft__wgsl_size(f->type); /* both are below 2^21 */
         if (at > WEFT_WGSL_TYPE_BYTES)

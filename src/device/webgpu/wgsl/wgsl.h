@@ -24,7 +24,7 @@ typedef struct weft_wgsl_kernel {
 } weft_wgsl_kernel;
 
 /* Reads a source: preprocesses, parses and checks it. On failure the status is WEFT_ERR_DEVICE and `message`
- * says what is not supported and at which line of the preprocessed text. The source owns its memory. */
+ * says what is not supported and at which line of the text. The source owns its memory. */
 weft_status weft__wgsl_read(weft_context *ctx, const char *text, weft_wgsl_source **source, char *message,
                             size_t bytes);
 void weft__wgsl_free(weft_wgsl_source *source);
@@ -35,12 +35,17 @@ const weft_wgsl_kernel *weft__wgsl_kernel(const weft_wgsl_source *source, int in
  * binding[i] is the binding (0, 1, ..) of pointer parameter i; pointers with the same number share one
  * buffer.
  *
- *     @group(0) @binding(b)   var<storage, read or read_write> bufferB: array<u32>    for each binding b
- *     @group(1) @binding(0)   var<uniform> words: array<vec4<u32>>: what follows, as 32-bit words, padded
- * with zeros to a multiple of 16 bytes (dynamic offset) words 0 to 2        number of work-groups in x, y, z
- * as the launch asked for (for launches that fold, below) word 3              0 words 4 to 63       for each
- * pointer parameter, its first byte in its buffer words 64 on         the struct of numbers as it lies in
- * memory
+ * Bindings:
+ *
+ * - group 0, binding b: buffer b, an array of u32, for each binding b that a pointer has
+ * - group 1, binding 0: words of 32 bits, padded with zeros to a multiple of 16 bytes
+ *
+ * The words:
+ *
+ * - 0 to 2: the number of work-groups in x, y, z that the launch asked for
+ * - 3: 0, which compilers must not know
+ * - 4 to 63: for each pointer parameter, its first byte in its buffer
+ * - from 64 on: the struct of numbers as in memory
  *
  * A launch may have more work-groups than WebGPU's 65,535 in a dimension: the caller dispatches a 3-D grid
  * with at least x * y * z work-groups, and the text numbers them linearly and returns from those that are too
