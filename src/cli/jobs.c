@@ -62,7 +62,9 @@ static weft_status job_config(const weft__jobs *jobs, const weft__job *job, bool
     weft__wanted wanted = jobs->wanted;
     wanted.silent = silent;
     if (wanted.settings.count + job->changes.count > WEFT__REPEATED_MAX)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--set: more than %d values are set", WEFT__REPEATED_MAX);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "--set: at most %d values can be set, including those that this command sets",
+                          WEFT__REPEATED_MAX);
     for (size_t i = 0; i < job->changes.count; i++)
         wanted.settings.values[wanted.settings.count++] = job->changes.values[i];
     WEFT_TRY(weft__cli_config(config, &wanted));
@@ -95,10 +97,10 @@ static weft_status refuse_other(const char *dir, const weft__config *now) {
         weft__config_value(&was, key, values, VALUE_BYTES);
         weft__config_value(now, key, values + VALUE_BYTES, VALUE_BYTES);
         if (strcmp(values, values + VALUE_BYTES) != 0)
-            status =
-                weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                           "%s: was made with %s %.100s: name another folder with --run, or remove this one",
-                           dir, weft__config_key_name(key), values[0] ? values : "not set");
+            status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                                "%s: this run was trained with %s: %.100s, which now has another value: name "
+                                "another folder with --run, or remove this one",
+                                dir, weft__config_key_name(key), values[0] ? values : "not set");
     }
     weft__config_free(&was);
     weft__free(NULL, values);
@@ -127,10 +129,11 @@ static weft_status check_job(weft__jobs *jobs, size_t index) {
 
 weft_status weft__jobs_check(weft__jobs *jobs) {
     if (jobs->run && (!jobs->run[0] || weft__is_run(jobs->run)))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          jobs->run[0] ? "--run %s: is a run itself: name a folder for several runs"
-                                       : "--run: a folder is wanted, not an empty name%s",
-                          jobs->run);
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            jobs->run[0] ? "--run %s: this folder is a run itself: name a folder that may hold several runs"
+                         : "--run: give the name of a folder, not an empty text%s",
+            jobs->run);
     for (size_t i = 0; i < jobs->count; i++) WEFT_TRY(check_job(jobs, i));
     return WEFT_OK;
 }
@@ -304,8 +307,9 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
     (void)rmdir(jobs->dir); /* if no run began, the folder is empty */
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     if (s.stopped) {
-        weft__complain("stopped: %zu of %zu runs have ended; to go on, add --run %s to the same command",
-                       s.done, jobs->count, jobs->dir);
+        char dir[WEFT__SHELL_WORD(sizeof jobs->dir)];
+        weft__complain("stopped: %zu of %zu runs have ended; to continue, add --run %s to the same command",
+                       s.done, jobs->count, weft__shell_word(jobs->dir, dir, sizeof dir));
         return 128 + s.stopped;
     }
     return s.code;
@@ -315,8 +319,7 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
 
 void weft__jobs_print_command(const weft__jobs *jobs, const char *verb) {
     const weft__wanted *w = &jobs->wanted;
-    weft__print(stdout, "%s %s", weft__program, verb);
-    weft__print_argument(stdout, w->config);
+    weft__print_command(stdout, verb, w->config, NULL);
     if (w->data) weft__print(stdout, " --data");
     if (w->data) weft__print_argument(stdout, w->data);
     if (w->device) weft__print(stdout, " --device");

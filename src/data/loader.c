@@ -277,7 +277,8 @@ static weft_status take_arrays(weft_loader *loader) {
     loader->samples = loader->x.array.shape[0];
     loader->batches = loader->samples / o->batch + (!o->drop_last && loader->samples % o->batch > 0);
     if (loader->batches == 0)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: %lld samples do not fill a batch of %lld",
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: %lld samples do not fill a batch of %lld: use a smaller batch",
                           (long long)loader->samples, (long long)o->batch);
     loader->padded = loader->samples % o->batch > 0 && !o->drop_last;
     WEFT_TRY(lay_rows(loader, &loader->x));
@@ -313,7 +314,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     if (context < 1 || context > n - 1)
         return weft__fail(
             loader->ctx, WEFT_ERR_ARGUMENT,
-            "loader: %lld tokens are too few for windows of %lld: use a longer text or a shorter context",
+            "the text has %lld tokens, too few for windows of %lld: use a longer text or a shorter context",
             (long long)n, (long long)context);
     if (!weft__mul(batch, context, &total) || !weft__mul(total, 8, &total))
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: %lld windows of %lld are too many",
@@ -332,8 +333,8 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
         loader->samples = loader->batches * batch;
         if (loader->batches < 1)
             return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
-                              "loader: %lld tokens are too few for %lld streams with windows of %lld: use a "
-                              "longer text, fewer streams or a shorter context",
+                              "the text has %lld tokens, too few for %lld streams with windows of %lld: use "
+                              "a longer text, a smaller batch or a shorter context",
                               (long long)n, (long long)batch, (long long)context);
     }
     loader->padded = loader->options.in_order ? context : 0;

@@ -102,18 +102,18 @@ refused() { # refused PATTERN ARGUMENT...: exit 2, one line of error, and no fol
 refused 'sweep: name keys and the values to try' linear --data numbers.csv
 refused 'CONFIG is missing' optimizer.lr=0.1
 refused 'sweep optimizer.rate=1: unknown key optimizer.rate' linear --data numbers.csv optimizer.rate=1
-refused 'sweep optimizer.lr: key=value is wanted' linear --data numbers.csv optimizer.lr
-refused "sweep: optimizer.lr: a number is wanted, not 'x'" linear --data numbers.csv optimizer.lr=0.1,x
-refused 'a number is wanted' linear --data numbers.csv optimizer.lr=0.1,
+refused 'sweep optimizer.lr: write KEY=VALUE' linear --data numbers.csv optimizer.lr
+refused "sweep: optimizer.lr: give a number, not 'x'" linear --data numbers.csv optimizer.lr=0.1,x
+refused 'give a number' linear --data numbers.csv optimizer.lr=0.1,
 refused 'a range needs --random N' linear --data numbers.csv optimizer.lr=0.1..1
-refused 'a range is LOW..HIGH' linear --data numbers.csv optimizer.lr=1..0.1 --random 3
-refused 'a range is LOW..HIGH' linear --data numbers.csv optimizer.lr=..0.1 --random 3
+refused 'write a range as LOW..HIGH' linear --data numbers.csv optimizer.lr=1..0.1 --random 3
+refused 'write a range as LOW..HIGH' linear --data numbers.csv optimizer.lr=..0.1 --random 3
 refused 'optimizer.lr is given twice' linear --data numbers.csv optimizer.lr=1 optimizer.lr=2
 refused 'more than 1000 combinations' linear --data numbers.csv "train.seed=$(seq -s, 40)" "train.epochs=$(seq -s, 40)"
-refused 'schedule.min_lr: is above optimizer.lr' linear --data numbers.csv optimizer.lr=1,0.01 --set schedule.min_lr=0.1
-refused 'two combinations have the same folder name' linear --data numbers.csv data.target=y/z,y-z
-expect 2 'was made with train.epochs 1500' "$weft" "${long[@]}" --run one --set train.epochs=3
-expect 2 'one/lr=0.001: is a run itself' "$weft" sweep linear --data numbers.csv optimizer.lr=0.1 --run one/lr=0.001
+refused 'schedule.min_lr: the end of the schedule is above its beginning, optimizer.lr' linear --data numbers.csv optimizer.lr=1,0.01 --set schedule.min_lr=0.1
+refused 'two combinations would have the same folder' linear --data numbers.csv data.target=y/z,y-z
+expect 2 'this run was trained with train.epochs: 1500' "$weft" "${long[@]}" --run one --set train.epochs=3
+expect 2 'one/lr=0.001: this folder is a run itself' "$weft" sweep linear --data numbers.csv optimizer.lr=0.1 --run one/lr=0.001
 expect 8 'nowhere.csv' "$weft" sweep linear --data nowhere.csv optimizer.lr=0.1,0.2 --jobs 1
 
 echo "test_sweep: cells=$cells fail=$fail skip=0"

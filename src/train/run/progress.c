@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "train/print.h"
 #include "train/run/progress.h"
 
@@ -202,9 +203,8 @@ void weft__progress_times(const weft__progress *p, const weft_profile_times *tim
 
 void weft__progress_sample(weft__progress *p, const char *text, size_t bytes) {
     enum { BYTES = 400, LINES = 8 };
-    size_t shown = bytes < BYTES ? bytes : BYTES;
+    size_t shown = weft__utf8_cut(text, bytes, BYTES);
     if (!p->out) return;
-    while (shown > 0 && shown < bytes && ((unsigned char)text[shown] & 0xc0) == 0x80) shown--;
     for (int line = 0; line < LINES && shown > 0; line++) {
         const char *end = memchr(text, '\n', shown);
         const size_t length = end ? (size_t)(end - text) : shown, taken = length + (end != NULL);
