@@ -34,6 +34,7 @@ int weft__exit_code(weft_status status) {
 void weft__complain(const char *fmt, ...) {
     va_list args;
     fflush(stdout);
+    fputs(weft__clear_line, stderr);
     fputs("weft: ", stderr);
     va_start(args, fmt);
     weft__vprint(stderr, fmt, args);

@@ -12,7 +12,7 @@
 #endif
 
 #include "base/threads.h"
-#include "cli/jobs.h"
+#include "cli/jobs_line.h"
 #include "train/run/use.h"
 #include "train/run/loop_setup.h"
 #include "train/run/signals.h"
@@ -185,6 +185,7 @@ static weft_status start_job(weft__jobs *jobs, weft__job *job, int threads) {
     if (process < 0) return weft__fail(NULL, WEFT_ERR_OOM, "cannot start a process: %s", strerror(errno));
     if (process == 0) job_process(jobs, job, threads, parent);
     job->process = process;
+    job->began = weft__now();
     return WEFT_OK;
 }
 
@@ -203,21 +204,12 @@ static weft_status take_facts(const weft__jobs *jobs, weft__job *job) {
     return status == WEFT_ERR_STATE ? WEFT_OK : status; /* killed before it wrote a summary */
 }
 
-static void tell_job(const weft__jobs *jobs, const weft__job *job, size_t done) {
-    char result[WEFT__FACT_TEXT], time[WEFT__FACT_TEXT];
-    if (jobs->json) return;
-    const bool diverged = strcmp(job->facts.summary.status, "diverged") == 0;
-    weft__print(stdout, "[%zu/%zu] %s: %s%s, %s%s\n", done, jobs->count, job->name,
-                diverged ? "diverged, " : "", weft__facts_result(&job->facts, result),
-                weft__facts_time(job->facts.summary.seconds, time), job->before ? ", as before" : "");
-    fflush(stdout);
-}
-
 typedef struct jobs_state {
     size_t next, running, done;
     int threads; /* of a process */
     int code;    /* of the first failure */
     int stopped; /* the signal that was passed on */
+    weft__progress progress;
 } jobs_state;
 
 /* Looks at a running job. */
@@ -229,7 +221,8 @@ static weft_status look_at(weft__jobs *jobs, weft__job *job, jobs_state *s) {
     WEFT_TRY(take_facts(jobs, job));
     const int code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
     if (job->done) {
-        tell_job(jobs, job, ++s->done);
+        job->seconds = weft__now() - job->began;
+        weft__jobs_line_ended(&s->progress, jobs, job, ++s->done);
         return WEFT_OK;
     }
     if (WIFSIGNALED(how) && !s->stopped)
@@ -261,6 +254,7 @@ static weft_status jobs_loop(weft__jobs *jobs, jobs_state *s) {
             continue;
         }
         if (s->running == 0) return status;
+        weft__jobs_line_draw(&s->progress, jobs);
         nanosleep(&pause, NULL);
         for (size_t i = 0; i < jobs->count; i++) {
             const weft_status seen = look_at(jobs, &jobs->items[i], s);
@@ -294,15 +288,16 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
     }
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     share_threads(jobs, &s);
-    if (!jobs->json)
-        weft__print(stdout, "%zu runs, %lld at a time, in %s\n", jobs->count - s.done,
-                    (long long)jobs->at_once, jobs->dir);
+    weft__jobs_line_start(&s.progress, jobs);
+    weft__progress_say(&s.progress, "%zu runs, %lld at a time, in %s", jobs->count - s.done,
+                       (long long)jobs->at_once, jobs->dir);
     for (size_t i = 0, before = 0; i < jobs->count; i++)
-        if (jobs->items[i].before) tell_job(jobs, &jobs->items[i], ++before);
+        if (jobs->items[i].before) weft__jobs_line_ended(&s.progress, jobs, &jobs->items[i], ++before);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody learns how a process ended */
     weft__signals_install(NULL);
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL);
     status = jobs_loop(jobs, &s);
+    weft__jobs_line_end(&s.progress);
     weft__signals_restore();
     (void)rmdir(jobs->dir); /* if no run began, the folder is empty */
     if (status != WEFT_OK) return weft__give_up(NULL, status);
