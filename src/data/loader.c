@@ -183,6 +183,7 @@ static weft_status make_gathered(weft_loader *loader) {
     loader->y.at = (size_t)(x + border);
     loader->gathered = weft_variable_new(ctx, "batch", WEFT_U8, 1, &bytes, NULL);
     WEFT_TRY(weft_tensor_status(loader->gathered));
+    loader->gathered->storage->turns = ctx->device->overlaps;
     weft__side *sides[] = {&loader->x, &loader->y};
     for (int i = 0; i < 2; i++) {
         weft__side *side = sides[i];
@@ -390,7 +391,6 @@ void weft_loader_free(weft_loader *loader) {
     weft__images_free(loader);
     weft__loader_weights_free(loader);
     weft_free(loader->gathered);
-    if (loader->spare) ctx->hooks.buffer_free(ctx, loader->spare);
     weft_free(loader->index);
     weft_free(loader->count);
     weft__free(ctx, loader->starts);
@@ -422,22 +422,12 @@ static weft_tensor *loader_gather(weft_loader *loader, const weft__side *side, i
     return weft_gather(side->all, places, 0);
 }
 
-/* Gives the batch the memory that the batch before the last one had. So a device that runs asynchronously can
- * receive it while a step still reads the last one. */
-static void swap_memory(weft_loader *loader) {
-    weft_storage *storage = loader->gathered->storage;
-    struct weft_buffer *last = storage->buffer;
-    if (!loader->ctx->device->asynchronous) return;
-    storage->buffer = loader->spare;
-    loader->spare = last;
-}
-
 static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_batch *batch) {
     const void *bytes = weft__prefetch_get(loader->prefetch, position, &batch->count);
     if (!bytes) return weft_last_status(loader->ctx);
-    swap_memory(loader);
+    weft__storage_turn(loader->gathered->storage);
     const weft_status status = weft_write(loader->gathered, bytes, (size_t)weft_numel(loader->gathered));
-    if (status != WEFT_OK) swap_memory(loader); /* the last batch is still valid */
+    if (status != WEFT_OK) weft__storage_turn(loader->gathered->storage); /* the last batch is still valid */
     WEFT_TRY(status);
     batch->x = loader->x.batch;
     batch->y = loader->y.batch;

@@ -69,7 +69,7 @@ weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, c
     d->base.ops = backend->ops;
     d->base.ctx = ctx;
     d->base.name = found->spec;
-    d->base.asynchronous = true;
+    d->base.asynchronous = d->base.overlaps = true;
     d->base.forks = weft__forks();
     d->backend = backend;
     d->found = found;
