@@ -51,7 +51,7 @@ static weft_status train(weft_context *ctx, weft_array *x, double *error) {
     weft_loader *loader = NULL;
     float image[PIXELS_MOST], back[PIXELS_MOST];
     if (sizes[0] > PIXELS_MOST) {
-        fprintf(stderr, "autoencoder: images of at most 64 x 64 are wanted\n");
+        fprintf(stderr, "autoencoder: give images of at most 64 x 64\n");
         return WEFT_ERR_SHAPE;
     }
     weft_status status =
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
     weft_status status = weft_open(&(weft_open_options){.seed = 1}, &ctx);
     if (status == WEFT_OK) status = argc > 1 ? weft_read_idx(ctx, argv[1], &x) : make_spots(ctx, &x);
     const bool fits = status != WEFT_OK || (x.rank == 3 && x.dtype == WEFT_U8);
-    if (!fits) fprintf(stderr, "autoencoder: images (N, rows, columns) of bytes are wanted\n");
+    if (!fits) fprintf(stderr, "autoencoder: give images (N, rows, columns) of bytes\n");
     if (status == WEFT_OK && fits) status = train(ctx, &x, &error);
     if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(ctx));
     weft_array_free(ctx, &x);

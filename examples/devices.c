@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
     int count = 0;
     double wanted = 0, loss = 0, apart = 0;
     if (steps < 2) {
-        fprintf(stderr, "devices: at least 2 steps are wanted\n");
+        fprintf(stderr, "devices: give at least 2 steps\n");
         return 2;
     }
     for (int i = 0; i < weft_device_count() && count < DEVICES_MOST; i++) {

@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     const bool fits =
         status != WEFT_OK || (x.rank == 3 && y.rank == 1 && x.dtype == WEFT_U8 && y.dtype == WEFT_U8 &&
                               x.shape[0] == y.shape[0] && x.shape[0] >= 6);
-    if (!fits) fprintf(stderr, "mnist_cnn: images (N, rows, columns) and labels (N) of bytes are wanted\n");
+    if (!fits) fprintf(stderr, "mnist_cnn: give images (N, rows, columns) and labels (N), both of bytes\n");
     if (status == WEFT_OK && fits)
         status = train(ctx, &x, &y, argc > 3 ? strtoll(argv[3], NULL, 10) : argc > 2 ? 1 : 6, &accuracy);
     if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(ctx));

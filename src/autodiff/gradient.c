@@ -419,7 +419,8 @@ weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t cou
             return weft__fail(loss->ctx, WEFT_ERR_ARGUMENT, "gradient: tensor %zu belongs to another context",
                               i);
         if (!weft__has_gradient(wrt[i]))
-            return weft__fail(loss->ctx, WEFT_ERR_DTYPE, "gradient: %s has no gradient",
+            return weft__fail(loss->ctx, WEFT_ERR_DTYPE,
+                              "gradient: %s has no gradient: only floats and complex numbers have one",
                               weft__tensor_text(wrt[i], text));
     }
     weft_tensor *one =

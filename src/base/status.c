@@ -123,9 +123,9 @@ weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what) {
     } while (bytes);
     status_append(text, sizeof text, &used, "out of memory: ");
     status_append(text, sizeof text, &used, what ? what : "allocation");
-    status_append(text, sizeof text, &used, ": wanted ");
+    status_append(text, sizeof text, &used, " (");
     status_append(text, sizeof text, &used, digits + at);
-    status_append(text, sizeof text, &used, " bytes");
+    status_append(text, sizeof text, &used, " bytes)");
     return record(ctx, WEFT_ERR_OOM, text);
 }
 

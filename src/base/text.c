@@ -27,6 +27,17 @@ bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
     return wanted > 0 && (size_t)wanted < bytes;
 }
 
+const char *weft__shell_word(const char *text, char *out, size_t bytes) {
+    weft_text word = weft__text(out, bytes);
+    const bool plain =
+        text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                     "_./=:,@%+-")] == '\0';
+    if (!plain) weft__put(&word, "'");
+    for (const char *c = text; *c; c++) weft__put(&word, *c == '\'' ? "'\\''" : "%c", *c);
+    if (!plain) weft__put(&word, "'");
+    return out;
+}
+
 bool weft__matches(const char *pattern, const char *text) {
     const char *star = NULL, *retry = NULL; /* the last star, and the text from which it is tried again */
     while (*text) {

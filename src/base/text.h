@@ -18,6 +18,12 @@ void weft__put(weft_text *text, const char *fmt, ...) WEFT_PRINTF(2, 3);
 /* Writes the path DIR/NAME into a buffer. Returns false if it does not fit. */
 bool weft__join(char *out, size_t bytes, const char *dir, const char *name);
 
+/* Writes a text as a word of a shell command: in quotes, if it has spaces or other special characters. A
+ * buffer of WEFT__SHELL_WORD(length of the text) bytes is enough; a smaller one cuts the word. Returns `out`.
+ */
+#define WEFT__SHELL_WORD(length) (4 * (length) + 3)
+const char *weft__shell_word(const char *text, char *out, size_t bytes);
+
 /* Tells whether a text matches a pattern: * stands for any bytes, ? for one. */
 bool weft__matches(const char *pattern, const char *text);
 

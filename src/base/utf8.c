@@ -44,6 +44,12 @@ int weft__utf8_read(const char *p, size_t n, uint32_t *point) {
     return length;
 }
 
+size_t weft__utf8_cut(const char *text, size_t bytes, size_t most) {
+    if (bytes <= most) return bytes;
+    while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80) most--;
+    return most;
+}
+
 size_t weft__utf8_write(uint32_t point, char out[4]) {
     if (point < 0x80) {
         out[0] = (char)point;

@@ -16,6 +16,9 @@ int weft__utf8_read(const char *p, size_t n, uint32_t *point);
 /* Tells whether a whole text is UTF-8. */
 bool weft__is_utf8(const char *text);
 
+/* Returns the most bytes of a text, at most `most`, that do not end within a character. */
+size_t weft__utf8_cut(const char *text, size_t bytes, size_t most);
+
 /* Writes a code point, 1 to 4 bytes, and returns its length. */
 size_t weft__utf8_write(uint32_t point, char out[4]);
 

@@ -77,7 +77,11 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
         if (is_argument(option) || name_size(option) != size || memcmp(option->name, text, size) != 0)
             continue;
         if (option->kind == WEFT__OPTION_FLAG) {
-            if (text[size] == '=') return wrong(command, code, "takes no value:", text);
+            if (text[size] == '=') {
+                char what[64];
+                snprintf(what, sizeof what, "%.30s takes no value", option->name);
+                return wrong(command, code, what, "");
+            }
             *(bool *)option->value = true;
             return true;
         }
@@ -85,7 +89,7 @@ static bool take_option(const weft__command *command, int argc, char **argv, int
         if (!value) return wrong(command, code, "a value is missing after", text);
         if (!cli_arguments_take(option, value)) {
             char what[64];
-            snprintf(what, sizeof what, "%.30s: not a valid value:", option->name);
+            snprintf(what, sizeof what, "%.*s cannot take the value", (int)size, option->name);
             return wrong(command, code, what, value);
         }
         return true;
@@ -111,7 +115,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
         } else {
             while (next < count && !is_argument(&options[next])) next++;
             if (next == count || !cli_arguments_take(&options[next], text))
-                return wrong(command, code, "one argument too many:", text);
+                return wrong(command, code, "there is one argument too many:", text);
             next += options[next].kind == WEFT__OPTION_ARG;
         }
     }

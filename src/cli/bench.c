@@ -360,12 +360,12 @@ static bool has_precision(const weft__bench *bench) {
 
 static int usage(const char *name, const weft__bench *bench) {
     if (!bench->workload)
-        weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
+        weft__complain("bench: there is no workload %s: 'weft bench list' shows all", name);
     else if (!has_precision(bench))
-        weft__complain("bench: --precision %s: %s has f32%s", bench->precision, name,
+        weft__complain("bench: --precision %s: %s computes in f32%s", bench->precision, name,
                        bench->workload->halves ? ", bf16 and f16" : " only");
     else
-        weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096, --batch up to 1000000");
+        weft__complain("bench: --steps must be 1 to 100000000, --threads 0 to 4096, --batch 0 to 1000000");
     return WEFT__EXIT_USAGE;
 }
 

@@ -174,7 +174,8 @@ static weft_status open_side(side *s) {
         s->threads = (int)strtol(at + 1, NULL, 10);
         if (s->threads < 1 || s->threads > 4096)
             return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                              "bench crossover: %s: a number of threads is wanted after the @", s->spec);
+                              "bench crossover: %s: give a number of threads after the @, as in cpu@4",
+                              s->spec);
     }
     return weft_open(
         &(weft_open_options){.device = name, .threads = s->threads, .seed = 1, .log = weft__show_log},

@@ -309,7 +309,7 @@ int weft__bench_gemm(const char *device, const char *precision, int threads, con
     asked a = {.device = device, .threads = threads, .only = only};
     a.tf32 = strcmp(precision, "tf32") == 0;
     if (!dtype_of(a.tf32 ? "f32" : precision, &a.dtype)) {
-        weft__complain("bench gemm: --precision %s: choose one of f32, tf32, f64, f16, bf16", precision);
+        weft__complain("bench gemm: --precision %s: give f32, tf32, f64, f16 or bf16", precision);
         return WEFT__EXIT_USAGE;
     }
     weft_status status = WEFT_OK;

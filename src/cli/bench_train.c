@@ -186,7 +186,8 @@ weft_status weft__bench_color_images(weft__bench *b) {
 static weft_status take_precision(weft__bench *b) {
     weft_dtype dtype;
     if (!weft_dtype_parse(b->precision, &dtype))
-        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "%s is not a dtype", b->precision);
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT,
+                          "bench: --precision %s: give a dtype such as f32, bf16 or f16", b->precision);
     WEFT_TRY(weft_module_compute(b->module, dtype)); /* must come before the optimizer's first step */
     return dtype == WEFT_F16 ? weft_optimizer_scale_loss(b->optimizer, NULL) : WEFT_OK;
 }
@@ -358,7 +359,9 @@ weft_status weft__bench_lstm(weft__bench *b) {
     b->items_per_step = (double)(batch * STRETCH);
     b->step = run_streams;
     if ((int64_t)b->n_ids / batch <= STRETCH)
-        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "lstm: %zu tokens are too few for %lld streams",
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT,
+                          "bench lstm: the text has %zu tokens, too few for a batch of %lld: give a smaller "
+                          "--batch or more data",
                           b->n_ids, (long long)batch);
     return weft_array_new(b->ctx, WEFT_I32, 2, bytes, &b->x);
 }
@@ -387,7 +390,8 @@ static weft_status decode(weft__bench *b) {
 static weft_status generate(weft__bench *b, const weft_gpt_options *sizes) {
     weft_gpt_options options = *sizes;
     if (!weft_dtype_parse(b->precision, &options.dtype))
-        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "generate: %s is not a dtype", b->precision);
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT,
+                          "bench: --precision %s: give a dtype such as f32, bf16 or f16", b->precision);
     b->module = weft_nn_gpt(b->ctx, &options);
     b->cache = weft_gpt_cache_new(b->module);
     if (!b->cache) return weft_last_status(b->ctx);

@@ -26,6 +26,8 @@ typedef enum weft__exit {
 extern const char *weft__program;
 /* Prints a blank and a text as an argument for a shell, in quotes if it needs them. */
 void weft__print_argument(FILE *out, const char *text);
+/* Prints a command for a shell: weft__program and the given words, which end with NULL. */
+void weft__print_command(FILE *out, ...);
 
 int weft__exit_code(weft_status status);
 

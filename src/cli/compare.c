@@ -33,7 +33,7 @@ typedef struct comparison {
 
 static weft_status add_run(comparison *c, const char *dir) {
     if (c->count == RUNS_MOST)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "compare: at most %d runs can be compared", RUNS_MOST);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "compare: give at most %d runs", RUNS_MOST);
     if (!weft__grow(NULL, &c->runs, &c->capacity, c->count, sizeof *c->runs))
         return weft__fail_oom(NULL, c->count * sizeof *c->runs, "the runs");
     compared *run = &c->runs[c->count];
@@ -84,7 +84,7 @@ static weft_status read_runs(comparison *c, const weft__repeated *dirs) {
     for (size_t i = 0; i < dirs->count; i++) WEFT_TRY(add_runs(c, dirs->values[i]));
     for (size_t i = 0; i < c->count; i++) WEFT_TRY(compared_read(&c->runs[i], i));
     if (c->count > 1) return WEFT_OK;
-    return weft__fail(NULL, WEFT_ERR_ARGUMENT, "compare: at least two runs are wanted, not only %s",
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT, "compare: give at least two runs, not only %s",
                       c->runs[0].dir);
 }
 

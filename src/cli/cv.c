@@ -166,15 +166,33 @@ static weft_status add_folds(weft__jobs *jobs, int64_t folds) {
     return WEFT_OK;
 }
 
+/* Refuses a text, before anything is said of keys that a language model does not use. */
+static weft_status refuse_text(const weft__wanted *given) {
+    weft__wanted wanted = *given;
+    weft__config config;
+    wanted.silent = true;
+    weft__config_init(&config);
+    weft_status status = weft__cli_config(&config, &wanted);
+    if (status == WEFT_OK && config.task == WEFT__TASK_LANGUAGE_MODEL)
+        status =
+            weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                       "cv: cross-validation is for tables and images; for a text, 'weft train' sets aside "
+                       "its end (data.val_fraction) and measures the model on it");
+    weft__config_free(&config);
+    return status;
+}
+
 static weft_status prepare_cv(weft__jobs *jobs, int64_t folds) {
     if (folds < 2 || folds > FOLDS_MOST)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "cv: --folds: a number from 2 to %d is wanted",
-                          FOLDS_MOST);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "cv: --folds %lld: give a number from 2 to %d",
+                          (long long)folds, FOLDS_MOST);
+    WEFT_TRY(refuse_text(&jobs->wanted));
     WEFT_TRY(add_folds(jobs, folds));
     WEFT_TRY(weft__jobs_check(jobs));
     if (jobs->task == WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "cv: is for tables and images; of a text, data.val_fraction sets the end aside");
+                          "cv: cross-validation is for tables and images; for a text, 'weft train' sets "
+                          "aside its end (data.val_fraction) and measures the model on it");
     return WEFT_OK;
 }
 

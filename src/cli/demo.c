@@ -107,8 +107,8 @@ static weft_status gather_source(const char *data, texts *text) {
     }
     if (text->size >= 20000) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                      "demo gpt: %zu characters of source text found, too few to learn from: name a folder "
-                      "of text with --data",
+                      "demo gpt: only %zu characters of source text were found, too few to learn from: name "
+                      "a folder with .c, .h or .md files with --data",
                       text->size);
 }
 
@@ -157,12 +157,14 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    const char *weft = weft__program;
-    weft__print(stdout,
-                "\nto continue:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
-                "  %s resume %s --set train.steps=6000\n  open %s/report.html\n",
-                weft, run, weft, run, run);
-    weft__print(stdout, "your own text:\n  %s train gpt --data FILE\n", weft);
+    weft__print(stdout, "\nto continue:\n  ");
+    weft__print_command(stdout, "generate", run, "--prompt", "static int ", "--tokens", "400", NULL);
+    weft__print(stdout, "\n  ");
+    weft__print_command(stdout, "resume", run, "--set", "train.steps=6000", NULL);
+    weft__print(stdout, "\n  ");
+    weft__print(stdout, "open %s/report.html\nyour own text:\n  ", run);
+    weft__print_command(stdout, "train", "text", "--data", "FILE", NULL);
+    weft__print(stdout, "\n");
     return code;
 }
 
@@ -214,10 +216,11 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
     if (!quiet) weft__print(stdout, "an mlp learns to tell three spirals of points apart\n");
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    weft__print(stdout, "\nto continue:\n  %s eval %s\n  open %s/report.html\n", weft__program, run, run);
-    weft__print(stdout,
-                "your own table:\n  %s init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n",
-                weft__program);
+    weft__print(stdout, "\nto continue:\n  ");
+    weft__print_command(stdout, "eval", run, NULL);
+    weft__print(stdout, "\n  open %s/report.html\nyour own table:\n  ", run);
+    weft__print_command(stdout, "train", "mlp", "--data", "FILE.csv", NULL);
+    weft__print(stdout, "\n");
     return code;
 }
 
@@ -261,7 +264,8 @@ static int demo_xor(const char *device, bool quiet) {
         if (!right) code = WEFT__EXIT_FAILED;
     }
     if (code != WEFT__EXIT_DONE)
-        weft__complain("demo xor: the network did not learn xor, though it should have");
+        weft__complain("demo xor: the network did not learn xor: this is a fault of Weft or of the device; "
+                       "please report it");
     return code;
 }
 
@@ -283,6 +287,6 @@ int weft__command_demo(const weft__command *command, int argc, char **argv) {
     if (strcmp(name, "mlp") == 0) return demo_mlp(&settings, device, quiet, argc, argv);
     if (strcmp(name, "xor") == 0) return demo_xor(device, quiet);
     if (strcmp(name, "device") == 0) return weft__demo_device(device, quiet);
-    weft__complain("demo: %s: gpt, mlp, xor or device is wanted", name);
+    weft__complain("demo: there is no demo %s: give gpt, mlp, xor or device", name);
     return WEFT__EXIT_USAGE;
 }

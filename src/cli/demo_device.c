@@ -43,10 +43,9 @@ static void say(const demo *d, const char *fmt, ...) {
 
 /* Reports what the device did wrong, and what helps. */
 static void blame(demo *d, const char *what, double by) {
-    weft__complain(
-        "demo device: %s: %s by %.2g: its driver computes wrongly: install a newer one, or stay with "
-        "--device cpu; 'weft verify CONFIG --devices cpu,%s' names the first kernel that differs",
-        d->device.name, what, by, d->device.name);
+    weft__complain("demo device: %s: %s by %.2g: its driver computes wrongly: install a newer driver, or use "
+                   "--device cpu; 'weft verify CONFIG --devices cpu,%s' names the first kernel that differs",
+                   d->device.name, what, by, d->device.name);
     d->wrong = true;
 }
 

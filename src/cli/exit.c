@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 
 const char *weft__program = "weft";
@@ -33,6 +34,7 @@ int weft__exit_code(weft_status status) {
 void weft__complain(const char *fmt, ...) {
     va_list args;
     fflush(stdout);
+    fputs(weft__clear_line, stderr);
     fputs("weft: ", stderr);
     va_start(args, fmt);
     weft__vprint(stderr, fmt, args);
@@ -46,15 +48,22 @@ int weft__give_up(weft_context *ctx, weft_status status) {
     return weft__exit_code(status);
 }
 
+static void print_word(FILE *out, const char *text) {
+    const size_t size = WEFT__SHELL_WORD(strlen(text));
+    char *word = weft__alloc(NULL, size);
+    weft__print(out, "%s", word ? weft__shell_word(text, word, size) : text);
+    weft__free(NULL, word);
+}
+
 void weft__print_argument(FILE *out, const char *text) {
-    const bool plain =
-        text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                     "_./=:,@%+-")] == '\0';
-    if (plain) {
-        weft__print(out, " %s", text);
-        return;
-    }
-    weft__print(out, " '");
-    for (; *text; text++) weft__print(out, *text == '\'' ? "'\\''" : "%c", *text);
-    weft__print(out, "'");
+    fputc(' ', out);
+    print_word(out, text);
+}
+
+void weft__print_command(FILE *out, ...) {
+    va_list words;
+    print_word(out, weft__program);
+    va_start(words, out);
+    for (const char *word; (word = va_arg(words, const char *));) weft__print_argument(out, word);
+    va_end(words);
 }

@@ -50,9 +50,9 @@ static weft_status export_safetensors(const exporting *e, weft__use *use, weft__
 static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
     if (!weft__config_is(&use->config, WEFT__TRAIT_PUBLISHED))
-        return weft__fail(
-            NULL, WEFT_ERR_ARGUMENT,
-            "export: the run's model is not a gpt: use --to safetensors, which takes any model");
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "export: --to gpt2 needs a gpt, and the run's model is none: use --to safetensors, "
+                          "which takes any model");
     WEFT_TRY(weights_path(e, path));
     return weft__export_gpt2(use, path, exported);
 }
@@ -128,17 +128,17 @@ static weft_status run_export(const exporting *e, const struct format *format, w
 static bool check_wishes(const exporting *e) {
     const struct format *format = format_of(e->to);
     if (!format)
-        weft__complain("export: --to %s: c, safetensors or gpt2 is wanted", e->to ? e->to : "is missing");
+        weft__complain("export: --to %s: give c, safetensors or gpt2", e->to ? e->to : "is missing");
     else if (!weft__export_name_fits(e->name))
-        weft__complain("export: --name: a C identifier is wanted: a letter, then at most 39 letters, digits "
-                       "and underscores");
+        weft__complain(
+            "export: --name: give a C identifier: a letter, then at most 39 letters, digits and underscores");
     else if (e->training && format->run != export_c)
         weft__complain("export: --training: only --to c writes a training step");
     else if (e->batch != NO_BATCH && !e->training)
-        weft__complain("export: --batch: is for --training; without it, the source computes one sample");
+        weft__complain(
+            "export: --batch is for --training; without --training the source computes one sample");
     else if (e->training && (e->batch < 1 || e->batch > MOST_BATCH) && e->batch != NO_BATCH)
-        weft__complain("export: --batch %lld: a number from 1 to %d is wanted", (long long)e->batch,
-                       MOST_BATCH);
+        weft__complain("export: --batch %lld: give a number from 1 to %d", (long long)e->batch, MOST_BATCH);
     else
         return true;
     return false;

@@ -33,7 +33,7 @@ static weft_status generate(weft__use *use, weft_generate_options *wanted, bool 
     if (status == WEFT_OK) putchar('\n');
     if (status == WEFT_OK && *left_out)
         weft__complain(
-            "generate: the model has never seen these characters, so the prompt goes without them: %s",
+            "generate: the model has never seen these characters, so they are left out of the prompt: %s",
             left_out);
     return status;
 }
@@ -60,7 +60,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     const bool seeded = seed != INT64_MIN;
     if (seeded) wanted.seed = (uint64_t)seed;
     if (wanted.tokens > 100000000) {
-        weft__complain("generate: --tokens %lld: at most 100000000", (long long)wanted.tokens);
+        weft__complain("generate: --tokens %lld: give at most 100000000", (long long)wanted.tokens);
         return WEFT__EXIT_USAGE;
     }
     weft__use use;
@@ -73,7 +73,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     else
         code = reader_left ? WEFT__EXIT_IO : weft__give_up(NULL, status);
     if (code == WEFT__EXIT_DONE && !seeded && wanted.temperature > 0 && isatty(STDOUT_FILENO))
-        weft__print(stderr, "(seed 1; another --seed gives another text)\n");
+        weft__print(stderr,
+                    "(seed 1: without --seed the text is always the same; for another text, use --seed 2)\n");
     weft__use_close(&use);
     return code;
 }

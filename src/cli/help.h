@@ -20,24 +20,21 @@
     "\n"                                                                                                     \
     "  weft resume runs/gpt-L4-H4-E128-cpu-1 --set train.steps=4000\n"
 #define weft__help_cv                                                                                        \
-    "Divides the training data into K parts, the folds: at random, by train.seed, each with the same\n"      \
-    "shares of the classes. For each fold, trains a run on the others and measures it on the fold. Prints\n" \
-    "the scores, their mean and their standard deviation. For tables and images.\n"                          \
-    "The folder holds a run for each fold, and cv.json. Ctrl-C saves all runs; the same command with\n"      \
-    "--run DIR goes on.\n"                                                                                   \
-    "\n"                                                                                                     \
-    "  weft cv logistic --data flowers.csv --folds 10\n"                                                     \
-    "  weft cv mlp.yaml --set model.hidden=64 --run runs/hidden-64\n"
+    "Divides the training data into K parts, the folds: at random, by train.seed, each with the "            \
+    "same\nshares of the classes. For each fold, trains a run on the others and measures it on the fold. "   \
+    "Prints\nthe scores, their mean and their standard deviation. For tables and images.\nThe folder holds " \
+    "a run for each fold, and cv.json. Ctrl-C saves all runs; the same command with\n--run DIR continues "   \
+    "them.\n\n  weft cv logistic --data flowers.csv --folds 10\n  weft cv mlp.yaml --set model.hidden=64 "   \
+    "--run runs/hidden-64\n"
 #define weft__help_sweep                                                                                     \
-    "VALUES is a list such as 0.001,0.01,0.1 or [64],[64,64]. All combinations are trained, or with\n"       \
-    "--random N of them N. With --random it may also be a range such as 0.0001..0.1. A range whose end is\n" \
-    "at least 10 times its beginning is drawn by its logarithm, as suits rates.\n"                           \
-    "The folder holds a run for each combination, sweep.json, and sweep.html with the results over the\n"    \
-    "values and the curves. Ctrl-C saves all runs; the same command with --run DIR goes on. Runs that\n"     \
-    "have ended are kept, also if values are added.\n"                                                       \
-    "\n"                                                                                                     \
-    "  weft sweep mlp --data flowers.csv optimizer.lr=0.001,0.01 model.hidden=[16],[64,64]\n"                \
-    "  weft sweep gpt.yaml optimizer.lr=0.0001..0.01 train.batch=8,16,32 --random 20\n"
+    "VALUES is a list such as 0.001,0.01,0.1 or [64],[64,64]. All combinations are trained, or "             \
+    "with\n--random N of them N. With --random it may also be a range such as 0.0001..0.1. A range whose "   \
+    "end is\nat least 10 times its beginning is drawn by its logarithm, as suits rates.\nThe folder holds "  \
+    "a run for each combination, sweep.json, and sweep.html with the results over the\nvalues and the "      \
+    "curves. Ctrl-C saves all runs; the same command with --run DIR continues\nthem. Runs that have ended "  \
+    "are kept, also if values are added.\n\n  weft sweep mlp --data flowers.csv optimizer.lr=0.001,0.01 "    \
+    "model.hidden=[16],[64,64]\n  weft sweep gpt.yaml optimizer.lr=0.0001..0.01 train.batch=8,16,32 "        \
+    "--random 20\n"
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
 #define weft__help_predict                                                                                   \

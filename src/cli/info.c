@@ -15,7 +15,7 @@
 #define CHECKPOINTS_MAX 4096
 
 static const char *found(weft_status status) {
-    return status == WEFT_OK ? "  whole" : status == WEFT_ERR_FORMAT ? "  DAMAGED" : "  not verified";
+    return status == WEFT_OK ? "  intact" : status == WEFT_ERR_FORMAT ? "  DAMAGED" : "  not verified";
 }
 
 static weft_status check_one(const char *dir, uint64_t step, bool is_best, bool check) {
@@ -66,7 +66,7 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     if (is_checkpoint(dir) && !weft__is_run(dir)) {
         weft_status status = weft_checkpoint_verify(NULL, dir);
         if (status != WEFT_OK) return weft__give_up(NULL, status);
-        weft__print(stdout, "%s: whole\n", dir);
+        weft__print(stdout, "%s: intact\n", dir);
         return WEFT__EXIT_DONE;
     }
     if (!weft__is_run(dir)) {

@@ -43,7 +43,7 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     const weft__preset *preset = weft__config_preset(model);
     if (!preset) {
-        weft__complain("init: unknown model %s: choose one of %s", model, models);
+        weft__complain("init: there is no model type %s: choose one of %s", model, models);
         return WEFT__EXIT_USAGE;
     }
     if (data && access(data, F_OK) != 0 && !strpbrk(data, "*?[")) {

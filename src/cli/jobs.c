@@ -12,7 +12,7 @@
 #endif
 
 #include "base/threads.h"
-#include "cli/jobs.h"
+#include "cli/jobs_line.h"
 #include "train/run/use.h"
 #include "train/run/loop_setup.h"
 #include "train/run/signals.h"
@@ -62,7 +62,9 @@ static weft_status job_config(const weft__jobs *jobs, const weft__job *job, bool
     weft__wanted wanted = jobs->wanted;
     wanted.silent = silent;
     if (wanted.settings.count + job->changes.count > WEFT__REPEATED_MAX)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--set: more than %d values are set", WEFT__REPEATED_MAX);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "--set: at most %d values can be set, including those that this command sets",
+                          WEFT__REPEATED_MAX);
     for (size_t i = 0; i < job->changes.count; i++)
         wanted.settings.values[wanted.settings.count++] = job->changes.values[i];
     WEFT_TRY(weft__cli_config(config, &wanted));
@@ -95,10 +97,10 @@ static weft_status refuse_other(const char *dir, const weft__config *now) {
         weft__config_value(&was, key, values, VALUE_BYTES);
         weft__config_value(now, key, values + VALUE_BYTES, VALUE_BYTES);
         if (strcmp(values, values + VALUE_BYTES) != 0)
-            status =
-                weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                           "%s: was made with %s %.100s: name another folder with --run, or remove this one",
-                           dir, weft__config_key_name(key), values[0] ? values : "not set");
+            status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                                "%s: this run was trained with %s: %.100s, which now has another value: name "
+                                "another folder with --run, or remove this one",
+                                dir, weft__config_key_name(key), values[0] ? values : "not set");
     }
     weft__config_free(&was);
     weft__free(NULL, values);
@@ -127,10 +129,11 @@ static weft_status check_job(weft__jobs *jobs, size_t index) {
 
 weft_status weft__jobs_check(weft__jobs *jobs) {
     if (jobs->run && (!jobs->run[0] || weft__is_run(jobs->run)))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          jobs->run[0] ? "--run %s: is a run itself: name a folder for several runs"
-                                       : "--run: a folder is wanted, not an empty name%s",
-                          jobs->run);
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            jobs->run[0] ? "--run %s: this folder is a run itself: name a folder that may hold several runs"
+                         : "--run: give the name of a folder, not an empty text%s",
+            jobs->run);
     for (size_t i = 0; i < jobs->count; i++) WEFT_TRY(check_job(jobs, i));
     return WEFT_OK;
 }
@@ -182,6 +185,7 @@ static weft_status start_job(weft__jobs *jobs, weft__job *job, int threads) {
     if (process < 0) return weft__fail(NULL, WEFT_ERR_OOM, "cannot start a process: %s", strerror(errno));
     if (process == 0) job_process(jobs, job, threads, parent);
     job->process = process;
+    job->began = weft__now();
     return WEFT_OK;
 }
 
@@ -200,21 +204,12 @@ static weft_status take_facts(const weft__jobs *jobs, weft__job *job) {
     return status == WEFT_ERR_STATE ? WEFT_OK : status; /* killed before it wrote a summary */
 }
 
-static void tell_job(const weft__jobs *jobs, const weft__job *job, size_t done) {
-    char result[WEFT__FACT_TEXT], time[WEFT__FACT_TEXT];
-    if (jobs->json) return;
-    const bool diverged = strcmp(job->facts.summary.status, "diverged") == 0;
-    weft__print(stdout, "[%zu/%zu] %s: %s%s, %s%s\n", done, jobs->count, job->name,
-                diverged ? "diverged, " : "", weft__facts_result(&job->facts, result),
-                weft__facts_time(job->facts.summary.seconds, time), job->before ? ", as before" : "");
-    fflush(stdout);
-}
-
 typedef struct jobs_state {
     size_t next, running, done;
     int threads; /* of a process */
     int code;    /* of the first failure */
     int stopped; /* the signal that was passed on */
+    weft__progress progress;
 } jobs_state;
 
 /* Looks at a running job. */
@@ -226,7 +221,8 @@ static weft_status look_at(weft__jobs *jobs, weft__job *job, jobs_state *s) {
     WEFT_TRY(take_facts(jobs, job));
     const int code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
     if (job->done) {
-        tell_job(jobs, job, ++s->done);
+        job->seconds = weft__now() - job->began;
+        weft__jobs_line_ended(&s->progress, jobs, job, ++s->done);
         return WEFT_OK;
     }
     if (WIFSIGNALED(how) && !s->stopped)
@@ -258,6 +254,7 @@ static weft_status jobs_loop(weft__jobs *jobs, jobs_state *s) {
             continue;
         }
         if (s->running == 0) return status;
+        weft__jobs_line_draw(&s->progress, jobs);
         nanosleep(&pause, NULL);
         for (size_t i = 0; i < jobs->count; i++) {
             const weft_status seen = look_at(jobs, &jobs->items[i], s);
@@ -291,21 +288,23 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
     }
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     share_threads(jobs, &s);
-    if (!jobs->json)
-        weft__print(stdout, "%zu runs, %lld at a time, in %s\n", jobs->count - s.done,
-                    (long long)jobs->at_once, jobs->dir);
+    weft__jobs_line_start(&s.progress, jobs);
+    weft__progress_say(&s.progress, "%zu runs, %lld at a time, in %s", jobs->count - s.done,
+                       (long long)jobs->at_once, jobs->dir);
     for (size_t i = 0, before = 0; i < jobs->count; i++)
-        if (jobs->items[i].before) tell_job(jobs, &jobs->items[i], ++before);
+        if (jobs->items[i].before) weft__jobs_line_ended(&s.progress, jobs, &jobs->items[i], ++before);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody learns how a process ended */
     weft__signals_install(NULL);
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL);
     status = jobs_loop(jobs, &s);
+    weft__jobs_line_end(&s.progress);
     weft__signals_restore();
     (void)rmdir(jobs->dir); /* if no run began, the folder is empty */
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     if (s.stopped) {
-        weft__complain("stopped: %zu of %zu runs have ended; to go on, add --run %s to the same command",
-                       s.done, jobs->count, jobs->dir);
+        char dir[WEFT__SHELL_WORD(sizeof jobs->dir)];
+        weft__complain("stopped: %zu of %zu runs have ended; to continue, add --run %s to the same command",
+                       s.done, jobs->count, weft__shell_word(jobs->dir, dir, sizeof dir));
         return 128 + s.stopped;
     }
     return s.code;
@@ -315,8 +314,7 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
 
 void weft__jobs_print_command(const weft__jobs *jobs, const char *verb) {
     const weft__wanted *w = &jobs->wanted;
-    weft__print(stdout, "%s %s", weft__program, verb);
-    weft__print_argument(stdout, w->config);
+    weft__print_command(stdout, verb, w->config, NULL);
     if (w->data) weft__print(stdout, " --data");
     if (w->data) weft__print_argument(stdout, w->data);
     if (w->device) weft__print(stdout, " --device");

@@ -14,7 +14,9 @@ typedef struct weft__job {
     bool done;              /* has ended, maybe by divergence: the facts are there */
     bool before;            /* it had ended before this command began */
     weft__facts facts;
-    pid_t process; /* that trains it; 0: none */
+    pid_t process;  /* that trains it; 0: none */
+    double began;   /* when the process began (weft__now) */
+    double seconds; /* that it took; 0: it has not ended, or ended before this command began */
 } weft__job;
 
 typedef struct weft__jobs {

@@ -23,7 +23,9 @@ static void print_usage(FILE *out) {
     weft__print(out, "weft %s trains neural networks\n\nusage: weft COMMAND [arguments]\n\n", weft_version());
     for (size_t i = 0; i < COMMANDS; i++)
         weft__print(out, "  %-10s %s\n", commands[i].name, commands[i].about);
-    weft__print(out, "\n'weft COMMAND --help' tells more. To begin: %s demo gpt\n", weft__program);
+    weft__print(out, "\n'weft COMMAND --help' tells more. To begin: ");
+    weft__print_command(out, "demo", "gpt", NULL);
+    weft__print(out, "\n");
 }
 
 /* Opens those of the descriptors 0, 1 and 2 that are closed. Otherwise the first opened file would become
@@ -68,7 +70,9 @@ static int cli_main_run(int argc, char **argv) {
 static void tell(const char *line) { weft__complain("%s", line); }
 
 int main(int argc, char **argv) {
+    static char line[BUFSIZ];
     hold_standard_files();
+    setvbuf(stderr, line, _IOLBF, sizeof line); /* messages of several processes do not mix within a line */
     weft__dataset_tell = tell;
     if (argc > 0 && argv[0][0]) weft__program = argv[0];
     signal(SIGPIPE, SIG_IGN); /* write() reports the error instead */

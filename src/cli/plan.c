@@ -39,7 +39,8 @@ static void print_kinds(const weft__planned *p, unit u) {
     weft__print(stdout, "%-18s %9.2f", "all", in(u, weft_memory_total(&p->memory)));
     if (p->device_memory)
         weft__print(stdout, "  of %.1f %s: %s", in(card, p->device_memory), card.name,
-                    cli_plan_fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
+                    cli_plan_fits(p) ? "fits"
+                                     : "does not fit (1/16 stays free for the driver and other programs)");
     weft__print(stdout, "\n");
 }
 

@@ -53,8 +53,8 @@ static weft_status read_ids(weft__use *use, const char *path, const char *name, 
                             weft_table *table) {
     WEFT_TRY(weft__dataset_column(use->model.ctx, &use->config, path, name, table));
     if (table->rows == (size_t)rows) return WEFT_OK;
-    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: column %.60s has %zu cells for %lld rows", path, name,
-                      table->rows, (long long)rows);
+    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: column %.60s has %zu cells, but there are %lld rows", path,
+                      name, table->rows, (long long)rows);
 }
 
 static weft_status predict(weft__use *use, const char *path, const char *shown, weft__predict_table *table) {
@@ -111,9 +111,8 @@ static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
         weft__print(stderr, "R2 %.4f, root mean square error %.4g of %lld", scores.numbers.r2,
                     scores.numbers.rmse, (long long)scores.samples);
     if (status == WEFT_OK) {
-        weft__print(stderr, ", by the targets of %s; more: %s eval", input, weft__program);
-        weft__print_argument(stderr, dir);
-        weft__print_argument(stderr, input);
+        weft__print(stderr, ", by the targets of %s; more: ", input);
+        weft__print_command(stderr, "eval", dir, input, NULL);
         weft__print(stderr, "\n");
     }
     weft__scores_free(&scores);

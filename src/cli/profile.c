@@ -210,7 +210,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
     if (steps < 1 || steps > 1000000 || warmup < 1 || warmup > 1000000) {
-        weft__complain("profile: --steps and --warmup are 1 to 1000000");
+        weft__complain("profile: --steps and --warmup must be 1 to 1000000");
         return WEFT__EXIT_USAGE;
     }
     weft__config config;

@@ -148,11 +148,9 @@ static weft_status sort_list(const run_wish *wish, run_list *list) {
     size_t chosen = 0;
     while (chosen < ORDERS && strcmp(orders[chosen].name, wish->sort) != 0) chosen++;
     if (chosen == ORDERS)
-        return weft__fail(
-            NULL, WEFT_ERR_ARGUMENT,
-            "runs: --sort %.40s: one of these is wanted: name, result, loss, steps, time, started, "
-            "weights",
-            wish->sort);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "runs: --sort %.40s: give name, result, loss, steps, time, started or weights",
+                          wish->sort);
     if (list->count > 0) qsort(list->items, list->count, sizeof *list->items, orders[chosen].compare);
     for (size_t i = 0, j = list->count; wish->reverse && i + 1 < j; i++) {
         const listed_run last = list->items[--j];
@@ -177,6 +175,15 @@ static void put_run(weft__grid *grid, const listed_run *run) {
     weft__grid_put(grid, "%s", weft__short_number((double)f->summary.parameters, number));
 }
 
+/* Tells of runs inside a folder of the list. */
+static void print_inside(const run_wish *wish, const listed_run *run) {
+    char path[PATH_BYTES];
+    if (!weft__join(path, sizeof path, wish->root, run->name)) return;
+    weft__print(stdout, "%zu run%s in %s: ", run->inside, run->inside == 1 ? "" : "s", path);
+    weft__print_command(stdout, "runs", path, NULL);
+    weft__print(stdout, "\n");
+}
+
 static weft_status print_list(const run_wish *wish, const run_list *list) {
     static const char *const names[] = {"run", "status", "steps", "result", "time", "started", "weights"};
     enum { COLUMNS = sizeof names / sizeof *names };
@@ -194,10 +201,7 @@ static weft_status print_list(const run_wish *wish, const run_list *list) {
     for (size_t i = 0; i < list->count; i++) {
         const listed_run *run = &list->items[i];
         if (run->error[0]) weft__print(stdout, "%s: %s\n", run->name, run->error);
-        if (run->inside)
-            weft__print(stdout, "%zu run%s in %s/%s: %s runs %s/%s\n", run->inside,
-                        run->inside == 1 ? "" : "s", wish->root, run->name, weft__program, wish->root,
-                        run->name);
+        if (run->inside) print_inside(wish, run);
     }
     return status;
 }

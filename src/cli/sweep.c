@@ -33,7 +33,8 @@ static weft_status add_point(sweep *s, const weft__point *point) {
         for (size_t a = 0; a < s->axes.count; a++)
             same = same && strcmp(job->changes.values[a], changes[a]) == 0;
         if (same) return WEFT_OK;
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "sweep: two combinations have the same folder name, %s",
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "sweep: two combinations would have the same folder, %s: write each value once",
                           name);
     }
     return weft__jobs_add(&s->jobs, name, changes, s->axes.count);
@@ -228,7 +229,7 @@ int weft__command_sweep(const weft__command *command, int argc, char **argv) {
          "keys of the configuration, each with the values to try"},
         {"--random N", WEFT__OPTION_INT, &random, "try N combinations that are drawn at random"},
         {"--seed S", WEFT__OPTION_INT, &seed,
-         "of --random; default: 1. A larger N adds to the same combinations"},
+         "the seed of --random; default: 1. With the same seed, a larger N adds combinations"},
         WEFT__JOBS_OPTIONS(&s.jobs),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

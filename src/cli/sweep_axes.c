@@ -57,8 +57,9 @@ static weft_status read_range(const char *text, weft__axis *axis) {
     if (weft__parse_f64(text, (size_t)(dots - text), &axis->low) != WEFT__NUMBER_OK ||
         weft__parse_f64(dots + 2, strlen(dots + 2), &axis->high) != WEFT__NUMBER_OK ||
         !(axis->low < axis->high))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "sweep: %s=%.80s: a range is LOW..HIGH, as in 0.0001..0.1",
-                          key_name(axis), text);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "sweep: %s=%.80s: write a range as LOW..HIGH, as in 0.0001..0.1", key_name(axis),
+                          text);
     return WEFT_OK;
 }
 
@@ -72,7 +73,7 @@ static weft_status check_values(const weft__axis *axis, const char *text) {
         const int size = snprintf(assignment, sizeof assignment, "%s=%s", key_name(axis), axis->values[i]);
         status = size < (int)sizeof assignment
                      ? weft__config_assign(&config, assignment, "sweep")
-                     : weft__fail(NULL, WEFT_ERR_ARGUMENT, "sweep: %.80s...: a value is too long", text);
+                     : weft__fail(NULL, WEFT_ERR_ARGUMENT, "sweep: the value %.80s... is too long", text);
     }
     weft__config_free(&config);
     return status;

@@ -38,7 +38,7 @@ static weft_status name_file(const job *j, bool several, char path[4096]) {
     int n = several ? snprintf(path, 4096, "%.*s-%06d.bin", (int)stem, j->out, j->files)
                     : snprintf(path, 4096, "%s", j->out);
     return n > 0 && n < 4096 ? WEFT_OK
-                             : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the name is too long", j->out);
+                             : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", j->out);
 }
 
 /* Writes all full files. If no more text `follows`, writes the rest too. */
@@ -79,14 +79,15 @@ static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
     weft_bytes file = {0};
     WEFT_TRY(weft_read_file(NULL, path, 0, &file));
     const char *text = (const char *)file.data;
-    weft_status status = file.size ? WEFT_OK : weft__fail(NULL, WEFT_ERR_FORMAT, "%s is empty", path);
+    weft_status status =
+        file.size ? WEFT_OK : weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the file is empty", path);
     for (size_t at = 0, end; status == WEFT_OK && at < file.size; at = end) {
         end = block_end(text, at, file.size);
         status = encode_block(j, text + at, end - at);
         if (status == WEFT_OK) status = flush(j, end < file.size);
     }
     if (status == WEFT_OK && j->written == 0)
-        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no tokens", path);
+        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the text has no tokens", path);
     *bytes = file.size;
     weft_bytes_free(NULL, &file);
     return status;
@@ -116,8 +117,9 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     weft_status status = weft_tokenizer_load(NULL, tokenizer, &t);
     j.tokenizer = t;
     if (status == WEFT_OK && weft_tokenizer_vocabulary(t) > 65536)
-        status = weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: %zu tokens do not fit 16 bits", tokenizer,
-                            weft_tokenizer_vocabulary(t));
+        status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                            "%s: its vocabulary has %zu tokens, but files of 16-bit tokens allow 65,536",
+                            tokenizer, weft_tokenizer_vocabulary(t));
     if (status == WEFT_OK) status = tokenize(&j, text, &bytes);
     if (status == WEFT_OK)
         weft__print(stdout,

@@ -32,8 +32,8 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
     }
     if (result.signal == 0) return WEFT__EXIT_DONE;
     if (!options->quiet) {
-        weft__print(stdout, "stopped and saved; continue with: %s resume", weft__program);
-        weft__print_argument(stdout, result.dir);
+        weft__print(stdout, "stopped and saved; continue with: ");
+        weft__print_command(stdout, "resume", result.dir, NULL);
         weft__print(stdout, "\n");
     }
     return 128 + result.signal;
@@ -65,8 +65,10 @@ static weft_status guess_task(weft__config *config, bool silent) {
     const char *why;
     WEFT_TRY(weft__dataset_guess_task(NULL, config, &why));
     if (why && !silent)
-        weft__print(stderr, "task: regression, since the target %s; for classes: --set task=classification\n",
-                    why);
+        weft__print(
+            stderr,
+            "task: regression, because the target %s; to predict classes, use --set task=classification\n",
+            why);
     return WEFT_OK;
 }
 
@@ -93,9 +95,12 @@ bool weft__cli_has_config(const weft__command *command, const char *path) {
 
 void weft__cli_next(const weft__config *config, const char *run) {
     const bool text = config->task == WEFT__TASK_LANGUAGE_MODEL;
-    weft__print(stdout, "next: %s %s", weft__program, text ? "generate" : "predict");
-    weft__print_argument(stdout, run);
-    weft__print(stdout, text ? " --prompt TEXT\n" : " FILE\n");
+    weft__print(stdout, "next: ");
+    if (text)
+        weft__print_command(stdout, "generate", run, "--prompt", "TEXT", NULL);
+    else
+        weft__print_command(stdout, "predict", run, "FILE", NULL);
+    weft__print(stdout, "\n");
 }
 
 /* Fits the run to a time, and says what was chosen. minutes 0: not wanted, but `text` takes two. */
@@ -110,9 +115,10 @@ static weft_status fit_time(weft__config *config, const char *name, double minut
     for (int i = 0; i < WEFT__KEY_COUNT; i++)
         if ((i == WEFT__KEY_train_steps || i == WEFT__KEY_train_epochs) &&
             config->origin[i] == WEFT__ORIGIN_SET)
-            return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                              "train: --minutes and --set %s both say how long: give one",
-                              weft__config_key_name((weft__config_key)i));
+            return weft__fail(
+                NULL, WEFT_ERR_ARGUMENT,
+                "train: --minutes and --set %s both say how long to train: give only one of them",
+                weft__config_key_name((weft__config_key)i));
     WEFT_TRY((text ? weft__pace_text : weft__pace_steps)(config, 60 * minutes, &pace));
     if (quiet) return WEFT_OK;
     weft__print(stderr, "%.3g minutes: %llu steps of %.3g ms", minutes, (unsigned long long)pace.steps,
@@ -145,7 +151,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
     if (dir && !dir[0]) {
-        weft__complain("train: --run: a folder is wanted, not an empty name");
+        weft__complain("train: --run: give the name of a folder, not an empty text");
         return WEFT__EXIT_USAGE;
     }
     weft__config config;

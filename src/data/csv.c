@@ -91,7 +91,7 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     else if (r->rows == 0 && r->header_line == 0)
         what = "expected a number (set header to yes if line 1 names the columns)";
     else if (column == r->columns.target)
-        what = "expected a number (names of classes need a task of classification)";
+        what = "expected a number (for names of classes use the task classification)";
     fail_cell(r, column, what, text, size);
     return value;
 }

@@ -42,10 +42,10 @@ static weft_status read_exactly(weft_context *ctx, int fd, const char *path, uin
                               weft__errno_text(code, text, sizeof text));
         }
         if (got == 0) {
-            return weft__fail(
-                ctx, WEFT_ERR_IO,
-                "%s: byte %zu: the file ends, %zu bytes were expected; it was cut while being read", path,
-                done, size);
+            return weft__fail(ctx, WEFT_ERR_IO,
+                              "%s: byte %zu: the file ends, but %zu bytes were expected: another program "
+                              "changed it while it was read",
+                              path, done, size);
         }
         done += (size_t)got;
     }
@@ -60,7 +60,7 @@ static weft_status refuse_growth(weft_context *ctx, int fd, const char *path, si
     while (got < 0 && errno == EINTR);
     if (got < 0) return weft__fail_io(ctx, "read", path, errno);
     if (got > 0) {
-        return weft__fail(ctx, WEFT_ERR_IO, "%s: byte %zu: the file grew while being read; try again", path,
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: byte %zu: the file grew while it was read; try again", path,
                           size);
     }
     return WEFT_OK;
@@ -69,11 +69,13 @@ static weft_status refuse_growth(weft_context *ctx, int fd, const char *path, si
 /* Returns the size of an open regular file. */
 static weft_status file_size(weft_context *ctx, int fd, const char *path, size_t *size) {
     struct stat st;
-    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "tell the size of", path, errno);
-    if (S_ISDIR(st.st_mode)) return weft__fail(ctx, WEFT_ERR_IO, "%s: is a directory, expected a file", path);
+    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "read the size of", path, errno);
+    if (S_ISDIR(st.st_mode))
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: this is a folder, expected a file", path);
     if (!S_ISREG(st.st_mode)) {
-        return weft__fail(ctx, WEFT_ERR_IO,
-                          "%s: is not a regular file (a pipe or a device); copy it into a file first", path);
+        return weft__fail(
+            ctx, WEFT_ERR_IO,
+            "%s: this is a pipe or a device, expected a file; copy its contents into a file first", path);
     }
     if (st.st_size < 0 || (uintmax_t)st.st_size >= PTRDIFF_MAX) {
         return weft__fail(ctx, WEFT_ERR_IO, "%s: %jd bytes are more than memory can hold", path,

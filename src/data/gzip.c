@@ -51,18 +51,17 @@ static bool too_large(const gunzip *g) {
 }
 
 static weft_status fail_ratio(const gunzip *g) {
-    return weft__fail(
-        g->ctx, WEFT_ERR_FORMAT,
-        "%s: byte %zu: unpacks to more than 64 MiB and %d times its packed bytes; if that is right, "
-        "unpack the file first",
-        g->name, g->in_done, RATIO_MOST);
+    return weft__fail(g->ctx, WEFT_ERR_FORMAT,
+                      "%s: byte %zu: the file unpacks to more than 64 MiB and %d times its packed bytes; if "
+                      "that is right, unpack it first",
+                      g->name, g->in_done, RATIO_MOST);
 }
 
 static weft_status fail_too_large(const gunzip *g) {
     if (g->paced && (!g->declared || g->out_done <= g->limit)) return fail_ratio(g);
     if (g->declared) {
         return weft__fail(g->ctx, WEFT_ERR_FORMAT,
-                          "%s: unpacks to more than the %zu bytes that its header declares", g->name,
+                          "%s: the file unpacks to more than the %zu bytes that its header declares", g->name,
                           g->limit);
     }
     return weft__fail(

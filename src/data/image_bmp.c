@@ -56,7 +56,7 @@ static weft_status read_palette(weft_context *ctx, const weft__encoded *file, bm
     const size_t given = size >= NEW_HEADER ? weft__le32(header + 32) : 0;
     b->colours = given > 0 && given < most ? given : most;
     if (size > file->size || at > file->size || (file->size - at) / b->entry < b->colours)
-        return weft__image_damaged(ctx, file, "its palette is not whole");
+        return weft__image_damaged(ctx, file, "its palette is cut off");
     b->palette = file->bytes + at;
     return WEFT_OK;
 }
@@ -71,8 +71,8 @@ static weft_status read_headers(weft_context *ctx, const weft__encoded *file, bm
          !(deep && (b->compression == BITFIELDS || b->compression == ALPHA_BITFIELDS))))
         return weft__fail(
             ctx, WEFT_ERR_FORMAT,
-            "%s: a BMP of %u bits with compression %u, which Weft does not read: save it as PNG", file->name,
-            (unsigned)b->bits, (unsigned)b->compression);
+            "%s: this is a BMP of %u bits with compression %u, which Weft does not read: save it as PNG",
+            file->name, (unsigned)b->bits, (unsigned)b->compression);
     if (deep) WEFT_TRY(read_masks(ctx, file, b));
     if (indexed) WEFT_TRY(read_palette(ctx, file, b));
     return WEFT_OK;
@@ -106,7 +106,7 @@ weft_status weft__decode_bmp(weft_context *ctx, const weft__encoded *file, weft_
     b.stride = (b.columns * b.bits + 31) / 32 * 4;
     const size_t begin = weft__le32(file->bytes + 10);
     if (b.columns > 0 && (begin > file->size || (file->size - begin) / (size_t)b.stride < (size_t)b.rows))
-        return weft__image_damaged(ctx, file, "its pixels are not whole");
+        return weft__image_damaged(ctx, file, "its pixels are cut off");
     WEFT_TRY(weft__image_new(ctx, file, b.rows, b.columns, 3, file->channels ? file->channels : 3, out));
     b.pixels = file->bytes + begin;
     for (int64_t y = 0; y < b.rows; y++)

@@ -10,8 +10,9 @@
 
 weft_status weft__image_check(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns) {
     if (rows > 0 && columns > 0 && rows <= PIXELS_MAX / columns) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: declares %lld x %lld pixels; 1 to %lld are allowed",
-                      file->name, (long long)columns, (long long)rows, (long long)PIXELS_MAX);
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: the image declares %lld x %lld pixels; 1 to %lld are allowed", file->name,
+                      (long long)columns, (long long)rows, (long long)PIXELS_MAX);
 }
 
 weft_status weft__image_new(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns,
@@ -29,8 +30,8 @@ void weft__image_free(weft_context *ctx, weft__image *image) {
 
 weft_status weft__image_damaged(weft_context *ctx, const weft__encoded *file, const char *message) {
     if (strstr(message, "emory")) return weft__fail_oom(ctx, 0, file->name);
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", file->name, file->size,
-                      message);
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the image is damaged, or cut off at byte %zu: %s",
+                      file->name, file->size, message);
 }
 
 void weft__image_pack(weft__image *p, int64_t stored) {
@@ -119,5 +120,6 @@ weft_status weft__image_decode_for(weft_context *ctx, const void *bytes, size_t 
             return WEFT_OK;
         }
     return weft__fail(ctx, WEFT_ERR_FORMAT,
-                      "%s: byte 0: begins neither as PNG, JPEG, GIF, WebP nor BMP: convert it", name);
+                      "%s: this is not a PNG, JPEG, GIF, WebP or BMP image: convert it to one of these",
+                      name);
 }

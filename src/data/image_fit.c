@@ -23,6 +23,13 @@ static void sums_free(weft_context *ctx, weft__line_sums *s) {
     weft__free(ctx, s->weights);
 }
 
+/* Returns the weight of an input pixel, `distance` away from the middle of an output pixel. Not fmax: the
+ * call of the library took a tenth of the time of a small image. */
+static double triangle(double distance, double reach) {
+    const double height = 1 - fabs(distance) / reach;
+    return height > 0 ? height : 0;
+}
+
 /* Sets the weights of output i, whose middle is at `middle` of the input. They add up to `one`, at the
  * borders too. Input pixels that have no weight are left out. */
 static void set_weights(weft__line_sums *s, int64_t i, int64_t whole, double middle, double reach,
@@ -30,12 +37,11 @@ static void set_weights(weft__line_sums *s, int64_t i, int64_t whole, double mid
     uint32_t *weights = s->weights + i * s->taps;
     int64_t first = weft__larger(0, weft__smaller((int64_t)floor(middle - reach + 0.5), whole - s->taps));
     double sum = 0, until = 0;
-    for (int64_t k = 0; k < s->taps; k++)
-        sum += fmax(0, 1 - fabs((double)(first + k) + 0.5 - middle) / reach);
+    for (int64_t k = 0; k < s->taps; k++) sum += triangle((double)(first + k) + 0.5 - middle, reach);
     int64_t begin = s->taps, end = 0;
     uint32_t given = 0;
     for (int64_t k = 0; k < s->taps; k++) {
-        until += fmax(0, 1 - fabs((double)(first + k) + 0.5 - middle) / reach);
+        until += triangle((double)(first + k) + 0.5 - middle, reach);
         const uint32_t share = (uint32_t)(until / sum * one + 0.5); /* of the pixels until this one */
         weights[k] = share - given;
         given = share;

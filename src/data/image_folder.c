@@ -72,7 +72,7 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
         char *path = join(ctx, folder, e->d_name);
         const bool hidden = e->d_name[0] == '.';
         if (path && !hidden && stat(path, &what) != 0) {
-            status = weft__fail_io(ctx, "look at", path, errno);
+            status = weft__fail_io(ctx, "access", path, errno);
             weft__free(ctx, path);
         } else if (path && !hidden && S_ISDIR(what.st_mode)) {
             status = names_add(ctx, folders, path);
@@ -95,9 +95,10 @@ static weft_status image_folder_collect(weft_context *ctx, const char *folder, i
     const size_t before = files->count + skipped->count;
     weft_status status = list(ctx, folder, &folders, files, skipped);
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++)
-        status = depth < DEPTH_MAX ? image_folder_collect(ctx, folders.at[i], depth + 1, files, skipped)
-                                   : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: more than %d folders deep",
-                                                folders.at[i], DEPTH_MAX);
+        status = depth < DEPTH_MAX
+                     ? image_folder_collect(ctx, folders.at[i], depth + 1, files, skipped)
+                     : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this folder lies more than %d folders deep",
+                                  folders.at[i], DEPTH_MAX);
     if (status == WEFT_OK && files->count + skipped->count == before)
         status = names_add(ctx, skipped, join(ctx, folder, ""));
     names_free(ctx, &folders);
@@ -142,17 +143,19 @@ static weft_status find_classes(weft_context *ctx, const char *path, const weft_
     size_t number = 0;
     weft_status status = list(ctx, path, &folders, &stray, &f->skipped);
     if (status == WEFT_OK && stray.count > 0)
-        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is not in the folder of a class", stray.at[0]);
+        status =
+            weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this image is not in the folder of a class", stray.at[0]);
     if (status == WEFT_OK && folders.count == 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT,
-                            "%s: has no folders: each class needs a folder with its images", path);
+                            "%s: this folder holds no folders: each class needs one with its images", path);
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++) {
         const size_t before = f->files.count;
         status = class_number(ctx, o, folders.at[i], f, &number);
         if (status == WEFT_OK) status = image_folder_collect(ctx, folders.at[i], 1, &f->files, &f->skipped);
         if (status == WEFT_OK && f->files.count == before)
             status = weft__fail(ctx, WEFT_ERR_FORMAT,
-                                "%s: has no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", folders.at[i]);
+                                "%s: this folder holds no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)",
+                                folders.at[i]);
         if (status == WEFT_OK) status = label_as(ctx, f, before, number);
     }
     names_free(ctx, &folders);
@@ -168,7 +171,8 @@ static weft_status image_folder_find(weft_context *ctx, const char *path, const 
     if (!S_ISDIR(what.st_mode)) return names_add(ctx, &f->files, weft__strdup(ctx, path));
     WEFT_TRY(image_folder_collect(ctx, path, 0, &f->files, &f->skipped));
     if (f->files.count > 0) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", path);
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: this folder holds no images (.png, .jpg, .jpeg, .gif, .webp, .bmp)", path);
 }
 
 /* ---- images that cannot be read ---- */

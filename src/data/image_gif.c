@@ -120,11 +120,10 @@ weft_status weft__decode_gif(weft_context *ctx, const weft__encoded *file, weft_
 
 weft_status weft__decode_gif(weft_context *ctx, const weft__encoded *file, weft__image *out) {
     (void)out;
-    return weft__fail(
-        ctx, WEFT_ERR_FORMAT,
-        "%s: is a GIF, and this Weft was built without giflib: install libgif-dev and build Weft "
-        "again, or convert the image",
-        file->name);
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: this is a GIF, and this Weft was built without giflib: install libgif-dev and "
+                      "build Weft again, or convert the image",
+                      file->name);
 }
 
 #endif

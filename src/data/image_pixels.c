@@ -79,12 +79,12 @@ static weft_status place(weft_context *ctx, const weft__image_files *files, size
     WEFT_TRY(status);
     const int64_t rows = weft__image_rows(&image), columns = weft__image_columns(&image);
     if (image.channels > shape[0] || (!o->rows && (rows != shape[1] || columns != shape[2])))
-        status =
-            weft__fail(ctx, WEFT_ERR_FORMAT,
-                       "%s: has %lld channels, %lld rows and %lld columns, but the first image has %lld, "
-                       "%lld and %lld: set the size that all images get (model.image of a configuration)",
-                       files->paths[i], (long long)image.channels, (long long)rows, (long long)columns,
-                       (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+        status = weft__fail(
+            ctx, WEFT_ERR_FORMAT,
+            "%s: this image has %lld channels, %lld rows and %lld columns, but the first image has %lld, "
+            "%lld and %lld: set the size that all images get (model.image of a configuration)",
+            files->paths[i], (long long)image.channels, (long long)rows, (long long)columns,
+            (long long)shape[0], (long long)shape[1], (long long)shape[2]);
     if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
     if (status == WEFT_OK && image.channels < shape[0]) /* a grey image among coloured ones */
         for (int64_t c = 1; c < shape[0]; c++)

@@ -183,6 +183,7 @@ static weft_status make_gathered(weft_loader *loader) {
     loader->y.at = (size_t)(x + border);
     loader->gathered = weft_variable_new(ctx, "batch", WEFT_U8, 1, &bytes, NULL);
     WEFT_TRY(weft_tensor_status(loader->gathered));
+    loader->gathered->storage->turns = ctx->device->overlaps;
     weft__side *sides[] = {&loader->x, &loader->y};
     for (int i = 0; i < 2; i++) {
         weft__side *side = sides[i];
@@ -277,7 +278,8 @@ static weft_status take_arrays(weft_loader *loader) {
     loader->samples = loader->x.array.shape[0];
     loader->batches = loader->samples / o->batch + (!o->drop_last && loader->samples % o->batch > 0);
     if (loader->batches == 0)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: %lld samples do not fill a batch of %lld",
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: %lld samples do not fill a batch of %lld: use a smaller batch",
                           (long long)loader->samples, (long long)o->batch);
     loader->padded = loader->samples % o->batch > 0 && !o->drop_last;
     WEFT_TRY(lay_rows(loader, &loader->x));
@@ -313,7 +315,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     if (context < 1 || context > n - 1)
         return weft__fail(
             loader->ctx, WEFT_ERR_ARGUMENT,
-            "loader: %lld tokens are too few for windows of %lld: use a longer text or a shorter context",
+            "the text has %lld tokens, too few for windows of %lld: use a longer text or a shorter context",
             (long long)n, (long long)context);
     if (!weft__mul(batch, context, &total) || !weft__mul(total, 8, &total))
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: %lld windows of %lld are too many",
@@ -332,8 +334,8 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
         loader->samples = loader->batches * batch;
         if (loader->batches < 1)
             return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
-                              "loader: %lld tokens are too few for %lld streams with windows of %lld: use a "
-                              "longer text, fewer streams or a shorter context",
+                              "the text has %lld tokens, too few for %lld streams with windows of %lld: use "
+                              "a longer text, a smaller batch or a shorter context",
                               (long long)n, (long long)batch, (long long)context);
     }
     loader->padded = loader->options.in_order ? context : 0;
@@ -389,7 +391,6 @@ void weft_loader_free(weft_loader *loader) {
     weft__images_free(loader);
     weft__loader_weights_free(loader);
     weft_free(loader->gathered);
-    if (loader->spare) ctx->hooks.buffer_free(ctx, loader->spare);
     weft_free(loader->index);
     weft_free(loader->count);
     weft__free(ctx, loader->starts);
@@ -421,22 +422,12 @@ static weft_tensor *loader_gather(weft_loader *loader, const weft__side *side, i
     return weft_gather(side->all, places, 0);
 }
 
-/* Gives the batch the memory that the batch before the last one had. So a device that runs asynchronously can
- * receive it while a step still reads the last one. */
-static void swap_memory(weft_loader *loader) {
-    weft_storage *storage = loader->gathered->storage;
-    struct weft_buffer *last = storage->buffer;
-    if (!loader->ctx->device->asynchronous) return;
-    storage->buffer = loader->spare;
-    loader->spare = last;
-}
-
 static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_batch *batch) {
     const void *bytes = weft__prefetch_get(loader->prefetch, position, &batch->count);
     if (!bytes) return weft_last_status(loader->ctx);
-    swap_memory(loader);
+    weft__storage_turn(loader->gathered->storage);
     const weft_status status = weft_write(loader->gathered, bytes, (size_t)weft_numel(loader->gathered));
-    if (status != WEFT_OK) swap_memory(loader); /* the last batch is still valid */
+    if (status != WEFT_OK) weft__storage_turn(loader->gathered->storage); /* the last batch is still valid */
     WEFT_TRY(status);
     batch->x = loader->x.batch;
     batch->y = loader->y.batch;

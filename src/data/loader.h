@@ -57,7 +57,6 @@ struct weft_loader {
     const weft__image_note *notes; /* [samples] of inputs in files: what they must hold; or NULL */
     bool reproduces;               /* there are no targets but the inputs */
     weft_tensor *gathered;         /* if the host gathers: x and y of a batch as u8, one upload */
-    struct weft_buffer *spare;     /* memory of the batch before this one; NULL: there is none */
 };
 
 /* Computes the starts of the samples of a batch. Returns how many mask elements are 1. A pure function of its

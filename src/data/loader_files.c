@@ -14,10 +14,9 @@ weft_status weft__loader_check_files(weft_loader *loader) {
                       weft__numel(4, shape, &bytes) && weft__numel(x->rank, x->shape, &own) && own == bytes &&
                       bytes > 0;
     if (!fits)
-        return weft__fail(
-            loader->ctx, WEFT_ERR_ARGUMENT,
-            "loader: images.files wants inputs of u8 without data, and images.channels (1 or 3), "
-            "rows and columns");
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
+                          "loader: images.files needs inputs of u8 without data, and images.channels (1 or "
+                          "3), rows and columns");
     for (int64_t i = 0; i < shape[0]; i++)
         if (!o->files[i])
             return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: images.files[%lld] is NULL",

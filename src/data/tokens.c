@@ -85,18 +85,18 @@ weft_status weft__parse_tokens(weft_context *ctx, const void *bytes, size_t size
         WEFT_TRY(check_header(ctx, name, bytes, size, magic));
         *begin = HEADER_BYTES;
     }
-    if (size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is empty", name);
+    if (size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file is empty", name);
     if (size % 2 == 0) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes: an odd number of them cannot be 16-bit tokens",
-                      name, size);
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: it has %zu bytes; a file of 16-bit tokens has an even number", name, size);
 }
 
 static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *s) {
     struct stat st;
     size_t begin = 0;
-    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "tell the size of", path, errno);
+    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "read the size of", path, errno);
     if (!S_ISREG(st.st_mode))
-        return weft__fail(ctx, WEFT_ERR_IO, "%s: is not a file%s", path,
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: this is not a file%s", path,
                           S_ISDIR(st.st_mode) ? ": for the files in a folder give a pattern, FOLDER/*.bin"
                                               : "");
     /* an empty file cannot be mapped */

@@ -206,6 +206,8 @@ struct weft_device {
     const char *name;
     /* a run returns before its work is done; the host takes faults when it waits anyway */
     bool asynchronous;
+    /* an upload can go on while a run reads other buffers; also of a device that only plans for such a one */
+    bool overlaps;
     /* host threads for the work that the host does for the device; 0 counts as 1 */
     int threads;
     /* asynchronous devices: the value of weft__forks() when the device was opened */

@@ -15,6 +15,7 @@ weft_storage *weft__storage_new(weft_context *ctx, size_t bytes) {
 void weft__storage_release(weft_context *ctx, weft_storage *storage) {
     if (!storage || --storage->users > 0) return;
     if (storage->buffer) ctx->hooks.buffer_free(ctx, storage->buffer);
+    if (storage->other) ctx->hooks.buffer_free(ctx, storage->other);
     weft__free(ctx, storage->with);
     weft__free(ctx, storage);
 }
@@ -39,6 +40,13 @@ static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, 
 
 weft_status weft__storage_reserve(weft_context *ctx, weft_storage *storage) {
     return storage->buffer ? WEFT_OK : ctx->hooks.buffer_new(ctx, storage->bytes, &storage->buffer);
+}
+
+void weft__storage_turn(weft_storage *storage) {
+    struct weft_buffer *last = storage->buffer;
+    if (!storage->turns) return;
+    storage->buffer = storage->other;
+    storage->other = last;
 }
 
 weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {

@@ -11,6 +11,8 @@ struct weft_buffer;
 /* Memory on the device. A block and the variables within it share one storage. */
 typedef struct weft_storage {
     struct weft_buffer *buffer; /* NULL until the storage has memory on the device */
+    struct weft_buffer *other;  /* memory that takes turns with `buffer`; NULL: none yet */
+    bool turns;                 /* weft__storage_turn gives it a second buffer */
     size_t bytes;
     uint64_t write_epoch; /* context epoch of the last write: nodes that were recorded before it and read the
                            * storage are stale */
@@ -24,6 +26,10 @@ typedef struct weft_storage {
     void *with;                                                      /* argument of fill; the storage owns
                                                                       * it */
 } weft_storage;
+
+/* Before a write of all its elements: gives a storage that `turns` the memory that it had before the last
+ * one. So a device that still reads the last values can receive new ones. */
+void weft__storage_turn(weft_storage *storage);
 
 /* Returns a variable whose first values are made late: when they are first needed, if nothing was written
  * until then. fill(ctx, copy of `with`, values) writes them; `values` holds zeros before. Late values go

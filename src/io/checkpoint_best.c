@@ -95,7 +95,7 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
     if (status == WEFT_OK && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
         status = errno == ENOENT
                      ? weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to mark as the best", path, name)
-                     : weft__fail_io(ctx, "look at the newest checkpoint in", path, errno);
+                     : weft__fail_io(ctx, "read the newest checkpoint in", path, errno);
     if (status == WEFT_OK && replace_link(ctx, path, folder, name) != 0)
         status = link_failed(ctx, path, errno);
     if (folder >= 0) (void)close(folder);

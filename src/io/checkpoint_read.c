@@ -43,10 +43,11 @@ static weft_status open_regular(opening *o, const char *name, int *fd, uint64_t 
         return weft__fail_io(o->ctx, "open", name_file(o, name), errno);
     if (*fd < 0)
         return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: %s", name_file(o, name),
-                          errno == ENOENT ? "missing, the checkpoint is not whole" : "a link, not a file");
+                          errno == ENOENT ? "missing: the checkpoint is incomplete"
+                                          : "this is a link, expected a file");
     weft_status status = WEFT_OK;
     if (fstat(*fd, &st) != 0) {
-        status = weft__fail_io(o->ctx, "look at", name_file(o, name), errno);
+        status = weft__fail_io(o->ctx, "access", name_file(o, name), errno);
     } else if (!S_ISREG(st.st_mode)) {
         status = weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: not a regular file", name_file(o, name));
     }
@@ -63,8 +64,9 @@ static weft_status read_all(opening *o, int fd, char *out, size_t bytes) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return weft__fail_io(o->ctx, "read", o->path, errno);
         if (n == 0)
-            return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s ends at byte %zu, but %zu more were expected",
-                              o->path, at, bytes - at);
+            return weft__fail(o->ctx, WEFT_ERR_FORMAT,
+                              "%s: the file ends at byte %zu, but %zu more bytes were expected", o->path, at,
+                              bytes - at);
         at += (size_t)n;
     }
     return WEFT_OK;
@@ -112,7 +114,7 @@ static weft_status open_all(opening *o) {
     if (o->fd < 0)
         o->fd = weft__io_system.open(NULL, AT_FDCWD, o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (o->fd < 0 && errno == ENOTDIR)
-        return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: not the folder of a checkpoint", o->dir);
+        return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: this is not the folder of a checkpoint", o->dir);
     if (o->fd < 0) return weft__fail_io(o->ctx, "open the checkpoint", o->dir, errno);
     WEFT_TRY(open_manifest(o));
     for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) WEFT_TRY(open_file(o, k));
@@ -200,7 +202,7 @@ static weft_status open_first_good(weft_context *ctx, const char *run, const uin
         weft__log(ctx, WEFT_LOG_WARNING, "checkpoint %s of %s cannot be used: %s", name, run,
                   weft_last_error(ctx));
     }
-    return weft__fail(ctx, first.status, "%.900s (and no earlier checkpoint is whole)", first.text);
+    return weft__fail(ctx, first.status, "%.900s (and every earlier checkpoint is damaged, too)", first.text);
 }
 
 weft_status weft_checkpoint_open_newest(weft_context *ctx, const char *run, bool strict,

@@ -163,7 +163,7 @@ static bool renamed_after_all(weft__folder *f, const struct stat *ours) {
 weft_status weft__folder_commit(weft__folder *f) {
     struct stat ours;
     bool replaced = false;
-    if (fstat(f->fd, &ours) != 0) return folder_failed(f, "look at", errno);
+    if (fstat(f->fd, &ours) != 0) return folder_failed(f, "access", errno);
     if (f->io->sync(f->io->user, f->fd) != 0) return folder_failed(f, "flush", errno);
     int fd = f->fd;
     f->fd = -1;
@@ -246,7 +246,7 @@ weft_status weft__make_one_folder(weft_context *ctx, char *path) {
     if (weft__io_system.mkdir(NULL, AT_FDCWD, path, 0777) != 0) {
         int error = errno;
         if (error == EEXIST) {
-            if (stat(path, &st) != 0) return weft__fail_io(ctx, "look at", path, errno);
+            if (stat(path, &st) != 0) return weft__fail_io(ctx, "access", path, errno);
             if (S_ISDIR(st.st_mode)) return WEFT_OK;
             error = ENOTDIR;
         }

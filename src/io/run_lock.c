@@ -151,7 +151,8 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, run);
-    if (!*run) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: no run folder");
+    if (!*run)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: the name of the run folder is empty");
     size_t size = strlen(run) + sizeof "/lock";
     weft_run_lock *l = weft__zalloc(ctx, sizeof *l);
     char *path = weft__alloc(ctx, size);

@@ -75,7 +75,8 @@ weft_status weft__safetensors_pread(weft_safetensors *f, uint64_t offset, void *
     unsigned char *p = out;
     if (f->memory) {
         if (offset > f->size || bytes > f->size - offset)
-            return weft__fail(f->ctx, WEFT_ERR_IO, "%s ends before byte %" PRIu64, f->path, offset + bytes);
+            return weft__fail(f->ctx, WEFT_ERR_IO, "%s: the file ends before byte %" PRIu64, f->path,
+                              offset + bytes);
         if (bytes) memcpy(p, f->memory + offset, bytes);
         return WEFT_OK;
     }
@@ -371,7 +372,7 @@ weft_status weft__safetensors_open_fd(weft_context *ctx, int fd, const char *pat
     if (fstat(fd, &st) != 0) {
         const int error = errno;
         weft_safetensors_close(f);
-        return weft__fail_io(ctx, "look at", path, error);
+        return weft__fail_io(ctx, "access", path, error);
     }
     if (!S_ISREG(st.st_mode)) {
         weft_safetensors_close(f);

@@ -133,7 +133,7 @@ static weft_status verify(verifying *v, int fd, const weft__manifest_file *m, we
     uint32_t crc = 0;
     weft_status status = WEFT_OK;
     if (!v->buffer) status = weft__fail_oom(v->ctx, WEFT__SUM_PIECE, "a buffer to verify a file through");
-    if (status == WEFT_OK && fstat(fd, &st) != 0) status = weft__fail_io(v->ctx, "look at", v->path, errno);
+    if (status == WEFT_OK && fstat(fd, &st) != 0) status = weft__fail_io(v->ctx, "access", v->path, errno);
     if (status == WEFT_OK) status = check_size(v, m, (uint64_t)st.st_size);
     if (status == WEFT_OK) status = check_header(v, fd, m, &crc);
     if (status != WEFT_OK) {

@@ -111,11 +111,11 @@ static weft_status gradcheck_dtypes(const gradcheck *g, weft_tensor *const *vari
         const weft_dtype dtype = weft_dtype_of(variables[i]);
         if (dtype != WEFT_F64 && dtype != WEFT_F32)
             return weft__fail(g->ctx, WEFT_ERR_DTYPE,
-                              "weft_gradcheck: variable %zu is %s: f64 or f32 is wanted", i,
+                              "weft_gradcheck: variable %zu is %s; it must be f64 or f32", i,
                               weft_dtype_name(dtype));
     }
     if (g->options.step >= 0 && isfinite(g->options.step)) return WEFT_OK;
-    return weft__fail(g->ctx, WEFT_ERR_ARGUMENT, "weft_gradcheck: step is %g, a positive number is wanted",
+    return weft__fail(g->ctx, WEFT_ERR_ARGUMENT, "weft_gradcheck: step is %g; it must be positive",
                       g->options.step);
 }
 

@@ -64,7 +64,8 @@ weft_status weft_streams_restart(weft_module *m) {
     WEFT_NEED(NULL, m);
     WEFT_TRY(weft_module_status(m));
     if (weft__recurrent_vocab(m) == 0)
-        return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s keeps no states", m->kind);
+        return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s: this model keeps no states between batches",
+                          m->kind);
     WEFT_TRY(weft_module_prepare(m));
     for (size_t i = 0; i < m->n_parameters; i++) {
         weft_tensor *zeros = weft_zeros_like_at(m->where, m->parameters[i].variable);

@@ -100,7 +100,7 @@ weft_status weft__optimizer_inputs(const weft_optimizer *opt, const weft_program
         for (int k = 0; k < 8; k++) input->key[k] = scalar.key[k];
         if (!scalar.random && !rule_of(opt, scalar.tensor, &input->rule))
             return weft__fail(opt->ctx, WEFT_ERR_UNSUPPORTED,
-                              "%s: the step reads a number that is not the optimizer's",
+                              "%s: the step reads a scalar that the optimizer does not set",
                               weft_optimizer_kind(opt));
     }
     *count = n;

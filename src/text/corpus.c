@@ -30,7 +30,8 @@ static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_COR
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         if (!paths[part]) continue;
         WEFT_TRY(weft__text_read(c->ctx, paths[part], utf8, max_bytes, &c->files, &s->files[part]));
-        if (s->files[part].size == 0) return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s is empty", paths[part]);
+        if (s->files[part].size == 0)
+            return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", paths[part]);
         s->spans[part] = weft__span_of(paths[part], &s->files[part]);
         c->bytes += s->files[part].size;
     }

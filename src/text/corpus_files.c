@@ -56,7 +56,8 @@ static weft_status append(reading *r, const char *path) {
 static weft_status list(weft_context *ctx, const char *path, const char *names, glob_t *found) {
     char pattern[8192];
     size_t n = 0;
-    if (strlen(path) > sizeof pattern / 2 - 4) return weft__fail(ctx, WEFT_ERR_IO, "%s: too long", path);
+    if (strlen(path) > sizeof pattern / 2 - 4)
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: the path is too long", path);
     for (const char *c = path; *c; pattern[n++] = *c++)
         if (names && strchr("*?[\\", *c)) pattern[n++] = '\\'; /* the folder's name is no pattern */
     snprintf(pattern + n, sizeof pattern - n, "%s%s", names ? "/" : "", names ? names : "");
@@ -101,7 +102,7 @@ weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size
     }
     globfree(&found);
     if (status == WEFT_OK && r.all.size == 0)
-        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the folder has no text", path);
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this folder holds no text", path);
     if (status == WEFT_OK)
         *out = r.all;
     else

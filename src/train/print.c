@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "train/print.h"
 
+const char *weft__clear_line = "";
+
 static void print_put(FILE *out, const char *text, size_t bytes) {
     size_t taken;
     for (; bytes > 0; text += taken, bytes -= taken) {

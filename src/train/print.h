@@ -11,6 +11,8 @@
 /* Prints as fprintf does, and escapes control characters except newline and tab. JSON stays the same JSON. */
 void weft__print(FILE *out, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft__vprint(FILE *out, const char *fmt, va_list args);
+/* What a message on standard error begins with: "", or what clears the line that the terminal shows. */
+extern const char *weft__clear_line;
 /* Prints text that the user asked for, such as the output of a model. A file or a pipe gets the bytes
  * unchanged, a terminal gets escapes. Returns false if the text cannot be written. */
 bool weft__print_text(FILE *out, const char *text, size_t bytes);

@@ -280,7 +280,7 @@ class Folders:
 
 # ---- checks after a fault ----
 
-DAMAGE = re.compile(r"damage|corrupt|malformed|not whole|checksum|torn|cut short|not a safetensors|unsealed", re.I)
+DAMAGE = re.compile(r"damage|corrupt|malformed|incomplete|checksum|torn|cut short|not a safetensors|unsealed", re.I)
 MEMORY = ("alloc", "ENOMEM")
 
 

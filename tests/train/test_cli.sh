@@ -38,9 +38,9 @@ expect 2 'CONFIG is missing' "$weft" train
 expect 2 'missing: DIR' "$weft" resume
 expect 2 'one argument too many' "$weft" devices extra
 expect 2 'a value is missing after --device' "$weft" train gpt.yaml --device
-expect 2 'not a valid value' "$weft" generate x --tokens many
-expect 2 'unknown model' "$weft" init gnn
-expect 2 'no such workload' "$weft" bench nothing
+expect 2 '^weft: generate: --tokens cannot take the value many' "$weft" generate x --tokens many
+expect 2 'init: there is no model type gnn: choose one of ' "$weft" init gnn
+expect 2 'there is no workload nothing' "$weft" bench nothing
 expect 2 'gpt, mlp, xor or device' "$weft" demo cnn
 expect 0 'cpu' "$weft" devices
 expect 0 'WEFT_CPU_ISA: must be' env WEFT_CPU_ISA=sse9 "$weft" devices
@@ -71,7 +71,7 @@ one_line
 expect 0 'model:' "$weft" init gpt
 expect 0 '' "$weft" init mlp --data table.csv --out made.yaml
 expect 8 'made.yaml' "$weft" init mlp --out made.yaml
-expect 2 'run: a folder is wanted' "$weft" train gpt.yaml --run ''
+expect 2 'run: give the name of a folder' "$weft" train gpt.yaml --run ''
 printf 'a,kind\n1,x\344\n2,y\n' >latin.csv
 expect 3 'latin.csv: the name of class 0 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \
     --set data.test_path=latin.csv --set data.val_fraction=0
@@ -80,7 +80,7 @@ check "no run folder was made by failures" test ! -e runs
 
 # ---- data parallel training on several devices ----
 expect 2 'use train.accumulate: 2' "$weft" train gpt.yaml --set 'devices=[cpu,cpu]'
-expect 2 'must be of the same kind' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
+expect 2 'devices: cpu and interp are of different kinds' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
 expect 0 '' "$weft" train gpt.yaml --quiet --run single --set train.accumulate=2 --set model.dropout=0.2
 expect 0 'and on cpu: the devices share the micro-batches' "$weft" train gpt.yaml --run pair --set train.accumulate=2 --set model.dropout=0.2 \
     --set 'devices=[cpu,cpu]' --set train.steps=25
@@ -151,7 +151,7 @@ echo '{"name": "mine", "like": "l4", "bandwidth": 600}' >mine.json
 expect 0 'mine, compute capability 8.9, 58 multiprocessors, 24 GB at 600 GB/s' "$weft" plan gpt.yaml --card mine.json
 echo '{"like": "l4", "bandwith": 600}' >mine.json
 expect 3 'there is no key bandwith' "$weft" plan gpt.yaml --card mine.json
-expect 2 'none gelu norm block' "$weft" plan gpt.yaml --set train.recompute=sometimes
+expect 2 'give none, gelu, norm or block' "$weft" plan gpt.yaml --set train.recompute=sometimes
 expect 4 'plans are made for' "$weft" plan gpt.yaml --device interp
 expect 0 'train.batch [0-9]+: the largest' "$weft" train gpt.yaml --run fitting --set train.batch=auto --set train.steps=1 --set schedule.warmup=0 \
     --set train.recompute=norm --set train.head_chunks=3
@@ -228,8 +228,8 @@ expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --pr
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision f16
 expect 2 'precision f8: a model trained in f32 can be used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
 expect 4 'computes nothing' "$weft" generate "$run" --device null
-expect 2 'precision bf16: matmul has f32 only' "$weft" bench matmul --precision bf16
-expect 2 'precision f64: mlp has f32, bf16 and f16' "$weft" bench mlp --precision f64
+expect 2 'precision bf16: matmul computes in f32 only' "$weft" bench matmul --precision bf16
+expect 2 'precision f64: mlp computes in f32, bf16 and f16' "$weft" bench mlp --precision f64
 expect 2 'precision half: mlp' "$weft" bench mlp --precision half
 for precision in bf16 f16; do
     expect 0 "\"dtype\": \"$precision\".*\"loss_last\": [0-9]" "$weft" bench mlp --precision $precision --steps 2 --warmup 1 --json
@@ -238,13 +238,13 @@ expect 0 '"dtype": "bf16"' "$weft" bench generate_chargpt --precision bf16 --ste
 "$weft" generate "$run" --tokens 3000 2>err | head -c 5 >/dev/null
 check "a reader that left is no error line" test ! -s err
 expect 3 'prompt|character' "$weft" generate "$run" --prompt 'Ω'
-expect 0 'goes without them: Ωé$' "$weft" generate "$run" --prompt 'Ωthe é' --tokens 5
+expect 0 'are left out of the prompt: Ωé$' "$weft" generate "$run" --prompt 'Ωthe é' --tokens 5
 expect 0 '^the ' "$weft" generate "$run" --prompt 'Ωthe é' --tokens 5
 expect 0 'validation +loss' "$weft" eval "$run"
 expect 0 '"validation": \{"loss": [0-9.]+, "accuracy"' "$weft" eval "$run" --json
 expect 0 'gpt-L1-H2-E16-cpu-1 +done +40/40' "$weft" runs
 expect 0 'best loss' "$weft" compare "$run" again
-expect 0 'step-40  whole' "$weft" info "$run" --check
+expect 0 'step-40  intact' "$weft" info "$run" --check
 
 expect 0 'test accuracy' "$weft" train mlp.yaml --run classes
 check "whole numbers are written as such" grep -q '"epoch": 4,' classes/metrics.jsonl
@@ -309,7 +309,7 @@ wait $pid
 got=$?
 check "SIGINT gives exit 130, not $got" test $got = 130
 check "it says how to go on" grep -q 'weft resume long' long.out
-expect 0 'whole' "$weft" info long --check
+expect 0 'intact' "$weft" info long --check
 "$weft" train gpt.yaml --run killed --set train.steps=1000000 >killed.out 2>&1 &
 pid=$!
 for _ in $(seq 100); do
@@ -331,7 +331,7 @@ for signal in INT:130 TERM:143; do
     wait $pid
     got=$?
     check "SIG${signal%:*} gives exit ${signal#*:}, not $got" test $got = "${signal#*:}"
-    expect 0 'whole' "$weft" info "stop-$signal" --check
+    expect 0 'intact' "$weft" info "stop-$signal" --check
 done
 expect 8 'standard output' bash -c "'$weft' init gpt >/dev/full"
 
@@ -409,7 +409,7 @@ for way in naive library own; do
 done
 check "gemm: no more than was asked for" test "$(wc -l <gemm)" = 3
 expect 0 '   128 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[1-9][.][0-9]e-03 .* - +-' "$weft" bench gemm --only 128 --precision bf16
-expect 2 'choose one of f32, tf32, f64, f16, bf16' "$weft" bench gemm --precision f8
+expect 2 'give f32, tf32, f64, f16 or bf16' "$weft" bench gemm --precision f8
 check "--only chooses lines" test "$("$weft" bench matmul --only n48 --json --steps 1 | grep -c workload)" = 1
 
 echo "test_cli: cells=$cells fail=$fail skip=0"

@@ -204,7 +204,7 @@ expect 3 'no column named "weight"; the columns are' "$weft" plan mlp --data wei
 printf 'a,w,y\n1,1,2\n2,0,3\n' >zero.csv
 expect 3 'line 3 .row 2., column 2 ."w".: expected a weight above 0 .leave the row out' "$weft" plan linear --data zero.csv --set data.weight=w
 printf '{"x": [[1], [2]], "y": [1, 2]}' >x.json
-expect 2 'data.weight: goes with a csv file that has a target' "$weft" plan linear --data x.json --set data.weight=w
+expect 2 'data.weight: only csv files with a target can have weights' "$weft" plan linear --data x.json --set data.weight=w
 
 # ---- bad tables ----
 # bad FILE PATTERN LINE...: writes the lines to the file. The error must be one line that matches the pattern.

@@ -7,7 +7,7 @@ terminal=$(dirname "$(readlink -f "$0")")/terminal.py
 
 # ---- the first use ----
 expect 0 '^accuracy [0-9.]+ %, standard deviation [0-9.]+ %, of 5 folds' python3 "$terminal" 80 "$weft" cv logistic --data table.csv
-check "no line is longer than the terminal" awk 'length($0) > 80 && !/^next: / {print; exit 1}' out
+check "no line is longer than the terminal" awk '{gsub(/━/, "-")} length($0) > 80 && !/^next: / {print; exit 1}' out
 check "a line for each fold, its mean and deviation" test "$(grep -Ec '^(fold-[1-5]|mean|deviation) +[0-9.]+ +[0-9.]+ %' out)" = 7
 check "each fold is told when it ends" grep -Eq '^\[5/5\] fold-[1-5]: accuracy [0-9.]+ %, [0-9.]+ s$' out
 check "the last line trains on all rows" grep -Eq '^next: .*weft train logistic --data table.csv --set data.val_fraction=0$' out
@@ -58,6 +58,8 @@ END
 # ---- the same bits with any number of processes; a stop and going on ----
 long=(cv mlp --data table.csv --folds 3 --set model.hidden=64 --set train.epochs=1500 --set train.save_every=500
     --set model.dropout=0.1)
+expect 0 '^ *[^ ]* *[1-3]/4 runs  best R2 0\.[0-9]+ \(fold-[1-4]\)  0:[0-9]{2} left$' \
+    python3 "$terminal" 80 "$weft" cv linear --data numbers.csv --set data.target=y --folds 4 --set train.epochs=400
 OMP_NUM_THREADS=2 expect 0 '^3 runs, 2 at a time, in one$' "$weft" "${long[@]}" --run one --jobs 2
 expect 0 '^3 runs, 1 at a time, in three$' "$weft" "${long[@]}" --run three
 same() { # same FOLDER: its folds have the bits of those in "one"
@@ -78,7 +80,7 @@ for signal in INT TERM; do
     wait $pid
     code=$?
     check "$signal ends it with 128 + the signal, not $code" test $code = $((128 + $([ $signal = INT ] && echo 2 || echo 15)))
-    check "it says how to go on" grep -q "^weft: stopped: [0-2] of 3 runs have ended; to go on, add --run $signal to the same command" stopped.out
+    check "it says how to go on" grep -q "^weft: stopped: [0-2] of 3 runs have ended; to continue, add --run $signal to the same command" stopped.out
     expect 0 'fold-1 +stopped' "$weft" runs "$signal"
     check "no process is left" sh -c '! grep -q running out'
     check "what was begun is whole" "$weft" info "$signal/fold-1" --check
@@ -89,9 +91,9 @@ expect 0 '^\[3/3\] fold-3: .*, as before$' "$weft" "${long[@]}" --run one
 check "runs that have ended are not trained again" grep -q '^0 runs' out
 
 # ---- bad input ----
-expect 2 'cv: --folds: a number from 2 to 1000' "$weft" cv logistic --data table.csv --folds 1
+expect 2 'cv: --folds 1: give a number from 2 to 1000' "$weft" cv logistic --data table.csv --folds 1
 one_line
-expect 2 'cv: is for tables and images' "$weft" cv gpt --data text.txt
+expect 2 '^weft: cv: cross-validation is for tables and images' "$weft" cv gpt --data text.txt
 expect 2 'CONFIG is missing' "$weft" cv
 expect 2 'data.path is missing' "$weft" cv logistic
 expect 8 'fold-1: .*nowhere.csv' "$weft" cv logistic --data nowhere.csv --run empty --jobs 1
@@ -99,12 +101,12 @@ one_line
 check "no empty folder stays" test ! -e empty
 head -4 numbers.csv >few.csv
 expect 2 'data.folds: 3 samples cannot be divided into 5 parts' "$weft" cv linear --data few.csv --jobs 1
-expect 2 'data.val_path must not name' "$weft" cv logistic --data table.csv --set data.val_path=table.csv
-expect 2 'one/fold-1: was made with train.epochs 1500: name another folder' "$weft" "${long[@]}" --run one --set train.epochs=7
+expect 2 'the folds are parts of the training data, so leave out data.val_path' "$weft" cv logistic --data table.csv --set data.val_path=table.csv
+expect 2 'one/fold-1: this run was trained with train.epochs: 1500, which now has another value: name another folder' "$weft" "${long[@]}" --run one --set train.epochs=7
 one_line
-expect 2 'whole: is a run itself' "$weft" cv logistic --data table.csv --run whole
-expect 2 'data.fold: must be from 1 to data.folds' "$weft" train logistic --data table.csv --set data.folds=3
-expect 2 'data.folds: at least 2' "$weft" train logistic --data table.csv --set data.folds=1
+expect 2 '--run whole: this folder is a run itself' "$weft" cv logistic --data table.csv --run whole
+expect 2 'data.fold: give a number from 1 to data.folds' "$weft" train logistic --data table.csv --set data.folds=3
+expect 2 'data.folds: give at least 2 parts' "$weft" train logistic --data table.csv --set data.folds=1
 expect 0 'diverged' "$weft" cv linear --data numbers.csv --set data.target=y --folds 2 --set optimizer.type=sgd --set optimizer.lr=1000 \
     --set train.epochs=300 --run lost
 

@@ -13,18 +13,18 @@ expect 0 '' "$weft" train gpt --data text.txt --run gpt "${small[@]}"
 expect 0 '' "$weft" train gpt --data text.txt --run wide "${small[@]}" --set train.precision=f64
 
 # ---- what is asked for ----
-expect 2 "export: --to is missing: c, safetensors or gpt2 is wanted" "$weft" export run
+expect 2 "export: --to is missing: give c, safetensors or gpt2" "$weft" export run
 one_line
-expect 2 "export: --to onnx: c, safetensors or gpt2 is wanted" "$weft" export run --to onnx
+expect 2 "export: --to onnx: give c, safetensors or gpt2" "$weft" export run --to onnx
 expect 2 'is not a run folder' "$weft" export nowhere --to c
-expect 2 'not a gpt: use --to safetensors' "$weft" export run --to gpt2
+expect 2 '--to gpt2 needs a gpt, .*: use --to safetensors' "$weft" export run --to gpt2
 one_line
 expect 1 'train.precision f64, and C source computes in f32' "$weft" export wide --to c
 one_line
 for name in '' 3d 'a b' 'a"b' 'a*/b' a-b ../a _a "$(printf 'a\nb')" "$(printf '%041d' 0 | tr 0 x)"; do
-    expect 2 'a C identifier is wanted' "$weft" export run --to c --name "$name"
+    expect 2 'give a C identifier' "$weft" export run --to c --name "$name"
     one_line
-    expect 2 'a C identifier is wanted' "$weft" export run --to safetensors --name "$name"
+    expect 2 'give a C identifier' "$weft" export run --to safetensors --name "$name"
 done
 check "and nothing was written" test ! -e run/export
 expect 0 'wrote run/export/model.c' "$weft" export run --to c

@@ -20,10 +20,10 @@ expect 0 '' "$weft" train gpt --data text.txt --run half "${tiny[@]}" --set trai
 # ---- what is refused ----
 expect 2 'export: --training: only --to c writes a training step' "$weft" export mlp --to safetensors --training
 one_line
-expect 2 'export: --batch: is for --training' "$weft" export mlp --to c --batch 4
+expect 2 'export: --batch is for --training' "$weft" export mlp --to c --batch 4
 one_line
 for batch in 0 65537; do
-    expect 2 "export: --batch $batch: a number from 1 to 65536 is wanted" "$weft" export mlp --to c --training --batch $batch
+    expect 2 "export: --batch $batch: give a number from 1 to 65536" "$weft" export mlp --to c --training --batch $batch
     one_line
 done
 expect 2 '' "$weft" export mlp --to c --training --batch many

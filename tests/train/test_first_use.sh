@@ -17,6 +17,39 @@ mkdir letters && cp text.txt letters/one.txt && cp text.txt letters/two.txt
 expect 0 'validation loss' "$weft" train gpt --data letters "${small[@]}" --run runs/letters
 expect 0 'path: "letters/\*.txt"' "$weft" init gpt --data 'letters/*.txt'
 expect 0 '' "$weft" generate runs/gpt-L1-H2-E16-cpu-1 --prompt the --tokens 5
+expect 0 '^weft: generate: the model has never seen these characters, so they are left out of the prompt: Ω🙂$' \
+    "$weft" generate runs/gpt-L1-H2-E16-cpu-1 --prompt 'Ωthe 🙂weft' --tokens 5
+check "the rest of the prompt is continued" grep -q '^the weft' out
+check "a text that is piped needs no note on the seed" sh -c '! grep -q seed err'
+written() { # written NAME OPTION...: keeps what generate writes on a terminal
+    local name=$1
+    shift
+    expect 0 '^the ' python3 "$terminal" 80 "$weft" generate runs/gpt-L1-H2-E16-cpu-1 --prompt 'the ' --tokens 40 "$@"
+    mv out "$name"
+}
+written first && written again && written other --seed 2
+check "without --seed the text is always the same" cmp -s first again
+check "another seed gives another text" sh -c '! cmp -s first other'
+check "this is said" grep -q 'seed 1: without --seed the text is always the same; for another text, use --seed 2' first
+check "only without --seed" sh -c '! grep -q seed other'
+
+# ---- a folder with a space, also in its quotes: suggested commands work as they are ----
+expect 0 "next: .*weft generate 'my \"run\"' --prompt TEXT" "$weft" train gpt --data text.txt "${small[@]}" \
+    --set train.steps=2 --run 'my "run"'
+expect 2 "continue it with: weft resume 'my \"run\"'; or choose another --run" \
+    "$weft" train gpt --data text.txt "${small[@]}" --run 'my "run"'
+mkdir 'all runs' && mv 'my "run"' 'all runs/'
+expect 0 "^1 run in \./all runs: .*weft runs './all runs'" "$weft" runs .
+expect 2 "to list the steps: weft info 'all runs/my \"run\"'" "$weft" generate 'all runs/my "run"' --checkpoint first
+mkdir 'the command' && ln -s "$weft" 'the command/weft'
+expect 0 "next: 'the command/weft' predict" 'the command/weft' train mlp --data table.csv --set train.epochs=1 --run named
+
+# ---- messages name what was typed, and a remedy ----
+expect 3 'text.txt.*does not tell its format.*data.source=csv' "$weft" train mlp --data text.txt
+expect 2 '^weft: train: --quiet takes no value' "$weft" train gpt --data text.txt --quiet=yes
+expect 2 "model.activation: give identity, .*, softplus or elu, not 'x(α){29}'$" \
+    "$weft" train mlp --data table.csv --set "model.activation=x$(printf 'α%.0s' $(seq 50))"
+check "no character is cut" sh -c '! grep -q "x[0-9a-f][0-9a-f]" err'
 expect 0 'next: .*weft predict runs/mlp.* FILE' "$weft" train mlp --data table.csv --set train.epochs=2
 expect 0 'accuracy [0-9.]+ %' "$weft" train logistic --data table.csv --set train.epochs=2
 expect 2 'train text --data FILE' "$weft" train

@@ -16,7 +16,7 @@ expect 0 '^[0-9.]+ minutes: [0-9]+ steps' type "$weft" train text --data letters
 check "what was read" grep -q 'data: 2 files, [0-9]* bytes, [0-9]* tokens (character), from letters' out
 check "what to do next" grep -q 'next: .* generate runs/letters --prompt TEXT' out
 expect 0 'the weft' type "$weft" generate runs/letters --prompt "the weft" --tokens 40
-check "how to get another text" grep -q 'seed' out
+check "how to get another text" grep -q 'without --seed the text is always the same; for another text, use --seed 2' out
 
 # ---- a table as it comes: an index, names, words, dates, missing cells ----
 awk 'function random() { s = s * 16807 % 2147483647; return s / 2147483647 }
@@ -98,7 +98,7 @@ expect 0 '' type "$weft" compare runs/ship runs/slow --out curves.html
 check "a page of curves" grep -q '<svg' curves.html
 check "each run has its report" test -s runs/photos/report.html
 check "pictures of the photos" grep -q 'data:image/png' runs/photos/report.html
-expect 0 'whole' type "$weft" info runs/photos --check
+expect 0 'intact' type "$weft" info runs/photos --check
 expect 0 'best: ' type "$weft" sweep logistic --data passengers.csv optimizer.lr=0.01,0.1 --set data.target=survived --set train.epochs=20
 
 echo "test_five_uses: cells=$cells fail=$fail skip=0"

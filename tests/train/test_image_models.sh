@@ -126,7 +126,7 @@ expect 0 '' "$weft" init mlp --data animals --out rows.yaml
 expect 0 '' "$weft" train rows.yaml --run rows "${quick[@]}" --set train.epochs=2
 expect 0 '^animals/cat/00.png	' "$weft" predict rows animals
 expect 3 'more/bat: no class' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.test_path=more
-expect 2 'whose classes are the names of their folders' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.labels=[small-labels-idx1-ubyte]
+expect 2 'images take their classes from the names of their folders' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.labels=[small-labels-idx1-ubyte]
 expect 2 'not numbers to predict' "$weft" train animals.yaml --run bad "${animals[@]}" --set task=regression
 
 # ---- images that cannot be read ----
@@ -134,12 +134,12 @@ expect 0 '' "$weft" train animals.yaml --run clean "${animals[@]}" --set train.e
 head -c 60 animals/cat/03.png >animals/cat/cut.png
 : >animals/dog/zero.jpg
 echo 'not an image' >animals/owl/text.gif
-expect 3 'animals: 3 images cannot be read: repair or remove them, or leave them out by data.skip_bad: true' \
+expect 3 'animals: 3 images cannot be read: repair or remove them, or set data.skip_bad: true to train without them' \
     "$weft" train animals.yaml --run bad "${animals[@]}"
-check "all of them are listed" sh -c 'grep -q "^weft: .*animals/cat/cut.png: damaged, or cut at byte 60: " err &&
-    grep -q "^weft: .*animals/dog/zero.jpg: byte 0: begins neither as PNG" err && grep -q "^weft: .*animals/owl/text.gif: byte 0: " err'
+check "all of them are listed" sh -c 'grep -q "^weft: .*animals/cat/cut.png: the image is damaged, or cut off at byte 60: " err &&
+    grep -q "^weft: .*animals/dog/zero.jpg: this is not a PNG, JPEG, GIF, WebP or BMP image" err && grep -q "^weft: .*animals/owl/text.gif: this is not a PNG" err'
 for threads in 1 3; do
-    expect 0 '^weft: left out: .*animals/cat/cut.png: damaged' env OMP_NUM_THREADS=$threads "$weft" train animals.yaml --run skip$threads \
+    expect 0 '^weft: left out: .*animals/cat/cut.png: the image is damaged' env OMP_NUM_THREADS=$threads "$weft" train animals.yaml --run skip$threads \
         "${animals[@]}" --set data.skip_bad=true --set train.epochs=2
     check "the others train as without the bad ones" cmp {clean,skip$threads}/checkpoints/step-6/model.safetensors
 done

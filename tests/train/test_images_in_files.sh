@@ -117,7 +117,7 @@ head -c 60 photos/cat/03.png >photos/cat/cut.png
 : >photos/dog/zero.jpg
 echo 'not an image' >photos/owl/text.gif
 for mode in true false; do
-    expect 3 'photos: 3 images cannot be read: repair or remove them, or leave them out by data.skip_bad: true' \
+    expect 3 'photos: 3 images cannot be read: repair or remove them, or set data.skip_bad: true to train without them' \
         "$weft" train cnn --data photos --run bad "${quick[@]}" "${size[@]}" --set data.in_files=$mode
     cp err bad-$mode
 done
@@ -128,7 +128,7 @@ check "the others train as without the bad ones" cmp {skipped,cnn}-true/checkpoi
 expect 3 'cannot be read' "$weft" predict cnn-true photos
 rm photos/cat/cut.png photos/dog/zero.jpg photos/owl/text.gif
 for mode in true false; do
-    expect 3 'mixed/b/z.png: has 3 channels, 5 rows and 5 columns, but the first image has 3, 7 and 6' \
+    expect 3 'mixed/b/z.png: this image has 3 channels, 5 rows and 5 columns, but the first image has 3, 7 and 6' \
         "$weft" train cnn --data mixed --run bad --set data.in_files=$mode
 done
 
@@ -151,7 +151,7 @@ during() {
 }
 during 'mv moving/dog/04.png moving/dog/gone' 'moving/dog/04.png: '
 during 'cp photos/dog/07.png x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image has changed since it was read first'
-during 'head -c 70 photos/dog/04.png >x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: damaged, or cut at byte 70'
+during 'head -c 70 photos/dog/04.png >x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image is damaged, or cut off at byte 70'
 
 # ---- more than memory ----
 # peak LIMIT COMMAND...: the command must succeed with at most LIMIT MB of resident memory.

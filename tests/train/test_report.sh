@@ -76,7 +76,7 @@ import json
 said = [(m["predicted"], "%.3f" % m["probability"]) for m in json.load(open("seen/pictures.json"))["mistakes"]]
 again = [line.rstrip("\n").split("\t")[1:] for line in open("again")]
 assert len(again) == 12 and said == [(c, "%.3f" % float(p)) for c, p in again], (said, again)'
-expect 0 'pictures.json  whole' "$weft" info seen --check
+expect 0 'pictures.json  intact' "$weft" info seen --check
 # larger than a picture may be, and grey: 130 x 70 in blocks of 3
 expect 0 '' "$weft" train photos.yaml --run large --quiet --set model.image=[1,130,70] --set model.filters=[2] --set train.epochs=1
 check "pictures are made smaller" python3 -c '

@@ -28,7 +28,7 @@ expect 7 'cannot be used' "$weft" resume many --set train.steps=10 --set train.k
 check "the last whole one is kept" [ "$(checkpoints many)" = "step-10 step-12" ]
 expect 0 'cannot be used' "$weft" resume many --set train.steps=11 --set train.keep=1
 check "and the one after it" [ "$(checkpoints many)" = "step-11 step-12" ]
-expect 3 'step-11 +whole' "$weft" info many --check
+expect 3 'step-11 +intact' "$weft" info many --check
 
 # ---- links within a run folder ----
 expect 0 '' "$weft" train mlp.yaml --quiet --run mine
@@ -124,7 +124,7 @@ expect 0 '' "$weft" train mlp.yaml --quiet --run twice
 cp twice/metrics.jsonl whole.jsonl
 wait "$late"
 check "the late run ends with 2" [ $? = 2 ]
-check "the late run says why" grep -q "twice: holds a run already" late
+check "the late run says why" grep -q "twice: this folder holds a run already; continue it with: weft resume twice;" late
 check "the metrics are those of the first run" cmp -s twice/metrics.jsonl whole.jsonl
 expect 0 'done' "$weft" info twice --check
 
@@ -134,9 +134,9 @@ expect 0 'cannot remove flaky/checkpoints/step-[0-9]*: Input/output error' \
 check "training went on" [ "$(readlink flaky/checkpoints/best)" = step-12 ]
 
 # ---- the disk fails while a folder is read ----
-expect 8 'cannot look at new/config.yaml: Input/output error' \
+expect 8 'cannot access new/config.yaml: Input/output error' \
     inject newfstatat:error=EIO -P new/config.yaml "$weft" train mlp.yaml --quiet --run new
-expect 8 'cannot look at flaky/samples: Input/output error' \
+expect 8 'cannot access flaky/samples: Input/output error' \
     inject newfstatat:error=EIO -P flaky/samples "$weft" resume flaky --set train.steps=14
 expect 8 'cannot list flaky/samples: Input/output error' \
     inject getdents64:error=EIO -P flaky/samples "$weft" resume flaky --set train.steps=14

@@ -33,11 +33,11 @@ check "the newest run comes first, or last" test "$(first)" = run2
 for key in name result loss time weights; do expect 0 '^run2 ' "$weft" runs --sort $key; done
 expect 0 '^run10 ' "$weft" runs --model logistic --where optimizer.lr=1e-1 --status "done"
 check "the others are not listed" test "$(wc -l <out)" = 2
-expect 2 'runs: --sort size: one of these is wanted: name, result' "$weft" runs --sort size
+expect 2 'runs: --sort size: give name, result' "$weft" runs --sort size
 one_line
 expect 2 'unknown key optimizer.rate' "$weft" runs --where optimizer.rate=1
-expect 2 "^weft: --model: model.type: one of these is wanted, not 'tree'" "$weft" runs --model tree
-expect 2 '^weft: --where optimizer.lr: key=value is wanted' "$weft" runs --where optimizer.lr
+expect 2 "^weft: --model: model.type: give gpt, .*, not 'tree'" "$weft" runs --model tree
+expect 2 '^weft: --where optimizer.lr: write KEY=VALUE' "$weft" runs --where optimizer.lr
 expect 7 'no such folder' "$weft" runs nowhere
 cp -r runs/run2 runs/broken
 echo '{' >runs/broken/summary.json
@@ -76,7 +76,7 @@ c = json.load(open("compared.json"))
 assert c["differences"]["optimizer.lr"] == [0.02, 0.1, 0.05] and c["differences"]["train.epochs"] == [2, 10, 20]
 assert [r["run"] for r in c["runs"]] == ["runs/run2", "runs/run10", "runs/line"]
 END
-expect 2 'compare: at least two runs are wanted, not only runs/run2' "$weft" compare runs/run2
+expect 2 'compare: give at least two runs, not only runs/run2' "$weft" compare runs/run2
 one_line
 expect 2 'compare: missing: A B' "$weft" compare
 expect 0 '^D  runs/words$' "$weft" compare runs

@@ -23,9 +23,9 @@ YAML
 expect 0 '' "$weft" train tokens.yaml --run tokens "${small[@]}"
 
 for run in text table tokens; do
-    expect 0 'data.json.*whole' "$weft" info $run --check
-    expect 0 'summary.json  whole' "$weft" info $run --check
-    expect 0 'scores.json  whole' "$weft" info $run --check
+    expect 0 'data.json.*intact' "$weft" info $run --check
+    expect 0 'summary.json  intact' "$weft" info $run --check
+    expect 0 'scores.json  intact' "$weft" info $run --check
 done
 
 # damage RUN FILE EDIT: copies the run to "damaged" and edits one of its files with a sed command.
@@ -69,7 +69,7 @@ refused data.json 'predict damaged input.csv' 'eval damaged' 'show damaged'
 damage text summary.json 's/"parameters": ./"parameters": 7/'
 expect 3 'summary.json  DAMAGED' "$weft" info damaged --check
 expect 0 'summary.json: .*tuned again' "$weft" resume damaged --set train.steps=12
-expect 0 'summary.json  whole' "$weft" info damaged --check
+expect 0 'summary.json  intact' "$weft" info damaged --check
 damage text scores.json '1s/[1-8]/9/'
 expect 3 'scores.json  DAMAGED' "$weft" info damaged --check
 expect 0 '' "$weft" generate damaged --tokens 3

@@ -59,7 +59,7 @@ stopped 143 "a stop in an evaluation"
 check "it is said how to go on" grep -q 'weft resume evaluation' evaluation.out
 check "the step whose evaluation was cut short is kept" ls evaluation/checkpoints/step-4
 check "it is not logged yet" test "$(wc -l <evaluation/metrics.jsonl)" = 3
-expect 0 'whole' "$weft" info evaluation --check
+expect 0 'intact' "$weft" info evaluation --check
 "$weft" resume evaluation >evaluation.out 2>&1 & # this stops in the same evaluation
 pid=$!
 wait_for_line 'resumed' evaluation/log.txt
@@ -108,7 +108,7 @@ exec 7<output # opened, never read
 sleep 4
 stopped 143 "a stop while output is held up"
 exec 7<&-
-expect 0 'whole' "$weft" info unread --check
+expect 0 'intact' "$weft" info unread --check
 
 # ---- pipes instead of files ----
 for file in metrics.jsonl metrics.csv log.txt events.out.tfevents.0000000000.weft; do

@@ -9,7 +9,7 @@ seq 60 | awk 'BEGIN {print "x,y"} {print $1 "," 3 * $1 + $1 % 5}' >numbers.csv
 quick=(linear --data numbers.csv --set data.target=y --set train.epochs=40)
 expect 0 '^best: R2 0\.[0-9]+ with optimizer.lr=0.1 model.ridge=(0|1)$' python3 "$terminal" 80 "$weft" sweep "${quick[@]}" \
     optimizer.lr=0.001,0.01,0.1 model.ridge=0,1
-check "no line is longer than the terminal" awk 'length($0) > 80 && !/^(next|to train)/ {print; exit 1}' out
+check "no line is longer than the terminal" awk '{gsub(/━/, "-")} length($0) > 80 && !/^(next|to train)/ {print; exit 1}' out
 check "a line for each run, the best first" awk '/^0\.[01]+ +[01] +R2 / {n++; r = $4; if (n > 1 && r > last) bad = 1; last = r} END {exit !(n == 6 && !bad)}' out
 check "each run is told when it ends" grep -Eq '^\[6/6\] lr=[0-9.]+,ridge=[01]: R2 [0-9.]+, [0-9.]+ s$' out
 check "the best can be used" grep -Eq '^next: .*weft predict runs/sweep-linear-1/lr=0.1,ridge=[01] FILE$' out
@@ -87,6 +87,49 @@ for signal in INT KILL; do
     done
 done
 
+# ---- progress: one line that is redrawn on a terminal, plain lines elsewhere ----
+cat >progress.py <<'END'
+"""progress.py WIDTH: checks what a sweep of 5 runs showed on a terminal (0: in a file)."""
+import re, sys
+width = int(sys.argv[1])
+results, drawn = {}, []
+for line in open("out", encoding="utf-8").read().split("\n"):
+    ended = re.match(r"\[(\d)/5\] (\S+): (diverged, )?(?:R2 (\S+)|.*), [0-9.]+ s(.*)$", line)
+    if ended:
+        assert int(ended[1]) == len(results) + 1, line
+        results[ended[2]] = float(ended[4]) if ended[4] else float("-inf")
+        tail = ended[5]
+        assert bool(tail) == (width == 0 and len(results) < 5), line
+    elif "/5 runs" in line:
+        assert len(line) < width, line
+        assert re.search(r"(\d)/5 runs", line)[1] == str(len(results)), line
+        tail = line
+        drawn.append(line)
+    else:
+        assert "weft: " not in line or line.startswith("weft: "), line
+        continue
+    best = re.search(r"  best R2 (\S+)( \((\S+)\))?", tail)
+    if best:
+        assert float(best[1]) == max(results.values()), (line, results)
+        assert not best[3] or results[best[3]] == float(best[1]), (line, results)
+    if tail:
+        assert bool(re.search(r"  \d+:\d\d left$", tail)) == (len(results) > 0), line
+        if width != 30 and max(results.values(), default=float("-inf")) > float("-inf"):
+            assert best, line
+assert len(results) == 5, results
+assert bool(drawn) == (width > 0)
+if width > 60:
+    assert any("━" in line for line in drawn) and any("(lr=" in line for line in drawn), drawn
+END
+some=(linear --data numbers.csv --set data.target=y --set optimizer.type=sgd --set train.epochs=400 --jobs 2)
+for columns in 30 60 100; do
+    expect 0 '^best: ' python3 "$terminal" $columns "$weft" sweep "${some[@]}" optimizer.lr=0.001,0.01,0.1,0.2,1000
+    check "the line fits $columns columns, and tells the truth" python3 progress.py $columns
+done
+expect 0 '^best: ' "$weft" sweep "${some[@]}" optimizer.lr=0.001,0.01,0.1,0.2,1000
+check "a file has plain lines" python3 progress.py 0
+check "and nothing for a terminal" sh -c "! grep -q '$(printf '\033\\|\r')' out"
+
 # ---- a run that diverges does not end the search ----
 expect 0 '^1000 .* - .* diverged$' "$weft" sweep linear --data numbers.csv --set data.target=y --set optimizer.type=sgd --set train.epochs=300 \
     optimizer.lr=1000,0.1
@@ -102,18 +145,18 @@ refused() { # refused PATTERN ARGUMENT...: exit 2, one line of error, and no fol
 refused 'sweep: name keys and the values to try' linear --data numbers.csv
 refused 'CONFIG is missing' optimizer.lr=0.1
 refused 'sweep optimizer.rate=1: unknown key optimizer.rate' linear --data numbers.csv optimizer.rate=1
-refused 'sweep optimizer.lr: key=value is wanted' linear --data numbers.csv optimizer.lr
-refused "sweep: optimizer.lr: a number is wanted, not 'x'" linear --data numbers.csv optimizer.lr=0.1,x
-refused 'a number is wanted' linear --data numbers.csv optimizer.lr=0.1,
+refused 'sweep optimizer.lr: write KEY=VALUE' linear --data numbers.csv optimizer.lr
+refused "sweep: optimizer.lr: give a number, not 'x'" linear --data numbers.csv optimizer.lr=0.1,x
+refused 'give a number' linear --data numbers.csv optimizer.lr=0.1,
 refused 'a range needs --random N' linear --data numbers.csv optimizer.lr=0.1..1
-refused 'a range is LOW..HIGH' linear --data numbers.csv optimizer.lr=1..0.1 --random 3
-refused 'a range is LOW..HIGH' linear --data numbers.csv optimizer.lr=..0.1 --random 3
+refused 'write a range as LOW..HIGH' linear --data numbers.csv optimizer.lr=1..0.1 --random 3
+refused 'write a range as LOW..HIGH' linear --data numbers.csv optimizer.lr=..0.1 --random 3
 refused 'optimizer.lr is given twice' linear --data numbers.csv optimizer.lr=1 optimizer.lr=2
 refused 'more than 1000 combinations' linear --data numbers.csv "train.seed=$(seq -s, 40)" "train.epochs=$(seq -s, 40)"
-refused 'schedule.min_lr: is above optimizer.lr' linear --data numbers.csv optimizer.lr=1,0.01 --set schedule.min_lr=0.1
-refused 'two combinations have the same folder name' linear --data numbers.csv data.target=y/z,y-z
-expect 2 'was made with train.epochs 1500' "$weft" "${long[@]}" --run one --set train.epochs=3
-expect 2 'one/lr=0.001: is a run itself' "$weft" sweep linear --data numbers.csv optimizer.lr=0.1 --run one/lr=0.001
+refused 'schedule.min_lr: the end of the schedule is above its beginning, optimizer.lr' linear --data numbers.csv optimizer.lr=1,0.01 --set schedule.min_lr=0.1
+refused 'two combinations would have the same folder' linear --data numbers.csv data.target=y/z,y-z
+expect 2 'this run was trained with train.epochs: 1500' "$weft" "${long[@]}" --run one --set train.epochs=3
+expect 2 'one/lr=0.001: this folder is a run itself' "$weft" sweep linear --data numbers.csv optimizer.lr=0.1 --run one/lr=0.001
 expect 8 'nowhere.csv' "$weft" sweep linear --data nowhere.csv optimizer.lr=0.1,0.2 --jobs 1
 
 echo "test_sweep: cells=$cells fail=$fail skip=0"

@@ -62,7 +62,7 @@ expect 0 'logistic-2-3, 9 parameters' "$weft" train logistic.yaml --run third --
 expect 0 '"confusion": \[\[' "$weft" eval third --json
 expect 2 'use linear for numbers' "$weft" train logistic.yaml --run bad --set task=regression
 expect 0 '' "$weft" init gpt --data text.txt --out gpt.yaml
-expect 2 'full is for rows' "$weft" train gpt.yaml --set train.batch=full
+expect 2 'a text has no fixed number of windows' "$weft" train gpt.yaml --set train.batch=full
 expect 0 '' "$weft" verify logistic.yaml --devices cpu,interp --steps 2
 expect 0 'activations' "$weft" plan logistic.yaml
 weighed=(--set train.class_weights=[1,3] --set train.label_smoothing=0.2 --set train.accumulate=2 --set train.batch=16)
@@ -143,7 +143,7 @@ cp -r side unscored && rm unscored/scores.json
 expect 7 'all steps of the run are done' "$weft" resume unscored
 check "scores are made up for" cmp {side,unscored}/scores.json
 check "and what it said of them stays" bash -c 'grep -o "\"val_loss\": [0-9.]*" side/summary.json | grep -qFf - unscored/summary.json'
-expect 0 "step-${best#step-}  whole  best" "$weft" info early --check
+expect 0 "step-${best#step-}  intact  best" "$weft" info early --check
 expect 2 'there is no validation data' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
 check "no best but where it is asked for" test ! -e side/checkpoints/best
 
@@ -164,8 +164,8 @@ expect 0 '' "$weft" train logistic.yaml --run unweighed "${noise[@]}" --set trai
 expect 2 "train.class_weights: give balanced, or a list of numbers.*'heavy'" "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[heavy,1]
 expect 2 'train.class_weights: 70 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad \
     --set train.class_weights="[$(seq -s, 70)]"
-expect 2 'train.label_smoothing: goes with classes or tokens' "$weft" train linear.yaml --run bad --set train.label_smoothing=0.1
-expect 2 'goes with task: classification' "$weft" train linear.yaml --run bad --set train.class_weights=balanced
+expect 2 'train.label_smoothing: only classes and tokens can be smoothed' "$weft" train linear.yaml --run bad --set train.label_smoothing=0.1
+expect 2 'only task classification uses this key' "$weft" train linear.yaml --run bad --set train.class_weights=balanced
 
 # if the loss is NaN, the message says what to try
 expect 6 'the loss is .*; try --set optimizer.lr=10, which is 100 now, or --set optimizer.clip=1' "$weft" train linear.yaml --run wild \
@@ -190,7 +190,7 @@ bad nan.csv 'a,b,y\n1,2,3\n2,4,nan\n' 'line 3 .row 2., column 3 ."y".: expected 
 bad header.csv 'a,b,y\n' 'line 1: the file ends without a row'
 bad ragged.json '{"x": [[1, 2], [3, 4, 5]], "y": [1, 2]}' 'ragged rows: x.1. has 3 values, x.0. has 2'
 bad word.json '{"x": [[1, 2], [3, "a"]], "y": [1, 2]}' 'x.1..1.: expected a number, found a string'
-bad few.json '{"x": [[1, 2], [3, 4]], "y": [1]}' '2 samples, but 1 targets'
+bad few.json '{"x": [[1, 2], [3, 4]], "y": [1]}' 'there are 2 samples, but 1 targets'
 bad empty.json '{"x": [[], []], "y": [1, 2]}' 'row 1 has no numbers'
 bad none.json '{"x": [], "y": []}' 'there are no samples'
 bad cut.json '{"x": [[1],[2]' 'line 1, column 15, byte 14'
@@ -230,7 +230,7 @@ expect 3 'packed-images-idx3-ubyte.gz: byte [0-9]+: the gzip stream is cut off' 
 expect 3 'other-labels-idx1-ubyte: byte 17: class 7, but the training data has 0 to 0' "$weft" train linear.yaml --run bad \
     --set data.path=full-images-idx3-ubyte --set data.test_path=other-images-idx3-ubyte "${images[@]}"
 : >empty.txt
-expect 3 'empty.txt is empty' "$weft" train gpt.yaml --run bad --set data.path=empty.txt
+expect 3 'empty.txt: the file is empty' "$weft" train gpt.yaml --run bad --set data.path=empty.txt
 printf '' >empty.bin
 expect 3 'empty.bin' "$weft" train gpt.yaml --run bad --set data.path=empty.bin
 one_line
@@ -244,16 +244,16 @@ python3 -c "
 for name, value in ('prices', lambda i: 7 * i), ('halves', lambda i: i % 4 / 2), ('digits', lambda i: i % 10):
     with open(name + '.csv', 'w', encoding='utf-8') as out:
         print('a,b,y', *(f'{i % 7},{i % 11},{value(i)}' for i in range(150)), sep='\n', file=out)"
-expect 0 'task: regression, since the target has more than 100 different numbers; for classes: --set task=' \
+expect 0 'task: regression, because the target has more than 100 different numbers; to predict classes, use --set task=' \
     "$weft" train mlp --data prices.csv --set train.epochs=2 --run prices
 expect 0 'R2' "$weft" eval prices
 expect 0 '' "$weft" resume prices --set train.epochs=3 --quiet
 check "the run keeps its task" grep -q '^task: regression' prices/config.yaml
-expect 0 'task: regression, since the target has numbers with fractions' "$weft" plan mlp --data halves.csv
+expect 0 'task: regression, because the target has numbers with fractions' "$weft" plan mlp --data halves.csv
 expect 0 '4 classes' "$weft" plan mlp --data halves.csv --set task=classification
 expect 0 '10 classes' "$weft" plan mlp --data digits.csv
 expect 0 '' "$weft" init mlp --data prices.csv --out prices.yaml
-expect 0 'task: regression, since' "$weft" plan prices.yaml
+expect 0 'task: regression, because' "$weft" plan prices.yaml
 
 check "accuracy is its first card" awk '/class="cards"/ {at = NR} at && NR == at + 1 {exit !/>[0-9.]+ %<.*validation accuracy/}' third/report.html
 check "the report has the confusion" grep -q 'rows are true classes' third/report.html

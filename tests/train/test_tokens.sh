@@ -32,9 +32,9 @@ for data in t.bin raw.bin 'part-*.bin'; do
 done
 expect 0 '' train --run bare --set data.path=t.bin --set model.vocab=256 --set model.tokens=256
 check "without a tokenizer too" cmp "text/$weights" "bare/$weights"
-expect 2 'model.tokens: 300, but the data has [0-9]+ tokens, and the embedding table 256 rows' \
+expect 2 'model.tokens: the value is 300; give at least the [0-9]+ tokens of the data, and at most the 256 rows of the embedding table' \
     train --set data.path=t.bin --set model.vocab=256 --set model.tokens=300
-expect 2 'model.tokens: 9, but' train --set data.path=t.bin --set model.tokens=9
+expect 2 'model.tokens: the value is 9; give at least' train --set data.path=t.bin --set model.tokens=9
 one_line
 expect 0 '[0-9]+ [0-9]+' "$weft" generate bare --prompt '116 104' --tokens 5
 expect 0 'the' "$weft" generate run-t --prompt 'the ' --tokens 20
@@ -81,7 +81,7 @@ expect 0 '' train --run other --set data.path=t.bin --set model.norm_eps=0.001 -
 expect 0 '' "$weft" export other --to gpt2 --out other.safetensors
 check "the configuration has the model's own numbers" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
     c["layer_norm_epsilon"] == 0.001 and c["n_inner"] == 24))'
-expect 2 'model.vocab: 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
+expect 2 'model.vocab: the value is 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
 one_line
 
 # ---- exporting and importing weights ----
@@ -92,7 +92,7 @@ check "its configuration lies beside it" python3 -c 'import json; c = json.load(
 expect 0 '' "$weft" export run-t --to gpt2 --out weights.safetensors # replaces the file
 mkdir taken
 echo '{"model_type": "bert"}' >taken/config.json
-expect 2 'taken/config.json exists already and is not for a gpt2' "$weft" export run-t --to gpt2 --out taken/model.safetensors
+expect 2 'taken/config.json exists already and is not an export for GPT-2' "$weft" export run-t --to gpt2 --out taken/model.safetensors
 one_line
 check "and nothing was written" test ! -e taken/model.safetensors
 expect 0 "every node agrees to the bit" "$weft" verify gpt.yaml --devices cpu,cpu --steps 1 --set data.path=t.bin \
@@ -131,13 +131,13 @@ head -c 3000 t.bin >cut.bin
 expect 3 'cut.bin: its header promises [0-9]+ tokens, but 1976 bytes follow it: it was cut' train --set data.path=cut.bin
 one_line
 head -c 2001 raw.bin >odd.bin
-expect 3 'odd.bin: 2001 bytes: an odd number' train --set data.path=odd.bin
+expect 3 'odd.bin: it has 2001 bytes; a file of 16-bit tokens has an even number' train --set data.path=odd.bin
 one_line
 { printf '\001'; tail -c +2 t.bin; } >magic.bin
 expect 3 'magic.bin: begins with the number 20240385' train --set data.path=magic.bin
 one_line
 printf '\001\000\377\377\002\000' >large.bin
-expect 3 'large.bin: token 65535, but the model knows 0 to 255' \
+expect 3 'large.bin: the text has token 65535, but the model knows only 0 to 255' \
     train --set data.path=large.bin --set data.tokenizer_path=text/tokenizer.json
 one_line
 expect 8 'none-\*.bin: there is no such file' train --set data.path='none-*.bin'
@@ -153,7 +153,7 @@ expect 3 'vocab.bpe: there are no merges' "$weft" tokenize text.txt --tokenizer 
 one_line
 expect 2 'bpe is read from files' train --set data.tokenizer=bpe
 one_line
-expect 2 'a tokenizer of kind byte, data.tokenizer asks for word' \
+expect 2 'this tokenizer has the kind byte, but data.tokenizer is word' \
     train --set data.tokenizer_path=text/tokenizer.json --set data.tokenizer=word
 one_line
 expect 2 'out is missing' "$weft" tokenize text.txt --tokenizer text/tokenizer.json

@@ -122,8 +122,10 @@ static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_prog
         const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
         if (t->leaf != WEFT_LEAF_STORAGE || t->storage->mark == mark) continue;
         t->storage->mark = mark;
-        if (!t->storage->buffer) plan->pending += t->storage->bytes;
-        plan->kinds[WEFT_MEMORY_DATA] += t->storage->bytes; /* the caller divides these into kinds */
+        const weft_storage *s = t->storage;
+        plan->pending += s->buffer ? 0 : s->bytes;
+        plan->pending += !s->turns || s->other ? 0 : s->bytes;
+        plan->kinds[WEFT_MEMORY_DATA] += s->turns ? 2 * s->bytes : s->bytes; /* the caller divides these */
     }
 }
 

@@ -73,7 +73,7 @@ static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *ex
     const CUresult error = alone ? launch_all(weft__cuda_of_gpu(device), executable)
                                  : launch_graph(weft__cuda_of_gpu(device), e);
     e->done++;
-    return error ? weft__cuda_fail(weft__cuda_of_gpu(device), error, "a run") : WEFT_OK;
+    return error ? weft__cuda_fail(weft__cuda_of_gpu(device), error, "running a program") : WEFT_OK;
 }
 
 /* A run waits for large uploads to its buffers. */

@@ -25,9 +25,9 @@ static weft_status open_queue(weft_gpu_device *device, const weft_open_options *
     d->found = (const weft__opencl_found *)device->found;
     weft__opencl_compiler_open(d);
     d->context = weft__opencl_context(d->found, &error);
-    if (error) return weft__gpu_fail(device, error, "a context");
+    if (error) return weft__gpu_fail(device, error, "opening a context");
     d->plain = weft__cl.clCreateCommandQueue(d->context, d->found->id, 0, &error);
-    if (error) return weft__gpu_fail(device, error, "a queue");
+    if (error) return weft__gpu_fail(device, error, "making a queue");
     d->queue = d->plain;
     return WEFT_OK;
 }

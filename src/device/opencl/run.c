@@ -101,7 +101,7 @@ static weft_status opencl_run_run(weft_gpu_device *device, weft_gpu_executable *
     for (int l = 0; l < executable->n_launches; l++) {
         cl_int error = enqueue(d, executable, l);
         if (!error && cold) error = weft__cl.clFinish(d->queue);
-        if (error) return weft__gpu_fail(device, error, "a run");
+        if (error) return weft__gpu_fail(device, error, "running a program");
         if (cold) WEFT_TRY(weft__go_on(device->base.ctx));
     }
     e->warm = true;

@@ -70,7 +70,8 @@ weft_status weft__pace_steps(weft__config *config, double seconds, weft__pace *p
     weft_status status = pace_measure(&p, config, seconds);
     *pace = (weft__pace){0};
     if (status == WEFT_OK && p.steps == 0)
-        status = weft__fail(NULL, WEFT_ERR_STATE, "--minutes: no step could be measured");
+        status =
+            weft__fail(NULL, WEFT_ERR_STATE, "--minutes: no step could be measured: use --set train.steps=N");
     if (status == WEFT_OK) {
         pace->step = p.seconds / (double)p.steps;
         pace->tokens = (int64_t)p.loop.items;

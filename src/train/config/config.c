@@ -8,6 +8,8 @@
 #include <weft/optim.h>
 #include <weft/text.h>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "data/parse.h"
 #include "train/config/config.h"
 
@@ -195,11 +197,23 @@ static bool find_word(const char *words, const char *text, int *out) {
     return false;
 }
 
-/* Writes "a|b|c" as "a b c"; NULL gives "". Returns list. */
-static const char *list_words(const char *words, char *list, size_t bytes) {
-    snprintf(list, bytes, "%s", words ? words : "");
-    for (char *bar = list; (bar = strchr(bar, '|'));) *bar = ' ';
-    return list;
+/* Returns how many bytes of a value a message shows. */
+static int shown(const char *text) { return (int)weft__utf8_cut(text, strlen(text), 60); }
+
+/* Says that the value must be `what` (may be "") or one of the words, given as "a|b|c" or NULL. Returns
+ * false. */
+static bool refuse(const char *what, const char *words, const char *text, char problem[256]) {
+    weft_text said = weft__text(problem, 256);
+    weft__put(&said, "give %s%s", what, what[0] && words ? ", " : "");
+    for (const char *bar; words; words = bar ? bar + 1 : NULL) {
+        bar = strchr(words, '|');
+        weft__put(&said, "%.*s%s", (int)strcspn(words, "|"), words,
+                  !bar                   ? ""
+                  : strchr(bar + 1, '|') ? ", "
+                                         : " or ");
+    }
+    weft__put(&said, ", not '%.*s'", shown(text), text);
+    return false;
 }
 
 static bool take_int(const weft__config_row *row, const char *text, int64_t *out, char problem[256]) {
@@ -208,47 +222,35 @@ static bool take_int(const weft__config_row *row, const char *text, int64_t *out
         *out = -word;
         return true;
     }
-    if (!parse_int(text, out)) {
-        char words[64];
-        snprintf(problem, 256, "a whole number%s%s is wanted, not '%.60s'", row->choices ? " or " : "",
-                 list_words(row->choices, words, sizeof words), text);
-        return false;
-    }
+    if (!parse_int(text, out)) return refuse("a whole number", row->choices, text, problem);
     if (*out >= row->low_int && *out <= row->high_int) return true;
-    snprintf(problem, 256, "%.60s is outside %lld to %lld", text, (long long)row->low_int,
-             (long long)row->high_int);
+    snprintf(problem, 256, "give a number from %lld to %lld, not %.*s", (long long)row->low_int,
+             (long long)row->high_int, shown(text), text);
     return false;
 }
 
 static bool take_num(const weft__config_row *row, const char *text, double *out, char problem[256]) {
-    if (weft__parse_f64(text, strlen(text), out) != WEFT__NUMBER_OK) {
-        snprintf(problem, 256, "a number is wanted, not '%.60s'", text);
-        return false;
-    }
+    if (weft__parse_f64(text, strlen(text), out) != WEFT__NUMBER_OK)
+        return refuse("a number", NULL, text, problem);
     if (*out >= row->low && *out <= row->high) return true;
-    snprintf(problem, 256, "%.60s is outside %.9g to %.9g", text, row->low, row->high);
+    snprintf(problem, 256, "give a number from %.9g to %.9g, not %.*s", row->low, row->high, shown(text),
+             text);
     return false;
 }
 
 static bool take_bool(const char *text, bool *out, char problem[256]) {
     *out = strcmp(text, "true") == 0;
-    if (*out || strcmp(text, "false") == 0) return true;
-    snprintf(problem, 256, "true or false is wanted, not '%.60s'", text);
-    return false;
+    return *out || strcmp(text, "false") == 0 || refuse("", "true|false", text, problem);
 }
 
 static bool take_choice(const weft__config_row *row, const char *text, int *out, char problem[256]) {
-    char list[160];
-    if (find_word(row->choices, text, out)) return true;
-    snprintf(problem, 256, "one of these is wanted, not '%.60s': %s", text,
-             list_words(row->choices, list, sizeof list));
-    return false;
+    return find_word(row->choices, text, out) || refuse("", row->choices, text, problem);
 }
 
 static bool take_texts(const weft__config_row *row, char *const *texts, size_t count, weft__texts *out,
                        char problem[256]) {
     if ((double)count > row->high) {
-        snprintf(problem, 256, "at most %g values are wanted, not %zu", row->high, count);
+        snprintf(problem, 256, "give at most %g values, not %zu", row->high, count);
         return false;
     }
     weft__texts made = {0, weft__array(NULL, count + 1, sizeof(char *))};
@@ -270,7 +272,7 @@ static bool take_texts(const weft__config_row *row, char *const *texts, size_t c
 static bool take_list(const weft__config_row *row, char *const *texts, size_t count, void *field,
                       char problem[256]) {
     if (count < 1 || count > WEFT__LIST_MAX) {
-        snprintf(problem, 256, "1 to %d values are wanted, not %zu", WEFT__LIST_MAX, count);
+        snprintf(problem, 256, "give 1 to %d values, not %zu", WEFT__LIST_MAX, count);
         return false;
     }
     weft__ints ints = {.count = count};
@@ -294,7 +296,7 @@ bool weft__config_take(weft__config *config, weft__config_key key, char *const *
     bool wants_list =
         row->kind == WEFT__KIND_INTS || row->kind == WEFT__KIND_NUMS || row->kind == WEFT__KIND_TEXTS;
     if (!wants_list && (list || count != 1)) {
-        snprintf(problem, 256, "one value is wanted, not a list");
+        snprintf(problem, 256, "give one value, not a list");
         return false;
     }
     switch (row->kind) {
@@ -315,7 +317,7 @@ bool weft__config_take(weft__config *config, weft__config_key key, char *const *
     case WEFT__KIND_PATH: break;
     }
     if (texts[0][0] == '\0') {
-        snprintf(problem, 256, "a text is wanted, not an empty one");
+        snprintf(problem, 256, "give a text that is not empty");
         return false;
     }
     char *copy = copy_text(texts[0]);
@@ -385,16 +387,16 @@ weft_status weft__config_assign(weft__config *config, const char *assignment, co
     const char *equals = strchr(assignment, '=');
     char name[64];
     if (!equals || equals == assignment)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: key=value is wanted, as in %s train.steps=100",
-                          where, assignment, where);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: write KEY=VALUE, as in %s train.steps=100", where,
+                          assignment, where);
     snprintf(name, sizeof name, "%.*s", (int)(equals - assignment > 63 ? 63 : equals - assignment),
              assignment);
     weft__config_key key = weft__config_find(name);
     if (key == WEFT__KEY_COUNT) {
         const char *near = weft__config_nearest(name);
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s %s: unknown key %s%s%s%s", where, assignment, name,
-                          near ? "; did you mean " : "; 'weft init gpt' lists all keys", near ? near : "",
-                          near ? "?" : "");
+                          near ? "; did you mean " : "; 'weft init MODEL' lists the keys of a model",
+                          near ? near : "", near ? "?" : "");
     }
     return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, where);
 }
@@ -599,7 +601,7 @@ static weft_status follow_devices(weft__config *config) {
     if (!config->devices.count) return WEFT_OK;
     for (size_t i = 0; i < config->devices.count; i++)
         if (!config->devices.values[i][0])
-            return blame(config, WEFT__KEY_devices, "the name of a device is wanted, not an empty one");
+            return blame(config, WEFT__KEY_devices, "give the name of a device, not an empty text");
     if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
         weft__config_one_device(config);
         return WEFT_OK;
@@ -621,14 +623,15 @@ static weft_status check_targets(const weft__config *config) {
     if (weft__config_form(config) == WEFT__FORM_FOLDER) {
         if (weft__config_given(config, WEFT__KEY_data_labels))
             return blame(config, WEFT__KEY_data_labels,
-                         "is not for images, whose classes are the names of their folders");
+                         "images take their classes from the names of their folders: leave this key out");
         if (config->task == WEFT__TASK_REGRESSION && !weft__config_is(config, WEFT__TRAIT_NO_TARGETS))
             return blame(config, WEFT__KEY_task, "folders of images have classes, not numbers to predict");
     }
     for (int i = 0; i < 2 && !inside; i++)
         if (weft__config_given(config, names[i]))
             return blame(config, names[i],
-                         "is for csv and json; for idx and npy name the label files in data.labels");
+                         "only csv and json files use this key; for idx and npy files name the label files "
+                         "in data.labels");
     return WEFT_OK;
 }
 
@@ -642,12 +645,12 @@ static weft_status check_model(const weft__config *c) {
 
 static weft_status check_folds(const weft__config *config) {
     if (config->data_folds == 0) return WEFT_OK;
-    if (config->data_folds == 1) return blame(config, WEFT__KEY_data_folds, "at least 2 parts are wanted");
+    if (config->data_folds == 1) return blame(config, WEFT__KEY_data_folds, "give at least 2 parts");
     if (config->data_val_path)
         return blame(config, WEFT__KEY_data_folds,
-                     "divides the training data, so data.val_path must not name validation data");
+                     "the folds are parts of the training data, so leave out data.val_path");
     if (config->data_fold < 1 || config->data_fold > config->data_folds)
-        return blame(config, WEFT__KEY_data_fold, "must be from 1 to data.folds");
+        return blame(config, WEFT__KEY_data_fold, "give a number from 1 to data.folds");
     return WEFT_OK;
 }
 
@@ -660,24 +663,25 @@ static weft_status check_data(const weft__config *config) {
     const bool language = weft__config_language((weft__model_type)config->model_type);
     if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
         return blame(config, WEFT__KEY_task,
-                     "language-model goes with language models such as gpt; classification and regression go "
+                     "use language-model with language models such as gpt, and classification or regression "
                      "with other models such as mlp");
     if (text != language)
         return blame(config, WEFT__KEY_data_source,
-                     "text, bytes and tokens go with language models such as gpt; other formats go with "
+                     "use text, bytes or tokens with language models such as gpt, and other formats with "
                      "other models such as mlp");
     WEFT_TRY(check_model(config));
     if (config->model_image.count != 0 && config->model_image.count != 3)
-        return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
+        return blame(config, WEFT__KEY_model_image, "give three numbers: channels, rows and columns");
     if (config->model_image.count && weft__config_form(config) != WEFT__FORM_FOLDER &&
         !weft__config_is(config, WEFT__TRAIT_IMAGES))
-        return blame(config, WEFT__KEY_model_image, "is for cnn and resnet, and for data.source images");
+        return blame(config, WEFT__KEY_model_image,
+                     "only cnn and resnet, and data.source images, use this key");
     if (language && config->train_batch == WEFT__BATCH_FULL)
         return blame(config, WEFT__KEY_train_batch,
-                     "full is for rows of data: a text has no fixed number of windows");
+                     "a text has no fixed number of windows, so give a number, not full");
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
-                     "must be 0 or absent if data.val_path names the validation data");
+                     "data.val_path names the validation data, so set this key to 0 or leave it out");
     WEFT_TRY(check_folds(config));
     if (language && config->data_source == WEFT__SOURCE_TEXT &&
         config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
@@ -685,7 +689,8 @@ static weft_status check_data(const weft__config *config) {
             config, WEFT__KEY_data_tokenizer,
             "bpe is read from files: name the folder of encoder.json and vocab.bpe in data.tokenizer_path");
     if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
-        return blame(config, WEFT__KEY_data_tokenizer_path, "bytes need no tokenizer: leave it out");
+        return blame(config, WEFT__KEY_data_tokenizer_path,
+                     "data.source bytes needs no tokenizer: leave this key out");
     return check_targets(config);
 }
 
@@ -694,7 +699,7 @@ static weft_status check_devices(const weft__config *config) {
     char what[256];
     if (n == 0) return WEFT_OK;
     if (strcmp(config->device, config->devices.values[0]) != 0)
-        return blame(config, WEFT__KEY_devices, "give device or devices, not both");
+        return blame(config, WEFT__KEY_devices, "give only one of device and devices");
     if (of % n == 0) return WEFT_OK;
     snprintf(what, sizeof what,
              "%lld devices cannot divide the batches of a step (train.accumulate: %lld) evenly: use "
@@ -709,10 +714,10 @@ static weft_status check_stopping(const weft__config *config) {
         return blame(config, WEFT__KEY_train_patience,
                      "there is no validation data: set data.val_fraction or data.val_path");
     if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)
-        return blame(config, WEFT__KEY_train_class_weights, "goes with task: classification");
+        return blame(config, WEFT__KEY_train_class_weights, "only task classification uses this key");
     if (config->train_label_smoothing > 0 && config->task == WEFT__TASK_REGRESSION)
         return blame(config, WEFT__KEY_train_label_smoothing,
-                     "goes with classes or tokens, not with regression");
+                     "only classes and tokens can be smoothed, so leave this key out of a regression");
     return WEFT_OK;
 }
 
@@ -723,18 +728,21 @@ static weft_status config_check(const weft__config *config) {
     if (config->model_hidden.count > WEFT__LIST_MAX)
         return blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
     if (config->optimizer_betas.count != 2)
-        return blame(config, WEFT__KEY_optimizer_betas, "two numbers are wanted, as in [0.9, 0.999]");
+        return blame(config, WEFT__KEY_optimizer_betas, "give two numbers, as in [0.9, 0.999]");
     if (config->optimizer_nesterov && config->optimizer_momentum == 0)
-        return blame(config, WEFT__KEY_optimizer_nesterov, "needs optimizer.momentum above 0");
+        return blame(config, WEFT__KEY_optimizer_nesterov,
+                     "Nesterov momentum needs optimizer.momentum above 0");
     bool falls =
         config->schedule_type == WEFT_SCHEDULE_COSINE || config->schedule_type == WEFT_SCHEDULE_LINEAR;
     if (falls && config->schedule_min_lr > config->optimizer_lr)
-        return blame(config, WEFT__KEY_schedule_min_lr, "is above optimizer.lr");
+        return blame(config, WEFT__KEY_schedule_min_lr,
+                     "the end of the schedule is above its beginning, optimizer.lr: make one of them smaller "
+                     "or larger");
     if (config->train_steps == 0 && config->train_epochs == 0)
         return blame(config, WEFT__KEY_train_steps,
-                     "neither train.steps nor train.epochs says how long to train");
+                     "give train.steps or train.epochs, to say how long to train");
     if (config->train_steps > 0 && config->train_epochs > 0)
-        return blame(config, WEFT__KEY_train_epochs, "only one of train.steps and train.epochs may be given");
+        return blame(config, WEFT__KEY_train_epochs, "give only one of train.steps and train.epochs");
     return WEFT_OK;
 }
 

@@ -35,7 +35,7 @@ static weft_status next(reader *r) {
         return WEFT_OK;
     }
     if (r->yaml.error == YAML_MEMORY_ERROR)
-        return weft__fail(NULL, WEFT_ERR_OOM, "%s: no memory left to read it", r->name);
+        return weft__fail(NULL, WEFT_ERR_OOM, "%s: there is not enough memory to read the file", r->name);
     const char *problem = r->yaml.problem ? r->yaml.problem : "not YAML";
     if (r->yaml.error == YAML_READER_ERROR)
         return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: byte %zu: %s", r->name, r->yaml.problem_offset,
@@ -47,7 +47,7 @@ static weft_status next(reader *r) {
 
 /* Returns a scalar as a C string. Refuses scalars that a C string cannot hold. */
 static weft_status scalar_text(const reader *r, const char **text) {
-    if (r->event.type != YAML_SCALAR_EVENT) return fail_at(r, "a single value is wanted here");
+    if (r->event.type != YAML_SCALAR_EVENT) return fail_at(r, "give a single value here");
     if (r->event.data.scalar.anchor) return fail_at(r, "anchors (&name) are not used in a configuration");
     if (r->event.data.scalar.tag) return fail_at(r, "tags (!name) are not used in a configuration");
     *text = (const char *)r->event.data.scalar.value;
@@ -153,13 +153,12 @@ static weft_status read_mapping(reader *r, const char *section, bool *seen) {
         if (key == WEFT__KEY_COUNT && !opens) return unknown_key(r, name);
         WEFT_TRY(next(r));
         if (!opens) {
-            if (r->event.type == YAML_MAPPING_START_EVENT)
-                return fail_at(r, "a value is wanted here, not keys");
+            if (r->event.type == YAML_MAPPING_START_EVENT) return fail_at(r, "give a value here, not keys");
             WEFT_TRY(read_value(r, key, seen));
         } else if (r->event.type == YAML_MAPPING_START_EVENT) {
             WEFT_TRY(read_mapping(r, name, seen));
         } else if (!is_null(r)) {
-            return fail_at(r, "keys are wanted under a section, as in 'train:' and, indented, 'steps: 100'");
+            return fail_at(r, "write keys under a section, as in 'train:' and, indented, 'steps: 100'");
         }
     }
 }
@@ -173,11 +172,13 @@ static weft_status read_stream(reader *r) {
                           "%s: the file is empty; 'weft init gpt' writes one to start from", r->name);
     WEFT_TRY(next(r)); /* the event after the start of the document */
     if (r->event.type != YAML_MAPPING_START_EVENT)
-        return fail_at(r, "'key: value' lines are wanted here; 'weft init gpt' shows them");
+        return fail_at(r, "write 'key: value' lines here; 'weft init gpt' shows them");
     WEFT_TRY(read_mapping(r, "", seen));
     WEFT_TRY(next(r)); /* the end of the document */
     WEFT_TRY(next(r));
-    if (r->event.type != YAML_STREAM_END_EVENT) return fail_at(r, "a configuration is one document");
+    if (r->event.type != YAML_STREAM_END_EVENT)
+        return fail_at(
+            r, "a configuration is a single YAML document: remove the line '---' and what follows it");
     return WEFT_OK;
 }
 
@@ -216,7 +217,7 @@ weft_status weft__run_find(const char *dir, bool *found) {
     if (stat(path, &info) == 0)
         *found = S_ISREG(info.st_mode);
     else if (errno != ENOENT && errno != ENOTDIR)
-        return weft__fail_io(NULL, "look at", path, errno);
+        return weft__fail_io(NULL, "access", path, errno);
     return WEFT_OK;
 }
 

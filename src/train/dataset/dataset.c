@@ -44,7 +44,7 @@ static weft_status read_description(weft_context *ctx, const char *run, weft__js
     const weft_status status = weft__sealed_read(ctx, run, "data.json", json, root);
     if (status == WEFT_ERR_STATE)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s/data.json: missing: the run folder is not whole, or an older Weft wrote it; "
+                          "%s/data.json: missing: the run folder is incomplete, or an older Weft wrote it; "
                           "restore the file, or train again",
                           run);
     WEFT_TRY(status);
@@ -88,7 +88,7 @@ static weft_status given_tokenizer(weft_context *ctx, const weft__config *config
     const char *kind = weft_tokenizer_kind_name(weft_tokenizer_kind_of(dataset->tokenizer));
     weft__config_choice(WEFT__KEY_data_tokenizer, config->data_tokenizer, name);
     if (!weft__config_given(config, WEFT__KEY_data_tokenizer) || strcmp(kind, name) == 0) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: is a tokenizer of kind %s, data.tokenizer asks for %s",
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: this tokenizer has the kind %s, but data.tokenizer is %s",
                       path, kind, name);
 }
 
@@ -476,7 +476,8 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
         status = take_description(ctx, object, dataset);
         if (status == WEFT_ERR_OOM) status = weft__fail_oom(ctx, 0, "what describes the data");
         if (status == WEFT_ERR_FORMAT)
-            status = weft__fail(ctx, status, "%s/data.json: does not describe the data of this model", run);
+            status = weft__fail(ctx, status,
+                                "%s/data.json: the file does not describe the data of this model", run);
     }
     weft__json_close(&json);
     return status;

@@ -13,8 +13,8 @@ static weft_status csv_options(weft_context *ctx, const weft__config *config, bo
     const char *delimiter = config->data_delimiter;
     const bool tab = delimiter && strcmp(delimiter, "tab") == 0;
     if (delimiter && delimiter[1] && !tab)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.delimiter: one character is wanted, or tab, not '%.20s'", delimiter);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "data.delimiter: give one character, or tab, not '%.20s'",
+                          delimiter);
     *options = (weft_csv_options){.header = headers[config->data_header],
                                   .delimiter = tab         ? '\t'
                                                : delimiter ? delimiter[0]

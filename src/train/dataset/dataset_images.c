@@ -115,8 +115,8 @@ static weft_status tell_bad(weft_context *ctx, const weft__config *config, const
     if (count == 0 || config->data_skip_bad) return WEFT_OK;
     return weft__fail(
         ctx, WEFT_ERR_FORMAT,
-        "%s: %zu image%s cannot be read: repair or remove %s, or leave %s out by data.skip_bad: true", path,
-        count, weft__plural((int64_t)count), count > 1 ? "them" : "it", count > 1 ? "them" : "it");
+        "%s: %zu image%s cannot be read: repair or remove %s, or set data.skip_bad: true to train without %s",
+        path, count, weft__plural((int64_t)count), count > 1 ? "them" : "it", count > 1 ? "them" : "it");
 }
 
 /* Reads the pixels of a folder, or scans them if they stay in their files. */

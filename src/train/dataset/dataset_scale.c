@@ -92,7 +92,8 @@ weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, w
         for (int i = 1; i < WEFT__SPLIT_COUNT; i++)
             if (d->x[i].data && d->x[i].dtype != WEFT_U8)
                 return weft__fail(ctx, WEFT_ERR_FORMAT,
-                                  "data: the training inputs are u8, but other inputs are not");
+                                  "data.val_path, data.test_path: the training inputs are bytes (u8), so "
+                                  "these inputs must be bytes, too");
     }
     if (!config->data_standardize) return WEFT_OK;
     if (images && d->image[0]) WEFT_TRY(measure_channels(ctx, d));

@@ -49,8 +49,8 @@ static weft_status divide(weft_context *ctx, const weft__config *config, int64_t
     if (!labels) count = 1;
     if (rows < config->data_folds)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.folds: %lld samples cannot be divided into %lld parts", (long long)rows,
-                          (long long)config->data_folds);
+                          "data.folds: %lld samples cannot be divided into %lld parts: give fewer folds",
+                          (long long)rows, (long long)config->data_folds);
     int64_t *dealt = weft__array(ctx, (size_t)count + 1, sizeof *dealt);
     if (!dealt) return weft__fail_oom(ctx, ((size_t)count + 1) * sizeof *dealt, "the parts of the data");
     for (int64_t i = 0; i < rows && labels; i++) dealt[labels[i] + 1]++;
@@ -67,7 +67,9 @@ weft_status weft__dataset_order(weft_context *ctx, const weft__config *config, i
     if (config->data_folds == 0 && *kept == rows) return WEFT_OK;
     if (config->data_folds == 0 && *kept < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.val_fraction: leaves none of the %lld samples for training", (long long)rows);
+                          "data.val_fraction: none of the %lld samples is left for training: make it "
+                          "smaller, or give more data",
+                          (long long)rows);
     *order = weft__array(ctx, (size_t)rows, sizeof **order);
     if (!*order) return weft__fail_oom(ctx, (size_t)rows * sizeof **order, "the order of the samples");
     if (config->data_folds > 0) return divide(ctx, config, rows, labels, *order, kept);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "train/dataset/class_weights.h"
 
 #define MARK "..." /* stands for what was cut */
@@ -124,12 +125,10 @@ static weft_status put_classes(const weft__dataset *d, const weft__config *confi
     return WEFT_OK;
 }
 
-/* Copies a name. A long one is cut between two characters of UTF-8. */
+/* Copies a name, a long one cut. */
 static void cut_name(const char *name, char out[32]) {
-    size_t most = 24;
-    if (strlen(name) > most)
-        while (most > 0 && ((unsigned char)name[most] & 0xc0) == 0x80) most--;
-    snprintf(out, 32, "%.*s%s", (int)most, name, strlen(name) > most ? MARK : "");
+    const size_t length = strlen(name), most = weft__utf8_cut(name, length, 24);
+    snprintf(out, 32, "%.*s%s", (int)most, name, length > most ? MARK : "");
 }
 
 static weft_status put_target(const weft__dataset *d, const weft__config *config, weft__lines *l) {

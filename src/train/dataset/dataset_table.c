@@ -59,7 +59,14 @@ static weft_status read_file(weft_context *ctx, const weft__config *config, cons
         return WEFT_OK;
     }
     bool idx = config->data_source == WEFT__SOURCE_IDX;
-    WEFT_TRY(idx ? weft_read_idx(ctx, path, x) : weft_read_npy(ctx, path, x));
+    weft_status status = idx ? weft_read_idx(ctx, path, x) : weft_read_npy(ctx, path, x);
+    if (status == WEFT_ERR_FORMAT && idx && !weft__config_given(config, WEFT__KEY_data_source))
+        return weft__fail(ctx, status,
+                          "%s (the name of the file does not tell its format, so it was read as idx: for "
+                          "another format, use --set data.source=csv, json, npy, cifar10 or images; a text "
+                          "needs a language model such as gpt)",
+                          weft_last_error(ctx));
+    WEFT_TRY(status);
     if (!y) return WEFT_OK;
     WEFT_TRY(labels_path(ctx, config, path, split, labels));
     return idx ? weft_read_idx(ctx, labels, y) : weft_read_npy(ctx, labels, y);
@@ -128,8 +135,8 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
         memcpy(image + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
     else
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "%s: has rows of numbers: set model.image to the channels, rows and columns of a "
-                          "sample, such as [1, 8, 8]",
+                          "%s: the samples are rows of numbers: set model.image to the channels, rows and "
+                          "columns of a sample, such as [1, 8, 8]",
                           path);
     const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 && pixels == sample_length(x);
     if (!fits || (d->image[0] && memcmp(d->image, image, sizeof image) != 0))
@@ -152,8 +159,8 @@ static weft_status shape_inputs(weft_context *ctx, const char *path, weft__datas
                           "%s: row 1 has no numbers, and neither has any other of the %lld rows", path,
                           (long long)x->shape[0]);
     if (d->features > 0 && d->features != features)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers, but the model takes %lld", path,
-                          (long long)features, (long long)d->features);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: each sample has %lld numbers, but the model takes %lld",
+                          path, (long long)features, (long long)d->features);
     d->features = features;
     x->rank = 2;
     x->shape[1] = features;
@@ -165,21 +172,23 @@ static weft_status shape_inputs(weft_context *ctx, const char *path, weft__datas
 static weft_status shape_targets(weft_context *ctx, const char *path, weft__dataset *d, int64_t rows,
                                  weft_array *y) {
     if (!y->data || y->rank < 1 || y->shape[0] != rows)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %lld samples, but %lld targets", path, (long long)rows,
-                          y->data && y->rank > 0 ? (long long)y->shape[0] : 0LL);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are %lld samples, but %lld targets", path,
+                          (long long)rows, y->data && y->rank > 0 ? (long long)y->shape[0] : 0LL);
     int64_t width = 1;
     for (int i = 1; i < y->rank; i++) width *= y->shape[i];
     if (d->task == WEFT__TASK_REGRESSION) {
         if (d->outputs > 0 && d->outputs != width)
-            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %lld numbers to predict, but the model gives %lld",
-                              path, (long long)width, (long long)d->outputs);
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: each target has %lld numbers, but the model predicts %lld", path,
+                              (long long)width, (long long)d->outputs);
         d->outputs = width;
         y->rank = 2;
         y->shape[1] = width;
         WEFT_TRY(weft__dataset_convert(ctx, path, WEFT_F32, y));
         return check_finite(ctx, path, y);
     }
-    if (width != 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: one class for each sample is wanted", path);
+    if (width != 1)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there must be one class for each sample", path);
     y->rank = 1;
     return weft__dataset_convert(ctx, path, WEFT_I32, y);
 }
@@ -270,7 +279,8 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
     }
     if (d->outputs == 1)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: all %lld samples are of one class: there is nothing to tell apart",
+                          "%s: all %lld samples are of one class, so there is nothing to learn: give samples "
+                          "of at least two classes",
                           config->data_path, (long long)d->x[WEFT__TRAIN].shape[0]);
     if (d->outputs > WEFT__CLASSES_MOST)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
@@ -332,7 +342,8 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
     weft_hash hash;
     if (config->data_weight &&
         (config->data_source != WEFT__SOURCE_CSV || weft__config_is(config, WEFT__TRAIT_NO_TARGETS)))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "data.weight: goes with a csv file that has a target");
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.weight: only csv files with a target can have weights");
     WEFT_TRY(weft__dataset_choose_files(ctx, config, paths, WEFT__SPLIT_COUNT, d));
     weft__hash_init(&hash);
     d->hashing = &hash;

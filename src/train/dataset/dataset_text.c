@@ -56,8 +56,8 @@ static weft_status read_split(weft_context *ctx, const char *path, int split, we
     }
     if (most > *largest) *largest = most;
     if (d->vocabulary == 0 || most < d->vocabulary) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: token %d, but the model knows 0 to %lld", path, most,
-                      (long long)d->vocabulary - 1);
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the text has token %d, but the model knows only 0 to %lld",
+                      path, most, (long long)d->vocabulary - 1);
 }
 
 /* Splits the validation tokens off the end of the training tokens, as for a text. */

@@ -31,10 +31,10 @@ static weft_status config_path(const char *out, char path[WEFT__EXPORT_PATH]) {
     weft_bytes_free(NULL, &bytes);
     if (status == WEFT_ERR_OOM) return status;
     return same ? WEFT_OK
-                : weft__fail(
-                      NULL, WEFT_ERR_ARGUMENT,
-                      "export: %s exists already and is not for a gpt2: choose another folder for --out",
-                      path);
+                : weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                             "export: %s exists already and is not an export for GPT-2: choose another "
+                             "folder for --out",
+                             path);
 }
 
 static weft_status write_config(const weft__use *use, const char *path) {

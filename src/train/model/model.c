@@ -52,19 +52,23 @@ static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dt
 
 weft_status weft__model_take_tokens(const weft__config *config, const weft__dataset *dataset,
                                     weft__model *model) {
-    if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
+    if (dataset->vocabulary < 1)
+        return weft__fail(model->ctx, WEFT_ERR_STATE,
+                          "data.path: the data has no tokens, which a language model needs");
     if (config->model_vocab && config->model_vocab < dataset->vocabulary)
-        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "model.vocab: %lld, but the data has %lld tokens",
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.vocab: the value is %lld, but the data has %lld tokens: leave it out, or "
+                          "give at least as many",
                           (long long)config->model_vocab, (long long)dataset->vocabulary);
     model->rows = config->model_vocab ? config->model_vocab : dataset->vocabulary;
     model->tokens = config->model_tokens ? config->model_tokens : dataset->vocabulary;
     const bool known = weft__dataset_tokenizer(dataset) != NULL;
     if (model->tokens < dataset->vocabulary || model->tokens > model->rows ||
         (known && model->tokens > dataset->vocabulary))
-        return weft__fail(
-            model->ctx, WEFT_ERR_ARGUMENT,
-            "model.tokens: %lld, but the data has %lld tokens, and the embedding table %lld rows",
-            (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.tokens: the value is %lld; give at least the %lld tokens of the data, and "
+                          "at most the %lld rows of the embedding table",
+                          (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
     return WEFT_OK;
 }
 
@@ -151,10 +155,9 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                     .track_norm = true,
                                     .l1 = l1};
     if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
-        return weft__fail(
-            model->ctx, WEFT_ERR_ARGUMENT,
-            "model.ridge: is a part of the loss, but adamw decays weights outside the loss: choose adam, "
-            "rmsprop or sgd, or set optimizer.weight_decay instead");
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.ridge: this penalty is part of the loss, but adamw decays weights outside "
+                          "the loss: choose adam, rmsprop or sgd, or set optimizer.weight_decay instead");
     switch ((weft__optimizer_type)config->optimizer_type) {
     case WEFT__OPTIMIZER_SGD:
         model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,

@@ -117,7 +117,8 @@ const weft_tokenizer *weft_run_tokenizer(const weft_run *run) {
 static weft_status run_check(const weft_run *run, int64_t n) {
     WEFT_TRY(weft__model_predicts(&run->model, &run->dataset));
     if (n >= 0 && n <= INT64_MAX / (run->dataset.features + run->dataset.outputs + 1) / 16) return WEFT_OK;
-    return weft__fail(run->ctx, WEFT_ERR_ARGUMENT, "%lld inputs: no such number is possible", (long long)n);
+    return weft__fail(run->ctx, WEFT_ERR_ARGUMENT, "weft_run_predict: there cannot be %lld inputs",
+                      (long long)n);
 }
 
 weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float *answers) {

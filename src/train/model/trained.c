@@ -50,13 +50,13 @@ weft_status weft__model_weights(weft__model *model, weft_checkpoint *checkpoint)
 
 /* Opens the checkpoint of a step, given as digits. */
 static weft_status open_step(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
-    char path[4096];
+    char path[4096], word[WEFT__SHELL_WORD(sizeof path)];
     const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
     if (!number || snprintf(path, sizeof path, "%s/checkpoints/step-%s", run, which) >= (int)sizeof path)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' "
-                          "lists the steps",
-                          which, run);
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "--checkpoint %.40s: give best, last or the number of a step; to list the steps: weft info %s",
+            which, weft__shell_word(run, word, sizeof word));
     return weft_checkpoint_open(ctx, path, out);
 }
 

@@ -64,7 +64,7 @@ weft_status weft__coefficients_take(const weft__model *model, const weft__config
     *c = (weft__coefficients){0};
     if (!weft__config_is(config, WEFT__TRAIT_COEFFICIENTS))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "the model is not linear or logistic: it has no coefficients");
+                          "the model has no coefficients: only linear and logistic models have them");
     c->columns = dataset->features;
     c->outputs = model->loss == WEFT_LOSS_BCE ? 1 : dataset->outputs;
     const int64_t all = c->outputs * c->columns;

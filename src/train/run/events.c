@@ -54,7 +54,7 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
     WeftEvents__Value values[WEFT__METRICS], *list[WEFT__METRICS];
     WeftEvents__Summary summary = WEFT_EVENTS__SUMMARY__INIT;
     struct stat info;
-    if (fstat(fd, &info) != 0) return weft__fail_io(NULL, "look at", WEFT__EVENTS_FILE, errno);
+    if (fstat(fd, &info) != 0) return weft__fail_io(NULL, "access", WEFT__EVENTS_FILE, errno);
     if (info.st_size == 0) {
         WeftEvents__Event first = WEFT_EVENTS__EVENT__INIT;
         char version[] = "brain.Event:2";

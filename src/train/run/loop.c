@@ -43,7 +43,7 @@ static double memory_peak(void) {
 static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
     weft__sample *t = user;
     if (weft__signals_interrupt(NULL))
-        return weft__fail(NULL, WEFT_ERR_STOPPED, "stopped while a sample was written");
+        return weft__fail(NULL, WEFT_ERR_STOPPED, "the run was stopped while the model wrote a sample");
     for (size_t i = 0; i < bytes; i++) {
         if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
             return weft__fail_oom(NULL, t->size, "a sample");

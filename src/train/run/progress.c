@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "train/print.h"
 #include "train/run/progress.h"
 
@@ -23,7 +24,10 @@ double weft__now(void) {
 
 void weft__show_log(void *user, weft_log_level level, const char *message) {
     (void)user;
-    if (level >= WEFT_LOG_WARNING) weft__print(stderr, "weft: %s\n", message);
+    if (level >= WEFT_LOG_WARNING) {
+        fputs(weft__clear_line, stderr);
+        weft__print(stderr, "weft: %s\n", message);
+    }
     if (level < WEFT_LOG_WARNING && getenv("WEFT_DEBUG")) weft__print(stderr, "%s\n", message);
 }
 
@@ -45,13 +49,12 @@ double weft__progress_phase(weft__progress *p, weft__phase phase) {
     return spent;
 }
 
-static void end_line(weft__progress *p) {
+void weft__progress_clear(weft__progress *p) {
     if (p->line_shown) fputs("\r\033[K", p->out);
     p->line_shown = false;
 }
 
-/* Writes a duration such as "1:02:03" or "4:05". */
-static void clock_text(double seconds, char out[32]) {
+void weft__progress_clock(double seconds, char out[32]) {
     if (!(seconds >= 0 && seconds < 1e7)) {
         snprintf(out, 32, "?");
         return;
@@ -70,8 +73,7 @@ enum {
     BAR_MOST = 24
 };
 
-/* Returns the columns of the terminal. It is asked for each line, because a window can change its size. */
-static int progress_width(const weft__progress *p) {
+int weft__progress_width(const weft__progress *p) {
     struct winsize size;
     if (!p->bar) return NOT_TERMINAL;
     return ioctl(fileno(p->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1
@@ -84,6 +86,18 @@ static void draw_bar(const weft__progress *p, int cells, double share) {
     for (int i = 0; i < cells; i++) fputs(i < full ? "\xe2\x94\x81" : " ", p->out);
     if (p->color) fputs("\033[0m", p->out);
     fputc(' ', p->out);
+}
+
+void weft__progress_draw(weft__progress *p, double share, const char *line) {
+    const int width = weft__progress_width(p), room = width - (int)strlen(line) - 1;
+    if (!p->out) return;
+    p->drawn = weft__now();
+    weft__progress_clear(p);
+    if (p->bar && room >= BAR_LEAST) draw_bar(p, room < BAR_MOST ? room : BAR_MOST, share);
+    weft__print(p->out, "%.*s", (int)weft__utf8_cut(line, strlen(line), (size_t)width), line);
+    if (!p->bar) fputc('\n', p->out);
+    p->line_shown = p->bar;
+    fflush(p->out);
 }
 
 bool weft__progress_stale(const weft__progress *p) {
@@ -113,7 +127,7 @@ static size_t put_line(char *out, size_t size, const weft__progress *p, uint64_t
         const weft__metric *metric = weft__metric_rows[i];
         if (!metric->gives_way || metric->gives_way > less) put_metric(&line, p, metric, m);
     }
-    clock_text(weft__progress_left(p, done), left);
+    weft__progress_clock(weft__progress_left(p, done), left);
     weft__put(&line, "  %s left", left);
     return line.length;
 }
@@ -132,26 +146,18 @@ void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *
     char line[512];
     if (!p->out || p->last == 0) return;
     if (p->bar && done < p->last && !weft__progress_stale(p)) return;
-    p->drawn = weft__now();
-    const int width = progress_width(p);
+    const int width = weft__progress_width(p);
     int less = 0;
     size_t length = put_line(line, sizeof line, p, done, m, less);
     while ((int)length > width && less < WEFT__METRICS)
         length = put_line(line, sizeof line, p, done, m, ++less);
-    const int room = width - (int)length - 1;
-    end_line(p);
-    if (p->bar && room >= BAR_LEAST)
-        draw_bar(p, room < BAR_MOST ? room : BAR_MOST, (double)done / (double)p->last);
-    fprintf(p->out, "%.*s", width, line);
-    if (!p->bar) fputc('\n', p->out);
-    p->line_shown = p->bar;
-    fflush(p->out);
+    weft__progress_draw(p, (double)done / (double)p->last, line);
 }
 
 void weft__progress_say(weft__progress *p, const char *fmt, ...) {
     va_list args;
     if (!p->out) return;
-    end_line(p);
+    weft__progress_clear(p);
     va_start(args, fmt);
     weft__vprint(p->out, fmt, args);
     va_end(args);
@@ -174,7 +180,7 @@ void weft__progress_summary(const weft__progress *p, const weft_profile_times *t
 
 void weft__progress_end(weft__progress *p) {
     if (!p->out) return;
-    end_line(p);
+    weft__progress_clear(p);
     fputc('\n', p->out);
 }
 
@@ -202,9 +208,8 @@ void weft__progress_times(const weft__progress *p, const weft_profile_times *tim
 
 void weft__progress_sample(weft__progress *p, const char *text, size_t bytes) {
     enum { BYTES = 400, LINES = 8 };
-    size_t shown = bytes < BYTES ? bytes : BYTES;
+    size_t shown = weft__utf8_cut(text, bytes, BYTES);
     if (!p->out) return;
-    while (shown > 0 && shown < bytes && ((unsigned char)text[shown] & 0xc0) == 0x80) shown--;
     for (int line = 0; line < LINES && shown > 0; line++) {
         const char *end = memchr(text, '\n', shown);
         const size_t length = end ? (size_t)(end - text) : shown, taken = length + (end != NULL);

@@ -49,6 +49,17 @@ bool weft__progress_stale(const weft__progress *progress);
  * not known yet. */
 void weft__progress_step(weft__progress *progress, uint64_t done, const weft__metrics *metrics);
 
+/* Draws a line, with a bar if there is room for it: `share` of the work is done. On a terminal the line
+ * replaces the last one. */
+void weft__progress_draw(weft__progress *progress, double share, const char *line);
+/* Removes the line from the terminal. */
+void weft__progress_clear(weft__progress *progress);
+/* Returns the most columns of a line. It asks the terminal each time, because a window can change its size.
+ */
+int weft__progress_width(const weft__progress *progress);
+/* Writes a duration such as "1:02:03" or "4:05"; "?" if it is not known. */
+void weft__progress_clock(double seconds, char out[32]);
+
 /* Prints a line of its own. */
 void weft__progress_say(weft__progress *progress, const char *fmt, ...) WEFT_PRINTF(2, 3);
 

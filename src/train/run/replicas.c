@@ -40,8 +40,8 @@ weft_status weft__replicas_open(weft__replicas *r, const weft__config *config, c
         const size_t kind = kind_of(devices->values[0]);
         if (kind_of(device) != kind || strncmp(device, devices->values[0], kind) != 0)
             return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                              "devices: %s and %s must be of the same kind: kinds round differently, so the "
-                              "copies would drift apart",
+                              "devices: %s and %s are of different kinds, which round differently, so the "
+                              "copies of the model would drift apart: give devices of one kind",
                               devices->values[0], device);
         WEFT_TRY(open_one(r, config, dataset, steps, device, log, user));
     }

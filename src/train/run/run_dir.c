@@ -61,7 +61,7 @@ static bool in_csv(const weft__metric *metric) { return metric->part != WEFT__PA
 static weft_status write_csv_header(weft__run *run) {
     char line[LINE_BYTES];
     struct stat info;
-    if (fstat(run->csv, &info) != 0) return weft__fail_io(NULL, "look at", "metrics.csv", errno);
+    if (fstat(run->csv, &info) != 0) return weft__fail_io(NULL, "access", "metrics.csv", errno);
     if (info.st_size > 0) return WEFT_OK;
     weft_text t = weft__text(line, sizeof line);
     weft__put(&t, "step");
@@ -75,11 +75,13 @@ static weft_status write_csv_header(weft__run *run) {
 
 static weft_status refuse_run(const char *dir) {
     bool found;
+    char word[WEFT__SHELL_WORD(PATH_BYTES)];
     WEFT_TRY(weft__run_find(dir, &found));
     if (!found) return WEFT_OK;
-    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                      "%s: holds a run already; continue with 'weft resume %s', or choose another --run", dir,
-                      dir);
+    return weft__fail(
+        NULL, WEFT_ERR_ARGUMENT,
+        "%s: this folder holds a run already; continue it with: weft resume %s; or choose another --run", dir,
+        weft__shell_word(dir, word, sizeof word));
 }
 
 /* Makes a folder of the run, and removes what a killed process left in it. */
@@ -175,7 +177,7 @@ static bool is_at(const char *path, const struct stat *folder) {
 weft_status weft__run_follow(weft__run *run) {
     char link[64], now[PATH_BYTES];
     struct stat folder;
-    if (fstat(run->folder, &folder) != 0) return weft__fail_io(NULL, "look at", run->dir, errno);
+    if (fstat(run->folder, &folder) != 0) return weft__fail_io(NULL, "access", run->dir, errno);
     if (is_at(run->dir, &folder)) return WEFT_OK;
     snprintf(link, sizeof link, "/proc/self/fd/%d", run->folder);
     const ssize_t size = readlink(link, now, sizeof now - 1);

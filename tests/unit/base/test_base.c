@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 /* An allocator that counts calls, and fails from the n-th call on. */
 typedef struct counting {
@@ -122,7 +123,7 @@ static void test_printable(void **state) {
     weft__fail(&ctx, WEFT_ERR_IO, "outer: %s", weft_last_error(&ctx)); /* escaped once */
     assert_string_equal(weft_last_error(&ctx), "outer: entry '\\u001b]0;x\\u0007\\n'");
     weft__fail_oom(&ctx, 1, "\033");
-    assert_string_equal(weft_last_error(&ctx), "out of memory: \\u001b: wanted 1 bytes");
+    assert_string_equal(weft_last_error(&ctx), "out of memory: \\u001b (1 bytes)");
     char text[WEFT_ERROR_SIZE + 100]; /* escapes make the message longer than its buffer */
     memset(text, '\033', sizeof text);
     text[WEFT_ERROR_SIZE / 2] = '\0';
@@ -130,6 +131,30 @@ static void test_printable(void **state) {
     const size_t n = strlen(weft_last_error(&ctx));
     assert_true(n < WEFT_ERROR_SIZE && n > WEFT_ERROR_SIZE - 12);
     assert_string_equal(weft_last_error(&ctx) + n - 9, "\\u001b...");
+}
+
+static void test_shell_word(void **state) {
+    (void)state;
+    static const char *const words[][2] = {{"runs/gpt-1", "runs/gpt-1"},
+                                           {"my run", "'my run'"},
+                                           {"", "''"},
+                                           {"it's", "'it'\\''s'"},
+                                           {"$HOME;ls", "'$HOME;ls'"}};
+    char out[WEFT__SHELL_WORD(16)];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_string_equal(weft__shell_word(words[i][0], out, sizeof out), words[i][1]);
+    char quotes[WEFT__SHELL_WORD(4)];
+    assert_int_equal(strlen(weft__shell_word("''''", quotes, sizeof quotes)) + 1, sizeof quotes);
+    char small[4];
+    assert_string_equal(weft__shell_word("a b", small, sizeof small), "'a ");
+}
+
+static void test_utf8_cut(void **state) {
+    (void)state;
+    const char *text = "a\xce\xb1\xf0\x9f\x99\x82z"; /* of 1, 2, 4 and 1 bytes */
+    static const size_t cuts[] = {0, 1, 1, 3, 3, 3, 3, 7, 8, 8};
+    for (size_t most = 0; most < sizeof cuts / sizeof *cuts; most++)
+        assert_int_equal(weft__utf8_cut(text, strlen(text), most), cuts[most]);
 }
 
 static void test_status_names(void **state) {
@@ -151,10 +176,10 @@ static void test_oom_allocates_nothing(void **state) {
     assert_int_equal(weft__fail_oom(&ctx, SIZE_MAX, "a buffer"), WEFT_ERR_OOM);
     assert_int_equal(c.calls, 0);
     char want[96];
-    snprintf(want, sizeof want, "out of memory: a buffer: wanted %zu bytes", SIZE_MAX);
+    snprintf(want, sizeof want, "out of memory: a buffer (%zu bytes)", SIZE_MAX);
     assert_string_equal(weft_last_error(&ctx), want);
     weft__fail_oom(NULL, 0, NULL);
-    assert_string_equal(weft_last_error(NULL), "out of memory: allocation: wanted 0 bytes");
+    assert_string_equal(weft_last_error(NULL), "out of memory: allocation (0 bytes)");
 }
 
 static void keep_line(void *user, weft_log_level level, const char *message) {
@@ -577,6 +602,8 @@ int main(void) {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_long_message_is_cut_at_a_character),
         cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_shell_word),
+        cmocka_unit_test(test_utf8_cut),
         cmocka_unit_test(test_status_names),
         cmocka_unit_test(test_oom_allocates_nothing),
         cmocka_unit_test(test_log),

@@ -73,7 +73,7 @@ static void test_png(void **state) {
         weft__image_free(NULL, &image);
         for (size_t cut = 8; cut < size - 12; cut++) { /* the last 12 bytes are only the end marker */
             expect_message(weft__image_decode(NULL, file, cut, "f.png", 0, &image), WEFT_ERR_FORMAT,
-                           "f.png: damaged, or cut at byte", NULL);
+                           "f.png: the image is damaged, or cut off at byte", NULL);
             assert_null(image.pixels);
         }
     }
@@ -104,21 +104,21 @@ static void test_jpeg(void **state) {
     weft__image_free(NULL, &image);
     for (size_t cut = 3; cut < size - 4; cut++)
         expect_message(weft__image_decode(NULL, file, cut, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
-                       "f.jpg: damaged, or cut at byte", NULL);
+                       "f.jpg: the image is damaged, or cut off at byte", NULL);
     for (size_t i = 0; i + 9 < size; i++) /* the header now declares 65,500 x 65,500 */
         if (file[i] == 0xff && file[i + 1] == 0xc0) memcpy(file + i + 5, "\xff\xdc\xff\xdc", 4);
     expect_message(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
-                   "f.jpg: declares 65500 x 65500 pixels", NULL);
+                   "f.jpg: the image declares 65500 x 65500 pixels", NULL);
     expect_message(weft__image_decode_for(NULL, file, size, "f.jpg", 0, 8, 8, &image), WEFT_ERR_FORMAT,
-                   "f.jpg: declares 65500 x 65500 pixels", NULL);
+                   "f.jpg: the image declares 65500 x 65500 pixels", NULL);
     size = make_jpeg(8, 9, false, file);
     assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 3, &image), WEFT_OK);
     for (int i = 0; i < 8 * 9 * 3; i++) assert_near(image.pixels[i], 77, 1);
     weft__image_free(NULL, &image);
     expect_message(weft__image_decode(NULL, "%PDF-1", 6, "f.pdf", 0, &image), WEFT_ERR_FORMAT,
-                   "f.pdf: byte 0: begins neither as PNG, JPEG, GIF, WebP nor BMP", NULL);
-    expect_message(weft__image_decode(NULL, "", 0, "empty", 0, &image), WEFT_ERR_FORMAT, "empty: byte 0",
-                   NULL);
+                   "f.pdf: this is not a PNG, JPEG, GIF, WebP or BMP image", NULL);
+    expect_message(weft__image_decode(NULL, "", 0, "empty", 0, &image), WEFT_ERR_FORMAT,
+                   "empty: this is not a PNG", NULL);
 }
 
 /* Expected values by Pillow 12.0: ImageOps.fit(image, (columns, rows), BILINEAR), which rounds after each
@@ -350,7 +350,7 @@ static void test_skip_bad(void) {
     assert_int_equal(f.images.bytes, 12);
     assert_int_equal(f.labels.shape[0], 1);
     assert_int_equal(f.bad_count, 1);
-    assert_non_null(strstr(f.bad[0], "one/dog/y.jpg: damaged"));
+    assert_non_null(strstr(f.bad[0], "one/dog/y.jpg: the image is damaged"));
     assert_non_null(strstr(f.files[0], "one/dog/x.png"));
     weft_image_folder_free(NULL, &f);
     options = (weft_image_folder_options){.skip_bad = true};
@@ -362,14 +362,15 @@ static void test_refused(void **state) {
     static const char *const known[] = {"ant", "cat"};
     refuse("nowhere", (weft_image_folder_options){0}, WEFT_ERR_IO, "nowhere");
     refuse("nowhere", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_IO, "nowhere");
-    refuse("empty", (weft_image_folder_options){0}, WEFT_ERR_FORMAT, "empty: has no images");
-    refuse("empty", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT, "has no folders");
+    refuse("empty", (weft_image_folder_options){0}, WEFT_ERR_FORMAT, "empty: this folder holds no images");
+    refuse("empty", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
+           "this folder holds no folders");
     refuse("all/cat", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
-           "z.png: is not in the folder of a class");
+           "z.png: this image is not in the folder of a class");
     refuse("one", (weft_image_folder_options){.with_classes = true, .classes = known, .class_count = 2},
            WEFT_ERR_FORMAT, "one/dog: no class of the training data has this name");
     refuse("all", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
-           "ant/b.png: has 3 channels, 4 rows and 4 columns, but the first image has 3, 8 and 8");
+           "ant/b.png: this image has 3 channels, 4 rows and 4 columns, but the first image has 3, 8 and 8");
     refuse("all", (weft_image_folder_options){.rows = 3}, WEFT_ERR_ARGUMENT, "rows and columns together");
     refuse("all", (weft_image_folder_options){.channels = 2}, WEFT_ERR_ARGUMENT, "2 channels");
     put("one/dog/y.jpg", "\xff\xd8\xff", 3);
@@ -379,7 +380,7 @@ static void test_refused(void **state) {
     assert_int_equal(unlink(path_of("one/dog/y.jpg")), 0);
     assert_int_equal(mkdir(path_of("one/eel"), 0700), 0);
     refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
-           "one/eel: has no images");
+           "one/eel: this folder holds no images");
     assert_int_equal(rmdir(path_of("one/eel")), 0);
 }
 

@@ -127,7 +127,7 @@ static void test_refused(void **state) {
     assert_true(spill(in_scratch("bad.bin"), file, bytes));
     expect("bad.bin", WEFT_ERR_FORMAT, "begins with the number 20240521");
     assert_true(spill(in_scratch("bad.bin"), "abc", 3));
-    expect("bad.bin", WEFT_ERR_FORMAT, "3 bytes: an odd number");
+    expect("bad.bin", WEFT_ERR_FORMAT, "3 bytes; a file of 16-bit tokens has an even number");
     assert_true(spill(in_scratch("bad.bin"), "", 0));
     expect("bad.bin", WEFT_ERR_FORMAT, "is empty");
     expect("none.bin", WEFT_ERR_IO, "none.bin");

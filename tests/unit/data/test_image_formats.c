@@ -321,15 +321,15 @@ static void test_bmp(void **state) {
     check_bmp(&m, 32);
     m.bytes[10] = m.bytes[11] = 0xff; /* where the pixels begin */
     weft__image image;
-    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT, "f: damaged",
-                   "pixels are not whole", NULL);
+    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+                   "f: the image is damaged", "pixels are cut off", NULL);
     make_bmp(&m, 8, false, false, 1);
     expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
                    "a BMP of 8 bits with compression 1", "save it as PNG", NULL);
     make_bmp(&m, 24, false, false, 0);
     memcpy(m.bytes + 18, "\xff\xff\xff\x7f\xff\xff\xff\x7f", 8);
-    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT, "f: damaged",
-                   NULL);
+    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+                   "f: the image is damaged", NULL);
     memcpy(m.bytes + 18, "\0\0\0\0\x01\0\0\0", 8);
     expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
                    "declares 0 x 1 pixels", NULL);
@@ -405,7 +405,7 @@ static void test_gif(void **state) {
     }
     weft__image image;
     expect_message(weft__image_decode(NULL, m.bytes, 430, "f", 0, &image), WEFT_ERR_FORMAT,
-                   "f: damaged, or cut at byte 430", NULL);
+                   "f: the image is damaged, or cut off at byte 430", NULL);
 }
 
 /* ---- WebP ---- */
@@ -432,7 +432,7 @@ static void test_webp(void **state) {
     weft__image image;
     for (size_t size = 12; size < 70; size++)
         expect_message(weft__image_decode(NULL, m.bytes, size, "f", 0, &image), WEFT_ERR_FORMAT,
-                       "f: damaged, or cut at byte", NULL);
+                       "f: the image is damaged, or cut off at byte", NULL);
     static maker exif;
     put_exif(&exif, false, 3); /* turned by 180 degrees */
     put(&m, "EXIF", 4), put_number(&m, (uint32_t)exif.size - 6, 4, false);

@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 #include <weft/loader.h>
+#include <weft/nn.h>
 #include <weft/ops.h>
+#include <weft/optim.h>
 
 enum { ROWS = 11, WIDTH = 3, BATCH = 4 };
 
@@ -94,6 +96,47 @@ static void epochs_hold_every_sample_once(void **state) {
         }
         assert_true(orders_differ > 0);
         weft_loader_free(loader);
+    }
+}
+
+/* Bytes of data that a step reads, and bytes that are not allocated yet, as its plan says after a batch. */
+static weft_memory_plan plan_after(weft_context *c, weft_loader *loader, uint64_t position,
+                                   weft_optimizer *opt, weft_module *net) {
+    weft_memory_plan plan;
+    weft_batch batch;
+    weft_scope *scope = weft_scope_open(c);
+    assert_int_equal(weft_loader_get(loader, position, &batch), WEFT_OK);
+    weft_tensor *loss = weft_mean(weft_forward(net, batch.x), WEFT_ALL_AXES, false);
+    assert_int_equal(weft_optimizer_plan(opt, loss, 1, &plan), WEFT_OK);
+    weft_scope_close(scope);
+    return plan;
+}
+
+/* A batch is 48 bytes of x, 16 of padding and 16 of y. A GPU receives one while a step reads the other. */
+static void a_plan_counts_both_buffers_of_a_batch(void **state) {
+    (void)state;
+    enum { BYTES = 80 };
+    weft_array x, y;
+    make_arrays(&x, &y);
+    for (int gpu = 0; gpu < 2; gpu++) {
+        weft_context *c;
+        weft_loader *loader = NULL;
+        weft_optimizer *opt = NULL;
+        const weft_loader_options options = {.batch = BATCH, .device_bytes = -1};
+        assert_int_equal(weft_open(&(weft_open_options){.device = gpu ? "null:cuda" : "cpu"}, &c), WEFT_OK);
+        assert_int_equal(weft_loader_new(c, &x, &y, &options, &loader), WEFT_OK);
+        weft_module *net = weft_nn_linear(c, WIDTH, 1, NULL);
+        opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
+        weft_memory_plan plans[3];
+        for (uint64_t i = 0; i < 3; i++) plans[i] = plan_after(c, loader, i, opt, net);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(plans[i].kinds[WEFT_MEMORY_DATA], gpu ? 2 * BYTES : BYTES);
+        assert_int_equal(plans[0].pending - plans[1].pending, gpu ? BYTES : 0);
+        assert_int_equal(plans[1].pending, plans[2].pending);
+        weft_optimizer_free(opt);
+        weft_module_free(net);
+        weft_loader_free(loader);
+        weft_close(c);
     }
 }
 
@@ -336,6 +379,7 @@ int main(void) {
         cmocka_unit_test(windows_are_text_and_what_follows),
         cmocka_unit_test(bytes_are_scaled),
         cmocka_unit_test(weights_are_the_mask),
+        cmocka_unit_test(a_plan_counts_both_buffers_of_a_batch),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(csv_files_are_opened),
     };

@@ -111,7 +111,7 @@ static void test_broken_file(void **state) {
     assert_ok(weft_loader_get(loader, 1, &batch));
     assert_int_equal(truncate(path_of(0, 4), 30), 0); /* the third file, in batch 0 */
     assert_int_equal(weft_loader_get(loader, 3, &batch), WEFT_ERR_FORMAT);
-    assert_non_null(strstr(weft_last_error(ctx), "/0/04.png: damaged, or cut at byte 30"));
+    assert_non_null(strstr(weft_last_error(ctx), "/0/04.png: the image is damaged, or cut off at byte 30"));
     assert_ok(weft_loader_get(loader, 4, &batch)); /* other batches are as before */
     write_image(4);
     assert_ok(weft_loader_get(loader, 3, &batch));

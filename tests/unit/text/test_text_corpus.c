@@ -190,7 +190,7 @@ static void test_several_files(void **state) {
     assert_int_equal(mkdir(inner, 0700), 0);
     weft_corpus *c;
     assert_int_equal(weft_corpus_open(NULL, folder, NULL, &c), WEFT_ERR_FORMAT);
-    if (!strstr(weft_last_error(NULL), "the folder has no text")) fail_msg("%s", weft_last_error(NULL));
+    if (!strstr(weft_last_error(NULL), "this folder holds no text")) fail_msg("%s", weft_last_error(NULL));
     put("texts [1]/b.txt", "second");
     put("texts [1]/a.txt", "\xef\xbb\xbf"
                            "first\n");

@@ -57,31 +57,31 @@ static void refuses_with_place_and_cause(void **state) {
         {"model:\n  layer: 3\n", "t.yaml:2:3: unknown key model.layer; did you mean model.layers?"},
         {"lr: 0.1\n", "t.yaml:1:1: unknown key lr; did you mean optimizer.lr?"},
         {"trian:\n  steps: 3\n", "t.yaml:1:1: unknown key trian"},
-        {"model:\n  layers: three\n", "t.yaml:2:11: model.layers: a whole number is wanted"},
-        {"model:\n  layers: 2.5\n", "a whole number is wanted"},
-        {"model:\n  layers: 0\n", "outside 1 to 1000"},
-        {"model:\n  layers: 99999999999999999999\n", "a whole number is wanted"},
-        {"model:\n  layers: [1]\n", "one value is wanted, not a list"},
-        {"model:\n  layers: {a: 1}\n", "a value is wanted here"},
-        {"model:\n  bias: yes\n", "true or false is wanted"},
-        {"optimizer:\n  lr: 0,1\n", "a number is wanted"},
-        {"optimizer:\n  lr: nan\n", "a number is wanted"},
-        {"optimizer:\n  lr: 1e999\n", "a number is wanted"},
-        {"optimizer:\n  lr: -1\n", "outside"},
-        {"optimizer:\n  type: adamx\n", "one of these is wanted, not 'adamx': sgd rmsprop adam adamw"},
-        {"optimizer:\n  betas: [0.9, 2]\n", "outside 1e-06 to"},
+        {"model:\n  layers: three\n", "t.yaml:2:11: model.layers: give a whole number, not 'three'"},
+        {"model:\n  layers: 2.5\n", "give a whole number"},
+        {"model:\n  layers: 0\n", "give a number from 1 to 1000, not 0"},
+        {"model:\n  layers: 99999999999999999999\n", "give a whole number"},
+        {"model:\n  layers: [1]\n", "give one value, not a list"},
+        {"model:\n  layers: {a: 1}\n", "give a value here"},
+        {"model:\n  bias: yes\n", "give true or false"},
+        {"optimizer:\n  lr: 0,1\n", "give a number, not"},
+        {"optimizer:\n  lr: nan\n", "give a number, not"},
+        {"optimizer:\n  lr: 1e999\n", "give a number, not"},
+        {"optimizer:\n  lr: -1\n", "give a number from 1e-12 to 1000000, not -1"},
+        {"optimizer:\n  type: adamx\n", "give sgd, rmsprop, adam or adamw, not 'adamx'"},
+        {"optimizer:\n  betas: [0.9, 2]\n", "give a number from 1e-06 to"},
         {"optimizer:\n  betas: []\n", "1 to 64 values"},
-        {"data:\n  path: ''\n", "a text is wanted"},
+        {"data:\n  path: ''\n", "give a text that is not empty"},
         {"data:\n  labels: [a, b, c, d]\n", "at most 3 values"},
         {"task: regression\ntask: regression\n", "t.yaml:2:7: the key appears a second time"},
-        {"train: 3\n", "keys are wanted under a section"},
-        {"- a\n- b\n", "'key: value' lines are wanted"},
+        {"train: 3\n", "write keys under a section"},
+        {"- a\n- b\n", "write 'key: value' lines"},
         {"", "the file is empty"},
         {"a: &x 1\n", "unknown key a"},
         {"task: &x regression\n", "anchors"},
         {"task: *x\n", "t.yaml:1:7"},
         {"task: !!str regression\n", "tags"},
-        {"task: regression\n---\ntask: regression\n", "one document"},
+        {"task: regression\n---\ntask: regression\n", "a single YAML document"},
         {"task: [regression\n", "t.yaml:2"},
         {"task: \"a\\0b\"\n", "NUL"},
         {"task: \xff\xfe\xfd\n", "t.yaml"},
@@ -102,16 +102,19 @@ static void refuses_what_does_not_fit_together(void **state) {
         const char *text, *message;
     } cases[] = {
         {"task: language-model\n", "data.path is missing"},
-        {"data: {path: a}\nmodel: {heads: 3}\n", "t.yaml:2: model.heads: the heads must divide"},
-        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with language models"},
-        {"data: {path: a, source: csv}\n", "text, bytes and tokens go with"},
-        {"data: {path: a, val_path: b, val_fraction: 0.2}\n", "data.val_fraction: must be 0"},
+        {"data: {path: a}\nmodel: {heads: 3}\n", "t.yaml:2: model.heads: the number of heads must divide"},
+        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n",
+         "use language-model with language models"},
+        {"data: {path: a, source: csv}\n", "use text, bytes or tokens with"},
+        {"data: {path: a, val_path: b, val_fraction: 0.2}\n",
+         "data.val_fraction: data.val_path names the validation data"},
         {"task: classification\ndata: {path: a, source: csv, labels: [b]}\n",
          "t.yaml:2: data.labels: csv and json"},
-        {"task: regression\ndata: {path: a, source: npy, target: y}\n", "data.target: is for csv and json"},
+        {"task: regression\ndata: {path: a, source: npy, target: y}\n",
+         "data.target: only csv and json files use this key"},
         {"data: {path: a}\noptimizer: {betas: [0.9]}\n", "two numbers"},
         {"data: {path: a}\noptimizer: {nesterov: true}\n", "needs optimizer.momentum"},
-        {"data: {path: a}\nschedule: {min_lr: 1}\n", "above optimizer.lr"},
+        {"data: {path: a}\nschedule: {min_lr: 1}\n", "the end of the schedule is above its beginning"},
         {"data: {path: a}\ntrain: {steps: 0}\n", "how long to train"},
         {"data: {path: a}\ntrain: {steps: 10, epochs: 1}\n", "only one of"},
     };
@@ -201,7 +204,7 @@ static void devices_share_the_batches_of_a_step(void **state) {
     assert_int_equal(parse(&config, "data: {path: a}\ndevice: cpu\ndevices: [opencl:0, opencl:1]\n"),
                      WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
-    assert_non_null(strstr(weft_last_error(NULL), "give device or devices, not both"));
+    assert_non_null(strstr(weft_last_error(NULL), "give only one of device and devices"));
     weft__config_free(&config);
     assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, cpu, cpu]\ntrain: {accumulate: 4}\n"),
                      WEFT_OK);
@@ -210,7 +213,7 @@ static void devices_share_the_batches_of_a_step(void **state) {
     weft__config_free(&config);
     assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, \"\"]\n"), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
-    assert_non_null(strstr(weft_last_error(NULL), "devices: the name of a device is wanted"));
+    assert_non_null(strstr(weft_last_error(NULL), "devices: give the name of a device"));
     weft__config_free(&config);
 }
 

@@ -104,7 +104,8 @@ bool weft__ir_takes(const weft_ir *ir, const weft_heavy *heavy) {
 }
 
 weft_status weft__ir_declined(const weft_ir *ir, const char *op) {
-    return weft__fail(ir->ctx, WEFT_ERR_UNSUPPORTED, "%s: device %s does not run it", op,
+    return weft__fail(ir->ctx, WEFT_ERR_UNSUPPORTED,
+                      "%s: the device %s has no kernel for this op: use another device", op,
                       ir->device->ops->name);
 }
 

@@ -10,5 +10,6 @@ bool weft__cpu_source_takes(const weft_heavy_source *source) {
 weft_status weft__cpu_source_prepare(weft_context *ctx, const weft_heavy_source *source, const char *path,
                                      int threads, weft_cpu_work *work) {
     (void)path, (void)threads, (void)work;
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "cpu: the source of %s is for a GPU", source->name);
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "cpu: the source of %s is for GPUs: use another device",
+                      source->name);
 }

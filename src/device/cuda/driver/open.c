@@ -87,9 +87,9 @@ weft_status weft__cuda_open(weft_gpu_device *device, const weft_open_options *op
     d->fast = options && options->allow_nondeterministic;
     weft__cuda_compiler_open(d);
     d->context = weft__cuda_context_take(d->found, &error);
-    if (error) return weft__cuda_fail(d, error, "a context");
+    if (error) return weft__cuda_fail(d, error, "opening a context");
     error = open_streams(d);
-    return error ? weft__cuda_fail(d, error, "a stream") : WEFT_OK;
+    return error ? weft__cuda_fail(d, error, "making a stream") : WEFT_OK;
 }
 
 void weft__cuda_drain(weft_gpu_device *device) {

@@ -131,7 +131,7 @@ static weft_status order_all(weft_device *const *devices, weft_buffer *const *bu
                              bool before) {
     for (size_t i = 0; i < n; i++) {
         const CUresult error = order(devices[i], buffers[i], before);
-        if (error) return weft__cuda_fail(weft__cuda_of(devices[i]), error, "a sum over cards");
+        if (error) return weft__cuda_fail(weft__cuda_of(devices[i]), error, "adding up over the GPUs");
         weft__gpu_of(devices[i])->unseen = true;
     }
     return WEFT_OK;

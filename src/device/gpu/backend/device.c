@@ -44,13 +44,13 @@ weft_status weft__gpu_fail_oom(const weft_gpu_device *d, size_t bytes, const cha
 static weft_status make_record(weft_gpu_device *d) {
     WEFT_TRY(weft__gpu_memory_new(d, sizeof d->record, "the fault record", &d->faults));
     const int error = d->backend->memory->write(d, d->faults, 0, &d->record, sizeof d->record, NULL);
-    return error ? weft__gpu_fail(d, error, "the fault record") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "reading the fault record") : WEFT_OK;
 }
 
 static weft_status open_members(weft_gpu_device *d, const weft_open_options *options) {
     WEFT_TRY(d->backend->open(d, options));
     const int error = weft__gpu_enter(d);
-    if (error) return weft__gpu_fail(d, error, "a context");
+    if (error) return weft__gpu_fail(d, error, "opening a context");
     const weft_status status = make_record(d);
     weft__gpu_leave(d);
     return status;
@@ -69,7 +69,7 @@ weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, c
     d->base.ops = backend->ops;
     d->base.ctx = ctx;
     d->base.name = found->spec;
-    d->base.asynchronous = true;
+    d->base.asynchronous = d->base.overlaps = true;
     d->base.forks = weft__forks();
     d->backend = backend;
     d->found = found;
@@ -195,7 +195,7 @@ static weft_status make_buffer(weft_gpu_device *d, size_t bytes, weft_gpu_buffer
     const int error = write_guards(d, *buffer);
     if (!error) return WEFT_OK;
     weft__gpu_memory_free(d, *buffer);
-    return weft__gpu_fail(d, error, "guard bytes");
+    return weft__gpu_fail(d, error, "writing guard bytes");
 }
 
 weft_status weft__gpu_buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
@@ -203,7 +203,7 @@ weft_status weft__gpu_buffer_new(weft_device *device, size_t bytes, weft_buffer 
     weft_gpu_buffer *b;
     if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__gpu_fail_oom(d, bytes, "a buffer");
     const int error = weft__gpu_enter(d);
-    if (error) return weft__gpu_fail(d, error, "a buffer");
+    if (error) return weft__gpu_fail(d, error, "allocating a buffer");
     const weft_status status = make_buffer(d, bytes, &b);
     weft__gpu_leave(d);
     if (status != WEFT_OK) return status;

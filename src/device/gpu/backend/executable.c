@@ -26,7 +26,7 @@ static weft_status make_parameters(weft_gpu_device *d, weft_gpu_executable *e, c
     if (!bytes) return WEFT_OK;
     WEFT_TRY(weft__gpu_memory_new(d, bytes, "the parameters of a program", &e->parameters));
     const int error = d->backend->memory->write(d, e->parameters, 0, p->parameters, bytes, NULL);
-    return error ? weft__gpu_fail(d, error, "the parameters of a program") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "uploading the parameters of a program") : WEFT_OK;
 }
 
 static weft_status gpu_executable_fill(weft_gpu_device *d, weft_gpu_executable *e,
@@ -92,7 +92,7 @@ weft_status weft__gpu_build(weft_device *device, const weft_commands *commands, 
     weft_gpu_device *d = weft__gpu_of(device);
     weft_gpu_executable *e = NULL;
     const int error = weft__gpu_enter(d);
-    if (error) return weft__gpu_fail(d, error, "a program");
+    if (error) return weft__gpu_fail(d, error, "loading a program");
     const weft_status status = gpu_executable_build(d, commands, false, &e);
     weft__gpu_leave(d);
     *out = (weft_executable *)e;
@@ -158,7 +158,7 @@ static weft_status bind_place(weft_gpu_device *d, weft_gpu_executable *e, const 
     const uint64_t address = buffer->address + (uint64_t)p->offset;
     memcpy(launch->arguments[p->index], &address, WEFT_GPU_POINTER_BYTES);
     const int error = program->set_argument ? program->set_argument(d, launch, p->index) : 0;
-    return error ? weft__gpu_fail(d, error, "an argument of a kernel") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "setting an argument of a kernel") : WEFT_OK;
 }
 
 static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers) {
@@ -206,7 +206,7 @@ static weft_status submit(weft_gpu_device *d, weft_gpu_executable *e, weft_buffe
         if (!error) WEFT_TRY(program->run(d, e));
     }
     if (!error && program->after_run) error = program->after_run(d, buffers, e->n_slots);
-    return error ? weft__gpu_fail(d, error, "a run") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "running a program") : WEFT_OK;
 }
 
 bool weft__gpu_reads_rows(const weft_device *device, const weft_executable *executable) {
@@ -218,7 +218,7 @@ weft_status weft__gpu_run_rows(weft_device *device, weft_executable *executable,
                                weft_rows rows, int times) {
     weft_gpu_device *d = weft__gpu_of(device);
     const int error = weft__gpu_enter(d);
-    if (error) return weft__gpu_fail(d, error, "a run");
+    if (error) return weft__gpu_fail(d, error, "running a program");
     const weft_status status = submit(d, (weft_gpu_executable *)executable, buffers, rows, times);
     weft__gpu_leave(d);
     return status;

@@ -126,7 +126,7 @@ static weft_status make_kernel(weft_gpu_device *d, weft_gpu_launch *to, const we
     if (error) return weft__gpu_fail(d, error, from->name);
     weft__gpu_hook.kernels++;
     error = set_arguments(d, to, from);
-    return error ? weft__gpu_fail(d, error, "an argument of a kernel") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "setting an argument of a kernel") : WEFT_OK;
 }
 
 /* Returns whether a launch waits for all launches before it. It does if a command after the previous launch

@@ -100,7 +100,7 @@ weft_status weft__gpu_upload(weft_device *device, weft_buffer *to, size_t offset
         error = upload(d, (weft_gpu_buffer *)to, d->guard + offset, from, bytes);
         weft__gpu_leave(d);
     }
-    return error ? weft__gpu_fail(d, error, "an upload") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "uploading data") : WEFT_OK;
 }
 
 weft_status weft__gpu_buffer_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
@@ -113,7 +113,7 @@ weft_status weft__gpu_buffer_zero(weft_device *device, weft_buffer *to, size_t o
         if (!error) error = d->backend->memory->fill(d, (weft_gpu_buffer *)to, d->guard + offset, bytes, 0);
         weft__gpu_leave(d);
     }
-    return error ? weft__gpu_fail(d, error, "zeros") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "filling a buffer with zeros") : WEFT_OK;
 }
 
 /* ---- to the host ---- */
@@ -141,7 +141,7 @@ weft_status weft__gpu_download_all(weft_device *device, const weft_piece *pieces
                                              p->to, p->bytes};
         if (count < WEFT_GPU_PIECES && i + 1 < n) continue;
         if (count) error = fetch(d, list, count);
-        if (error) return weft__gpu_fail(d, error, "a download");
+        if (error) return weft__gpu_fail(d, error, "downloading data");
         count = 0;
     }
     return WEFT_OK;
@@ -174,5 +174,5 @@ weft_status weft__gpu_take_fault(weft_device *device, weft_fault *fault) {
     *fault = weft__gpu_fault(&d->record, &d->paths);
     d->record = (w_faults){0};
     const int error = clear_record(d);
-    return error ? weft__gpu_fail(d, error, "the fault record") : WEFT_OK;
+    return error ? weft__gpu_fail(d, error, "reading the fault record") : WEFT_OK;
 }

@@ -116,20 +116,19 @@ static weft_status read_key(weft_context *ctx, const char *path, const char *key
                             bool *seen, weft_card *card) {
     if (strcmp(key, "like") == 0) return WEFT_OK;
     if (strcmp(key, "name") == 0) {
-        if (!json_is_string(value)) return fail_file(ctx, path, "a text is needed for ", key);
+        if (!json_is_string(value)) return fail_file(ctx, path, "give a text for ", key);
         snprintf(card->name, sizeof card->name, "%s", json_string_value(value));
         return WEFT_OK;
     }
     if (strcmp(key, "libraries") == 0) {
-        if (!json_is_boolean(value)) return fail_file(ctx, path, "true or false is needed for ", key);
+        if (!json_is_boolean(value)) return fail_file(ctx, path, "give true or false for ", key);
         card->libraries = json_is_true(value);
         return WEFT_OK;
     }
     for (int i = 0; i < FIELDS; i++) {
         if (strcmp(fields[i].key, key) != 0) continue;
         const double number = json_is_number(value) ? json_number_value(value) : 0;
-        if (!(number > 0 && number < 1e9))
-            return fail_file(ctx, path, "a positive number is needed for ", key);
+        if (!(number > 0 && number < 1e9)) return fail_file(ctx, path, "give a positive number for ", key);
         *at(r, i) = number;
         seen[i] = true;
         return WEFT_OK;
@@ -195,7 +194,7 @@ weft_status weft__card_find(weft_context *ctx, const char *name, weft_card *card
     else if (failed)
         status = weft__fail(ctx, WEFT_ERR_IO, "card %s cannot be read", name);
     else if (bytes > FILE_MOST)
-        status = fail_file(ctx, name, "it is longer than a description", "");
+        status = fail_file(ctx, name, "the file is too long for the description of a card", "");
     else
         status = read_text(ctx, name, text, bytes, card);
     weft__free(ctx, text);

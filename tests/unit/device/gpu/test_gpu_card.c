@@ -203,10 +203,10 @@ static void test_file(void **state) {
     } bad[] = {{"{\"like\": \"h200\", \"unit\": 3}", "there is no key unit"},
                {"{\"like\": \"h300\"}", "\"like\" needs one of h200, h100"},
                {"{\"units\": 3}", "give \"like\", or the key capability"},
-               {"{\"like\": \"l4\", \"units\": 0}", "a positive number is needed for units"},
-               {"{\"like\": \"l4\", \"units\": \"3\"}", "a positive number is needed for units"},
-               {"{\"like\": \"l4\", \"name\": 3}", "a text is needed for name"},
-               {"{\"like\": \"l4\", \"libraries\": 1}", "true or false is needed for libraries"},
+               {"{\"like\": \"l4\", \"units\": 0}", "give a positive number for units"},
+               {"{\"like\": \"l4\", \"units\": \"3\"}", "give a positive number for units"},
+               {"{\"like\": \"l4\", \"name\": 3}", "give a text for name"},
+               {"{\"like\": \"l4\", \"libraries\": 1}", "give true or false for libraries"},
                {"[1]", "it is not a JSON object"},
                {"{\"like\": \n", "line 2: "}};
     weft_card card, l4;
