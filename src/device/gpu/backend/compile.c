@@ -143,9 +143,10 @@ static void put_text(const work *w, int k, weft_text *out) {
         char name[WEFT_GPU_NAME];
         if (f->source.module != k) continue;
         weft__gpu_kernel_name(&f->source, f->launch->name, name);
-        if (f->source.shares) weft__put(out, "#define %s %s\n", f->launch->name, name);
+        if (f->source.shares)
+            weft__put(out, "#define %s %s\n#define %s_group %s_group\n", f->launch->name, name, f->launch->name, name);
         weft__put(out, "%s", f->launch->source);
-        if (f->source.shares) weft__put(out, "\n#undef %s\n", f->launch->name);
+        if (f->source.shares) weft__put(out, "\n#undef %s\n#undef %s_group\n", f->launch->name, f->launch->name);
     }
 }
 

@@ -173,7 +173,8 @@ static const char *defined(const char *line, bool macro, const char **end) {
         for (*end = name; is_letter(**end); ++*end) continue;
         return name;
     }
-    if (macro || !(begins(line, "W_FN ") || begins(line, "INLINE ") || begins(line, "W_KERNEL ")))
+    if (macro || !(begins(line, "W_FN ") || begins(line, "INLINE ") || begins(line, "W_ONCE ") ||
+                   begins(line, "W_ONCE_LOCAL ") || begins(line, "W_KERNEL ")))
         return NULL;
     do { /* the last name before parameters; attributes have parentheses, too */
         const char *open = strchr(name, '(');
