@@ -64,6 +64,7 @@ void weft__opencl_compiler_open(weft__opencl *d) {
                             .identity = d->gpu.found->detail, /* device, platform, driver, versions */
                             .options = options,
                             .together = d->gpu.found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
+                            .joins = d->gpu.found->cpu,
                             .compile = compile,
                             .finish = opencl_compile_finish,
                             .release = opencl_compile_release};
