@@ -17,6 +17,7 @@
 
 #include "device/cuda/hooks.h"
 #include "gpu.h"
+#include "unit/io_scratch.h"
 
 #if __has_include(<CL/cl.h>)
 #define OPENCL_FUNCTION(result, name, arguments)                                                             \
@@ -267,6 +268,41 @@ static void test_templates_share_programs(void **state) {
     test_teardown(&f);
 }
 
+/* ---- storing on disk ---- */
+
+/* Returns how many files a device leaves in the folder of kernels. */
+static int files_stored(void) {
+    test_programs f;
+    const weft_gpu_source *source;
+    const weft_launch launch = {.name = "one", .source = "W_KERNEL void one(W_GLOBAL int *a) { a[0] = 7; }"};
+    int files = 0;
+    assert_true(setup(&f));
+    weft__opencl *d = weft__opencl_of(f.device);
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, &launch, 1, &source), WEFT_OK);
+    assert_int_equal(answer(d, source, "one"), 7);
+    test_teardown(&f);
+    DIR *folder = opendir(in_scratch("kernels"));
+    for (const struct dirent *e; folder && (e = readdir(folder));) files += e->d_name[0] != '.';
+    if (folder) closedir(folder);
+    return files;
+}
+
+/* PoCL keeps kernels itself, so Weft stores none of them, unless PoCL is told not to. */
+static void test_driver_stores(void **state) {
+    (void)state;
+    test_programs f;
+    if (!setup(&f)) return skip();
+    const bool pocl = strcmp(weft__opencl_of(f.device)->found->gpu.maker, "Portable Computing Language") == 0;
+    const char *before = getenv("POCL_KERNEL_CACHE");
+    test_teardown(&f);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1), 0);
+    if (!before) assert_int_equal(files_stored(), !pocl);
+    assert_int_equal(setenv("POCL_KERNEL_CACHE", "0", 1), 0);
+    assert_int_equal(files_stored(), 1);
+    assert_int_equal(before ? setenv("POCL_KERNEL_CACHE", before, 1) : unsetenv("POCL_KERNEL_CACHE"), 0);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+}
+
 int main(void) {
     weft__cuda_hook.library = "libabsent.so"; /* also where there is a CUDA driver */
     const struct CMUnitTest tests[] = {
@@ -274,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
         cmocka_unit_test(test_names),           cmocka_unit_test(test_sources_share_programs),
         cmocka_unit_test(test_templates_share_programs),
+        cmocka_unit_test_setup_teardown(test_driver_stores, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
