@@ -89,9 +89,9 @@ static void opencl_compile_store(weft__opencl *d, const weft_gpu_module *m) {
     weft__free(d->gpu.base.ctx, binary);
 }
 
-/* Returns whether the driver stores kernels on disk by itself. PoCL does. It also compiles every kernel again,
- * for any size of a work-group, when it is asked for a binary. For a gpt this takes twice as long as the
- * first step. */
+/* Returns whether the driver stores kernels on disk by itself. PoCL does. It also compiles every kernel
+ * again, for any size of a work-group, when it is asked for a binary. For a gpt this takes twice as long as
+ * the first step. */
 static bool stores_itself(const weft__opencl *d) {
     const char *setting = secure_getenv("POCL_KERNEL_CACHE");
     return !weft__opencl_hook.stores && strcmp(d->found->gpu.maker, "Portable Computing Language") == 0 &&

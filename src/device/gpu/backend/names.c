@@ -31,13 +31,17 @@ static const char *function_of(const char *line, const char **end) {
     return NULL;
 }
 
-/* Returns the name that a line defines, up to *end, or NULL if there is none. */
+/* Returns the name that a line defines, up to *end, or NULL if there is none. A struct of numbers may belong
+ * to a kernel that the source does not define. */
 static const char *defined(const char *line, bool macro, const char **end) {
-    const char *word = macro ? "#define " : "typedef struct ";
-    if (!begins(line, word)) return macro ? NULL : function_of(line, end);
-    const char *name = line + strlen(word);
-    for (*end = name; is_letter(**end); ++*end) continue;
-    return name;
+    static const char *const words[] = {"#define ", "typedef struct ", "W_NUMBERS(", "W_SHARED("};
+    for (size_t i = macro ? 0 : 1; i < (macro ? 1 : sizeof words / sizeof *words); i++) {
+        if (!begins(line, words[i])) continue;
+        const char *name = line + strlen(words[i]);
+        for (*end = name; is_letter(**end); ++*end) continue;
+        return name;
+    }
+    return macro ? NULL : function_of(line, end);
 }
 
 /* Defines the names of a source as macros, or undefines them if there is no suffix. */

@@ -190,9 +190,9 @@ static int32_t answer(const weft__opencl *d, const weft_gpu_source *source, cons
     assert_int_equal(error, 0);
     assert_int_equal(weft__gpu_memory_new(gpu, 4, "test", &memory), WEFT_OK);
     assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof(cl_mem), &memory->handle), 0);
-    assert_int_equal(weft__cl.clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &(size_t){1}, &(size_t){1}, 0,
-                                                     NULL, NULL),
-                     0);
+    assert_int_equal(
+        weft__cl.clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &(size_t){1}, &(size_t){1}, 0, NULL, NULL),
+        0);
     assert_int_equal(weft__cl.clEnqueueReadBuffer(d->queue, memory->handle, 1, 0, 4, &got, 0, NULL, NULL), 0);
     weft__cl.clReleaseKernel(kernel);
     weft__gpu_memory_free(gpu, memory);
@@ -233,13 +233,14 @@ static void test_templates_share_programs(void **state) {
     const weft_launch launches[4] = {
         {.name = "one",
          .source = "#define T int\n#define N 1\ntypedef struct pair {\n    T a;\n} pair;\n"
-                   "W_ONCE T twice(T a) { return 2 * a + N; }\n"
+                   "W_NUMBERS(absent) {\n    T a;\n};\nW_ONCE T twice(T a) { return 2 * a + N; }\n"
                    "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {3}; a[0] = twice(p.a); }",
          .may_fuse = true},
         {.name = "one",
-         .source = "#define T uint\n#define N 2\ntypedef struct pair {\n    T a, b;\n} pair;\n"
-                   "W_FN T twice(T a) { return 2 * a + N; }\n"
-                   "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {4, 5}; a[0] = twice(p.b); }",
+         .source =
+             "#define T uint\n#define N 2\ntypedef struct pair {\n    T a, b;\n} pair;\n"
+             "W_NUMBERS(absent) {\n    T a, b;\n};\nW_FN T twice(T a) { return 2 * a + N; }\n"
+             "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {4, 5}; a[0] = twice(p.b); }",
          .may_fuse = true},
         {.name = "map",
          .source = "W_ONCE void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
@@ -307,8 +308,10 @@ int main(void) {
     weft__cuda_hook.library = "libabsent.so"; /* also where there is a CUDA driver */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_stay), /* first: a driver replaces the handlers only once */
-        cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_sources_share_programs),
+        cmocka_unit_test(test_without_library),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_sources_share_programs),
         cmocka_unit_test(test_templates_share_programs),
         cmocka_unit_test_setup_teardown(test_driver_stores, scratch_setup, scratch_teardown),
     };
