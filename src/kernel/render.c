@@ -244,8 +244,8 @@ static void put_indices(weft_render *r, const partition *c) {
 /* Writes the loop of a group over its units. */
 static void put_body(weft_render *r, const partition *c) {
     const bool alone = r->lane < 0 && !r->target->vectors;
-    weft__put_line(r, "const %s first = w_group(0)*%s;", weft__index_type(r),
-                   weft__render_size(r, c->per, "per"));
+    weft__put_line(r, "const %s first = %s*%s;", weft__index_type(r),
+                   r->target->vectors ? "group" : "w_group(0)", weft__render_size(r, c->per, "per"));
     weft__put_line(r, "const %s last = min(first + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->per, "per"), weft__render_size(r, c->units, "units"));
     if (units_of_teams(r))
@@ -373,13 +373,45 @@ static const char *identifier(weft_render *r) {
     return interned(r, name);
 }
 
-static void put_all(weft_render *r, const partition *c, const char *name) {
-    const bool shared = put_shared(r, name);
-    weft__put(&r->text, "W_NUMBERS(%s) {\n", name);
-    weft__put_members(r);
-    weft__put(&r->text, "};\nW_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
+/* Writes the parameters of the kernel, or of its function. */
+static void put_parameters(weft_render *r, const char *name) {
     weft__put_pointers(r, "\n    ");
     weft__put(&r->text, "\n    const W_NUMBERS(%s) of", name);
+}
+
+/* Writes the same as arguments. */
+static void put_names(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    for (int a = 0; a < k->n_args; a++)
+        if (is_memory(r, a)) weft__put(&r->text, "arg%d_, ", a);
+    for (int v = 0; v < k->n_code; v++)
+        if (is_column_fold(r, v)) weft__put(&r->text, "fold%d_, ", v);
+    if (r->faults) weft__put(&r->text, "faults, ");
+    weft__put(&r->text, "of");
+}
+
+/* With vectors a function computes a work-group, and the kernel calls it. PoCL makes three copies of a
+ * kernel's own code, and compiles each. */
+static void put_with_function(weft_render *r, const partition *c, const char *name) {
+    weft__put(&r->text, "W_ONCE void %s_group(", name);
+    put_parameters(r, name);
+    weft__put(&r->text, ", const int group) {\n");
+    r->indent = 1;
+    weft__put_constants(r);
+    put_body(r, c);
+    r->indent = 0;
+    weft__put(&r->text, "}\nW_KERNEL W_ITEMS(1, 1, 1) void %s(", name);
+    put_parameters(r, name);
+    weft__put(&r->text, ") {\n");
+    if (r->sink) weft__put(&r->text, "    W_RETURN_IF_FAULTED(1, 1)\n");
+    weft__put(&r->text, "    %s_group(", name);
+    put_names(r);
+    weft__put(&r->text, ", w_group(0));\n}\n");
+}
+
+static void put_with_items(weft_render *r, const partition *c, const char *name, bool shared) {
+    weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
+    put_parameters(r, name);
     if (shared) weft__put(&r->text, " W_ALSO(%s)", name);
     weft__put(&r->text, ") {\n");
     r->indent = 1;
@@ -388,12 +420,23 @@ static void put_all(weft_render *r, const partition *c, const char *name) {
     if (r->sink) weft__put_line(r, "W_RETURN_IF_FAULTED(%d, 1)", c->items);
     if (r->teams > 1)
         weft__put_line(r, "const int lane = w_item(0) %% %d, team = w_item(0) / %d;", r->lanes, r->lanes);
-    else if (!r->target->vectors)
+    else
         weft__put_line(r, "const int lane = w_item(0);");
     if (r->stash_bytes) weft__put_line(r, "W_STASH_ROOM(stash);");
     put_body(r, c);
     r->indent = 0;
     weft__put_line(r, "}");
+}
+
+static void put_all(weft_render *r, const partition *c, const char *name) {
+    const bool shared = put_shared(r, name);
+    weft__put(&r->text, "W_NUMBERS(%s) {\n", name);
+    weft__put_members(r);
+    weft__put(&r->text, "};\n");
+    if (r->target->vectors)
+        put_with_function(r, c, name);
+    else
+        put_with_items(r, c, name, shared);
 }
 
 /* ---- the launch ---- */

@@ -1,8 +1,13 @@
 /* Modules as OpenCL programs, made from their sources or from binaries on disk.
  * Must not know: what kernels compute. Read next: gpu/backend/compile.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/gpu/backend/cache.h"
+#include "device/opencl/hooks.h"
 #include "device/opencl/opencl.h"
 
 /* Without further options, denormals, NaN and infinity follow IEEE 754. */
@@ -64,6 +69,7 @@ void weft__opencl_compiler_open(weft__opencl *d) {
                             .identity = d->gpu.found->detail, /* device, platform, driver, versions */
                             .options = options,
                             .together = d->gpu.found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
+                            .joins = d->gpu.found->cpu,
                             .compile = compile,
                             .finish = opencl_compile_finish,
                             .release = opencl_compile_release};
@@ -83,9 +89,18 @@ static void opencl_compile_store(weft__opencl *d, const weft_gpu_module *m) {
     weft__free(d->gpu.base.ctx, binary);
 }
 
+/* Returns whether the driver stores kernels on disk by itself. PoCL does. It also compiles every kernel
+ * again, for any size of a work-group, when it is asked for a binary. For a gpt this takes twice as long as
+ * the first step. */
+static bool stores_itself(const weft__opencl *d) {
+    const char *setting = secure_getenv("POCL_KERNEL_CACHE");
+    return !weft__opencl_hook.stores && strcmp(d->found->gpu.maker, "Portable Computing Language") == 0 &&
+           !(setting && strcmp(setting, "0") == 0);
+}
+
 void weft__opencl_store_modules(weft__opencl *d) {
     const weft_gpu_compiler *c = &d->gpu.compiler;
-    const bool kept = c->n_modules && weft__gpu_cache_wanted();
+    const bool kept = c->n_modules && !stores_itself(d) && weft__gpu_cache_wanted();
     for (size_t i = 0; kept && i < c->n_modules && !weft__interrupted(d->gpu.base.ctx); i++)
         if (c->modules[i].fresh) opencl_compile_store(d, &c->modules[i]);
 }

@@ -17,14 +17,14 @@ W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0, c6;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+W_ONCE void row_max_eq_isnan_or_where_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_NUMBERS(row_max_eq_isnan_or_where) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -57,5 +57,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
         const int v8 = t8.s0;
         arg1[i0] = v8;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    row_max_eq_isnan_or_where_group(arg0_, arg1_, of, w_group(0));
 }
 

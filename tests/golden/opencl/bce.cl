@@ -26,17 +26,17 @@ W_NUMBERS(row_gt_where_sub_mul_neg) {
     int per, units, n_r0;
     float c14;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_gt_where_sub_mul_neg(
+W_ONCE void row_gt_where_sub_mul_neg_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_gt_where_sub_mul_neg) of) {
+    const W_NUMBERS(row_gt_where_sub_mul_neg) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
     const float c14 = of.c14;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float16 t13 = 0.0f;
@@ -68,5 +68,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gt_where_sub_mul_neg(
         const float v15 = v13 * c14;
         arg2[0] = v15;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_gt_where_sub_mul_neg(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_gt_where_sub_mul_neg) of) {
+    row_gt_where_sub_mul_neg_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

@@ -22,14 +22,14 @@ W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
     int per, units, tile_size, tiles, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
+W_ONCE void row_add_gelu_gelu_slope_mul_sum_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
     const W_GLOBAL float *arg3_,
     W_GLOBAL float *arg4_,
     W_GLOBAL float *arg5_,
-    const W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) of) {
+    const W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -37,7 +37,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -79,6 +79,16 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
         }
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    const W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) of) {
+    row_add_gelu_gelu_slope_mul_sum_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, of, w_group(0));
+}
 
 /*
 kernel row_sum (rows 16; reduce 16)
@@ -92,14 +102,14 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -120,5 +130,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
             w_store_f32(arg1 + (i0), 0, m, v1);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    row_sum_group(arg0_, arg1_, of, w_group(0));
 }
 

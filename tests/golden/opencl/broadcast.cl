@@ -15,18 +15,18 @@ W_NUMBERS(map_add_mul) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
     int per, units, tile_size, tiles, n_i1, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_add_mul(
+W_ONCE void map_add_mul_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
     W_GLOBAL float *arg3_,
-    const W_NUMBERS(map_add_mul) of) {
+    const W_NUMBERS(map_add_mul) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -44,5 +44,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_add_mul(
             w_store_f32(arg3 + (i0*s0_i0 + i1), 0, m, v4);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_add_mul(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    const W_NUMBERS(map_add_mul) of) {
+    map_add_mul_group(arg0_, arg1_, arg2_, arg3_, of, w_group(0));
 }
 

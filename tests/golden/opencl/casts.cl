@@ -14,16 +14,16 @@ W_NUMBERS(map_mul) {
     long arg0_at, arg1_at, arg2_at;
     int per, units, tile_size, n_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul(
+W_ONCE void map_mul_group(
     const W_GLOBAL half *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL half *arg2_,
-    const W_NUMBERS(map_mul) of) {
+    const W_NUMBERS(map_mul) of, const int group) {
     const W_GLOBAL half *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL half *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -38,5 +38,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul(
             w_store_f16(arg2 + (i0), 0, m, v4);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul(
+    const W_GLOBAL half *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL half *arg2_,
+    const W_NUMBERS(map_mul) of) {
+    map_mul_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

@@ -10,14 +10,14 @@ W_NUMBERS(map_neg) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_neg(
+W_ONCE void map_neg_group(
     const W_GLOBAL half *arg0_,
     W_GLOBAL half *arg1_,
-    const W_NUMBERS(map_neg) of) {
+    const W_NUMBERS(map_neg) of, const int group) {
     const W_GLOBAL half *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL half *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -29,5 +29,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_neg(
             w_store_f16(arg1 + (i0), 0, m, v1);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_neg(
+    const W_GLOBAL half *arg0_,
+    W_GLOBAL half *arg1_,
+    const W_NUMBERS(map_neg) of) {
+    map_neg_group(arg0_, arg1_, of, w_group(0));
 }
 

@@ -16,16 +16,16 @@ W_NUMBERS(map_where) {
     long arg0_at, arg1_at, arg2_at;
     int per, units, tile_size, tiles, n_i1, lo1_i1, s1_i0, o1, lo2_i1, hi2_i1, s2_i0, o2, s3_i0, hi3_i1, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_where(
+W_ONCE void map_where_group(
     const W_GLOBAL int *arg0_,
     const W_GLOBAL int *arg1_,
     W_GLOBAL int *arg2_,
-    const W_NUMBERS(map_where) of) {
+    const W_NUMBERS(map_where) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL int *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, lo1_i1 = of.lo1_i1, s1_i0 = of.s1_i0, o1 = of.o1, lo2_i1 = of.lo2_i1, hi2_i1 = of.hi2_i1, s2_i0 = of.s2_i0, o2 = of.o2, s3_i0 = of.s3_i0, hi3_i1 = of.hi3_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -45,5 +45,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_where(
             w_store_i32(arg2 + (i0*s0_i0 + i1), 0, m, v6);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_where(
+    const W_GLOBAL int *arg0_,
+    const W_GLOBAL int *arg1_,
+    W_GLOBAL int *arg2_,
+    const W_NUMBERS(map_where) of) {
+    map_where_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

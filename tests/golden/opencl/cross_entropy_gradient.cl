@@ -17,14 +17,14 @@ W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0, c6;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+W_ONCE void row_max_eq_isnan_or_where_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_NUMBERS(row_max_eq_isnan_or_where) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -58,6 +58,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
         arg1[i0] = v8;
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    row_max_eq_isnan_or_where_group(arg0_, arg1_, of, w_group(0));
+}
 
 /*
 kernel copy (rows 16)
@@ -69,12 +75,12 @@ W_NUMBERS(copy) {
     long arg0_at;
     int per, units, tile_size, n_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void copy(
+W_ONCE void copy_group(
     W_GLOBAL int *arg0_,
-    const W_NUMBERS(copy) of) {
+    const W_NUMBERS(copy) of, const int group) {
     W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -85,6 +91,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
             w_store_i32(arg0 + (i0), 0, m, v0);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void copy(
+    W_GLOBAL int *arg0_,
+    const W_NUMBERS(copy) of) {
+    copy_group(arg0_, of, w_group(0));
 }
 
 /*
@@ -99,14 +110,14 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, n_r0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float16 t1 = 0.0f;
@@ -127,6 +138,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
         const float v1 = t1.s0;
         arg1[0] = v1;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    row_sum_group(arg0_, arg1_, of, w_group(0));
 }
 
 /*
@@ -177,7 +194,7 @@ W_NUMBERS(row_max_eq_where_sub_exp) {
     float c17;
     int command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
+W_ONCE void row_max_eq_where_sub_exp_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     const W_GLOBAL int *arg2_,
@@ -186,7 +203,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
     const W_GLOBAL float *arg5_,
     W_GLOBAL float *arg6_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    const W_NUMBERS(row_max_eq_where_sub_exp) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL int *arg2 = arg2_ + of.arg2_at;
@@ -196,7 +213,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
     const int per = of.per, units = of.units, bound10 = of.bound10, pitch10 = of.pitch10, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c17 = of.c17;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -272,6 +289,18 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         arg4[i0] = v15;
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_GLOBAL int *arg2_,
+    const W_GLOBAL int *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_GLOBAL float *arg5_,
+    W_GLOBAL float *arg6_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    row_max_eq_where_sub_exp_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, arg6_, faults, of, w_group(0));
+}
 
 /*
 kernel row_eq_where_log_sub_sum (one row; reduce 8)
@@ -296,17 +325,17 @@ W_NUMBERS(row_eq_where_log_sub_sum) {
     int per, units, n_r0;
     float c9;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
+W_ONCE void row_eq_where_log_sub_sum_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_eq_where_log_sub_sum) of) {
+    const W_NUMBERS(row_eq_where_log_sub_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
     const float c9 = of.c9;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         float16 t8 = 0.0f;
@@ -333,5 +362,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
         const float v10 = v8 * c9;
         arg2[0] = v10;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_eq_where_log_sub_sum) of) {
+    row_eq_where_log_sub_sum_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

@@ -12,17 +12,17 @@ W_NUMBERS(map_gather) {
     int per, units, tile_size, tiles, n_i1, bound1, pitch1, s0_i0;
     int command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_gather(
+W_ONCE void map_gather_group(
     const W_GLOBAL int *arg0_,
     const W_GLOBAL int *arg1_,
     W_GLOBAL int *arg2_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(map_gather) of) {
+    const W_NUMBERS(map_gather) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL int *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, bound1 = of.bound1, pitch1 = of.pitch1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -41,5 +41,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_gather(
             w_store_i32(arg2 + (i0*s0_i0 + i1), 0, m, v1);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_gather(
+    const W_GLOBAL int *arg0_,
+    const W_GLOBAL int *arg1_,
+    W_GLOBAL int *arg2_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_gather) of) {
+    map_gather_group(arg0_, arg1_, arg2_, faults, of, w_group(0));
 }
 

@@ -10,14 +10,14 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -38,6 +38,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
             w_store_f32(arg1 + (i0), 0, m, v1);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    row_sum_group(arg0_, arg1_, of, w_group(0));
 }
 
 /*
@@ -62,21 +68,21 @@ W_NUMBERS(row_gather_mul_sum_mul_add) {
     int per, units, tile_size, n_i0, n_r0, bound1, pitch1, s0_r0;
     int command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
+W_ONCE void row_gather_mul_sum_mul_add_group(
     const W_GLOBAL int *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
     const W_GLOBAL float *arg3_,
     W_GLOBAL float *arg4_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(row_gather_mul_sum_mul_add) of) {
+    const W_NUMBERS(row_gather_mul_sum_mul_add) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, bound1 = of.bound1, pitch1 = of.pitch1, s0_r0 = of.s0_r0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -112,5 +118,15 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
             w_store_f32(arg2 + (i0), 0, m, v3);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
+    const W_GLOBAL int *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(row_gather_mul_sum_mul_add) of) {
+    row_gather_mul_sum_mul_add_group(arg0_, arg1_, arg2_, arg3_, arg4_, faults, of, w_group(0));
 }
 

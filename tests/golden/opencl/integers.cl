@@ -16,15 +16,15 @@ W_NUMBERS(map_mul_shr_add_mod) {
     int per, units, tile_size, n_i0;
     int command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul_shr_add_mod(
+W_ONCE void map_mul_shr_add_mod_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL int *arg1_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(map_mul_shr_add_mod) of) {
+    const W_NUMBERS(map_mul_shr_add_mod) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -43,5 +43,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_shr_add_mod(
             w_store_i32(arg1 + (i0), 0, m, v6);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul_shr_add_mod(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_mul_shr_add_mod) of) {
+    map_mul_shr_add_mod_group(arg0_, arg1_, faults, of, w_group(0));
 }
 

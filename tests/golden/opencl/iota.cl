@@ -11,14 +11,14 @@ W_NUMBERS(map_add) {
     long arg0_at, arg1_at;
     int per, units, tile_size, tiles, n_i1, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_add(
+W_ONCE void map_add_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(map_add) of) {
+    const W_NUMBERS(map_add) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -34,5 +34,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_add(
             w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, v2);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_add(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(map_add) of) {
+    map_add_group(arg0_, arg1_, of, w_group(0));
 }
 

@@ -25,17 +25,17 @@ W_NUMBERS(row_sum_mul_sub_mul_sum) {
     int per, units, n_r0, s0_i0;
     float c2, c8;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
+W_ONCE void row_sum_mul_sub_mul_sum_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c2 = of.c2, c8 = of.c8;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -88,5 +88,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
             w_store_f32(arg2 + (i0*s0_i0 + r0), 0, m, v14);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    row_sum_mul_sub_mul_sum_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

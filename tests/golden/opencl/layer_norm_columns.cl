@@ -54,7 +54,7 @@ W_NUMBERS(fold_sum_mul_sub_mul_sum) {
     int per, units, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
     float c2, c8;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
+W_ONCE void fold_sum_mul_sub_mul_sum_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
@@ -64,7 +64,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg6_,
     W_GLOBAL float *fold34_,
     W_GLOBAL float *fold36_,
-    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of) {
+    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -76,7 +76,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
     W_GLOBAL float *fold36 = fold36_ + of.fold36_at;
     const int per = of.per, units = of.units, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
     const float c2 = of.c2, c8 = of.c8;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -211,6 +211,19 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
         }
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL float *arg6_,
+    W_GLOBAL float *fold34_,
+    W_GLOBAL float *fold36_,
+    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of) {
+    fold_sum_mul_sub_mul_sum_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, arg6_, fold34_, fold36_, of, w_group(0));
+}
 
 /*
 kernel row_sum_neg_sum_add (rows 16; reduce 16)
@@ -229,16 +242,16 @@ W_NUMBERS(row_sum_neg_sum_add) {
     long arg0_at, arg1_at, arg2_at;
     int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_neg_sum_add(
+W_ONCE void row_sum_neg_sum_add_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_sum_neg_sum_add) of) {
+    const W_NUMBERS(row_sum_neg_sum_add) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -267,5 +280,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_neg_sum_add(
             w_store_f32(arg2 + (i0), 0, m, v5);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_neg_sum_add(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_sum_neg_sum_add) of) {
+    row_sum_neg_sum_add_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

@@ -50,7 +50,7 @@ W_NUMBERS(row_sum_mul_sub_mul_sum) {
     int per, units, n_r0, s0_i0;
     float c2, c8;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
+W_ONCE void row_sum_mul_sub_mul_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
@@ -58,7 +58,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg4_,
     const W_GLOBAL float *arg5_,
     W_GLOBAL float *arg6_,
-    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -68,7 +68,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c2 = of.c2, c8 = of.c8;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -176,6 +176,17 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
         arg2[i0] = v6;
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_GLOBAL float *arg5_,
+    W_GLOBAL float *arg6_,
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    row_sum_mul_sub_mul_sum_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, arg6_, of, w_group(0));
+}
 
 /*
 kernel row_sum_mul_sub_mul_add (rows 16; reduce 8)
@@ -207,13 +218,13 @@ W_NUMBERS(row_sum_mul_sub_mul_add) {
     int per, units, tile_size, n_i0, n_r0, s0_r0;
     float c4, c9;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
+W_ONCE void row_sum_mul_sub_mul_add_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
     const W_GLOBAL float *arg3_,
     W_GLOBAL float *arg4_,
-    const W_NUMBERS(row_sum_mul_sub_mul_add) of) {
+    const W_NUMBERS(row_sum_mul_sub_mul_add) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -221,7 +232,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c4 = of.c4, c9 = of.c9;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -258,5 +269,14 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
             w_store_f32(arg4 + (i0), 0, m, v15);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_NUMBERS(row_sum_mul_sub_mul_add) of) {
+    row_sum_mul_sub_mul_add_group(arg0_, arg1_, arg2_, arg3_, arg4_, of, w_group(0));
 }
 

@@ -31,7 +31,7 @@ W_NUMBERS(fold_mul_sum_add_sub_mul) {
     int per, units, n_f0, last_rows, n_i0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c10;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
+W_ONCE void fold_mul_sum_add_sub_mul_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
@@ -39,7 +39,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
     W_GLOBAL float *arg4_,
     W_GLOBAL float *arg5_,
     W_GLOBAL float *fold14_,
-    const W_NUMBERS(fold_mul_sum_add_sub_mul) of) {
+    const W_NUMBERS(fold_mul_sum_add_sub_mul) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -49,7 +49,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
     W_GLOBAL float *fold14 = fold14_ + of.fold14_at;
     const int per = of.per, units = of.units, n_f0 = of.n_f0, last_rows = of.last_rows, n_i0 = of.n_i0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
     const float c10 = of.c10;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -110,6 +110,17 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
         }
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL float *fold14_,
+    const W_NUMBERS(fold_mul_sum_add_sub_mul) of) {
+    fold_mul_sum_add_sub_mul_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, fold14_, of, w_group(0));
+}
 
 /*
 kernel row_sum_mul_sub (rows 4; reduce 64)
@@ -129,17 +140,17 @@ W_NUMBERS(row_sum_mul_sub) {
     int per, units, tile_size, n_i0, n_r0, s0_r0;
     float c3;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
+W_ONCE void row_sum_mul_sub_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_sum_mul_sub) of) {
+    const W_NUMBERS(row_sum_mul_sub) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -163,6 +174,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
             w_store_f32(arg2 + (i0), 0, m, v5);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_sum_mul_sub) of) {
+    row_sum_mul_sub_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 
 /*
@@ -190,13 +208,13 @@ W_NUMBERS(row_sum_mul_sum_mul_sub) {
     int per, units, n_r0;
     float c2, c7;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
+W_ONCE void row_sum_mul_sum_mul_sub_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
     const W_GLOBAL float *arg3_,
     W_GLOBAL float *arg4_,
-    const W_NUMBERS(row_sum_mul_sum_mul_sub) of) {
+    const W_NUMBERS(row_sum_mul_sum_mul_sub) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -204,7 +222,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
     const float c2 = of.c2, c7 = of.c7;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const float v4 = arg2[0];
@@ -240,5 +258,14 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
         arg1[0] = v3;
         arg4[0] = v9;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_NUMBERS(row_sum_mul_sum_mul_sub) of) {
+    row_sum_mul_sum_mul_sub_group(arg0_, arg1_, arg2_, arg3_, arg4_, of, w_group(0));
 }
 

@@ -10,14 +10,14 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0, n_r0, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -39,6 +39,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
         }
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    row_sum_group(arg0_, arg1_, of, w_group(0));
+}
 
 /*
 kernel row_sum (rows 3, 8; reduce 16)
@@ -52,14 +58,14 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, tile_size, tiles, n_i0, n_r0, s1_i1, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i0 = of.n_i0, n_r0 = of.n_r0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -84,6 +90,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
         }
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    row_sum_group(arg0_, arg1_, of, w_group(0));
+}
 
 /*
 kernel copy (rows 24, 12)
@@ -96,14 +108,14 @@ W_NUMBERS(copy) {
     long arg0_at, arg1_at;
     int per, units, tile_size, tiles, n_i1, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void copy(
+W_ONCE void copy_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(copy) of) {
+    const W_NUMBERS(copy) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -117,5 +129,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
             w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, (int16)(v0));
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void copy(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(copy) of) {
+    copy_group(arg0_, arg1_, of, w_group(0));
 }
 

@@ -24,18 +24,18 @@ W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
     int per, units, n_r0, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+W_ONCE void row_max_eq_isnan_or_where_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
     W_GLOBAL float *arg3_,
-    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_NUMBERS(row_max_eq_isnan_or_where) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -96,5 +96,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
         }
         arg1[i0] = v1;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    row_max_eq_isnan_or_where_group(arg0_, arg1_, arg2_, arg3_, of, w_group(0));
 }
 

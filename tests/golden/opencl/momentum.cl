@@ -24,7 +24,7 @@ W_NUMBERS(map_mul_add_mul_sub) {
     float c1;
     int command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
+W_ONCE void map_mul_add_mul_sub_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
@@ -32,7 +32,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
     const W_GLOBAL float *arg4_,
     W_GLOBAL float *arg5_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(map_mul_add_mul_sub) of) {
+    const W_NUMBERS(map_mul_add_mul_sub) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -41,8 +41,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c1 = of.c1;
-    W_RETURN_IF_FAULTED(1, 1)
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -61,5 +60,17 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
             w_store_f32(arg5 + (i0), 0, m, v8);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    const W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_mul_add_mul_sub) of) {
+    W_RETURN_IF_FAULTED(1, 1)
+    map_mul_add_mul_sub_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, faults, of, w_group(0));
 }
 

@@ -12,14 +12,14 @@ W_NUMBERS(map_where) {
     long arg0_at, arg1_at;
     int per, units, tile_size, tiles, n_i1, lo1_i0, hi1_i1, s1_i0, o1, c2, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_where(
+W_ONCE void map_where_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(map_where) of) {
+    const W_NUMBERS(map_where) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi1_i1 = of.hi1_i1, s1_i0 = of.s1_i0, o1 = of.o1, c2 = of.c2, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -35,5 +35,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_where(
             w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, v3);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_where(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(map_where) of) {
+    map_where_group(arg0_, arg1_, of, w_group(0));
 }
 

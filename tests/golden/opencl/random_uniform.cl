@@ -17,15 +17,15 @@ W_NUMBERS(map_random_shr_and_mul) {
     int per, units, tile_size, n_i0, c3;
     float c6;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_random_shr_and_mul(
+W_ONCE void map_random_shr_and_mul_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(map_random_shr_and_mul) of) {
+    const W_NUMBERS(map_random_shr_and_mul) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, c3 = of.c3;
     const float c6 = of.c6;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -40,5 +40,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_random_shr_and_mul(
             w_store_f32(arg1 + (i0), 0, m, v7);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_random_shr_and_mul(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_random_shr_and_mul) of) {
+    map_random_shr_and_mul_group(arg0_, arg1_, of, w_group(0));
 }
 

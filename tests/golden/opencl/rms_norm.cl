@@ -21,17 +21,17 @@ W_NUMBERS(row_mul_sum_mul_add_rsqrt) {
     int per, units, n_r0, s0_i0;
     float c3, c5;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_mul_sum_mul_add_rsqrt(
+W_ONCE void row_mul_sum_mul_add_rsqrt_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_mul_sum_mul_add_rsqrt) of) {
+    const W_NUMBERS(row_mul_sum_mul_add_rsqrt) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c3 = of.c3, c5 = of.c5;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -64,5 +64,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_mul_sum_mul_add_rsqrt(
             w_store_f32(arg2 + (i0*s0_i0 + r0), 0, m, v10);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_mul_sum_mul_add_rsqrt(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_mul_sum_mul_add_rsqrt) of) {
+    row_mul_sum_mul_add_rsqrt_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

@@ -13,13 +13,13 @@ W_NUMBERS(map_mul_exp) {
     int per, units, tile_size, n_i0;
     float c2;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul_exp(
+W_ONCE void map_mul_exp_group(
     W_GLOBAL float *arg0_,
-    const W_NUMBERS(map_mul_exp) of) {
+    const W_NUMBERS(map_mul_exp) of, const int group) {
     W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c2 = of.c2;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -33,6 +33,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_exp(
             w_store_f32(arg0 + (i0), 0, m, v4);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul_exp(
+    W_GLOBAL float *arg0_,
+    const W_NUMBERS(map_mul_exp) of) {
+    map_mul_exp_group(arg0_, of, w_group(0));
 }
 
 /*
@@ -50,14 +55,14 @@ W_NUMBERS(map_mul_cos) {
     long arg0_at, arg1_at;
     int per, units, tile_size, tiles, n_i1, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul_cos(
+W_ONCE void map_mul_cos_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(map_mul_cos) of) {
+    const W_NUMBERS(map_mul_cos) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -75,6 +80,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_cos(
             w_store_f32(arg1 + (i0*s0_i0 + i1), 0, m, v4);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul_cos(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_mul_cos) of) {
+    map_mul_cos_group(arg0_, arg1_, of, w_group(0));
 }
 
 /*
@@ -99,14 +110,14 @@ W_NUMBERS(map_mul_add_mul_sin_mul) {
     long arg0_at, arg1_at;
     int per, units, tile_size, tiles, n_i1, n_i2, s0_i0, s0_i1;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sin_mul(
+W_ONCE void map_mul_add_mul_sin_mul_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(map_mul_add_mul_sin_mul) of) {
+    const W_NUMBERS(map_mul_add_mul_sin_mul) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -132,6 +143,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sin_mul(
         }
     }
 }
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sin_mul(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_mul_add_mul_sin_mul) of) {
+    map_mul_add_mul_sin_mul_group(arg0_, arg1_, of, w_group(0));
+}
 
 /*
 kernel map_mul_add (rows 3, 8, 2, 8)
@@ -152,18 +169,18 @@ W_NUMBERS(map_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
     int per, units, tile_size, tiles, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add(
+W_ONCE void map_mul_add_group(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
     W_GLOBAL float *arg3_,
-    const W_NUMBERS(map_mul_add) of) {
+    const W_NUMBERS(map_mul_add) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
@@ -187,5 +204,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add(
             w_store_f32(arg3 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3), 0, m, v6);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    const W_NUMBERS(map_mul_add) of) {
+    map_mul_add_group(arg0_, arg1_, arg2_, arg3_, of, w_group(0));
 }
 

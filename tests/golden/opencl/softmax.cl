@@ -22,14 +22,14 @@ W_NUMBERS(row_max_eq_where_sub_exp) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
+W_ONCE void row_max_eq_where_sub_exp_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    const W_NUMBERS(row_max_eq_where_sub_exp) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -76,5 +76,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
             w_store_f32(arg1 + (i0*s0_i0 + r0), 0, m, v13);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    row_max_eq_where_sub_exp_group(arg0_, arg1_, of, w_group(0));
 }
 

@@ -17,14 +17,14 @@ W_NUMBERS(map_gt_where_neg_where_exp) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
+W_ONCE void map_gt_where_neg_where_exp_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(map_gt_where_neg_where_exp) of) {
+    const W_NUMBERS(map_gt_where_neg_where_exp) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -42,5 +42,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
             w_store_f32(arg1 + (i0), 0, m, v8);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_gt_where_neg_where_exp) of) {
+    map_gt_where_neg_where_exp_group(arg0_, arg1_, of, w_group(0));
 }
 

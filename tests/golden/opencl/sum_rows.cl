@@ -10,14 +10,14 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
@@ -39,5 +39,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
         const float v1 = t1.s0;
         arg1[i0] = v1;
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    row_sum_group(arg0_, arg1_, of, w_group(0));
 }
 

@@ -9,14 +9,14 @@ W_NUMBERS(copy) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void copy(
+W_ONCE void copy_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(copy) of) {
+    const W_NUMBERS(copy) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -27,6 +27,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
             w_store_i32(arg1 + (i0), 0, m, v0);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void copy(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(copy) of) {
+    copy_group(arg0_, arg1_, of, w_group(0));
 }
 
 /*
@@ -41,16 +47,15 @@ W_NUMBERS(copy) {
     int per, units, tile_size, n_i0;
     int command;
 };
-W_KERNEL W_ITEMS(1, 1, 1) void copy(
+W_ONCE void copy_group(
     const W_GLOBAL int *arg0_,
     W_GLOBAL int *arg1_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(copy) of) {
+    const W_NUMBERS(copy) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    W_RETURN_IF_FAULTED(1, 1)
-    const int first = w_group(0)*per;
+    const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
@@ -61,5 +66,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
             w_store_i32(arg1 + (i0), 0, m, v0);
         }
     }
+}
+W_KERNEL W_ITEMS(1, 1, 1) void copy(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(copy) of) {
+    W_RETURN_IF_FAULTED(1, 1)
+    copy_group(arg0_, arg1_, faults, of, w_group(0));
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "device/gpu/backend/cache.h"
+#include "device/gpu/backend/names.h"
 
 enum { THREADS_MOST = 16 };
 
@@ -105,9 +106,14 @@ static weft_status gpu_compile_collect(work *w, const weft_launch *launches, int
 
 /* ---- units ---- */
 
+/* Returns whether a source gets names of its own, so that it can share a module. */
+static bool has_own_names(const work *w, const weft_launch *l) {
+    return l->shares || (w->c->joins && l->may_fuse);
+}
+
 static bool goes_into(const work *w, const weft_gpu_unit *u, const fresh *f) {
-    return u->launch->shares && f->launch->shares && u->launch->prelude == f->launch->prelude &&
-           u->sources < w->c->together;
+    return has_own_names(w, u->launch) && has_own_names(w, f->launch) &&
+           (w->c->joins || u->prelude == f->launch->prelude) && u->sources < w->c->together;
 }
 
 /* Assigns each new source to a unit. */
@@ -119,9 +125,11 @@ static weft_status divide(work *w) {
         int k = 0;
         while (k < w->n_units && !goes_into(w, &w->units[k], f)) k++;
         if (k == w->n_units) w->units[w->n_units++].launch = f->launch;
+        w->units[k].prelude |= f->launch->prelude;
         w->units[k].sources++;
         f->source.module = k;
         f->source.shares = f->launch->shares;
+        f->source.joins = !f->launch->shares && has_own_names(w, f->launch);
     }
     return WEFT_OK;
 }
@@ -129,24 +137,34 @@ static weft_status divide(work *w) {
 void weft__gpu_kernel_name(const weft_gpu_source *source, const char *name, char to[WEFT_GPU_NAME]) {
     if (source->shares)
         snprintf(to, WEFT_GPU_NAME, "k_%016" PRIx64, source->key.a);
+    else if (source->joins)
+        snprintf(to, WEFT_GPU_NAME, "%s_%016" PRIx64, name, source->key.a);
     else
         snprintf(to, WEFT_GPU_NAME, "%s", name);
 }
 
+/* Writes a source of a module, with names that no other source of the module has. */
+static void put_source(weft_text *out, const fresh *f) {
+    const char *name = f->launch->name, *source = f->launch->source;
+    char own[WEFT_GPU_NAME];
+    weft__gpu_kernel_name(&f->source, name, own);
+    if (f->source.shares) {
+        weft__put(out, "#define %s %s\n#define %s_group %s_group\n", name, own, name, own);
+        weft__put(out, "%s\n#undef %s\n#undef %s_group\n", source, name, name);
+    } else if (f->source.joins) {
+        weft__gpu_put_names(out, source, own + strlen(name) + 1);
+        weft__put(out, "%s\n", source);
+        weft__gpu_forget_names(out, source);
+    } else
+        weft__put(out, "%s", source);
+}
+
 static void put_text(const work *w, int k, weft_text *out) {
-    const weft_gpu_unit *u = &w->units[k];
     const char *parts[WEFT_GPU_PRELUDE_MOST];
-    const int n = weft__gpu_prelude_parts(w->c->dialect, u->launch->prelude, parts);
+    const int n = weft__gpu_prelude_parts(w->c->dialect, w->units[k].prelude, parts);
     for (int i = 0; i < n; i++) weft__put(out, "%s", parts[i]);
-    for (size_t i = 0; i < w->count; i++) {
-        const fresh *f = &w->list[i];
-        char name[WEFT_GPU_NAME];
-        if (f->source.module != k) continue;
-        weft__gpu_kernel_name(&f->source, f->launch->name, name);
-        if (f->source.shares) weft__put(out, "#define %s %s\n", f->launch->name, name);
-        weft__put(out, "%s", f->launch->source);
-        if (f->source.shares) weft__put(out, "\n#undef %s\n", f->launch->name);
-    }
+    for (size_t i = 0; i < w->count; i++)
+        if (w->list[i].source.module == k) put_source(out, &w->list[i]);
 }
 
 /* Writes the source of a unit, and the hash of all that its binary depends on. */

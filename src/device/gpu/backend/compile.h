@@ -14,7 +14,8 @@
 typedef struct weft_gpu_source {
     weft_hash key;
     int module;
-    bool shares; /* it shares a module with others, so its kernel has another name there */
+    bool shares; /* it defines only its kernel, which has another name in the module */
+    bool joins;  /* its names have a suffix in the module */
 } weft_gpu_source;
 
 /* A module that is being compiled. */
@@ -29,6 +30,7 @@ typedef struct weft_gpu_unit {
     int error;                 /* the error of the driver or compiler; 0: none */
     void *job;                 /* private to the backend, between its calls */
     const weft_launch *launch; /* the first launch that uses it */
+    unsigned prelude;          /* the parts that any of its sources needs */
     int sources;
 } weft_gpu_unit;
 
@@ -44,6 +46,7 @@ struct weft_gpu_compiler {
     weft_dialect dialect;
     const char *identity, *options; /* all that a binary depends on besides its source */
     int together;                   /* the most sources in one module */
+    bool joins; /* sources that may fuse share modules, too, and so do sources with different preludes */
     /* Makes the module of a unit, as far as any thread can. Sets `fresh` if the module did not come from its
      * binary. */
     void (*compile)(weft_gpu_compiler *compiler, weft_gpu_unit *unit);

@@ -27,6 +27,7 @@
 #include "device/gpu/backend/program.h"
 #include "device/gpu/card/card.h"
 #include "device/gpu/backend/kernel_source.h"
+#include "device/gpu/backend/names.h"
 
 enum {
     FUSE_AFTER = 200, /* runs; compiling takes seconds, which fused launches save only over many runs */
@@ -152,57 +153,6 @@ static fused_launch concurrent_from(weft_gpu_program *p, const weft_commands *co
     return c;
 }
 
-/* ---- names ---- */
-
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-static bool begins(const char *line, const char *word) { return strncmp(line, word, strlen(word)) == 0; }
-
-/* Returns the name that a line defines, up to *end, or NULL if there is none. */
-static const char *defined(const char *line, bool macro, const char **end) {
-    const char *name = line;
-    if (macro && begins(line, "#define ")) {
-        name = line + strlen("#define ");
-        for (*end = name; is_letter(**end); ++*end) continue;
-        return name;
-    }
-    if (!macro && begins(line, "typedef struct ")) {
-        name = line + strlen("typedef struct ");
-        for (*end = name; is_letter(**end); ++*end) continue;
-        return name;
-    }
-    if (macro || !(begins(line, "W_FN ") || begins(line, "INLINE ") || begins(line, "W_KERNEL ")))
-        return NULL;
-    do { /* the last name before parameters; attributes have parentheses, too */
-        const char *open = strchr(name, '(');
-        if (!open) return NULL;
-        *end = open;
-        for (name = open; name > line && is_letter(name[-1]);) name--;
-        if (!begins(name, "W_ITEMS") && !begins(name, "__attribute__")) return name;
-        int depth = 0;
-        for (name = open; *name; name++)
-            if ((depth += (*name == '(') - (*name == ')')) == 0) break;
-    } while (*name);
-    return NULL;
-}
-
-/* Gives the functions of an entry their own names while its source lasts. Macros are undefined after it. */
-static void put_names(weft_text *out, const char *source, bool macros, bool end, const char *tag, int entry) {
-    for (const char *line = source; line; line = strchr(line, '\n')) {
-        const char *to;
-        line += *line == '\n';
-        const char *name = defined(line, macros, &to);
-        if (!name) continue;
-        const int n = (int)(to - name);
-        if (end)
-            weft__put(out, "#undef %.*s\n", n, name);
-        else
-            weft__put(out, "#define %.*s %.*s_%s_%d\n", n, name, n, name, tag, entry);
-    }
-}
-
 /* ---- kernel source ---- */
 
 /* For concurrent entries: w_group and w_groups give the group's index within its entry, and the entry's
@@ -221,14 +171,15 @@ static const char place_of_groups[] = "__shared__ int w_place[6];\n"
                                       "}\n";
 
 static void put_functions(const fused_launch *c, weft_text *out, const char *tag) {
+    char suffix[40];
     weft__put(out, "%s%s", weft__source_prelude_entries, c->concurrent ? place_of_groups : "");
     for (int i = 0; i < c->count; i++) {
         const char *source = c->first[i].source;
         if (c->kind[i] != i) continue;
-        put_names(out, source, false, false, tag, i);
+        snprintf(suffix, sizeof suffix, "%s_%d", tag, i);
+        weft__gpu_put_names(out, source, suffix);
         weft__put(out, "%s\n", source);
-        put_names(out, source, false, true, tag, i);
-        put_names(out, source, true, true, tag, i);
+        weft__gpu_forget_names(out, source);
     }
     weft__put(out, "%s", weft__source_prelude_kernels);
 }

@@ -27,11 +27,14 @@ W_UNALIGNED(ulong16, 8)
 
 /* Lane by lane if not all 16 lanes are wanted. */
 #define W_SIXTEEN(id, S, V, V16, get, put)                                                              \
-    W_FN V16 w_load_##id(const W_GLOBAL S *p, int from, int to) {                                       \
-        if (from <= 0 && to >= 16) return get;                                                          \
+    W_ONCE V16 w_load_some_##id(const W_GLOBAL S *p, int from, int to) {                                \
         V t[16];                                                                                        \
         for (int j = 0; j < 16; j++) t[j] = j >= from && j < to ? w_get_##id(p, j) : (V)0;              \
         return vload16(0, t);                                                                           \
+    }                                                                                                   \
+    W_FN V16 w_load_##id(const W_GLOBAL S *p, int from, int to) {                                       \
+        if (W_USUALLY(from <= 0 && to >= 16)) return get;                                               \
+        return w_load_some_##id(p, from, to);                                                           \
     }                                                                                                   \
     W_FN V16 w_load_step_##id(const W_GLOBAL S *p, long s, int from, int to) {                          \
         V t[16];                                                                                        \
@@ -41,14 +44,17 @@ W_UNALIGNED(ulong16, 8)
             for (int j = 0; j < 16; j++) t[j] = j >= from && j < to ? w_get_##id(p, j * s) : (V)0;      \
         return vload16(0, t);                                                                           \
     }                                                                                                   \
-    W_FN void w_store_##id(W_GLOBAL S *p, int from, int to, V16 v) {                                    \
-        if (from <= 0 && to >= 16) {                                                                    \
-            put;                                                                                        \
-            return;                                                                                     \
-        }                                                                                               \
+    W_ONCE void w_store_some_##id(W_GLOBAL S *p, int from, int to, V16 v) {                             \
         V t[16];                                                                                        \
         vstore16(v, 0, t);                                                                              \
         for (int j = from > 0 ? from : 0; j < to && j < 16; j++) w_put_##id(p, j, t[j]);                \
+    }                                                                                                   \
+    W_FN void w_store_##id(W_GLOBAL S *p, int from, int to, V16 v) {                                    \
+        if (W_USUALLY(from <= 0 && to >= 16)) {                                                         \
+            put;                                                                                        \
+            return;                                                                                     \
+        }                                                                                               \
+        w_store_some_##id(p, from, to, v);                                                              \
     }                                                                                                   \
     W_FN void w_store_step_##id(W_GLOBAL S *p, long s, int from, int to, V16 v) {                       \
         V t[16];                                                                                        \

@@ -15,6 +15,8 @@
 #define W_RESTRICT      restrict
 #define W_USUALLY(c)    (c) /* a condition that holds almost always */
 #define W_FN            static inline
+#define W_ONCE          static __attribute__((noinline))
+#define W_ONCE_LOCAL    __attribute__((noinline, visibility("hidden")))
 #define W_ENTRY         __kernel
 #define W_ENTRY_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 typedef char w_i8;

@@ -253,6 +253,7 @@ static void test_second_start(void **state) {
     test_programs f;
     static const int expected[4][2] = {{1, 0}, {0, 1}, {1, 0}, {0, 1}}; /* {compiled, loaded from disk} */
     setenv("WEFT_KERNEL_CACHE", scratch, 1);
+    weft__opencl_hook.stores = true;
     for (int start = 0; start < 4; start++) {
         weft_executable *e;
         int64_t got = 1;
@@ -272,6 +273,7 @@ static void test_second_start(void **state) {
         test_teardown(&f);
         if (start == 1) damage_files();
     }
+    weft__opencl_hook.stores = false;
     setenv("WEFT_KERNEL_CACHE", "off", 1);
 }
 

@@ -17,6 +17,7 @@
 
 #include "device/cuda/hooks.h"
 #include "gpu.h"
+#include "unit/io_scratch.h"
 
 #if __has_include(<CL/cl.h>)
 #define OPENCL_FUNCTION(result, name, arguments)                                                             \
@@ -177,6 +178,27 @@ static void test_signals_stay(void **state) {
 
 /* ---- programs ---- */
 
+/* Returns what the kernel of a source writes. */
+static int32_t answer(const weft__opencl *d, const weft_gpu_source *source, const char *name) {
+    weft_gpu_buffer *memory;
+    weft_gpu_device *gpu = (weft_gpu_device *)(uintptr_t)&d->gpu;
+    char whole[WEFT_GPU_NAME];
+    cl_int error, got = 0;
+    weft__gpu_kernel_name(source, name, whole);
+    const cl_kernel kernel =
+        weft__cl.clCreateKernel(d->gpu.compiler.modules[source->module].module, whole, &error);
+    assert_int_equal(error, 0);
+    assert_int_equal(weft__gpu_memory_new(gpu, 4, "test", &memory), WEFT_OK);
+    assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof(cl_mem), &memory->handle), 0);
+    assert_int_equal(
+        weft__cl.clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &(size_t){1}, &(size_t){1}, 0, NULL, NULL),
+        0);
+    assert_int_equal(weft__cl.clEnqueueReadBuffer(d->queue, memory->handle, 1, 0, 4, &got, 0, NULL, NULL), 0);
+    weft__cl.clReleaseKernel(kernel);
+    weft__gpu_memory_free(gpu, memory);
+    return got;
+}
+
 /* Kernel sources that define only their kernel share an OpenCL program; others do not. */
 static void test_sources_share_programs(void **state) {
     (void)state;
@@ -196,36 +218,102 @@ static void test_sources_share_programs(void **state) {
     assert_true(sources[0] == sources[3] && sources[0] != sources[1] &&
                 sources[0]->module == sources[1]->module);
     assert_true(sources[2]->module != sources[0]->module);
-    for (int i = 0; i < 3; i++) {
-        char name[WEFT_GPU_NAME];
-        cl_int error, got = 0;
-        weft_gpu_buffer *memory;
-        weft__gpu_kernel_name(sources[i], launches[i].name, name);
-        const cl_kernel kernel =
-            weft__cl.clCreateKernel(d->gpu.compiler.modules[sources[i]->module].module, name, &error);
-        assert_int_equal(error, 0);
-        assert_int_equal(weft__gpu_memory_new(&d->gpu, 4, "test", &memory), WEFT_OK);
-        assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof(cl_mem), &memory->handle), 0);
-        assert_int_equal(weft__cl.clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &(size_t){1},
-                                                         &(size_t){1}, 0, NULL, NULL),
-                         0);
-        assert_int_equal(weft__cl.clEnqueueReadBuffer(d->queue, memory->handle, 1, 0, 4, &got, 0, NULL, NULL),
-                         0);
-        assert_int_equal(got, i + 1);
-        weft__cl.clReleaseKernel(kernel);
-        weft__gpu_memory_free(&d->gpu, memory);
-    }
+    for (int i = 0; i < 3; i++) assert_int_equal(answer(d, sources[i], launches[i].name), i + 1);
     assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, sources), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);
     test_teardown(&f);
+}
+
+/* On a processor, templates share a module, too: with each other, with sources of other preludes, and with
+ * sources that define only their kernel. Each has its own macros, functions and structs. */
+static void test_templates_share_programs(void **state) {
+    (void)state;
+    test_programs f;
+    const weft_gpu_source *sources[4];
+    const weft_launch launches[4] = {
+        {.name = "one",
+         .source = "#define T int\n#define N 1\ntypedef struct pair {\n    T a;\n} pair;\n"
+                   "W_NUMBERS(absent) {\n    T a;\n};\nW_ONCE T twice(T a) { return 2 * a + N; }\n"
+                   "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {3}; a[0] = twice(p.a); }",
+         .may_fuse = true},
+        {.name = "one",
+         .source =
+             "#define T uint\n#define N 2\ntypedef struct pair {\n    T a, b;\n} pair;\n"
+             "W_NUMBERS(absent) {\n    T a, b;\n};\nW_FN T twice(T a) { return 2 * a + N; }\n"
+             "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {4, 5}; a[0] = twice(p.b); }",
+         .may_fuse = true},
+        {.name = "map",
+         .source = "W_ONCE void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
+                   "W_KERNEL W_ITEMS(1, 1, 1) void map(W_GLOBAL float *a) { map_group(a, 13); }",
+         .prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_VECTORS,
+         .shares = true},
+        {.name = "map",
+         .source = "W_ONCE void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
+                   "W_KERNEL W_ITEMS(1, 1, 1) void map(W_GLOBAL float *a) { map_group(a, 14); }",
+         .prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_VECTORS,
+         .shares = true},
+    };
+    if (!setup(&f)) return skip();
+    weft__opencl *d = weft__opencl_of(f.device);
+    if (!d->found->gpu.cpu) {
+        test_teardown(&f);
+        return skip();
+    }
+    const int before = weft__gpu_hook.compiles;
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, sources), WEFT_OK);
+    assert_int_equal(weft__gpu_hook.compiles - before, 1);
+    assert_int_equal(answer(d, sources[0], "one"), 7);
+    assert_int_equal(answer(d, sources[1], "one"), 12);
+    assert_int_equal(answer(d, sources[2], "map"), 13);
+    assert_int_equal(answer(d, sources[3], "map"), 14);
+    test_teardown(&f);
+}
+
+/* ---- storing on disk ---- */
+
+/* Returns how many files a device leaves in the folder of kernels. */
+static int files_stored(void) {
+    test_programs f;
+    const weft_gpu_source *source;
+    const weft_launch launch = {.name = "one", .source = "W_KERNEL void one(W_GLOBAL int *a) { a[0] = 7; }"};
+    int files = 0;
+    assert_true(setup(&f));
+    weft__opencl *d = weft__opencl_of(f.device);
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, &launch, 1, &source), WEFT_OK);
+    assert_int_equal(answer(d, source, "one"), 7);
+    test_teardown(&f);
+    DIR *folder = opendir(in_scratch("kernels"));
+    for (const struct dirent *e; folder && (e = readdir(folder));) files += e->d_name[0] != '.';
+    if (folder) closedir(folder);
+    return files;
+}
+
+/* PoCL keeps kernels itself, so Weft stores none of them, unless PoCL is told not to. */
+static void test_driver_stores(void **state) {
+    (void)state;
+    test_programs f;
+    if (!setup(&f)) return skip();
+    const bool pocl = strcmp(weft__opencl_of(f.device)->found->gpu.maker, "Portable Computing Language") == 0;
+    const char *before = getenv("POCL_KERNEL_CACHE");
+    test_teardown(&f);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1), 0);
+    if (!before) assert_int_equal(files_stored(), !pocl);
+    assert_int_equal(setenv("POCL_KERNEL_CACHE", "0", 1), 0);
+    assert_int_equal(files_stored(), 1);
+    assert_int_equal(before ? setenv("POCL_KERNEL_CACHE", before, 1) : unsetenv("POCL_KERNEL_CACHE"), 0);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
 }
 
 int main(void) {
     weft__cuda_hook.library = "libabsent.so"; /* also where there is a CUDA driver */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_stay), /* first: a driver replaces the handlers only once */
-        cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_sources_share_programs),
+        cmocka_unit_test(test_without_library),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_sources_share_programs),
+        cmocka_unit_test(test_templates_share_programs),
+        cmocka_unit_test_setup_teardown(test_driver_stores, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

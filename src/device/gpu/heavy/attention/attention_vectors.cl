@@ -67,14 +67,14 @@ INLINE void product(const S *a, int ar, int ap, const V *b, int ldb, V *c, int l
 
 /* s (keys, LANES) = rows (keys, D) columns (D, LANES). The queries of the first vector see only the first `both` keys
  * of a block. `whole`: number of keys, rounded up to ROWS. */
-INLINE void scores(const V *rows, const V *columns, V *s, int both, int whole, int d, ahead *next) {
+W_ONCE void scores(const V *rows, const V *columns, V *s, int both, int whole, int d, ahead *next) {
     product((const S *)rows, D, 1, columns, VECS, s, VECS, 2, 0, both, d, next);
     product((const S *)(rows + both * D / 16), D, 1, columns + 1, VECS, s + both * VECS + 1, VECS, 1, 0, whole - both,
             d, next);
 }
 
 /* sums (D, LANES) = sums * keep + columns (D, keys) s (keys, LANES). Column p is row p of `rows`. */
-INLINE void add_to_queries(const V *rows, const V *s, V *sums, const V *keep, int both, int whole, int d,
+W_ONCE void add_to_queries(const V *rows, const V *s, V *sums, const V *keep, int both, int whole, int d,
                            ahead *next) {
     if (both == whole) {
         product((const S *)rows, 1, D, s, VECS, sums, VECS, 2, keep, WHOLE(d), whole, next);
@@ -85,7 +85,7 @@ INLINE void add_to_queries(const V *rows, const V *s, V *sums, const V *keep, in
 }
 
 /* sums (keys, D) += s (keys, LANES) rows (LANES, D). */
-W_FN void add_to_keys(const V *s, const V *rows, V *sums, int both, int whole, int d, ahead *next) {
+W_ONCE void add_to_keys(const V *s, const V *rows, V *sums, int both, int whole, int d, ahead *next) {
     const V one[2] = {1, 1};
     for (int c = 0; c < d; c += 32) {
         product((const S *)s, LANES, 1, rows + c / 16, D / 16, sums + c / 16, D / 16, 2, one, both, LANES, next);
@@ -113,7 +113,7 @@ W_FN void transpose(V *x) {
 }
 
 /* to (D, LANES) = the rows (LANES, D), transposed, times `by`. */
-W_FN void turn(const V *rows, int d, S by, V *to) {
+W_ONCE void turn(const V *rows, int d, S by, V *to) {
     for (int l = 0; l < VECS; l++)
         for (int c = 0; c < d; c += 16) {
             V x[16];
@@ -126,7 +126,7 @@ W_FN void turn(const V *rows, int d, S by, V *to) {
 }
 
 /* The reverse; each lane is multiplied by its lane of `by`. */
-W_FN void turn_back(const V *from, int d, const V *by, V *rows) {
+W_ONCE void turn_back(const V *from, int d, const V *by, V *rows) {
     for (int l = 0; l < VECS; l++)
         for (int c = 0; c < d; c += 16) {
             V x[16];
@@ -147,14 +147,14 @@ W_FN V part(const W_GLOBAL T *from, int n) {
 }
 
 /* Copies n rows of d channels to `to` (whole, D). Zeros follow, up to `whole` rows and a multiple of 32 channels. */
-W_FN void fetch(const W_GLOBAL T *from, w_i64 stride, int n, int whole, int d, V *to) {
+W_ONCE void fetch(const W_GLOBAL T *from, w_i64 stride, int n, int whole, int d, V *to) {
     for (int r = 0; r < whole; r++, from += stride, to += D / 16)
         for (int c = 0; c < (d + 31) / 32 * 2; c++)
             to[c] = r < n && c * 16 < d ? part(from + c * 16, d - c * 16) : (V)(0);
 }
 
 /* Stores n rows of d channels. */
-W_FN void put(const V *rows, W_GLOBAL T *to, w_i64 stride, int n, int d) {
+W_ONCE void put(const V *rows, W_GLOBAL T *to, w_i64 stride, int n, int d) {
     for (int r = 0; r < n; r++, to += stride, rows += D / 16) {
         int c = 0;
         for (; c + 16 <= d; c += 16) STORE16(to + c, rows[c / 16]);
@@ -174,7 +174,7 @@ W_FN int seen_rows(int first, int l, int keys) { return clamp(l * 16 + 16 - firs
 
 /* One step of the online softmax. Scores become weights relative to the running maximum of each lane. `keep` is the
  * factor for earlier sums, which were relative to an earlier maximum. Rows after `keys` become 0. */
-W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
+W_ONCE void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
     for (int l = 0; l < VECS; l++) {
         const int whole = whole_rows(first, l, keys), some = seen_rows(first, l, keys);
         V best = most[l];
@@ -224,7 +224,7 @@ W_FN int any_seen(const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, 
 }
 
 /* Applies the mask to the scores of a block, and subtracts `less` from each lane. */
-W_FN void mask_block(V *s, const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, int keys, const V *less) {
+W_ONCE void mask_block(V *s, const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, int keys, const V *less) {
     for (int r = 0; r < keys && mask_t == 0; r++)
         for (int l = 0; l < VECS; l++) s[r * VECS + l] = masked(s[r * VECS + l], (V)(BIAS(mask[r * mask_j]))) - less[l];
     for (int l = 0; l < VECS && mask_t; l++)
@@ -288,7 +288,7 @@ W_FN V keep_of(ulong16 element, const W_GLOBAL int *key, S dropout, S factor) {
 }
 
 /* Writes the factors of a block of scores. Its first lane and row have number `element`; lanes are t_k apart. */
-W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL int *key, S dropout, S factor) {
+W_ONCE void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL int *key, S dropout, S factor) {
     const ulong origin = (ulong)(uint)key[4] | (ulong)(uint)key[5] << 32;
     const ulong16 lane = (ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) * (ulong)t_k;
     const int quads = ((origin | (ulong)element | (ulong)t_k) & 3) == 0; /* rows r to r + 3 are four words */
@@ -407,7 +407,7 @@ W_FN S lanes_max(V x) {
 }
 
 /* Scores of a query and n keys, at most KEYS; -inf after them. */
-W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S scale, V *s) {
+W_ONCE void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S scale, V *s) {
     const V lane = (V)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     for (int r = 0; r < KEYS; r += 16) {
         V x[16];
@@ -422,7 +422,7 @@ W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S sc
 }
 
 /* Multiplies sums by keep and adds rows of v, each times its weight. */
-W_FN void add_values(const W_GLOBAL T *v, w_i64 stride, int rows, int d, const S *weights, V keep, V *sums) {
+W_ONCE void add_values(const W_GLOBAL T *v, w_i64 stride, int rows, int d, const S *weights, V keep, V *sums) {
     for (int c = 0; c < d; c += 64) {
         const W_GLOBAL T *row = v + c;
         V some[4];
@@ -499,7 +499,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
 /* ---- backward: a work-group has some key blocks of a pair ---- */
 
 /* Recomputes the weights from the log-sum-exp of the lanes. */
-W_FN void weigh_again(V *s, int keys, int first, const V *lse) {
+W_ONCE void weigh_again(V *s, int keys, int first, const V *lse) {
     for (int l = 0; l < VECS; l++) {
         const V base = select(lse[l], (V)(INFINITY), lse[l] == (S)-INFINITY);
         const int whole = whole_rows(first, l, keys), some = seen_rows(first, l, keys);
@@ -511,7 +511,7 @@ W_FN void weigh_again(V *s, int keys, int first, const V *lse) {
 }
 
 /* The dot products of n rows of x and of y (LANES, D). */
-W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, V *to) {
+W_ONCE void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, V *to) {
     for (int l = 0; l < VECS; l++) {
         V sum[16];
         for (int i = 0; i < 16; i++) {

@@ -29,7 +29,7 @@
 #endif
 
 /* Copies `lines` lines of a, of `length` elements along the stride 1. */
-W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LOCAL S *to) {
+W_ONCE_LOCAL void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LOCAL S *to) {
     for (int i = 0; i < lines; i++, from += line, to += A_PITCH) {
         int j = 0;
         for (; j + 16 <= length; j += 16) vstore16(LOAD16(from + j), 0, to + j);
@@ -43,7 +43,7 @@ W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LO
 #define B_LINE(b, line, p) ((b) + (p) * (line))
 #endif
 /* Copies `depth` rows of b to panels of COLS columns, one after the other. In a panel, rows follow in order of k. */
-W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to B_MORE) {
+W_ONCE_LOCAL void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to B_MORE) {
     for (; cols > 0; cols -= COLS, b += COLS, to += CHUNK * WIDTH) {
         for (int p = 0; p < depth; p++) {
             const W_GLOBAL T *from = B_LINE(b, line, p);
@@ -76,7 +76,7 @@ INLINE void transpose(S16 *x) {
 }
 
 /* Does the same if b has stride 1 along k. Columns past the last one are copies of it; their sums are not stored. */
-W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
+W_ONCE_LOCAL void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
     for (int j0 = 0; j0 < cols; j0 += 16) {
         W_LOCAL S16 *at = to + j0 / COLS * (CHUNK * WIDTH) + j0 % COLS / 16;
         int p = 0;
@@ -113,7 +113,7 @@ INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 su
 /* Adds one chunk of k to the sums of the block. They are kept in `kept`, tile by tile. With the `last` chunk the
  * results are stored. Tiles at an edge are stored from `kept`, and so is everything with an epilogue: its code is
  * long and should be there once. */
-W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, int rows, int cols, int depth,
+W_ONCE_LOCAL void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, int rows, int cols, int depth,
                 int first, int last, TO) {
     for (int j0 = 0; j0 < cols; j0 += COLS, y += CHUNK * WIDTH) {
         for (int i0 = 0; i0 < rows; i0 += ROWS, kept += ROWS * WIDTH) {
