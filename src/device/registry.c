@@ -230,7 +230,7 @@ static weft_status outline_named(weft_context *ctx, const char *spec, weft_devic
         return extras->outline(ctx, selector, outline);
     }
     return weft__fail(ctx, WEFT_ERR_DEVICE,
-                      "device \"%s\": plans are made for cpu, cuda, opencl, webgpu, gpu and auto", spec);
+                      "device \"%s\": plans are made for cpu, opencl, cuda, webgpu, gpu and auto", spec);
 }
 
 /* CUDA is the only kind whose cards are described. */
