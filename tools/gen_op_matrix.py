@@ -6,8 +6,8 @@ gradients were tested.
 
 FOLDER holds the records that test_ops and test_grad write during a build: ops-DEVICE.tsv (or ops-DEVICE.1.tsv and so on,
 if the test runs in parts) and grad-DEVICE.tsv. ctest runs this program with --check. The check fails if the page is out
-of date, if a test failed, or if a table entry is missing on any device. The devices of APART are included if there are
-records of them. A page made from other devices than these records is not compared."""
+of date, if a test failed, or if a table entry is missing on any device. cuda is included if there are records of it from
+the simulated driver. A page made from other devices than these records is not compared."""
 import csv
 import os
 import re
@@ -19,9 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64".split()
 FLOATS = DTYPES[:4]
-# Devices that are not on the page, and the dtypes that they lack: cuda, on the tests' simulated driver, if a compiler is
-# found; webgpu, if there is a library. What all other devices compute they must compute, too.
-APART = {"cuda": [], "webgpu": ["f64", "c128"]}
+APART = ["cuda"] # on the tests' simulated driver, if a compiler is found; not on the page
 COMPLEX = ["c64", "c128"] # refused if there is no record
 HEAD = """# Ops, dtypes, devices
 
@@ -43,7 +41,6 @@ Devices: {devices}.
 - gradient: the dtypes in which the gradient was tested. The gradient in f64 agrees with finite differences of fourth
   order, and the other dtypes agree with f64. 16-bit dtypes are tested where the op is smooth, or where rounding keeps
   operands away from its kinks. `0`: the gradient is 0 everywhere. `none`: asking for the gradient is an error.
-- `webgpu` has no f64 and no c128. A test checks that it computes everything else that this page says.
 - second: the gradient of the gradient agrees with finite differences of the gradient (on opencl for a sample of the ops).
 
 """
@@ -131,13 +128,12 @@ def page(ops, grads):
     return HEAD.format(devices=", ".join(sorted(ops))) + "\n".join(lines) + "\n", holes
 
 
-def holes_of(name, rows, others, is_value):
-    """Returns the entries that all the devices `others` have and the device `name`, which is not on the page, lacks."""
+def holes_of(name, rows, others):
+    """Returns the entries that all the devices `others` compute and the device `name`, which is not on the page, lacks."""
     functions, _ = public_ops()
-    cells = {device: {(row[0], row[1]) for row in found if is_value(row)} for device, found in others.items()}
-    has = {(row[0], row[1]) for row in rows if is_value(row)}
-    return [f"{op} {dtype} {name}" for op, dtype in sorted(set.intersection(*cells.values()) - has)
-            if op in functions and dtype not in APART[name]]
+    cells = {device: {(row[0], row[1]) for row in found if row[3] == "value"} for device, found in others.items()}
+    has = {(row[0], row[1]) for row in rows if row[3] == "value"}
+    return [f"{op} {dtype} {name}" for op, dtype in sorted(set.intersection(*cells.values()) - has) if op in functions]
 
 
 def main(arguments):
@@ -150,13 +146,9 @@ def main(arguments):
         sys.exit(f"{folders[0]} has no records: run test_ops and test_grad first (ctest -R 'ops_|grad_')")
     bad = failures(ops) + failures(grads)
     apart = {name: ops.pop(name) for name in APART if name in ops}
-    apart_grads = {name: grads.pop(name) for name in APART if name in grads}
     text, holes = page(ops, grads)
     for name, rows in apart.items():
-        holes += holes_of(name, rows, ops, lambda row: row[3] == "value")
-    for name, rows in apart_grads.items():
-        holes += [f"gradient {hole}" for hole in
-                  holes_of(name, rows, grads, lambda row: row[4].split()[0] in ("first", "narrow"))]
+        holes += holes_of(name, rows, ops)
     if bad or holes:
         sys.exit("\n".join([f"failed: {b}" for b in bad[:20]] + [f"missing: {h}" for h in holes]))
     path = os.path.join(ROOT, PAGE)
