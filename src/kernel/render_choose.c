@@ -171,8 +171,9 @@ static bool is_narrow(const weft_render *r) {
     for (int i = 0; i < k->n_code; i++) {
         const weft_instr *in = &k->code[i];
         int64_t reach = 0;
-        const int64_t pitch = in->imm_i < 0 ? -in->imm_i : in->imm_i;
-        if (in->kind == WEFT_INSTR_GATHER && !weft__mul(pitch, in->bound, &reach)) return false;
+        const bool gathers = in->kind == WEFT_INSTR_GATHER;
+        const int64_t pitch = !gathers ? 0 : in->imm_i < 0 ? -in->imm_i : in->imm_i;
+        if (gathers && !weft__mul(pitch, in->bound, &reach)) return false;
         if (reach > INT32_MAX) return false;
         for (int m = 0; in->view >= 0 && m < k->views[in->view].count; m++)
             if (!map_is_narrow(&k->views[in->view].map[m], m == 0 ? r->lane : -1, r->lanes)) return false;
