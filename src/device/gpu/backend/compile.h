@@ -1,8 +1,8 @@
 /* The kernel sources that a device has compiled, each once. A compiler takes long to start: PoCL 80 ms for a
  * program, and 8 ms more for each kernel in it. So the new sources of a Weft program share one module if they
- * define only their kernel. Their names never collide. On graphics cards there are several modules, which are
- * compiled at the same time. Compiled modules are stored on disk.
- * Must not know: OpenCL, CUDA, what kernels compute. Read next: compile.c,
+ * define only their kernel. On processors so do templates, by other names. Their names never collide. On
+ * graphics cards there are several modules, which are compiled at the same time. Compiled modules are stored
+ * on disk. Must not know: OpenCL, CUDA, what kernels compute. Read next: compile.c,
  * docs/design/019-many-kernels-in-one-module.md. */
 #ifndef WEFT_DEVICE_GPU_BACKEND_COMPILE_H
 #define WEFT_DEVICE_GPU_BACKEND_COMPILE_H

@@ -15,6 +15,9 @@
 #define W_RESTRICT      restrict
 #define W_USUALLY(c)    (c) /* a condition that holds almost always */
 #define W_FN            static inline
+/* A function that stays a function. PoCL makes three copies of what is inlined in a kernel. With W_ONCE_LOCAL it may
+ * have pointers to local memory: PoCL 3.1 crashes if its optimiser replaces such a parameter by the variable, as it may
+ * do in a static function. */
 #define W_ONCE          static __attribute__((noinline))
 #define W_ONCE_LOCAL    __attribute__((noinline, visibility("hidden")))
 #define W_ENTRY         __kernel
