@@ -203,8 +203,8 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
     if (makes_cycle(ir, c, node)) return false;
     if (apart(node->recomputed, node->early, node->chunk, cluster)) return false;
-    if (node->kind == IR_REDUCE)
-        return takes_reduction(ir, cluster, node) && buffers_fit(ir, c, -1, (int)(node - ir->nodes));
+    if (!buffers_fit(ir, c, -1, (int)(node - ir->nodes))) return false;
+    if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
     if (cluster->folds && !weft__space_suits(ir, cluster, node)) return false;
     for (int k = 0; k < node->n_in; k++) {
@@ -212,7 +212,7 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
         if (ir->nodes[edge.node].cluster != c) continue;
         if (node->kind == IR_GATHER || !reads_member(ir, cluster, node, edge)) return false;
     }
-    return buffers_fit(ir, c, -1, (int)(node - ir->nodes));
+    return true;
 }
 
 /* Gives the cluster an index space, and decides for each of its reductions whether it folds. */
