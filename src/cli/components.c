@@ -20,26 +20,16 @@ static const struct component {
 };
 enum { COMPONENTS = sizeof components / sizeof *components };
 
-static bool find_opencl(const char *name, char text[WEFT_COMPONENT_TEXT]) {
-    const weft__opencl_found *list;
-    const char *why = weft__opencl_open_library();
+/* Writes about a library that was opened, or `why` it was not; for a driver, about the devices that it finds.
+ */
+static bool find_kind(weft_gpu_devices *devices, const char *why, const char *name, const char *library,
+                      char text[WEFT_COMPONENT_TEXT]) {
     const bool driver = strcmp(name, "driver") == 0;
-    const int n = !driver || why ? 0 : weft__opencl_devices(&list, &why);
+    const int n = !driver || why ? 0 : weft__gpu_devices(devices, &why);
     if (driver && n)
         snprintf(text, WEFT_COMPONENT_TEXT, "%d device%s", n, n == 1 ? "" : "s");
     else
-        snprintf(text, WEFT_COMPONENT_TEXT, "%s", why ? why : "it is there");
-    return !why;
-}
-
-static bool find_webgpu(const char *name, char text[WEFT_COMPONENT_TEXT]) {
-    const char *why = weft__webgpu_open_library();
-    const bool driver = strcmp(name, "driver") == 0;
-    const int n = !driver || why ? 0 : weft__gpu_devices(&weft__webgpu_kind, &why);
-    if (driver && n)
-        snprintf(text, WEFT_COMPONENT_TEXT, "%d device%s", n, n == 1 ? "" : "s");
-    else
-        snprintf(text, WEFT_COMPONENT_TEXT, "%s", why ? why : weft__webgpu_library_name());
+        snprintf(text, WEFT_COMPONENT_TEXT, "%s", why ? why : library);
     return !why;
 }
 
@@ -54,8 +44,12 @@ static bool find_cpu(char text[WEFT_COMPONENT_TEXT]) {
 static bool cli_components_find(const struct component *p, char text[WEFT_COMPONENT_TEXT]) {
     text[0] = 0;
     if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
-    if (strcmp(p->device, "opencl") == 0) return find_opencl(p->name, text);
-    if (strcmp(p->device, "webgpu") == 0) return find_webgpu(p->name, text);
+    if (strcmp(p->device, "opencl") == 0)
+        return find_kind(&weft__opencl_kind, weft__opencl_open_library(), p->name, "it is there", text);
+    if (strcmp(p->device, "webgpu") == 0) {
+        const char *why = weft__webgpu_open_library();
+        return find_kind(&weft__webgpu_kind, why, p->name, why ? "" : weft__webgpu_library_name(), text);
+    }
     return weft__cuda_component(p->name, text);
 }
 
