@@ -20,17 +20,20 @@ static inline bool test_on_cuda(void) { return strcmp(test_gpu(), "cuda") == 0; 
 
 static inline bool test_on_webgpu(void) { return strcmp(test_gpu(), "webgpu") == 0; }
 
-static inline bool test_without_gpu(void) {
+/* Describes the first device of the kind, or the kind, which then says why it has none. */
+static inline weft_device_description test_described(void) {
     weft_device_description d;
     const size_t n = strlen(test_gpu());
-    if (strcmp(test_gpu(), "opencl") == 0) return test_without_opencl();
     for (int i = 0; weft_device_info(i, &d); i++)
-        if (strncmp(d.name, test_gpu(), n) == 0 && (d.name[n] == ':' || !d.name[n])) {
-            if (!d.present) print_message("skipped, no %s: %s\n", test_gpu(), d.reason);
-            return !d.present;
-        }
-    print_message("skipped: there is no device %s\n", test_gpu());
-    return true;
+        if (strncmp(d.name, test_gpu(), n) == 0 && (d.name[n] == ':' || !d.name[n])) return d;
+    return (weft_device_description){.reason = "there is no such kind of device"};
+}
+
+static inline bool test_without_gpu(void) {
+    if (strcmp(test_gpu(), "opencl") == 0) return test_without_opencl();
+    const weft_device_description d = test_described();
+    if (!d.present) print_message("skipped, no %s: %s\n", test_gpu(), d.reason);
+    return !d.present;
 }
 
 /* ---- device and programs ---- */

@@ -91,11 +91,8 @@ static void on_devices(void (*check)(const char *device)) {
 /* A number of rows for which a single activation exceeds the memory of the device. 0 if no such number is
  * possible. */
 static int64_t rows_too_many(void) {
-    const weft__opencl_found *list;
-    const weft__cuda_found *cards;
-    int64_t most = 0;
-    if (test_on_cuda() && weft__cuda_devices(&cards, NULL) > 0) most = (int64_t)cards[0].gpu.memory;
-    if (!test_on_cuda() && weft__opencl_devices(&list, NULL) > 0) most = (int64_t)list[0].gpu.most_bytes;
+    const weft_device_description d = test_described();
+    const int64_t most = (int64_t)(test_on_cuda() ? d.memory : d.buffer_limit);
     assert_true(most > 0);
     const int64_t rows = most / (WIDTH * 4) + 1;
     return rows < INT32_MAX ? rows : 0;
