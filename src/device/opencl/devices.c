@@ -68,6 +68,7 @@ static void opencl_devices_describe(weft__opencl_found *f, cl_platform_id platfo
         .gpu = {.cpu = type & OPENCL_DEVICE_TYPE_CPU,
                 .gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards,
                 .f64 = opencl_devices_number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0,
+                .shares_memory = opencl_devices_number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
                 .units = (int)opencl_devices_number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS),
                 .most_items = (int)opencl_devices_number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE),
                 .memory = opencl_devices_number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE),
@@ -75,7 +76,6 @@ static void opencl_devices_describe(weft__opencl_found *f, cl_platform_id platfo
                 .local_bytes = opencl_devices_number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE)},
         .platform = platform,
         .id = id,
-        .shares_memory = opencl_devices_number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
         .vector_bytes = 4 * (int)opencl_devices_number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)};
     weft_gpu_found *g = &f->gpu;
     text(id, OPENCL_DEVICE_NAME, g->name, sizeof g->name);

@@ -80,16 +80,6 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
     return status;
 }
 
-/* Returns the free memory as far as it is known. OpenCL does not report it, so on a card only this device's
- * buffers count. */
-static uint64_t memory_free(weft_device *device) {
-    const weft__opencl_found *f = weft__opencl_of(device)->found;
-    const uint64_t memory = f->gpu.memory;
-    const uint64_t left = memory > device->bytes_in_use ? memory - device->bytes_in_use : 1;
-    const uint64_t host = f->shares_memory ? weft__host_memory_free() : 0;
-    return host && host < left ? host : left;
-}
-
 static void set_timing(weft_device *device, bool on) {
     weft__opencl *d = weft__opencl_of(device);
     cl_int error = 0;
@@ -106,7 +96,7 @@ static void set_timing(weft_device *device, bool on) {
 static const weft_device_extras extras = {
     .count = count,
     .outline = outline,
-    .memory_free = memory_free,
+    .memory_free = weft__gpu_memory_left,
     .launches_of = weft__gpu_launches_of,
     .reads_rows = weft__gpu_reads_rows,
     .run_rows = weft__gpu_run_rows,

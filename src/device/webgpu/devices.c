@@ -88,7 +88,7 @@ static bool webgpu_devices_describe(weft__webgpu_found *f, webgpu_adapter adapte
     if (weft__wgpu.wgpuAdapterGetLimits(adapter, &f->limits) != WEBGPU_Status_Success) return false;
     f->limits.nextInChain = NULL;
     f->clocks = weft__wgpu.wgpuAdapterHasFeature(adapter, WEBGPU_FeatureName_TimestampQuery);
-    f->shares_memory = type == WEBGPU_AdapterType_CPU || type == WEBGPU_AdapterType_IntegratedGPU;
+    g->shares_memory = type == WEBGPU_AdapterType_CPU || type == WEBGPU_AdapterType_IntegratedGPU;
     g->cpu = type == WEBGPU_AdapterType_CPU;
     g->gpu = !g->cpu;
     g->units = units_of(type);
@@ -135,7 +135,7 @@ static int list_adapters(webgpu_adapter *adapters) {
 }
 
 /* Cards first: "webgpu" alone must not mean the processor if there is a card. */
-static int rank(const weft__webgpu_found *f) { return f->gpu.cpu ? 2 : f->shares_memory ? 1 : 0; }
+static int rank(const weft__webgpu_found *f) { return f->gpu.cpu ? 2 : f->gpu.shares_memory ? 1 : 0; }
 
 static int webgpu_devices_collect(void) {
     webgpu_adapter adapters[ADAPTERS_MOST];

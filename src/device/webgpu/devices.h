@@ -10,8 +10,7 @@ typedef struct weft__webgpu_found {
     weft_gpu_found gpu; /* maker: the system's interface, such as "Vulkan" */
     webgpu_adapter adapter;
     webgpu_limits limits;
-    bool clocks;        /* its passes can be timed */
-    bool shares_memory; /* with the host */
+    bool clocks; /* its passes can be timed */
 } weft__webgpu_found;
 
 extern weft_gpu_devices weft__webgpu_kind;

@@ -203,15 +203,6 @@ static weft_status open_webgpu(weft_context *ctx, const char *selector, const we
     return status;
 }
 
-/* Returns the free memory as far as it is known. WebGPU does not report it. */
-static uint64_t webgpu_memory_free(weft_device *device) {
-    const weft__webgpu_found *f = weft__webgpu_of(device)->found;
-    const uint64_t memory = f->gpu.memory;
-    const uint64_t left = memory > device->bytes_in_use ? memory - device->bytes_in_use : 1;
-    const uint64_t host = f->shares_memory ? weft__host_memory_free() : 0;
-    return host && host < left ? host : left;
-}
-
 static void webgpu_set_timing(weft_device *device, bool on) {
     weft__webgpu *d = weft__webgpu_of(device);
     d->gpu.timing = on && d->found->clocks;
@@ -220,7 +211,7 @@ static void webgpu_set_timing(weft_device *device, bool on) {
 static const weft_device_extras extras = {
     .count = webgpu_count,
     .outline = webgpu_outline,
-    .memory_free = webgpu_memory_free,
+    .memory_free = weft__gpu_memory_left,
     .launches_of = weft__gpu_launches_of,
     .reads_rows = weft__gpu_reads_rows,
     .run_rows = weft__gpu_run_rows,

@@ -197,6 +197,9 @@ weft_status weft__gpu_memory_new(weft_gpu_device *device, size_t bytes, const ch
                                  weft_gpu_buffer **buffer);
 void weft__gpu_memory_free(weft_gpu_device *device, weft_gpu_buffer *buffer);
 void weft__gpu_count_memory(weft_device *device, size_t more, size_t less);
+/* Returns the free memory as far as it is known, for APIs that do not report it: on a card only this device's
+ * buffers count. */
+uint64_t weft__gpu_memory_left(weft_device *device);
 
 /* Opens the device that the selector means. */
 weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, const char *selector,

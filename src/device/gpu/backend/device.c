@@ -163,6 +163,13 @@ void weft__gpu_count_memory(weft_device *device, size_t more, size_t less) {
     if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
 }
 
+uint64_t weft__gpu_memory_left(weft_device *device) {
+    const weft_gpu_found *f = weft__gpu_of(device)->found;
+    const uint64_t left = f->memory > device->bytes_in_use ? f->memory - device->bytes_in_use : 1;
+    const uint64_t host = f->shares_memory ? weft__host_memory_free() : 0;
+    return host && host < left ? host : left;
+}
+
 /* ---- buffers, with guards: bytes before and after, which nothing may write ---- */
 
 /* Returns the error of `fill`, or 0. */

@@ -16,6 +16,7 @@ typedef struct weft_gpu_found {
     char detail[600];
     char reason[500]; /* why Weft cannot use it, or "" */
     bool cpu, gpu, f64;
+    bool shares_memory; /* with the host */
     int units, most_items /* in a work-group */;
     uint64_t memory, most_bytes /* of one buffer */, local_bytes /* of a work-group */;
 } weft_gpu_found;
