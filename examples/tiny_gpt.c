@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
                                                                 .width = 32,
                                                                 .norm = WEFT_NORM_RMS,
                                                                 .positions = WEFT_POSITION_ROTARY,
-                                                                .swiglu = true,
+                                                                .gated = true,
                                                                 .no_bias = true});
         status = train(ctx, gpt, ids, count, argc > 2 ? strtoull(argv[2], NULL, 10) : 150, &loss);
         if (status == WEFT_OK) status = speak(gpt, tokenizer);

@@ -9,7 +9,7 @@ import sys
 import c_text
 
 TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["device"], ["compiler"],
-         ["nn", "optim", "data", "text", "io"], ["train"], ["cli"]]
+         ["nn", "optim", "data", "text", "io"], ["published"], ["train"], ["cli"]]
 RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
 # Headers of lower folders that are hidden all the same: kernels and devices must not know nodes.
 UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "heavy": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
@@ -36,7 +36,7 @@ DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "d
          "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
          "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h",
                  "device/gpu/backend/cache.h", "device/opencl/devices.h", "device/webgpu/devices.h"},
-         "text": set(), "io": set()}
+         "text": set(), "io": set(), "published": set()}
 # Libraries that only the command may use; libweft has fewer dependencies.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
 # jansson's functions that give wrong results silently when memory is short; base/json.h has replacements.

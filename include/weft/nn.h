@@ -70,6 +70,7 @@ typedef struct weft_norm_options {
     bool no_affine; /* no weight, no bias */
     bool no_bias;
     weft_dtype dtype;
+    bool plus_one; /* RMS: the factor is 1 + weight, as in Gemma; the weight begins as 0 */
 } weft_norm_options;
 
 /* Layer normalisation (Ba et al. 2016) of x (..., width). Parameters: weight (width), bias (width). */
@@ -182,6 +183,17 @@ WEFT_API bool weft_activation_parse(const char *name, weft_activation_kind *kind
 /* An activation as a layer. leaky_relu has slope 0.01, elu has alpha 1. */
 WEFT_API weft_module *weft_nn_activation(weft_context *ctx, weft_activation_kind kind);
 
+/* How published models differ in their attention. */
+typedef struct weft_attention_form {
+    int64_t head_width; /* channels of a head; 0: width / heads */
+    bool qkv_bias;      /* with no_bias: c_attn has a bias all the same, as in Qwen 2 */
+    bool qk_norm;       /* RMS norms of the queries and keys of each head (children q_norm and k_norm), before
+                           they are rotated, as in Qwen 3 */
+    double scale;       /* factor of the scores; 0: 1 / sqrt(head_width) */
+    double softcap;     /* as in weft_attention_options; also the next one */
+    int64_t window;
+} weft_attention_form;
+
 typedef struct weft_multihead_attention_options {
     bool causal;
     bool no_bias;
@@ -195,13 +207,15 @@ typedef struct weft_multihead_attention_options {
                          head. 0: heads */
     bool rotary;      /* rotate queries and keys by their positions (weft_rotary) */
     weft_rotary_options rotation;
+    weft_attention_form form;
+    weft_norm_options norm; /* of q_norm and k_norm */
 } weft_multihead_attention_options;
 
-/* Self-attention (Vaswani et al. 2017). x (B, T, width) -> (B, T, width); width is a multiple of heads.
- * Children:
- * - c_attn: width -> width + 2 kv_heads width / heads. Its result packs queries, keys and values, each by
- *   heads.
- * - c_proj: width -> width */
+/* Self-attention (Vaswani et al. 2017). x (B, T, width) -> (B, T, width). With D channels in a head, the
+ * children are:
+ * - c_attn: width -> (heads + 2 kv_heads) D. Its result packs queries, keys and values, each by heads.
+ * - c_proj: heads D -> width
+ * - with qk_norm, q_norm and k_norm: weight (D) */
 WEFT_API weft_module *weft_nn_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
                                                   const weft_multihead_attention_options *options);
 
@@ -305,10 +319,15 @@ typedef struct weft_transformer_block_options {
     weft_rotary_options rotation;
     bool cross;           /* also attend to a memory (weft_attend), after self-attention */
     int64_t memory_width; /* 0: width */
+    weft_attention_form form;
+    bool norm_plus_one; /* as plus_one in weft_norm_options */
+    bool branch_norms;  /* a second norm after each branch, before its result is added, as in Gemma 2 */
+    bool parallel;      /* x + attn(ln_1(x)) + mlp(ln_2(x)), as in GPT-NeoX */
 } weft_transformer_block_options;
 
 /* A transformer block with pre-norm: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children:
- * ln_1, attn, ln_2, mlp (c_fc, c_proj). With cross, ln_cross_attn and crossattention follow attn. */
+ * ln_1, attn, ln_2, mlp (c_fc, c_proj). With cross, ln_cross_attn and crossattention follow attn. With
+ * branch_norms, ln_1_after follows attn, and ln_2_after follows mlp; such a block has no cross-attention. */
 WEFT_API weft_module *weft_nn_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
                                                 const weft_transformer_block_options *options);
 
@@ -337,11 +356,20 @@ typedef struct weft_gpt_options {
                        are -inf */
     weft_norm_kind norm;
     weft_position_kind positions;
-    bool swiglu;      /* the MLP is down(silu(gate(x)) * up(x)); default: GELU with tanh */
+    bool gated;       /* the MLP is down(activation(gate(x)) * up(x)), SwiGLU with SiLU */
     int64_t kv_heads; /* key/value heads; heads is a multiple of it; 0: heads */
-    int64_t hidden;   /* of the MLP; 0: 4 width; swiglu: 8/3 width, rounded up to a multiple of 32 */
+    int64_t hidden;   /* of the MLP; 0: 4 width; gated: 8/3 width, rounded up to a multiple of 32 */
     double eps;       /* of the norms; 0: 1e-5 */
     weft_rotary_options rotation; /* of rotary positions */
+    weft_attention_form form;
+    /* With form.window: layers window_except - 1, 2 window_except - 1, ... see all tokens, the others only
+     * the window. 0: all layers have the window */
+    int64_t window_except;
+    weft_rotary_options window_rotation;        /* of layers with a window; base 0: as rotation */
+    bool norm_plus_one, branch_norms, parallel; /* as in weft_transformer_block_options */
+    double embedding_scale;                     /* factor of the token vectors; 0: 1 */
+    double logit_softcap;            /* the logits become softcap * tanh(logit / softcap); 0: unchanged */
+    weft_activation_kind activation; /* of the MLP; IDENTITY (0): GELU with tanh; gated: SiLU */
 } weft_gpt_options;
 
 /* GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, GELU with tanh, tied head.
@@ -351,7 +379,7 @@ typedef struct weft_gpt_options {
  * Parameter names are GPT-2's: wte.weight, wpe.weight, h.0.ln_1.weight, ..., ln_f.bias. Linear weights are
  * (out, in), the transpose of those in GPT-2's own files.
  *
- * Llama (Touvron et al. 2023) is: .norm = WEFT_NORM_RMS, .positions = WEFT_POSITION_ROTARY, .swiglu = true,
+ * Llama (Touvron et al. 2023) is: .norm = WEFT_NORM_RMS, .positions = WEFT_POSITION_ROTARY, .gated = true,
  * .no_bias = true, .untied_head = true, and kv_heads. The names stay the same. The rows of
  * h.0.attn.c_attn.weight are Llama's q_proj, k_proj, v_proj. The rows of h.0.mlp.c_fc.weight are its
  * gate_proj, up_proj. */

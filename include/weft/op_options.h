@@ -22,13 +22,36 @@ typedef struct weft_attention_options {
     /* A bool mask is true where a query sees a key. A float mask is added to the scores; -inf hides a key.
      * The mask broadcasts to (B, H, T, S) without copies in memory. NULL: no mask. */
     weft_tensor *mask;
+    int64_t window; /* query i sees only the last `window` keys that it would see, itself among them; 0: all.
+                       With causal */
+    double softcap; /* the scores become softcap * tanh(score / softcap), as in Gemma 2; 0: unchanged */
 } weft_attention_options;
+
+typedef enum weft_rotary_scaling_kind {
+    WEFT_ROTARY_PLAIN,
+    WEFT_ROTARY_LINEAR, /* all rates are divided by factor (Chen et al. 2023) */
+    WEFT_ROTARY_LLAMA3, /* slow rates are divided by factor, fast ones stay, as in Llama 3.1 */
+    WEFT_ROTARY_YARN    /* Peng et al. 2023: the same by the channel; sines and cosines also grow */
+} weft_rotary_scaling_kind;
+
+/* How a model that was trained on short texts rotates in longer ones. */
+typedef struct weft_rotary_scaling {
+    weft_rotary_scaling_kind kind;
+    double factor; /* by how much the context grew */
+    /* Rotations within the context of the training below which a rate is slow, and above which it is fast.
+     * 0: 1 and 4; YARN: 1 and 32 */
+    double slow, fast;
+    int64_t context;  /* tokens of the texts of the training */
+    double magnitude; /* YARN: factor of sines and cosines; 0: 0.1 ln(factor) + 1 */
+} weft_rotary_scaling;
 
 typedef struct weft_rotary_options {
     double base; /* 0: 10000 */
     /* true: channels 2 i and 2 i + 1 are a pair, as in Su et al. and GPT-J. false: channels i and D / 2 +
      * i are a pair, as in the published weights of Llama and GPT-NeoX. */
     bool interleaved;
+    int64_t channels; /* only the first `channels` channels are rotated, an even number; 0: all */
+    weft_rotary_scaling scaling;
 } weft_rotary_options;
 
 typedef struct weft_cross_entropy_options {

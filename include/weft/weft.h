@@ -20,5 +20,6 @@
 #include <weft/gradcheck.h>
 #include <weft/generate.h>
 #include <weft/run.h>
+#include <weft/published.h>
 
 #endif

@@ -291,7 +291,7 @@ static weft_gpt_options llama_options(const weft__bench *b) {
                               .no_bias = true,
                               .norm = WEFT_NORM_RMS,
                               .positions = WEFT_POSITION_ROTARY,
-                              .swiglu = true};
+                              .gated = true};
 }
 
 weft_status weft__bench_llama_small(weft__bench *b) {

@@ -63,16 +63,26 @@ static weft_module *feed(weft_context *ctx, int64_t width, const weft_transforme
 
 /* ---- the block ---- */
 
-/* Children alternate: a norm, then its branch. With post_norm the norm follows the residual sum. */
+typedef struct block_own {
+    bool post_norm, branch_norms, parallel;
+} block_own;
+
+/* Children: a norm, its branch and, with branch_norms, the norm of the branch's result; then the same again.
+ * With post_norm the norm follows the residual sum. */
 static weft_tensor *block_forward(weft_module *m, weft_tensor *x) {
     const char *where = m->where;
-    const bool post = *(const bool *)m->user;
-    for (size_t i = 0; i + 1 < m->n_children; i += 2) {
+    const block_own *own = m->user;
+    weft_tensor *const input = x;
+    for (size_t i = 0; i + 1 < m->n_children; i += own->branch_norms ? 3 : 2) {
         weft_module *norm = m->children[i], *branch = m->children[i + 1];
-        if (post)
+        if (own->post_norm) {
             x = weft_forward_at(where, norm, at_add(x, weft_forward_at(where, branch, x)));
-        else
-            x = at_add(x, weft_forward_at(where, branch, weft_forward_at(where, norm, x)));
+            continue;
+        }
+        weft_tensor *y = weft_forward_at(where, norm, own->parallel ? input : x);
+        y = weft_forward_at(where, branch, y);
+        if (own->branch_norms) y = weft_forward_at(where, m->children[i + 2], y);
+        x = at_add(x, y);
     }
     return x;
 }
@@ -83,38 +93,59 @@ weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t 
                                  : weft_nn_layer_norm(ctx, width, options);
 }
 
+/* Adds a branch with its norm, named `norm`, and with branch_norms the norm of its result. */
+static void block_branch(weft_module *m, const weft_transformer_block_options *o, int64_t width,
+                         const char *norm, const char *after, const char *name, weft_module *branch) {
+    const weft_norm_options options = {
+        .eps = o->eps, .no_bias = o->no_bias, .dtype = o->dtype, .plus_one = o->norm_plus_one};
+    weft_module_child(m, norm, weft__norm_of_kind(m->ctx, o->norm, width, &options));
+    weft_module_child(m, name, branch);
+    if (o->branch_norms) weft_module_child(m, after, weft__norm_of_kind(m->ctx, o->norm, width, &options));
+}
+
+static bool block_check_options(weft_module *m, const weft_transformer_block_options *o) {
+    if ((unsigned)o->norm > WEFT_NORM_RMS)
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "block: unknown norm %d", (int)o->norm);
+    else if (o->post_norm + o->branch_norms + o->parallel > 1 ||
+             (o->cross && (o->branch_norms || o->parallel)))
+        weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                            "block: of post_norm, branch_norms and parallel only one can be set, and only "
+                            "post_norm with cross");
+    else if (o->norm_plus_one && o->norm != WEFT_NORM_RMS)
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "block: norm_plus_one is for RMS norms");
+    return !m->error;
+}
+
 weft_module *weft_nn_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
                                        const weft_transformer_block_options *options) {
     if (!ctx) return weft__module_without_context(__func__);
     weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
-    weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, sizeof(bool));
-    if (!m->error) { /* else m may be the constant module that reports missing memory */
-        m->unit = true;
-        *(bool *)m->user = o.post_norm;
-    }
-    if ((unsigned)o.norm > WEFT_NORM_RMS)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "block: unknown norm %d", (int)o.norm);
-    weft_norm_options norm = {.eps = o.eps, .no_bias = o.no_bias, .dtype = o.dtype};
-    weft_multihead_attention_options attention = {.causal = o.causal,
-                                                  .no_bias = o.no_bias,
-                                                  .dropout = o.dropout,
-                                                  .dtype = o.dtype,
-                                                  .weight = o.weight,
-                                                  .bias = o.bias,
-                                                  .residual = o.residual,
-                                                  .kv_heads = o.kv_heads,
-                                                  .rotary = o.rotary,
-                                                  .rotation = o.rotation};
-    weft_module_child(m, "ln_1", weft__norm_of_kind(ctx, o.norm, width, &norm));
-    weft_module_child(m, "attn", weft_nn_multihead_attention(ctx, width, heads, &attention));
+    weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, sizeof(block_own));
+    if (m->error || !block_check_options(m, &o)) return m;
+    m->unit = true;
+    *(block_own *)m->user = (block_own){o.post_norm, o.branch_norms, o.parallel};
+    weft_multihead_attention_options attention = {
+        .causal = o.causal,
+        .no_bias = o.no_bias,
+        .dropout = o.dropout,
+        .dtype = o.dtype,
+        .weight = o.weight,
+        .bias = o.bias,
+        .residual = o.residual,
+        .kv_heads = o.kv_heads,
+        .rotary = o.rotary,
+        .rotation = o.rotation,
+        .form = o.form,
+        .norm = {.eps = o.eps, .dtype = o.dtype, .plus_one = o.norm_plus_one}};
+    block_branch(m, &o, width, "ln_1", "ln_1_after", "attn",
+                 weft_nn_multihead_attention(ctx, width, heads, &attention));
     if (o.cross) {
         attention.causal = attention.rotary = false;
-        weft_module_child(m, "ln_cross_attn", weft__norm_of_kind(ctx, o.norm, width, &norm));
-        weft_module_child(
-            m, "crossattention",
+        attention.form = (weft_attention_form){0};
+        block_branch(
+            m, &o, width, "ln_cross_attn", NULL, "crossattention",
             weft_nn_cross_attention(ctx, width, o.memory_width ? o.memory_width : width, heads, &attention));
     }
-    weft_module_child(m, "ln_2", weft__norm_of_kind(ctx, o.norm, width, &norm));
-    weft_module_child(m, "mlp", feed(ctx, width, &o));
+    block_branch(m, &o, width, "ln_2", "ln_2_after", "mlp", feed(ctx, width, &o));
     return m;
 }

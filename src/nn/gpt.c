@@ -65,6 +65,14 @@ static weft_tensor *masked(weft_module *m, const gpt_own *own, weft_tensor *logi
     return at_where(at_lt(row, end), logits, weft_full_like_at(where, logits, -INFINITY));
 }
 
+/* Computed in f32: 16 bits would round large logits to the same number. */
+static weft_tensor *capped(weft_module *m, const gpt_own *own, weft_tensor *logits) {
+    const char *where = m->where;
+    const double cap = own->o.logit_softcap;
+    weft_tensor *wide = weft_dtype_of(logits) == WEFT_F64 ? logits : weft_cast_at(where, logits, WEFT_F32);
+    return at_mul_scalar(weft_tanh_at(where, at_mul_scalar(wide, 1 / cap)), cap);
+}
+
 /* The logits of hidden states x. Marks them, so that losses compute them in parts. */
 static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
     const char *where = m->where;
@@ -73,6 +81,7 @@ static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
         y = weft_forward_at(where, block_of(m, own->o.layers + 1), x);
     else
         y = weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
+    if (own->o.logit_softcap > 0 && !weft__poisoned(y)) return masked(m, own, capped(m, own, y));
     if (weft__poisoned(y) || own->last) return masked(m, own, y);
     const int64_t vocab = own->o.vocab;
     const bool spares = m->recompute || block_of(m, 0)->recompute;
@@ -93,6 +102,7 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
                             weft__tensor_text(tokens, text), (long long)own->o.context);
     }
     weft_tensor *x = weft_forward_at(where, m->children[TOKENS], tokens);
+    if (own->o.embedding_scale > 0 && !weft__poisoned(x)) x = at_mul_scalar(x, own->o.embedding_scale);
     x = placed(m, own, x, tokens->shape[1]);
     if (m->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
     for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, block_of(m, i), x);
@@ -117,6 +127,10 @@ static bool gpt_check_options(weft_module *m, const weft_gpt_options *given) {
     else if ((unsigned)o.norm > WEFT_NORM_RMS || (unsigned)o.positions > WEFT_POSITION_NONE)
         weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_gpt: unknown norm %d or positions %d", (int)o.norm,
                             (int)o.positions);
+    else if (o.window_except < 0 || !(o.embedding_scale >= 0) || !(o.logit_softcap >= 0))
+        weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                            "weft_nn_gpt: window_except, embedding_scale and logit_softcap must not be "
+                            "negative");
     return !m->error;
 }
 
@@ -142,16 +156,25 @@ weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options) {
         .hidden = o.hidden,
         .norm = o.norm,
         .eps = o.eps,
-        .gated = o.swiglu,
+        .gated = o.gated,
+        .activation = o.activation,
         .kv_heads = o.kv_heads,
         .rotary = o.positions == WEFT_POSITION_ROTARY,
-        .rotation = o.rotation};
+        .rotation = o.rotation,
+        .norm_plus_one = o.norm_plus_one,
+        .branch_norms = o.branch_norms,
+        .parallel = o.parallel};
     for (int64_t i = 0; i < o.layers && !m->error; i++) {
         char name[32];
+        const bool windowed = o.form.window && !(o.window_except && (i + 1) % o.window_except == 0);
         snprintf(name, sizeof name, "h.%lld", (long long)i);
+        block.form = o.form;
+        block.form.window = windowed ? o.form.window : 0;
+        block.rotation = windowed && o.window_rotation.base > 0 ? o.window_rotation : o.rotation;
         weft_module_child(m, name, weft_nn_transformer_block(ctx, o.width, o.heads, &block));
     }
-    weft_norm_options norm = {.no_bias = o.no_bias, .dtype = o.dtype, .eps = o.eps};
+    weft_norm_options norm = {
+        .no_bias = o.no_bias, .dtype = o.dtype, .eps = o.eps, .plus_one = o.norm_plus_one};
     weft_module_child(m, "ln_f", weft__norm_of_kind(ctx, o.norm, o.width, &norm));
     if (o.untied_head) {
         weft_linear_options head = {.no_bias = true, .dtype = o.dtype, .weight = small};

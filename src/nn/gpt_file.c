@@ -187,7 +187,7 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     WEFT_TRY(check_module(gpt));
     weft_context *ctx = gpt->ctx;
     const weft_gpt_options *o = weft__gpt_options_of(gpt);
-    if (o->norm != WEFT_NORM_LAYER || o->positions != WEFT_POSITION_LEARNED || o->swiglu || o->no_bias ||
+    if (o->norm != WEFT_NORM_LAYER || o->positions != WEFT_POSITION_LEARNED || o->gated || o->no_bias ||
         (o->kv_heads && o->kv_heads != o->heads))
         return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
                           "%s: GPT-2's format is for models with layer norms, biases, learned positions, a "

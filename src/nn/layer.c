@@ -2,6 +2,7 @@
  * Must not know: formulas, which are in ops/. Read next: linear.c. */
 #include <string.h>
 #include "nn/module.h"
+#include "ops/build.h"
 
 /* ---- norms ---- */
 
@@ -9,6 +10,7 @@ typedef struct norm_own {
     double eps;
     int64_t width;  /* for a groupnorm: number of channels */
     int64_t groups; /* only for a groupnorm */
+    bool plus_one;  /* only for an RMS norm */
 } norm_own;
 
 static weft_tensor *reject_width(weft_module *m, weft_tensor *x) {
@@ -30,8 +32,11 @@ static weft_tensor *layernorm_forward(weft_module *m, weft_tensor *x) {
 static weft_tensor *rmsnorm_forward(weft_module *m, weft_tensor *x) {
     weft_tensor *bad = reject_width(m, x);
     if (bad) return bad;
+    const norm_own *own = m->user;
+    const char *where = m->where;
     weft_tensor *gamma = m->n_parameters > 0 ? weft__parameter_of(m, 0) : NULL;
-    return weft_rms_norm_at(m->where, x, gamma, ((const norm_own *)m->user)->eps);
+    if (gamma && own->plus_one) gamma = at_add_scalar(gamma, 1.0);
+    return weft_rms_norm_at(where, x, gamma, own->eps);
 }
 
 static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn forward, int64_t width,
@@ -43,10 +48,11 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
                                    "%s: width %lld must be positive, and eps %g must not be negative", kind,
                                    (long long)width, o.eps);
-    *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width, 0};
+    *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width, 0, o.plus_one};
     m->cheap = WEFT_RECOMPUTE_NORM;
     if (o.no_affine) return m;
-    weft_module_parameter(m, "weight", o.dtype, 1, &width, &(weft_init){WEFT_INIT_ONES, 0.0});
+    const weft_init factor = {o.plus_one ? WEFT_INIT_ZEROS : WEFT_INIT_ONES, 0.0};
+    weft_module_parameter(m, "weight", o.dtype, 1, &width, &factor);
     if (biased && !o.no_bias)
         weft_module_parameter(m, "bias", o.dtype, 1, &width, &(weft_init){WEFT_INIT_ZEROS, 0.0});
     return m;

@@ -24,14 +24,17 @@ static void forward_shape(const void *params, weft_tensor *const *in, int output
     for (int i = 0; i < *rank; i++) dims[i] = in[0]->shape[i];
 }
 
-/* True at (i, j) if query i sees key j: j <= i + position. Without a position, it is S - T. */
-static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t, int64_t s,
+/* True at (i, j) if query i sees key j: j <= i + position. Without a position, it is S - T. With a window,
+ * also j > i + position - window. */
+static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t, int64_t s, int64_t window,
                                 weft_tensor *position) {
     int64_t column[2] = {t, 1};
     weft_tensor *i = weft_iota(ctx, WEFT_I32, 1, &t), *j = weft_iota(ctx, WEFT_I32, 1, &s);
     if (i->error || j->error) return i->error ? i : j;
     i = weft__reshape_to(where, i, 2, column);
-    return weft_le_at(where, j, position ? at_add(i, position) : at_add_scalar(i, (double)(s - t)));
+    weft_tensor *last = position ? at_add(i, position) : at_add_scalar(i, (double)(s - t));
+    weft_tensor *seen = at_le(j, last);
+    return window ? at_and(seen, at_gt(at_add_scalar(j, (double)window), last)) : seen;
 }
 
 /* Keys or values as (B, H, S, D), one for each query head. */
@@ -83,8 +86,10 @@ static void expand_from(const char *where, const weft_attention_params *params, 
     weft_tensor *s = at_mul_scalar(
         weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
         params->scale);
+    if (params->softcap > 0)
+        s = at_mul_scalar(weft_tanh_at(where, at_mul_scalar(s, 1 / params->softcap)), params->softcap);
     if (params->causal)
-        s = at_where(causal_mask(where, q->ctx, q->shape[2], k->shape[2], position), s,
+        s = at_where(causal_mask(where, q->ctx, q->shape[2], k->shape[2], params->window, position), s,
                      weft_full_like_at(where, s, -(double)INFINITY));
     if (mask) s = through(where, s, mask);
     weft_tensor *p = weft_softmax_at(where, s, -1);
@@ -183,15 +188,26 @@ const weft_composite weft__attention_masked = {
     .gradient = &masked_gradient,
 };
 
+static weft_attention_params params_of(const weft_attention_options *o, const weft_tensor *q,
+                                       const weft_tensor *k) {
+    const int64_t d = q->shape[3] > 0 ? q->shape[3] : 1;
+    return (weft_attention_params){.scale = o->scale != 0 ? o->scale : 1.0 / sqrt((double)d),
+                                   .dropout = o->dropout,
+                                   .causal = o->causal,
+                                   .window = o->window < k->shape[k->rank - 2] ? o->window : 0,
+                                   .softcap = o->softcap};
+}
+
 weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
-                                        weft_tensor *position) {
+                                        weft_tensor *position, const weft_attention_options *options) {
     weft_tensor *in[4] = {q, k, v, position}, *out[2];
     weft_tensor *bad = weft__reject("attention", where, in, 4);
     if (bad) return bad;
     in[1] = repeated(where, k, q);
     in[2] = repeated(where, v, q);
     if (in[1]->error || in[2]->error) return in[1]->error ? in[1] : in[2];
-    weft_attention_params params = {.scale = 1.0 / sqrt((double)q->shape[3]), .causal = true};
+    weft_attention_params params = params_of(options, q, k);
+    params.causal = true;
     weft__composite(where, &weft__attention_cached, &params, in, out);
     return out[0];
 }
@@ -256,8 +272,12 @@ weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k
     if (!(given.dropout >= 0 && given.dropout < 1))
         return weft__poison(q->ctx, where, WEFT_ERR_ARGUMENT, "attention: dropout %g is not in [0, 1)",
                             given.dropout);
-    weft_attention_params params = {given.scale, given.dropout, given.causal};
-    if (params.scale == 0) params.scale = 1.0 / sqrt((double)(q->shape[3] > 0 ? q->shape[3] : 1));
+    if (given.window < 0 || (given.window > 0 && !given.causal) || !(given.softcap >= 0))
+        return weft__poison(q->ctx, where, WEFT_ERR_ARGUMENT,
+                            "attention: window %lld and softcap %g must not be negative, and a window is for "
+                            "causal attention",
+                            (long long)given.window, given.softcap);
+    const weft_attention_params params = params_of(&given, q, k);
     in[1] = repeated(where, k, q);
     in[2] = repeated(where, v, q);
     in[3] = params.dropout > 0 ? weft__random_next(q->ctx, where) : weft__random_leaf(q->ctx, where, 0);

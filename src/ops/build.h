@@ -38,10 +38,10 @@ weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int6
                         int64_t n);
 
 /* Causal attention over caches (B, H, S, D), for queries at positions position, position + 1, ... Query i
- * sees key j if j <= position + i; position is an i32 scalar. Cached values beyond must be finite. No
- * gradient. */
+ * sees key j if j <= position + i; position is an i32 scalar. Cached values beyond must be finite. Of the
+ * options, scale, window and softcap count. No gradient. */
 weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
-                                        weft_tensor *position);
+                                        weft_tensor *position, const weft_attention_options *options);
 
 /* x cast to dtype. If a rounded copy of variable x is kept, this is a CAST with two inputs that reads the
  * copy. */

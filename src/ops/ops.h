@@ -159,7 +159,8 @@ typedef struct weft_defined_params {
 /* ---- attention.c ---- */
 typedef struct weft_attention_params {
     double scale, dropout;
-    int64_t causal;
+    int64_t causal, window; /* window: 0: none */
+    double softcap;         /* 0: none */
 } weft_attention_params;
 
 /* The form for decoding. Its fourth input is a position, an i32 scalar, instead of a random key. No

@@ -54,9 +54,21 @@ static const sample samples[] = {
     {"turned", 1, 2, 40, 33, 16, .options = {0}, .mask = TURNED},
     {"of queries", 1, 2, 6, 7, 31, .options = {.scale = 0.5}, .mask = QUERIES},
     {"one query, padded", 2, 4, 1, 300, 16, .options = {0}, .query_group = 2, .mask = LENGTHS},
+    {"the last keys", 1, 2, 9, 11, 8, .options = {.causal = true, .window = 4}},
+    {"softly capped", 2, 2, 9, 9, 8, .options = {.causal = true, .softcap = 0.8}},
 };
 
-static bool sees(const sample *o, int64_t i, int64_t j) { return !o->options.causal || j <= i + o->s - o->t; }
+static bool sees(const sample *o, int64_t i, int64_t j) {
+    const int64_t last = i + o->s - o->t;
+    if (o->options.window && j <= last - o->options.window) return false;
+    return !o->options.causal || j <= last;
+}
+
+/* The slope of the cap is at most 1, so it does not enlarge an error. Its own error is that of tanh. */
+static real capped(const sample *o, real score) {
+    const real cap = (real)o->options.softcap;
+    return cap > 0 ? cap * tanhl(score / cap) : score;
+}
 
 /* Computes the weights of one query in p, and their relative error bounds in off. Returns false if the query
  * sees no key. */
@@ -69,8 +81,8 @@ static bool weights(const sample *o, const real *q, const real *k, int64_t head,
             dot += q[d] * k[j * o->d + d];
             size += fabsl(q[d] * k[j * o->d + d]);
         }
-        p[j] = sees(o, i, j) ? dot * scale + masked(o, head, i, j) : -HUGE_VALL;
-        off[j] = (2 * log2l((real)o->d) + 6) * size * scale;
+        p[j] = sees(o, i, j) ? capped(o, dot * scale) + masked(o, head, i, j) : -HUGE_VALL;
+        off[j] = (2 * log2l((real)o->d) + 6) * size * scale + 8 * (real)o->options.softcap;
         largest = fmaxl(largest, p[j]);
     }
     if (largest == -HUGE_VALL) return false;
@@ -194,6 +206,11 @@ void ops_case_attention(matrix *m) {
                     WEFT_ERR_SHAPE);
         ops_refused(m, "attention", dtype, "mask",
                     weft_attention(x.t, x.t, x.t, &(weft_attention_options){.mask = y.t}), WEFT_ERR_SHAPE);
+        ops_refused(m, "attention", dtype, "window",
+                    weft_attention(x.t, x.t, x.t, &(weft_attention_options){.window = 2}), WEFT_ERR_ARGUMENT);
+        ops_refused(m, "attention", dtype, "softcap",
+                    weft_attention(x.t, x.t, x.t, &(weft_attention_options){.softcap = -2}),
+                    WEFT_ERR_ARGUMENT);
         operand whole = operand_new(m, WEFT_I32, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
         ops_refused(m, "attention", dtype, "mask's dtype",
                     weft_attention(x.t, x.t, x.t, &(weft_attention_options){.mask = whole.t}),
@@ -257,7 +274,8 @@ void ops_grad_attention(matrix *m) {
         {"some seen", 1, 2, 6, 5, 2, .options = {.causal = true, .dropout = 0.3}, .mask = SCATTERED},
         {"of lengths", 2, 1, 3, 3, 2, .options = {0}, .mask = LENGTHS},
         {"a window", 1, 1, 7, 150, 2, .options = {0}, .mask = WINDOW},
-        {"turned", 1, 2, 3, 4, 2, .options = {0}, .mask = TURNED}};
+        {"turned", 1, 2, 3, 4, 2, .options = {0}, .mask = TURNED},
+        {"the last keys, capped", 2, 2, 5, 5, 2, .options = {.causal = true, .window = 2, .softcap = 0.7}}};
     for (int i = 0; i < COUNT(checked); i++) {
         const sample *o = &checked[i];
         if (m->gpu && o->mask && o->mask != PADDING && o->mask != WINDOW)

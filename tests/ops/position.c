@@ -13,7 +13,11 @@ static const turned samples[] = {{{2, {5, 8}}, 0, {.base = 0}},
                                  {{4, {2, 2, 6, 4}}, 1, {.interleaved = true}},
                                  {{3, {3, 9, 34}}, 2, {.base = 500}},
                                  {{3, {2, 0, 6}}, 0, {.base = 0}},
-                                 {{4, {1, 2, 65, 2}}, 1, {.base = 1e6, .interleaved = true}}};
+                                 {{4, {1, 2, 65, 2}}, 1, {.base = 1e6, .interleaved = true}},
+                                 {{3, {2, 5, 10}}, 2, {.channels = 4}},
+                                 {{3, {2, 9, 8}}, 1, {.scaling = {WEFT_ROTARY_LINEAR, .factor = 4}}},
+                                 {{3, {2, 9, 16}}, 2, {.scaling = {WEFT_ROTARY_LLAMA3, 8, .context = 64}}},
+                                 {{3, {2, 9, 32}}, 2, {.scaling = {WEFT_ROTARY_YARN, 4, .context = 64}}}};
 
 static int64_t first_of(const turned *o, int64_t row) {
     return o->positions == 0 ? row : o->positions == 1 ? row + 11 : (row * 5 + 3) % 17;
@@ -24,23 +28,47 @@ static real bound_angle(weft_dtype dtype, real angle, real exponent) {
     return fabsl(angle) * (8 + 2 * fabsl(exponent)) * roundoff_sum(dtype) + 8 * roundoff_sum(dtype);
 }
 
+/* The rate of pair i of n, given the rate without scaling. */
+static real scaled(const weft_rotary_options *o, real rate, int64_t i, int64_t n) {
+    const weft_rotary_scaling *s = &o->scaling;
+    const real turn = 2 * acosl(-1), base = o->base > 0 ? (real)o->base : 10000, context = (real)s->context;
+    real kept = 0;
+    if (s->kind == WEFT_ROTARY_PLAIN) return rate;
+    if (s->kind == WEFT_ROTARY_LLAMA3) kept = (rate * context / turn - 1) / (4 - 1);
+    if (s->kind == WEFT_ROTARY_YARN) {
+        const real per_log = (real)n / logl(base),
+                   first = fmaxl(floorl(per_log * logl(context / (32 * turn))), 0),
+                   last = fminl(ceill(per_log * logl(context / turn)), 2 * (real)n - 1);
+        kept = 1 - ((real)i - first) / (last - first);
+    }
+    kept = fminl(fmaxl(kept, 0), 1);
+    return rate * (kept + (1 - kept) / (real)s->factor);
+}
+
 static array *expect(matrix *m, const turned *o, const array *x) {
     array *y = array_like(m, x, x->dtype);
     y->bound = ops_alloc(m, (size_t)(y->n + 1) * sizeof *y->bound);
-    const int64_t d = x->s.dim[x->s.rank - 1], time = x->s.dim[x->s.rank - 2], half = d / 2;
-    const real base = o->options.base > 0 ? (real)o->options.base : 10000;
-    for (int64_t row = 0; d && row < x->n / d; row++)
+    const int64_t d = x->s.dim[x->s.rank - 1], time = x->s.dim[x->s.rank - 2];
+    const int64_t channels = o->options.channels ? o->options.channels : d, half = channels / 2;
+    const real base = o->options.base > 0 ? (real)o->options.base : 10000,
+               grown = o->options.scaling.kind == WEFT_ROTARY_YARN
+                           ? 0.1L * logl((real)o->options.scaling.factor) + 1
+                           : 1;
+    for (int64_t row = 0; d && row < x->n / d; row++) {
         for (int64_t i = 0; i < half; i++) {
             const int64_t a = row * d + (o->options.interleaved ? 2 * i : i),
                           b = row * d + (o->options.interleaved ? 2 * i + 1 : i + half);
-            const real exponent = -2 * (real)i / (real)d * logl(base),
-                       angle = (real)first_of(o, row % time) * expl(exponent);
-            const real size = fabsl(x->f[a]) + fabsl(x->f[b]), off = bound_angle(x->dtype, angle, exponent);
-            y->f[a] = x->f[a] * cosl(angle) - x->f[b] * sinl(angle);
-            y->f[b] = x->f[b] * cosl(angle) + x->f[a] * sinl(angle);
+            const real exponent = -2 * (real)i / (real)channels * logl(base),
+                       angle = (real)first_of(o, row % time) * scaled(&o->options, expl(exponent), i, half);
+            const real size = grown * (fabsl(x->f[a]) + fabsl(x->f[b])),
+                       off = bound_angle(x->dtype, angle, exponent);
+            y->f[a] = grown * (x->f[a] * cosl(angle) - x->f[b] * sinl(angle));
+            y->f[b] = grown * (x->f[b] * cosl(angle) + x->f[a] * sinl(angle));
             y->bound[a] = size * off + bound_store(x->dtype, y->f[a]);
             y->bound[b] = size * off + bound_store(x->dtype, y->f[b]);
         }
+        for (int64_t i = row * d + channels; i < (row + 1) * d; i++) y->f[i] = x->f[i];
+    }
     return y;
 }
 
@@ -79,6 +107,14 @@ void ops_case_rotary(matrix *m) {
         ops_refused(m, "rotary", dtype, "position's dtype", weft_rotary(x, line, NULL), WEFT_ERR_DTYPE);
         ops_refused(m, "rotary", dtype, "base", weft_rotary(x, NULL, &(weft_rotary_options){.base = -1}),
                     WEFT_ERR_ARGUMENT);
+        ops_refused(m, "rotary", dtype, "channels",
+                    weft_rotary(x, NULL, &(weft_rotary_options){.channels = 3}), WEFT_ERR_ARGUMENT);
+        ops_refused(m, "rotary", dtype, "factor",
+                    weft_rotary(x, NULL, &(weft_rotary_options){.scaling = {WEFT_ROTARY_LINEAR}}),
+                    WEFT_ERR_ARGUMENT);
+        ops_refused(m, "rotary", dtype, "context",
+                    weft_rotary(x, NULL, &(weft_rotary_options){.scaling = {WEFT_ROTARY_YARN, 2}}),
+                    WEFT_ERR_ARGUMENT);
         for (int i = 0; i < COUNT(samples); i++) {
             if (samples[i].options.interleaved && d == 0) ops_another_way(m);
             if (!m->gpu || i < 4) check(m, &samples[i], dtype, VIEW_PLAIN);
@@ -97,7 +133,8 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
 void ops_grad_rotary(matrix *m);
 void ops_grad_rotary(matrix *m) {
     static const turned checked[] = {{{2, {3, 4}}, 0, {.base = 0}},
-                                     {{3, {2, 3, 6}}, 1, {.interleaved = true}}};
+                                     {{3, {2, 3, 6}}, 1, {.interleaved = true}},
+                                     {{2, {3, 6}}, 0, {.channels = 4, .scaling = {WEFT_ROTARY_LINEAR, 2}}}};
     for (int i = 0; i < COUNT(checked); i++) {
         ops_another_way(m); /* the other pairing */
         grad_check(m, &(grad_case){.op = "rotary",

@@ -24,7 +24,7 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                             .tokens = model->tokens,
                             .norm = (weft_norm_kind)config->model_norm,
                             .positions = (weft_position_kind)config->model_positions,
-                            .swiglu = config->model_mlp == SWIGLU,
+                            .gated = config->model_mlp == SWIGLU,
                             .kv_heads = config->model_kv_heads,
                             .hidden = config->model_mlp_width,
                             .eps = config->model_norm_eps,

@@ -53,7 +53,7 @@ static weft_gpt_options llama_options(void) {
                               .hidden = HIDDEN,
                               .norm = WEFT_NORM_RMS,
                               .positions = WEFT_POSITION_ROTARY,
-                              .swiglu = true,
+                              .gated = true,
                               .no_bias = true,
                               .untied_head = true};
 }

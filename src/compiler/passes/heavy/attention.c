@@ -125,7 +125,8 @@ weft_status weft__build_attention(weft_ir *ir, const weft_tensor *t, const ir_ed
                                  .query_group = k->rank == 5 ? k->shape[2] : 1,
                                  .masked = masked,
                                  .mask_dtype = masked ? t->in[4]->dtype : 0};
-    if (!weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    /* No device has kernels for windows and soft caps. */
+    if (params->window > 0 || params->softcap > 0 || !weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     /* The gradients of q, k and v are stored in the layout of a packed projection of q, k and v. So together
      * they are the gradient of this projection, without a copy. */
     const int parts = at->t_q == at->t_k ? 3 : 1;

@@ -185,7 +185,8 @@ static void test_cache(void **state) {
         void *q = random_values(WEFT_BF16, H * T * D, 1), *k = random_values(WEFT_BF16, H * S * D, 2);
         weft_tensor *y = weft__attention_over_cache(
             "test", weft_from(ctx, WEFT_BF16, 4, queries, q), weft_from(ctx, WEFT_BF16, 4, keys, k),
-            weft_from(ctx, WEFT_BF16, 4, keys, k), weft_from(ctx, WEFT_I32, 0, NULL, &position));
+            weft_from(ctx, WEFT_BF16, 4, keys, k), weft_from(ctx, WEFT_I32, 0, NULL, &position),
+            &(weft_attention_options){0});
         read[c] = malloc(sizeof(uint16_t) * H * T * D);
         if (weft_read(y, read[c], sizeof(uint16_t) * H * T * D) != WEFT_OK)
             fail_msg("%s", weft_last_error(ctx));

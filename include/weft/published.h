@@ -1,0 +1,54 @@
+/* Models that others have published: folders with config.json and safetensors files, as Hugging Face's
+ * transformers writes them.
+ *
+ *     weft_module *model = weft_published_new(ctx, "SmolLM2-135M", NULL);
+ *     weft_status status = weft_published_load(model, "SmolLM2-135M");
+ *
+ * The module is one of weft_nn_gpt: train it, or generate with it. The table of architectures in
+ * docs/published.md tells which models Weft knows. */
+#ifndef WEFT_PUBLISHED_H
+#define WEFT_PUBLISHED_H
+
+#include <weft/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_published_options {
+    int64_t context;     /* longest sequence; 0: what the model was made for, at most 4096 */
+    double dropout;      /* in training */
+    int64_t head_chunks; /* as in weft_gpt_options */
+    weft_dtype dtype;    /* of the weights in memory; 0: f32 */
+} weft_published_options;
+
+/* Whether the folder holds a published model: it has a config.json with a model_type. */
+WEFT_API bool weft_published_is(const char *folder);
+
+/* Makes the module that config.json describes. Its weights are random: weft_published_load fills them.
+ * options may be NULL.
+ *
+ * The module is poisoned by WEFT_ERR_IO, by WEFT_ERR_FORMAT, which names file and field, or by
+ * WEFT_ERR_UNSUPPORTED: an unknown architecture (the message lists those that Weft knows), or a field whose
+ * value Weft cannot compute. */
+WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
+                                         const weft_published_options *options);
+
+/* Fills a module of weft_published_new from model.safetensors, or from the files that
+ * model.safetensors.index.json lists. Weights of any float dtype are converted to the module's, one block of
+ * rows after the other.
+ *
+ * WEFT_ERR_FORMAT names a file that is missing, and a tensor that is missing, unexpected or of another shape;
+ * then nothing is changed. */
+WEFT_API WEFT_CHECKED weft_status weft_published_load(weft_module *model, const char *folder);
+
+/* Writes the model as a folder `to` that transformers reads: model.safetensors with the published names, in
+ * `dtype` (f32, bf16 or f16), and config.json. The other files of the folder `from`, from which the model
+ * came, such as the tokenizer's, are copied. Existing files are replaced. */
+WEFT_API WEFT_CHECKED weft_status weft_published_save(weft_module *model, const char *from, const char *to,
+                                                      weft_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,196 @@
+/* Makes the module of a published model, and fills it with the weights of the files. One parameter after the
+ * other is assembled in memory from blocks of rows. Must not know: training. Read next: save.c. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "nn/module.h"
+#include "published/published.h"
+#include "published/tensors.h"
+
+#define CONTEXT_MOST 4096 /* of the default: caches and tables of more tokens take much memory */
+#define BLOCK_BYTES  ((int64_t)1 << 20) /* of the rows that are read at once */
+
+/* ---- the module ---- */
+
+bool weft_published_is(const char *folder) {
+    char path[4096];
+    return folder && weft__join(path, sizeof path, folder, "config.json") && access(path, R_OK) == 0;
+}
+
+/* Of a module that could not be made. Never called, since the module is poisoned. */
+static weft_tensor *unmade_forward(weft_module *m, weft_tensor *x) {
+    (void)m;
+    return x;
+}
+
+weft_module *weft_published_new(weft_context *ctx, const char *folder,
+                                const weft_published_options *options) {
+    if (!ctx) return weft__module_without_context(__func__);
+    const weft_published_options o = options ? *options : (weft_published_options){0};
+    weft__published p;
+    weft_status status = folder ? weft__published_read(ctx, folder, &p)
+                                : weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_published_new: folder is NULL");
+    if (status != WEFT_OK) {
+        weft_module *m = weft__module_make(ctx, "published", unmade_forward, 0);
+        return m->error ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));
+    }
+    p.gpt.context = o.context ? o.context : weft__smaller(p.context, CONTEXT_MOST);
+    p.gpt.dropout = o.dropout;
+    p.gpt.head_chunks = o.head_chunks;
+    p.gpt.dtype = o.dtype;
+    return weft_nn_gpt(ctx, &p.gpt);
+}
+
+/* ---- the weights ---- */
+
+typedef struct loading {
+    weft_context *ctx;
+    weft__published model;
+    weft__tensors *tensors;
+    const char *folder;
+    char *room, *rows; /* rows as they are in a file, and as f32; both grow */
+    size_t room_bytes, rows_bytes;
+} loading;
+
+/* Finds a tensor under its name with or without the prefix. */
+static bool find_placed(const loading *l, const weft__placed *placed, weft__tensor_at *at) {
+    char longer[WEFT_ENTRY_NAME_MAX];
+    const int n = snprintf(longer, sizeof longer, "%s%s", l->model.architecture->prefix, placed->name);
+    if (!placed->bare && n > 0 && (size_t)n < sizeof longer && weft__tensors_find(l->tensors, longer, at))
+        return true;
+    return weft__tensors_find(l->tensors, placed->name, at);
+}
+
+/* Finds a tensor and checks its shape. */
+static weft_status find_checked(const loading *l, const weft__placed *placed, const weft_tensor *t,
+                                weft__tensor_at *at) {
+    char there[WEFT_SHAPE_TEXT], here[WEFT_SHAPE_TEXT];
+    if (!find_placed(l, placed, at))
+        return weft__fail(l->ctx, WEFT_ERR_FORMAT, "%s: the files have no tensor '%s%s'", l->folder,
+                          placed->bare ? "" : l->model.architecture->prefix, placed->name);
+    const bool transposed = placed->part == WEFT__PART_TRANSPOSED;
+    int64_t want[2] = {placed->rows, t->rank > 1 ? t->shape[1] : 0};
+    if (transposed) want[0] = want[1], want[1] = placed->rows;
+    bool fits = weft_dtype_is_float(at->info.dtype) && at->info.rank == t->rank;
+    fits = fits && (at->info.shape[0] == want[0] ||
+                    (placed->part == WEFT__PART_FIRST && at->info.shape[0] > want[0]));
+    if (fits && (t->rank == 1 || at->info.shape[1] == want[1])) return WEFT_OK;
+    return weft__fail(l->ctx, WEFT_ERR_FORMAT, "%s: '%s' is %s %s, but by config.json it is %s", at->path,
+                      at->info.name, weft_dtype_name(at->info.dtype),
+                      weft__shape_text(at->info.rank, at->info.shape, there),
+                      weft__shape_text(t->rank, want, here));
+}
+
+/* Checks that all tensors of all parameters are there, and that no other tensor is. `used` has a zeroed byte
+ * for each tensor. */
+static weft_status check_all(const loading *l, weft_module *model, char *used) {
+    weft_parameter_info p;
+    weft__placed placed[WEFT__PARTS];
+    weft__tensor_at at;
+    for (size_t i = 0; weft_parameter_get(model, i, &p); i++) {
+        const int count = weft__published_names(&l->model, &p, placed);
+        if (count == 0)
+            return weft__fail(l->ctx, WEFT_ERR_ARGUMENT,
+                              "%s: a model of type %s has no parameter '%s': was this module made by "
+                              "weft_published_new from this folder?",
+                              l->folder, l->model.architecture->type, p.name);
+        for (int j = 0; j < count; j++) {
+            WEFT_TRY(find_checked(l, &placed[j], p.tensor, &at));
+            used[at.index] = 1;
+        }
+    }
+    for (size_t i = 0; weft__tensors_get(l->tensors, i, &at); i++)
+        if (!used[i] && !weft__published_ignores(&l->model, at.info.name))
+            return weft__fail(l->ctx, WEFT_ERR_FORMAT,
+                              "%s: '%s' is not a tensor of the model that config.json describes", at.path,
+                              at.info.name);
+    return WEFT_OK;
+}
+
+/* Makes room for n bytes. */
+static weft_status load_reserve(weft_context *ctx, char **room, size_t *bytes, size_t n) {
+    if (n <= *bytes) return WEFT_OK;
+    weft__free(ctx, *room);
+    *room = weft__alloc(ctx, n);
+    *bytes = *room ? n : 0;
+    return *room ? WEFT_OK : weft__fail_oom(ctx, n, "rows of a tensor");
+}
+
+/* Stores n numbers at elements from, from + step, ... of a parameter. */
+static void load_store(weft_dtype dtype, char *to, int64_t from, int64_t step, const float *values,
+                       int64_t n) {
+    if (dtype == WEFT_F32 && step == 1) {
+        memcpy((float *)(void *)to + from, values, (size_t)n * sizeof *values);
+        return;
+    }
+    const size_t size = weft_dtype_size(dtype);
+    for (int64_t i = 0; i < n; i++)
+        weft__store_number(dtype, to + (size_t)(from + i * step) * size, values[i], 0);
+}
+
+/* Reads a tensor into its place in the parameter's values at `to`. */
+static weft_status load_part(loading *l, const weft__placed *placed, const weft_tensor *t, char *to) {
+    weft__tensor_at at;
+    WEFT_TRY(find_checked(l, placed, t, &at));
+    const bool transposed = placed->part == WEFT__PART_TRANSPOSED;
+    const int64_t columns = at.info.rank > 1 ? at.info.shape[1] : 1, width = t->rank > 1 ? t->shape[1] : 1;
+    const int64_t rows = transposed ? width : placed->rows;
+    const int64_t row_bytes = columns * (int64_t)weft_dtype_size(at.info.dtype);
+    const int64_t block = weft__smaller(weft__larger(BLOCK_BYTES / row_bytes, 1), rows);
+    WEFT_TRY(load_reserve(l->ctx, &l->room, &l->room_bytes, (size_t)(block * row_bytes)));
+    WEFT_TRY(load_reserve(l->ctx, &l->rows, &l->rows_bytes, (size_t)(block * columns) * sizeof(float)));
+    const float *values = (const float *)(void *)l->rows;
+    for (int64_t first = 0; first < rows; first += block) {
+        const int64_t count = weft__smaller(block, rows - first);
+        WEFT_TRY(weft__tensors_rows(l->tensors, &at, first, count, l->room, (float *)(void *)l->rows));
+        for (int64_t r = 0; r < count; r++) {
+            const int64_t row = weft__published_row(&l->model, placed, first + r);
+            load_store((weft_dtype)t->dtype, to, transposed ? row : row * width, transposed ? width : 1,
+                       values + r * columns, columns);
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status load_parameter(loading *l, const weft_parameter_info *p) {
+    const size_t bytes = (size_t)p->tensor->numel * weft_dtype_size((weft_dtype)p->tensor->dtype);
+    weft__placed placed[WEFT__PARTS];
+    const int count = weft__published_names(&l->model, p, placed);
+    char *values = weft__alloc(l->ctx, bytes + 1);
+    weft_status status = values ? WEFT_OK : weft__fail_oom(l->ctx, bytes, p->name);
+    for (int i = 0; status == WEFT_OK && i < count; i++) status = load_part(l, &placed[i], p->tensor, values);
+    if (status == WEFT_OK) status = weft_write(p->tensor, values, bytes);
+    weft__free(l->ctx, values);
+    return status;
+}
+
+static weft_status load_all(loading *l, weft_module *model) {
+    weft_parameter_info p;
+    weft__tensor_at at;
+    size_t count = 0;
+    while (weft__tensors_get(l->tensors, count, &at)) count++;
+    char *used = weft__zalloc(l->ctx, count + 1);
+    weft_status status =
+        used ? check_all(l, model, used) : weft__fail_oom(l->ctx, count, "a list of tensors");
+    weft__free(l->ctx, used);
+    for (size_t i = 0; status == WEFT_OK && weft_parameter_get(model, i, &p); i++)
+        status = load_parameter(l, &p);
+    return status;
+}
+
+weft_status weft_published_load(weft_module *model, const char *folder) {
+    WEFT_NEED(NULL, model);
+    WEFT_NEED(model->ctx, folder);
+    WEFT_TRY(weft_module_status(model));
+    loading l = {.ctx = model->ctx, .folder = folder};
+    WEFT_TRY(weft__published_read(l.ctx, folder, &l.model));
+    WEFT_TRY(weft__tensors_open(l.ctx, folder, &l.tensors));
+    weft_status status = weft_module_prepare(model);
+    if (status == WEFT_OK) status = load_all(&l, model);
+    weft__free(l.ctx, l.room);
+    weft__free(l.ctx, l.rows);
+    weft__tensors_close(l.tensors);
+    return status;
+}

@@ -1,0 +1,83 @@
+/* The private interface of published models: the table of architectures, and what config.json says of a
+ * model. Must not know: training, terminals. Read next: architectures.def, config.c, then names.c. */
+#ifndef WEFT_SRC_PUBLISHED_PUBLISHED_H
+#define WEFT_SRC_PUBLISHED_PUBLISHED_H
+
+#include <weft/published.h>
+
+#include "base/base.h"
+
+/* How architectures with the same reader differ. */
+typedef enum weft__published_trait {
+    WEFT__QKV_BIAS = 1, /* queries, keys and values have a bias, whatever config.json says */
+    WEFT__QK_NORM = 2,
+    WEFT__WINDOW = 4, /* config.json may set a sliding window */
+    WEFT__GEMMA = 8 /* norms with 1 + weight and after branches, scaled token vectors, soft caps, tied head */
+} weft__published_trait;
+
+/* The sets of names in architectures.def. */
+enum { GPT2 = 1, NEOX = 2, OUTER = 4, SPLIT = 8, PACKED = 16, NORMS = 32, BRANCH_NORMS = 64 };
+
+/* Which part of a parameter a tensor of the file is. */
+typedef enum weft__published_part {
+    WEFT__PART_WHOLE,
+    WEFT__PART_FIRST,      /* the whole; the file may have more rows */
+    WEFT__PART_TRANSPOSED, /* the whole, (in, out) */
+    WEFT__PART_QUERIES,    /* rows of c_attn */
+    WEFT__PART_KEYS,
+    WEFT__PART_VALUES,
+    WEFT__PART_BY_HEAD, /* all rows of c_attn, but for each head its queries, keys and values */
+    WEFT__PART_GATE,    /* the first half of the rows of c_fc */
+    WEFT__PART_UP       /* the second half */
+} weft__published_part;
+
+struct weft__fields;
+typedef struct weft__published {
+    weft_gpt_options gpt; /* without dtype and context */
+    int64_t context;      /* the longest text that the model was made for */
+    const struct weft__architecture *architecture;
+} weft__published;
+
+typedef struct weft__architecture {
+    const char *type, *prefix;
+    unsigned names; /* sets of names.c */
+    int traits;     /* of weft__published_trait */
+    void (*read)(struct weft__fields *fields, weft__published *p);
+} weft__architecture;
+
+/* Finds the architecture of a model_type; NULL if there is none. */
+const weft__architecture *weft__architecture_find(const char *type);
+
+/* Reads config.json of a folder. WEFT_ERR_UNSUPPORTED names what Weft cannot compute. */
+weft_status weft__published_read(weft_context *ctx, const char *folder, weft__published *p);
+
+/* Writes the path of a file of a folder. */
+weft_status weft__published_path(weft_context *ctx, const char *folder, const char *file, char out[4096]);
+
+/* Copies the files that describe a model, such as config.json and tokenizer.json, into a folder, which is
+ * made. config.json gets `dtype`. */
+weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype);
+
+/* ---- names.c ---- */
+
+/* The place of a tensor of the file in a parameter. */
+typedef struct weft__placed {
+    weft__published_part part;
+    int64_t first, rows; /* the rows of the parameter that the tensor holds */
+    char name[160];      /* of the tensor, without the prefix */
+    bool bare;           /* the name never has the prefix */
+} weft__placed;
+
+enum { WEFT__PARTS = 3 }; /* most tensors that make a parameter */
+
+/* Gives the tensors that make a parameter. Returns their number; 0 if the table has no name for it. */
+int weft__published_names(const weft__published *p, const weft_parameter_info *parameter,
+                          weft__placed out[WEFT__PARTS]);
+
+/* Returns the row of the parameter that row `row` of the tensor is. */
+int64_t weft__published_row(const weft__published *p, const weft__placed *placed, int64_t row);
+
+/* Whether a tensor of the file is known to be no weight. */
+bool weft__published_ignores(const weft__published *p, const char *name);
+
+#endif

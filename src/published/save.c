@@ -1,0 +1,169 @@
+/* Writes a model as a folder that transformers reads. Must not know: training. Read next: names.c. */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <weft/data.h>
+
+#include "base/text.h"
+#include "base/json.h"
+#include "nn/module.h"
+#include "ops/build.h"
+#include "published/published.h"
+
+#define FILE_MAX ((size_t)256 << 20) /* bytes of a copied file */
+
+/* ---- weights ---- */
+
+/* The part of a parameter that a tensor of the file holds. */
+static weft_tensor *part_of(const weft__published *p, const weft__placed *placed, weft_tensor *t) {
+    const int64_t heads = p->gpt.heads, d = placed->rows / (3 * heads), rest = t->rank > 1 ? t->shape[1] : 1;
+    switch (placed->part) {
+    case WEFT__PART_WHOLE:
+    case WEFT__PART_FIRST: return t;
+    case WEFT__PART_TRANSPOSED: return weft_transpose(t, 0, 1);
+    case WEFT__PART_BY_HEAD: /* (3, heads, d, rest) to (heads, 3, d, rest) */
+        t = weft_permute(weft_reshape(t, 4, (int64_t[]){3, heads, d, rest}), (int[]){1, 0, 2, 3});
+        return rest > 1 ? weft_reshape(t, 2, (int64_t[]){placed->rows, rest})
+                        : weft_reshape(t, 1, &placed->rows);
+    case WEFT__PART_QUERIES:
+    case WEFT__PART_KEYS:
+    case WEFT__PART_VALUES:
+    case WEFT__PART_GATE:
+    case WEFT__PART_UP: break;
+    }
+    return weft_narrow(t, 0, placed->first, placed->rows);
+}
+
+/* Tensors with their names in the file. */
+typedef struct saving {
+    weft_named_tensor *list;
+    char *names; /* [count] of NAME_BYTES each */
+    size_t count;
+} saving;
+
+enum { NAME_BYTES = 192 };
+
+static weft_status save_list(weft_module *model, const weft__published *p, weft_dtype dtype, saving *s) {
+    weft_parameter_info parameter;
+    weft__placed placed[WEFT__PARTS];
+    for (size_t i = 0; weft_parameter_get(model, i, &parameter); i++) {
+        const int count = weft__published_names(p, &parameter, placed);
+        if (count == 0)
+            return weft__fail(
+                model->ctx, WEFT_ERR_ARGUMENT,
+                "a model of type %s has no parameter '%s': was this module made by weft_published_new?",
+                p->architecture->type, parameter.name);
+        for (int j = 0; j < count; j++) {
+            char *name = s->names + s->count * NAME_BYTES;
+            weft_text text = weft__text(name, NAME_BYTES);
+            weft__put(&text, "%s%s", placed[j].bare ? "" : p->architecture->prefix, placed[j].name);
+            s->list[s->count++] =
+                (weft_named_tensor){name, weft_cast(part_of(p, &placed[j], parameter.tensor), dtype)};
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status save_weights(weft_module *model, const weft__published *p, weft_dtype dtype,
+                                const char *path) {
+    static const weft_metadata metadata = {"format", "pt"}; /* transformers requires it */
+    weft_context *ctx = model->ctx;
+    const size_t most = WEFT__PARTS * weft_parameter_count(model) + 1;
+    saving s = {.list = weft__array(ctx, most, sizeof *s.list), .names = weft__array(ctx, most, NAME_BYTES)};
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_entry *entries = NULL;
+    weft_status status =
+        s.list && s.names && scope ? WEFT_OK : weft__fail_oom(ctx, most * NAME_BYTES, "names");
+    if (status == WEFT_OK) status = save_list(model, p, dtype, &s);
+    if (status == WEFT_OK) status = weft_entries_new(ctx, s.list, s.count, &entries);
+    if (status == WEFT_OK) status = weft_safetensors_write(ctx, path, entries, s.count, &metadata, 1);
+    weft_entries_free(ctx, entries, s.count);
+    weft_scope_close(scope);
+    weft__free(ctx, s.list);
+    weft__free(ctx, s.names);
+    return status;
+}
+
+/* ---- the other files ---- */
+
+/* Writes config.json again, with the dtype of the weights. */
+static weft_status save_config(weft_context *ctx, const weft_bytes *file, const char *path,
+                               weft_dtype dtype) {
+    const char *name = dtype == WEFT_F16 ? "float16" : dtype == WEFT_BF16 ? "bfloat16" : "float32";
+    weft__json read, json;
+    json_error_t error;
+    json_t *root;
+    char *text;
+    size_t bytes = 0;
+    weft__json_open(&read, ctx);
+    weft_status status = weft__json_load(&read, (const char *)file->data, file->size, 0, &error, &root);
+    if (status == WEFT_OK) {
+        weft__json_build(&json, ctx);
+        json_t *copy = json_deep_copy(root);
+        json_object_set_new(copy, json_object_get(root, "dtype") ? "dtype" : "torch_dtype",
+                            json_string(name));
+        status = weft__json_text(&json, copy, JSON_INDENT(2), "config.json", &text, &bytes);
+    }
+    weft__json_close(&read);
+    if (status != WEFT_OK) return status;
+    status = weft_write_file(ctx, path, text, bytes);
+    weft__free(ctx, text);
+    return status;
+}
+
+/* Whether a file is one that describes the model, such as tokenizer.json: not hidden, and no weights. */
+static bool is_copied(const char *name) {
+    static const char *const weights[] = {"*.safetensors", "*.bin",        "*.gguf", "*.pt",     "*.pth",
+                                          "*.h5",          "*.index.json", "*.onnx", "*.msgpack"};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        if (weft__matches(weights[i], name)) return false;
+    return name[0] != '.';
+}
+
+static weft_status copy_file(weft_context *ctx, const char *from, const char *to, const char *name,
+                             weft_dtype dtype) {
+    char source[4096], target[4096];
+    struct stat kind;
+    weft_bytes file;
+    WEFT_TRY(weft__published_path(ctx, from, name, source));
+    WEFT_TRY(weft__published_path(ctx, to, name, target));
+    if (stat(source, &kind) != 0 || !S_ISREG(kind.st_mode)) return WEFT_OK;
+    WEFT_TRY(weft_read_file(ctx, source, FILE_MAX, &file));
+    const weft_status status = strcmp(name, "config.json") == 0
+                                   ? save_config(ctx, &file, target, dtype)
+                                   : weft_write_file(ctx, target, file.data, file.size);
+    weft_bytes_free(ctx, &file);
+    return status;
+}
+
+weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype) {
+    if (mkdir(to, 0777) != 0 && errno != EEXIST)
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: the folder cannot be made: %s", to, strerror(errno));
+    DIR *folder = opendir(from);
+    if (!folder) return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", from, strerror(errno));
+    weft_status status = WEFT_OK;
+    for (const struct dirent *entry; status == WEFT_OK && (entry = readdir(folder));)
+        if (is_copied(entry->d_name)) status = copy_file(ctx, from, to, entry->d_name, dtype);
+    closedir(folder);
+    return status;
+}
+
+weft_status weft_published_save(weft_module *model, const char *from, const char *to, weft_dtype dtype) {
+    WEFT_NEED(NULL, model);
+    weft_context *ctx = model->ctx;
+    WEFT_NEED(ctx, from);
+    WEFT_NEED(ctx, to);
+    weft__published p;
+    char path[4096];
+    WEFT_TRY(weft_module_status(model));
+    if (dtype != WEFT_F32 && dtype != WEFT_F16 && dtype != WEFT_BF16)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_published_save: the dtype is f32, f16 or bf16, not %s",
+                          weft_dtype_name(dtype));
+    WEFT_TRY(weft__published_read(ctx, from, &p));
+    WEFT_TRY(weft__published_copy(ctx, from, to, dtype));
+    WEFT_TRY(weft__published_path(ctx, to, "model.safetensors", path));
+    return save_weights(model, &p, dtype, path);
+}

@@ -1,0 +1,171 @@
+/* The tensors of one safetensors file, or of the files of a sharded model. Must not know: architectures. Read
+ * next: load.c. */
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/data.h>
+
+#include "base/text.h"
+#include "io/json.h"
+#include "published/published.h"
+#include "published/tensors.h"
+
+#define INDEX_MAX  ((size_t)64 << 20) /* bytes of model.safetensors.index.json */
+#define SHARDS_MAX 1024
+#define SINGLE     "model.safetensors"
+#define INDEX_FILE "model.safetensors.index.json"
+
+typedef struct shard {
+    char *path;
+    weft_safetensors *file;
+} shard;
+
+struct weft__tensors {
+    weft_context *ctx;
+    shard *shards; /* [count] */
+    size_t count, capacity;
+};
+
+void weft__tensors_close(weft__tensors *t) {
+    if (!t) return;
+    for (size_t i = 0; i < t->count; i++) {
+        weft_safetensors_close(t->shards[i].file);
+        weft__free(t->ctx, t->shards[i].path);
+    }
+    weft__free(t->ctx, t->shards);
+    weft__free(t->ctx, t);
+}
+
+/* Opens a file of the folder, unless it is open already. */
+static weft_status open_shard(weft__tensors *t, const char *folder, const char *name) {
+    char path[4096];
+    WEFT_TRY(weft__published_path(t->ctx, folder, name, path));
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->shards[i].path, path) == 0) return WEFT_OK;
+    if (t->count == SHARDS_MAX)
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: more than %d files of weights", folder, SHARDS_MAX);
+    if (!weft__grow(t->ctx, &t->shards, &t->capacity, t->count, sizeof *t->shards))
+        return weft__fail_oom(t->ctx, sizeof *t->shards, "a list of files");
+    shard *s = &t->shards[t->count];
+    *s = (shard){.path = weft__strdup(t->ctx, path)};
+    if (!s->path) return weft__fail_oom(t->ctx, strlen(path), "a path");
+    t->count++;
+    return weft_safetensors_open(t->ctx, path, &s->file);
+}
+
+/* Opens the files that the index names: {"weight_map": {"tensor": "file", ...}}. */
+static weft_status open_all(weft__tensors *t, const char *folder, const char *path, const json_t *root) {
+    const json_t *map = json_object_get(root, "weight_map"), *file;
+    const char *name;
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: weight_map: the object is missing or empty", path);
+    json_object_foreach((json_t *)(uintptr_t)map, name, file) {
+        const char *text = json_string_value(file);
+        if (!text || !text[0] || strchr(text, '/'))
+            return weft__fail(t->ctx, WEFT_ERR_FORMAT,
+                              "%s: weight_map: '%.120s' must name a file of the folder", path, name);
+        WEFT_TRY(open_shard(t, folder, text));
+        size_t entry;
+        bool found = false;
+        for (size_t i = 0; i < t->count && !found; i++)
+            found = weft_safetensors_find(t->shards[i].file, name, &entry);
+        if (!found)
+            return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: weight_map: no tensor '%.120s' is in %s", path,
+                              name, text);
+    }
+    return WEFT_OK;
+}
+
+static weft_status open_index(weft__tensors *t, const char *folder, const char *path) {
+    static const weft__json_limits limits = {.depth = 4, .values = 4000000, .items = 100000};
+    char problem[256];
+    weft_bytes file;
+    weft__json json;
+    json_t *root;
+    WEFT_TRY(weft_read_file(t->ctx, path, INDEX_MAX, &file));
+    weft__json_open(&json, t->ctx);
+    weft_status status = weft__json_parse(&json, (const char *)file.data, file.size, &limits, problem, &root);
+    if (status == WEFT_OK)
+        status = open_all(t, folder, path, root);
+    else if (status == WEFT_ERR_FORMAT)
+        status = weft__fail(t->ctx, status, "%s: %s", path, problem);
+    weft__json_close(&json);
+    weft_bytes_free(t->ctx, &file);
+    return status;
+}
+
+static weft_status open_folder(weft__tensors *t, const char *folder) {
+    char single[4096], index[4096];
+    WEFT_TRY(weft__published_path(t->ctx, folder, SINGLE, single));
+    WEFT_TRY(weft__published_path(t->ctx, folder, INDEX_FILE, index));
+    if (access(single, F_OK) == 0) return open_shard(t, folder, SINGLE);
+    if (access(index, F_OK) == 0) return open_index(t, folder, index);
+    return weft__fail(t->ctx, WEFT_ERR_IO,
+                      "%s: the folder has no " SINGLE " and no " INDEX_FILE
+                      ": if the weights are in pytorch_model.bin, convert them with transformers",
+                      folder);
+}
+
+weft_status weft__tensors_open(weft_context *ctx, const char *folder, weft__tensors **out) {
+    *out = NULL;
+    weft__tensors *t = weft__zalloc(ctx, sizeof *t);
+    if (!t) return weft__fail_oom(ctx, sizeof *t, "a list of files");
+    t->ctx = ctx;
+    const weft_status status = open_folder(t, folder);
+    if (status == WEFT_OK)
+        *out = t;
+    else
+        weft__tensors_close(t);
+    return status;
+}
+
+bool weft__tensors_get(const weft__tensors *t, size_t i, weft__tensor_at *at) {
+    size_t before = 0;
+    for (size_t k = 0; k < t->count; k++) {
+        const size_t entries = weft_safetensors_count(t->shards[k].file);
+        if (i - before < entries) {
+            *at = (weft__tensor_at){.path = t->shards[k].path, .shard = k, .entry = i - before, .index = i};
+            return weft_safetensors_entry(t->shards[k].file, at->entry, &at->info);
+        }
+        before += entries;
+    }
+    return false;
+}
+
+bool weft__tensors_find(const weft__tensors *t, const char *name, weft__tensor_at *at) {
+    size_t before = 0, entry;
+    for (size_t k = 0; k < t->count; k++) {
+        if (weft_safetensors_find(t->shards[k].file, name, &entry))
+            return weft__tensors_get(t, before + entry, at);
+        before += weft_safetensors_count(t->shards[k].file);
+    }
+    return false;
+}
+
+/* Converts n elements to f32. */
+static void to_f32(weft_dtype dtype, const void *from, int64_t n, float *out) {
+    const uint16_t *half = from;
+    switch (dtype) {
+    case WEFT_F32: memcpy(out, from, (size_t)n * sizeof *out); break;
+    case WEFT_BF16:
+        for (int64_t i = 0; i < n; i++) out[i] = weft_bf16_to_f32(half[i]);
+        break;
+    case WEFT_F16:
+        for (int64_t i = 0; i < n; i++) out[i] = weft_f16_to_f32(half[i]);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) out[i] = (float)weft__element(dtype, from, i);
+    }
+}
+
+weft_status weft__tensors_rows(weft__tensors *t, const weft__tensor_at *at, int64_t first, int64_t count,
+                               void *room, float *out) {
+    const weft_entry_info *info = &at->info;
+    const size_t size = weft_dtype_size(info->dtype);
+    int64_t columns = 1;
+    for (int i = 1; i < info->rank; i++) columns *= info->shape[i];
+    WEFT_TRY(weft_safetensors_read(t->shards[at->shard].file, at->entry, (size_t)(first * columns) * size,
+                                   room, (size_t)(count * columns) * size));
+    to_f32(info->dtype, room, count * columns, out);
+    return WEFT_OK;
+}

@@ -1,0 +1,442 @@
+/* Published models: for each file of models/, written by make_models.py with transformers, a folder with the
+ * same weights is made and loaded. The logits must be those of transformers, in one pass and token by token.
+ * Also files in several parts, other dtypes, what is written, and what is refused. */
+#include <dirent.h>
+
+#include <jansson.h>
+
+#include <weft/data.h>
+#include <weft/published.h>
+
+#include "unit/core_help.h"
+#include "unit/io_scratch.h"
+
+enum { TIME = 20, BATCH = 2, VOCAB = 61, CHECKED = 4 };
+#define MODELS "tests/unit/published/models"
+
+static json_t *read_model(const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, MODELS "/%s", name);
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    if (!root) fail_msg("%s: %s", path, error.text);
+    return root;
+}
+
+/* ---- the folder of a model ---- */
+
+/* Fills tensor `number` with the pattern of make_models.py. */
+static void fill(float *to, int64_t n, int number, float around) {
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)((i * (5 + 2 * (number % 7)) + 3 * number) % 23 - 11) / 64 + around;
+}
+
+typedef struct tensors {
+    weft_entry entries[128];
+    int64_t shapes[128][2];
+    size_t count;
+} tensors;
+
+/* Makes the tensors that the file lists, in `dtype`. */
+static void make_tensors(json_t *root, weft_dtype dtype, tensors *t) {
+    const char *type = json_string_value(json_object_get(json_object_get(root, "config"), "model_type")),
+               *name;
+    json_t *shape;
+    memset(t, 0, sizeof *t);
+    json_object_foreach(json_object_get(root, "tensors"), name, shape) {
+        const size_t i = t->count++;
+        assert_true(i < COUNT(t->entries));
+        int64_t n = 1;
+        for (size_t j = 0; j < json_array_size(shape); j++)
+            n *= t->shapes[i][j] = json_integer_value(json_array_get(shape, j));
+        const bool norm = strstr(name, "norm") || strstr(name, "ln_");
+        const bool one = norm && strstr(name, ".weight") && strncmp(type, "gemma", 5) != 0;
+        float *data = malloc((size_t)n * sizeof *data);
+        uint16_t *half = (uint16_t *)data;
+        fill(data, n, (int)i, one ? 1 : 0);
+        for (int64_t j = 0; dtype != WEFT_F32 && j < n; j++)
+            half[j] = dtype == WEFT_BF16 ? weft_f32_to_bf16(data[j]) : weft_f32_to_f16(data[j]);
+        t->entries[i] = (weft_entry){.name = name,
+                                     .dtype = dtype,
+                                     .rank = (int)json_array_size(shape),
+                                     .shape = t->shapes[i],
+                                     .data = data};
+    }
+}
+
+static void free_tensors(tensors *t) {
+    for (size_t i = 0; i < t->count; i++) free((void *)(uintptr_t)t->entries[i].data);
+}
+
+static const char *folder_of(const char *name) {
+    const char *folder = in_scratch(name);
+    (void)mkdir(folder, 0777);
+    return folder;
+}
+
+static void write_text(const char *folder, const char *name, const char *text) {
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void write_config(const char *folder, const json_t *config) {
+    char *text = json_dumps(config, 0);
+    write_text(folder, "config.json", text);
+    free(text);
+}
+
+static void write_weights(weft_context *ctx, const char *folder, const char *name, const weft_entry *entries,
+                          size_t count) {
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(weft_safetensors_write(ctx, path, entries, count, NULL, 0));
+}
+
+/* Makes a folder with config.json and model.safetensors. */
+static const char *make_folder(weft_context *ctx, json_t *root, weft_dtype dtype, const char *name) {
+    const char *folder = folder_of(name);
+    tensors t;
+    make_tensors(root, dtype, &t);
+    write_config(folder, json_object_get(root, "config"));
+    write_weights(ctx, folder, "model.safetensors", t.entries, t.count);
+    free_tensors(&t);
+    return folder;
+}
+
+/* ---- logits ---- */
+
+static void take_tokens(json_t *root, int32_t tokens[BATCH * TIME]) {
+    for (int b = 0; b < BATCH; b++)
+        for (int i = 0; i < TIME; i++)
+            tokens[b * TIME + i] = (int32_t)json_integer_value(
+                json_array_get(json_array_get(json_object_get(root, "tokens"), (size_t)b), (size_t)i));
+}
+
+/* Compares logits at one place with those of transformers, relative to the largest. */
+static void near(const char *model, const char *how, json_t *root, int checked, const float *logits,
+                 double bound) {
+    double most = 0;
+    json_t *want = json_array_get(json_object_get(root, "logits"), (size_t)checked);
+    for (size_t i = 0; i < VOCAB; i++) most = fmax(most, fabs(json_real_value(json_array_get(want, i))));
+    for (size_t i = 0; i < VOCAB; i++) {
+        const double right = json_real_value(json_array_get(want, i));
+        if (!(fabs(logits[i] - right) <= bound * most))
+            fail_msg("%s, %s: logit %zu of place %d is %.7g, transformers has %.7g", model, how, i, checked,
+                     (double)logits[i], right);
+    }
+}
+
+static const int places[CHECKED][2] = {{0, 0}, {0, 19}, {1, 7}, {1, 18}};
+
+static void check_logits(const char *name, const char *how, json_t *root, weft_module *model, double bound) {
+    weft_context *ctx = weft_module_context(model);
+    static float logits[BATCH * TIME * VOCAB];
+    int32_t tokens[BATCH * TIME];
+    take_tokens(root, tokens);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *y = weft_forward(model, weft_from(ctx, WEFT_I32, SHAPE(BATCH, TIME), tokens));
+    assert_ok(weft_read(y, logits, sizeof logits));
+    weft_scope_close(scope);
+    for (int i = 0; i < CHECKED; i++)
+        near(name, how, root, i, logits + (places[i][0] * TIME + places[i][1]) * VOCAB, bound);
+}
+
+/* Feeds the first text to a cache, in two pieces and then token by token. */
+static void check_decoding(const char *name, json_t *root, weft_module *model, double bound) {
+    int32_t tokens[BATCH * TIME];
+    float logits[VOCAB];
+    take_tokens(root, tokens);
+    weft_gpt_cache *cache = weft_gpt_cache_new(model);
+    assert_non_null(cache);
+    assert_ok(weft_gpt_feed(cache, tokens, 1, logits));
+    near(name, "the first token", root, 0, logits, bound);
+    assert_ok(weft_gpt_feed(cache, tokens + 1, 14, logits));
+    for (int i = 15; i < TIME; i++) assert_ok(weft_gpt_feed(cache, tokens + i, 1, logits));
+    near(name, "token by token", root, 1, logits, bound);
+    weft_gpt_cache_free(cache);
+}
+
+static weft_module *open_model(weft_context *ctx, const char *folder, const weft_published_options *options) {
+    weft_module *model = weft_published_new(ctx, folder, options);
+    assert_ok(weft_module_status(model));
+    assert_ok(weft_published_load(model, folder));
+    weft_module_set_training(model, false);
+    return model;
+}
+
+/* Writes the model, and expects the tensors and the configuration that it was read from. */
+static void check_saved(weft_context *ctx, json_t *root, weft_module *model, const char *folder) {
+    const char *saved = in_scratch("saved");
+    char path[8192];
+    tensors t;
+    weft_safetensors *file;
+    weft_entry_info info;
+    assert_ok(weft_published_save(model, folder, saved, WEFT_F32));
+    make_tensors(root, WEFT_F32, &t);
+    snprintf(path, sizeof path, "%s/model.safetensors", saved);
+    assert_ok(weft_safetensors_open(ctx, path, &file));
+    assert_int_equal(weft_safetensors_count(file), t.count);
+    for (size_t i = 0, at; i < t.count; i++) {
+        if (!weft_safetensors_find(file, t.entries[i].name, &at))
+            fail_msg("%s is not saved", t.entries[i].name);
+        assert_true(weft_safetensors_entry(file, at, &info));
+        char *data = malloc(info.bytes);
+        assert_ok(weft_safetensors_read(file, at, 0, data, info.bytes));
+        if (memcmp(data, t.entries[i].data, info.bytes) != 0) fail_msg("%s changed", t.entries[i].name);
+        free(data);
+    }
+    weft_safetensors_close(file);
+    free_tensors(&t);
+    assert_true(weft_published_is(saved));
+    remove_all(saved);
+}
+
+static void check_model(weft_context *ctx, const char *name) {
+    json_t *root = read_model(name);
+    const char *folder = make_folder(ctx, root, WEFT_F32, "model");
+    weft_module *model = open_model(ctx, folder, NULL);
+    check_logits(name, "all at once", root, model, 2e-5);
+    check_decoding(name, root, model, 2e-5);
+    check_saved(ctx, root, model, folder);
+    weft_module_free(model);
+    remove_all(folder);
+    json_decref(root);
+}
+
+static void test_logits(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    DIR *dir = opendir(MODELS);
+    assert_non_null(dir);
+    int count = 0;
+    for (const struct dirent *e; (e = readdir(dir));)
+        if (strstr(e->d_name, ".json")) check_model(ctx, e->d_name), count++;
+    closedir(dir);
+    assert_true(count >= 16);
+    weft_close(ctx);
+}
+
+/* Weights in 16 bits, in memory as f32 and as bf16. The pattern is exact in both. */
+static void test_dtypes(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama.json");
+    for (int f16 = 0; f16 < 2; f16++) {
+        const char *folder = make_folder(ctx, root, f16 ? WEFT_F16 : WEFT_BF16, "half");
+        weft_module *model = open_model(ctx, folder, NULL);
+        check_logits("llama", "from 16 bits", root, model, 2e-5);
+        weft_module_free(model);
+        model = open_model(ctx, folder, &(weft_published_options){.dtype = WEFT_BF16});
+        weft_module_free(model);
+        remove_all(folder);
+    }
+    json_decref(root);
+    weft_close(ctx);
+}
+
+/* ---- older files, several files ---- */
+
+/* Replaces fields of the configuration by those of a JSON text. null removes a field. */
+static void change(json_t *root, const char *text) {
+    json_error_t error;
+    json_t *fields = json_loads(text, 0, &error), *config = json_object_get(root, "config"), *value;
+    const char *name;
+    if (!fields) fail_msg("%s: %s", text, error.text);
+    json_object_foreach(fields, name, value) {
+        if (json_is_null(value))
+            json_object_del(config, name);
+        else
+            json_object_set(config, name, value);
+    }
+    json_decref(fields);
+}
+
+/* Configurations as versions of transformers before 5 wrote them. */
+static void test_older_configurations(void **state) {
+    static const char *const older[][2] = {
+        {"llama-llama3.json",
+         "{\"rope_parameters\": null, \"rope_theta\": 10000, \"rope_scaling\": {\"rope_type\": \"llama3\", "
+         "\"factor\": 8.0, "
+         "\"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 16}}"},
+        {"llama-linear.json", "{\"rope_parameters\": null, \"rope_theta\": 10000.0, \"rope_scaling\": "
+                              "{\"type\": \"linear\", \"factor\": 4}}"},
+        {"llama-tied.json", "{\"head_dim\": null, \"rope_parameters\": null}"},
+        {"gpt_neox.json", "{\"rope_parameters\": null, \"rotary_pct\": 0.25, \"rotary_emb_base\": 10000}"},
+        {"gpt_neox-serial.json",
+         "{\"rope_parameters\": null, \"rotary_pct\": 0.5, \"rotary_emb_base\": 500}"},
+        {"gemma2.json", "{\"rope_parameters\": null, \"layer_types\": null, \"rope_theta\": 10000.0}"},
+        {"gemma3_text.json",
+         "{\"rope_parameters\": null, \"layer_types\": null, \"_sliding_window_pattern\": null, "
+         "\"sliding_window_pattern\": 3, \"rope_theta\": 1000000.0, "
+         "\"rope_local_base_freq\": 10000.0}"},
+        {"qwen2.json", "{\"layer_types\": null, \"use_sliding_window\": false, \"sliding_window\": 4, "
+                       "\"max_window_layers\": 1}"},
+    };
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    for (size_t i = 0; i < COUNT(older); i++) {
+        json_t *root = read_model(older[i][0]);
+        change(root, older[i][1]);
+        const char *folder = make_folder(ctx, root, WEFT_F32, "older");
+        weft_module *model = open_model(ctx, folder, NULL);
+        check_logits(older[i][0], "older configuration", root, model, 2e-5);
+        weft_module_free(model);
+        remove_all(folder);
+        json_decref(root);
+    }
+    weft_close(ctx);
+}
+
+/* Makes a folder with the tensors in two files, and an index that names `second` as the second file. */
+static const char *make_shards(weft_context *ctx, json_t *root, const char *second) {
+    const char *folder = folder_of("shards"), *files[2] = {"one.safetensors", "two.safetensors"};
+    json_t *index = json_pack("{s:{}}", "weight_map");
+    char *text;
+    tensors t;
+    make_tensors(root, WEFT_F32, &t);
+    write_config(folder, json_object_get(root, "config"));
+    for (int i = 0; i < 2; i++) {
+        const size_t first = i ? t.count / 3 : 0, end = i ? t.count : t.count / 3;
+        write_weights(ctx, folder, files[i], t.entries + first, end - first);
+        for (size_t j = first; j < end; j++)
+            json_object_set_new(json_object_get(index, "weight_map"), t.entries[j].name,
+                                json_string(i ? second : files[0]));
+    }
+    text = json_dumps(index, 0);
+    write_text(folder, "model.safetensors.index.json", text);
+    free(text);
+    json_decref(index);
+    free_tensors(&t);
+    return folder;
+}
+
+static void test_shards(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("qwen2.json");
+    const char *folder = make_shards(ctx, root, "two.safetensors");
+    weft_module *model = open_model(ctx, folder, NULL);
+    check_logits("qwen2", "two files", root, model, 2e-5);
+    remove_all(folder);
+    folder = make_shards(ctx, root, "three.safetensors");
+    assert_int_equal(weft_published_load(model, folder), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(ctx), "three.safetensors"));
+    check_logits("qwen2", "after a failed load", root, model, 2e-5);
+    remove_all(folder);
+    weft_module_free(model);
+    json_decref(root);
+    weft_close(ctx);
+}
+
+/* ---- what is refused ---- */
+
+/* Expects an error of weft_published_new, whose message has `part`. */
+static void refuses(weft_context *ctx, const char *model, const char *fields, weft_status status,
+                    const char *part) {
+    json_t *root = read_model(model);
+    const char *folder = folder_of("refused");
+    change(root, fields);
+    write_config(folder, json_object_get(root, "config"));
+    weft_module *m = weft_published_new(ctx, folder, NULL);
+    assert_int_equal(weft_module_status(m), status);
+    if (!strstr(weft_last_error(ctx), part) || !strstr(weft_last_error(ctx), "config.json"))
+        fail_msg("'%s' does not name %s", weft_last_error(ctx), part);
+    weft_module_free(m);
+    remove_all(folder);
+    json_decref(root);
+}
+
+static void test_refused_configurations(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    const weft_status format = WEFT_ERR_FORMAT, unsupported = WEFT_ERR_UNSUPPORTED;
+    refuses(ctx, "llama.json", "{\"model_type\": \"rwkv\"}", unsupported, "gpt2, gpt_neox, llama");
+    refuses(ctx, "llama.json", "{\"model_type\": null}", format, "model_type");
+    refuses(ctx, "llama.json", "{\"model_type\": 3}", format, "model_type");
+    refuses(ctx, "llama.json", "{\"hidden_size\": null}", format, "hidden_size");
+    refuses(ctx, "llama.json", "{\"hidden_size\": -24}", format, "hidden_size");
+    refuses(ctx, "llama.json", "{\"hidden_size\": \"24\"}", format, "hidden_size");
+    refuses(ctx, "llama.json", "{\"rms_norm_eps\": \"small\"}", format, "rms_norm_eps");
+    refuses(ctx, "llama.json", "{\"tie_word_embeddings\": 1}", format, "tie_word_embeddings");
+    refuses(ctx, "llama.json", "{\"hidden_act\": \"mish\"}", unsupported, "hidden_act");
+    refuses(ctx, "llama.json", "{\"attention_bias\": true}", unsupported, "attention_bias");
+    refuses(ctx, "llama.json", "{\"rope_parameters\": {\"rope_type\": \"longrope\"}}", unsupported, "yarn");
+    refuses(ctx, "gpt2.json", "{\"scale_attn_by_inverse_layer_idx\": true}", unsupported, "inverse_layer");
+    refuses(ctx, "qwen2.json",
+            "{\"use_sliding_window\": true, \"sliding_window\": 4, \"layer_types\": [\"full_attention\", "
+            "\"sliding_attention\"]}",
+            unsupported, "layer_types");
+    weft_module *m = weft_published_new(ctx, in_scratch("absent"), NULL);
+    assert_int_equal(weft_module_status(m), WEFT_ERR_IO);
+    weft_module_free(m);
+    assert_false(weft_published_is(in_scratch("absent")));
+    weft_close(ctx);
+}
+
+/* A folder of a llama whose weights are made by `spoil` from the right ones. */
+static void refuses_weights(weft_context *ctx, void (*spoil)(tensors *t), weft_status status,
+                            const char *part) {
+    json_t *root = read_model("llama.json");
+    const char *folder = folder_of("weights");
+    tensors t, spoilt;
+    make_tensors(root, WEFT_F32, &t);
+    spoilt = t;
+    for (size_t i = 0; i < t.count; i++) spoilt.entries[i].shape = spoilt.shapes[i];
+    spoil(&spoilt);
+    write_config(folder, json_object_get(root, "config"));
+    if (spoilt.count) write_weights(ctx, folder, "model.safetensors", spoilt.entries, spoilt.count);
+    weft_module *m = weft_published_new(ctx, folder, NULL);
+    assert_ok(weft_module_status(m));
+    assert_int_equal(weft_published_load(m, folder), status);
+    if (!strstr(weft_last_error(ctx), part)) fail_msg("'%s' does not name %s", weft_last_error(ctx), part);
+    weft_module_free(m);
+    free_tensors(&t);
+    remove_all(folder);
+    json_decref(root);
+}
+
+static void drop_last(tensors *t) { t->count--; }
+static void drop_all(tensors *t) { t->count = 0; }
+static void rename_last(tensors *t) { t->entries[t->count - 1].name = "model.norm.bias"; }
+static void swap_extents(tensors *t) {
+    const int64_t rows = t->shapes[0][0]; /* lm_head */
+    t->shapes[0][0] = t->shapes[0][1];
+    t->shapes[0][1] = rows;
+}
+static void add_one(tensors *t) {
+    t->entries[t->count] = t->entries[t->count - 1];
+    t->entries[t->count++].name = "model.extra.weight";
+}
+static void as_integers(tensors *t) { t->entries[0].dtype = WEFT_I32; }
+
+static void test_refused_weights(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    refuses_weights(ctx, drop_last, WEFT_ERR_FORMAT, "'model.norm.weight'");
+    refuses_weights(ctx, rename_last, WEFT_ERR_FORMAT, "'model.norm.weight'");
+    refuses_weights(ctx, add_one, WEFT_ERR_FORMAT, "'model.extra.weight' is not a tensor");
+    refuses_weights(ctx, swap_extents, WEFT_ERR_FORMAT,
+                    "'lm_head.weight' is f32 [24,61], but by config.json it is [61,24]");
+    refuses_weights(ctx, as_integers, WEFT_ERR_FORMAT, "'lm_head.weight' is i32");
+    refuses_weights(ctx, drop_all, WEFT_ERR_IO, "model.safetensors");
+    weft_close(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_older_configurations),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_refused_configurations),
+        cmocka_unit_test(test_refused_weights),
+    };
+    if (test_on_cpu()) return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    const struct CMUnitTest elsewhere[] = {
+        cmocka_unit_test(test_logits)}; /* the others have no more kernels */
+    return cmocka_run_group_tests(elsewhere, scratch_setup, scratch_teardown);
+}
