@@ -3,12 +3,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/data.h>
 
 #include "base/text.h"
 #include "io/json.h"
 #include "published/fields.h"
+#include "published/gguf.h"
 
 #define CONFIG_MAX ((size_t)1 << 20) /* bytes of config.json */
 
@@ -291,28 +293,60 @@ static weft_status interpret(weft__fields *f, weft__published *p) {
     if (f->status != WEFT_OK) return f->status;
     p->architecture = weft__architecture_find(type);
     if (!p->architecture) return fail_unknown(f, type);
+    p->names = p->architecture->names;
+    p->prefix = p->architecture->prefix;
     p->architecture->read(f, p);
     return f->status;
 }
 
-weft_status weft__published_read(weft_context *ctx, const char *folder, weft__published *p) {
+bool weft__is_gguf(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+/* Reads a text of JSON. */
+static weft_status read_text(weft__fields *f, const char *text, size_t bytes, weft__published *p) {
     static const weft__json_limits limits = {.depth = 16, .values = 100000, .items = 100000};
-    weft__fields f = {.ctx = ctx, .share = 1};
     char problem[256];
-    weft_bytes file;
     weft__json json;
     json_t *root;
-    memset(p, 0, sizeof *p);
-    WEFT_TRY(weft__published_path(ctx, folder, "config.json", f.path));
-    WEFT_TRY(weft_read_file(ctx, f.path, CONFIG_MAX, &file));
-    weft__json_open(&json, ctx);
-    weft_status status = weft__json_parse(&json, (const char *)file.data, file.size, &limits, problem, &root);
-    f.root = root;
+    weft__json_open(&json, f->ctx);
+    weft_status status = weft__json_parse(&json, text, bytes, &limits, problem, &root);
+    f->root = root;
     if (status == WEFT_OK)
-        status = interpret(&f, p);
+        status = interpret(f, p);
     else if (status == WEFT_ERR_FORMAT)
-        status = weft__fail(ctx, status, "%s: %s", f.path, problem);
+        status = weft__fail(f->ctx, status, "%s: %s", f->path, problem);
     weft__json_close(&json);
+    return status;
+}
+
+static weft_status read_gguf(weft__fields *f, const char *path, weft__published *p) {
+    weft__gguf *gguf;
+    char *text;
+    size_t bytes = 0;
+    unsigned names = 0;
+    if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "%.60s...: the path is too long", path);
+    WEFT_TRY(weft__gguf_open(f->ctx, path, &gguf));
+    weft_status status = weft__gguf_config(f->ctx, path, gguf, &names, &text, &bytes);
+    weft__gguf_close(gguf);
+    if (status != WEFT_OK) return status;
+    status = read_text(f, text, bytes, p);
+    weft__free(f->ctx, text);
+    p->names = names;
+    p->prefix = "";
+    return status;
+}
+
+weft_status weft__published_read(weft_context *ctx, const char *path, weft__published *p) {
+    weft__fields f = {.ctx = ctx, .share = 1};
+    weft_bytes file;
+    memset(p, 0, sizeof *p);
+    if (weft__is_gguf(path)) return read_gguf(&f, path, p);
+    WEFT_TRY(weft__published_path(ctx, path, "config.json", f.path));
+    WEFT_TRY(weft_read_file(ctx, f.path, CONFIG_MAX, &file));
+    const weft_status status = read_text(&f, (const char *)file.data, file.size, p);
     weft_bytes_free(ctx, &file);
     return status;
 }

@@ -14,9 +14,20 @@
 
 /* ---- the module ---- */
 
+static bool begins_as_gguf(const char *path) {
+    char magic[4] = "";
+    FILE *file = fopen(path, "rb");
+    const bool is =
+        file && fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
+    if (file) fclose(file);
+    return is;
+}
+
 bool weft_published_is(const char *folder) {
     char path[4096];
-    return folder && weft__join(path, sizeof path, folder, "config.json") && access(path, R_OK) == 0;
+    if (!folder) return false;
+    if (weft__is_gguf(folder)) return begins_as_gguf(folder);
+    return weft__join(path, sizeof path, folder, "config.json") && access(path, R_OK) == 0;
 }
 
 /* Of a module that could not be made. Never called, since the module is poisoned. */
@@ -57,7 +68,7 @@ typedef struct loading {
 /* Finds a tensor under its name with or without the prefix. */
 static bool find_placed(const loading *l, const weft__placed *placed, weft__tensor_at *at) {
     char longer[WEFT_ENTRY_NAME_MAX];
-    const int n = snprintf(longer, sizeof longer, "%s%s", l->model.architecture->prefix, placed->name);
+    const int n = snprintf(longer, sizeof longer, "%s%s", l->model.prefix, placed->name);
     if (!placed->bare && n > 0 && (size_t)n < sizeof longer && weft__tensors_find(l->tensors, longer, at))
         return true;
     return weft__tensors_find(l->tensors, placed->name, at);
@@ -69,17 +80,15 @@ static weft_status find_checked(const loading *l, const weft__placed *placed, co
     char there[WEFT_SHAPE_TEXT], here[WEFT_SHAPE_TEXT];
     if (!find_placed(l, placed, at))
         return weft__fail(l->ctx, WEFT_ERR_FORMAT, "%s: the files have no tensor '%s%s'", l->folder,
-                          placed->bare ? "" : l->model.architecture->prefix, placed->name);
+                          placed->bare ? "" : l->model.prefix, placed->name);
     const bool transposed = placed->part == WEFT__PART_TRANSPOSED;
     int64_t want[2] = {placed->rows, t->rank > 1 ? t->shape[1] : 0};
     if (transposed) want[0] = want[1], want[1] = placed->rows;
-    bool fits = weft_dtype_is_float(at->info.dtype) && at->info.rank == t->rank;
-    fits = fits && (at->info.shape[0] == want[0] ||
-                    (placed->part == WEFT__PART_FIRST && at->info.shape[0] > want[0]));
-    if (fits && (t->rank == 1 || at->info.shape[1] == want[1])) return WEFT_OK;
+    bool fits = at->readable && at->rank == t->rank;
+    fits = fits && (at->shape[0] == want[0] || (placed->part == WEFT__PART_FIRST && at->shape[0] > want[0]));
+    if (fits && (t->rank == 1 || at->shape[1] == want[1])) return WEFT_OK;
     return weft__fail(l->ctx, WEFT_ERR_FORMAT, "%s: '%s' is %s %s, but by config.json it is %s", at->path,
-                      at->info.name, weft_dtype_name(at->info.dtype),
-                      weft__shape_text(at->info.rank, at->info.shape, there),
+                      at->name, at->dtype, weft__shape_text(at->rank, at->shape, there),
                       weft__shape_text(t->rank, want, here));
 }
 
@@ -102,10 +111,10 @@ static weft_status check_all(const loading *l, weft_module *model, char *used) {
         }
     }
     for (size_t i = 0; weft__tensors_get(l->tensors, i, &at); i++)
-        if (!used[i] && !weft__published_ignores(&l->model, at.info.name))
+        if (!used[i] && !weft__published_ignores(&l->model, at.name))
             return weft__fail(l->ctx, WEFT_ERR_FORMAT,
                               "%s: '%s' is not a tensor of the model that config.json describes", at.path,
-                              at.info.name);
+                              at.name);
     return WEFT_OK;
 }
 
@@ -135,9 +144,9 @@ static weft_status load_part(loading *l, const weft__placed *placed, const weft_
     weft__tensor_at at;
     WEFT_TRY(find_checked(l, placed, t, &at));
     const bool transposed = placed->part == WEFT__PART_TRANSPOSED;
-    const int64_t columns = at.info.rank > 1 ? at.info.shape[1] : 1, width = t->rank > 1 ? t->shape[1] : 1;
+    const int64_t columns = at.rank > 1 ? at.shape[1] : 1, width = t->rank > 1 ? t->shape[1] : 1;
     const int64_t rows = transposed ? width : placed->rows;
-    const int64_t row_bytes = columns * (int64_t)weft_dtype_size(at.info.dtype);
+    const int64_t row_bytes = (int64_t)at.row_bytes;
     const int64_t block = weft__smaller(weft__larger(BLOCK_BYTES / row_bytes, 1), rows);
     WEFT_TRY(load_reserve(l->ctx, &l->room, &l->room_bytes, (size_t)(block * row_bytes)));
     WEFT_TRY(load_reserve(l->ctx, &l->rows, &l->rows_bytes, (size_t)(block * columns) * sizeof(float)));

@@ -39,17 +39,23 @@ static void spell(const char *pattern, int layer, char *out, size_t bytes) {
         snprintf(out, bytes, "%s", pattern);
 }
 
+static int64_t head_width(const weft_gpt_options *o) {
+    return o->form.head_width ? o->form.head_width : o->width / o->heads;
+}
+
 /* Sets the rows of a parameter that a part has. */
 static void set_rows(const weft_gpt_options *o, int64_t rows_of_all, weft__placed *placed) {
-    const int64_t d = o->form.head_width ? o->form.head_width : o->width / o->heads;
+    const int64_t d = head_width(o);
     const int64_t queries = o->heads * d, keys = (o->kv_heads ? o->kv_heads : o->heads) * d;
     placed->first = 0;
     placed->rows = rows_of_all;
     switch (placed->part) {
-    case WEFT__PART_QUERIES: placed->rows = queries; break;
+    case WEFT__PART_QUERIES:
+    case WEFT__PART_TURNED_QUERIES: placed->rows = queries; break;
     case WEFT__PART_KEYS:
+    case WEFT__PART_TURNED_KEYS:
     case WEFT__PART_VALUES:
-        placed->first = placed->part == WEFT__PART_KEYS ? queries : queries + keys;
+        placed->first = placed->part == WEFT__PART_VALUES ? queries + keys : queries;
         placed->rows = keys;
         break;
     case WEFT__PART_GATE: placed->rows = rows_of_all / 2; break;
@@ -65,8 +71,7 @@ int weft__published_names(const weft__published *p, const weft_parameter_info *p
                           weft__placed out[WEFT__PARTS]) {
     int count = 0, layer;
     for (int i = 0; i < ROWS && count < WEFT__PARTS; i++) {
-        if (!(rows[i].set & p->architecture->names) || !is_like(rows[i].weft, parameter->name, &layer))
-            continue;
+        if (!(rows[i].set & p->names) || !is_like(rows[i].weft, parameter->name, &layer)) continue;
         weft__placed *placed = &out[count++];
         *placed = (weft__placed){.part = rows[i].part, .bare = rows[i].file[0] == '/'};
         set_rows(&p->gpt, weft_dim(parameter->tensor, 0), placed);
@@ -75,12 +80,16 @@ int weft__published_names(const weft__published *p, const weft_parameter_info *p
     return count;
 }
 
-/* BY_HEAD: the file has the rows (heads, 3, d), the parameter has (3, heads, d). */
+/* BY_HEAD: the file has the rows (heads, 3, d), the parameter has (3, heads, d). TURNED: the file has (heads,
+ * d / 2, 2), the parameter has (heads, 2, d / 2). */
 int64_t weft__published_row(const weft__published *p, const weft__placed *placed, int64_t row) {
-    if (placed->part != WEFT__PART_BY_HEAD) return placed->first + row;
-    const int64_t heads = p->gpt.heads, d = placed->rows / (3 * heads);
-    const int64_t head = row / (3 * d), which = row / d % 3;
-    return (which * heads + head) * d + row % d;
+    const int64_t heads = p->gpt.heads, d = head_width(&p->gpt);
+    switch (placed->part) {
+    case WEFT__PART_BY_HEAD: return (row / d % 3 * heads + row / (3 * d)) * d + row % d;
+    case WEFT__PART_TURNED_QUERIES:
+    case WEFT__PART_TURNED_KEYS: return placed->first + row / d * d + row % 2 * (d / 2) + row % d / 2;
+    default: return placed->first + row;
+    }
 }
 
 /* Tensors that are no weights: masks, rates of rotation, and a head that equals the token table. */
@@ -91,12 +100,13 @@ bool weft__published_ignores(const weft__published *p, const char *name) {
                                            "layers.*.attention.masked_bias",
                                            "layers.*.attention.rotary_emb.inv_freq",
                                            "layers.*.self_attn.rotary_emb.inv_freq",
-                                           "rotary_emb.inv_freq"};
-    const size_t prefix = strlen(p->architecture->prefix);
+                                           "rotary_emb.inv_freq",
+                                           "rope_freqs.weight"};
+    const size_t prefix = strlen(p->prefix);
     int layer;
     if (!p->gpt.untied_head && (strcmp(name, "lm_head.weight") == 0 || strcmp(name, "embed_out.weight") == 0))
         return true;
-    if (strncmp(name, p->architecture->prefix, prefix) == 0) name += prefix;
+    if (strncmp(name, p->prefix, prefix) == 0) name += prefix;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (is_like(patterns[i], name, &layer)) return true;
     return false;

@@ -16,7 +16,20 @@ typedef enum weft__published_trait {
 } weft__published_trait;
 
 /* The sets of names in architectures.def. */
-enum { GPT2 = 1, NEOX = 2, OUTER = 4, SPLIT = 8, PACKED = 16, NORMS = 32, BRANCH_NORMS = 64 };
+enum {
+    GPT2 = 1,
+    NEOX = 2,
+    OUTER = 4,
+    SPLIT = 8,
+    PACKED = 16,
+    NORMS = 32,
+    BRANCH_NORMS = 64,
+    GGUF = 128,
+    GGUF_SPLIT = 256,
+    GGUF_PLAIN = 512,
+    GGUF_TURNED = 1024,
+    GGUF_PACKED = 2048
+};
 
 /* Which part of a parameter a tensor of the file is. */
 typedef enum weft__published_part {
@@ -26,6 +39,8 @@ typedef enum weft__published_part {
     WEFT__PART_QUERIES,    /* rows of c_attn */
     WEFT__PART_KEYS,
     WEFT__PART_VALUES,
+    WEFT__PART_TURNED_QUERIES, /* the same; in each head, channels i and D / 2 + i come one after the other */
+    WEFT__PART_TURNED_KEYS,
     WEFT__PART_BY_HEAD, /* all rows of c_attn, but for each head its queries, keys and values */
     WEFT__PART_GATE,    /* the first half of the rows of c_fc */
     WEFT__PART_UP       /* the second half */
@@ -36,6 +51,8 @@ typedef struct weft__published {
     weft_gpt_options gpt; /* without dtype and context */
     int64_t context;      /* the longest text that the model was made for */
     const struct weft__architecture *architecture;
+    unsigned names; /* sets of names of tensors */
+    const char *prefix;
 } weft__published;
 
 typedef struct weft__architecture {
@@ -48,8 +65,18 @@ typedef struct weft__architecture {
 /* Finds the architecture of a model_type; NULL if there is none. */
 const weft__architecture *weft__architecture_find(const char *type);
 
-/* Reads config.json of a folder. WEFT_ERR_UNSUPPORTED names what Weft cannot compute. */
-weft_status weft__published_read(weft_context *ctx, const char *folder, weft__published *p);
+/* Reads config.json of a folder, or the metadata of a GGUF file. WEFT_ERR_UNSUPPORTED names what Weft cannot
+ * compute. */
+weft_status weft__published_read(weft_context *ctx, const char *path, weft__published *p);
+
+/* Writes the metadata of a GGUF file as the text of config.json, which the caller frees with weft__free.
+ * *names gets the sets of names of its tensors. */
+struct weft__gguf;
+weft_status weft__gguf_config(weft_context *ctx, const char *path, const struct weft__gguf *g,
+                              unsigned *names, char **text, size_t *bytes);
+
+/* Whether a path names a GGUF file: it is no folder. */
+bool weft__is_gguf(const char *path);
 
 /* Writes the path of a file of a folder. */
 weft_status weft__published_path(weft_context *ctx, const char *folder, const char *file, char out[4096]);

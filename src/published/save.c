@@ -31,7 +31,9 @@ static weft_tensor *part_of(const weft__published *p, const weft__placed *placed
     case WEFT__PART_KEYS:
     case WEFT__PART_VALUES:
     case WEFT__PART_GATE:
-    case WEFT__PART_UP: break;
+    case WEFT__PART_UP:
+    case WEFT__PART_TURNED_QUERIES: /* only in GGUF files */
+    case WEFT__PART_TURNED_KEYS: break;
     }
     return weft_narrow(t, 0, placed->first, placed->rows);
 }
@@ -58,7 +60,7 @@ static weft_status save_list(weft_module *model, const weft__published *p, weft_
         for (int j = 0; j < count; j++) {
             char *name = s->names + s->count * NAME_BYTES;
             weft_text text = weft__text(name, NAME_BYTES);
-            weft__put(&text, "%s%s", placed[j].bare ? "" : p->architecture->prefix, placed[j].name);
+            weft__put(&text, "%s%s", placed[j].bare ? "" : p->prefix, placed[j].name);
             s->list[s->count++] =
                 (weft_named_tensor){name, weft_cast(part_of(p, &placed[j], parameter.tensor), dtype)};
         }

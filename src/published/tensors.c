@@ -1,12 +1,14 @@
-/* The tensors of one safetensors file, or of the files of a sharded model. Must not know: architectures. Read
- * next: load.c. */
+/* The tensors of a GGUF file, of a safetensors file, or of the files of a sharded model. Must not know:
+ * architectures. Read next: load.c. */
 #include <string.h>
 #include <unistd.h>
 
 #include <weft/data.h>
+#include <weft/io.h>
 
 #include "base/text.h"
 #include "io/json.h"
+#include "published/gguf.h"
 #include "published/published.h"
 #include "published/tensors.h"
 
@@ -17,13 +19,14 @@
 
 typedef struct shard {
     char *path;
-    weft_safetensors *file;
+    weft_safetensors *file; /* NULL in a GGUF file */
 } shard;
 
 struct weft__tensors {
     weft_context *ctx;
     shard *shards; /* [count] */
     size_t count, capacity;
+    weft__gguf *gguf; /* the only file, or NULL */
 };
 
 void weft__tensors_close(weft__tensors *t) {
@@ -33,23 +36,31 @@ void weft__tensors_close(weft__tensors *t) {
         weft__free(t->ctx, t->shards[i].path);
     }
     weft__free(t->ctx, t->shards);
+    weft__gguf_close(t->gguf);
     weft__free(t->ctx, t);
+}
+
+/* Adds a file to the list. */
+static weft_status add_shard(weft__tensors *t, const char *path, shard **out) {
+    if (!weft__grow(t->ctx, &t->shards, &t->capacity, t->count, sizeof *t->shards))
+        return weft__fail_oom(t->ctx, sizeof *t->shards, "a list of files");
+    *out = &t->shards[t->count];
+    **out = (shard){.path = weft__strdup(t->ctx, path)};
+    if (!(*out)->path) return weft__fail_oom(t->ctx, strlen(path), "a path");
+    t->count++;
+    return WEFT_OK;
 }
 
 /* Opens a file of the folder, unless it is open already. */
 static weft_status open_shard(weft__tensors *t, const char *folder, const char *name) {
     char path[4096];
+    shard *s;
     WEFT_TRY(weft__published_path(t->ctx, folder, name, path));
     for (size_t i = 0; i < t->count; i++)
         if (strcmp(t->shards[i].path, path) == 0) return WEFT_OK;
     if (t->count == SHARDS_MAX)
         return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: more than %d files of weights", folder, SHARDS_MAX);
-    if (!weft__grow(t->ctx, &t->shards, &t->capacity, t->count, sizeof *t->shards))
-        return weft__fail_oom(t->ctx, sizeof *t->shards, "a list of files");
-    shard *s = &t->shards[t->count];
-    *s = (shard){.path = weft__strdup(t->ctx, path)};
-    if (!s->path) return weft__fail_oom(t->ctx, strlen(path), "a path");
-    t->count++;
+    WEFT_TRY(add_shard(t, path, &s));
     return weft_safetensors_open(t->ctx, path, &s->file);
 }
 
@@ -94,8 +105,13 @@ static weft_status open_index(weft__tensors *t, const char *folder, const char *
     return status;
 }
 
-static weft_status open_folder(weft__tensors *t, const char *folder) {
+static weft_status open_path(weft__tensors *t, const char *folder) {
     char single[4096], index[4096];
+    shard *s;
+    if (weft__is_gguf(folder)) {
+        WEFT_TRY(add_shard(t, folder, &s));
+        return weft__gguf_open(t->ctx, folder, &t->gguf);
+    }
     WEFT_TRY(weft__published_path(t->ctx, folder, SINGLE, single));
     WEFT_TRY(weft__published_path(t->ctx, folder, INDEX_FILE, index));
     if (access(single, F_OK) == 0) return open_shard(t, folder, SINGLE);
@@ -106,12 +122,12 @@ static weft_status open_folder(weft__tensors *t, const char *folder) {
                       folder);
 }
 
-weft_status weft__tensors_open(weft_context *ctx, const char *folder, weft__tensors **out) {
+weft_status weft__tensors_open(weft_context *ctx, const char *path, weft__tensors **out) {
     *out = NULL;
     weft__tensors *t = weft__zalloc(ctx, sizeof *t);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "a list of files");
     t->ctx = ctx;
-    const weft_status status = open_folder(t, folder);
+    const weft_status status = open_path(t, path);
     if (status == WEFT_OK)
         *out = t;
     else
@@ -119,15 +135,63 @@ weft_status weft__tensors_open(weft_context *ctx, const char *folder, weft__tens
     return status;
 }
 
+static size_t shard_tensors(const weft__tensors *t, size_t k) {
+    return t->gguf ? weft__gguf_count(t->gguf) : weft_safetensors_count(t->shards[k].file);
+}
+
+/* Describes an entry of a safetensors file. */
+static void describe_entry(const shard *s, weft__tensor_at *at) {
+    weft_entry_info info;
+    weft_safetensors_entry(s->file, at->entry, &info);
+    at->name = info.name;
+    at->dtype = weft_dtype_name(info.dtype);
+    at->readable = weft_dtype_is_float(info.dtype);
+    at->rank = info.rank;
+    at->shape = info.shape;
+    at->row_bytes = info.rank && info.shape[0] ? info.bytes / (size_t)info.shape[0] : info.bytes;
+}
+
+static void describe_gguf(const weft__gguf_tensor *tensor, weft__tensor_at *at) {
+    at->name = tensor->name;
+    at->dtype = tensor->type->name;
+    at->readable = tensor->rank == 2 || tensor->type->elements == 1;
+    at->rank = tensor->rank;
+    at->shape = tensor->shape;
+    at->row_bytes = tensor->rank > 1 ? tensor->row_bytes : tensor->type->bytes;
+    for (int i = 1; i + 1 < tensor->rank; i++) at->row_bytes *= (size_t)tensor->shape[i];
+}
+
 bool weft__tensors_get(const weft__tensors *t, size_t i, weft__tensor_at *at) {
     size_t before = 0;
     for (size_t k = 0; k < t->count; k++) {
-        const size_t entries = weft_safetensors_count(t->shards[k].file);
-        if (i - before < entries) {
+        const size_t count = shard_tensors(t, k);
+        if (i - before < count) {
             *at = (weft__tensor_at){.path = t->shards[k].path, .shard = k, .entry = i - before, .index = i};
-            return weft_safetensors_entry(t->shards[k].file, at->entry, &at->info);
+            if (t->gguf)
+                describe_gguf(weft__gguf_tensor_at(t->gguf, at->entry), at);
+            else
+                describe_entry(&t->shards[k], at);
+            return true;
         }
-        before += entries;
+        before += count;
+    }
+    return false;
+}
+
+/* Finds a tensor of a GGUF file, which are sorted by name. */
+static bool find_gguf(const weft__gguf *g, const char *name, size_t *entry) {
+    size_t low = 0, high = weft__gguf_count(g);
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = strcmp(weft__gguf_tensor_at(g, middle)->name, name);
+        if (order == 0) {
+            *entry = middle;
+            return true;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return false;
 }
@@ -135,9 +199,10 @@ bool weft__tensors_get(const weft__tensors *t, size_t i, weft__tensor_at *at) {
 bool weft__tensors_find(const weft__tensors *t, const char *name, weft__tensor_at *at) {
     size_t before = 0, entry;
     for (size_t k = 0; k < t->count; k++) {
-        if (weft_safetensors_find(t->shards[k].file, name, &entry))
+        if (t->gguf ? find_gguf(t->gguf, name, &entry)
+                    : weft_safetensors_find(t->shards[k].file, name, &entry))
             return weft__tensors_get(t, before + entry, at);
-        before += weft_safetensors_count(t->shards[k].file);
+        before += shard_tensors(t, k);
     }
     return false;
 }
@@ -160,12 +225,17 @@ static void to_f32(weft_dtype dtype, const void *from, int64_t n, float *out) {
 
 weft_status weft__tensors_rows(weft__tensors *t, const weft__tensor_at *at, int64_t first, int64_t count,
                                void *room, float *out) {
-    const weft_entry_info *info = &at->info;
-    const size_t size = weft_dtype_size(info->dtype);
-    int64_t columns = 1;
-    for (int i = 1; i < info->rank; i++) columns *= info->shape[i];
-    WEFT_TRY(weft_safetensors_read(t->shards[at->shard].file, at->entry, (size_t)(first * columns) * size,
-                                   room, (size_t)(count * columns) * size));
-    to_f32(info->dtype, room, count * columns, out);
+    int64_t n = count;
+    weft_entry_info info;
+    for (int i = 1; i < at->rank; i++) n *= at->shape[i];
+    if (t->gguf) {
+        const weft__gguf_tensor *tensor = weft__gguf_tensor_at(t->gguf, at->entry);
+        weft__block_unpack(tensor->type, tensor->data + (size_t)first * at->row_bytes, n, out);
+        return WEFT_OK;
+    }
+    weft_safetensors_entry(t->shards[at->shard].file, at->entry, &info);
+    WEFT_TRY(weft_safetensors_read(t->shards[at->shard].file, at->entry, (size_t)first * at->row_bytes, room,
+                                   (size_t)count * at->row_bytes));
+    to_f32(info.dtype, room, n, out);
     return WEFT_OK;
 }

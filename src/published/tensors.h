@@ -3,21 +3,25 @@
 #ifndef WEFT_SRC_PUBLISHED_TENSORS_H
 #define WEFT_SRC_PUBLISHED_TENSORS_H
 
-#include <weft/io.h>
-
 #include "base/base.h"
 
 typedef struct weft__tensors weft__tensors;
 
 typedef struct weft__tensor_at {
-    weft_entry_info info;
-    const char *path; /* the file that holds the tensor; lives as long as the weft__tensors */
+    const char *name,
+        *path;         /* path of the file that holds the tensor; both live as long as the weft__tensors */
+    const char *dtype; /* for messages */
+    bool readable;     /* its numbers can be read as f32 */
+    int rank;
+    const int64_t *shape;
+    size_t row_bytes; /* of an index of the first dimension */
+    size_t index;     /* among the tensors of all files */
     size_t shard, entry;
-    size_t index; /* among the tensors of all files */
 } weft__tensor_at;
 
-/* Opens model.safetensors of a folder, or all files that model.safetensors.index.json names. */
-weft_status weft__tensors_open(weft_context *ctx, const char *folder, weft__tensors **out);
+/* Opens a GGUF file, or model.safetensors of a folder, or all files that model.safetensors.index.json of the
+ * folder names. */
+weft_status weft__tensors_open(weft_context *ctx, const char *path, weft__tensors **out);
 void weft__tensors_close(weft__tensors *t);
 
 /* Gives tensor i of all files; false if there is none. */
@@ -26,7 +30,7 @@ bool weft__tensors_get(const weft__tensors *t, size_t i, weft__tensor_at *at);
 bool weft__tensors_find(const weft__tensors *t, const char *name, weft__tensor_at *at);
 
 /* Reads `count` rows from row `first` on, as f32. A row is an index of the first dimension; a vector has one
- * element in each row. `room` has the bytes of these rows in the file. */
+ * element in each row. `room` has count * row_bytes bytes. */
 weft_status weft__tensors_rows(weft__tensors *t, const weft__tensor_at *at, int64_t first, int64_t count,
                                void *room, float *out);
 

@@ -2,12 +2,16 @@
 """Writes the reference files of test_published.c with transformers: for each architecture a small configuration, the names
 and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern.
 
-    python3 tests/unit/published/make_models.py        # needs torch and transformers; writes models/*.json"""
+Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them.
+
+    python3 tests/unit/published/make_models.py        # needs torch, transformers and gguf; writes models/*.json"""
 
 import json
 import pathlib
 import tempfile
 
+import gguf
+import numpy
 import safetensors.torch
 import torch
 import transformers
@@ -75,11 +79,33 @@ def reference(kind, options):
             "tokens": TOKENS, "logits": [[float(f"{x:.9g}") for x in row] for row in picked]}
 
 
+# The places of 16-bit scales in a block: random bits there would be NaN or huge.
+SCALES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108],
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0]}
+
+
+def blocks():
+    random = numpy.random.default_rng(7)
+    found = {}
+    for name, places in SCALES.items():
+        kind = gguf.GGMLQuantizationType[name]
+        size = gguf.GGML_QUANT_SIZES[kind][1]
+        raw = random.integers(0, 256, (2, size), dtype=numpy.uint8)
+        for row in raw:
+            for place in places:
+                scale = numpy.float16(random.uniform(0.001, 0.02))
+                row[place:place + 2] = numpy.frombuffer(scale.tobytes(), dtype=numpy.uint8)
+        values = gguf.dequantize(raw, kind).reshape(-1)
+        found[name] = {"number": int(kind), "bytes": raw.tobytes().hex(), "values": [float(f"{x:.9g}") for x in values]}
+    return found
+
+
 def main():
     folder = pathlib.Path(__file__).parent / "models"
     folder.mkdir(exist_ok=True)
     for name, (kind, options) in MODELS.items():
         (folder / f"{name}.json").write_text(json.dumps(reference(kind, options), separators=(",", ":")) + "\n")
+    (folder.parent / "blocks.json").write_text(json.dumps(blocks(), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,164 @@
+/* Writes the metadata of a GGUF file as config.json, which the readers of config.c read. Must not know:
+ * tensors' values. Read next: config.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/json.h"
+#include "published/gguf.h"
+#include "published/published.h"
+
+/* The architectures of GGUF files: the name in the file, the model_type, and the sets of names of tensors. */
+static const struct {
+    const char *name, *type;
+    unsigned names;
+} architectures[] = {
+#define GGUF_ARCHITECTURE(name, type, names) {name, type, names},
+#include "published/architectures.def"
+};
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+/* Keys that follow the name of the architecture and a point, and the fields that they become. */
+static const struct {
+    const char *key, *field, *of_gpt2;
+} fields[] = {
+    {"context_length", "max_position_embeddings", "n_positions"},
+    {"embedding_length", "hidden_size", "n_embd"},
+    {"block_count", "num_hidden_layers", "n_layer"},
+    {"feed_forward_length", "intermediate_size", "n_inner"},
+    {"attention.head_count", "num_attention_heads", "n_head"},
+    {"attention.head_count_kv", "num_key_value_heads", NULL},
+    {"attention.key_length", "head_dim", NULL},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", NULL},
+    {"attention.layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"},
+    {"attention.sliding_window", "sliding_window", NULL},
+    {"rope.freq_base", "rope_theta", NULL},
+    {"vocab_size", "vocab_size", "vocab_size"},
+};
+
+/* Finds ARCHITECTURE.key as a number. */
+static bool number_of(const weft__gguf *g, const char *architecture, const char *key, double *number) {
+    char name[128];
+    weft__gguf_value value;
+    const int n = snprintf(name, sizeof name, "%s.%s", architecture, key);
+    return n > 0 && (size_t)n < sizeof name && weft__gguf_find(g, name, &value) && !value.array &&
+           weft__gguf_number(&value, number);
+}
+
+static json_t *json_number(double number) {
+    return number == floor(number) && fabs(number) < 1e15 ? json_integer((json_int_t)number)
+                                                          : json_real(number);
+}
+
+static const weft__gguf_tensor *tensor_of(const weft__gguf *g, const char *name) {
+    for (size_t i = 0; i < weft__gguf_count(g); i++)
+        if (strcmp(weft__gguf_tensor_at(g, i)->name, name) == 0) return weft__gguf_tensor_at(g, i);
+    return NULL;
+}
+
+/* Llama 3.1 and later: the file has the divisor of each rate, but not the numbers that they follow from. The
+ * published models have slow 1 and fast 4, and texts of 8192 tokens; factor is the largest divisor. Whether
+ * these give the divisors, load.c need not know: it ignores the tensor. So they are checked here. */
+static bool put_llama3(const weft__gguf_tensor *divisors, double base, json_t *config) {
+    float values[512];
+    const int64_t n = divisors->shape[0];
+    double factor = 1;
+    if (divisors->rank != 1 || n > 512 || strcmp(divisors->type->name, "F32") != 0) return false;
+    weft__block_unpack(divisors->type, divisors->data, n, values);
+    for (int64_t i = 0; i < n; i++) factor = fmax(factor, (double)values[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const double rotations = 8192 / (2 * acos(-1.0)) * pow(base, -(double)i / (double)n);
+        const double kept = fmin(fmax((rotations - 1) / 3, 0), 1);
+        if (fabs(1 / (double)values[i] - (kept + (1 - kept) / factor)) > 1e-4) return false;
+    }
+    json_object_set_new(config, "rope_scaling",
+                        json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "factor", factor,
+                                  "low_freq_factor", 1.0, "high_freq_factor", 4.0,
+                                  "original_max_position_embeddings", 8192));
+    return true;
+}
+
+/* Sets how positions are scaled. False: Weft does not know how. */
+static bool put_scaling(const weft__gguf *g, const char *architecture, json_t *config) {
+    char name[128];
+    const char *text;
+    size_t bytes;
+    double number = 0, base = 10000;
+    weft__gguf_value value;
+    const weft__gguf_tensor *divisors = tensor_of(g, "rope_freqs.weight");
+    number_of(g, architecture, "rope.freq_base", &base);
+    if (divisors) return put_llama3(divisors, base, config);
+    snprintf(name, sizeof name, "%.60s.rope.scaling.type", architecture);
+    if (!weft__gguf_find(g, name, &value) || !weft__gguf_text(&value, &text, &bytes)) return true;
+    if (bytes == 4 && memcmp(text, "none", 4) == 0) return true;
+    json_t *scaling = json_pack("{s:s#}", "rope_type", text, (int)weft__smaller((int64_t)bytes, 32));
+    if (number_of(g, architecture, "rope.scaling.factor", &number))
+        json_object_set_new(scaling, "factor", json_real(number));
+    if (number_of(g, architecture, "rope.scaling.original_context_length", &number))
+        json_object_set_new(scaling, "original_max_position_embeddings", json_number(number));
+    json_object_set_new(config, "rope_scaling", scaling);
+    return true;
+}
+
+/* Sets all fields of the configuration. */
+static bool put_fields(const weft__gguf *g, int which, json_t *config) {
+    const char *architecture = architectures[which].name;
+    const bool gpt2 = strcmp(architectures[which].type, "gpt2") == 0;
+    const weft__gguf_tensor *table = tensor_of(g, "token_embd.weight");
+    double number, width = 0, heads = 0, rotated;
+    json_object_set_new(config, "model_type", json_string(architectures[which].type));
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *field = gpt2 ? fields[i].of_gpt2 : fields[i].field;
+        if (field && number_of(g, architecture, fields[i].key, &number))
+            json_object_set_new(config, field, json_number(number));
+    }
+    if (table && table->rank == 2) json_object_set_new(config, "vocab_size", json_integer(table->shape[0]));
+    json_object_set_new(config, "tie_word_embeddings", json_boolean(!tensor_of(g, "output.weight")));
+    if (gpt2) return true;
+    number_of(g, architecture, "embedding_length", &width);
+    number_of(g, architecture, "attention.head_count", &heads);
+    if (number_of(g, architecture, "attention.key_length", &number)) width = number * heads;
+    if (number_of(g, architecture, "rope.dimension_count", &rotated) && heads > 0 && width > 0)
+        json_object_set_new(config, "partial_rotary_factor", json_real(fmin(rotated * heads / width, 1)));
+    return put_scaling(g, architecture, config);
+}
+
+static weft_status fail_architecture(weft_context *ctx, const char *path, const char *name) {
+    char list[512];
+    weft_text text = weft__text(list, sizeof list);
+    for (int i = 0; i < ARCHITECTURES; i++) weft__put(&text, "%s%s", i ? ", " : "", architectures[i].name);
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+                      "%s: general.architecture: Weft does not know '%.60s' in GGUF files; it knows %s", path,
+                      name, list);
+}
+
+/* Finds the architecture. */
+static weft_status find_architecture(weft_context *ctx, const char *path, const weft__gguf *g, int *which) {
+    weft__gguf_value value;
+    const char *text;
+    char name[64];
+    size_t bytes;
+    if (!weft__gguf_find(g, "general.architecture", &value) || !weft__gguf_text(&value, &text, &bytes))
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: general.architecture: the key is missing", path);
+    snprintf(name, sizeof name, "%.*s", (int)weft__smaller((int64_t)bytes, 63), text);
+    for (*which = 0; *which < ARCHITECTURES; ++*which)
+        if (strcmp(architectures[*which].name, name) == 0) return WEFT_OK;
+    return fail_architecture(ctx, path, name);
+}
+
+weft_status weft__gguf_config(weft_context *ctx, const char *path, const weft__gguf *g, unsigned *names,
+                              char **text, size_t *bytes) {
+    weft__json json;
+    int which;
+    WEFT_TRY(find_architecture(ctx, path, g, &which));
+    *names = architectures[which].names;
+    weft__json_build(&json, ctx);
+    json_t *config = json_object();
+    if (put_fields(g, which, config))
+        return weft__json_text(&json, config, JSON_INDENT(2), "config.json", text, bytes);
+    weft__json_close(&json);
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+                      "%s: rope_freqs.weight: these rates of rotary positions are not those of Llama 3",
+                      path);
+}
