@@ -46,10 +46,10 @@ static size_t longest(const weft_tokenizer *t) {
 static json_t *list(const weft_tokenizer *t, size_t count, bool merges, char *room) {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = write_token(t, merges ? (size_t)t->bpe->merges[i].left : i, room);
+        size_t bytes = write_token(t, merges ? (size_t)t->bpe->merges.list[i].left : i, room);
         if (merges) {
             room[bytes++] = ' ';
-            bytes += write_token(t, (size_t)t->bpe->merges[i].right, room + bytes);
+            bytes += write_token(t, (size_t)t->bpe->merges.list[i].right, room + bytes);
         }
         if (json_array_append_new(array, json_stringn(room, bytes)) != 0) return NULL;
     }
@@ -61,7 +61,7 @@ static json_t *tokenizer_file_describe(const weft_tokenizer *t, char *room) {
     bool made = true;
     if (t->type->listed) made = json_object_set_new(root, "vocabulary", list(t, t->count, false, room)) == 0;
     if (made && t->type->merged)
-        made = json_object_set_new(root, "merges", list(t, t->bpe->merge_count, true, room)) == 0;
+        made = json_object_set_new(root, "merges", list(t, t->bpe->merges.count, true, room)) == 0;
     return made ? root : NULL;
 }
 
