@@ -69,6 +69,7 @@ find_missing() {
     need zlib1g-dev header zlib.h
     need libjansson-dev header jansson.h
     need libpcre2-dev pcre2_header
+    need libutf8proc-dev header utf8proc.h
     need libcsv-dev header csv.h
     need libpng-dev header png.h
     need libturbojpeg0-dev header turbojpeg.h

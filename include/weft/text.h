@@ -18,6 +18,7 @@ typedef enum weft_tokenizer_kind {
     WEFT_TOKENIZER_BYTE,      /* 256 ids: any bytes */
     WEFT_TOKENIZER_WORD,      /* words between white space; a newline is the token <eos> */
     WEFT_TOKENIZER_BPE,       /* GPT-2's byte pair encoding, from its files: any bytes */
+    WEFT_TOKENIZER_PIPELINE,  /* of a published model: see weft_tokenizer_load */
     WEFT_TOKENIZER_KIND_COUNT
 } weft_tokenizer_kind;
 
@@ -27,7 +28,7 @@ typedef struct weft_tokenizer_options {
     size_t max_vocabulary; /* of the word tokenizer, with <unk> and <eos>; 0: every word of the corpus */
 } weft_tokenizer_options;
 
-/* The name of a kind: "character", "byte", "word", "bpe"; NULL for an unknown value. */
+/* The name of a kind: "character", "byte", "word", "bpe", "pipeline"; NULL for an unknown value. */
 WEFT_API const char *weft_tokenizer_kind_name(weft_tokenizer_kind kind);
 
 /* The kind of a name ("char" is accepted, too); false if there is none. */
@@ -35,7 +36,8 @@ WEFT_API bool weft_tokenizer_kind_parse(const char *name, weft_tokenizer_kind *k
 
 /* Builds a tokenizer from a corpus of `bytes` bytes of UTF-8. WEFT_TOKENIZER_BYTE accepts any bytes and
  * does not read them. The word vocabulary is <unk>, <eos>, then the words by falling count, equal counts by
- * their bytes. options may be NULL. WEFT_TOKENIZER_BPE cannot be built, only loaded.
+ * their bytes. options may be NULL. WEFT_TOKENIZER_BPE and WEFT_TOKENIZER_PIPELINE
+ * cannot be built, only loaded.
  *
  * WEFT_ERR_FORMAT names the first byte that is not UTF-8. WEFT_ERR_ARGUMENT: the corpus is empty. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind,
@@ -61,18 +63,47 @@ WEFT_API weft_tokenizer_kind weft_tokenizer_kind_of(const weft_tokenizer *tokeni
 /* The number of ids. */
 WEFT_API size_t weft_tokenizer_vocabulary(const weft_tokenizer *tokenizer);
 
-/* The bytes of a token ("\n" for <eos>), without a closing NUL. Valid as long as the tokenizer. NULL if the
- * id is out of range. */
+/* The bytes of a token ("\n" for <eos>), without a closing NUL. A pipeline gives it as its file writes it,
+ * for example with U+2581 for a space. Valid as long as the tokenizer. NULL if the id is out of range. */
 WEFT_API const char *weft_tokenizer_token(const weft_tokenizer *tokenizer, int32_t id, size_t *bytes);
 
-/* Text to ids. *count is the number of ids of the text, never more than its bytes. With ids NULL they are
- * only counted.
+/* Text to ids. *count is the number of ids of the text. With ids NULL they are only counted. Only a tokenizer
+ * of kind pipeline can give more ids than the text has bytes.
+ *
+ * A pipeline takes malformed UTF-8 as U+FFFD. If the text spells a special token, it gets its id.
  *
  * WEFT_ERR_ARGUMENT: capacity is too small (*count is set). WEFT_ERR_FORMAT: malformed UTF-8.
  * WEFT_ERR_INDEX: a character outside the vocabulary. The last two name the byte. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *text,
                                                         size_t bytes, int32_t *ids, size_t capacity,
                                                         size_t *count);
+
+/* The same, with the special tokens that the model expects around a text, such as [CLS] and [SEP]. Only the
+ * file of a pipeline names such tokens. */
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_special(const weft_tokenizer *tokenizer,
+                                                                const char *text, size_t bytes, int32_t *ids,
+                                                                size_t capacity, size_t *count);
+
+/* What a special token is for. */
+typedef enum weft_special {
+    WEFT_SPECIAL_BOS, /* begin of a text */
+    WEFT_SPECIAL_EOS, /* end of a text: generation stops here */
+    WEFT_SPECIAL_PAD,
+    WEFT_SPECIAL_UNK,
+    WEFT_SPECIAL_SEP,
+    WEFT_SPECIAL_CLS,
+    WEFT_SPECIAL_MASK,
+    WEFT_SPECIAL_COUNT
+} weft_special;
+
+/* The id of a special token; -1 if the files of the tokenizer do not name it. */
+WEFT_API int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role);
+
+/* Whether an id is a special token, which readers of a text do not want to see. */
+WEFT_API bool weft_tokenizer_is_special(const weft_tokenizer *tokenizer, int32_t id);
+
+/* The id of a token as weft_tokenizer_token gives it; -1 if there is none. */
+WEFT_API int32_t weft_tokenizer_id(const weft_tokenizer *tokenizer, const char *token, size_t bytes);
 
 /* Ids to text, without a closing NUL. *bytes is the length; with out NULL it is only counted. Words are
  * joined by one space. WEFT_ERR_INDEX names an id out of range. WEFT_ERR_ARGUMENT: capacity is too small
@@ -81,12 +112,21 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_decode(const weft_tokenizer *to
                                                         size_t count, char *out, size_t capacity,
                                                         size_t *bytes);
 
-/* Writes tokenizer.json atomically; reads it from a file (or a folder of GPT-2's files, see
- * weft_tokenizer_load_gpt2); reads it from memory. The same tokenizer always gives the same file. Reading
- * is strict: WEFT_ERR_FORMAT names field and id. */
+/* Writes tokenizer.json atomically. The same tokenizer always gives the same file. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path);
+
+/* Reads a tokenizer from a file or a folder. Weft recognises which of these it is:
+ *   - tokenizer.json that Weft wrote.
+ *   - tokenizer.json of Hugging Face's library `tokenizers`: the kind is WEFT_TOKENIZER_PIPELINE. The special
+ *     tokens that tokenizer_config.json and special_tokens_map.json beside it name get their roles.
+ *   - a folder with such a file, or with GPT-2's files (see weft_tokenizer_load_gpt2).
+ *
+ * A pipeline gives the ids of the library. WEFT_ERR_UNSUPPORTED names a part that Weft does not know, and
+ * those it knows. WEFT_ERR_FORMAT names the field. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_load(weft_context *ctx, const char *path,
                                                       weft_tokenizer **out);
+
+/* Reads tokenizer.json from memory. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_parse(weft_context *ctx, const char *json, size_t bytes,
                                                        weft_tokenizer **out);
 

@@ -59,17 +59,21 @@ static weft_status flush(job *j, bool follows) {
 }
 
 static weft_status encode_block(job *j, const char *text, size_t bytes) {
-    size_t count = 0;
-    if (j->capacity - j->count < bytes) {
-        size_t wanted = j->count + bytes + j->capacity / 2;
-        int32_t *ids = weft__realloc(NULL, j->ids, wanted * sizeof *ids);
-        if (!ids) return weft__fail_oom(NULL, wanted * sizeof *ids, "tokens");
-        j->ids = ids;
-        j->capacity = wanted;
-    }
+    size_t count = bytes;
+    weft_status status;
     const double began = weft__now();
-    WEFT_TRY(
-        weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count, &count));
+    do { /* once more, if there are more tokens than bytes */
+        if (j->capacity - j->count < count) {
+            size_t wanted = j->count + count + j->capacity / 2;
+            int32_t *ids = weft__realloc(NULL, j->ids, wanted * sizeof *ids);
+            if (!ids) return weft__fail_oom(NULL, wanted * sizeof *ids, "tokens");
+            j->ids = ids;
+            j->capacity = wanted;
+        }
+        status = weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count,
+                                       &count);
+    } while (status == WEFT_ERR_ARGUMENT && count > j->capacity - j->count);
+    WEFT_TRY(status);
     j->seconds += weft__now() - began;
     j->count += count;
     return WEFT_OK;

@@ -17,6 +17,7 @@ typedef struct decoding {
     int32_t *ids;          /* the prompt, then the sampled tokens */
     int64_t count;
     int64_t vocabulary; /* how many of the logits may be sampled */
+    size_t room;        /* most ids of the prompt */
     float *logits;
     weft_text_fn emit;
     void *user;
@@ -51,8 +52,8 @@ static weft_status encode_known(decoding *d, const char *prompt) {
         const int length = weft__utf8_read(prompt + at, bytes - at, &point);
         size_t count = 0;
         n = length > 0 ? (size_t)length : 1;
-        if (weft_tokenizer_encode(d->tokenizer, prompt + at, n, d->ids + d->count,
-                                  bytes + 1 - (size_t)d->count, &count) == WEFT_OK) {
+        if (weft_tokenizer_encode(d->tokenizer, prompt + at, n, d->ids + d->count, d->room - (size_t)d->count,
+                                  &count) == WEFT_OK) {
             d->count += (int64_t)count;
         } else if (used + n < room) {
             memcpy(left_out + used, prompt + at, n);
@@ -60,7 +61,7 @@ static weft_status encode_known(decoding *d, const char *prompt) {
         }
     }
     if (d->count > 0) return WEFT_OK;
-    return weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, bytes + 1,
+    return weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, d->room,
                                  &bytes); /* says what is wrong */
 }
 
@@ -68,15 +69,16 @@ static weft_status read_prompt(decoding *d, const char *prompt) {
     if (prompt[0] && !d->tokenizer) return read_numbers(d, prompt);
     if (prompt[0]) {
         size_t count = 0, bytes = strlen(prompt);
-        weft_status status = weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, bytes + 1, &count);
+        weft_status status = weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, d->room, &count);
         if (status == WEFT_ERR_INDEX) return encode_known(d, prompt);
         d->count = (int64_t)count;
         if (status != WEFT_OK || count > 0) return status;
     }
     size_t newline = 0;
-    bool has = d->tokenizer && weft_tokenizer_encode(d->tokenizer, "\n", 1, d->ids, 1, &newline) == WEFT_OK;
+    bool has =
+        d->tokenizer && weft_tokenizer_encode(d->tokenizer, "\n", 1, d->ids, d->room, &newline) == WEFT_OK;
     if (!has || newline == 0) d->ids[0] = 0;
-    d->count = 1;
+    d->count = has && newline ? (int64_t)newline : 1;
     return WEFT_OK;
 }
 
@@ -170,7 +172,10 @@ weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer
     if (d.options->left_out && d.options->left_out_bytes) d.options->left_out[0] = '\0';
     if (rows == 0) return weft__fail(d.ctx, WEFT_ERR_STATE, "weft_generate: the model was freed");
     WEFT_TRY(generate_check(&d, rows, bytes));
-    d.ids = weft__array(d.ctx, bytes + (size_t)d.options->tokens + 2, sizeof *d.ids);
+    size_t count = 0; /* some tokenizers give more ids than the prompt has bytes */
+    if (tokenizer && weft_tokenizer_encode(tokenizer, prompt, bytes, NULL, 0, &count) != WEFT_OK) count = 0;
+    d.room = (count > bytes ? count : bytes) + 8;
+    d.ids = weft__array(d.ctx, d.room + (size_t)d.options->tokens + 2, sizeof *d.ids);
     d.logits = weft__array(d.ctx, (size_t)rows, sizeof *d.logits);
     weft_status status = WEFT_OK;
     if (!d.ids || !d.logits) status = weft__fail_oom(d.ctx, (size_t)d.options->tokens * 4, "generating");

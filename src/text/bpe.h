@@ -1,24 +1,16 @@
-/* The private interface of the byte-pair tokenizer: Sennrich et al., "Neural machine translation of rare
- * words with subword units", 2016, over bytes as in GPT-2. A pattern splits the text into words. A word
- * begins as its bytes. Then the neighbours with the best merge become one token, again and again, until no
- * merge applies. Must not know: files. Read next: tokenizer_bpe.c, then bpe_alphabet.c. */
+/* The private interface of the byte-pair tokenizer of GPT-2: a pattern splits the text into words, and merges
+ * turn the bytes of a word into tokens (merges.h). Must not know: files. Read next: tokenizer_bpe.c, then
+ * bpe_alphabet.c. */
 #ifndef WEFT_SRC_TEXT_BPE_H
 #define WEFT_SRC_TEXT_BPE_H
 
-#include "text/tokenizer.h"
-
-typedef struct weft__merge {
-    int32_t left, right, made; /* ids */
-} weft__merge;
+#include "text/merges.h"
 
 /* What encoding needs: the compiled pattern and work memory. See tokenizer_bpe.c. */
 typedef struct weft__bpe_work weft__bpe_work;
 
 typedef struct weft__bpe {
-    weft__merge *merges; /* [merge_count], the best first; the index is the rank */
-    size_t merge_count, merge_capacity;
-    uint32_t *ranks;    /* open-addressing table of ranks; UINT32_MAX is a free slot */
-    size_t rank_slots;  /* a power of two */
+    weft__merges merges;
     int32_t bytes[256]; /* id of each byte */
     /* [special_count]: tokens that are neither a byte nor made by a merge, such as <|endoftext|> */
     int32_t *specials;
@@ -33,6 +25,10 @@ void weft__bpe_free(weft_tokenizer *t);
  * Files write tokens in this alphabet. Each byte is a printable character: itself if it is printable in
  * Latin-1, otherwise a character from U+0100 on. */
 
+/* The character of a byte. */
+uint32_t weft__bpe_point(unsigned char byte);
+/* The byte of a code point, or -1 if the code point stands for no byte. */
+int weft__bpe_byte(uint32_t point);
 /* Adds the token that `text` stands for. `name` is for messages. */
 weft_status weft__bpe_add_token(weft_tokenizer *t, const char *name, const char *text, size_t bytes);
 /* Writes a token in the alphabet, at most 2 bytes for each byte of the token. Returns the number of bytes

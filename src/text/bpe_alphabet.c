@@ -9,25 +9,24 @@
  * U+0101, ... */
 enum { OTHERS = 0x100, SECOND = OTHERS + 0x21, THIRD = SECOND + 0x22 };
 
-static uint32_t point_of(unsigned char byte) {
+uint32_t weft__bpe_point(unsigned char byte) {
     if (byte <= ' ') return OTHERS + byte;
     if (byte >= 0x7f && byte <= 0xa0) return SECOND + (uint32_t)byte - 0x7f;
     return byte == 0xad ? THIRD : byte;
 }
 
-/* Returns the byte of a code point, or -1 if the code point stands for no byte. */
-static int byte_of(uint32_t point) {
+int weft__bpe_byte(uint32_t point) {
     uint32_t byte = point;
     if (point >= OTHERS) byte = point - OTHERS;
     if (point >= SECOND) byte = point - SECOND + 0x7f;
     if (point >= THIRD) byte = point - THIRD + 0xad;
-    return byte < 256 && point_of((unsigned char)byte) == point ? (int)byte : -1;
+    return byte < 256 && weft__bpe_point((unsigned char)byte) == point ? (int)byte : -1;
 }
 
 size_t weft__bpe_print(const char *token, size_t bytes, char *out) {
     size_t used = 0;
     for (size_t i = 0; i < bytes; i++)
-        used += weft__utf8_write(point_of((unsigned char)token[i]), out + used);
+        used += weft__utf8_write(weft__bpe_point((unsigned char)token[i]), out + used);
     return used;
 }
 
@@ -37,7 +36,7 @@ static bool read_written(const char *text, size_t bytes, char *out, size_t *used
     *used = 0;
     for (size_t at = 0; at < bytes;) {
         uint32_t point = 0;
-        int n = weft__utf8_read(text + at, bytes - at, &point), byte = n > 0 ? byte_of(point) : -1;
+        int n = weft__utf8_read(text + at, bytes - at, &point), byte = n > 0 ? weft__bpe_byte(point) : -1;
         if (byte < 0) return false;
         out[(*used)++] = (char)(unsigned char)byte;
         at += (size_t)n;
@@ -80,8 +79,8 @@ weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char 
     if (!space)
         return weft__fail(t->ctx, WEFT_ERR_FORMAT,
                           "%s: %s %zu: expected two tokens with a space between them", name, where, number);
-    if (!weft__grow(t->ctx, &b->merges, &b->merge_capacity, b->merge_count, sizeof *b->merges))
-        return weft__fail_oom(t->ctx, b->merge_count * sizeof *b->merges, "merges");
+    if (!weft__grow(t->ctx, &b->merges.list, &b->merges.capacity, b->merges.count, sizeof *b->merges.list))
+        return weft__fail_oom(t->ctx, b->merges.count * sizeof *b->merges.list, "merges");
     char *room = weft__alloc(t->ctx, bytes + 1);
     if (!room) return weft__fail_oom(t->ctx, bytes, "merges");
     size_t first = (size_t)(space - text), left = 0, right = 0;
@@ -96,6 +95,6 @@ weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char 
                           number,
                           merge.right >= 0 ? "the merged token is not in the vocabulary"
                                            : "one of the two tokens is not in the vocabulary");
-    b->merges[b->merge_count++] = merge;
+    b->merges.list[b->merges.count++] = merge;
     return WEFT_OK;
 }

@@ -1,7 +1,6 @@
 /* Decodes a stream of ids. Each id gives text as soon as the text is complete UTF-8. At most three bytes of
  * an incomplete character wait for the next id. Must not know: how text was split into tokens. Read next:
  * corpus.c. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "text/tokenizer.h"
@@ -12,7 +11,7 @@ struct weft_decoder {
     char *in;  /* waiting bytes, then the bytes of the current id */
     char *out; /* text for the caller */
     size_t in_used, in_capacity, out_capacity;
-    bool spaced; /* the next word needs a space before it */
+    weft__decoding decoding;
 };
 
 weft_status weft_decoder_open(const weft_tokenizer *tokenizer, weft_decoder **out) {
@@ -83,17 +82,13 @@ weft_status weft_decoder_push(weft_decoder *decoder, int32_t id, const char **te
     WEFT_NEED(NULL, decoder);
     WEFT_NEED(decoder->tokenizer->ctx, text);
     WEFT_NEED(decoder->tokenizer->ctx, bytes);
-    const weft_tokenizer *t = decoder->tokenizer;
-    const char *token = weft_tokenizer_token(t, id, &n);
-    if (!token)
-        return weft__fail(t->ctx, WEFT_ERR_INDEX,
-                          "tokenizer: id %" PRId32 ": the vocabulary has only %zu tokens", id, t->count);
+    const char *token;
+    bool spaced;
+    WEFT_TRY(weft__tokenizer_next(decoder->tokenizer, &decoder->decoding, id, &token, &n, &spaced));
     WEFT_TRY(reserve(decoder, n + 1));
-    bool word = t->spaced && id != t->newline;
-    if (word && decoder->spaced) decoder->in[decoder->in_used++] = ' ';
-    memcpy(decoder->in + decoder->in_used, token, n);
+    if (spaced) decoder->in[decoder->in_used++] = ' ';
+    if (n) memcpy(decoder->in + decoder->in_used, token, n);
     decoder->in_used += n;
-    decoder->spaced = word;
     *bytes = drain(decoder, false);
     *text = decoder->out;
     return WEFT_OK;
@@ -106,6 +101,6 @@ weft_status weft_decoder_finish(weft_decoder *decoder, const char **text, size_t
     WEFT_TRY(reserve(decoder, 0));
     *bytes = drain(decoder, true);
     *text = decoder->out;
-    decoder->spaced = false;
+    decoder->decoding = (weft__decoding){0};
     return WEFT_OK;
 }

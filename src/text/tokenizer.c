@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "text/bpe.h"
+#include "text/pipeline/pipeline.h"
 #include "base/utf8.h"
 
 static const weft__tokenizer_type *const types[WEFT_TOKENIZER_KIND_COUNT] = {
-    [WEFT_TOKENIZER_CHARACTER] = &weft__tokenizer_character,
-    [WEFT_TOKENIZER_BYTE] = &weft__tokenizer_byte,
-    [WEFT_TOKENIZER_WORD] = &weft__tokenizer_word,
-    [WEFT_TOKENIZER_BPE] = &weft__tokenizer_bpe,
+    [WEFT_TOKENIZER_CHARACTER] = &weft__tokenizer_character, [WEFT_TOKENIZER_BYTE] = &weft__tokenizer_byte,
+    [WEFT_TOKENIZER_WORD] = &weft__tokenizer_word,           [WEFT_TOKENIZER_BPE] = &weft__tokenizer_bpe,
+    [WEFT_TOKENIZER_PIPELINE] = &weft__tokenizer_pipeline,
 };
 
 static bool known(weft_tokenizer_kind kind) { return (unsigned)kind < WEFT_TOKENIZER_KIND_COUNT; }
@@ -186,6 +186,7 @@ void weft_tokenizer_free(weft_tokenizer *t) {
     weft__free(t->ctx, t->points);
     weft__free(t->ctx, t->slots);
     weft__bpe_free(t);
+    weft__pipeline_free(t);
     weft__free(t->ctx, t);
 }
 
@@ -206,6 +207,13 @@ const char *weft_tokenizer_token(const weft_tokenizer *t, int32_t id, size_t *by
 
 /* ---- encoding ---- */
 
+static weft_status check_capacity(const weft_tokenizer *t, const char *function, const int32_t *ids,
+                                  size_t capacity, size_t count) {
+    if (!ids || count <= capacity) return WEFT_OK;
+    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %zu ids do not fit, there is room for %zu", function,
+                      count, capacity);
+}
+
 weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *text, size_t bytes,
                                   int32_t *ids, size_t capacity, size_t *count) {
     WEFT_NEED(NULL, tokenizer);
@@ -215,10 +223,7 @@ weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *t
     weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
     WEFT_TRY(tokenizer->type->encode(tokenizer, &span, &out));
     *count = out.count;
-    if (!ids || out.count <= capacity) return WEFT_OK;
-    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT,
-                      "weft_tokenizer_encode: %zu ids do not fit, there is room for %zu", out.count,
-                      capacity);
+    return check_capacity(tokenizer, __func__, ids, capacity, out.count);
 }
 
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
@@ -240,30 +245,82 @@ weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ct
     return WEFT_OK;
 }
 
+weft_status weft_tokenizer_encode_special(const weft_tokenizer *tokenizer, const char *text, size_t bytes,
+                                          int32_t *ids, size_t capacity, size_t *count) {
+    WEFT_NEED(NULL, tokenizer);
+    WEFT_NEED(tokenizer->ctx, count);
+    WEFT_NEED_ARRAY(tokenizer->ctx, text, bytes);
+    const weft__pipeline *p = tokenizer->pipeline;
+    if (!p || !p->frame_count) return weft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count);
+    const weft__span span = {"text", text, bytes};
+    weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
+    for (size_t i = 0; i < p->frame_count; i++) {
+        if (p->frame[i] == WEFT__TEXT_PLACE)
+            WEFT_TRY(tokenizer->type->encode(tokenizer, &span, &out));
+        else
+            weft__put_id(&out, p->frame[i]);
+    }
+    *count = out.count;
+    return check_capacity(tokenizer, __func__, ids, capacity, out.count);
+}
+
+/* ---- special tokens ---- */
+
+int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role) {
+    if (!tokenizer || (unsigned)role >= WEFT_SPECIAL_COUNT) return -1;
+    return tokenizer->pipeline ? tokenizer->pipeline->roles[role] : -1;
+}
+
+bool weft_tokenizer_is_special(const weft_tokenizer *tokenizer, int32_t id) {
+    if (!tokenizer || !tokenizer->pipeline || id < 0 || (size_t)id >= tokenizer->count) return false;
+    uint32_t added = tokenizer->pipeline->added_of[id];
+    return added && tokenizer->pipeline->added[added - 1].special;
+}
+
+int32_t weft_tokenizer_id(const weft_tokenizer *tokenizer, const char *token, size_t bytes) {
+    if (!tokenizer || !token || !bytes) return -1;
+    const weft__pipeline *p = tokenizer->pipeline;
+    for (size_t id = p ? p->model_count : 0; id < tokenizer->count; id++) {
+        size_t n;
+        const char *other = weft__token(tokenizer, id, &n);
+        if (n == bytes && memcmp(other, token, n) == 0) return (int32_t)id;
+    }
+    return p ? weft__model_id(tokenizer, token, bytes) : -1;
+}
+
 /* ---- decoding ---- */
+
+weft_status weft__tokenizer_next(const weft_tokenizer *t, weft__decoding *d, int32_t id, const char **text,
+                                 size_t *bytes, bool *spaced) {
+    *text = weft_tokenizer_token(t, id, bytes);
+    if (!*text)
+        return weft__fail(t->ctx, WEFT_ERR_INDEX,
+                          "tokenizer: id %" PRId32 " at position %zu: the vocabulary has only %zu tokens", id,
+                          d->count, t->count);
+    bool word = t->spaced && id != t->newline;
+    *spaced = word && d->spaced;
+    if (t->pipeline) WEFT_TRY(weft__pipeline_decode((weft_tokenizer *)t, d, id, text, bytes));
+    d->count++;
+    d->spaced = word;
+    return WEFT_OK;
+}
 
 weft_status weft_tokenizer_decode(const weft_tokenizer *tokenizer, const int32_t *ids, size_t count,
                                   char *out, size_t capacity, size_t *bytes) {
     size_t used = 0;
-    bool spaced = false; /* the next word needs a space before it */
+    weft__decoding decoding = {0};
     WEFT_NEED(NULL, tokenizer);
     WEFT_NEED(tokenizer->ctx, bytes);
     WEFT_NEED_ARRAY(tokenizer->ctx, ids, count);
     for (size_t i = 0; i < count; i++) {
         size_t n;
-        const char *token = weft_tokenizer_token(tokenizer, ids[i], &n);
-        if (!token)
-            return weft__fail(tokenizer->ctx, WEFT_ERR_INDEX,
-                              "tokenizer: id %" PRId32 " at position %zu: the vocabulary has only %zu tokens",
-                              ids[i], i, tokenizer->count);
-        bool word = tokenizer->spaced && ids[i] != tokenizer->newline;
-        if (word && spaced) {
-            if (out && used < capacity) out[used] = ' ';
-            used++;
-        }
-        if (out && used <= capacity && n <= capacity - used) memcpy(out + used, token, n);
+        const char *text;
+        bool spaced;
+        WEFT_TRY(weft__tokenizer_next(tokenizer, &decoding, ids[i], &text, &n, &spaced));
+        if (spaced && out && used < capacity) out[used] = ' ';
+        used += spaced;
+        if (out && used <= capacity && n <= capacity - used) memcpy(out + used, text, n);
         used += n;
-        spaced = word;
     }
     *bytes = used;
     if (!out || used <= capacity) return WEFT_OK;

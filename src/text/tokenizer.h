@@ -10,6 +10,15 @@
 
 #include "base/base.h"
 
+/* What decoding remembers from one id to the next. Zero at the begin. */
+typedef struct weft__decoding {
+    size_t count;         /* ids that came before */
+    bool spaced;          /* the next word needs a space before it */
+    bool space;           /* the same, for a pipeline */
+    bool stripping_ended; /* a pipeline found text that stays */
+    size_t stripped;      /* characters that a pipeline removed from the begin of the text */
+} weft__decoding;
+
 /* A text, with the name that messages use for it. */
 typedef struct weft__span {
     const char *name, *text;
@@ -61,10 +70,11 @@ struct weft_tokenizer {
     size_t slot_count;  /* a power of two */
     uint64_t key;       /* key of the hashes, so that no file can choose collisions */
     struct weft__bpe *bpe;
+    struct weft__pipeline *pipeline;
 };
 
 extern const weft__tokenizer_type weft__tokenizer_character, weft__tokenizer_byte, weft__tokenizer_word,
-    weft__tokenizer_bpe;
+    weft__tokenizer_bpe, weft__tokenizer_pipeline;
 
 /* Returns an empty tokenizer of a kind, or NULL when memory is short. */
 weft_tokenizer *weft__tokenizer_new(weft_context *ctx, weft_tokenizer_kind kind);
@@ -92,7 +102,12 @@ weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, c
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
                                        int32_t **ids, size_t *count);
 
-/* Parses JSON of at most two levels. `name` appears in messages. */
+/* Gives the text that an id adds to the ids before it, valid until the next call. If *spaced, a space comes
+ * first. WEFT_ERR_INDEX: the id is out of range. */
+weft_status weft__tokenizer_next(const weft_tokenizer *t, weft__decoding *d, int32_t id, const char **text,
+                                 size_t *bytes, bool *spaced);
+
+/* Parses JSON of at most 64 levels. `name` appears in messages. */
 struct json_t;
 struct weft__json;
 weft_status weft__tokenizer_json(struct weft__json *json, const char *name, const char *text, size_t bytes,

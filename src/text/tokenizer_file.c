@@ -8,18 +8,22 @@
  *
  * Must not know: how kinds split text. Read next: tokenizer_gpt2.c. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <weft/data.h>
 #include <weft/io.h>
 
 #include "base/json.h"
 #include "text/bpe.h"
+#include "text/pipeline/pipeline.h"
 
-#define FORMAT   "weft-tokenizer"
-#define VERSION  1
-#define FILE_MAX ((size_t)64 << 20) /* bytes of a file */
+#define FORMAT     "weft-tokenizer"
+#define VERSION    1
+#define FILE_MAX   ((size_t)64 << 20) /* bytes of a file */
+#define PATH_BYTES 4096
 
 /* ---- writing ---- */
 
@@ -46,10 +50,10 @@ static size_t longest(const weft_tokenizer *t) {
 static json_t *list(const weft_tokenizer *t, size_t count, bool merges, char *room) {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = write_token(t, merges ? (size_t)t->bpe->merges[i].left : i, room);
+        size_t bytes = write_token(t, merges ? (size_t)t->bpe->merges.list[i].left : i, room);
         if (merges) {
             room[bytes++] = ' ';
-            bytes += write_token(t, (size_t)t->bpe->merges[i].right, room + bytes);
+            bytes += write_token(t, (size_t)t->bpe->merges.list[i].right, room + bytes);
         }
         if (json_array_append_new(array, json_stringn(room, bytes)) != 0) return NULL;
     }
@@ -61,23 +65,29 @@ static json_t *tokenizer_file_describe(const weft_tokenizer *t, char *room) {
     bool made = true;
     if (t->type->listed) made = json_object_set_new(root, "vocabulary", list(t, t->count, false, room)) == 0;
     if (made && t->type->merged)
-        made = json_object_set_new(root, "merges", list(t, t->bpe->merge_count, true, room)) == 0;
+        made = json_object_set_new(root, "merges", list(t, t->bpe->merges.count, true, room)) == 0;
     return made ? root : NULL;
 }
 
-weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path) {
-    WEFT_NEED(NULL, tokenizer);
-    WEFT_NEED(tokenizer->ctx, path);
+/* Makes the text of Weft's own format. */
+static weft_status own_text(const weft_tokenizer *tokenizer, char **text, size_t *bytes) {
     size_t room_bytes = 2 * longest(tokenizer) + 2; /* enough for one merge */
     char *room = weft__alloc(tokenizer->ctx, room_bytes);
     if (!room) return weft__fail_oom(tokenizer->ctx, room_bytes, "the text of a tokenizer");
     weft__json json;
-    char *text;
-    size_t bytes = 0;
     weft__json_build(&json, tokenizer->ctx);
     json_t *root = tokenizer_file_describe(tokenizer, room);
     weft__free(tokenizer->ctx, room);
-    WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "the text of a tokenizer", &text, &bytes));
+    return weft__json_text(&json, root, JSON_INDENT(1), "the text of a tokenizer", text, bytes);
+}
+
+weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path) {
+    char *text;
+    size_t bytes = 0;
+    WEFT_NEED(NULL, tokenizer);
+    WEFT_NEED(tokenizer->ctx, path);
+    WEFT_TRY(tokenizer->pipeline ? weft__pipeline_text(tokenizer, &text, &bytes)
+                                 : own_text(tokenizer, &text, &bytes));
     text[bytes] = '\n'; /* replaces the NUL */
     weft_status status = weft_write_file(tokenizer->ctx, path, text, bytes + 1);
     weft__free(tokenizer->ctx, text);
@@ -90,9 +100,8 @@ static weft_status bad(weft_context *ctx, const char *name, const char *field, c
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s: %s", name, field, why);
 }
 
-/* Tells whether the JSON has at most two levels, as every tokenizer has. jansson would read up to 2,048
- * levels and build each one. */
-static bool is_flat(const char *json, size_t bytes) {
+/* Tells whether the JSON has at most 64 levels. jansson would read up to 2,048 levels and build each one. */
+static bool is_shallow(const char *json, size_t bytes) {
     int depth = 0;
     bool string = false;
     for (size_t i = 0; i < bytes; i++) {
@@ -103,7 +112,7 @@ static bool is_flat(const char *json, size_t bytes) {
         } else if (c == '"') {
             string = true;
         } else if (c == '{' || c == '[') {
-            if (++depth > 2) return false;
+            if (++depth > 64) return false;
         } else if (c == '}' || c == ']') {
             depth--;
         }
@@ -157,7 +166,7 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
         return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version: %" PRId64 ", but this Weft reads %d", name,
                           (int64_t)json_integer_value(version), VERSION);
     if (!kind_name || !weft_tokenizer_kind_parse(kind_name, &kind) ||
-        strcmp(kind_name, weft_tokenizer_kind_name(kind)))
+        strcmp(kind_name, weft_tokenizer_kind_name(kind)) || kind == WEFT_TOKENIZER_PIPELINE)
         return bad(ctx, name, "kind", "must be character, byte, word or bpe");
     weft_tokenizer *t = weft__tokenizer_new(ctx, kind);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
@@ -179,7 +188,7 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
 weft_status weft__tokenizer_json(weft__json *json, const char *name, const char *text, size_t bytes,
                                  json_t **root) {
     json_error_t error;
-    if (!is_flat(text, bytes)) return bad(json->ctx, name, "JSON", "nested too deeply for a tokenizer");
+    if (!is_shallow(text, bytes)) return bad(json->ctx, name, "JSON", "nested too deeply for a tokenizer");
     const weft_status status =
         weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error, root);
     if (status != WEFT_ERR_FORMAT) return status;
@@ -194,7 +203,10 @@ static weft_status parse(weft_context *ctx, const char *name, const char *text, 
     weft__json_open(&json, ctx);
     weft_status status = weft__tokenizer_json(&json, name, text, bytes, &root);
     if (status == WEFT_OK && !json_is_object(root)) status = bad(ctx, name, "JSON", "must be an object");
-    if (status == WEFT_OK) status = read_tokenizer(ctx, name, root, out);
+    if (status == WEFT_OK)
+        status = json_is_object(json_object_get(root, "model"))
+                     ? weft__pipeline_read(ctx, name, root, text, bytes, out)
+                     : read_tokenizer(ctx, name, root, out);
     weft__json_close(&json);
     return status;
 }
@@ -206,15 +218,44 @@ weft_status weft_tokenizer_parse(weft_context *ctx, const char *json, size_t byt
     return parse(ctx, "tokenizer", json ? json : "", bytes, out);
 }
 
-weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokenizer **out) {
-    WEFT_NEED(ctx, out);
-    *out = NULL;
-    WEFT_NEED(ctx, path);
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return weft_tokenizer_load_gpt2(ctx, path, out);
+/* Reads the special tokens of a file beside tokenizer.json, if it is there. */
+static weft_status configure(weft_tokenizer *t, const char *path, const char *name) {
+    char beside[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    weft_bytes file = {0};
+    if (snprintf(beside, sizeof beside, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name) >=
+            PATH_BYTES ||
+        access(beside, F_OK) != 0)
+        return WEFT_OK;
+    WEFT_TRY(weft_read_file(t->ctx, beside, FILE_MAX, &file));
+    weft_status status = weft__pipeline_configure(t, beside, (const char *)file.data, file.size);
+    weft_bytes_free(t->ctx, &file);
+    return status;
+}
+
+static weft_status load_file(weft_context *ctx, const char *path, weft_tokenizer **out) {
     weft_bytes file = {0};
     WEFT_TRY(weft_read_file(ctx, path, FILE_MAX, &file));
     weft_status status = parse(ctx, path, (const char *)file.data, file.size, out);
     weft_bytes_free(ctx, &file);
+    if (status != WEFT_OK || !(*out)->pipeline) return status;
+    status = configure(*out, path, "special_tokens_map.json");
+    if (status == WEFT_OK) status = configure(*out, path, "tokenizer_config.json");
+    if (status != WEFT_OK) {
+        weft_tokenizer_free(*out);
+        *out = NULL;
+    }
     return status;
+}
+
+weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokenizer **out) {
+    char inside[PATH_BYTES];
+    struct stat st;
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(ctx, path);
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return load_file(ctx, path, out);
+    if (snprintf(inside, sizeof inside, "%s/tokenizer.json", path) < PATH_BYTES && access(inside, F_OK) == 0)
+        return load_file(ctx, inside, out);
+    return weft_tokenizer_load_gpt2(ctx, path, out);
 }

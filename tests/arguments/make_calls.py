@@ -42,6 +42,8 @@ LEFT_OUT = {
     "weft_optimizer_run_many.steps = UINT64_MAX": "trains so many steps",
     'weft_tokenizer_build.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode.text = ""': "has fewer bytes than are said",
+    'weft_tokenizer_encode_special.text = ""': "has fewer bytes than are said",
+    'weft_tokenizer_id.token = ""': "has fewer bytes than are said",
     'weft_tokenizer_parse.json = ""': "has fewer bytes than are said",
 }
 
@@ -132,7 +134,8 @@ BY_PARAMETER = {
     "weft_optimizer_load_from.file": 'good_safetensors("optimizer.safetensors")',
     "weft_safetensors_find.name": '"weight"', "weft_loader_open.inputs": '"data.npy"',
     "weft_loader_open.targets": '"labels.npy"', "weft_tokens_open.path": '"tokens.bin"',
-    "weft_loader_mapped.count": "8", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_load.path": '"tokenizer.json"',
+    "weft_loader_mapped.count": "8", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
+    "weft_tokenizer_id.token": '"a"', "weft_tokenizer_id.bytes": "1", "weft_tokenizer_load.path": '"tokenizer.json"',
     "weft_tokenizer_parse.json": 'good_file("tokenizer.json")',
     "weft_tokenizer_parse.bytes": 'good_file_size("tokenizer.json")', "weft_corpus_open.path": '"text.txt"',
     "weft_gpt_load.gpt": "good_gpt()", "weft_gpt_load.path": '"gpt.safetensors"', "weft_gpt_save.gpt": "good_gpt()",

@@ -151,7 +151,7 @@ one_line
 echo '#version: 0.2' >gpt2/vocab.bpe
 expect 3 'vocab.bpe: there are no merges' "$weft" tokenize text.txt --tokenizer gpt2 --out x.bin
 one_line
-expect 2 'bpe is read from files' train --set data.tokenizer=bpe
+expect 2 'bpe and pipeline are read from files' train --set data.tokenizer=bpe
 one_line
 expect 2 'this tokenizer has the kind byte, but data.tokenizer is word' \
     train --set data.tokenizer_path=text/tokenizer.json --set data.tokenizer=word

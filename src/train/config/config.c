@@ -684,10 +684,10 @@ static weft_status check_data(const weft__config *config) {
                      "data.val_path names the validation data, so set this key to 0 or leave it out");
     WEFT_TRY(check_folds(config));
     if (language && config->data_source == WEFT__SOURCE_TEXT &&
-        config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
-        return blame(
-            config, WEFT__KEY_data_tokenizer,
-            "bpe is read from files: name the folder of encoder.json and vocab.bpe in data.tokenizer_path");
+        (config->data_tokenizer == WEFT_TOKENIZER_BPE || config->data_tokenizer == WEFT_TOKENIZER_PIPELINE) &&
+        !config->data_tokenizer_path)
+        return blame(config, WEFT__KEY_data_tokenizer,
+                     "bpe and pipeline are read from files: name the folder in data.tokenizer_path");
     if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
         return blame(config, WEFT__KEY_data_tokenizer_path,
                      "data.source bytes needs no tokenizer: leave this key out");

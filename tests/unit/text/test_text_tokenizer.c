@@ -319,7 +319,7 @@ static const struct {
      "id 1 is not one character"},
     {HEAD "\"kind\":\"character\",\"vocabulary\":[\"\"]}", WEFT_ERR_FORMAT, "id 0 is not one character"},
     {HEAD "\"kind\":\"character\",\"vocabulary\":[\"\xff\"]}", WEFT_ERR_FORMAT, "line 1"},
-    {HEAD "\"kind\":\"character\",\"vocabulary\":[[\"a\"]]}", WEFT_ERR_FORMAT, "nested"},
+    {HEAD "\"kind\":\"character\",\"vocabulary\":[[\"a\"]]}", WEFT_ERR_FORMAT, "id 0 is not a string"},
     {HEAD "\"kind\":\"word\",\"vocabulary\":[\"a\",\"b\"]}", WEFT_ERR_FORMAT, "<unk>"},
     {HEAD "\"kind\":\"word\",\"vocabulary\":[\"<unk>\"]}", WEFT_ERR_FORMAT, "<unk>"},
     {HEAD "\"kind\":\"word\",\"vocabulary\":[\"<unk>\",\"<eos>\",\"a b\"]}", WEFT_ERR_FORMAT,

@@ -1,0 +1,53 @@
+/* A text that grows, and reading of its characters. Must not know: what texts are for. Read next:
+ * pipeline.c. */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "text/pipeline/pipeline.h"
+
+void weft__buffer_put(weft__buffer *b, const char *text, size_t bytes) {
+    if (bytes > b->capacity - b->bytes) {
+        size_t wanted = b->bytes + bytes;
+        wanted += wanted / 2 + 64;
+        char *grown = weft__realloc(b->ctx, b->text, wanted);
+        if (!grown) {
+            b->failed = true;
+            return;
+        }
+        b->text = grown;
+        b->capacity = wanted;
+    }
+    if (bytes) memcpy(b->text + b->bytes, text, bytes);
+    b->bytes += bytes;
+}
+
+void weft__buffer_put_point(weft__buffer *b, uint32_t point) {
+    char text[4];
+    weft__buffer_put(b, text, weft__utf8_write(point, text));
+}
+
+void weft__buffer_set(weft__buffer *b, const char *text, size_t bytes) {
+    b->bytes = 0;
+    b->failed = false;
+    weft__buffer_put(b, text, bytes);
+}
+
+weft_status weft__buffer_check(const weft__buffer *b) {
+    return b->failed ? weft__fail_oom(b->ctx, b->bytes, "a text") : WEFT_OK;
+}
+
+void weft__buffer_free(weft__buffer *b) {
+    weft__free(b->ctx, b->text);
+    *b = (weft__buffer){.ctx = b->ctx};
+}
+
+size_t weft__read_point(const char *text, size_t bytes, size_t at, uint32_t *point) {
+    if ((unsigned char)text[at] < 0x80) {
+        *point = (unsigned char)text[at];
+        return 1;
+    }
+    int n = weft__utf8_read(text + at, bytes - at, point);
+    if (n > 0) return (size_t)n;
+    *point = 0xfffd; /* only a piece that a pattern cut within a character can have this */
+    return 1;
+}

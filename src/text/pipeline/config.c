@@ -1,0 +1,122 @@
+/* The special tokens of a pipeline: which of them begin and end a text, which role each has. The files beside
+ * tokenizer.json name them (tokenizer_config.json, special_tokens_map.json). tokenizer.json itself has no
+ * place for the roles, so Weft writes them into added_tokens as "weft_roles", which other readers ignore.
+ * Must not know: the model. Read next: sentencepiece.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "text/pipeline/pipeline.h"
+
+static const char *const roles[WEFT_SPECIAL_COUNT] = {
+    [WEFT_SPECIAL_BOS] = "bos",  [WEFT_SPECIAL_EOS] = "eos", [WEFT_SPECIAL_PAD] = "pad",
+    [WEFT_SPECIAL_UNK] = "unk",  [WEFT_SPECIAL_SEP] = "sep", [WEFT_SPECIAL_CLS] = "cls",
+    [WEFT_SPECIAL_MASK] = "mask"};
+
+void weft__roles_read(weft_tokenizer *t, const json_t *added_token, int32_t id) {
+    const json_t *list = json_object_get(added_token, "weft_roles");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        for (int role = 0; name && role < WEFT_SPECIAL_COUNT; role++)
+            if (strcmp(name, roles[role]) == 0) t->pipeline->roles[role] = id;
+    }
+}
+
+/* ---- tokenizer_config.json ---- */
+
+/* "<s>", or {"content": "<s>", ...} */
+static int32_t read_role(const weft_tokenizer *t, const json_t *value) {
+    const json_t *content = json_is_object(value) ? json_object_get(value, "content") : value;
+    if (!json_is_string(content)) return -1;
+    return weft_tokenizer_id(t, json_string_value(content), json_string_length(content));
+}
+
+static bool is_true(const json_t *root, const char *key) { return json_is_true(json_object_get(root, key)); }
+
+static weft_status configure(weft_tokenizer *t, const json_t *root) {
+    weft__pipeline *p = t->pipeline;
+    for (int role = 0; role < WEFT_SPECIAL_COUNT; role++) {
+        char key[16];
+        snprintf(key, sizeof key, "%s_token", roles[role]);
+        int32_t id = read_role(t, json_object_get(root, key));
+        if (id >= 0) p->roles[role] = id;
+    }
+    bool bos = is_true(root, "add_bos_token") && p->roles[WEFT_SPECIAL_BOS] >= 0;
+    bool eos = is_true(root, "add_eos_token") && p->roles[WEFT_SPECIAL_EOS] >= 0;
+    if (p->frame_count || (!bos && !eos)) return WEFT_OK; /* the post-processor says it already */
+    if (bos) WEFT_TRY(weft__frame_put(t, p->roles[WEFT_SPECIAL_BOS]));
+    WEFT_TRY(weft__frame_put(t, WEFT__TEXT_PLACE));
+    if (eos) WEFT_TRY(weft__frame_put(t, p->roles[WEFT_SPECIAL_EOS]));
+    p->frame_configured = true;
+    return WEFT_OK;
+}
+
+weft_status weft__pipeline_configure(weft_tokenizer *t, const char *name, const char *text, size_t bytes) {
+    weft__json json;
+    json_t *root;
+    weft__json_open(&json, t->ctx);
+    weft_status status = weft__tokenizer_json(&json, name, text, bytes, &root);
+    if (status == WEFT_OK && !json_is_object(root))
+        status = weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: JSON: must be an object", name);
+    if (status == WEFT_OK) status = configure(t, root);
+    weft__json_close(&json);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static json_t *role_list(const weft__pipeline *p, int32_t id) {
+    json_t *list = NULL;
+    for (int role = 0; role < WEFT_SPECIAL_COUNT; role++) {
+        if (p->roles[role] != id) continue;
+        if (!list) list = json_array();
+        if (!list || json_array_append_new(list, json_string(roles[role])) != 0) return NULL;
+    }
+    return list;
+}
+
+/* The frame as a post-processor TemplateProcessing. */
+static json_t *frame_template(const weft_tokenizer *t) {
+    const weft__pipeline *p = t->pipeline;
+    json_t *single = json_array(), *tokens = json_object();
+    for (size_t i = 0; i < p->frame_count; i++) {
+        if (p->frame[i] == WEFT__TEXT_PLACE) {
+            json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
+            continue;
+        }
+        size_t bytes;
+        const char *token = weft__token(t, (size_t)p->frame[i], &bytes);
+        json_array_append_new(single,
+                              json_pack("{s:{s:s%, s:i}}", "SpecialToken", "id", token, bytes, "type_id", 0));
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)(bytes < 255 ? bytes : 255), token);
+        json_object_set_new(tokens, name,
+                            json_pack("{s:s%, s:[i], s:[s%]}", "id", token, bytes, "ids", (int)p->frame[i],
+                                      "tokens", token, bytes));
+    }
+    json_t *pair = json_deep_copy(single);
+    json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "B", "type_id", 0));
+    return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair", pair,
+                     "special_tokens", tokens);
+}
+
+weft_status weft__pipeline_text(const weft_tokenizer *t, char **text, size_t *bytes) {
+    const weft__pipeline *p = t->pipeline;
+    weft__json json;
+    json_error_t error;
+    json_t *root;
+    weft__json_build(&json, t->ctx);
+    weft_status status =
+        weft__json_load(&json, p->source.text, p->source.bytes, JSON_ALLOW_NUL, &error, &root);
+    if (status != WEFT_OK) {
+        weft__json_close(&json);
+        return status == WEFT_ERR_OOM ? status : weft__fail(t->ctx, status, "tokenizer: %.160s", error.text);
+    }
+    json_t *added = json_object_get(root, "added_tokens");
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        json_t *token = json_array_get(added, i), *list = role_list(p, p->added[i].id);
+        if (list) json_object_set_new(token, "weft_roles", list);
+    }
+    if (p->frame_configured) json_object_set_new(root, "post_processor", frame_template(t));
+    return weft__json_text(&json, root, JSON_COMPACT, "the text of a tokenizer", text, bytes);
+}
