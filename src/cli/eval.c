@@ -1,6 +1,8 @@
 /* weft eval: measures a trained model on its validation and test data, or on new data. Must not know: how
  * scores are computed. Read next: train/report/scores.c. */
 #include "base/json.h"
+#include <weft/published.h>
+
 #include "cli/cli.h"
 #include "train/report/scores.h"
 #include "train/run/use.h"
@@ -62,6 +64,13 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (!data && !weft__is_run(dir) && weft_published_is(dir)) {
+        weft__complain(
+            "eval: %s is a published model, which has no data of its own: name a text, as in weft eval "
+            "MODEL FILE",
+            dir);
+        return WEFT__EXIT_USAGE;
+    }
     weft__use use;
     const weft__use_options how = {.device = device,
                                    .precision = WEFT__AS_COMPUTED,

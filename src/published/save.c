@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "nn/module.h"
 #include "ops/build.h"
+#include "published/gguf.h"
 #include "published/published.h"
 
 #define FILE_MAX ((size_t)256 << 20) /* bytes of a copied file */
@@ -91,7 +92,7 @@ static weft_status save_weights(weft_module *model, const weft__published *p, we
 /* ---- the other files ---- */
 
 /* Writes config.json again, with the dtype of the weights. */
-static weft_status save_config(weft_context *ctx, const weft_bytes *file, const char *path,
+static weft_status save_config(weft_context *ctx, const char *old, size_t old_bytes, const char *path,
                                weft_dtype dtype) {
     const char *name = dtype == WEFT_F16 ? "float16" : dtype == WEFT_BF16 ? "bfloat16" : "float32";
     weft__json read, json;
@@ -100,7 +101,7 @@ static weft_status save_config(weft_context *ctx, const weft_bytes *file, const 
     char *text;
     size_t bytes = 0;
     weft__json_open(&read, ctx);
-    weft_status status = weft__json_load(&read, (const char *)file->data, file->size, 0, &error, &root);
+    weft_status status = weft__json_load(&read, old, old_bytes, 0, &error, &root);
     if (status == WEFT_OK) {
         weft__json_build(&json, ctx);
         json_t *copy = json_deep_copy(root);
@@ -134,15 +135,33 @@ static weft_status copy_file(weft_context *ctx, const char *from, const char *to
     if (stat(source, &kind) != 0 || !S_ISREG(kind.st_mode)) return WEFT_OK;
     WEFT_TRY(weft_read_file(ctx, source, FILE_MAX, &file));
     const weft_status status = strcmp(name, "config.json") == 0
-                                   ? save_config(ctx, &file, target, dtype)
+                                   ? save_config(ctx, (const char *)file.data, file.size, target, dtype)
                                    : weft_write_file(ctx, target, file.data, file.size);
     weft_bytes_free(ctx, &file);
+    return status;
+}
+
+/* Writes the metadata of a GGUF file as config.json. */
+static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to, weft_dtype dtype) {
+    char target[4096];
+    weft__gguf *gguf;
+    char *text;
+    size_t bytes;
+    unsigned names;
+    WEFT_TRY(weft__published_path(ctx, to, "config.json", target));
+    WEFT_TRY(weft__gguf_open(ctx, from, &gguf));
+    weft_status status = weft__gguf_config(ctx, from, gguf, &names, &text, &bytes);
+    weft__gguf_close(gguf);
+    if (status != WEFT_OK) return status;
+    status = save_config(ctx, text, bytes, target, dtype);
+    weft__free(ctx, text);
     return status;
 }
 
 weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype) {
     if (mkdir(to, 0777) != 0 && errno != EEXIST)
         return weft__fail(ctx, WEFT_ERR_IO, "%s: the folder cannot be made: %s", to, strerror(errno));
+    if (weft__is_gguf(from)) return copy_gguf(ctx, from, to, dtype);
     DIR *folder = opendir(from);
     if (!folder) return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", from, strerror(errno));
     weft_status status = WEFT_OK;

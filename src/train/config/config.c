@@ -146,6 +146,7 @@ void weft__config_init(weft__config *config) { memset(config, 0, sizeof *config)
 void weft__config_free(weft__config *config) {
     for (int key = 0; key < WEFT__KEY_COUNT; key++) clear(config, (weft__config_key)key);
     weft__free(NULL, config->file);
+    weft__free(NULL, config->published);
     weft__config_init(config);
 }
 
@@ -656,7 +657,7 @@ static weft_status check_folds(const weft__config *config) {
 
 static weft_status check_data(const weft__config *config) {
     const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
-    if (!config->data_path)
+    if (!config->data_path && !config->published) /* a published model can be used without any */
         return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
                           "%s: data.path is missing: name the training data there or with --data PATH",
                           config->file ? config->file : "configuration");

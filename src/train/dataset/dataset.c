@@ -100,9 +100,9 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
         return weft__dataset_read_tables(ctx, config, dataset);
     }
-    if (run && has_tokenizer(config))
+    if (run && weft__is_run(run) && has_tokenizer(config))
         WEFT_TRY(load_tokenizer(ctx, run, dataset));
-    else if (run)
+    else if (run && weft__is_run(run))
         WEFT_TRY(weft__dataset_check(ctx, run));
     else if (config->data_tokenizer_path)
         WEFT_TRY(given_tokenizer(ctx, config, dataset));
@@ -470,6 +470,7 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     json_t *object;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
+    if (is_text(config) && !weft__is_run(run)) return given_tokenizer(ctx, config, dataset);
     if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
     weft_status status = read_description(ctx, run, &json, &object);
     if (status == WEFT_OK) {

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/published.h>
+
 #include "data/loss.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/model.h"
 #include "train/model/model_kind.h"
+#include "train/model/published.h"
 
 static const weft__model_kind *kind_of(const weft__config *config) {
     static const weft__model_kind *const kinds[] = {
@@ -94,8 +97,18 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
     return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);
 }
 
+/* Lets the published model that model.init names describe the model, and its tokenizer the text. */
+static weft_status take_published(weft__config *config) {
+    if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
+    if (config->data_source != WEFT__SOURCE_TEXT || config->data_tokenizer_path) return WEFT_OK;
+    config->data_tokenizer_path = weft__strdup(NULL, config->model_init);
+    config->origin[WEFT__KEY_data_tokenizer_path] = WEFT__ORIGIN_FOUND;
+    return config->data_tokenizer_path ? WEFT_OK : weft__fail_oom(NULL, 0, "a path");
+}
+
 weft_status weft__model_vocab(weft__config *config) {
     int64_t tokens = 0;
+    if (config->model_init && weft_published_is(config->model_init)) return take_published(config);
     if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
     WEFT_TRY(weft_gpt_file_vocab(NULL, config->model_init, &tokens));
     if (!config->model_vocab) {
@@ -110,7 +123,8 @@ weft_status weft__model_vocab(weft__config *config) {
 }
 
 weft_status weft__model_init(weft__model *model, const weft__config *config) {
-    return config->model_init ? weft_gpt_load(model->module, config->model_init) : WEFT_OK;
+    if (!config->model_init) return WEFT_OK;
+    return (config->published ? weft_published_load : weft_gpt_load)(model->module, config->model_init);
 }
 
 int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {

@@ -28,8 +28,8 @@ weft_dtype weft__model_compute(const weft__config *config);
  * That gives the same bits as rounding them at each use. Returns NULL otherwise. */
 const char *weft__model_rounded(const weft__config *config);
 
-/* Sets model.vocab and, if nothing else gives it, model.tokens from the file of model.init. Call this before
- * the module is made. */
+/* Sets the keys that follow from model.init: for a file of weights model.vocab and, if nothing else gives it,
+ * model.tokens; for a published model all that describe it. Call this before the data are read. */
 weft_status weft__model_vocab(weft__config *config);
 /* Loads the weights of model.init. Without model.init, the random initial weights stay. */
 weft_status weft__model_init(weft__model *model, const weft__config *config);

@@ -1,4 +1,6 @@
 /* model.type gpt. Must not know: the loop. Read next: weft/nn.h. */
+#include <weft/published.h>
+
 #include "train/model/model_kind.h"
 
 /* The choices of model.mlp and model.rotary_pairs in config_keys.def. The choices of norms and positions have
@@ -9,6 +11,15 @@ enum { HALVES, NEIGHBOURS };
 static weft_status model_gpt_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                    weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
+    model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    if (config->published) {
+        model->module = weft_published_new(model->ctx, config->published,
+                                           &(weft_published_options){.context = config->model_context,
+                                                                     .dropout = config->model_dropout,
+                                                                     .head_chunks = config->train_head_chunks,
+                                                                     .dtype = dtype});
+        return weft_module_status(model->module);
+    }
     model->module = weft_nn_gpt(
         model->ctx,
         &(weft_gpt_options){.vocab = model->rows,
@@ -30,7 +41,6 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                             .eps = config->model_norm_eps,
                             .rotation = {.base = config->model_rotary_base,
                                          .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
-    model->loss = WEFT_LOSS_CROSS_ENTROPY;
     return WEFT_OK;
 }
 

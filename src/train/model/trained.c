@@ -3,20 +3,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/published.h>
+
 #include "base/text.h"
 #include "io/checkpoint.h"
+#include "train/model/published.h"
 #include "train/model/trained.h"
 
 #define PATH_BYTES 4096
 
 weft_status weft__trained_config(const char *run, weft__config *config) {
     char path[PATH_BYTES];
+    if (!weft__is_run(run) && weft_published_is(run)) return weft__model_use_published(config, run);
     if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", run);
+                          "%s is not a run folder (it has no config.yaml), and no published model (it has no "
+                          "config.json, and is no GGUF file); 'weft runs' lists the runs",
+                          run);
     WEFT_TRY(weft__config_read(config, path));
     weft__config_one_device(config);
-    return WEFT_OK;
+    if (!weft__join(path, sizeof path, run, WEFT__PUBLISHED_FOLDER) || !weft_published_is(path))
+        return WEFT_OK;
+    return weft__model_describe_published(config, path);
 }
 
 /* ---- checkpoints ---- */
@@ -84,6 +92,8 @@ weft_status weft__model_load_optimizer(weft__model *model, weft_checkpoint *chec
 weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
                             const char *which, bool trains, uint64_t *step) {
     weft_checkpoint *checkpoint = NULL;
+    *step = 0;
+    if (!weft__is_run(run)) return weft__model_init(model, config);
     WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
     weft_status status = weft__model_matches(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
     if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);

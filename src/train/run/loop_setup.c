@@ -13,6 +13,8 @@
 #include "compiler/profile/profile.h"
 #include "device/device.h"
 #include "train/dataset/class_weights.h"
+#include "published/published.h"
+#include "train/model/published.h"
 #include "train/run/loop_setup.h"
 #include "train/analysis/planning.h"
 
@@ -102,6 +104,14 @@ static weft_status write_config(weft__loop *loop) {
     return status;
 }
 
+/* Keeps the files that describe the published model, so that the run can be used without it. */
+static weft_status copy_published(const weft__loop *loop) {
+    char path[4096];
+    if (!weft__join(path, sizeof path, loop->run.dir, WEFT__PUBLISHED_FOLDER))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", loop->run.dir);
+    return weft__published_copy(NULL, loop->config->published, path, WEFT_F32);
+}
+
 /* Makes a new run folder. config.yaml is written last, because it is what makes the folder a run. */
 static weft_status create(weft__loop *loop, bool tokens) {
     char stem[128];
@@ -110,6 +120,7 @@ static weft_status create(weft__loop *loop, bool tokens) {
         if (*c == ':') *c = '-'; /* as in opencl:0 */
     WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
     WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
+    if (loop->config->published) WEFT_TRY(copy_published(loop));
     WEFT_TRY(write_env(loop));
     return write_config(loop);
 }

@@ -1,0 +1,97 @@
+/* Sets the keys of a configuration that follow from a published model. Must not know: how a model is made.
+ * Read next: model_gpt.c. */
+#include <string.h>
+
+#include "base/text.h"
+#include "published/published.h"
+#include "train/model/published.h"
+
+#define CONTEXT_OF_TRAINING 256 /* tokens of a sample, if model.context is not set */
+#define CONTEXT_OF_USE      4096
+
+typedef struct found {
+    weft__config *config;
+    const char *path;
+    weft_status status;
+} found;
+
+/* Fails if a given value is not the one that follows. */
+static void settle(found *f, weft__config_key key, bool same) {
+    char value[64];
+    if (f->status != WEFT_OK) return;
+    if (!same && weft__config_given(f->config, key))
+        f->status = weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "%s: the value %s does not fit the model that model.init names, %s: leave the key out",
+            weft__config_key_name(key), weft__config_value(f->config, key, value, sizeof value), f->path);
+    if (!weft__config_given(f->config, key)) f->config->origin[key] = WEFT__ORIGIN_FOUND;
+}
+
+#define SET(field, value)                                                                                    \
+    do {                                                                                                     \
+        settle(&f, WEFT__KEY_##field, config->field == (value));                                             \
+        config->field = (value);                                                                             \
+    } while (0)
+
+/* Sets a key that the user may choose, unless it was given. */
+#define PROPOSE(field, value)                                                                                \
+    do {                                                                                                     \
+        if (!weft__config_given(config, WEFT__KEY_##field)) {                                                \
+            config->field = (value);                                                                         \
+            config->origin[WEFT__KEY_##field] = WEFT__ORIGIN_FOUND;                                          \
+        }                                                                                                    \
+    } while (0)
+
+/* Sets a path, unless it was given. */
+static weft_status propose_path(weft__config *config, weft__config_key key, char **path, const char *value) {
+    if (weft__config_given(config, key)) return WEFT_OK;
+    char *copy = weft__strdup(NULL, value);
+    if (!copy) return weft__fail_oom(NULL, strlen(value), "a path");
+    weft__free(NULL, *path);
+    *path = copy;
+    config->origin[key] = WEFT__ORIGIN_FOUND;
+    return WEFT_OK;
+}
+
+weft_status weft__model_describe_published(weft__config *config, const char *path) {
+    weft__published p;
+    found f = {config, path, WEFT_OK};
+    char *copy = weft__strdup(NULL, path);
+    if (!copy) return weft__fail_oom(NULL, strlen(path), "a path");
+    weft__free(NULL, config->published);
+    config->published = copy;
+    WEFT_TRY(weft__published_read(NULL, path, &p));
+    SET(model_layers, p.gpt.layers);
+    SET(model_heads, p.gpt.heads);
+    SET(model_kv_heads, p.gpt.kv_heads);
+    SET(model_width, p.gpt.width);
+    SET(model_mlp_width, p.gpt.hidden);
+    SET(model_vocab, p.gpt.vocab);
+    SET(model_untied_head, p.gpt.untied_head);
+    SET(model_bias, !p.gpt.no_bias);
+    SET(model_norm, (int)p.gpt.norm);
+    SET(model_norm_eps, p.gpt.eps);
+    SET(model_positions, (int)p.gpt.positions);
+    SET(model_rotary_base, p.gpt.rotation.base > 0 ? p.gpt.rotation.base : config->model_rotary_base);
+    SET(model_mlp, p.gpt.gated);
+    PROPOSE(model_context, weft__smaller(p.context, CONTEXT_OF_TRAINING));
+    PROPOSE(optimizer_lr, 5e-5); /* of fine-tuning: larger steps forget what the model knows */
+    PROPOSE(schedule_min_lr, config->optimizer_lr / 10);
+    if (f.status == WEFT_OK && config->model_context > p.context && p.gpt.positions == WEFT_POSITION_LEARNED)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "model.context: %lld tokens are more than the %lld positions of %s",
+                          (long long)config->model_context, (long long)p.context, path);
+    return f.status;
+}
+
+weft_status weft__model_use_published(weft__config *config, const char *path) {
+    const weft__preset *preset = weft__config_preset("gpt");
+    weft__published p;
+    WEFT_TRY(weft__published_read(NULL, path, &p));
+    WEFT_TRY(weft__config_take_preset(config, preset));
+    WEFT_TRY(propose_path(config, WEFT__KEY_model_init, &config->model_init, path));
+    WEFT_TRY(propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path, path));
+    config->model_context = weft__smaller(p.context, CONTEXT_OF_USE);
+    config->origin[WEFT__KEY_model_context] = WEFT__ORIGIN_FLAG; /* the context of training does not count */
+    return weft__model_describe_published(config, path);
+}
