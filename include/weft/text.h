@@ -119,7 +119,10 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_save(const weft_tokenizer *toke
  *   - tokenizer.json that Weft wrote.
  *   - tokenizer.json of Hugging Face's library `tokenizers`: the kind is WEFT_TOKENIZER_PIPELINE. The special
  *     tokens that tokenizer_config.json and special_tokens_map.json beside it name get their roles.
- *   - a folder with such a file, or with GPT-2's files (see weft_tokenizer_load_gpt2).
+ *   - a file of SentencePiece, if its name ends in ".model": unigram or BPE. weft_tokenizer_save writes it as
+ *     tokenizer.json.
+ *   - a folder with such a file (tokenizer.json, tokenizer.model, spiece.model or sentencepiece.bpe.model),
+ * or with GPT-2's files (see weft_tokenizer_load_gpt2).
  *
  * A pipeline gives the ids of the library. WEFT_ERR_UNSUPPORTED names a part that Weft does not know, and
  * those it knows. WEFT_ERR_FORMAT names the field. */

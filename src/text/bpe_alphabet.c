@@ -84,7 +84,7 @@ weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char 
     char *room = weft__alloc(t->ctx, bytes + 1);
     if (!room) return weft__fail_oom(t->ctx, bytes, "merges");
     size_t first = (size_t)(space - text), left = 0, right = 0;
-    weft__merge merge = {-1, -1, -1};
+    weft__merge merge = {-1, -1, -1, 0};
     merge.left = id_of(t, text, first, room, &left);
     merge.right = merge.left < 0 ? -1 : id_of(t, space + 1, bytes - first - 1, room + left, &right);
     if (merge.right >= 0) merge.made = t->slots[weft__tokenizer_slot(t, room, left + right)];

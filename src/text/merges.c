@@ -19,7 +19,8 @@ static size_t rank_slot(const weft__merges *m, int32_t left, int32_t right) {
     }
 }
 
-weft_status weft__merges_tabulate(weft_context *ctx, weft__merges *m, const char *name, bool may_repeat) {
+weft_status weft__merges_tabulate(weft_context *ctx, weft__merges *m, const char *name, bool may_repeat,
+                                  bool by_token) {
     if (m->count >= WEFT__NO_RANK) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: too many merges", name);
     m->rank_slots = 256;
     while (m->rank_slots <= 2 * m->count) m->rank_slots *= 2;
@@ -32,6 +33,8 @@ weft_status weft__merges_tabulate(weft_context *ctx, weft__merges *m, const char
             return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: merge %zu repeats merge %u", name, rank + 1,
                               (unsigned)m->ranks[slot] + 1);
         m->ranks[slot] = (uint32_t)rank;
+        bool same = by_token && rank && m->list[rank].made == m->list[rank - 1].made;
+        m->list[rank].order = same ? m->list[rank - 1].order : (uint32_t)rank;
     }
     return WEFT_OK;
 }
@@ -90,7 +93,7 @@ static void consider(const weft__merges *m, weft__merging *w, uint32_t at, uint3
     weft__symbol *s = &w->symbols[at];
     s->rank = WEFT__NO_RANK;
     if (s->after < count) s->rank = m->ranks[rank_slot(m, s->id, w->symbols[s->after].id)];
-    if (s->rank != WEFT__NO_RANK) heap_push(w, (uint64_t)s->rank << 32 | at);
+    if (s->rank != WEFT__NO_RANK) heap_push(w, (uint64_t)m->list[s->rank].order << 32 | at);
 }
 
 /* Each merge removes one entry from the heap and adds at most two, so 2 n entries are enough for n symbols.
@@ -102,8 +105,9 @@ void weft__merging_run(const weft__merges *m, weft__merging *w, uint32_t count) 
     for (uint32_t i = 0; i + 1 < count; i++) consider(m, w, i, count);
     while (w->heap_count) {
         uint64_t least = heap_pop(w);
-        uint32_t at = (uint32_t)least, rank = (uint32_t)(least >> 32);
-        if (s[at].rank != rank) continue; /* one of the two was merged in the meantime */
+        uint32_t at = (uint32_t)least, rank = s[at].rank;
+        if (rank == WEFT__NO_RANK || m->list[rank].order != (uint32_t)(least >> 32))
+            continue; /* one of the two was merged in the meantime */
         uint32_t gone = s[at].after;
         s[at].id = m->list[rank].made;
         s[at].after = s[gone].after;

@@ -11,18 +11,22 @@
 
 typedef struct weft__merge {
     int32_t left, right, made; /* ids */
+    uint32_t order;            /* the least goes first; of equal ones, the leftmost */
 } weft__merge;
 
 typedef struct weft__merges {
-    weft__merge *list; /* [count], the best first; the index is the rank */
+    weft__merge
+        *list; /* [count], the best first; the index is the rank. weft__merges_tabulate sets the order */
     size_t count, capacity;
     uint32_t *ranks;   /* open-addressing table of ranks; WEFT__NO_RANK is a free slot */
     size_t rank_slots; /* a power of two */
     uint64_t key;      /* key of the hashes, so that no file can choose collisions */
 } weft__merges;
 
-/* Builds the table of ranks from the list. A repeated pair is WEFT_ERR_FORMAT, or its last merge counts. */
-weft_status weft__merges_tabulate(weft_context *ctx, weft__merges *m, const char *name, bool may_repeat);
+/* Builds the table of ranks from the list. A repeated pair is WEFT_ERR_FORMAT, or its last merge counts. With
+ * `by_token`, merges that follow each other and make the same token have one order. */
+weft_status weft__merges_tabulate(weft_context *ctx, weft__merges *m, const char *name, bool may_repeat,
+                                  bool by_token);
 void weft__merges_free(weft_context *ctx, weft__merges *m);
 
 /* An id of the current word. Neighbours are indices in the array of symbols. */
@@ -35,7 +39,7 @@ typedef struct weft__symbol {
 /* Work memory of one word. */
 typedef struct weft__merging {
     weft__symbol *symbols; /* [room] */
-    /* [2 * room], a min-heap of rank << 32 | index: the candidate merges, some of them outdated */
+    /* [2 * room], a min-heap of order << 32 | index: the candidate merges, some of them outdated */
     uint64_t *heap;
     size_t room, heap_count;
 } weft__merging;

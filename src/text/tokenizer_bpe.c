@@ -111,7 +111,7 @@ static weft_status make_index(weft_tokenizer *t, const char *name) {
     if (!t->bpe || t->bpe->merges.count == 0)
         return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: there are no merges", name);
     t->bpe->merges.key = t->key;
-    WEFT_TRY(weft__merges_tabulate(t->ctx, &t->bpe->merges, name, false));
+    WEFT_TRY(weft__merges_tabulate(t->ctx, &t->bpe->merges, name, false, false));
     WEFT_TRY(sort_out(t, name));
     weft__bpe_work *w = t->bpe->work = weft__zalloc(t->ctx, sizeof *w);
     if (!w) return weft__fail_oom(t->ctx, sizeof *w, "a tokenizer");

@@ -233,10 +233,26 @@ static weft_status configure(weft_tokenizer *t, const char *path, const char *na
     return status;
 }
 
+static bool ends_with(const char *path, const char *suffix) {
+    size_t n = strlen(path), m = strlen(suffix);
+    return n >= m && strcmp(path + n - m, suffix) == 0;
+}
+
+static weft_status parse_sentencepiece(weft_context *ctx, const char *path, const char *data, size_t bytes,
+                                       weft_tokenizer **out) {
+    char *text;
+    WEFT_TRY(weft__sentencepiece_text(ctx, path, data, bytes, &text, &bytes));
+    weft_status status = parse(ctx, path, text, bytes, out);
+    weft__free(ctx, text);
+    return status;
+}
+
 static weft_status load_file(weft_context *ctx, const char *path, weft_tokenizer **out) {
     weft_bytes file = {0};
     WEFT_TRY(weft_read_file(ctx, path, FILE_MAX, &file));
-    weft_status status = parse(ctx, path, (const char *)file.data, file.size, out);
+    weft_status status = ends_with(path, ".model")
+                             ? parse_sentencepiece(ctx, path, (const char *)file.data, file.size, out)
+                             : parse(ctx, path, (const char *)file.data, file.size, out);
     weft_bytes_free(ctx, &file);
     if (status != WEFT_OK || !(*out)->pipeline) return status;
     status = configure(*out, path, "special_tokens_map.json");
@@ -249,13 +265,17 @@ static weft_status load_file(weft_context *ctx, const char *path, weft_tokenizer
 }
 
 weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokenizer **out) {
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "spiece.model",
+                                        "sentencepiece.bpe.model"};
     char inside[PATH_BYTES];
     struct stat st;
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, path);
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return load_file(ctx, path, out);
-    if (snprintf(inside, sizeof inside, "%s/tokenizer.json", path) < PATH_BYTES && access(inside, F_OK) == 0)
-        return load_file(ctx, inside, out);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (snprintf(inside, sizeof inside, "%s/%s", path, names[i]) < PATH_BYTES &&
+            access(inside, F_OK) == 0)
+            return load_file(ctx, inside, out);
     return weft_tokenizer_load_gpt2(ctx, path, out);
 }

@@ -1,6 +1,6 @@
 """Compares Weft's tokenizers with the Python package `tokenizers`: ids, ids with special tokens, decoded texts.
 
-    python3 tests/text/peer.py LIBWEFT.so [NAME...]     names as in TOKENIZERS; default: all
+    python3 tests/text/peer.py LIBWEFT.so [NAME...]     names as in TOKENIZERS, or files
 
 It trains a small tokenizer of each kind with `tokenizers`, saves it, loads it in Weft, and compares COUNT texts. The
 texts are drawn from a seed: all scripts, emoji, code, white space, broken UTF-8.
@@ -310,6 +310,25 @@ def unigram(normalizer, byte_fallback=False):
     return t
 
 
+def precompiled():
+    """The map of characters that SentencePiece compiles for nmt_nfkc."""
+    try:
+        import io
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2
+    except ImportError:
+        print("precompiled: skipped, it needs the Python packages sentencepiece and protobuf")
+        return None
+    data = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 20), model_writer=data, vocab_size=400, model_type="unigram",
+        normalization_rule_name="nmt_nfkc", hard_vocab_limit=False, minloglevel=2)
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(data.getvalue())
+    t = unigram(normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap))
+    return t
+
+
 def word_level():
     t = Tokenizer(models.WordLevel(unk_token="<unk>"))
     t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Nmt(),
@@ -335,12 +354,83 @@ TOKENIZERS = {
     "old_bpe": old_bpe, "prefix_bpe": prefix_bpe, "bert": lambda: bert(True), "bert_cased": lambda: bert(False),
     "unigram_nfkc": lambda: unigram(normalizers.NFKC()),
     "unigram_bytes": lambda: unigram(normalizers.Sequence([normalizers.Nmt(), normalizers.NFKD()]), True),
-    "word_level": word_level,
+    "precompiled": precompiled, "word_level": word_level,
 }
 for _behavior in ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]:
     for _invert in [False, True]:
         TOKENIZERS["split_%s%s" % (_behavior, "_inverted" if _invert else "")] = \
             lambda b=_behavior, i=_invert: splits(b, i)
+
+# ---- SentencePiece ----
+
+SENTENCEPIECES = {
+    "sp_unigram_nmt_nfkc": {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc", "vocab_size": 500},
+    "sp_unigram_bytes": {"model_type": "unigram", "normalization_rule_name": "identity", "vocab_size": 700,
+                         "byte_fallback": True, "remove_extra_whitespaces": False},
+    "sp_unigram_defined": {"model_type": "unigram", "vocab_size": 500, "user_defined_symbols": ["newword", "<extra>"]},
+    "sp_bpe_llama2": {"model_type": "bpe", "normalization_rule_name": "identity", "vocab_size": 900,
+                      "byte_fallback": True, "remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True,
+                      "split_digits": True},
+    "sp_bpe_nfkc_cf": {"model_type": "bpe", "normalization_rule_name": "nfkc_cf", "vocab_size": 900},
+    "sp_bpe_gemma": {"model_type": "bpe", "normalization_rule_name": "identity", "vocab_size": 900,
+                     "byte_fallback": True, "remove_extra_whitespaces": False, "add_dummy_prefix": False,
+                     "user_defined_symbols": ["\n", "\n\n", "▁▁", "▁▁▁▁", "<extra>"], "pad_id": 3},
+}
+
+
+def train_sentencepiece(name, path):
+    try:
+        import io
+        import sentencepiece
+    except ImportError:
+        print("%s: skipped, it needs the Python package sentencepiece" % name)
+        return None
+    data = io.BytesIO()
+    lines = [line for line in corpus() if line.strip()]
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=data, hard_vocab_limit=False,
+                                             minloglevel=2, character_coverage=0.99, **SENTENCEPIECES[name])
+    with open(path, "wb") as f:
+        f.write(data.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=data.getvalue())
+
+
+def compare_sentencepiece(weft, name, processor, loaded, texts, shown=3):
+    """Returns how many texts differ. In Weft, a text that spells <s> becomes this token, as with transformers."""
+    differ = 0
+    for data in texts:
+        text = data.decode(errors="replace")
+        if any(s in text for s in ["<s>", "</s>", "<unk>", "<pad>"]) or "\0" in text:
+            continue
+        expected = processor.encode(text)
+        got = weft.encode(loaded, data)
+        problem = None
+        if got != expected:
+            problem = "ids %s, not %s: %s" % (got, expected, [processor.id_to_piece(i) for i in expected])
+        elif processor.unk_id() not in expected:
+            decoded = weft.decode(loaded, expected).decode(errors="replace")
+            if decoded != processor.decode(expected):
+                problem = "decoded %r, not %r" % (decoded, processor.decode(expected))
+        if problem:
+            differ += 1
+            if differ <= shown:
+                print("%s: %r: %s" % (name, show(data), problem[:1500]))
+    return differ
+
+
+def check_sentencepiece(weft, name, folder, texts):
+    path = os.path.join(folder, "tokenizer.model")
+    processor = train_sentencepiece(name, path)
+    if not processor:
+        return 0
+    loaded = weft.load(path)
+    differ = compare_sentencepiece(weft, name, processor, loaded, texts)
+    again = os.path.join(folder, "again.json")  # the same as tokenizer.json, which `tokenizers` reads, too
+    weft.must(weft.lib.weft_tokenizer_save(loaded, again.encode()))
+    differ += compare_sentencepiece(weft, name + ", saved", processor, weft.load(again), texts)
+    Tokenizer.from_file(again)
+    weft.lib.weft_tokenizer_free(loaded)
+    return differ
+
 
 # ---- comparing ----
 
@@ -386,14 +476,23 @@ def compare(weft, name, tokenizer, loaded, texts, shown=3):
 
 def main():
     weft = Weft(sys.argv[1])
-    names = sys.argv[2:] or list(TOKENIZERS)
+    names = sys.argv[2:] or list(TOKENIZERS) + list(SENTENCEPIECES)
     rng = random.Random(SEED)
     texts = [make_text(rng) for _ in range(COUNT)]
     failed = 0
     print("tokenizers %s, seed %d, %d texts" % (tokenizers.__version__, SEED, len(texts)))
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            tokenizer = TOKENIZERS[name]()
+            if name in SENTENCEPIECES:
+                differ = check_sentencepiece(weft, name, folder, texts)
+                print("%s: %s" % (name, "equal" if not differ else "%d texts differ" % differ))
+                failed += differ
+                continue
+            tokenizer = Tokenizer.from_file(name) if name.endswith(".json") else TOKENIZERS[name]()
+            if not tokenizer:
+                continue
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
             path = os.path.join(folder, "tokenizer.json")
             tokenizer.save(path)
             loaded = weft.load(path)

@@ -15,6 +15,7 @@ static weft_status read_added_token(weft__reader *r, const json_t *json, weft__a
     if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= INT32_MAX)
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "id must be a number from 0 on");
     token->id = (int32_t)json_integer_value(id);
+    r->t->pipeline->sentencepiece |= json_is_true(json_object_get(json, "weft_sentencepiece"));
     WEFT_TRY(weft__read_text(r, json, "content", &token->content));
     WEFT_TRY(weft__read_bool(r, json, "special", &token->special));
     WEFT_TRY(weft__read_bool(r, json, "single_word", &token->single_word));

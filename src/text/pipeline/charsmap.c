@@ -1,7 +1,8 @@
 /* The normalizer Precompiled: a map of characters that SentencePiece compiled. The map holds the size of a
  * trie, the trie as a double array (Darts-clone, github.com/s-yata/darts-clone), and the new texts, each
  * ended by NUL. It is applied as in the crate spm_precompiled: a short grapheme cluster is replaced as a
- * whole if the map has a prefix of it. Must not know: pipelines. Read next: pre_tokenizers.c. */
+ * whole if the map has a prefix of it. SentencePiece itself replaces the
+ * longest match at each place. Must not know: pipelines. Read next: pre_tokenizers.c. */
 #include <string.h>
 #include <utf8proc.h>
 
@@ -143,7 +144,14 @@ weft_status weft__charsmap_run(weft__part *part, const char *text, size_t bytes,
         weft__buffer_put(out, text, bytes);
         return WEFT_OK;
     }
-    for (size_t at = 0; at < bytes;) {
+    for (size_t at = 0; at < bytes && part->longest;) {
+        const char *to = charsmap_find(map, text + at, bytes - at, true, &matched);
+        uint32_t c;
+        if (!to) matched = weft__read_point(text, bytes, at, &c);
+        weft__buffer_put(out, to ? to : text + at, to ? strlen(to) : matched);
+        at += matched;
+    }
+    for (size_t at = 0; at < bytes && !part->longest;) {
         size_t cluster = grapheme(text, bytes, at);
         const char *to = cluster < 6 ? charsmap_find(map, text + at, cluster, false, &matched) : NULL;
         if (to) {

@@ -31,7 +31,7 @@ static weft_status refuse_merge(const weft__reader *r, size_t number, const weft
 
 static weft_status read_merge(weft__reader *r, const json_t *json, size_t number) {
     weft__pipeline *p = r->t->pipeline;
-    weft__merge merge = {-1, -1, -1};
+    weft__merge merge = {-1, -1, -1, 0};
     if (!read_pair(json, p->words))
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "merge %zu must have two tokens", number);
     const weft__buffer *left = &p->words[0], *right = &p->words[1];
@@ -88,7 +88,7 @@ static weft_status bpe_read(weft__reader *r, const json_t *json) {
     for (size_t i = 0; i < json_array_size(merges); i++)
         WEFT_TRY(read_merge(r, json_array_get(merges, i), i + 1));
     p->merges.key = r->t->key;
-    WEFT_TRY(weft__merges_tabulate(r->t->ctx, &p->merges, r->name, true));
+    WEFT_TRY(weft__merges_tabulate(r->t->ctx, &p->merges, r->name, true, p->sentencepiece));
     WEFT_TRY(weft__word_cache_make(r->t->ctx, &p->cache, r->t->key));
     size_t parts = p->pre_tokenizers.count;
     if (parts && p->pre_tokenizers.list[parts - 1].type == &weft__byte_characters) {

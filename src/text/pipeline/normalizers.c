@@ -101,6 +101,7 @@ static weft_status read_bert(weft__reader *r, const json_t *json, weft__part *p)
 
 static weft_status read_precompiled(weft__reader *r, const json_t *json, weft__part *p) {
     const json_t *map = json_object_get(json, "precompiled_charsmap");
+    p->longest = r->t->pipeline->sentencepiece;
     if (!map || json_is_null(map)) return WEFT_OK;
     if (!json_is_string(map))
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "precompiled_charsmap must be a string");

@@ -111,7 +111,8 @@ typedef struct weft__part {
     bool invert, split, add_space, use_regex;
     bool clean, chinese, accents, lowercase; /* BertNormalizer */
     bool left, right;                        /* Strip */
-    bool fused;                              /* decoders: it follows Fuse, so that all tokens count as one */
+    bool longest; /* Precompiled: takes the longest match, and knows no grapheme clusters */
+    bool fused;   /* decoders: it follows Fuse, so that all tokens count as one */
 } weft__part;
 
 typedef struct weft__parts {
@@ -249,6 +250,7 @@ typedef struct weft__pipeline {
     int32_t roles[WEFT_SPECIAL_COUNT];
     int32_t *frame; /* [frame_count] ids around a text with special tokens; one is WEFT__TEXT_PLACE */
     size_t frame_count, frame_capacity;
+    bool sentencepiece;    /* the file was made from a .model: see sentencepiece.c */
     bool frame_configured; /* the frame is not in tokenizer.json, but in a file beside it */
     weft__buffer rooms[3]; /* work memory: a text without bad bytes, two steps of normalization */
     weft__buffer words[2]; /* work memory of models and decoders */
@@ -295,6 +297,10 @@ void weft__roles_read(weft_tokenizer *t, const json_t *added_token, int32_t id);
 weft_status weft__pipeline_text(const weft_tokenizer *t, char **text, size_t *bytes);
 weft_status weft__post_processor_read(weft__reader *r, const json_t *json);
 weft_status weft__frame_put(weft_tokenizer *t, int32_t id);
+
+/* Writes the bytes of a .model of SentencePiece as tokenizer.json. Free *text with weft__free. */
+weft_status weft__sentencepiece_text(weft_context *ctx, const char *name, const char *data, size_t bytes,
+                                     char **text, size_t *text_bytes);
 
 /* WEFT_ERR_FORMAT or WEFT_ERR_UNSUPPORTED, with the file, the stage and the part before the message. */
 weft_status weft__reader_fail(const weft__reader *r, weft_status status, const char *fmt, ...)
