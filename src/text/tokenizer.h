@@ -111,7 +111,7 @@ weft_status weft__tokenizer_next(const weft_tokenizer *t, weft__decoding *d, int
 struct json_t;
 struct weft__json;
 weft_status weft__tokenizer_json(struct weft__json *json, const char *name, const char *text, size_t bytes,
-                                 struct json_t **root);
+                                 size_t flags, struct json_t **root);
 
 /* Makes a tokenizer from the bytes of encoder.json and vocab.bpe. */
 weft_status weft__tokenizer_parse_gpt2(weft_context *ctx, const weft__span *json, const weft__span *merges,

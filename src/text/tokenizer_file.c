@@ -186,11 +186,11 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
 }
 
 weft_status weft__tokenizer_json(weft__json *json, const char *name, const char *text, size_t bytes,
-                                 json_t **root) {
+                                 size_t flags, json_t **root) {
     json_error_t error;
     if (!is_shallow(text, bytes)) return bad(json->ctx, name, "JSON", "nested too deeply for a tokenizer");
     const weft_status status =
-        weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error, root);
+        weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | flags, &error, root);
     if (status != WEFT_ERR_FORMAT) return status;
     return weft__fail(json->ctx, WEFT_ERR_FORMAT, "%s: line %d, byte %d: %.160s", name, error.line,
                       error.position, error.text);
@@ -201,7 +201,7 @@ static weft_status parse(weft_context *ctx, const char *name, const char *text, 
     weft__json json;
     json_t *root;
     weft__json_open(&json, ctx);
-    weft_status status = weft__tokenizer_json(&json, name, text, bytes, &root);
+    weft_status status = weft__tokenizer_json(&json, name, text, bytes, 0, &root);
     if (status == WEFT_OK && !json_is_object(root)) status = bad(ctx, name, "JSON", "must be an object");
     if (status == WEFT_OK)
         status = json_is_object(json_object_get(root, "model"))

@@ -64,7 +64,7 @@ static weft_status read_vocabulary(weft_tokenizer *t, const weft__span *json) {
     weft__json document;
     json_t *root = NULL;
     weft__json_open(&document, t->ctx);
-    weft_status status = weft__tokenizer_json(&document, json->name, json->text, json->bytes, &root);
+    weft_status status = weft__tokenizer_json(&document, json->name, json->text, json->bytes, 0, &root);
     if (status == WEFT_OK) status = add_tokens(t, json->name, root);
     weft__json_close(&document);
     return status;

@@ -55,7 +55,8 @@ weft_status weft__pipeline_configure(weft_tokenizer *t, const char *name, const 
     weft__json json;
     json_t *root;
     weft__json_open(&json, t->ctx);
-    weft_status status = weft__tokenizer_json(&json, name, text, bytes, &root);
+    /* a common value of model_max_length, 1e30, is written as an integer */
+    weft_status status = weft__tokenizer_json(&json, name, text, bytes, JSON_DECODE_INT_AS_REAL, &root);
     if (status == WEFT_OK && !json_is_object(root))
         status = weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: JSON: must be an object", name);
     if (status == WEFT_OK) status = configure(t, root);

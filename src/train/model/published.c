@@ -7,7 +7,8 @@
 #include "train/model/published.h"
 
 #define CONTEXT_OF_TRAINING 256 /* tokens of a sample, if model.context is not set */
-#define CONTEXT_OF_USE      4096
+#define BATCH_OF_TRAINING   8
+#define CONTEXT_OF_USE      2048
 
 typedef struct found {
     weft__config *config;
@@ -77,6 +78,7 @@ weft_status weft__model_describe_published(weft__config *config, const char *pat
     PROPOSE(model_context, weft__smaller(p.context, CONTEXT_OF_TRAINING));
     PROPOSE(optimizer_lr, 5e-5); /* of fine-tuning: larger steps forget what the model knows */
     PROPOSE(schedule_min_lr, config->optimizer_lr / 10);
+    PROPOSE(train_batch, BATCH_OF_TRAINING);
     if (f.status == WEFT_OK && config->model_context > p.context && p.gpt.positions == WEFT_POSITION_LEARNED)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "model.context: %lld tokens are more than the %lld positions of %s",
@@ -93,5 +95,7 @@ weft_status weft__model_use_published(weft__config *config, const char *path) {
     WEFT_TRY(propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path, path));
     config->model_context = weft__smaller(p.context, CONTEXT_OF_USE);
     config->origin[WEFT__KEY_model_context] = WEFT__ORIGIN_FLAG; /* the context of training does not count */
+    config->train_batch = 1;
+    config->origin[WEFT__KEY_train_batch] = WEFT__ORIGIN_FLAG;
     return weft__model_describe_published(config, path);
 }
