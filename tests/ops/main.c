@@ -96,8 +96,9 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     }
     m.slow = !strcmp(m.device, "interp");
     m.sources = cuda_sources.folder != NULL;
-    m.gpu =
-        m.sources || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
+    static const char *const gpus[] = {"opencl", "cuda", "hip", "webgpu"};
+    m.gpu = m.sources;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) m.gpu = m.gpu || !strcmp(m.device, gpus[i]);
     if (m.sources) cuda_sources_write(m.ctx, cuda_sources.folder);
     m.wide = m.ctx;
     if (!test_has_f64(m.ctx) &&
