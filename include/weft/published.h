@@ -1,11 +1,12 @@
 /* Models that others have published: folders with config.json and safetensors files, as Hugging Face's
- * transformers writes them.
+ * transformers writes them, and GGUF files of llama.cpp. A function that takes a folder takes the path of a
+ * GGUF file, too.
  *
  *     weft_module *model = weft_published_new(ctx, "SmolLM2-135M", NULL);
  *     weft_status status = weft_published_load(model, "SmolLM2-135M");
  *
- * The module is one of weft_nn_gpt: train it, or generate with it. The table of architectures in
- * docs/published.md tells which models Weft knows. */
+ * The module is one of weft_nn_gpt: train it, or generate with it. docs/published.md
+ * lists the architectures. */
 #ifndef WEFT_PUBLISHED_H
 #define WEFT_PUBLISHED_H
 
@@ -22,15 +23,15 @@ typedef struct weft_published_options {
     weft_dtype dtype;    /* of the weights in memory; 0: f32 */
 } weft_published_options;
 
-/* Whether the folder holds a published model: it has a config.json with a model_type. */
+/* Whether the folder holds a published model: it has a config.json. Of a file: it begins as a GGUF file. */
 WEFT_API bool weft_published_is(const char *folder);
 
 /* Makes the module that config.json describes. Its weights are random: weft_published_load fills them.
  * options may be NULL.
  *
- * The module is poisoned by WEFT_ERR_IO, by WEFT_ERR_FORMAT, which names file and field, or by
- * WEFT_ERR_UNSUPPORTED: an unknown architecture (the message lists those that Weft knows), or a field whose
- * value Weft cannot compute. */
+ * The module is poisoned by WEFT_ERR_IO, or by WEFT_ERR_FORMAT, which names file and field: what is
+ * malformed, an unknown architecture (the message lists those that Weft knows), or a value that Weft cannot
+ * compute with. */
 WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
                                          const weft_published_options *options);
 

@@ -65,8 +65,8 @@ typedef struct weft__architecture {
 /* Finds the architecture of a model_type; NULL if there is none. */
 const weft__architecture *weft__architecture_find(const char *type);
 
-/* Reads config.json of a folder, or the metadata of a GGUF file. WEFT_ERR_UNSUPPORTED names what Weft cannot
- * compute. */
+/* Reads config.json of a folder, or the metadata of a GGUF file. WEFT_ERR_FORMAT also names what Weft
+ * cannot compute. */
 weft_status weft__published_read(weft_context *ctx, const char *path, weft__published *p);
 
 /* Writes the metadata of a GGUF file as the text of config.json, which the caller frees with weft__free.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the reference files of test_published.c with transformers: for each architecture a small configuration, the names
+"""Writes the reference files of test_architectures.c with transformers: for each architecture a small configuration, the names
 and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern.
 
 Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them.
@@ -52,7 +52,7 @@ TOKENS = [[(7 * i * i + 3 * i + 11 * row) % 61 for i in range(20)] for row in ra
 
 
 def pattern(count, number, around):
-    """The weights of tensor `number` in the order of the names: as fill() of test_published.c makes them."""
+    """The weights of tensor `number` in the order of the names: as fill() of test_architectures.c makes them."""
     i = torch.arange(count, dtype=torch.float64)
     return (((i * (5 + 2 * (number % 7)) + 3 * number) % 23 - 11) / 64 + around).float()
 
