@@ -11,6 +11,7 @@
 #define WEFT_PUBLISHED_H
 
 #include <weft/nn.h>
+#include <weft/text.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +43,11 @@ WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
  * WEFT_ERR_FORMAT names a file that is missing, and a tensor that is missing, unexpected or of another shape;
  * then nothing is changed. */
 WEFT_API WEFT_CHECKED weft_status weft_published_load(weft_module *model, const char *folder);
+
+/* Loads the tokenizer of a published model: as weft_tokenizer_load, or that of a GGUF file, if it is
+ * byte-level BPE. */
+WEFT_API WEFT_CHECKED weft_status weft_published_tokenizer(weft_context *ctx, const char *folder,
+                                                           weft_tokenizer **out);
 
 /* Writes the model as a folder `to` that transformers reads: model.safetensors with the published names, in
  * `dtype` (f32, bf16 or f16), and config.json. The other files of the folder `from`, from which the model
