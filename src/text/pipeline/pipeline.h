@@ -274,6 +274,9 @@ typedef struct weft__pipeline {
 
 void weft__pipeline_free(weft_tokenizer *t);
 
+/* Copies a text, with U+FFFD for each malformed sequence. Python's errors="replace" does the same. */
+weft_status weft__replace_bad_bytes(const weft__span *span, weft__buffer *room);
+
 /* Normalizes a text. The result is valid until the next call. */
 weft_status weft__normalize(weft_tokenizer *t, weft__piece *piece);
 
