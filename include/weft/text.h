@@ -84,6 +84,15 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_special(const weft_token
                                                                 const char *text, size_t bytes, int32_t *ids,
                                                                 size_t capacity, size_t *count);
 
+/* The same for a pair of texts, such as a question and an answer. *types, if it is not NULL, says to which of
+ * the two each id belongs: 0 or 1 (BERT's token types). Without special tokens, the ids of the texts follow
+ * each other. */
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer,
+                                                             const char *text, size_t bytes,
+                                                             const char *other, size_t other_bytes,
+                                                             int32_t *ids, int32_t *types, size_t capacity,
+                                                             size_t *count);
+
 /* What a special token is for. */
 typedef enum weft_special {
     WEFT_SPECIAL_BOS, /* begin of a text */

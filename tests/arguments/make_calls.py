@@ -43,6 +43,8 @@ LEFT_OUT = {
     'weft_tokenizer_build.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode_special.text = ""': "has fewer bytes than are said",
+    'weft_tokenizer_encode_pair.text = ""': "has fewer bytes than are said",
+    'weft_tokenizer_encode_pair.other = ""': "has fewer bytes than are said",
     'weft_tokenizer_id.token = ""': "has fewer bytes than are said",
     'weft_tokenizer_parse.json = ""': "has fewer bytes than are said",
 }
@@ -134,7 +136,8 @@ BY_PARAMETER = {
     "weft_optimizer_load_from.file": 'good_safetensors("optimizer.safetensors")',
     "weft_safetensors_find.name": '"weight"', "weft_loader_open.inputs": '"data.npy"',
     "weft_loader_open.targets": '"labels.npy"', "weft_tokens_open.path": '"tokens.bin"',
-    "weft_loader_mapped.count": "8", "weft_tokenizer_pattern_parse.name": '"gpt2"', "weft_tokenizer_train.paths": "good_text_paths()",
+    "weft_loader_mapped.count": "8", "weft_tokenizer_encode_pair.other": "good_text()", "weft_tokenizer_encode_pair.bytes": "3",
+    "weft_tokenizer_encode_pair.other_bytes": "3", "weft_tokenizer_pattern_parse.name": '"gpt2"', "weft_tokenizer_train.paths": "good_text_paths()",
     "weft_tokenizer_train.count": "1", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
     "weft_tokenizer_id.token": '"a"', "weft_tokenizer_id.bytes": "1", "weft_tokenizer_load.path": '"tokenizer.json"',
     "weft_tokenizer_parse.json": 'good_file("tokenizer.json")',

@@ -50,6 +50,14 @@ class Weft:
         self.must(status)
         return ids[:count.value]
 
+    def pair(self, t, data, other):
+        capacity = 4 * (len(data) + len(other)) + 4096
+        ids, types, count = (ctypes.c_int32 * capacity)(), (ctypes.c_int32 * capacity)(), ctypes.c_size_t()
+        self.must(self.lib.weft_tokenizer_encode_pair(
+            t, data, ctypes.c_size_t(len(data)), other, ctypes.c_size_t(len(other)), ids, types,
+            ctypes.c_size_t(capacity), ctypes.byref(count)))
+        return ids[:count.value], types[:count.value]
+
     def decode(self, t, ids):
         array = (ctypes.c_int32 * max(1, len(ids)))(*ids)
         size = ctypes.c_size_t()
@@ -503,6 +511,10 @@ def compare(weft, name, tokenizer, loaded, texts, shown=3):
         if got != expected:
             problem = "ids %s, not %s" % (got, expected)
         elif expected is not None:
+            other = texts[0].decode(errors="replace")
+            pair = tokenizer.encode(text, other)
+            if weft.pair(loaded, data, texts[0]) != (pair.ids, pair.type_ids):
+                problem = "ids of a pair, not %s, %s" % (pair.ids, pair.type_ids)
             special = tokenizer.encode(text).ids
             if weft.encode(loaded, data, True) != special:
                 problem = "ids with special tokens, not %s" % special

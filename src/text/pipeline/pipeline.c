@@ -134,7 +134,8 @@ void weft__pipeline_free(weft_tokenizer *t) {
     for (size_t i = 0; i < p->added_count; i++) weft__buffer_free(&p->added[i].content);
     weft__free(ctx, p->added);
     weft__free(ctx, p->added_of);
-    weft__free(ctx, p->frame);
+    weft__free(ctx, p->single.items);
+    weft__free(ctx, p->pair.items);
     for (int i = 0; i < 2; i++) weft__trie_free(ctx, &p->sets[i].trie);
     for (int i = 0; i < 3; i++) weft__buffer_free(&p->rooms[i]);
     for (int i = 0; i < 2; i++) weft__buffer_free(&p->words[i]);

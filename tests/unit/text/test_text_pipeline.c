@@ -437,6 +437,39 @@ static void assert_special(const weft_tokenizer *t, const char *text, const int3
     assert_int_equal(n, count);
 }
 
+static void assert_pair(const weft_tokenizer *t, const int32_t *expected, const int32_t *expected_types,
+                        size_t count) {
+    int32_t ids[16], types[16];
+    size_t n = 0;
+    assert_int_equal(weft_tokenizer_encode_pair(t, "aa", 2, "b", 1, ids, types, COUNT(ids), &n), WEFT_OK);
+    assert_int_equal(n, count);
+    assert_memory_equal(ids, expected, count * sizeof *ids);
+    assert_memory_equal(types, expected_types, count * sizeof *types);
+    assert_int_equal(weft_tokenizer_encode_pair(t, "aa", 2, "b", 1, ids, NULL, 2, &n), WEFT_ERR_ARGUMENT);
+    assert_int_equal(n, count);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    static const char *const names[] = {"Bert", "Roberta"};
+    for (int i = 0; i < 2; i++) {
+        char json[1024];
+        sprintf(json,
+                "{\"post_processor\": {\"type\": \"%sProcessing\", \"sep\": [\"x\", 3], \"cls\": [\" \", "
+                "2]}, \"model\": " LETTERS "}",
+                names[i]);
+        weft_tokenizer *t = parse(json);
+        if (i == 0)
+            assert_pair(t, (const int32_t[]){2, 0, 0, 3, 1, 3}, (const int32_t[]){0, 0, 0, 0, 1, 1}, 6);
+        if (i == 1)
+            assert_pair(t, (const int32_t[]){2, 0, 0, 3, 3, 1, 3}, (const int32_t[]){0, 0, 0, 0, 0, 0, 0}, 7);
+        weft_tokenizer_free(t);
+    }
+    weft_tokenizer *t = parse("{\"model\": " LETTERS "}");
+    assert_pair(t, (const int32_t[]){0, 0, 1}, (const int32_t[]){0, 0, 1}, 3);
+    weft_tokenizer_free(t);
+}
+
 static void test_post_processors(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -760,6 +793,7 @@ int main(void) {
         cmocka_unit_test(test_unigram),
         cmocka_unit_test(test_added_tokens),
         cmocka_unit_test(test_post_processors),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_sentencepiece),
