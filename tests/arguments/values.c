@@ -308,6 +308,11 @@ weft_decoder *good_decoder(void) {
     return made.decoder;
 }
 
+const char *const *good_text_paths(void) {
+    static const char *const paths[] = {"text.txt"};
+    return paths;
+}
+
 weft_corpus *good_corpus(void) {
     if (!made.corpus) MUST(weft_corpus_open(good_context(), "text.txt", NULL, &made.corpus));
     return made.corpus;

@@ -50,6 +50,14 @@ class Weft:
         self.must(status)
         return ids[:count.value]
 
+    def pair(self, t, data, other):
+        capacity = 4 * (len(data) + len(other)) + 4096
+        ids, types, count = (ctypes.c_int32 * capacity)(), (ctypes.c_int32 * capacity)(), ctypes.c_size_t()
+        self.must(self.lib.weft_tokenizer_encode_pair(
+            t, data, ctypes.c_size_t(len(data)), other, ctypes.c_size_t(len(other)), ids, types,
+            ctypes.c_size_t(capacity), ctypes.byref(count)))
+        return ids[:count.value], types[:count.value]
+
     def decode(self, t, ids):
         array = (ctypes.c_int32 * max(1, len(ids)))(*ids)
         size = ctypes.c_size_t()
@@ -432,6 +440,51 @@ def check_sentencepiece(weft, name, folder, texts):
     return differ
 
 
+# ---- training ----
+
+
+def check_training(weft, name, folder):
+    """Trains the same tokenizer in both libraries. Returns 1 if merges or vocabulary differ."""
+    pattern = name[len("train_"):]
+    text = "\n".join(corpus() * 3)
+    if os.environ.get("WEFT_TEST_DATA") and os.path.exists(os.environ["WEFT_TEST_DATA"] + "/tinyshakespeare.txt"):
+        with open(os.environ["WEFT_TEST_DATA"] + "/tinyshakespeare.txt", encoding="utf-8", newline="") as f:
+            text += f.read()
+    pre = pre_tokenizers.ByteLevel(add_prefix_space=False) if pattern == "gpt2" else split_then_bytes(LLAMA3)
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre
+    t.train_from_iterator([text], trainers.BpeTrainer(
+        vocab_size=3000, special_tokens=["<|endoftext|>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    path = os.path.join(folder, "text.txt")
+    with open(path, "wb") as f:
+        f.write(text.encode())
+
+    class Options(ctypes.Structure):
+        _fields_ = [("vocabulary", ctypes.c_size_t), ("pattern", ctypes.c_int), ("special", ctypes.c_void_p),
+                    ("special_count", ctypes.c_size_t), ("min_count", ctypes.c_uint64)]
+
+    trained = ctypes.c_void_p()
+    paths = (ctypes.c_char_p * 1)(path.encode())
+    options = Options(3000, 1 if pattern == "gpt2" else 0, None, 0, 0)
+    weft.must(weft.lib.weft_tokenizer_train(None, paths, ctypes.c_size_t(1), ctypes.byref(options),
+                                            ctypes.byref(trained)))
+    saved = os.path.join(folder, "tokenizer.json")
+    weft.must(weft.lib.weft_tokenizer_save(trained, saved.encode()))
+    weft.lib.weft_tokenizer_free(trained)
+    import json
+    expected = json.loads(t.to_str())["model"]
+    with open(saved, encoding="utf-8") as f:
+        got = json.load(f)["model"]
+    same = got["vocab"] == expected["vocab"] and got["merges"] == expected["merges"]
+    if not same:
+        print("%s: merges differ: %s" % (name, [p for p in zip(expected["merges"], got["merges"]) if p[0] != p[1]][:3]))
+    return compare(weft, name, Tokenizer.from_file(saved), weft.load(saved),
+                   [s.encode() for s in SENTENCES]) + (0 if same else 1)
+
+
+TRAINED = ["train_cl100k", "train_gpt2"]
+
 # ---- comparing ----
 
 
@@ -458,6 +511,10 @@ def compare(weft, name, tokenizer, loaded, texts, shown=3):
         if got != expected:
             problem = "ids %s, not %s" % (got, expected)
         elif expected is not None:
+            other = texts[0].decode(errors="replace")
+            pair = tokenizer.encode(text, other)
+            if weft.pair(loaded, data, texts[0]) != (pair.ids, pair.type_ids):
+                problem = "ids of a pair, not %s, %s" % (pair.ids, pair.type_ids)
             special = tokenizer.encode(text).ids
             if weft.encode(loaded, data, True) != special:
                 problem = "ids with special tokens, not %s" % special
@@ -476,15 +533,16 @@ def compare(weft, name, tokenizer, loaded, texts, shown=3):
 
 def main():
     weft = Weft(sys.argv[1])
-    names = sys.argv[2:] or list(TOKENIZERS) + list(SENTENCEPIECES)
+    names = sys.argv[2:] or list(TOKENIZERS) + list(SENTENCEPIECES) + TRAINED
     rng = random.Random(SEED)
     texts = [make_text(rng) for _ in range(COUNT)]
     failed = 0
     print("tokenizers %s, seed %d, %d texts" % (tokenizers.__version__, SEED, len(texts)))
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            if name in SENTENCEPIECES:
-                differ = check_sentencepiece(weft, name, folder, texts)
+            if name in SENTENCEPIECES or name in TRAINED:
+                differ = (check_sentencepiece(weft, name, folder, texts) if name in SENTENCEPIECES
+                          else check_training(weft, name, folder))
                 print("%s: %s" % (name, "equal" if not differ else "%d texts differ" % differ))
                 failed += differ
                 continue

@@ -437,6 +437,39 @@ static void assert_special(const weft_tokenizer *t, const char *text, const int3
     assert_int_equal(n, count);
 }
 
+static void assert_pair(const weft_tokenizer *t, const int32_t *expected, const int32_t *expected_types,
+                        size_t count) {
+    int32_t ids[16], types[16];
+    size_t n = 0;
+    assert_int_equal(weft_tokenizer_encode_pair(t, "aa", 2, "b", 1, ids, types, COUNT(ids), &n), WEFT_OK);
+    assert_int_equal(n, count);
+    assert_memory_equal(ids, expected, count * sizeof *ids);
+    assert_memory_equal(types, expected_types, count * sizeof *types);
+    assert_int_equal(weft_tokenizer_encode_pair(t, "aa", 2, "b", 1, ids, NULL, 2, &n), WEFT_ERR_ARGUMENT);
+    assert_int_equal(n, count);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    static const char *const names[] = {"Bert", "Roberta"};
+    for (int i = 0; i < 2; i++) {
+        char json[1024];
+        sprintf(json,
+                "{\"post_processor\": {\"type\": \"%sProcessing\", \"sep\": [\"x\", 3], \"cls\": [\" \", "
+                "2]}, \"model\": " LETTERS "}",
+                names[i]);
+        weft_tokenizer *t = parse(json);
+        if (i == 0)
+            assert_pair(t, (const int32_t[]){2, 0, 0, 3, 1, 3}, (const int32_t[]){0, 0, 0, 0, 1, 1}, 6);
+        if (i == 1)
+            assert_pair(t, (const int32_t[]){2, 0, 0, 3, 3, 1, 3}, (const int32_t[]){0, 0, 0, 0, 0, 0, 0}, 7);
+        weft_tokenizer_free(t);
+    }
+    weft_tokenizer *t = parse("{\"model\": " LETTERS "}");
+    assert_pair(t, (const int32_t[]){0, 0, 1}, (const int32_t[]){0, 0, 1}, 3);
+    weft_tokenizer_free(t);
+}
+
 static void test_post_processors(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -644,6 +677,82 @@ static void test_sentencepiece(void **state) {
     (void)unlink(in_scratch("cut.model"));
 }
 
+/* ---- training: the ids that BpeTrainer leads to ---- */
+
+static const char lesson[] =
+    "low low low lower lowest newest newest newest widest widest aaaa aaaa\nwider 1234 1234 12 "
+    "caf\xc3\xa9 caf\xc3\xa9\n";
+
+static void test_train(void **state) {
+    (void)state;
+    const char *path = in_scratch("lesson.txt");
+    weft_tokenizer *t = NULL;
+    assert_true(spill(path, lesson, sizeof lesson - 1));
+    weft_tokenizer_train_options options = {.vocabulary = 277, .pattern = WEFT_TOKENIZER_GPT2};
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_OK);
+    assert_int_equal(weft_tokenizer_vocabulary(t), 277);
+    ASSERT_IDS(t, "lowest caf\xc3\xa9 1234aaaa<|endoftext|>", 261, 259, 221, 273, 275, 268, 271, 257, 257, 0);
+    assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_EOS), 0);
+    weft_tokenizer_free(t);
+    options.pattern = WEFT_TOKENIZER_CL100K;
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_OK);
+    ASSERT_IDS(t, "lowest caf\xc3\xa9 1234aaaa<|endoftext|>", 261, 259, 276, 273, 221, 263, 19, 20, 257, 257,
+               0);
+    assert_decoded(t, (const int32_t[]){261, 259, 276, 273, 221, 263, 19, 20, 257, 257, 0}, 11,
+                   "lowest caf\xc3\xa9 1234aaaa<|endoftext|>");
+    weft_tokenizer_free(t);
+    static const char *const specials[] = {"<a>", "<b>"};
+    options = (weft_tokenizer_train_options){
+        .vocabulary = 100000, .special = specials, .special_count = 2, .min_count = 3};
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_OK);
+    assert_in_range(weft_tokenizer_vocabulary(t), 259, 300); /* no pair is left */
+    ASSERT_IDS(t, "<b>", 1);
+    weft_tokenizer_free(t);
+    options.vocabulary = 257;
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_ERR_ARGUMENT);
+    path = in_scratch("absent.txt");
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, NULL, &t), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), "absent.txt"));
+    path = in_scratch("empty.txt");
+    assert_true(spill(path, "", 0));
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, NULL, &t), WEFT_ERR_FORMAT);
+    assert_null(t);
+    assert_int_equal(weft_tokenizer_train(NULL, &path, 0, NULL, &t), WEFT_ERR_ARGUMENT);
+}
+
+static weft_status learn(weft_context *ctx) {
+    const char *path = in_scratch("lesson.txt");
+    const weft_tokenizer_train_options options = {.vocabulary = 270};
+    weft_tokenizer *t = NULL;
+    weft_status status = weft_tokenizer_train(ctx, &path, 1, &options, &t);
+    weft_tokenizer_free(t);
+    return status;
+}
+
+static void test_train_short_memory(void **state) {
+    (void)state;
+    assert_true(spill(in_scratch("lesson.txt"), lesson, sizeof lesson - 1));
+    int calls = fail_each_allocation(learn);
+    if (calls < 0) fail_msg("allocation %d: %s", -1 - calls, weft_last_error(NULL));
+    assert_true(calls > 20);
+}
+
+static weft_status open_sentencepiece(weft_context *ctx) {
+    weft_tokenizer *t = NULL;
+    weft_status status = weft_tokenizer_load(ctx, in_scratch("short.model"), &t);
+    weft_tokenizer_free(t);
+    return status;
+}
+
+static void test_sentencepiece_short_memory(void **state) {
+    (void)state;
+    char model[512];
+    assert_true(spill(in_scratch("short.model"), model, make_model(model, 2)));
+    int calls = fail_each_allocation(open_sentencepiece);
+    if (calls < 0) fail_msg("allocation %d: %s", -1 - calls, weft_last_error(NULL));
+    assert_true(calls > 20);
+}
+
 static weft_status use(weft_context *ctx) {
     static const char json[] =
         "{\"normalizer\": {\"type\": \"NFKD\"}, \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": "
@@ -675,12 +784,22 @@ static void test_short_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalizers),     cmocka_unit_test(test_pre_tokenizers),
-        cmocka_unit_test(test_decoders),        cmocka_unit_test(test_bpe),
-        cmocka_unit_test(test_bpe_options),     cmocka_unit_test(test_word_models),
-        cmocka_unit_test(test_unigram),         cmocka_unit_test(test_added_tokens),
-        cmocka_unit_test(test_post_processors), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_bad_files),       cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_normalizers),
+        cmocka_unit_test(test_pre_tokenizers),
+        cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_bpe),
+        cmocka_unit_test(test_bpe_options),
+        cmocka_unit_test(test_word_models),
+        cmocka_unit_test(test_unigram),
+        cmocka_unit_test(test_added_tokens),
+        cmocka_unit_test(test_post_processors),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_train),
+        cmocka_unit_test(test_train_short_memory),
+        cmocka_unit_test(test_sentencepiece_short_memory),
         cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
