@@ -43,6 +43,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     weft_generate_options wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
     bool reader_left = false;
+    weft__repeated stops = {0};
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
@@ -50,6 +51,13 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
         {"--temperature T", WEFT__OPTION_NUM, &wanted.temperature, "0: always the likeliest; default: 0.8"},
         {"--top-k K", WEFT__OPTION_INT, &wanted.top_k, "choose among the K likeliest; default: all"},
+        {"--top-p P", WEFT__OPTION_NUM, &wanted.top_p,
+         "choose among the fewest that have the share P of the probability; default: all"},
+        {"--min-p P", WEFT__OPTION_NUM, &wanted.min_p,
+         "leave out those less likely than P times the likeliest; default: 0"},
+        {"--repetition-penalty R", WEFT__OPTION_NUM, &wanted.repetition_penalty,
+         "make tokens of the text less likely by R, such as 1.1; default: 1"},
+        {"--stop TEXT", WEFT__OPTION_TEXTS, &stops, "end before this text; may be given several times"},
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         {"--precision P", WEFT__OPTION_TEXT, &precision,
          "dtype of the weights: f32, or bf16 or f16 in half the memory; default: that of the run's layers"},
@@ -57,6 +65,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    wanted.stops = stops.values;
+    wanted.stop_count = stops.count;
     const bool seeded = seed != INT64_MIN;
     if (seeded) wanted.seed = (uint64_t)seed;
     if (wanted.tokens > 100000000) {
