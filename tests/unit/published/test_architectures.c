@@ -426,6 +426,26 @@ static void test_refused_weights(void **state) {
     weft_close(ctx);
 }
 
+/* Each architecture has a file in models/ and a row in the documentation. */
+static void test_rows(void **state) {
+    static const char *const rows[] = {
+#define ARCHITECTURE(type, reader, prefix, names, traits) #type,
+#include "published/architectures.def"
+    };
+    (void)state;
+    size_t bytes = 0;
+    char *page = slurp("docs/published.md", &bytes), row[64], path[128];
+    assert_non_null(page);
+    page[bytes] = '\0';
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        snprintf(row, sizeof row, "\n| `%s` | ", rows[i]);
+        snprintf(path, sizeof path, MODELS "/%s.json", rows[i]);
+        if (!strstr(page, row)) fail_msg("docs/published.md has no row for %s", rows[i]);
+        if (access(path, R_OK) != 0) fail_msg("there is no %s", path);
+    }
+    free(page);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),
@@ -434,6 +454,7 @@ int main(void) {
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_refused_configurations),
         cmocka_unit_test(test_refused_weights),
+        cmocka_unit_test(test_rows),
     };
     if (test_on_cpu()) return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
     const struct CMUnitTest elsewhere[] = {
