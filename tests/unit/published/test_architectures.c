@@ -213,10 +213,13 @@ static void test_logits(void **state) {
     DIR *dir = opendir(MODELS);
     assert_non_null(dir);
     int count = 0;
-    for (const struct dirent *e; (e = readdir(dir));)
-        if (strstr(e->d_name, ".json")) check_model(ctx, e->d_name), count++;
+    for (const struct dirent *e; (e = readdir(dir));) {
+        if (!strstr(e->d_name, ".json") || (!test_on_cpu() && strchr(e->d_name, '-'))) continue; /* variants */
+        check_model(ctx, e->d_name);
+        count++;
+    }
     closedir(dir);
-    assert_true(count >= 16);
+    assert_true(count >= (test_on_cpu() ? 16 : 9));
     weft_close(ctx);
 }
 
@@ -358,8 +361,8 @@ static void test_refused_configurations(void **state) {
     refuses(ctx, "llama.json", "{\"model_type\": null}", format, "model_type");
     refuses(ctx, "llama.json", "{\"model_type\": 3}", format, "model_type");
     refuses(ctx, "llama.json", "{\"hidden_size\": null}", format, "hidden_size");
-    refuses(ctx, "llama.json", "{\"hidden_size\": -24}", format, "hidden_size");
-    refuses(ctx, "llama.json", "{\"hidden_size\": \"24\"}", format, "hidden_size");
+    refuses(ctx, "llama.json", "{\"hidden_size\": -32}", format, "hidden_size");
+    refuses(ctx, "llama.json", "{\"hidden_size\": \"32\"}", format, "hidden_size");
     refuses(ctx, "llama.json", "{\"rms_norm_eps\": \"small\"}", format, "rms_norm_eps");
     refuses(ctx, "llama.json", "{\"tie_word_embeddings\": 1}", format, "tie_word_embeddings");
     refuses(ctx, "llama.json", "{\"hidden_act\": \"mish\"}", format, "hidden_act");
@@ -420,7 +423,7 @@ static void test_refused_weights(void **state) {
     refuses_weights(ctx, rename_last, WEFT_ERR_FORMAT, "'model.norm.weight'");
     refuses_weights(ctx, add_one, WEFT_ERR_FORMAT, "'model.extra.weight' is not a tensor");
     refuses_weights(ctx, swap_extents, WEFT_ERR_FORMAT,
-                    "'lm_head.weight' is f32 [24,61], but by config.json it is [61,24]");
+                    "'lm_head.weight' is f32 [32,61], but by config.json it is [61,32]");
     refuses_weights(ctx, as_integers, WEFT_ERR_FORMAT, "'lm_head.weight' is i32");
     refuses_weights(ctx, drop_all, WEFT_ERR_FORMAT, "model.safetensors");
     weft_close(ctx);

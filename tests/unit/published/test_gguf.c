@@ -143,7 +143,7 @@ static void make_file(bytes *b, json_t *root, const float *rates) {
     put_text(b, "a");
     put_text(b, "");
     put_int(b, "llama.context_length", 64);
-    put_int(b, "llama.embedding_length", 24);
+    put_int(b, "llama.embedding_length", 32);
     put_int(b, "llama.block_count", 2);
     put_int(b, "llama.feed_forward_length", 40);
     put_int(b, "llama.attention.head_count", 4);
@@ -297,7 +297,7 @@ static void test_damage(void **state) {
     changed.data[table + 4 + 16] = 77; /* the dtype */
     refuses(&changed, file.count, WEFT_ERR_FORMAT, "'token_embd.weight' has the type 77");
     changed = file;
-    changed.data[table + 4 + 16] = 2; /* Q4_0: 24 columns are no whole blocks */
+    changed.data[table + 4 + 16] = 12; /* Q4_K: 32 columns are no whole block */
     refuses(&changed, file.count, WEFT_ERR_FORMAT, "whole number of blocks");
     changed = file;
     changed.data[table] = 7; /* the rank */
