@@ -29,7 +29,8 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--indices 64] [--debug memory] [--sources FOLDER] [--wgsl-sources FOLDER]\n",
+        "WORK] [--indices 64] [--debug memory] [--sources FOLDER] [--wgsl-sources FOLDER] "
+        "[--hip-sources FOLDER]\n",
         name);
     exit(2);
 }
@@ -57,6 +58,8 @@ static matrix arguments(int argc, char **argv) {
             cuda_sources.folder = argv[i + 1];
         else if (!strcmp(argv[i], "--wgsl-sources"))
             cuda_sources.folder = argv[i + 1], cuda_sources.wgsl = true;
+        else if (!strcmp(argv[i], "--hip-sources"))
+            cuda_sources.folder = argv[i + 1], cuda_sources.hip = true;
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
         else if (!(m.record = fopen(argv[i + 1], "w")))

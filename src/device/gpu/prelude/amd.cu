@@ -117,6 +117,10 @@ W_OCML_2(fmod)
 extern "C" __device__ __attribute__((const)) float __ocml_fmod_f32(float, float);
 W_FN float w_amd_fmod(float x, float y) { return __ocml_fmod_f32(x, y); }
 W_FN double w_amd_fmod(double x, double y) { return __ocml_fmod_f64(x, y); }
+template <class A, class B> W_FN auto w_amd_min(A x, B y) -> decltype(x + y) { return x < y ? x : y; } /* integers */
+template <class A, class B> W_FN auto w_amd_max(A x, B y) -> decltype(x + y) { return x < y ? y : x; }
+#define min      w_amd_min
+#define max      w_amd_max
 #define fma      w_amd_fma
 #define sqrt     w_amd_sqrt
 #define fabs     w_amd_fabs
