@@ -132,22 +132,32 @@ static weft_status run_job(job *j, const char *path, const char *text) {
     return status;
 }
 
-/* Trains a tokenizer, and writes it to FOLDER/tokenizer.json. */
-static weft_status train_tokenizer(const weft__repeated *texts, const weft_tokenizer_train_options *options,
-                                   const char *folder) {
+/* Trains a tokenizer, and writes it to FOLDER/tokenizer.json. The context shows its warnings. */
+static weft_status train_tokenizer(weft_context *ctx, const weft__repeated *texts,
+                                   const weft_tokenizer_train_options *options, const char *folder) {
     char path[4096];
     weft_tokenizer *t = NULL;
     const double began = weft__now();
     if (!weft__join(path, sizeof path, folder, "tokenizer.json"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
-    weft_status status = weft_tokenizer_train(NULL, texts->values, texts->count, options, &t);
-    if (status == WEFT_OK) status = weft_make_folder(NULL, folder);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
+    weft_status status = weft_tokenizer_train(ctx, texts->values, texts->count, options, &t);
+    if (status == WEFT_OK) status = weft_make_folder(ctx, folder);
     if (status == WEFT_OK) status = weft_tokenizer_save(t, path);
     if (status == WEFT_OK)
         weft__print(stdout, "%s: %zu tokens, trained in %.1f s\n", path, weft_tokenizer_vocabulary(t),
                     weft__now() - began);
     weft_tokenizer_free(t);
     return status;
+}
+
+static int run_training(const weft__repeated *texts, const weft_tokenizer_train_options *options,
+                        const char *folder) {
+    weft_context *ctx = NULL;
+    weft_status status = weft_open(&(weft_open_options){.device = "null", .log = weft__show_log}, &ctx);
+    if (status == WEFT_OK) status = train_tokenizer(ctx, texts, options, folder);
+    const int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(ctx, status);
+    weft_close(ctx);
+    return code;
 }
 
 /* Returns what is wrong with the options; NULL: nothing. */
@@ -192,7 +202,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     }
     train.vocabulary = vocabulary > 0 ? (size_t)vocabulary : 1; /* 0 is too few, not the default */
     train.min_count = (uint64_t)least;
-    weft_status status = trains ? train_tokenizer(&texts, &train, j.out ? j.out : ".")
-                                : run_job(&j, tokenizer, texts.values[0]);
+    if (trains) return run_training(&texts, &train, j.out ? j.out : ".");
+    weft_status status = run_job(&j, tokenizer, texts.values[0]);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
 }

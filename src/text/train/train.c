@@ -159,9 +159,11 @@ weft_status weft_tokenizer_train(weft_context *ctx, const char *const *paths, si
     weft_status status = begin_vocabulary(&learned, specials, special_count);
     if (status == WEFT_OK) status = read_words(&words, o->pattern, paths, count);
     if (status == WEFT_OK && words.dropped)
-        weft__log(ctx, WEFT_LOG_WARNING,
-                  "weft_tokenizer_train: words that occur at most %llu times were left out",
-                  (unsigned long long)words.dropped);
+        weft__log(
+            ctx, WEFT_LOG_WARNING,
+            "weft_tokenizer_train: there are more than 64 MiB of distinct words, so those that were seen "
+            "at most %llu times were dropped",
+            (unsigned long long)words.dropped);
     if (status == WEFT_OK) status = weft__learn_merges(&learned, &words, vocabulary, o->min_count);
     weft__words_free(&words);
     if (status == WEFT_OK) status = make_tokenizer(&learned, o, specials, special_count, out);
