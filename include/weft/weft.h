@@ -16,6 +16,7 @@
 #include <weft/fit.h>
 #include <weft/metrics.h>
 #include <weft/text.h>
+#include <weft/chat.h>
 #include <weft/io.h>
 #include <weft/gradcheck.h>
 #include <weft/generate.h>
