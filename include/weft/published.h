@@ -10,6 +10,7 @@
 #ifndef WEFT_PUBLISHED_H
 #define WEFT_PUBLISHED_H
 
+#include <weft/chat.h>
 #include <weft/nn.h>
 #include <weft/text.h>
 
@@ -48,6 +49,10 @@ WEFT_API WEFT_CHECKED weft_status weft_published_load(weft_module *model, const 
  * byte-level BPE. */
 WEFT_API WEFT_CHECKED weft_status weft_published_tokenizer(weft_context *ctx, const char *folder,
                                                            weft_tokenizer **out);
+
+/* Loads the chat template of a published model: as weft_chat_template_load, or that of a GGUF file. */
+WEFT_API WEFT_CHECKED weft_status weft_published_chat(weft_context *ctx, const char *folder,
+                                                      weft_chat_template **out);
 
 /* Writes the model as a folder `to` that transformers reads: model.safetensors with the published names, in
  * `dtype` (f32, bf16 or f16), and config.json. The other files of the folder `from`, from which the model

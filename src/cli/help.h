@@ -37,6 +37,12 @@
     "--random 20\n"
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
+#define weft__help_chat                                                                                      \
+    "Each line is a message. Lines may also come from a file or a pipe. /help lists what else you can\n"     \
+    "write. Ctrl-C stops an answer, Ctrl-D ends.\n"                                                          \
+    "\n"                                                                                                     \
+    "  weft chat SmolLM2-135M-Instruct --system 'Answer in one sentence.'\n"                                 \
+    "  echo 'What is a loom?' | weft chat model.gguf --temperature 0\n"
 #define weft__help_predict                                                                                   \
     "INPUT is a file of the format that the model was trained on (idx, csv, json, npy, or batches of\n"      \
     "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \

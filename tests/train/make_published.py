@@ -10,6 +10,8 @@ import random
 import struct
 import sys
 
+TEMPLATE = ("{% for m in messages %}{{ m.role + ': ' + m.content + eos_token }}{% endfor %}"
+            "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}")
 WIDTH, HEADS, KV_HEADS, HEAD, HIDDEN, LAYERS = 32, 4, 2, 8, 48, 2
 
 
@@ -73,7 +75,7 @@ def main():
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     (folder / "tokenizer.json").write_text(json.dumps(described))
     (folder / "tokenizer_config.json").write_text(json.dumps(
-        {"eos_token": "<|end|>", "model_max_length": 1000000000000000019884624838656}))
+        {"eos_token": "<|end|>", "model_max_length": 1000000000000000019884624838656, "chat_template": TEMPLATE}))
     write_weights(folder / "model.safetensors", tensors(vocabulary))
 
 

@@ -19,6 +19,7 @@ one_line
 expect 0 'llama' "$weft" info model
 
 # ---- fine-tuning ----
+expect 0 '' "$weft" train gpt --data text.txt --set train.steps=1 --set model.width=16 --run plain --quiet
 tune=(--set model.init=model --set train.batch=4 --set model.context=32 --set optimizer.lr=0.01 --set schedule.warmup=0
     --set train.eval_every=20 --set train.save_every=20 --set data.tokenizer_path=model --device cpu)
 expect 0 'loss' "$weft" train gpt --data text.txt "${tune[@]}" --set train.steps=40 --run run
@@ -32,6 +33,21 @@ check "it learned something" bash -c '! cmp -s before.txt tuned.txt'
 expect 0 'validation +loss [0-3]\.' "$weft" eval run
 expect 0 '' "$weft" resume run --set train.steps=60 --quiet
 
+# ---- chat ----
+printf 'hello\n\n/save talk.json\n/system be brief\nand again\n/save two.json\n/what\n/exit\nnever read\n' >lines.txt
+expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" <lines.txt
+check "the conversation is JSON" python3 -c '
+import json
+one, two = json.load(open("talk.json"))["messages"], json.load(open("two.json"))["messages"]
+assert [m["role"] for m in one] == ["system", "user", "assistant"], one
+assert one[0]["content"] == "be kind" and one[1]["content"] == "hello", one
+assert [m["content"] for m in two][:2] == ["be brief", "and again"] and len(two) == 3, two'
+check "a wrong command shows the others" grep -q '/clear' err
+expect 0 '' "$weft" chat run --tokens 4 </dev/null
+expect 2 'a published model, so it has no chat template' "$weft" chat plain
+one_line
+check "its output is only the answer" bash -c "echo hi | '$weft' chat run --temperature 0 --tokens 4 2>&1 | grep -qv hi"
+
 # ---- export ----
 expect 0 'wrote .*export/model.safetensors' "$weft" export run --to huggingface
 expect 0 '^the weft goes' "$weft" generate run "${greedy[@]}"
@@ -39,7 +55,6 @@ cp out tuned.txt
 expect 0 '^the weft goes' "$weft" generate run/export "${greedy[@]}"
 check "the export answers as the run" cmp out tuned.txt
 mv away model
-expect 0 '' "$weft" train gpt --data text.txt --set train.steps=1 --set model.width=16 --run plain --quiet
 expect 2 'for runs that began with a published model' "$weft" export plain --to huggingface
 one_line
 
@@ -65,6 +80,10 @@ expect 3 "'model.layers.0.mlp.* by config.json" "$weft" generate shape --prompt 
 one_line
 printf 'GGUF\003\000\000\000' >broken.gguf
 expect 3 'broken.gguf: byte 8' "$weft" generate broken.gguf --prompt a
+one_line
+sed -i 's/{% for m/{% include x %}{% for m/' unknown/tokenizer_config.json
+sed -i 's/rwkv7/llama/' unknown/config.json
+expect 3 "unknown/tokenizer_config.json.*line 1.*include" "$weft" chat unknown
 one_line
 expect 2 'is not a run folder .* and no published model' "$weft" generate nowhere --prompt a
 
