@@ -105,7 +105,8 @@ typedef enum weft_special {
     WEFT_SPECIAL_COUNT
 } weft_special;
 
-/* The id of a special token; -1 if the files of the tokenizer do not name it. */
+/* The id of a special token; -1 if the files of the tokenizer do not name it. GPT-2's <|endoftext|> begins
+ * and ends texts. */
 WEFT_API int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role);
 
 /* Whether an id is a special token, which readers of a text do not want to see. */

@@ -295,11 +295,16 @@ weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer, const ch
 
 int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role) {
     if (!tokenizer || (unsigned)role >= WEFT_SPECIAL_COUNT) return -1;
-    return tokenizer->pipeline ? tokenizer->pipeline->roles[role] : -1;
+    if (tokenizer->pipeline) return tokenizer->pipeline->roles[role];
+    if (!tokenizer->bpe || (role != WEFT_SPECIAL_BOS && role != WEFT_SPECIAL_EOS)) return -1;
+    return tokenizer->slots[weft__tokenizer_slot(tokenizer, "<|endoftext|>", 13)]; /* GPT-2 */
 }
 
 bool weft_tokenizer_is_special(const weft_tokenizer *tokenizer, int32_t id) {
-    if (!tokenizer || !tokenizer->pipeline || id < 0 || (size_t)id >= tokenizer->count) return false;
+    if (!tokenizer || id < 0 || (size_t)id >= tokenizer->count) return false;
+    for (size_t i = 0; tokenizer->bpe && i < tokenizer->bpe->special_count; i++)
+        if (tokenizer->bpe->specials[i] == id) return true;
+    if (!tokenizer->pipeline) return false;
     uint32_t added = tokenizer->pipeline->added_of[id];
     return added && tokenizer->pipeline->added[added - 1].special;
 }

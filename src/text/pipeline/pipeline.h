@@ -56,16 +56,16 @@ weft_status weft__regex_new(weft_context *ctx, const char *where, const char *pa
 void weft__regex_free(weft__regex *regex);
 
 /* The matches of a pattern in a text, one after the other. */
-typedef struct weft__matches {
+typedef struct weft__search {
     weft__regex *regex;
     const char *text;
     size_t bytes, at, last; /* `last` is the end of the last match; SIZE_MAX: there was none */
     size_t begin, end;      /* the current match */
-} weft__matches;
+} weft__search;
 
-weft__matches weft__matches_of(weft__regex *regex, const char *text, size_t bytes);
+weft__search weft__search_of(weft__regex *regex, const char *text, size_t bytes);
 /* Finds the next match. */
-weft_status weft__matches_next(weft__matches *m, bool *found);
+weft_status weft__search_next(weft__search *m, bool *found);
 
 /* ---- a trie of tokens: trie.c ---- */
 

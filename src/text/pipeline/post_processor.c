@@ -41,6 +41,7 @@ static weft_status read_template(weft__reader *r, const json_t *json) {
     static const char *const names[2] = {"single", "pair"};
     for (int k = 0; k < 2; k++) {
         const json_t *list = json_object_get(json, names[k]);
+        if (k && !list) continue; /* old files have no pair */
         if (!json_is_array(list)) return weft__reader_fail(r, WEFT_ERR_FORMAT, "%s must be a list", names[k]);
         for (size_t i = 0; i < json_array_size(list); i++)
             WEFT_TRY(

@@ -95,11 +95,11 @@ void weft__words_free(weft__words *w) {
 static weft_status count_words(weft__words *w, weft__regex *pattern, const weft__span *span,
                                weft__buffer *room) {
     WEFT_TRY(weft__replace_bad_bytes(span, room));
-    weft__matches m = weft__matches_of(pattern, room->text, room->bytes);
+    weft__search m = weft__search_of(pattern, room->text, room->bytes);
     size_t done = 0;
     bool found = false;
     while (room->bytes) {
-        WEFT_TRY(weft__matches_next(&m, &found));
+        WEFT_TRY(weft__search_next(&m, &found));
         size_t begin = found ? m.begin : room->bytes;
         if (begin > done) WEFT_TRY(weft__words_add(w, room->text + done, begin - done, 1));
         if (!found) break;

@@ -11,6 +11,7 @@
 
 #include "unit/failing_alloc.h"
 #include "unit/io_scratch.h"
+#include "unit/text_ids.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define WORDS    8
@@ -23,39 +24,6 @@ static weft_tokenizer *parse(const char *json) {
         fail_msg("%s: %s", json, weft_last_error(NULL));
     assert_int_equal(weft_tokenizer_kind_of(t), WEFT_TOKENIZER_PIPELINE);
     return t;
-}
-
-static void assert_ids(const weft_tokenizer *t, const char *text, const int32_t *expected, size_t count) {
-    int32_t ids[64];
-    size_t n = 0;
-    if (weft_tokenizer_encode(t, text, strlen(text), ids, COUNT(ids), &n) != WEFT_OK)
-        fail_msg("'%s': %s", text, weft_last_error(NULL));
-    for (size_t i = 0; i < n && i < count; i++)
-        if (ids[i] != expected[i]) fail_msg("'%s': id %zu is %d, not %d", text, i, ids[i], expected[i]);
-    if (n != count) fail_msg("'%s': %zu ids, not %zu", text, n, count);
-}
-
-#define ASSERT_IDS(t, text, ...)                                                                             \
-    assert_ids(t, text, (const int32_t[]){__VA_ARGS__},                                                      \
-               sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-
-static void assert_decoded(const weft_tokenizer *t, const int32_t *ids, size_t count, const char *expected) {
-    char out[256] = "", streamed[256] = "";
-    const char *text;
-    size_t n = 0;
-    weft_decoder *d = NULL;
-    assert_int_equal(weft_tokenizer_decode(t, ids, count, out, sizeof out - 1, &n), WEFT_OK);
-    out[n] = 0;
-    assert_string_equal(out, expected);
-    assert_int_equal(weft_decoder_open(t, &d), WEFT_OK);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(weft_decoder_push(d, ids[i], &text, &n), WEFT_OK);
-        strcat(streamed, text);
-    }
-    assert_int_equal(weft_decoder_finish(d, &text, &n), WEFT_OK);
-    strcat(streamed, text);
-    assert_string_equal(streamed, expected);
-    weft_decoder_free(d);
 }
 
 /* Writes a string of JSON. */
@@ -606,153 +574,6 @@ static void test_bad_files(void **state) {
     }
 }
 
-/* ---- SentencePiece ---- */
-
-static size_t put_field(char *to, int number, const char *bytes, size_t count) {
-    to[0] = (char)(number << 3 | 2);
-    to[1] = (char)count; /* below 128 */
-    memcpy(to + 2, bytes, count);
-    return count + 2;
-}
-
-static size_t put_piece(char *to, const char *text, float score, int type) {
-    char piece[64];
-    size_t used = put_field(piece, 1, text, strlen(text));
-    piece[used++] = 2 << 3 | 5;
-    memcpy(piece + used, &score, 4);
-    used += 4;
-    piece[used++] = 3 << 3;
-    piece[used++] = (char)type;
-    return put_field(to, 1, piece, used);
-}
-
-/* Writes a model of nine pieces, with a byte for "<0x0A>". */
-static size_t make_model(char *to, int type) {
-    size_t used = put_piece(to, "<unk>", 0, 2);
-    used += put_piece(to + used, "<s>", 0, 3);
-    used += put_piece(to + used, "</s>", 0, 3);
-    used += put_piece(to + used, "<0x0A>", 0, 6);
-    used += put_piece(to + used,
-                      "\xe2\x96\x81"
-                      "a",
-                      -1, 1);
-    used += put_piece(to + used, "aa", -2, 1);
-    used += put_piece(to + used, "aaa", -3, 1);
-    used += put_piece(to + used, "\xe2\x96\x81", -4, 1);
-    used += put_piece(to + used, "a", -5, 1);
-    const char trainer[] = {3 << 3, (char)type, (char)(35 << 3 & 0x7f) | (char)0x80, 35 >> 4,
-                            1}; /* byte_fallback */
-    return used + put_field(to + used, 2, trainer, sizeof trainer);
-}
-
-static void test_sentencepiece(void **state) {
-    (void)state;
-    for (int type = 1; type <= 2; type++) {
-        char model[512];
-        size_t bytes = make_model(model, type);
-        weft_tokenizer *t = NULL;
-        assert_true(spill(in_scratch("tokenizer.model"), model, bytes));
-        if (weft_tokenizer_load(NULL, scratch, &t) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
-        assert_int_equal(weft_tokenizer_vocabulary(t), 9);
-        ASSERT_IDS(t, "  a  a ", 4, 4);
-        if (type == 1) ASSERT_IDS(t, "aaaa", 4, 6); /* -1 - 3 is the best sum */
-        if (type == 2) ASSERT_IDS(t, "aaaa", 4, 6); /* "_a" goes first, then "aa", then "aaa" */
-        ASSERT_IDS(t, "ba", 7, 0, 8);
-        ASSERT_IDS(t, "\na", 7, 3, 8);
-        ASSERT_IDS(t, "a</s>", 4, 2);
-        assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_BOS), 1);
-        assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_EOS), 2);
-        assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_PAD), -1);
-        assert_decoded(t, (const int32_t[]){4, 6, 4}, 3, "aaaa a");
-        weft_tokenizer_free(t);
-        for (size_t cut = 0; cut < bytes; cut++) { /* any part of a file is refused, or is a model */
-            assert_true(spill(in_scratch("cut.model"), model, cut));
-            if (weft_tokenizer_load(NULL, in_scratch("cut.model"), &t) == WEFT_OK)
-                weft_tokenizer_free(t);
-            else
-                assert_non_null(strstr(weft_last_error(NULL), "cut.model"));
-        }
-    }
-    (void)unlink(in_scratch("tokenizer.model"));
-    (void)unlink(in_scratch("cut.model"));
-}
-
-/* ---- training: the ids that BpeTrainer leads to ---- */
-
-static const char lesson[] =
-    "low low low lower lowest newest newest newest widest widest aaaa aaaa\nwider 1234 1234 12 "
-    "caf\xc3\xa9 caf\xc3\xa9\n";
-
-static void test_train(void **state) {
-    (void)state;
-    const char *path = in_scratch("lesson.txt");
-    weft_tokenizer *t = NULL;
-    assert_true(spill(path, lesson, sizeof lesson - 1));
-    weft_tokenizer_train_options options = {.vocabulary = 277, .pattern = WEFT_TOKENIZER_GPT2};
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_OK);
-    assert_int_equal(weft_tokenizer_vocabulary(t), 277);
-    ASSERT_IDS(t, "lowest caf\xc3\xa9 1234aaaa<|endoftext|>", 261, 259, 221, 273, 275, 268, 271, 257, 257, 0);
-    assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_EOS), 0);
-    weft_tokenizer_free(t);
-    options.pattern = WEFT_TOKENIZER_CL100K;
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_OK);
-    ASSERT_IDS(t, "lowest caf\xc3\xa9 1234aaaa<|endoftext|>", 261, 259, 276, 273, 221, 263, 19, 20, 257, 257,
-               0);
-    assert_decoded(t, (const int32_t[]){261, 259, 276, 273, 221, 263, 19, 20, 257, 257, 0}, 11,
-                   "lowest caf\xc3\xa9 1234aaaa<|endoftext|>");
-    weft_tokenizer_free(t);
-    static const char *const specials[] = {"<a>", "<b>"};
-    options = (weft_tokenizer_train_options){
-        .vocabulary = 100000, .special = specials, .special_count = 2, .min_count = 3};
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_OK);
-    assert_in_range(weft_tokenizer_vocabulary(t), 259, 300); /* no pair is left */
-    ASSERT_IDS(t, "<b>", 1);
-    weft_tokenizer_free(t);
-    options.vocabulary = 257;
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, &options, &t), WEFT_ERR_ARGUMENT);
-    path = in_scratch("absent.txt");
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, NULL, &t), WEFT_ERR_IO);
-    assert_non_null(strstr(weft_last_error(NULL), "absent.txt"));
-    path = in_scratch("empty.txt");
-    assert_true(spill(path, "", 0));
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 1, NULL, &t), WEFT_ERR_FORMAT);
-    assert_null(t);
-    assert_int_equal(weft_tokenizer_train(NULL, &path, 0, NULL, &t), WEFT_ERR_ARGUMENT);
-}
-
-static weft_status learn(weft_context *ctx) {
-    const char *path = in_scratch("lesson.txt");
-    const weft_tokenizer_train_options options = {.vocabulary = 270};
-    weft_tokenizer *t = NULL;
-    weft_status status = weft_tokenizer_train(ctx, &path, 1, &options, &t);
-    weft_tokenizer_free(t);
-    return status;
-}
-
-static void test_train_short_memory(void **state) {
-    (void)state;
-    assert_true(spill(in_scratch("lesson.txt"), lesson, sizeof lesson - 1));
-    int calls = fail_each_allocation(learn);
-    if (calls < 0) fail_msg("allocation %d: %s", -1 - calls, weft_last_error(NULL));
-    assert_true(calls > 20);
-}
-
-static weft_status open_sentencepiece(weft_context *ctx) {
-    weft_tokenizer *t = NULL;
-    weft_status status = weft_tokenizer_load(ctx, in_scratch("short.model"), &t);
-    weft_tokenizer_free(t);
-    return status;
-}
-
-static void test_sentencepiece_short_memory(void **state) {
-    (void)state;
-    char model[512];
-    assert_true(spill(in_scratch("short.model"), model, make_model(model, 2)));
-    int calls = fail_each_allocation(open_sentencepiece);
-    if (calls < 0) fail_msg("allocation %d: %s", -1 - calls, weft_last_error(NULL));
-    assert_true(calls > 20);
-}
-
 static weft_status use(weft_context *ctx) {
     static const char json[] =
         "{\"normalizer\": {\"type\": \"NFKD\"}, \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": "
@@ -784,22 +605,12 @@ static void test_short_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalizers),
-        cmocka_unit_test(test_pre_tokenizers),
-        cmocka_unit_test(test_decoders),
-        cmocka_unit_test(test_bpe),
-        cmocka_unit_test(test_bpe_options),
-        cmocka_unit_test(test_word_models),
-        cmocka_unit_test(test_unigram),
-        cmocka_unit_test(test_added_tokens),
-        cmocka_unit_test(test_post_processors),
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_train),
-        cmocka_unit_test(test_train_short_memory),
-        cmocka_unit_test(test_sentencepiece_short_memory),
+        cmocka_unit_test(test_normalizers),     cmocka_unit_test(test_pre_tokenizers),
+        cmocka_unit_test(test_decoders),        cmocka_unit_test(test_bpe),
+        cmocka_unit_test(test_bpe_options),     cmocka_unit_test(test_word_models),
+        cmocka_unit_test(test_unigram),         cmocka_unit_test(test_added_tokens),
+        cmocka_unit_test(test_post_processors), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_files),           cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
