@@ -207,6 +207,8 @@ static weft_status generate_check(decoding *d, int64_t rows, size_t prompt) {
         return weft__fail(d->ctx, WEFT_ERR_ARGUMENT,
                           "weft_generate: %lld tokens after a prompt of %zu bytes: at most %d together",
                           (long long)o->tokens, prompt, INT32_MAX);
+    if ((o->stop_count && !o->stops) || (o->end_count && !o->ends))
+        return weft__fail(d->ctx, WEFT_ERR_ARGUMENT, "weft_generate: stop_count or end_count has no list");
     if (o->top_k < 0 || !(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1) ||
         !(o->min_p >= 0 && o->min_p <= 1) || !(o->repetition_penalty >= 0))
         return weft__fail(

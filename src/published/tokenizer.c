@@ -12,20 +12,20 @@ static weft_status unreadable(weft_context *ctx, weft_status status) {
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s", weft_last_error(ctx));
 }
 
-weft_status weft_published_tokenizer(weft_context *ctx, const char *path, weft_tokenizer **out) {
-    WEFT_NEED(ctx, path);
+weft_status weft_published_tokenizer(weft_context *ctx, const char *folder, weft_tokenizer **out) {
+    WEFT_NEED(ctx, folder);
     WEFT_NEED(ctx, out);
     weft__gguf_files files;
     weft__gguf *gguf;
     *out = NULL;
-    if (!weft__is_gguf(path) || !weft_published_is(path))
-        return unreadable(ctx, weft_tokenizer_load(ctx, path, out));
-    WEFT_TRY(weft__gguf_open(ctx, path, &gguf));
-    weft_status status = weft__gguf_tokenizer(ctx, path, gguf, &files);
+    if (!weft__is_gguf(folder) || !weft_published_is(folder))
+        return unreadable(ctx, weft_tokenizer_load(ctx, folder, out));
+    WEFT_TRY(weft__gguf_open(ctx, folder, &gguf));
+    weft_status status = weft__gguf_tokenizer(ctx, folder, gguf, &files);
     weft__gguf_close(gguf);
     if (status != WEFT_OK) return status;
     status = weft_tokenizer_parse(ctx, files.tokenizer, files.tokenizer_bytes, out);
-    if (status == WEFT_OK) status = weft__pipeline_configure(*out, path, files.config, files.config_bytes);
+    if (status == WEFT_OK) status = weft__pipeline_configure(*out, folder, files.config, files.config_bytes);
     weft__gguf_files_free(ctx, &files);
     if (status != WEFT_OK) {
         weft_tokenizer_free(*out);
@@ -80,15 +80,15 @@ static weft_status gguf_chat(weft_context *ctx, const char *path, const weft__gg
     return set_tokens(g, *out);
 }
 
-weft_status weft_published_chat(weft_context *ctx, const char *path, weft_chat_template **out) {
-    WEFT_NEED(ctx, path);
+weft_status weft_published_chat(weft_context *ctx, const char *folder, weft_chat_template **out) {
+    WEFT_NEED(ctx, folder);
     WEFT_NEED(ctx, out);
     weft__gguf *gguf;
     *out = NULL;
-    if (!weft__is_gguf(path) || !weft_published_is(path))
-        return unreadable(ctx, weft_chat_template_load(ctx, path, out));
-    WEFT_TRY(weft__gguf_open(ctx, path, &gguf));
-    const weft_status status = gguf_chat(ctx, path, gguf, out);
+    if (!weft__is_gguf(folder) || !weft_published_is(folder))
+        return unreadable(ctx, weft_chat_template_load(ctx, folder, out));
+    WEFT_TRY(weft__gguf_open(ctx, folder, &gguf));
+    const weft_status status = gguf_chat(ctx, folder, gguf, out);
     weft__gguf_close(gguf);
     if (status == WEFT_OK) return status;
     weft_chat_template_free(*out);
