@@ -94,7 +94,7 @@ weft_status weft__pipeline_decode(weft_tokenizer *t, weft__decoding *d, int32_t 
     weft__pipeline *p = t->pipeline;
     *text = weft__token(t, (size_t)id, bytes);
     uint32_t added = p->added_of[id];
-    if (added) {
+    if (added && p->added[added - 1].content.bytes) {
         *text = p->added[added - 1].content.text;
         *bytes = p->added[added - 1].content.bytes;
     }
