@@ -84,6 +84,7 @@ void *good_file(const char *path);
 size_t good_file_size(const char *path);
 weft_tokens *good_tokens(void);
 weft_tokenizer *good_tokenizer(void);
+weft_chat_template *good_chat_template(void);
 weft_decoder *good_decoder(void);
 weft_corpus *good_corpus(void);
 weft_safetensors *good_safetensors(const char *path);

@@ -47,11 +47,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             status = weft_chat_template_render(chat, conversation, conversation_bytes, &options, &text);
         if (status == WEFT_OK) {
             check(&text);
-            weft_chat_text_free(&ctx, &text);
+            weft_chat_text_free(&text);
             if (weft_chat_template_answers(chat, conversation, conversation_bytes, &options, &text) ==
                 WEFT_OK) {
                 check(&text);
-                weft_chat_text_free(&ctx, &text);
+                weft_chat_text_free(&text);
             }
         }
         weft_chat_template_free(chat);

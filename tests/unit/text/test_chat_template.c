@@ -46,7 +46,7 @@ static void check_run(const weft_chat_template *t, const json_t *run, int64_t no
         if (text.bytes != json_string_length(expected) ||
             memcmp(text.text, json_string_value(expected), text.bytes) != 0)
             fail_msg("%s:\n'%s'\nexpected:\n'%s'", name, text.text, json_string_value(expected));
-        weft_chat_text_free(NULL, &text);
+        weft_chat_text_free(&text);
     }
     free(variables);
 }
@@ -188,7 +188,7 @@ static void assert_answers(const char *source, const char *first, const char *se
         assert_int_equal(text.answers[i].end - text.answers[i].begin, strlen(expected[i]));
         assert_memory_equal(text.text + text.answers[i].begin, expected[i], strlen(expected[i]));
     }
-    weft_chat_text_free(NULL, &text);
+    weft_chat_text_free(&text);
     weft_chat_template_free(t);
 }
 
@@ -228,7 +228,7 @@ static void assert_loaded(const char *expected) {
     if (weft_chat_template_load(NULL, scratch, &t) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
     assert_int_equal(weft_chat_template_render(t, "[]", 2, NULL, &text), WEFT_OK);
     assert_string_equal(text.text, expected);
-    weft_chat_text_free(NULL, &text);
+    weft_chat_text_free(&text);
     weft_chat_template_free(t);
 }
 
@@ -278,7 +278,7 @@ static void test_set(void **state) {
     assert_string_equal(text.text, "<b>0");
     assert_string_equal(weft_chat_template_source(t, &bytes), "{{ eos_token }}{{ messages | length }}");
     assert_int_equal(bytes, 38);
-    weft_chat_text_free(NULL, &text);
+    weft_chat_text_free(&text);
     weft_chat_template_free(t);
 }
 
@@ -294,12 +294,12 @@ static weft_status use(weft_context *ctx) {
     WEFT_TRY(weft_chat_template_new(ctx, source, sizeof source - 1, "t", &t));
     weft_status status = weft_chat_template_set(t, "bos_token", "<s>");
     if (status == WEFT_OK) status = weft_chat_template_render(t, TALK, strlen(TALK), NULL, &text);
-    if (status == WEFT_OK) weft_chat_text_free(ctx, &text);
+    if (status == WEFT_OK) weft_chat_text_free(&text);
     weft_chat_template_free(t);
     if (status != WEFT_OK) return status;
     WEFT_TRY(weft_chat_template_new(ctx, CHATML, sizeof CHATML - 1, "t", &t));
     status = weft_chat_template_answers(t, TALK, strlen(TALK), NULL, &text);
-    if (status == WEFT_OK) weft_chat_text_free(ctx, &text);
+    if (status == WEFT_OK) weft_chat_text_free(&text);
     weft_chat_template_free(t);
     return status;
 }
