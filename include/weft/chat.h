@@ -59,6 +59,7 @@ typedef struct weft_chat_text {
     size_t bytes;
     weft_chat_range *answers; /* only of weft_chat_template_answers, in the order of the text */
     size_t answer_count;
+    weft_context *ctx; /* owns the memory */
 } weft_chat_text;
 
 /* Writes a conversation as text. `conversation` is JSON of `bytes` bytes: the list of messages,
@@ -88,8 +89,9 @@ WEFT_API WEFT_CHECKED weft_status weft_chat_template_answers(const weft_chat_tem
                                                              const weft_chat_options *options,
                                                              weft_chat_text *out);
 
-/* Frees the memory of a text and empties it. `ctx` is the context of the template. */
-WEFT_API void weft_chat_text_free(weft_context *ctx, weft_chat_text *text);
+/* Frees the memory of a text and empties it. NULL is allowed. Free a text before the context of its template.
+ */
+WEFT_API void weft_chat_text_free(weft_chat_text *text);
 
 #ifdef __cplusplus
 }

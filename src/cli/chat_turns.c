@@ -69,7 +69,7 @@ void weft__turns_free(weft__turns *turns) {
 }
 
 /* Joins the messages: [a, b, ...], between `before` and `after`. The caller frees *out with weft__free. */
-static weft_status join(const weft__turns *turns, const char *before, const char *after, char **out) {
+static weft_status turns_join(const weft__turns *turns, const char *before, const char *after, char **out) {
     size_t bytes = strlen(before) + strlen(after) + 3;
     for (size_t i = 0; i < turns->count; i++) bytes += strlen(turns->messages[i]) + 2;
     char *joined = weft__alloc(NULL, bytes);
@@ -85,7 +85,7 @@ static weft_status join(const weft__turns *turns, const char *before, const char
 weft_status weft__turns_render(const weft__turns *turns, const weft_chat_template *chat,
                                weft_chat_text *text) {
     char *messages;
-    WEFT_TRY(join(turns, "", "", &messages));
+    WEFT_TRY(turns_join(turns, "", "", &messages));
     const weft_status status = weft_chat_template_render(
         chat, messages, strlen(messages), &(weft_chat_options){.add_generation_prompt = true}, text);
     weft__free(NULL, messages);
@@ -94,7 +94,7 @@ weft_status weft__turns_render(const weft__turns *turns, const weft_chat_templat
 
 weft_status weft__turns_save(const weft__turns *turns, const char *path) {
     char *line;
-    WEFT_TRY(join(turns, "{\"messages\": ", "}\n", &line));
+    WEFT_TRY(turns_join(turns, "{\"messages\": ", "}\n", &line));
     const weft_status status = weft_write_file(NULL, path, line, strlen(line));
     weft__free(NULL, line);
     return status;

@@ -23,6 +23,7 @@ static struct {
     weft_loader *loader;
     weft_tokens *tokens;
     weft_tokenizer *tokenizer;
+    weft_chat_template *chat;
     weft_decoder *decoder;
     weft_chat_template *chat;
     weft_module *published;
@@ -43,6 +44,7 @@ void good_end(void) {
     weft_loader_free(made.loader);
     weft_profile_free(made.profile);
     weft_tokens_free(made.tokens);
+    weft_chat_template_free(made.chat);
     weft_decoder_free(made.decoder);
     weft_chat_template_free(made.chat);
     weft_tokenizer_free(made.tokenizer);
@@ -306,6 +308,11 @@ weft_tokenizer *good_tokenizer(void) {
     return made.tokenizer;
 }
 
+weft_chat_template *good_chat_template(void) {
+    if (!made.chat) MUST(weft_chat_template_load(good_context(), "chat", &made.chat));
+    return made.chat;
+}
+
 weft_decoder *good_decoder(void) {
     if (!made.decoder) MUST(weft_decoder_open(good_tokenizer(), &made.decoder));
     return made.decoder;
@@ -502,6 +509,8 @@ void good_files(void) {
     static const uint8_t cifar[3073];
     static const char csv[] = "a,b\n1,2\n3,4\n", json[] = "{\"x\": [[1, 2]]}";
     folder("run");
+    folder("chat");
+    file("chat/chat_template.jinja", words, sizeof words - 1);
     folder("images/a");
     folder("images/b");
     small_image("images/a/1.png");

@@ -59,10 +59,10 @@ const char *weft_chat_template_source(const weft_chat_template *chat, size_t *by
     return chat ? chat->program.source : NULL;
 }
 
-void weft_chat_text_free(weft_context *ctx, weft_chat_text *text) {
+void weft_chat_text_free(weft_chat_text *text) {
     if (!text) return;
-    weft__free(ctx, text->text);
-    weft__free(ctx, text->answers);
+    weft__free(text->ctx, text->text);
+    weft__free(text->ctx, text->answers);
     *text = (weft_chat_text){0};
 }
 
@@ -255,7 +255,7 @@ static weft_status render(const weft_chat_template *chat, const char *text, size
     }
     if (status == WEFT_OK && answers && !tracks) status = compare_answers(chat, &c, out);
     weft__jinja_close(&c.run);
-    if (status != WEFT_OK) weft_chat_text_free(chat->ctx, out);
+    if (status != WEFT_OK) weft_chat_text_free(out);
     return status;
 }
 
@@ -265,6 +265,8 @@ weft_status weft_chat_template_render(const weft_chat_template *chat, const char
     *out = (weft_chat_text){0};
     WEFT_NEED(NULL, chat);
     WEFT_NEED(chat->ctx, conversation);
+    WEFT_NEED_ARRAY(chat->ctx, conversation, bytes);
+    out->ctx = chat->ctx;
     return render(chat, conversation, bytes, options, false, out);
 }
 
@@ -274,5 +276,7 @@ weft_status weft_chat_template_answers(const weft_chat_template *chat, const cha
     *out = (weft_chat_text){0};
     WEFT_NEED(NULL, chat);
     WEFT_NEED(chat->ctx, conversation);
+    WEFT_NEED_ARRAY(chat->ctx, conversation, bytes);
+    out->ctx = chat->ctx;
     return render(chat, conversation, bytes, options, true, out);
 }

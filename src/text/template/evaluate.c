@@ -171,6 +171,10 @@ static weft_status fail_call(jinja_run *run, const jinja_node *node, const jinja
                                     "the method '%.*s' would change a value, which templates may not. Make a "
                                     "new value (such as list + [item]) and keep it in a namespace",
                                     bytes, name.text);
+    for (int kind = JINJA_STRING; kind <= JINJA_DICT; kind++)
+        if (weft__jinja_method_of((jinja_kind)kind, name) >= 0)
+            return weft__jinja_fail(run, WEFT_ERR_FORMAT, "%s has no method '%.*s'",
+                                    weft__jinja_kind_name(object), bytes, name.text);
     weft__jinja_names(weft__jinja_method_table, object->kind, known, sizeof known);
     return weft__jinja_fail(run, WEFT_ERR_UNSUPPORTED,
                             "the method '%.*s' of %s is not supported. Supported are: %s", bytes, name.text,

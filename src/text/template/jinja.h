@@ -97,6 +97,7 @@ typedef enum jinja_node_kind {
     NODE_FOR,        /* a: target, b: list, c: condition or NULL, first: body, d: NODE_BLOCK or NULL */
     NODE_SET,        /* a: target, b: value */
     NODE_SET_BLOCK,  /* a: target, first: body, b: NODE_FILTER that takes NODE_HOLE, or NULL */
+    NODE_FILTERED,   /* first: body, b: NODE_FILTER that takes NODE_HOLE */
     NODE_MACRO,      /* value: name, a: parameters (NODE_KEYWORD), first: body */
     NODE_GENERATION, /* first: body */
     NODE_BREAK,
@@ -197,8 +198,8 @@ typedef struct jinja_parser {
 weft_status weft__jinja_expression(jinja_parser *p, jinja_node **out);
 /* An expression, or several with commas: a tuple. `choice`: "a if b else c" is allowed. */
 weft_status weft__jinja_tuple(jinja_parser *p, bool choice, jinja_node **out);
-/* The filters after `node`: "| name(...) | ..." */
-weft_status weft__jinja_filters(jinja_parser *p, jinja_node *node, jinja_node **out);
+/* The filters after `node`: "| name(...) | ...". `begun`: the first one has no bar. */
+weft_status weft__jinja_filters(jinja_parser *p, jinja_node *node, bool begun, jinja_node **out);
 /* Reads tokens to the end of the source. */
 weft_status weft__jinja_statements(jinja_parser *p, jinja_node *block);
 

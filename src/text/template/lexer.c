@@ -20,7 +20,7 @@ typedef struct lexer {
     size_t count, capacity;
 } lexer;
 
-static weft_status push(lexer *l, jinja_token token) {
+static weft_status lexer_push(lexer *l, jinja_token token) {
     if (!weft__grow(l->program->ctx, &l->tokens, &l->capacity, l->count, sizeof token))
         return weft__fail_oom(l->program->ctx, (l->count + 1) * sizeof token, "the tokens of a template");
     l->tokens[l->count++] = token;
@@ -99,7 +99,7 @@ static weft_status lex_string(lexer *l) {
         }
     }
     l->at = end + 1;
-    return push(l, (jinja_token){TOKEN_STRING, 0, start, weft__jinja_text(out, used)});
+    return lexer_push(l, (jinja_token){TOKEN_STRING, 0, start, weft__jinja_text(out, used)});
 }
 
 /* Copies digits, without underscores between them. */
@@ -149,19 +149,43 @@ static weft_status lex_number(lexer *l) {
         if (errno || *end)
             return weft__jinja_fail_at(l->program, start, WEFT_ERR_UNSUPPORTED,
                                        "the integer '%.40s' is broken or has more than 64 bits", text);
-        return push(l, (jinja_token){TOKEN_INT, 0, start, weft__jinja_int(value)});
+        return lexer_push(l, (jinja_token){TOKEN_INT, 0, start, weft__jinja_int(value)});
     }
     double value = 0;
     const weft__number_kind read = weft__parse_f64(text, used, &value);
     if (read == WEFT__NUMBER_NO_MEMORY) return weft__fail_oom(l->program->ctx, used, "a number");
     if (read != WEFT__NUMBER_OK)
         return weft__jinja_fail_at(l->program, start, WEFT_ERR_FORMAT, "a number out of range");
-    return push(l, (jinja_token){TOKEN_FLOAT, 0, start, weft__jinja_float(value)});
+    return lexer_push(l, (jinja_token){TOKEN_FLOAT, 0, start, weft__jinja_float(value)});
 }
 
 /* ---- the inside of a tag ---- */
 
-static weft_status lex_operator(lexer *l, int *open) {
+/* Brackets that are open. */
+typedef struct open_brackets {
+    char closing[JINJA_NESTED_MAX];
+    int count;
+} open_brackets;
+
+static weft_status lex_bracket(lexer *l, open_brackets *open, char c) {
+    static const char pairs[] = "()[]{}";
+    const char *const pair = strchr(pairs, c);
+    if (!pair || !c) return WEFT_OK;
+    if ((pair - pairs) % 2 == 0) {
+        if (open->count == JINJA_NESTED_MAX)
+            return weft__jinja_fail_at(l->program, l->at, WEFT_ERR_UNSUPPORTED,
+                                       "more than %d levels of brackets", JINJA_NESTED_MAX);
+        open->closing[open->count++] = pair[1];
+        return WEFT_OK;
+    }
+    if (open->count == 0)
+        return weft__jinja_fail_at(l->program, l->at, WEFT_ERR_FORMAT, "'%c' closes nothing", c);
+    if (open->closing[--open->count] == c) return WEFT_OK;
+    return weft__jinja_fail_at(l->program, l->at, WEFT_ERR_FORMAT, "expected '%c', found '%c'",
+                               open->closing[open->count], c);
+}
+
+static weft_status lex_operator(lexer *l, open_brackets *open) {
     static const char *const pairs[] = {"//", "**", "==", "!=", ">=", "<="};
     const size_t start = l->at;
     const char c = peek(l, 0);
@@ -174,11 +198,9 @@ static weft_status lex_operator(lexer *l, int *open) {
         return weft__jinja_fail_at(l->program, start, WEFT_ERR_FORMAT, "'%.*s' is no operator", (int)bytes,
                                    l->s + start);
     }
-    if (strchr("([{", c)) ++*open;
-    if (strchr(")]}", c) && --*open < 0)
-        return weft__jinja_fail_at(l->program, start, WEFT_ERR_FORMAT, "'%c' closes nothing", c);
+    WEFT_TRY(lex_bracket(l, open, c));
     l->at += op == c ? 1 : 2;
-    return push(l, (jinja_token){TOKEN_OPERATOR, op, start, weft__jinja_none()});
+    return lexer_push(l, (jinja_token){TOKEN_OPERATOR, op, start, weft__jinja_none()});
 }
 
 /* Takes the end of a tag: "}}" or "%}", with its sign. Returns false if it is not here. */
@@ -196,15 +218,15 @@ static bool lex_tag_end(lexer *l, char mark) {
 }
 
 static weft_status lex_inside(lexer *l, size_t start, char mark) {
-    int open = 0;
+    open_brackets open = {.count = 0};
     for (;;) {
         while (l->at < l->end && is_blank(l->s[l->at])) l->at++;
         const size_t at = l->at;
         if (at >= l->end)
             return weft__jinja_fail_at(l->program, start, WEFT_ERR_FORMAT, "the tag has no end '%c}'", mark);
         const char c = l->s[at];
-        if (open == 0 && lex_tag_end(l, mark))
-            return push(
+        if (open.count == 0 && lex_tag_end(l, mark))
+            return lexer_push(
                 l, (jinja_token){mark == '}' ? TOKEN_OUTPUT_END : TOKEN_TAG_END, 0, at, weft__jinja_none()});
         if (is_digit(c)) {
             WEFT_TRY(lex_number(l));
@@ -212,7 +234,8 @@ static weft_status lex_inside(lexer *l, size_t start, char mark) {
             WEFT_TRY(lex_string(l));
         } else if (is_letter(c)) {
             while (is_letter(peek(l, 0)) || is_digit(peek(l, 0))) l->at++;
-            WEFT_TRY(push(l, (jinja_token){TOKEN_NAME, 0, at, weft__jinja_text(l->s + at, l->at - at)}));
+            WEFT_TRY(
+                lexer_push(l, (jinja_token){TOKEN_NAME, 0, at, weft__jinja_text(l->s + at, l->at - at)}));
         } else {
             WEFT_TRY(lex_operator(l, &open));
         }
@@ -251,21 +274,21 @@ static weft_status lex_all(lexer *l) {
                !(l->s[start] == '{' && strchr("{%#", l->s[start + 1]) && l->s[start + 1]))
             start++;
         if (start + 1 >= l->end)
-            return push(l,
-                        (jinja_token){TOKEN_TEXT, 0, l->at, weft__jinja_text(l->s + l->at, l->end - l->at)});
+            return lexer_push(
+                l, (jinja_token){TOKEN_TEXT, 0, l->at, weft__jinja_text(l->s + l->at, l->end - l->at)});
         const char mark = l->s[start + 1];
         const char sign = start + 2 < l->end ? l->s[start + 2] : '\0';
         const size_t end = lex_text_end(l, start, mark, sign);
         if (end > l->at)
-            WEFT_TRY(
-                push(l, (jinja_token){TOKEN_TEXT, 0, l->at, weft__jinja_text(l->s + l->at, end - l->at)}));
+            WEFT_TRY(lexer_push(
+                l, (jinja_token){TOKEN_TEXT, 0, l->at, weft__jinja_text(l->s + l->at, end - l->at)}));
         l->at = start + 2 + (sign == '-' || sign == '+');
         if (mark == '#') {
             WEFT_TRY(lex_comment(l, start));
             continue;
         }
-        WEFT_TRY(push(l, (jinja_token){mark == '%' ? TOKEN_TAG_BEGIN : TOKEN_OUTPUT_BEGIN, 0, start,
-                                       weft__jinja_none()}));
+        WEFT_TRY(lexer_push(l, (jinja_token){mark == '%' ? TOKEN_TAG_BEGIN : TOKEN_OUTPUT_BEGIN, 0, start,
+                                             weft__jinja_none()}));
         WEFT_TRY(lex_inside(l, start, mark == '%' ? '%' : '}'));
     }
     return WEFT_OK;
@@ -274,7 +297,7 @@ static weft_status lex_all(lexer *l) {
 weft_status weft__jinja_lex(jinja_program *program, jinja_token **tokens) {
     lexer l = {.program = program, .s = program->source, .end = program->bytes, .line_starts = true};
     weft_status status = lex_all(&l);
-    if (status == WEFT_OK) status = push(&l, (jinja_token){TOKEN_END, 0, l.end, weft__jinja_none()});
+    if (status == WEFT_OK) status = lexer_push(&l, (jinja_token){TOKEN_END, 0, l.end, weft__jinja_none()});
     *tokens = l.tokens;
     if (status != WEFT_OK) {
         weft__free(program->ctx, l.tokens);

@@ -253,10 +253,7 @@ static weft_status split_blanks(jinja_run *run, jinja_string s, int64_t most, ji
             n = weft__read_point(s.text, s.bytes, end, &c);
             if (weft__is_space(c) || (c >= 0x1c && c <= 0x1f)) break;
         }
-        if (most == 0) {
-            s = weft__jinja_trim(s, NULL, false, true);
-            end = s.bytes;
-        }
+        if (most == 0) end = s.bytes;
         WEFT_TRY(add_part(run, out, s, 0, end));
         s = (jinja_string){s.text + end, s.bytes - end};
         most--;

@@ -156,8 +156,8 @@ static weft_status parse_entry(jinja_parser *p, const jinja_entry *table, const 
     return WEFT_OK;
 }
 
-weft_status weft__jinja_filters(jinja_parser *p, jinja_node *node, jinja_node **out) {
-    while (weft__jinja_accept(p, '|')) {
+weft_status weft__jinja_filters(jinja_parser *p, jinja_node *node, bool begun, jinja_node **out) {
+    for (; begun || weft__jinja_accept(p, '|'); begun = false) {
         jinja_node *filter;
         WEFT_TRY(weft__jinja_node(p, NODE_FILTER, &filter));
         WEFT_TRY(parse_entry(p, weft__jinja_filter_table, "filter", &filter->op));
@@ -252,7 +252,7 @@ static weft_status parse_postfix(jinja_parser *p, jinja_node *node, jinja_node *
 static weft_status parse_filter_or_test(jinja_parser *p, jinja_node *node, jinja_node **out) {
     for (;;) {
         if (weft__jinja_is_op(p->token, '|')) {
-            WEFT_TRY(weft__jinja_filters(p, node, &node));
+            WEFT_TRY(weft__jinja_filters(p, node, false, &node));
         } else if (accept_name(p, "is")) {
             WEFT_TRY(parse_test(p, node, &node));
         } else if (weft__jinja_is_op(p->token, '(')) { /* the result of a filter is called */

@@ -154,8 +154,19 @@ static weft_status parse_set(jinja_parser *p, jinja_node *node) {
     if (weft__jinja_is_op(p->token, '|')) {
         jinja_node *hole;
         WEFT_TRY(weft__jinja_node(p, NODE_HOLE, &hole));
-        WEFT_TRY(weft__jinja_filters(p, hole, &node->b));
+        WEFT_TRY(weft__jinja_filters(p, hole, false, &node->b));
     }
+    WEFT_TRY(end_tag(p));
+    WEFT_TRY(parse_body(p, node, ends));
+    p->token++;
+    return end_tag(p);
+}
+
+static weft_status parse_filter(jinja_parser *p, jinja_node *node) {
+    static const char *const ends[] = {"endfilter", NULL};
+    jinja_node *hole;
+    WEFT_TRY(weft__jinja_node(p, NODE_HOLE, &hole));
+    WEFT_TRY(weft__jinja_filters(p, hole, true, &node->b));
     WEFT_TRY(end_tag(p));
     WEFT_TRY(parse_body(p, node, ends));
     p->token++;
@@ -207,8 +218,8 @@ static weft_status parse_jump(jinja_parser *p, jinja_node *node) {
 }
 
 static weft_status unknown_tag(jinja_parser *p, const jinja_token *name) {
-    static const char *const inner[] = {"elif",   "else",     "endif",        "endfor",
-                                        "endset", "endmacro", "endgeneration"};
+    static const char *const inner[] = {"elif",   "else",     "endif",         "endfor",
+                                        "endset", "endmacro", "endgeneration", "endfilter"};
     const jinja_string s = name->value.as.string;
     const int bytes = (int)(s.bytes < 40 ? s.bytes : 40);
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
@@ -218,10 +229,11 @@ static weft_status unknown_tag(jinja_parser *p, const jinja_token *name) {
     const char *how = "not known";
     for (size_t i = 0; i < sizeof unsupported_tags / sizeof *unsupported_tags; i++)
         if (weft__jinja_same(s, unsupported_tags[i])) how = "not supported";
-    return weft__jinja_fail_at(p->program, name->at, WEFT_ERR_UNSUPPORTED,
-                               "the tag '%.*s' is %s. Supported are: if, for, set, macro, generation, break, "
-                               "continue",
-                               bytes, s.text, how);
+    return weft__jinja_fail_at(
+        p->program, name->at, WEFT_ERR_UNSUPPORTED,
+        "the tag '%.*s' is %s. Supported are: if, for, set, macro, filter, generation, break, "
+        "continue",
+        bytes, s.text, how);
 }
 
 static weft_status parse_tag(jinja_parser *p, jinja_node **out) {
@@ -236,6 +248,7 @@ static weft_status parse_tag(jinja_parser *p, jinja_node **out) {
         {"macro", NODE_MACRO, parse_macro},
         {"break", NODE_BREAK, parse_jump},
         {"continue", NODE_CONTINUE, parse_jump},
+        {"filter", NODE_FILTERED, parse_filter},
         {"generation", NODE_GENERATION, parse_generation},
     };
     const jinja_token *name = p->token;

@@ -237,7 +237,7 @@ static weft_status define_macro(jinja_run *run, const jinja_node *node) {
 }
 
 /* Sets the parameters of a macro from its arguments, its defaults, or to undefined. */
-static weft_status bind(jinja_run *run, const jinja_node *node, const jinja_arguments *given) {
+static weft_status macro_bind(jinja_run *run, const jinja_node *node, const jinja_arguments *given) {
     size_t index = 0, used = 0;
     for (const jinja_node *n = node->a; n; n = n->next, index++) {
         jinja_value value = weft__jinja_undefined(n->value.as.string);
@@ -266,7 +266,7 @@ weft_status weft__jinja_call_macro(jinja_run *run, const jinja_macro *macro, con
     jinja_scope *scope = NULL;
     WEFT_TRY(weft__jinja_deeper(run));
     WEFT_TRY(weft__jinja_scope_enter(run, macro->scope, &scope));
-    WEFT_TRY(bind(run, macro->node, arguments));
+    WEFT_TRY(macro_bind(run, macro->node, arguments));
     WEFT_TRY(capture(run, macro->node->first, out));
     run->scope = scope;
     run->depth--;
@@ -316,6 +316,14 @@ static weft_status run_output(jinja_run *run, const jinja_node *node) {
     return weft__jinja_print(run, run->out, &value, false);
 }
 
+static weft_status run_filtered(jinja_run *run, const jinja_node *node) {
+    jinja_value value;
+    WEFT_TRY(capture(run, node->first, &value));
+    run->hole = value;
+    WEFT_TRY(weft__jinja_evaluate(run, node->b, &value));
+    return weft__jinja_print(run, run->out, &value, false);
+}
+
 static weft_status run_statement(jinja_run *run, const jinja_node *node) {
     switch (node->kind) {
     case NODE_TEXT:
@@ -325,6 +333,7 @@ static weft_status run_statement(jinja_run *run, const jinja_node *node) {
     case NODE_FOR: return run_for(run, node);
     case NODE_SET:
     case NODE_SET_BLOCK: return run_set(run, node);
+    case NODE_FILTERED: return run_filtered(run, node);
     case NODE_MACRO: return define_macro(run, node);
     case NODE_GENERATION: return run_generation(run, node);
     case NODE_BREAK: run->flow = FLOW_BREAK; return WEFT_OK;
@@ -345,7 +354,7 @@ weft_status weft__jinja_statements_run(jinja_run *run, const jinja_node *first) 
 }
 
 weft_status weft__jinja_render(jinja_run *run) {
-    jinja_scope *scope; /* sets of the template do not change the variables that were given */
+    jinja_scope *scope = NULL; /* sets of the template do not change the variables that were given */
     WEFT_TRY(weft__jinja_scope_enter(run, run->scope, &scope));
     return weft__jinja_statements_run(run, run->program->body->first);
 }
