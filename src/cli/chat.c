@@ -63,7 +63,7 @@ static weft_status chat_prompt(chatting *c, weft_chat_text *text) {
         WEFT_TRY(weft__turns_render(&c->turns, c->chat, text));
         WEFT_TRY(weft_tokenizer_encode(tokenizer, text->text, text->bytes, NULL, 0, &count));
         if ((int64_t)count <= room || !weft__turns_forget(&c->turns)) return WEFT_OK;
-        weft_chat_text_free(NULL, text);
+        weft_chat_text_free(text);
         if (!shortened && c->terminal)
             weft__print(stderr, "(the conversation is longer than the context: its begin is left out)\n");
     }
@@ -79,7 +79,7 @@ static weft_status chat_answer(chatting *c) {
         status = weft_generate(c->cache, weft__dataset_tokenizer(&c->use.dataset), &c->how, chat_show, c);
         c->how.seed++; /* the next answer draws other numbers */
     }
-    weft_chat_text_free(NULL, &text);
+    weft_chat_text_free(&text);
     if (status == WEFT_ERR_STOPPED && interrupted) status = WEFT_OK; /* what is there counts as the answer */
     if (status == WEFT_OK) weft__print(stdout, "\n");
     return status == WEFT_OK ? weft__turns_add(&c->turns, "assistant", c->answer, c->answer_bytes) : status;

@@ -26,13 +26,8 @@ CANNOT_SUCCEED = {
 # Functions that return an answer and cannot fail: NULL means that there is no answer.
 ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model", "weft_checkpoint_optimizer",
           "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
-<<<<<<< HEAD
-          "weft_chat_template_source", "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
-          "weft_profile_entries", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
-=======
           "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
           "weft_profile_entries", "weft_chat_template_source", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
->>>>>>> chat
 
 # How the test uses a result before it is freed.
 USES = {"weft_loader *": "use_loader", "weft_program *": "use_program"}
@@ -55,9 +50,6 @@ LEFT_OUT = {
     'weft_tokenizer_encode_pair.other = ""': "has fewer bytes than are said",
     'weft_tokenizer_id.token = ""': "has fewer bytes than are said",
     'weft_tokenizer_parse.json = ""': "has fewer bytes than are said",
-    'weft_chat_template_new.source = ""': "has fewer bytes than are said",
-    'weft_chat_template_render.conversation = ""': "has fewer bytes than are said",
-    'weft_chat_template_answers.conversation = ""': "has fewer bytes than are said",
 }
 
 EXTREMES = {
@@ -91,12 +83,7 @@ BY_TYPE = {
     "weft_checkpoint *": "good_checkpoint()", "weft_run_lock *": "good_run_lock()", "weft_run *": 'good_run("trained")', "uint8_t *": "good_pixels()",
     "weft_gradcheck_options *": "good_zeros(sizeof(weft_gradcheck_options))",
     "weft_generate_options *": "good_zeros(sizeof(weft_generate_options))",
-<<<<<<< HEAD
-    "weft_tokenizer *": "good_tokenizer()", "weft_decoder *": "good_decoder()",
-    "weft_chat_template *": "good_chat()", "weft_corpus *": "good_corpus()",
-=======
     "weft_tokenizer *": "good_tokenizer()", "weft_chat_template *": "good_chat_template()", "weft_decoder *": "good_decoder()", "weft_corpus *": "good_corpus()",
->>>>>>> chat
     "weft_array *": "good_array()", "weft_batch *": "good_batch()", "weft_entry *": "good_entries()",
     "weft_named_tensor *": "good_named_tensors()", "weft_metadata *": "good_metadata()",
     "weft_json_options *": "good_json_options()", "weft_op_options *": "good_op_options()",
@@ -140,10 +127,6 @@ BY_PARAMETER = {
     "weft_published_save.to": '"saved"', "weft_published_save.dtype": "WEFT_F32",
     "weft_published_tokenizer.folder": '"published"', "weft_published_chat.folder": '"published"',
     "weft_published_new.options": "good_zeros(sizeof(weft_published_options))",
-    "weft_chat_template_load.folder": '"published"', "weft_chat_template_new.source": "good_template()",
-    "weft_chat_template_new.bytes": "good_template_bytes()", "weft_chat_template_set.variable": '"bos_token"',
-    "weft_chat_template_render.conversation": "good_talk()", "weft_chat_template_render.bytes": "good_talk_bytes()",
-    "weft_chat_template_answers.conversation": "good_talk()", "weft_chat_template_answers.bytes": "good_talk_bytes()",
     "weft_run_predict_pixels.run": 'good_run("pixels")', "weft_run_generate.run": 'good_run("spoken")',
     "weft_run_predict_cells.cells": "good_cells()", "weft_generate.tokenizer": "NULL", "weft_run_open.folder": '"trained"', "weft_run_open_checkpoint.folder": '"trained"',
     "weft_run_open_checkpoint.checkpoint": '"last"', "weft_run_predict_file.path": '"data.csv"',
@@ -162,16 +145,12 @@ BY_PARAMETER = {
     "weft_optimizer_load_from.file": 'good_safetensors("optimizer.safetensors")',
     "weft_safetensors_find.name": '"weight"', "weft_loader_open.inputs": '"data.npy"',
     "weft_loader_open.targets": '"labels.npy"', "weft_tokens_open.path": '"tokens.bin"',
-<<<<<<< HEAD
     "weft_loader_mapped.count": "8", "weft_tokenizer_encode_pair.other": "good_text()", "weft_tokenizer_encode_pair.bytes": "3",
     "weft_tokenizer_encode_pair.other_bytes": "3", "weft_tokenizer_pattern_parse.name": '"gpt2"', "weft_tokenizer_train.paths": "good_text_paths()",
     "weft_tokenizer_train.count": "1", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
-=======
-    "weft_loader_mapped.count": "8", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
     "weft_chat_template_new.source": "good_text()", "weft_chat_template_load.folder": '"chat"',
     **{f"weft_chat_template_{action}.{name}": value for action in ("render", "answers")
        for name, value in (("conversation", '"[]"'), ("bytes", "2"))},
->>>>>>> chat
     "weft_tokenizer_id.token": '"a"', "weft_tokenizer_id.bytes": "1", "weft_tokenizer_load.path": '"tokenizer.json"',
     "weft_tokenizer_parse.json": 'good_file("tokenizer.json")',
     "weft_tokenizer_parse.bytes": 'good_file_size("tokenizer.json")', "weft_corpus_open.path": '"text.txt"',

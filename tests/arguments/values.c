@@ -25,7 +25,6 @@ static struct {
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
     weft_decoder *decoder;
-    weft_chat_template *chat;
     weft_module *published;
     weft_corpus *corpus;
     weft_safetensors *files[2];
@@ -44,7 +43,6 @@ void good_end(void) {
     weft_loader_free(made.loader);
     weft_profile_free(made.profile);
     weft_tokens_free(made.tokens);
-    weft_chat_template_free(made.chat);
     weft_decoder_free(made.decoder);
     weft_chat_template_free(made.chat);
     weft_tokenizer_free(made.tokenizer);
@@ -323,27 +321,6 @@ const char *const *good_text_paths(void) {
     return paths;
 }
 
-static const char template[] = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
-static const char talk[] = "[{\"role\": \"user\", \"content\": \"hello\"}]";
-
-/* A block of exactly the bytes of a text, without its NUL. */
-static char *text_block(const char *text) {
-    char *copy = block(strlen(text));
-    memcpy(copy, text, strlen(text));
-    return copy;
-}
-
-char *good_template(void) { return text_block(template); }
-size_t good_template_bytes(void) { return sizeof template - 1; }
-char *good_talk(void) { return text_block(talk); }
-size_t good_talk_bytes(void) { return sizeof talk - 1; }
-
-weft_chat_template *good_chat(void) {
-    if (!made.chat)
-        MUST(weft_chat_template_new(good_context(), template, sizeof template - 1, "chat", &made.chat));
-    return made.chat;
-}
-
 weft_module *good_published(void) {
     if (!made.published) made.published = weft_published_new(good_context(), "published", NULL);
     MUST(weft_module_status(made.published));
@@ -482,6 +459,7 @@ static void published_files(void) {
         "{\"model_type\": \"gpt2\", \"vocab_size\": 8, \"n_positions\": 8, \"n_embd\": 4, "
         "\"n_layer\": 1, \"n_head\": 2}";
     const weft_gpt_options options = {.vocab = 8, .context = 8, .layers = 1, .heads = 2, .width = 4};
+    static const char template[] = "{{ messages }}";
     folder("published");
     folder("saved");
     file("published/config.json", config, sizeof config - 1);

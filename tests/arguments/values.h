@@ -84,17 +84,9 @@ void *good_file(const char *path);
 size_t good_file_size(const char *path);
 weft_tokens *good_tokens(void);
 weft_tokenizer *good_tokenizer(void);
-<<<<<<< HEAD
 const char *const *good_text_paths(void); /* one */
-=======
 weft_chat_template *good_chat_template(void);
->>>>>>> chat
 weft_decoder *good_decoder(void);
-char *good_template(void);
-size_t good_template_bytes(void);
-char *good_talk(void);
-size_t good_talk_bytes(void);
-weft_chat_template *good_chat(void);
 weft_module *good_published(void);
 weft_corpus *good_corpus(void);
 weft_safetensors *good_safetensors(const char *path);
