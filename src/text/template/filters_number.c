@@ -102,7 +102,7 @@ weft_status weft__jinja_filter_round(jinja_run *run, const jinja_call *call, jin
         *out = call->object;
     } else { /* the decimal digits are exact, so this rounds as Python does */
         snprintf(text, sizeof text, "%.*f", (int)precision, x);
-        *out = weft__jinja_float(strtod(text, NULL));
+        *out = weft__jinja_float(weft__jinja_reread(text));
     }
     return WEFT_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "text/template/jinja.h"
 
@@ -37,6 +38,12 @@ weft_status weft__jinja_string(jinja_run *run, const jinja_text *text, jinja_val
 
 /* ---- numbers ---- */
 
+double weft__jinja_reread(const char *text) {
+    double value = (double)NAN;
+    weft__parse_f64_with(text, strlen(text), strchr(text, ',') ? ',' : '.', &value);
+    return value;
+}
+
 /* Writes the shortest decimal number that is this float, as Python does, in any locale. */
 static void write_float(double value, char out[48]) {
     char digits[40];
@@ -47,8 +54,8 @@ static void write_float(double value, char out[48]) {
     }
     do {
         snprintf(digits, sizeof digits, "%.*e", precision++, value);
-    } while (precision < 17 && strtod(digits, NULL) != value); /* both have the locale's point */
-    exponent = atoi(strchr(digits, 'e') + 1);
+    } while (precision < 17 && weft__jinja_reread(digits) != value);
+    exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
     char mantissa[24];
     for (const char *c = digits; *c != 'e'; c++)
         if (*c >= '0' && *c <= '9') mantissa[count++] = *c;

@@ -214,7 +214,8 @@ static void test_logits(void **state) {
     assert_non_null(dir);
     int count = 0;
     for (const struct dirent *e; (e = readdir(dir));) {
-        if (!strstr(e->d_name, ".json") || (!test_on_cpu() && strchr(e->d_name, '-'))) continue; /* variants */
+        if (!strstr(e->d_name, ".json") || (!test_on_cpu() && strchr(e->d_name, '-')))
+            continue; /* variants */
         check_model(ctx, e->d_name);
         count++;
     }
