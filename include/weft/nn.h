@@ -385,6 +385,29 @@ typedef struct weft_gpt_options {
  * gate_proj, up_proj. */
 WEFT_API weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options);
 
+typedef struct weft_lora_options {
+    int64_t rank;               /* 0: 8 */
+    double alpha;               /* what adapters add is multiplied by alpha / rank; 0: rank */
+    double dropout;             /* of the inputs of the adapters, in training */
+    const char *const *targets; /* [target_count] names of layers; NULL: q_proj and v_proj */
+    int target_count;
+} weft_lora_options;
+
+/* Adds low-rank adapters (Hu et al. 2021) to a gpt, and freezes all its other parameters. An optimizer that
+ * is made afterwards trains the adapters alone; they are f32, whatever dtype the model has.
+ *
+ * The targets are named as in published models of the Llama kind, for each kind of gpt: q_proj, k_proj,
+ * v_proj, o_proj, gate_proj, up_proj, down_proj. An MLP without gate has no gate_proj. The parameters are
+ * named after the layer and the target: h.0.attn.c_attn.q_proj.lora_A.weight (rank, in), which begins as a
+ * linear layer's, and ...lora_B.weight (rows, rank), which begins as 0.
+ *
+ * Call it before the gpt is used or loaded. weft_published_load fills the model without the adapters, and
+ * weft_published_save writes the weights with the adapters added to them.
+ *
+ * WEFT_ERR_ARGUMENT: no gpt, an unknown target, a target given twice, or options out of range.
+ * WEFT_ERR_STATE: the gpt was used. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_lora(weft_module *gpt, const weft_lora_options *options);
+
 /* Fills a gpt from a safetensors file. The file has GPT-2's weights as they are published (names with or
  * without "transformer.", matrices (in, out), any float dtype), or is one that weft_module_save wrote.
  * - If the file has no head, the head is the token table. Attention masks in the file are ignored.

@@ -20,7 +20,8 @@ static weft_tensor *linear_forward(weft_module *m, weft_tensor *x) {
                             weft__tensor_text(x, text), (long long)own->in);
     }
     weft_tensor *y = weft_matmul_at(where, x, weft_transpose_at(where, weft__parameter_of(m, 0), 0, 1));
-    return own->biased ? at_add(y, weft__parameter_of(m, 1)) : y;
+    if (own->biased) y = at_add(y, weft__parameter_of(m, 1));
+    return m->n_children ? weft__lora_add(where, m, x, y) : y;
 }
 
 weft_module *weft_nn_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options) {

@@ -123,6 +123,13 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
 int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
 
+/* Whether a module is an adapter of a linear layer. */
+bool weft__is_lora(const weft_module *m);
+/* Adds what the adapters of a linear layer compute from its input x to its result y. */
+weft_tensor *weft__lora_add(const char *where, const weft_module *linear, weft_tensor *x, weft_tensor *y);
+/* The weight of a linear layer with its adapters added, in f32 if it has any. */
+weft_tensor *weft__lora_merged(const weft_module *linear, weft_tensor *weight);
+
 /* How a token is drawn; see weft_generate_options. */
 typedef struct weft__sampling {
     double temperature;

@@ -100,6 +100,7 @@ static weft_status check_all(const loading *l, weft_module *model, char *used) {
     weft__tensor_at at;
     for (size_t i = 0; weft_parameter_get(model, i, &p); i++) {
         const int count = weft__published_names(&l->model, &p, placed);
+        if (weft__published_added(&p)) continue;
         if (count == 0)
             return weft__fail(l->ctx, WEFT_ERR_ARGUMENT,
                               "%s: a model of type %s has no parameter '%s': was this module made by "
@@ -185,7 +186,7 @@ static weft_status load_all(loading *l, weft_module *model) {
         used ? check_all(l, model, used) : weft__fail_oom(l->ctx, count, "a list of tensors");
     weft__free(l->ctx, used);
     for (size_t i = 0; status == WEFT_OK && weft_parameter_get(model, i, &p); i++)
-        status = load_parameter(l, &p);
+        if (!weft__published_added(&p)) status = load_parameter(l, &p);
     return status;
 }
 

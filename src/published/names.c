@@ -92,6 +92,10 @@ int64_t weft__published_row(const weft__published *p, const weft__placed *placed
     }
 }
 
+bool weft__published_added(const weft_parameter_info *parameter) {
+    return strstr(parameter->name, ".lora_A.") || strstr(parameter->name, ".lora_B.");
+}
+
 /* Tensors that are no weights: masks, rates of rotation, and a head that equals the token table. */
 bool weft__published_ignores(const weft__published *p, const char *name) {
     static const char *const patterns[] = {"h.*.attn.bias",

@@ -115,6 +115,9 @@ int weft__published_names(const weft__published *p, const weft_parameter_info *p
 /* Returns the row of the parameter that row `row` of the tensor is. */
 int64_t weft__published_row(const weft__published *p, const weft__placed *placed, int64_t row);
 
+/* Whether a parameter belongs to an adapter, which the files do not have. */
+bool weft__published_added(const weft_parameter_info *parameter);
+
 /* Whether a tensor of the file is known to be no weight. */
 bool weft__published_ignores(const weft__published *p, const char *name);
 

@@ -2,9 +2,10 @@
 """Writes the reference files of test_architectures.c with transformers: for each architecture a small configuration, the names
 and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern.
 
-Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them.
+Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them. And
+lora.json: losses of training with the adapters of peft.
 
-    python3 tests/unit/published/make_models.py        # needs torch, transformers and gguf; writes models/*.json"""
+    python3 tests/unit/published/make_models.py        # needs torch, transformers, peft and gguf"""
 
 import json
 import pathlib
@@ -12,6 +13,7 @@ import tempfile
 
 import gguf
 import numpy
+import peft
 import safetensors.torch
 import torch
 import transformers
@@ -57,19 +59,25 @@ def pattern(count, number, around):
     return (((i * (5 + 2 * (number % 7)) + 3 * number) % 23 - 11) / 64 + around).float()
 
 
-def reference(kind, options):
+def filled(kind, options, folder):
+    """Writes a model whose weights follow the pattern into a folder. Returns its tensors."""
     options = {key: value for key, value in options.items() if value is not None}
     config = transformers.AutoConfig.for_model(kind, **options)
     config._attn_implementation = "eager"
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    path = pathlib.Path(folder) / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    for number, name in enumerate(sorted(tensors)):
+        norm = "norm" in name or "ln_" in name
+        around = 1.0 if norm and name.endswith(".weight") and "gemma" not in kind else 0.0
+        tensors[name] = pattern(tensors[name].numel(), number, around).reshape(tensors[name].shape)
+    safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+    return tensors
+
+
+def reference(kind, options):
     with tempfile.TemporaryDirectory() as folder:
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-        path = pathlib.Path(folder) / "model.safetensors"
-        tensors = safetensors.torch.load_file(path)
-        for number, name in enumerate(sorted(tensors)):
-            norm = "norm" in name or "ln_" in name
-            around = 1.0 if norm and name.endswith(".weight") and "gemma" not in kind else 0.0
-            tensors[name] = pattern(tensors[name].numel(), number, around).reshape(tensors[name].shape)
-        safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+        tensors = filled(kind, options, folder)
         fields = json.loads((pathlib.Path(folder) / "config.json").read_text())
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
         with torch.no_grad():
@@ -100,11 +108,41 @@ def blocks():
     return found
 
 
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def lora():
+    """Ten steps of AdamW with peft's adapters on the Llama of llama.json: the losses, and the logits at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        filled("llama", MODELS["llama"][1], folder)
+        base = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    model = peft.get_peft_model(base, peft.LoraConfig(r=4, lora_alpha=6, target_modules=TARGETS))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_A" in name:
+                layer, target = int(name.split(".layers.")[1].split(".")[0]), name.split(".")[-4]
+                number = layer * len(TARGETS) + TARGETS.index(target)
+                parameter.copy_(pattern(parameter.numel(), number, 0.0).reshape(parameter.shape))
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=0.01, weight_decay=0.0)
+    tokens, losses = torch.tensor(TOKENS), []
+    for _ in range(10):
+        loss = torch.nn.functional.cross_entropy(model(tokens).logits[:, :-1].reshape(-1, 61), tokens[:, 1:].reshape(-1))
+        losses.append(float(f"{loss.item():.9g}"))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        logits = model(tokens).logits[0, -1].tolist()
+    return {"losses": losses, "logits": [float(f"{x:.9g}") for x in logits]}
+
+
 def main():
     folder = pathlib.Path(__file__).parent / "models"
     folder.mkdir(exist_ok=True)
     for name, (kind, options) in MODELS.items():
         (folder / f"{name}.json").write_text(json.dumps(reference(kind, options), separators=(",", ":")) + "\n")
+    (folder.parent / "lora.json").write_text(json.dumps(lora(), separators=(",", ":")) + "\n")
     (folder.parent / "blocks.json").write_text(json.dumps(blocks(), separators=(",", ":")) + "\n")
 
 
