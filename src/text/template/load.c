@@ -45,7 +45,8 @@ static weft_status open_json(weft_context *ctx, const char *folder, const char *
 static weft_status find_template(weft_context *ctx, const json_file *f, const json_t **out) {
     const json_t *found = json_object_get(f->root, "chat_template");
     *out = NULL;
-    if (!found || json_is_null(found)) return WEFT_OK;
+    if (!found) return WEFT_OK;
+    if (json_is_null(found)) return WEFT_OK;
     for (size_t i = 0; json_is_array(found) && i < json_array_size(found); i++) {
         const json_t *item = json_array_get(found, i);
         const char *name = json_string_value(json_object_get(item, "name"));
