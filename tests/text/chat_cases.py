@@ -2,7 +2,8 @@
 """Writes tests/unit/text/chat_cases.json: chat templates, variables, and the texts that the Python package
 transformers makes of them. The test test_chat_template compares Weft with these texts, without Python.
 
-    chat_cases.py    writes the file; needs transformers and jinja2
+    chat_cases.py            writes the file; needs transformers and jinja2
+    chat_cases.py --check    tells whether the file is as it would be written
 
 The templates are written for this test. Those named after a model have its markers and the same constructs as
 its published template."""
@@ -384,12 +385,16 @@ def main():
                                                for talk, (messages, variables) in TALKS.items()]} for model, source in MODELS.items()]
     templates += [{"template": source, "runs": [run(f"piece {i}", source, [U], VALUES)]} for i, source in enumerate(PIECES)]
     path = os.path.join(os.path.dirname(__file__), "../unit/text/chat_cases.json")
+    text = json.dumps({"time": NOW, "templates": templates}, ensure_ascii=False, indent=0) + "\n"
+    if sys.argv[1:] == ["--check"]:
+        with open(path, encoding="utf-8") as file:
+            return None if file.read() == text else "chat_cases: transformers makes other texts: run tests/text/chat_cases.py"
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"time": NOW, "templates": templates}, file, ensure_ascii=False, indent=0)
-        file.write("\n")
+        file.write(text)
     runs = [run for template in templates for run in template["runs"]]
     failed = [run["name"] for run in runs if run["texts"][0] is None]
     print(f"{len(templates)} templates, {len(runs)} runs; errors are expected in: {', '.join(failed)}")
+    return None
 
 
 if __name__ == "__main__":

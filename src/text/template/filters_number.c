@@ -31,6 +31,13 @@ weft_status weft__jinja_filter_abs(jinja_run *run, const jinja_call *call, jinja
     return weft__jinja_unary(run, '+', &call->object, out);
 }
 
+static weft_status need_defined(jinja_run *run, const jinja_value *value) {
+    const jinja_string name = value->as.string;
+    if (value->kind != JINJA_UNDEFINED) return WEFT_OK;
+    return weft__jinja_fail(run, WEFT_ERR_FORMAT, "'%.*s' is undefined",
+                            (int)(name.bytes < 80 ? name.bytes : 80), name.text);
+}
+
 /* Reads a number of a string, without the white space around it. False: it is none. */
 static bool read_float(const jinja_value *value, double *out) {
     if (weft__jinja_is_number(value, out)) return true;
@@ -53,12 +60,13 @@ static bool read_int(const jinja_value *value, int base, int64_t *out) {
 }
 
 weft_status weft__jinja_filter_int(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    int64_t base, i;
+    int64_t base, i = 0;
     double x;
     WEFT_TRY(weft__jinja_int_argument(run, &call->args[1], 10, &base));
     if (base < 2 || base > 36)
         return weft__jinja_fail(run, WEFT_ERR_FORMAT, "int: the base must be 2 to 36, not %lld",
                                 (long long)base);
+    WEFT_TRY(need_defined(run, &call->object));
     if (read_int(&call->object, (int)base, &i))
         *out = weft__jinja_int(i);
     else if (read_float(&call->object, &x) && fabs(x) < 0x1p63)
@@ -70,7 +78,7 @@ weft_status weft__jinja_filter_int(jinja_run *run, const jinja_call *call, jinja
 
 weft_status weft__jinja_filter_float(jinja_run *run, const jinja_call *call, jinja_value *out) {
     double x;
-    (void)run;
+    WEFT_TRY(need_defined(run, &call->object));
     if (read_float(&call->object, &x))
         *out = weft__jinja_float(x);
     else
@@ -99,10 +107,15 @@ weft_status weft__jinja_filter_round(jinja_run *run, const jinja_call *call, jin
     } else if (!weft__jinja_same(method, "common")) {
         return weft__jinja_fail(run, WEFT_ERR_FORMAT, "round: the method must be common, ceil or floor");
     } else if (call->object.kind != JINJA_FLOAT) {
-        *out = call->object;
+        *out = weft__jinja_int((int64_t)x);
+        (void)weft__jinja_is_integer(&call->object, &out->as.integer);
     } else { /* the decimal digits are exact, so this rounds as Python does */
         snprintf(text, sizeof text, "%.*f", (int)precision, x);
-        *out = weft__jinja_float(weft__jinja_reread(text));
+        for (char *c = text; *c; c++)
+            if ((*c < '0' || *c > '9') && *c != '-') *c = '.'; /* in any locale */
+        if (weft__parse_f64(text, strlen(text), &x) == WEFT__NUMBER_NO_MEMORY)
+            return weft__fail_oom(run->ctx, sizeof text, "a number");
+        *out = weft__jinja_float(x);
     }
     return WEFT_OK;
 }

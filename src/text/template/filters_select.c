@@ -33,6 +33,14 @@ static const jinja_value *named(const jinja_arguments *all, const char *name) {
     return NULL;
 }
 
+/* The items of a value. As in jinja2, what is false has none, even if it is no list. */
+static weft_status items_if_any(jinja_run *run, const jinja_value *value, const jinja_value **items,
+                                size_t *count) {
+    *items = NULL;
+    *count = 0;
+    return weft__jinja_truth(value) ? weft__jinja_items(run, value, items, count) : WEFT_OK;
+}
+
 weft_status weft__jinja_filter_map(jinja_run *run, const jinja_call *call, jinja_value *out) {
     const jinja_value *items, *attribute = named(call->all, "attribute");
     const jinja_value *otherwise = named(call->all, "default");
@@ -45,7 +53,7 @@ weft_status weft__jinja_filter_map(jinja_run *run, const jinja_call *call, jinja
     } else if (!attribute) {
         return weft__jinja_fail(run, WEFT_ERR_FORMAT, "map needs the name of a filter, or attribute=");
     }
-    WEFT_TRY(weft__jinja_items(run, &call->object, &items, &count));
+    WEFT_TRY(items_if_any(run, &call->object, &items, &count));
     WEFT_TRY(weft__jinja_list(run, JINJA_LIST, count, out));
     out->as.list->generator = true;
     for (size_t i = 0; i < count; i++) {
@@ -71,7 +79,7 @@ static weft_status select_by(jinja_run *run, const jinja_call *call, bool attrib
         WEFT_TRY(find_entry(run, weft__jinja_test_table, &call->all->values[skip], &test));
         rest = rest_of(call->all, skip + 1);
     }
-    WEFT_TRY(weft__jinja_items(run, &call->object, &items, &count));
+    WEFT_TRY(items_if_any(run, &call->object, &items, &count));
     WEFT_TRY(weft__jinja_list(run, JINJA_LIST, 4, out));
     out->as.list->generator = true;
     for (size_t i = 0; i < count; i++) {

@@ -75,7 +75,10 @@ weft_status weft__jinja_filter_indent(jinja_run *run, const jinja_call *call, ji
     jinja_text text = {0}, room = {0};
     int64_t width = 4;
     const bool first = weft__jinja_truth(&call->args[1]), blank = weft__jinja_truth(&call->args[2]);
-    WEFT_TRY(weft__jinja_to_string(run, &call->object, &s));
+    if (call->object.kind != JINJA_STRING)
+        return weft__jinja_fail(run, WEFT_ERR_FORMAT, "indent needs a string, not %s",
+                                weft__jinja_kind_name(&call->object));
+    s = call->object.as.string;
     WEFT_TRY(weft__jinja_text_argument(run, &call->args[0], "", &indent));
     if (call->args[0].kind != JINJA_STRING) {
         WEFT_TRY(weft__jinja_int_argument(run, &call->args[0], 4, &width));

@@ -339,9 +339,6 @@ weft_status weft__jinja_order(jinja_run *run, const jinja_value *a, const jinja_
 weft_status weft__jinja_items(jinja_run *run, const jinja_value *value, const jinja_value **items,
                               size_t *count);
 weft_status weft__jinja_length(jinja_run *run, const jinja_value *value, size_t *out);
-/* Reads a number that printf wrote, in any locale. */
-double weft__jinja_reread(const char *text);
-
 /* A value of JSON. */
 weft_status weft__jinja_from_json(jinja_run *run, const json_t *json, jinja_value *out);
 

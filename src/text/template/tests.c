@@ -59,27 +59,28 @@ weft_status weft__jinja_test_sameas(jinja_run *run, const jinja_call *call, jinj
     return call->object.kind == call->args[0].kind ? compare(run, call, OP2('=', '='), out) : WEFT_OK;
 }
 
-static weft_status remainder_is(jinja_run *run, const jinja_call *call, int64_t by, bool zero,
+/* Whether the object divided by a number leaves this remainder. */
+static weft_status remainder_is(jinja_run *run, const jinja_call *call, const jinja_value *by, int64_t wanted,
                                 jinja_value *out) {
-    int64_t i;
-    if (!weft__jinja_is_integer(&call->object, &i) || by == 0)
-        return weft__jinja_fail(run, WEFT_ERR_FORMAT, "the test needs integers, and no division by 0");
-    *out = weft__jinja_bool((by == -1 || i % by == 0) == zero);
+    const jinja_value expected = weft__jinja_int(wanted);
+    jinja_value rest;
+    bool equal;
+    WEFT_TRY(weft__jinja_binary(run, '%', &call->object, by, &rest));
+    WEFT_TRY(weft__jinja_equal(run, &rest, &expected, &equal));
+    *out = weft__jinja_bool(equal);
     return WEFT_OK;
 }
 
 weft_status weft__jinja_test_even(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return remainder_is(run, call, 2, true, out);
+    return remainder_is(run, call, &(jinja_value){JINJA_INT, {.integer = 2}}, 0, out);
 }
 
 weft_status weft__jinja_test_odd(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return remainder_is(run, call, 2, false, out);
+    return remainder_is(run, call, &(jinja_value){JINJA_INT, {.integer = 2}}, 1, out);
 }
 
 weft_status weft__jinja_test_divisibleby(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    int64_t by;
-    WEFT_TRY(weft__jinja_int_argument(run, &call->args[0], 0, &by));
-    return remainder_is(run, call, by, true, out);
+    return remainder_is(run, call, &call->args[0], 0, out);
 }
 
 static weft_status test_case(jinja_run *run, const jinja_call *call, jinja_function function,

@@ -38,24 +38,35 @@ weft_status weft__jinja_string(jinja_run *run, const jinja_text *text, jinja_val
 
 /* ---- numbers ---- */
 
-double weft__jinja_reread(const char *text) {
-    double value = (double)NAN;
-    weft__parse_f64_with(text, strlen(text), strchr(text, ',') ? ',' : '.', &value);
-    return value;
+/* Writes a float with some digits after the point, which is '.' in any locale. */
+static void write_digits(double value, int precision, char *out, size_t bytes) {
+    snprintf(out, bytes, "%.*e", precision, value);
+    for (char *c = out; *c; c++)
+        if ((*c < '0' || *c > '9') && !strchr("+-e", *c)) *c = '.';
 }
 
-/* Writes the shortest decimal number that is this float, as Python does, in any locale. */
-static void write_float(double value, char out[48]) {
+/* Reads the exponent behind the 'e' of digits. */
+static int read_exponent(const char *digits) {
+    const char *c = strchr(digits, 'e') + 1;
+    int exponent = 0;
+    for (const char *d = c + 1; *d; d++) exponent = 10 * exponent + (*d - '0');
+    return *c == '-' ? -exponent : exponent;
+}
+
+/* Writes the shortest decimal number that is this float, as Python does. False: memory is short. */
+static bool write_float(double value, char out[48]) {
     char digits[40];
-    int precision = 0, used = 0, exponent, count = 0;
+    double back = 0;
+    int precision = 0, used = 0, count = 0;
     if (!isfinite(value)) {
         strcpy(out, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-        return;
+        return true;
     }
     do {
-        snprintf(digits, sizeof digits, "%.*e", precision++, value);
-    } while (precision < 17 && weft__jinja_reread(digits) != value);
-    exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
+        write_digits(value, precision++, digits, sizeof digits);
+        if (weft__parse_f64(digits, strlen(digits), &back) == WEFT__NUMBER_NO_MEMORY) return false;
+    } while (precision < 17 && back != value);
+    const int exponent = read_exponent(digits);
     char mantissa[24];
     for (const char *c = digits; *c != 'e'; c++)
         if (*c >= '0' && *c <= '9') mantissa[count++] = *c;
@@ -66,7 +77,7 @@ static void write_float(double value, char out[48]) {
         if (count > 1) out[used++] = '.';
         for (int i = 1; i < count; i++) out[used++] = mantissa[i];
         snprintf(out + used, 8, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent) % 1000);
-        return;
+        return true;
     }
     const int whole = exponent < 0 ? 1 : exponent + 1;
     for (int i = 0; i < whole; i++) out[used++] = exponent < 0 ? '0' : i < count ? mantissa[i] : '0';
@@ -75,14 +86,15 @@ static void write_float(double value, char out[48]) {
     for (int i = exponent < 0 ? 0 : whole; i < count; i++) out[used++] = mantissa[i];
     if (out[used - 1] == '.') out[used++] = '0';
     out[used] = '\0';
+    return true;
 }
 
 static weft_status print_number(jinja_run *run, jinja_text *to, const jinja_value *v) {
     char text[48];
     if (v->kind == JINJA_INT)
         snprintf(text, sizeof text, "%lld", (long long)v->as.integer);
-    else
-        write_float(v->as.number, text);
+    else if (!write_float(v->as.number, text))
+        return weft__fail_oom(run->ctx, sizeof text, "a number");
     return put(run, to, text);
 }
 

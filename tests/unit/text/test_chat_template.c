@@ -202,8 +202,7 @@ static void test_answers(void **state) {
     static const char *const refused[] = {
         /* earlier answers change; the prompt is no begin of an answer; a macro holds the block */
         "{% for m in messages %}{{ m.content if loop.last else '' }}{% endfor %}",
-        "{% for m in messages %}{{ m.role ~ m.content }}{% endfor %}{% if add_generation_prompt %}?{% endif "
-        "%}",
+        "{% for m in messages %}{{ m.content }}{% endfor %}{{ '?' if add_generation_prompt }}",
         "{% macro f(x) %}{% generation %}{{ x }}{% endgeneration %}{% endmacro %}{{ f(1) }}",
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
