@@ -30,8 +30,8 @@ static weft_status open_json(weft_context *ctx, const char *folder, const char *
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
     if (access(f->path, F_OK) != 0) return WEFT_OK;
     WEFT_TRY(weft_read_file(ctx, f->path, FILE_MAX, &bytes));
-    weft_status status =
-        weft__json_load(&f->json, (const char *)bytes.data, bytes.size, JSON_ALLOW_NUL, &error, &f->root);
+    weft_status status = weft__json_load(&f->json, (const char *)bytes.data, bytes.size,
+                                         JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error, &f->root);
     weft_bytes_free(ctx, &bytes);
     if (status == WEFT_ERR_FORMAT)
         return weft__fail(ctx, status, "%s: line %d, byte %d: %.160s", f->path, error.line, error.position,
