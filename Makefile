@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu test-cuda test-ptx test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
+.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -118,6 +118,10 @@ test-nvrtc: all ## compile the CUDA kernels of goldens, models and the op matrix
 	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \
 		$(BUILD)/test_ops null --sources $(BUILD)/nvrtc | tail -1 && $(BUILD)/test_grad null --sources $(BUILD)/nvrtc | tail -1 && \
 		$(BUILD)/test_nvrtc $(BUILD)/nvrtc
+
+test-amdgcn: all ## compile the HIP kernels of models and the op matrix with clang 19, without a card: build/amdgcn/report.tsv
+	@rm -rf $(BUILD)/amdgcn && mkdir -p $(BUILD)/amdgcn && export WEFT_SOURCE_DIR=$(CURDIR) && \
+		$(BUILD)/test_ops null --hip-sources $(BUILD)/amdgcn | tail -1 && $(BUILD)/test_amdgcn $(BUILD)/amdgcn
 
 mutants: check-deps ## plant faults into copies of the tree: the test that each fault names must fail (minutes)
 	@WEFT_MUTANTS=1 tests/mutants/run.sh

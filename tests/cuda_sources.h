@@ -1,7 +1,7 @@
-/* Writes the kernel sources that a CUDA or a WebGPU device would compile. The null device of a context is
- * changed so that it accepts what that device accepts, and writes the source of each launch to a file of its
- * own in a folder. Those for WebGPU are also translated; an error of the translator is a failure. Sources in
- * f64 are left out there. This needs no GPU and no library. */
+/* Writes the kernel sources that a CUDA, a HIP or a WebGPU device would compile. The null device of a context
+ * is changed so that it accepts what that device accepts, and writes the source of each launch to a file of
+ * its own in a folder. Those for WebGPU are also translated; an error of the translator is a failure. Sources
+ * in f64 are left out there. This needs no GPU and no library. */
 #ifndef WEFT_TESTS_CUDA_SOURCES_H
 #define WEFT_TESTS_CUDA_SOURCES_H
 
@@ -33,6 +33,13 @@ static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA
 enum { CUDA_SOURCES_OLD, CUDA_SOURCES_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
 enum { CUDA_SOURCES_NEW = 80 };
 #define CUDA_SOURCES_MARK ".new"
+static const weft_target cuda_sources_hip = {.dialect = WEFT_DIALECT_CUDA,
+                                             .lanes = 256,
+                                             .units = 100,
+                                             .local_bytes = 64 << 10,
+                                             .most_local_bytes = 64 << 10,
+                                             .groups_most = UINT16_MAX,
+                                             .f64 = true};
 static const weft_target cuda_sources_wgsl = {.dialect = WEFT_DIALECT_WGSL,
                                               .lanes = 256,
                                               .units = 4,
@@ -47,9 +54,11 @@ static struct {
     weft_hash known[4096];
     bool failed;
     bool wgsl; /* for WebGPU */
+    bool hip;  /* for HIP */
 } cuda_sources;
 
 static inline const weft_target *cuda_sources_target(int i) {
+    if (cuda_sources.hip) return &cuda_sources_hip;
     return cuda_sources.wgsl ? &cuda_sources_wgsl : &cuda_sources_targets[i];
 }
 
@@ -102,7 +111,8 @@ static inline bool cuda_sources_takes(weft_device *device, const weft_heavy *hea
 static inline weft_status cuda_sources_build(weft_device *device, const weft_commands *commands,
                                              weft_executable **executable) {
     /* once as it is, and once with fused launches where they pay */
-    for (int i = 0; i < (cuda_sources.wgsl ? 1 : 2 * CUDA_SOURCES_TARGETS); i++) {
+    const int variants = cuda_sources.wgsl ? 1 : cuda_sources.hip ? 2 : 2 * CUDA_SOURCES_TARGETS;
+    for (int i = 0; i < variants; i++) {
         const int target = i / 2, fused = i % 2;
         weft_arena arena;
         weft_gpu_paths paths = {0};

@@ -67,13 +67,14 @@ function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
     ENVIRONMENT "${test_environment};WEFT_TEST_SOURCES=${source_records}/${name}")
-  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT "${ARGN}" MATCHES "[.]sh")
+  # test_architectures has whole models, each of which compiles kernels of its own: 136 of all nine on OpenCL
+  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_architectures" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
   endif()
-  if(name MATCHES "test_nvrtc|test_sass|test_dnn_plans")
+  if(name MATCHES "test_nvrtc|test_amdgcn|test_sass|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
-  if(name MATCHES "opencl|_gpu|_cuda|_ptx|_render|_sass") # a driver, a compiler or an interpreter of their kernels
+  if(name MATCHES "opencl|_gpu|_cuda|_hip|_ptx|_render|_sass|_amdgcn") # a driver, a compiler or an interpreter of their kernels
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 20)
   endif()
 endfunction()
@@ -117,12 +118,36 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND 
   target_compile_definitions(fake_nvrtc PRIVATE FAKE_CUDA_FOLDER="${PROJECT_SOURCE_DIR}/tests/cuda")
   target_include_directories(fake_cuda PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(fake_cuda PRIVATE m)
+  # the same as AMD's HIP (tests/hip/fake_hip.h)
+  set(fake_hip_folder ${PROJECT_BINARY_DIR}/fake-hip)
+  add_library(fake_hip SHARED ${fake_sources} tests/hip/driver.c)
+  add_library(fake_hiprtc SHARED tests/cuda/nvrtc.c tests/cuda/rooms.c)
+  foreach(target fake_hip fake_hiprtc)
+    weft_own(${target})
+    set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${fake_hip_folder} VERSION 6)
+    target_compile_definitions(${target} PRIVATE FAKE_HIP)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+  endforeach()
+  target_compile_options(fake_hip PRIVATE -fvisibility=hidden)
+  target_compile_definitions(fake_hiprtc PRIVATE FAKE_CUDA_FOLDER="${PROJECT_SOURCE_DIR}/tests/cuda")
+  set_target_properties(fake_hip PROPERTIES OUTPUT_NAME amdhip64)
+  set_target_properties(fake_hiprtc PROPERTIES OUTPUT_NAME hiprtc)
 endif()
 function(weft_add_cuda_test name)
   if(TARGET fake_cuda AND WEFT_TEST_CUDA)
     weft_add_test(${name} ${ARGN})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60
       ENVIRONMENT "${test_environment};WEFT_TEST_GPU=cuda;LD_LIBRARY_PATH=${fake_folder}:$ENV{LD_LIBRARY_PATH}")
+  endif()
+endfunction()
+
+# A test on the simulated HIP, with wavefronts of so many lanes.
+function(weft_add_hip_test name wave)
+  if(TARGET fake_hip AND WEFT_TEST_CUDA)
+    weft_add_test(${name} ${ARGN})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60
+      ENVIRONMENT "${test_environment};WEFT_TEST_GPU=hip;FAKE_HIP_WAVE=${wave};LD_LIBRARY_PATH=${fake_hip_folder}:$ENV{LD_LIBRARY_PATH}")
   endif()
 endfunction()
 
@@ -168,7 +193,7 @@ else()
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
 set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_image_augment test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
-    test_optim_laws test_optim_rules test_parity test_published test_random_graph test_random_program)
+    test_optim_laws test_optim_rules test_parity test_architectures test_random_graph test_random_program)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
     weft_add_test(${name}_${device} ${name})
@@ -180,6 +205,7 @@ endfunction()
 
 # NVIDIA's headers, if a toolkit is installed. They are only used to compare declarations.
 find_path(CUDA_INCLUDE_DIR nvrtc.h HINTS /usr/local/cuda/include ENV CUDA_PATH PATH_SUFFIXES include)
+find_path(HIP_INCLUDE_DIR hip/hip_runtime_api.h HINTS /opt/rocm/include ENV ROCM_PATH PATH_SUFFIXES include)
 find_library(CMOCKA_LIBRARY cmocka)
 find_package(Threads REQUIRED)
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
@@ -208,6 +234,9 @@ foreach(source ${test_sources})
   add_executable(${name} ${source})
   if(CUDA_INCLUDE_DIR AND name MATCHES "cuda|nvrtc|dnn")
     target_include_directories(${name} SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
+  endif()
+  if(HIP_INCLUDE_DIR AND name MATCHES "hip")
+    target_include_directories(${name} SYSTEM PRIVATE ${HIP_INCLUDE_DIR})
   endif()
   if(name MATCHES "webgpu")
     target_include_directories(${name} SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/webgpu/include) # of `make webgpu`
@@ -255,6 +284,17 @@ if(TARGET test_cpu_matmul AND NOT WEFT_SANITIZE) # also with a CBLAS, if one is 
   weft_add_test(test_cpu_matmul_openblas ${CMAKE_COMMAND} -E env WEFT_MATMUL=openblas
                 $<TARGET_FILE:test_cpu_matmul> library)
 endif()
+
+# On HIP: what is HIP's own, with wavefronts of both sizes. The rest repeats tests of CUDA.
+if(TARGET test_hip_device)
+  weft_add_hip_test(test_hip_wave64 64 test_hip_device)
+  weft_add_hip_test(test_hip_wave32 32 test_hip_device)
+endif()
+foreach(name test_gpu_run test_gpu_device test_gpu_rows test_gpu_training test_head test_memory test_recompute)
+  if(TARGET ${name})
+    weft_add_hip_test(${name}_hip 64 ${name})
+  endif()
+endforeach()
 
 # On PTX: the golden kernels, and the kernels with shared memory, barriers, warp operations or tensor cores. `make test-ptx`
 # runs everything.
@@ -311,6 +351,14 @@ if(TARGET test_ops)
     set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)
   endif()
   weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # uses cuBLASLt
+  foreach(wave 64 32) # AMD's wavefronts: the whole matrix, and a sample of it that `make test` runs
+    weft_add_hip_test(ops_hip_${wave} ${wave} test_ops hip)
+    weft_add_hip_test(grad_hip_${wave} ${wave} test_grad hip --op cumprod,topk,gather,cross_entropy,gelu,layer_norm)
+    weft_add_hip_test(hip_ops_${wave} ${wave} test_ops hip --op softmax,layer_norm,cumsum,cast,floor,sort)
+    if(TEST ops_hip_${wave})
+      set_tests_properties(ops_hip_${wave} PROPERTIES TIMEOUT 1200 COST 100)
+    endif()
+  endforeach()
   foreach(matrix ops grad) # every kernel source translates to WGSL
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
     weft_add_test(${matrix}_wgsl test_${matrix} null --wgsl-sources ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
@@ -428,7 +476,7 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|cuda|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_gpu_heavy|test_gpu_matmul)$")
     set_tests_properties(${name} PROPERTIES LABELS repeated)
   endif()
 endforeach()

@@ -20,13 +20,14 @@ UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime/", "compiler/profile/"),
                 "train/config": COMMAND_ROOMS + ("train/dataset/", "train/model/"),
                 "train/dataset": COMMAND_ROOMS + ("train/model/",),
                 "train/model": COMMAND_ROOMS,
-                "device/cpu": ("device/gpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
-                "device/gpu": ("device/cpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
-                "device/cuda": ("device/cpu/", "device/opencl/", "device/interp/", "device/null/"),
-                "device/opencl": ("device/cpu/", "device/cuda/", "device/interp/", "device/null/"),
-                "device/webgpu": ("device/cpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
-                "device/c99": ("device/cpu/", "device/gpu/", "device/cuda/", "device/opencl/", "device/interp/", "device/null/"),
-                "device/interp": ("device/cpu/", "device/gpu/", "device/cuda/", "device/opencl/", "device/null/")}
+                "device/cpu": ("device/gpu/", "device/cuda/", "device/hip/", "device/opencl/", "device/interp/", "device/null/"),
+                "device/gpu": ("device/cpu/", "device/cuda/", "device/hip/", "device/opencl/", "device/interp/", "device/null/"),
+                "device/cuda": ("device/cpu/", "device/hip/", "device/opencl/", "device/webgpu/", "device/interp/", "device/null/"),
+                "device/hip": ("device/cpu/", "device/opencl/", "device/webgpu/", "device/interp/", "device/null/"),
+                "device/opencl": ("device/cpu/", "device/cuda/", "device/hip/", "device/interp/", "device/null/"),
+                "device/webgpu": ("device/cpu/", "device/cuda/", "device/hip/", "device/opencl/", "device/interp/", "device/null/"),
+                "device/c99": ("device/cpu/", "device/gpu/", "device/cuda/", "device/hip/", "device/opencl/", "device/interp/", "device/null/"),
+                "device/interp": ("device/cpu/", "device/gpu/", "device/cuda/", "device/hip/", "device/opencl/", "device/null/")}
 # From nn/ upwards, code calls tensor functions. Of the folders that implement them it may include only these headers.
 INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
 DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "device/device.h"},
@@ -34,7 +35,7 @@ DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "d
          "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/cpu/cpu.h", "device/device.h"},
          # device/c99/c99.h: `weft export --to c` writes source from the program that ran last on the device c99
          "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
-         "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h",
+         "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h", "device/hip/components.h",
                  "device/gpu/backend/cache.h", "device/opencl/devices.h", "device/webgpu/devices.h"},
          "text": set(), "io": set(), "published": set()}
 # Libraries that only the command may use; libweft has fewer dependencies.

@@ -23,6 +23,19 @@ typedef struct weft_generate_options {
      * not wanted */
     char *left_out;
     size_t left_out_bytes; /* size of left_out; characters that do not fit are not written */
+    double top_p;          /* choose among the fewest likeliest tokens that have this share of the probability
+                              (Holtzman et al.          2019); 0: all */
+    double min_p; /* leave out tokens less likely than this share of the likeliest (Nguyen et al. 2024) */
+    double repetition_penalty; /* divides positive logits of tokens that the text has already, and multiplies
+                                  negative ones (Keskar et al. 2019); 0: 1 */
+    const char *const *stops;  /* [stop_count] texts that end the generation; they are not passed on */
+    size_t stop_count;
+    const int32_t *ends; /* [end_count] tokens that end it, besides the tokenizer's WEFT_SPECIAL_EOS */
+    size_t end_count;
+    bool endless;  /* no token ends it */
+    bool only_new; /* does not pass the prompt on */
+    bool no_frame; /* encodes the prompt as it is. Default: with the special tokens that the tokenizer's files
+                      put around a text, such as <s> */
 } weft_generate_options;
 
 /* Receives a piece of text: bytes[0..count), without a NUL. Characters are never divided. Any status except

@@ -42,8 +42,8 @@ typedef struct weft_op_options {
                                                 g; NULL: 0 */
     weft_op_gradient gradient; /* instead: a function. Without both, Weft differentiates the expression */
     void *user;                /* last argument of `gradient` */
-    /* Kernel source in OpenCL C or CUDA C++. Devices of that dialect run it instead of the expression. If
-     * `expression` is NULL, other devices refuse the op.
+    /* Kernel source in OpenCL C or CUDA C++. Devices of that dialect run it instead of the expression; `hip`
+     * runs CUDA C++. If `expression` is NULL, other devices refuse the op.
      *
      * The source defines a function with the op's name. Its arguments are pointers to the operands, which all
      * have the same layout, a pointer to the result, and the number of elements of each. At least one

@@ -1,15 +1,18 @@
 /* Models that others have published: folders with config.json and safetensors files, as Hugging Face's
- * transformers writes them.
+ * transformers writes them, and GGUF files of llama.cpp. A function that takes a folder takes the path of a
+ * GGUF file, too.
  *
  *     weft_module *model = weft_published_new(ctx, "SmolLM2-135M", NULL);
  *     weft_status status = weft_published_load(model, "SmolLM2-135M");
  *
- * The module is one of weft_nn_gpt: train it, or generate with it. The table of architectures in
- * docs/published.md tells which models Weft knows. */
+ * The module is one of weft_nn_gpt: train it, or generate with it. docs/published.md
+ * lists the architectures. */
 #ifndef WEFT_PUBLISHED_H
 #define WEFT_PUBLISHED_H
 
+#include <weft/chat.h>
 #include <weft/nn.h>
+#include <weft/text.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,15 +25,15 @@ typedef struct weft_published_options {
     weft_dtype dtype;    /* of the weights in memory; 0: f32 */
 } weft_published_options;
 
-/* Whether the folder holds a published model: it has a config.json with a model_type. */
+/* Whether the folder holds a published model: it has a config.json. Of a file: it begins as a GGUF file. */
 WEFT_API bool weft_published_is(const char *folder);
 
 /* Makes the module that config.json describes. Its weights are random: weft_published_load fills them.
  * options may be NULL.
  *
- * The module is poisoned by WEFT_ERR_IO, by WEFT_ERR_FORMAT, which names file and field, or by
- * WEFT_ERR_UNSUPPORTED: an unknown architecture (the message lists those that Weft knows), or a field whose
- * value Weft cannot compute. */
+ * The module is poisoned by WEFT_ERR_IO, or by WEFT_ERR_FORMAT, which names file and field: what is
+ * malformed, an unknown architecture (the message lists those that Weft knows), or a value that Weft cannot
+ * compute with. */
 WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
                                          const weft_published_options *options);
 
@@ -41,6 +44,15 @@ WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
  * WEFT_ERR_FORMAT names a file that is missing, and a tensor that is missing, unexpected or of another shape;
  * then nothing is changed. */
 WEFT_API WEFT_CHECKED weft_status weft_published_load(weft_module *model, const char *folder);
+
+/* Loads the tokenizer of a published model: as weft_tokenizer_load, or that of a GGUF file, if it is
+ * byte-level BPE. */
+WEFT_API WEFT_CHECKED weft_status weft_published_tokenizer(weft_context *ctx, const char *folder,
+                                                           weft_tokenizer **out);
+
+/* Loads the chat template of a published model: as weft_chat_template_load, or that of a GGUF file. */
+WEFT_API WEFT_CHECKED weft_status weft_published_chat(weft_context *ctx, const char *folder,
+                                                      weft_chat_template **out);
 
 /* Writes the model as a folder `to` that transformers reads: model.safetensors with the published names, in
  * `dtype` (f32, bf16 or f16), and config.json. The other files of the folder `from`, from which the model

@@ -84,6 +84,15 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_special(const weft_token
                                                                 const char *text, size_t bytes, int32_t *ids,
                                                                 size_t capacity, size_t *count);
 
+/* The same for a pair of texts, such as a question and an answer. *types, if it is not NULL, says to which of
+ * the two each id belongs: 0 or 1 (BERT's token types). Without special tokens, the ids of the texts follow
+ * each other. */
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer,
+                                                             const char *text, size_t bytes,
+                                                             const char *other, size_t other_bytes,
+                                                             int32_t *ids, int32_t *types, size_t capacity,
+                                                             size_t *count);
+
 /* What a special token is for. */
 typedef enum weft_special {
     WEFT_SPECIAL_BOS, /* begin of a text */
@@ -96,7 +105,8 @@ typedef enum weft_special {
     WEFT_SPECIAL_COUNT
 } weft_special;
 
-/* The id of a special token; -1 if the files of the tokenizer do not name it. */
+/* The id of a special token; -1 if the files of the tokenizer do not name it. GPT-2's <|endoftext|> begins
+ * and ends texts. */
 WEFT_API int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role);
 
 /* Whether an id is a special token, which readers of a text do not want to see. */
@@ -131,6 +141,39 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_load(weft_context *ctx, const c
 
 /* Reads tokenizer.json from memory. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_parse(weft_context *ctx, const char *json, size_t bytes,
+                                                       weft_tokenizer **out);
+
+/* ---- training ---- */
+
+/* How a text is cut into words, within which pairs are merged. */
+typedef enum weft_tokenizer_pattern {
+    WEFT_TOKENIZER_CL100K, /* of GPT-4 and Llama 3: numbers have at most three digits */
+    WEFT_TOKENIZER_GPT2,
+    WEFT_TOKENIZER_PATTERN_COUNT
+} weft_tokenizer_pattern;
+
+/* The pattern of a name, "cl100k" or "gpt2"; false if there is none. */
+WEFT_API bool weft_tokenizer_pattern_parse(const char *name, weft_tokenizer_pattern *pattern);
+
+typedef struct weft_tokenizer_train_options {
+    size_t vocabulary; /* most tokens, with the special ones and 256 bytes; 0: 32,000 */
+    weft_tokenizer_pattern pattern;
+    const char *const *special; /* [special_count] the first ids; NULL: <|endoftext|>. The first one gets the
+                                   roles bos and eos */
+    size_t special_count;
+    uint64_t min_count; /* a pair must occur so often to be merged; 0: once */
+} weft_tokenizer_train_options;
+
+/* Trains a byte-level BPE on `count` text files, plain or packed with gzip. options may be NULL. Its merges
+ * are those of BpeTrainer of the library `tokenizers`; save it with weft_tokenizer_save, and both read it.
+ * There are fewer tokens than wanted if no pair is left.
+ *
+ * Memory does not grow with the files: beyond 64 MiB of distinct words, the rarest are dropped, which is
+ * logged. It needs at most about 1.5 GB. WEFT_ERR_IO names the file. WEFT_ERR_STOPPED: the program wants to
+ * stop. */
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_train(weft_context *ctx, const char *const *paths,
+                                                       size_t count,
+                                                       const weft_tokenizer_train_options *options,
                                                        weft_tokenizer **out);
 
 /* ---- streaming decode: one id at a time, always whole UTF-8 ---- */

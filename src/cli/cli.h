@@ -69,6 +69,29 @@ typedef struct weft__option {
             "best, last, or the number of a step; default: the best if the run keeps one, else the last"     \
     }
 
+/* The options that tell how tokens are drawn. how: weft_generate_options *; stops: weft__repeated *; warmth:
+ * the default temperature, as text. */
+#define WEFT__SAMPLING_OPTIONS(how, stops, warmth)                                                           \
+    {"--temperature T", WEFT__OPTION_NUM, &(how)->temperature, "0: always the likeliest; default: " warmth}, \
+        {"--top-k K", WEFT__OPTION_INT, &(how)->top_k, "choose among the K likeliest; default: all"},        \
+        {"--top-p P", WEFT__OPTION_NUM, &(how)->top_p,                                                       \
+         "choose among the fewest that have the share P of the probability; default: all"},                  \
+        {"--min-p P", WEFT__OPTION_NUM, &(how)->min_p,                                                       \
+         "leave out those less likely than P times the likeliest; default: 0"},                              \
+        {"--repetition-penalty R", WEFT__OPTION_NUM, &(how)->repetition_penalty,                             \
+         "make tokens of the text less likely by R, such as 1.1; default: 1"},                               \
+    {                                                                                                        \
+        "--stop TEXT", WEFT__OPTION_TEXTS, stops, "end before this text; may be given several times"         \
+    }
+
+/* The dtype in which a model is used. */
+#define WEFT__PRECISION_OPTION(value)                                                                        \
+    {                                                                                                        \
+        "--precision P", WEFT__OPTION_TEXT, value,                                                           \
+            "dtype of the weights: f32, or bf16 or f16 in half the memory; default: that of the run's "      \
+            "layers"                                                                                         \
+    }
+
 typedef struct weft__command {
     const char *name, *about;
     int (*run)(const struct weft__command *command, int argc, char **argv);
@@ -87,6 +110,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(cv, "cross-validation: trains and measures a model on each part of the data")                          \
     X(sweep, "trains a run for each of many values of the configuration, and sorts them")                    \
     X(generate, "continues a text with a trained language model")                                            \
+    X(chat, "talks with a published language model")                                                         \
     X(predict, "applies a trained model to the rows of files, or to images")                                 \
     X(eval, "measures a trained model on its validation and test data")                                      \
     X(show, "shows the coefficients of a linear or logistic model, or the layers of another")                \

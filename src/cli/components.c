@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/components.h"
 #include "device/cuda/components.h"
+#include "device/hip/components.h"
 #include "device/opencl/devices.h"
 #include "device/webgpu/devices.h"
 
@@ -50,6 +51,7 @@ static bool cli_components_find(const struct component *p, char text[WEFT_COMPON
         const char *why = weft__webgpu_open_library();
         return find_kind(&weft__webgpu_kind, why, p->name, why ? "" : weft__webgpu_library_name(), text);
     }
+    if (strcmp(p->device, "hip") == 0) return weft__hip_component(p->name, text);
     return weft__cuda_component(p->name, text);
 }
 

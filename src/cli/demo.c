@@ -279,7 +279,7 @@ int weft__command_demo(const weft__command *command, int argc, char **argv) {
         {"--data DIR", WEFT__OPTION_TEXT, &data, "gpt: a folder of .c, .h and .md files to learn from"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change a value of the configuration"},
         {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, cuda, opencl, opencl:1, opencl:NAME, webgpu, gpu, auto; default: $WEFT_DEVICE, cpu"},
+         "cpu, cuda, hip, opencl, opencl:1, opencl:NAME, webgpu, gpu, auto; default: $WEFT_DEVICE, cpu"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

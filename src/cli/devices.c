@@ -69,14 +69,16 @@ bool weft__device_print(const weft_device_description *d) {
 
 int weft__command_devices(const weft__command *command, int argc, char **argv) {
     int code = 0;
-    bool cards = false; /* a CUDA card was found, even if CUDA is incomplete */
+    bool cuda = false, hip = false; /* such a card was found, even if its software is incomplete */
     if (!weft__arguments(command, argc, argv, NULL, 0, &code)) return code;
     for (int i = 0; i < weft_device_count(); i++) {
         weft_device_description device;
         /* only `weft doctor` exits with code 4 */
         if (weft_device_info(i, &device)) (void)weft__device_print(&device);
-        cards = cards || (device.card && strncmp(device.name, "cuda", 4) == 0);
+        cuda = cuda || (device.card && strncmp(device.name, "cuda", 4) == 0);
+        hip = hip || (device.card && strncmp(device.name, "hip", 3) == 0);
     }
-    if (cards) weft__components_print("cuda");
+    if (cuda) weft__components_print("cuda");
+    if (hip) weft__components_print("hip");
     return WEFT__EXIT_DONE;
 }

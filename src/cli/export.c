@@ -57,6 +57,13 @@ static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exporte
     return weft__export_gpt2(use, path, exported);
 }
 
+static weft_status export_huggingface(const exporting *e, weft__use *use, weft__exported *exported) {
+    char folder[WEFT__EXPORT_PATH];
+    if (!weft__join(folder, sizeof folder, e->dir, "export"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->dir);
+    return weft__export_published(use, e->out ? e->out : folder, exported);
+}
+
 /* The formats of --to. C source is made on a device of its own, in f32 whatever the run computed in. */
 static const struct format {
     const char *name, *device, *precision;
@@ -65,6 +72,7 @@ static const struct format {
     {"c", "c99", "f32", export_c},
     {"safetensors", "cpu", NULL, export_safetensors},
     {"gpt2", "cpu", NULL, export_gpt2},
+    {"huggingface", "cpu", NULL, export_huggingface},
 };
 
 static const struct format *format_of(const char *name) {
@@ -128,7 +136,8 @@ static weft_status run_export(const exporting *e, const struct format *format, w
 static bool check_wishes(const exporting *e) {
     const struct format *format = format_of(e->to);
     if (!format)
-        weft__complain("export: --to %s: give c, safetensors or gpt2", e->to ? e->to : "is missing");
+        weft__complain("export: --to %s: give c, safetensors, gpt2 or huggingface",
+                       e->to ? e->to : "is missing");
     else if (!weft__export_name_fits(e->name))
         weft__complain(
             "export: --name: give a C identifier: a letter, then at most 39 letters, digits and underscores");
@@ -149,7 +158,7 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run"},
-        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors or gpt2"},
+        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors, gpt2 or huggingface"},
         {"--out FOLDER", WEFT__OPTION_TEXT, &e.out,
          "the folder to write to, or a file that ends in .safetensors; default: DIR/export"},
         {"--name NAME", WEFT__OPTION_TEXT, &e.name,

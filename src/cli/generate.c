@@ -43,20 +43,21 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     weft_generate_options wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
     bool reader_left = false;
+    weft__repeated stops = {0};
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--prompt TEXT", WEFT__OPTION_TEXT, &wanted.prompt, "what to continue; default: a new line"},
         {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
-        {"--temperature T", WEFT__OPTION_NUM, &wanted.temperature, "0: always the likeliest; default: 0.8"},
-        {"--top-k K", WEFT__OPTION_INT, &wanted.top_k, "choose among the K likeliest; default: all"},
+        WEFT__SAMPLING_OPTIONS(&wanted, &stops, "0.8"),
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
-        {"--precision P", WEFT__OPTION_TEXT, &precision,
-         "dtype of the weights: f32, or bf16 or f16 in half the memory; default: that of the run's layers"},
+        WEFT__PRECISION_OPTION(&precision),
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    wanted.stops = stops.values;
+    wanted.stop_count = stops.count;
     const bool seeded = seed != INT64_MIN;
     if (seeded) wanted.seed = (uint64_t)seed;
     if (wanted.tokens > 100000000) {

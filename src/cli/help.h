@@ -37,6 +37,12 @@
     "--random 20\n"
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
+#define weft__help_chat                                                                                      \
+    "Each line is a message. Lines may also come from a file or a pipe. /help lists what else you can\n"     \
+    "write. Ctrl-C stops an answer, Ctrl-D ends.\n"                                                          \
+    "\n"                                                                                                     \
+    "  weft chat SmolLM2-135M-Instruct --system 'Answer in one sentence.'\n"                                 \
+    "  echo 'What is a loom?' | weft chat model.gguf --temperature 0\n"
 #define weft__help_predict                                                                                   \
     "INPUT is a file of the format that the model was trained on (idx, csv, json, npy, or batches of\n"      \
     "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \
@@ -83,14 +89,21 @@
     "  weft export runs/mlp-4-16-3-cpu-1 --to c --out src --name flowers\n"                                  \
     "  weft export runs/gpt-L4-H4-E128-cpu-1 --to gpt2 --out gpt2-folder\n"
 #define weft__help_tokenize                                                                                  \
-    "TOKENIZER is the folder of GPT-2's encoder.json and vocab.bpe (or vocab.json and merges.txt), or a\n"   \
-    "tokenizer.json, which every run on text has in its folder. The text may be packed with gzip.\n"         \
+    "TOKENIZER is a tokenizer.json, which every run on text has in its folder, a .model file of\n"           \
+    "SentencePiece, the folder of a published model, or the folder of GPT-2's encoder.json and vocab.bpe\n"  \
+    "(or vocab.json and merges.txt). The text may be packed with gzip.\n"                                    \
     "The files hold tokens of u16 after llm.c's header. If there are more tokens than --shard, several\n"    \
-    "files are written: OUT-000000.bin, OUT-000001.bin, ...\n"                                               \
+    "files are written: OUT-000000.bin, OUT-000001.bin, ... Without --out the ids are printed.\n"            \
     "If the text contains the spelling of a special token (<|endoftext|>), it becomes that token.\n"         \
     "\n"                                                                                                     \
+    "--train writes a tokenizer.json that Hugging Face's library reads, too. Its memory does not grow "      \
+    "with\n"                                                                                                 \
+    "the texts: it is at most about 1.5 GB.\n"                                                               \
+    "\n"                                                                                                     \
     "  weft tokenize book.txt --tokenizer gpt2 --out book.bin\n"                                             \
-    "  weft train gpt.yaml --set data.path=book.bin --set data.tokenizer_path=gpt2\n"
+    "  weft train gpt.yaml --set data.path=book.bin --set data.tokenizer_path=gpt2\n"                        \
+    "  weft tokenize --train 8000 book.txt letters.txt.gz --out tokens\n"                                    \
+    "  weft tokenize book.txt --tokenizer tokens\n"
 #define weft__help_init                                                                                      \
     "gpt2 is GPT-2 small, with 124 million parameters. llama is a gpt with Llama's architecture.\n"          \
     "The configuration goes to standard output, or to the file of --out, which must not exist yet.\n"        \

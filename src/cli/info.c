@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <weft/io.h>
+#include <weft/published.h>
 
 #include "cli/cli.h"
 #include "io/checkpoint.h"
 #include "io/sealed.h"
+#include "published/published.h"
 #include "train/dataset/dataset.h"
 #include "train/run/history.h"
 
@@ -53,6 +55,20 @@ static bool is_checkpoint(const char *dir) {
     return strncmp(slash ? slash + 1 : dir, "step-", 5) == 0;
 }
 
+/* Describes a published model by its configuration. */
+static weft_status tell_published(const char *path) {
+    weft__published p;
+    WEFT_TRY(weft__published_read(NULL, path, &p));
+    weft__print(stdout, "%s: a published model, %s\n", path, p.architecture->type);
+    weft__print(stdout, "layers %lld, heads %lld (KV heads %lld), width %lld, MLP %lld\n",
+                (long long)p.gpt.layers, (long long)p.gpt.heads,
+                (long long)(p.gpt.kv_heads ? p.gpt.kv_heads : p.gpt.heads), (long long)p.gpt.width,
+                (long long)p.gpt.hidden);
+    weft__print(stdout, "vocabulary %lld tokens, context %lld tokens\n", (long long)p.gpt.vocab,
+                (long long)p.context);
+    return WEFT_OK;
+}
+
 int weft__command_info(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL;
     bool check = false;
@@ -68,6 +84,10 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
         if (status != WEFT_OK) return weft__give_up(NULL, status);
         weft__print(stdout, "%s: intact\n", dir);
         return WEFT__EXIT_DONE;
+    }
+    if (!weft__is_run(dir) && weft_published_is(dir)) {
+        const weft_status status = tell_published(dir);
+        return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     }
     if (!weft__is_run(dir)) {
         weft__complain("%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", dir);

@@ -1,5 +1,6 @@
-/* weft tokenize: converts a text to files of tokens. The text is encoded block by block. Memory then holds
- * the text and the tokens of one file. Must not know: how texts are encoded. Read next: data/tokens.c. */
+/* weft tokenize: converts a text to files of tokens, or prints the ids of the tokens; trains a tokenizer. The
+ * text is encoded block by block. Memory then holds the text and the tokens of one file. Must not know: how
+ * texts are encoded. Read next: data/tokens.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,9 @@
 
 typedef struct job {
     const weft_tokenizer *tokenizer;
-    const char *out;
-    int64_t shard; /* most tokens of a file */
-    int32_t *ids;  /* [capacity] tokens that are encoded but not yet written */
+    const char *out; /* NULL: prints the ids */
+    int64_t shard;   /* most tokens of a file */
+    int32_t *ids;    /* [capacity] tokens that are encoded but not yet written */
     size_t count, capacity;
     int64_t written; /* number of tokens */
     int files;
@@ -24,8 +25,10 @@ typedef struct job {
 } job;
 
 /* Returns the end of the block that begins at `at`. A block ends before a newline that follows a character
- * other than white space. Every tokenizer ends a token there. */
-static size_t block_end(const char *text, size_t at, size_t size) {
+ * other than white space. Weft's own tokenizers end a token there. A pipeline need not, so its block is the
+ * whole text. */
+static size_t block_end(const weft_tokenizer *t, const char *text, size_t at, size_t size) {
+    if (weft_tokenizer_kind_of(t) == WEFT_TOKENIZER_PIPELINE) return size;
     for (size_t end = at + BLOCK; end < size; end++)
         if (text[end] == '\n' && text[end - 1] > ' ' && text[end - 1] < 0x7f) return end;
     return size;
@@ -79,6 +82,17 @@ static weft_status encode_block(job *j, const char *text, size_t bytes) {
     return WEFT_OK;
 }
 
+/* Prints the ids, or writes the full files. */
+static weft_status put_ids(job *j, bool follows) {
+    if (j->out) return flush(j, follows);
+    for (size_t i = 0; i < j->count; i++)
+        weft__print(stdout, "%s%d", j->written + (int64_t)i ? " " : "", (int)j->ids[i]);
+    j->written += (int64_t)j->count;
+    j->count = 0;
+    if (!follows) weft__print(stdout, "\n");
+    return WEFT_OK;
+}
+
 static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
     weft_bytes file = {0};
     WEFT_TRY(weft_read_file(NULL, path, 0, &file));
@@ -86,9 +100,9 @@ static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
     weft_status status =
         file.size ? WEFT_OK : weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the file is empty", path);
     for (size_t at = 0, end; status == WEFT_OK && at < file.size; at = end) {
-        end = block_end(text, at, file.size);
+        end = block_end(j->tokenizer, text, at, file.size);
         status = encode_block(j, text + at, end - at);
-        if (status == WEFT_OK) status = flush(j, end < file.size);
+        if (status == WEFT_OK) status = put_ids(j, end < file.size);
     }
     if (status == WEFT_OK && j->written == 0)
         status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the text has no tokens", path);
@@ -97,41 +111,98 @@ static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
     return status;
 }
 
-int weft__command_tokenize(const weft__command *command, int argc, char **argv) {
-    const char *text = NULL, *tokenizer = NULL;
-    job j = {.shard = 100000000};
-    int code = 0;
-    const weft__option options[] = {
-        {"TEXT", WEFT__OPTION_ARG, &text, "the text, plain or packed with gzip"},
-        {"--tokenizer TOKENIZER", WEFT__OPTION_TEXT, &tokenizer,
-         "a folder of GPT-2's files, or a tokenizer.json"},
-        {"--out OUT", WEFT__OPTION_TEXT, &j.out, "the file to write: name it .bin"},
-        {"--shard N", WEFT__OPTION_INT, &j.shard, "most tokens of one file; default: 100000000"},
-    };
-    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!tokenizer || !j.out || !j.out[0] || j.shard < 1 || j.shard > INT32_MAX) {
-        weft__complain("tokenize: %s: 'weft tokenize --help' shows how to call it",
-                       !tokenizer          ? "--tokenizer is missing"
-                       : j.out && j.out[0] ? "--shard must be 1 to 2147483647"
-                                           : "--out is missing");
-        return WEFT__EXIT_USAGE;
-    }
+static weft_status run_job(job *j, const char *path, const char *text) {
     weft_tokenizer *t = NULL;
     uint64_t bytes = 0;
-    weft_status status = weft_tokenizer_load(NULL, tokenizer, &t);
-    j.tokenizer = t;
-    if (status == WEFT_OK && weft_tokenizer_vocabulary(t) > 65536)
+    weft_status status = weft_tokenizer_load(NULL, path, &t);
+    j->tokenizer = t;
+    if (status == WEFT_OK && j->out && weft_tokenizer_vocabulary(t) > 65536)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "%s: its vocabulary has %zu tokens, but files of 16-bit tokens allow 65,536",
-                            tokenizer, weft_tokenizer_vocabulary(t));
-    if (status == WEFT_OK) status = tokenize(&j, text, &bytes);
-    if (status == WEFT_OK)
+                            path, weft_tokenizer_vocabulary(t));
+    if (status == WEFT_OK) status = tokenize(j, text, &bytes);
+    if (status == WEFT_OK && j->out)
         weft__print(stdout,
                     "%" PRId64 " tokens of %" PRIu64
                     " bytes of text, %.2f bytes a token, in %d file%s, %.1f MB a second\n",
-                    j.written, bytes, (double)bytes / (double)j.written, j.files, j.files == 1 ? "" : "s",
-                    1e-6 * (double)bytes / (j.seconds > 0 ? j.seconds : 1e-9));
-    weft__free(NULL, j.ids);
+                    j->written, bytes, (double)bytes / (double)j->written, j->files, j->files == 1 ? "" : "s",
+                    1e-6 * (double)bytes / (j->seconds > 0 ? j->seconds : 1e-9));
+    weft__free(NULL, j->ids);
     weft_tokenizer_free(t);
+    return status;
+}
+
+/* Trains a tokenizer, and writes it to FOLDER/tokenizer.json. The context shows its warnings. */
+static weft_status train_tokenizer(weft_context *ctx, const weft__repeated *texts,
+                                   const weft_tokenizer_train_options *options, const char *folder) {
+    char path[4096];
+    weft_tokenizer *t = NULL;
+    const double began = weft__now();
+    if (!weft__join(path, sizeof path, folder, "tokenizer.json"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
+    weft_status status = weft_tokenizer_train(ctx, texts->values, texts->count, options, &t);
+    if (status == WEFT_OK) status = weft_make_folder(ctx, folder);
+    if (status == WEFT_OK) status = weft_tokenizer_save(t, path);
+    if (status == WEFT_OK)
+        weft__print(stdout, "%s: %zu tokens, trained in %.1f s\n", path, weft_tokenizer_vocabulary(t),
+                    weft__now() - began);
+    weft_tokenizer_free(t);
+    return status;
+}
+
+static int run_training(const weft__repeated *texts, const weft_tokenizer_train_options *options,
+                        const char *folder) {
+    weft_context *ctx = NULL;
+    weft_status status = weft_open(&(weft_open_options){.device = "null", .log = weft__show_log}, &ctx);
+    if (status == WEFT_OK) status = train_tokenizer(ctx, texts, options, folder);
+    const int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(ctx, status);
+    weft_close(ctx);
+    return code;
+}
+
+/* Returns what is wrong with the options; NULL: nothing. */
+static const char *check_options(const job *j, const weft__repeated *texts, const char *tokenizer,
+                                 bool trains, int64_t vocabulary) {
+    if (trains && tokenizer) return "--train makes a tokenizer, so leave --tokenizer out";
+    if (trains && vocabulary > INT32_MAX / 2) return "--train must be at most 1073741823";
+    if (!trains && !tokenizer) return "--tokenizer is missing";
+    if (!trains && texts->count > 1) return "give one text; only --train takes several";
+    if (j->out && !j->out[0]) return "--out is empty";
+    return j->shard < 1 || j->shard > INT32_MAX ? "--shard must be 1 to 2147483647" : NULL;
+}
+
+int weft__command_tokenize(const weft__command *command, int argc, char **argv) {
+    const char *tokenizer = NULL, *pattern = "cl100k";
+    weft_tokenizer_train_options train = {0};
+    weft__repeated texts = {0};
+    job j = {.shard = 100000000};
+    int64_t vocabulary = -1, least = 0;
+    int code = 0;
+    const weft__option options[] = {
+        {"TEXT ...", WEFT__OPTION_ARGS, &texts, "the text, plain or packed with gzip; --train takes several"},
+        {"--tokenizer TOKENIZER", WEFT__OPTION_TEXT, &tokenizer,
+         "a tokenizer.json, a .model file, or the folder of a published model"},
+        {"--out OUT", WEFT__OPTION_TEXT, &j.out,
+         "the file to write: name it .bin; without it the ids are printed"},
+        {"--shard N", WEFT__OPTION_INT, &j.shard, "most tokens of one file; default: 100000000"},
+        {"--train N", WEFT__OPTION_INT, &vocabulary,
+         "trains a tokenizer of N tokens, and writes tokenizer.json to the folder --out (default: this "
+         "folder)"},
+        {"--pattern NAME", WEFT__OPTION_TEXT, &pattern, "with --train: cl100k (default) or gpt2 cuts words"},
+        {"--least N", WEFT__OPTION_INT, &least, "with --train: merges only pairs that occur so often"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    const bool trains = vocabulary >= 0;
+    const char *wrong = check_options(&j, &texts, tokenizer, trains, vocabulary);
+    if (!wrong && !weft_tokenizer_pattern_parse(pattern, &train.pattern))
+        wrong = "--pattern must be cl100k or gpt2";
+    if (wrong) {
+        weft__complain("tokenize: %s: 'weft tokenize --help' shows how to call it", wrong);
+        return WEFT__EXIT_USAGE;
+    }
+    train.vocabulary = vocabulary > 0 ? (size_t)vocabulary : 1; /* 0 is too few, not the default */
+    train.min_count = (uint64_t)least;
+    if (trains) return run_training(&texts, &train, j.out ? j.out : ".");
+    weft_status status = run_job(&j, tokenizer, texts.values[0]);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
 }

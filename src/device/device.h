@@ -275,7 +275,7 @@ const char *weft__device_forked(int forks);
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline);
 /* Outlines a card that is described. The card must outlive the outline. */
 void weft__device_outline_card(const struct weft_card *card, weft_device_outline *outline);
-extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_opencl, weft__device_webgpu,
-    weft__device_null, weft__device_interp, weft__device_c99;
+extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_hip, weft__device_opencl,
+    weft__device_webgpu, weft__device_null, weft__device_interp, weft__device_c99;
 
 #endif

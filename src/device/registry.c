@@ -13,11 +13,12 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "device/cuda/driver/devices.h"
+#include "device/hip/hip.h"
 #include "device/opencl/hooks.h"
 
 static const weft_device_ops *const kinds[] = {
-    &weft__device_cpu,    &weft__device_cuda, &weft__device_opencl, &weft__device_webgpu,
-    &weft__device_interp, &weft__device_null, &weft__device_c99,
+    &weft__device_cpu,    &weft__device_cuda,   &weft__device_hip,  &weft__device_opencl,
+    &weft__device_webgpu, &weft__device_interp, &weft__device_null, &weft__device_c99,
 };
 
 /* Names that people try, and the devices that they mean. */
@@ -27,6 +28,7 @@ static const struct {
     {"metal", "webgpu", "Metal"},
     {"vulkan", "webgpu", "Vulkan"},
     {"dx12", "webgpu", "Direct3D 12"},
+    {"rocm", "hip", ""},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds, ALIASES = sizeof aliases / sizeof *aliases };
@@ -104,7 +106,9 @@ static const char *without_alias(const char *spec, char *text, size_t size) {
     for (int i = 0; i < ALIASES; i++) {
         const char *selector = selector_of(spec, aliases[i].name);
         if (!selector) continue;
-        snprintf(text, size, "%s:%s", aliases[i].kind, strchr(spec, ':') ? selector : aliases[i].selector);
+        const bool named = strchr(spec, ':') != NULL;
+        if (!named) selector = aliases[i].selector;
+        snprintf(text, size, "%s%s%s", aliases[i].kind, named || *selector ? ":" : "", selector);
         return text;
     }
     return spec;
@@ -137,10 +141,14 @@ static weft_status open_named(weft_context *ctx, const char *spec, const char *o
 
 /* ---- graphics cards ---- */
 
-/* The kinds of device that serve graphics cards, the best first. Without a CUDA driver the list has no cuda,
- * so that no message complains about it. */
-static const char *cards(void) {
-    return weft__cuda_driver() ? "cuda,opencl:gpu,webgpu:gpu" : "opencl:gpu,webgpu:gpu";
+enum { CARDS_TEXT = 48 };
+
+/* Writes the kinds of device that serve graphics cards, the best first. Without a driver the list has neither
+ * cuda nor hip, so that no message complains about them. */
+static const char *cards(char text[CARDS_TEXT]) {
+    snprintf(text, CARDS_TEXT, "%s%sopencl:gpu,webgpu:gpu", weft__cuda_driver() ? "cuda," : "",
+             weft__hip_driver() ? "hip," : "");
+    return text;
 }
 
 bool weft__device_cards(void) {
@@ -204,13 +212,14 @@ static weft_status open_list(weft_context *ctx, const char *name, const char *li
 
 static weft_status open_spec(weft_context *ctx, const char *spec, const char *origin,
                              const weft_open_options *options, weft_device **device) {
-    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards(), true, origin, options, device);
+    char known[CARDS_TEXT];
+    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards(known), true, origin, options, device);
     if (strcmp(spec, "auto") != 0) return open_named(ctx, spec, origin, options, device);
     if (weft__device_cards()) {
-        char list[48];
-        snprintf(list, sizeof list, "%s,cpu", cards());
-        /* there is an NVIDIA card, and some piece of CUDA is missing */
-        const bool warns = weft__cuda_driver();
+        char list[CARDS_TEXT + 8];
+        snprintf(list, sizeof list, "%s,cpu", cards(known));
+        /* there is a card of NVIDIA or AMD, and some piece of CUDA or ROCm is missing */
+        const bool warns = weft__cuda_driver() || weft__hip_driver();
         return open_list(ctx, "auto", list, warns, origin, options, device);
     }
     weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
@@ -230,7 +239,7 @@ static weft_status outline_named(weft_context *ctx, const char *spec, weft_devic
         return extras->outline(ctx, selector, outline);
     }
     return weft__fail(ctx, WEFT_ERR_DEVICE,
-                      "device \"%s\": plans are made for cpu, opencl, cuda, webgpu, gpu and auto", spec);
+                      "device \"%s\": plans are made for cpu, opencl, cuda, hip, webgpu, gpu and auto", spec);
 }
 
 /* CUDA is the only kind whose cards are described. */
@@ -240,10 +249,10 @@ void weft__device_outline_card(const struct weft_card *card, weft_device_outline
 }
 
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline) {
-    char list[48], one[100];
+    char list[CARDS_TEXT + 8], known[CARDS_TEXT], one[100];
     weft_status status = WEFT_ERR_DEVICE;
     const char *at = spec;
-    snprintf(list, sizeof list, "%s%s", weft__device_cards() ? cards() : "",
+    snprintf(list, sizeof list, "%s%s", weft__device_cards() ? cards(known) : "",
              weft__device_cards() && strcmp(spec, "auto") == 0 ? ",cpu" : "");
     if (strcmp(spec, "gpu") == 0 || strcmp(spec, "auto") == 0) at = list[0] ? list : "cpu";
     while (status != WEFT_OK && weft__device_next(&at, one, sizeof one))

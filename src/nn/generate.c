@@ -22,6 +22,10 @@ typedef struct decoding {
     weft_text_fn emit;
     void *user;
     bool refused; /* emit ended the generation */
+    bool stopped; /* a text of options->stops ended it */
+    char *held; /* the last text, which may begin such a text; as much room as the longest one, and a piece */
+    size_t held_bytes;
+    size_t held_room;
 } decoding;
 
 /* Reads token ids separated by blanks. */
@@ -69,7 +73,8 @@ static weft_status read_prompt(decoding *d, const char *prompt) {
     if (prompt[0] && !d->tokenizer) return read_numbers(d, prompt);
     if (prompt[0]) {
         size_t count = 0, bytes = strlen(prompt);
-        weft_status status = weft_tokenizer_encode(d->tokenizer, prompt, bytes, d->ids, d->room, &count);
+        weft_status status = (d->options->no_frame ? weft_tokenizer_encode : weft_tokenizer_encode_special)(
+            d->tokenizer, prompt, bytes, d->ids, d->room, &count);
         if (status == WEFT_ERR_INDEX) return encode_known(d, prompt);
         d->count = (int64_t)count;
         if (status != WEFT_OK || count > 0) return status;
@@ -94,11 +99,44 @@ static weft_status feed(decoding *d, int64_t from) {
     return weft_gpt_feed(d->cache, d->ids + d->count - fresh, fresh, d->logits);
 }
 
-static weft_status generate_emit(decoding *d, const char *text, size_t bytes) {
+static weft_status pass_on(decoding *d, const char *text, size_t bytes) {
     if (bytes == 0) return WEFT_OK;
     const weft_status status = d->emit(d->user, text, bytes);
     d->refused = status != WEFT_OK;
     return status;
+}
+
+/* How many of the held bytes may be passed on: all before a stop, which ends the generation, or before the
+ * last bytes that may begin one. */
+static size_t free_bytes(decoding *d) {
+    for (size_t at = 0; at < d->held_bytes; at++)
+        for (size_t i = 0; i < d->options->stop_count; i++) {
+            const char *stop = d->options->stops[i];
+            const size_t left = d->held_bytes - at, length = strlen(stop);
+            if (length == 0 || memcmp(d->held + at, stop, left < length ? left : length) != 0) continue;
+            d->stopped = left >= length;
+            return at;
+        }
+    return d->held_bytes;
+}
+
+/* Passes new text on, except for what may begin a stop. */
+static weft_status generate_emit(decoding *d, const char *text, size_t bytes) {
+    if (d->options->stop_count == 0) return pass_on(d, text, bytes);
+    if (d->held_bytes + bytes > d->held_room) {
+        const size_t wanted = 2 * (d->held_bytes + bytes);
+        char *held = weft__realloc(d->ctx, d->held, wanted);
+        if (!held) return weft__fail_oom(d->ctx, wanted, "text");
+        d->held = held;
+        d->held_room = wanted;
+    }
+    if (bytes) memcpy(d->held + d->held_bytes, text, bytes);
+    d->held_bytes += bytes;
+    const size_t free = free_bytes(d);
+    WEFT_TRY(pass_on(d, d->held, free));
+    memmove(d->held, d->held + free, d->held_bytes - free);
+    d->held_bytes -= free;
+    return WEFT_OK;
 }
 
 static weft_status generate_put(decoding *d, int32_t id) {
@@ -112,26 +150,47 @@ static weft_status generate_put(decoding *d, int32_t id) {
     return generate_emit(d, text, bytes);
 }
 
+/* Whether a token ends the generation. */
+static bool is_end(const decoding *d, int64_t id) {
+    if (d->options->endless) return false;
+    for (size_t i = 0; i < d->options->end_count; i++)
+        if (d->options->ends[i] == id) return true;
+    return d->tokenizer && id == weft_tokenizer_special(d->tokenizer, WEFT_SPECIAL_EOS);
+}
+
+/* Samples the next token. */
+static weft_status draw(decoding *d, int64_t i, int64_t *id) {
+    const weft_generate_options *o = d->options;
+    const weft__sampling how = {o->temperature, o->top_k, o->top_p, o->min_p};
+    if (o->repetition_penalty > 0 && o->repetition_penalty != 1)
+        weft__penalize(d->logits, d->vocabulary, d->ids, d->count, o->repetition_penalty);
+    *id = weft__sample(d->logits, d->vocabulary, &how, o->seed, (uint64_t)i);
+    return *id >= 0 ? WEFT_OK
+                    : weft__fail(d->ctx, WEFT_ERR_NUMERIC, "token %lld: the model's output is not finite",
+                                 (long long)i);
+}
+
 static weft_status generate_run(decoding *d, const char *prompt) {
     const weft_generate_options *o = d->options;
     const char *text = "";
     size_t bytes = 0;
-    int64_t fed = 0;
+    int64_t fed = 0, id;
     weft_gpt_cache_reset(d->cache);
     WEFT_TRY(read_prompt(d, prompt));
-    for (int64_t i = 0; prompt[0] && i < d->count; i++) WEFT_TRY(generate_put(d, d->ids[i]));
-    for (int64_t i = 0; i < o->tokens; i++) {
+    for (int64_t i = 0; prompt[0] && !o->only_new && i < d->count; i++) WEFT_TRY(generate_put(d, d->ids[i]));
+    d->held_bytes = 0; /* a stop in the prompt does not count */
+    d->stopped = false;
+    for (int64_t i = 0; i < o->tokens && !d->stopped; i++) {
         WEFT_TRY(feed(d, fed));
         fed = d->count;
-        int64_t id = weft_sample(d->logits, d->vocabulary, o->temperature, o->top_k, o->seed, (uint64_t)i);
-        if (id < 0)
-            return weft__fail(d->ctx, WEFT_ERR_NUMERIC, "token %lld: the model's output is not finite",
-                              (long long)i);
+        WEFT_TRY(draw(d, i, &id));
+        if (is_end(d, id)) break;
         d->ids[d->count++] = (int32_t)id;
         WEFT_TRY(generate_put(d, (int32_t)id));
     }
-    if (d->decoder) WEFT_TRY(weft_decoder_finish(d->decoder, &text, &bytes));
-    return generate_emit(d, text, bytes);
+    if (d->decoder && !d->stopped) WEFT_TRY(weft_decoder_finish(d->decoder, &text, &bytes));
+    if (!d->stopped) WEFT_TRY(generate_emit(d, text, bytes));
+    return d->stopped ? WEFT_OK : pass_on(d, d->held, d->held_bytes);
 }
 
 /* Checks the options, and sets how many of the `rows` logits stand for tokens. */
@@ -148,10 +207,15 @@ static weft_status generate_check(decoding *d, int64_t rows, size_t prompt) {
         return weft__fail(d->ctx, WEFT_ERR_ARGUMENT,
                           "weft_generate: %lld tokens after a prompt of %zu bytes: at most %d together",
                           (long long)o->tokens, prompt, INT32_MAX);
-    if (o->top_k < 0 || !(o->temperature >= 0))
-        return weft__fail(d->ctx, WEFT_ERR_ARGUMENT,
-                          "weft_generate: temperature %g and top_k %lld: neither may be negative",
-                          o->temperature, (long long)o->top_k);
+    if ((o->stop_count && !o->stops) || (o->end_count && !o->ends))
+        return weft__fail(d->ctx, WEFT_ERR_ARGUMENT, "weft_generate: stop_count or end_count has no list");
+    if (o->top_k < 0 || !(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1) ||
+        !(o->min_p >= 0 && o->min_p <= 1) || !(o->repetition_penalty >= 0))
+        return weft__fail(
+            d->ctx, WEFT_ERR_ARGUMENT,
+            "weft_generate: temperature %g, top_k %lld, top_p %g, min_p %g and repetition_penalty %g: "
+            "none may be negative, and top_p and min_p are at most 1",
+            o->temperature, (long long)o->top_k, o->top_p, o->min_p, o->repetition_penalty);
     return WEFT_OK;
 }
 
@@ -173,7 +237,8 @@ weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer
     if (rows == 0) return weft__fail(d.ctx, WEFT_ERR_STATE, "weft_generate: the model was freed");
     WEFT_TRY(generate_check(&d, rows, bytes));
     size_t count = 0; /* some tokenizers give more ids than the prompt has bytes */
-    if (tokenizer && weft_tokenizer_encode(tokenizer, prompt, bytes, NULL, 0, &count) != WEFT_OK) count = 0;
+    if (tokenizer && weft_tokenizer_encode_special(tokenizer, prompt, bytes, NULL, 0, &count) != WEFT_OK)
+        count = 0;
     d.room = (count > bytes ? count : bytes) + 8;
     d.ids = weft__array(d.ctx, d.room + (size_t)d.options->tokens + 2, sizeof *d.ids);
     d.logits = weft__array(d.ctx, (size_t)rows, sizeof *d.logits);
@@ -183,6 +248,7 @@ weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer
     if (status == WEFT_OK) status = generate_run(&d, prompt);
     weft_decoder_free(d.decoder);
     weft__free(d.ctx, d.logits);
+    weft__free(d.ctx, d.held);
     weft__free(d.ctx, d.ids);
     if (status == WEFT_OK || d.refused) return status;
     return weft__fail(d.ctx, status, "%s",

@@ -123,6 +123,19 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
 int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
 
+/* How a token is drawn; see weft_generate_options. */
+typedef struct weft__sampling {
+    double temperature;
+    int64_t top_k;
+    double top_p, min_p; /* 0: off */
+} weft__sampling;
+
+/* weft_sample with all choices. */
+int64_t weft__sample(const float *logits, int64_t count, const weft__sampling *how, uint64_t seed,
+                     uint64_t draw);
+/* Applies the repetition penalty to the logits of tokens ids (n), once for each. */
+void weft__penalize(float *logits, int64_t count, const int32_t *ids, int64_t n, double penalty);
+
 /* Records a step of decoding with the caches of a GPT: the logits in f32 that follow the tokens (1, n).
  * position: the number of tokens before, an i32 scalar. last: as for weft__gpt_decode. */
 weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,

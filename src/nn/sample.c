@@ -44,8 +44,57 @@ static float threshold(const float *logits, int64_t count, int64_t k) {
     return logit_of(chosen);
 }
 
+static double share_of(float logit, float top, double temperature) {
+    return exp(((double)logit - (double)top) / temperature);
+}
+
+/* The smallest logit of the fewest largest ones, all at least `bar`, that have `share` of the probability.
+ * Selects by bytes, as threshold does, but counts probabilities. */
+static float threshold_of_share(const float *logits, int64_t count, float bar, float top, double temperature,
+                                double share) {
+    uint32_t chosen = 0, mask = 0;
+    double wanted = -1;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        double with[256] = {0}, all = 0;
+        int64_t any[256] = {0};
+        for (int64_t i = 0; i < count; i++) {
+            const uint32_t key = key_of(logits[i]);
+            if (!isfinite(logits[i]) || logits[i] < bar || (key & mask) != chosen) continue;
+            const double p = share_of(logits[i], top, temperature);
+            with[key >> shift & 255] += p;
+            any[key >> shift & 255]++;
+            all += p;
+        }
+        if (wanted < 0) wanted = share * all;
+        int least = 0, byte = 255;
+        while (any[least] == 0) least++;
+        for (; byte > least && with[byte] < wanted; byte--) wanted -= with[byte];
+        chosen |= (uint32_t)byte << shift;
+        mask |= UINT32_C(255) << shift;
+    }
+    return logit_of(chosen);
+}
+
+void weft__penalize(float *logits, int64_t count, const int32_t *ids, int64_t n, double penalty) {
+    for (int64_t i = 0; i < n; i++) {
+        bool before = false; /* each token once */
+        for (int64_t j = i; j-- > 0 && !before;) before = ids[j] == ids[i];
+        if (before || ids[i] < 0 || ids[i] >= count) continue;
+        float *logit = &logits[ids[i]];
+        *logit = (float)(*logit > 0 ? (double)*logit / penalty : (double)*logit * penalty);
+    }
+}
+
 int64_t weft_sample(const float *logits, int64_t count, double temperature, int64_t top_k, uint64_t seed,
                     uint64_t draw) {
+    return weft__sample(logits, count, &(weft__sampling){.temperature = temperature, .top_k = top_k}, seed,
+                        draw);
+}
+
+int64_t weft__sample(const float *logits, int64_t count, const weft__sampling *how, uint64_t seed,
+                     uint64_t draw) {
+    const double temperature = how->temperature;
+    const int64_t top_k = how->top_k;
     WEFT_NEED_OR(-1, NULL, logits);
     if (count > INT32_MAX) {
         weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_sample: count is %lld, more than there are tokens",
@@ -55,15 +104,20 @@ int64_t weft_sample(const float *logits, int64_t count, double temperature, int6
     int64_t best = largest(logits, count);
     if (best < 0 || !(temperature > 0.0)) return best;
     float bar = top_k > 0 && top_k < count ? threshold(logits, count, top_k) : -INFINITY;
-    double top = (double)logits[best], total = 0.0;
+    const float top = logits[best];
+    double total = 0.0;
+    if (how->top_p > 0 && how->top_p < 1)
+        bar = threshold_of_share(logits, count, bar, top, temperature, how->top_p);
+    if (how->min_p > 0)
+        bar = fmaxf(bar, (float)fmin((double)top, (double)top + temperature * log(how->min_p)));
     for (int64_t i = 0; i < count; i++)
-        if (isfinite(logits[i]) && logits[i] >= bar) total += exp(((double)logits[i] - top) / temperature);
+        if (isfinite(logits[i]) && logits[i] >= bar) total += share_of(logits[i], top, temperature);
     double left = total * ((double)weft__random_u32(seed, 0x73616d706c65u, 0, draw) + 0.5) * 0x1p-32;
     int64_t chosen = best;
     for (int64_t i = 0; i < count; i++) {
         if (!isfinite(logits[i]) || logits[i] < bar) continue;
         chosen = i;
-        left -= exp(((double)logits[i] - top) / temperature);
+        left -= share_of(logits[i], top, temperature);
         if (left < 0.0) break;
     }
     return chosen;

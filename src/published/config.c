@@ -70,7 +70,7 @@ weft_activation_kind weft__field_activation(weft__fields *f, const char *name, c
     const char *text = weft__field_text(f, name, otherwise);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, text) == 0) return known[i].kind;
-    weft__field_fail(f, WEFT_ERR_UNSUPPORTED, name,
+    weft__field_fail(f, WEFT_ERR_FORMAT, name,
                      "Weft knows the activations silu, gelu, gelu_new, gelu_pytorch_tanh and relu");
     return WEFT_SILU;
 }
@@ -96,10 +96,10 @@ static void read_scaling(weft__fields *f, const json_t *scaling, int64_t context
         out->fast = weft__field_number(&of, "beta_fast", 32);
         out->magnitude = weft__field_number(&of, "attention_factor", 0);
         if (field(&of, "mscale") || field(&of, "mscale_all_dim") || !weft__field_bool(&of, "truncate", true))
-            weft__field_fail(&of, WEFT_ERR_UNSUPPORTED, "rope_scaling",
+            weft__field_fail(&of, WEFT_ERR_FORMAT, "rope_scaling",
                              "Weft does not know mscale, mscale_all_dim and truncate");
     } else if (strcmp(type, "default") != 0) {
-        weft__field_fail(&of, WEFT_ERR_UNSUPPORTED, "rope_scaling",
+        weft__field_fail(&of, WEFT_ERR_FORMAT, "rope_scaling",
                          "Weft knows the types default, linear, llama3 and yarn");
     }
     f->status = of.status;
@@ -156,7 +156,7 @@ static void read_layer_types(weft__fields *f, const json_t *types, int64_t windo
     }
     if (!any) return;
     if (!regular)
-        weft__field_fail(f, WEFT_ERR_UNSUPPORTED, "layer_types",
+        weft__field_fail(f, WEFT_ERR_FORMAT, "layer_types",
                          "Weft knows windows in all layers, or in all but each N-th");
     o->form.window = window;
     o->window_except = first < count ? (int64_t)first + 1 : 0;
@@ -171,7 +171,7 @@ static void read_window(weft__fields *f, int every, weft_gpt_options *o) {
         return;
     }
     if (field(f, "max_window_layers"))
-        weft__field_fail(f, WEFT_ERR_UNSUPPORTED, "max_window_layers",
+        weft__field_fail(f, WEFT_ERR_FORMAT, "max_window_layers",
                          "Weft knows windows in all layers, or in all but each N-th");
     o->form.window = window;
     o->window_except = weft__field_int(f, "sliding_window_pattern", every);
@@ -193,7 +193,7 @@ void weft__read_gpt2(weft__fields *f, weft__published *p) {
     if (!weft__field_bool(f, "scale_attn_weights", true)) o->form.scale = 1;
     if (weft__field_bool(f, "scale_attn_by_inverse_layer_idx", false) ||
         weft__field_bool(f, "add_cross_attention", false))
-        weft__field_fail(f, WEFT_ERR_UNSUPPORTED, "scale_attn_by_inverse_layer_idx, add_cross_attention",
+        weft__field_fail(f, WEFT_ERR_FORMAT, "scale_attn_by_inverse_layer_idx, add_cross_attention",
                          "Weft computes only models where both are false");
 }
 
@@ -212,8 +212,7 @@ void weft__read_neox(weft__fields *f, weft__published *p) {
     f->share = weft__field_number(f, "rotary_pct", 0.25);
     weft__field_rotation(f, weft__field_number(f, "rotary_emb_base", 10000), o->width / o->heads, p);
     if (!weft__field_bool(f, "attention_bias", true))
-        weft__field_fail(f, WEFT_ERR_UNSUPPORTED, "attention_bias",
-                         "Weft computes only models where it is true");
+        weft__field_fail(f, WEFT_ERR_FORMAT, "attention_bias", "Weft computes only models where it is true");
 }
 
 static void read_gemma(weft__fields *f, weft__published *p) {
@@ -225,7 +224,7 @@ static void read_gemma(weft__fields *f, weft__published *p) {
     o->logit_softcap = weft__field_number(f, "final_logit_softcapping", 0);
     o->activation = weft__field_activation(f, "hidden_activation", "gelu_pytorch_tanh");
     if (weft__field_bool(f, "use_bidirectional_attention", false))
-        weft__field_fail(f, WEFT_ERR_UNSUPPORTED, "use_bidirectional_attention",
+        weft__field_fail(f, WEFT_ERR_FORMAT, "use_bidirectional_attention",
                          "Weft computes only models where it is false");
 }
 
@@ -254,7 +253,7 @@ void weft__read_llama(weft__fields *f, weft__published *p) {
     if (traits & WEFT__WINDOW) read_window(f, gemma3 ? 6 : gemma ? 2 : 0, o);
     weft__field_rotation(f, gemma3 ? 1e6 : 10000, o->form.head_width, p);
     if (weft__field_bool(f, "attention_bias", false) || weft__field_bool(f, "mlp_bias", false))
-        weft__field_fail(f, WEFT_ERR_UNSUPPORTED, "attention_bias, mlp_bias",
+        weft__field_fail(f, WEFT_ERR_FORMAT, "attention_bias, mlp_bias",
                          "Weft computes only models where both are false");
 }
 
@@ -276,7 +275,7 @@ static weft_status fail_unknown(const weft__fields *f, const char *type) {
     char list[512];
     weft_text text = weft__text(list, sizeof list);
     for (int i = 0; i < ARCHITECTURES; i++) weft__put(&text, "%s%s", i ? ", " : "", architectures[i].type);
-    return weft__fail(f->ctx, WEFT_ERR_UNSUPPORTED, "%s: model_type: Weft does not know '%.60s'; it knows %s",
+    return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: model_type: Weft does not know '%.60s'; it knows %s",
                       f->path, type, list);
 }
 

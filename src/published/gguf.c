@@ -141,7 +141,7 @@ bool weft__gguf_find(const weft__gguf *g, const char *key, weft__gguf_value *val
 static weft_status fail_type(const weft__gguf *g, const char *name, uint64_t type) {
     char known[256];
     weft__block_names(known, sizeof known);
-    return weft__fail(g->ctx, WEFT_ERR_UNSUPPORTED,
+    return weft__fail(g->ctx, WEFT_ERR_FORMAT,
                       "%s: tensor '%.120s' has the type %" PRIu64
                       ", which Weft does not read: convert the file to one of %s",
                       g->path, name, type, known);

@@ -43,8 +43,7 @@ typedef struct weft__gguf_tensor {
 } weft__gguf_tensor;
 
 /* Opens a file and checks its header: every length, that names are unique, and that all data lies in the
- * file. WEFT_ERR_FORMAT names the byte, and the tensor or key. WEFT_ERR_UNSUPPORTED names a dtype that Weft
- * does not read. */
+ * file. WEFT_ERR_FORMAT names the byte, the tensor or key, or a dtype that Weft does not read. */
 weft_status weft__gguf_open(weft_context *ctx, const char *path, weft__gguf **out);
 /* The same for bytes in memory, which must outlive the result. */
 weft_status weft__gguf_open_memory(weft_context *ctx, const char *name, const void *data, size_t bytes,

@@ -128,7 +128,7 @@ static weft_status fail_architecture(weft_context *ctx, const char *path, const 
     char list[512];
     weft_text text = weft__text(list, sizeof list);
     for (int i = 0; i < ARCHITECTURES; i++) weft__put(&text, "%s%s", i ? ", " : "", architectures[i].name);
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: general.architecture: Weft does not know '%.60s' in GGUF files; it knows %s", path,
                       name, list);
 }
@@ -158,7 +158,7 @@ weft_status weft__gguf_config(weft_context *ctx, const char *path, const weft__g
     if (put_fields(g, which, config))
         return weft__json_text(&json, config, JSON_INDENT(2), "config.json", text, bytes);
     weft__json_close(&json);
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: rope_freqs.weight: these rates of rotary positions are not those of Llama 3",
                       path);
 }

@@ -65,8 +65,8 @@ typedef struct weft__architecture {
 /* Finds the architecture of a model_type; NULL if there is none. */
 const weft__architecture *weft__architecture_find(const char *type);
 
-/* Reads config.json of a folder, or the metadata of a GGUF file. WEFT_ERR_UNSUPPORTED names what Weft cannot
- * compute. */
+/* Reads config.json of a folder, or the metadata of a GGUF file. WEFT_ERR_FORMAT also names what Weft
+ * cannot compute. */
 weft_status weft__published_read(weft_context *ctx, const char *path, weft__published *p);
 
 /* Writes the metadata of a GGUF file as the text of config.json, which the caller frees with weft__free.
@@ -74,6 +74,17 @@ weft_status weft__published_read(weft_context *ctx, const char *path, weft__publ
 struct weft__gguf;
 weft_status weft__gguf_config(weft_context *ctx, const char *path, const struct weft__gguf *g,
                               unsigned *names, char **text, size_t *bytes);
+
+/* tokenizer.json and tokenizer_config.json as texts. */
+typedef struct weft__gguf_files {
+    char *tokenizer, *config;
+    size_t tokenizer_bytes, config_bytes;
+} weft__gguf_files;
+
+/* Writes the tokenizer of a GGUF file, as Hugging Face's files. Free them with weft__gguf_files_free. */
+weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const struct weft__gguf *g,
+                                 weft__gguf_files *files);
+void weft__gguf_files_free(weft_context *ctx, weft__gguf_files *files);
 
 /* Whether a path names a GGUF file: it is no folder. */
 bool weft__is_gguf(const char *path);

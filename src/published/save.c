@@ -141,19 +141,41 @@ static weft_status copy_file(weft_context *ctx, const char *from, const char *to
     return status;
 }
 
-/* Writes the metadata of a GGUF file as config.json. */
+/* Writes a text to a file of a folder. */
+static weft_status save_text(weft_context *ctx, const char *folder, const char *name, const char *text,
+                             size_t bytes) {
+    char target[4096];
+    WEFT_TRY(weft__published_path(ctx, folder, name, target));
+    return weft_write_file(ctx, target, text, bytes);
+}
+
+/* Writes the tokenizer of a GGUF file. One that Weft cannot read is left out. */
+static weft_status copy_tokenizer(weft_context *ctx, const char *from, const weft__gguf *gguf,
+                                  const char *to) {
+    weft__gguf_files files;
+    weft_status status = weft__gguf_tokenizer(ctx, from, gguf, &files);
+    if (status == WEFT_ERR_FORMAT) return WEFT_OK;
+    if (status == WEFT_OK)
+        status = save_text(ctx, to, "tokenizer.json", files.tokenizer, files.tokenizer_bytes);
+    if (status == WEFT_OK)
+        status = save_text(ctx, to, "tokenizer_config.json", files.config, files.config_bytes);
+    weft__gguf_files_free(ctx, &files);
+    return status;
+}
+
+/* Writes the metadata of a GGUF file as config.json and the files of its tokenizer. */
 static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to, weft_dtype dtype) {
     char target[4096];
     weft__gguf *gguf;
-    char *text;
-    size_t bytes;
+    char *text = NULL;
+    size_t bytes = 0;
     unsigned names;
     WEFT_TRY(weft__published_path(ctx, to, "config.json", target));
     WEFT_TRY(weft__gguf_open(ctx, from, &gguf));
     weft_status status = weft__gguf_config(ctx, from, gguf, &names, &text, &bytes);
+    if (status == WEFT_OK) status = save_config(ctx, text, bytes, target, dtype);
+    if (status == WEFT_OK) status = copy_tokenizer(ctx, from, gguf, to);
     weft__gguf_close(gguf);
-    if (status != WEFT_OK) return status;
-    status = save_config(ctx, text, bytes, target, dtype);
     weft__free(ctx, text);
     return status;
 }

@@ -64,6 +64,15 @@ static weft_status open_shard(weft__tensors *t, const char *folder, const char *
     return weft_safetensors_open(t->ctx, path, &s->file);
 }
 
+/* A file that the index names must be there. */
+static weft_status check_there(const weft__tensors *t, const char *folder, const char *name,
+                               const char *index) {
+    char path[4096];
+    WEFT_TRY(weft__published_path(t->ctx, folder, name, path));
+    if (access(path, F_OK) == 0) return WEFT_OK;
+    return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: the file is missing, but %s names it", path, index);
+}
+
 /* Opens the files that the index names: {"weight_map": {"tensor": "file", ...}}. */
 static weft_status open_all(weft__tensors *t, const char *folder, const char *path, const json_t *root) {
     const json_t *map = json_object_get(root, "weight_map"), *file;
@@ -75,6 +84,7 @@ static weft_status open_all(weft__tensors *t, const char *folder, const char *pa
         if (!text || !text[0] || strchr(text, '/'))
             return weft__fail(t->ctx, WEFT_ERR_FORMAT,
                               "%s: weight_map: '%.120s' must name a file of the folder", path, name);
+        WEFT_TRY(check_there(t, folder, text, path));
         WEFT_TRY(open_shard(t, folder, text));
         size_t entry;
         bool found = false;
@@ -116,7 +126,7 @@ static weft_status open_path(weft__tensors *t, const char *folder) {
     WEFT_TRY(weft__published_path(t->ctx, folder, INDEX_FILE, index));
     if (access(single, F_OK) == 0) return open_shard(t, folder, SINGLE);
     if (access(index, F_OK) == 0) return open_index(t, folder, index);
-    return weft__fail(t->ctx, WEFT_ERR_IO,
+    return weft__fail(t->ctx, WEFT_ERR_FORMAT,
                       "%s: the folder has no " SINGLE " and no " INDEX_FILE
                       ": if the weights are in pytorch_model.bin, convert them with transformers",
                       folder);

@@ -7,7 +7,7 @@
 #include "text/pipeline/pipeline.h"
 #include "base/utf8.h"
 
-static const weft__tokenizer_type *const types[WEFT_TOKENIZER_KIND_COUNT] = {
+static const weft__tokenizer_type *const kinds[WEFT_TOKENIZER_KIND_COUNT] = {
     [WEFT_TOKENIZER_CHARACTER] = &weft__tokenizer_character, [WEFT_TOKENIZER_BYTE] = &weft__tokenizer_byte,
     [WEFT_TOKENIZER_WORD] = &weft__tokenizer_word,           [WEFT_TOKENIZER_BPE] = &weft__tokenizer_bpe,
     [WEFT_TOKENIZER_PIPELINE] = &weft__tokenizer_pipeline,
@@ -16,14 +16,14 @@ static const weft__tokenizer_type *const types[WEFT_TOKENIZER_KIND_COUNT] = {
 static bool known(weft_tokenizer_kind kind) { return (unsigned)kind < WEFT_TOKENIZER_KIND_COUNT; }
 
 const char *weft_tokenizer_kind_name(weft_tokenizer_kind kind) {
-    return known(kind) ? types[kind]->name : NULL;
+    return known(kind) ? kinds[kind]->name : NULL;
 }
 
 bool weft_tokenizer_kind_parse(const char *name, weft_tokenizer_kind *kind) {
     if (!name) return false;
     if (strcmp(name, "char") == 0) name = "character";
     for (int k = 0; k < WEFT_TOKENIZER_KIND_COUNT; k++)
-        if (strcmp(types[k]->name, name) == 0) {
+        if (strcmp(kinds[k]->name, name) == 0) {
             if (kind) *kind = (weft_tokenizer_kind)k;
             return true;
         }
@@ -65,7 +65,7 @@ weft_tokenizer *weft__tokenizer_new(weft_context *ctx, weft_tokenizer_kind kind)
     if (!t) return NULL;
     t->ctx = ctx;
     t->kind = kind;
-    t->type = types[kind];
+    t->type = kinds[kind];
     t->newline = -1;
     t->key = weft__mix64((uint64_t)(uintptr_t)t ^ (uint64_t)(uintptr_t)&t << 20);
     return t;
@@ -150,10 +150,10 @@ weft_status weft__tokenizer_tabulate(weft_tokenizer *t, const char *name) {
 weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, const weft__span *spans,
                                   size_t count, size_t max_vocabulary, weft_tokenizer **out) {
     *out = NULL;
-    if (!types[kind]->build)
+    if (!kinds[kind]->build)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "tokenizer: kind %s is not made from a text: load it from its files",
-                          types[kind]->name);
+                          kinds[kind]->name);
     weft_tokenizer *t = weft__tokenizer_new(ctx, kind);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
     weft_status status = t->type->build(t, spans, count, max_vocabulary);
@@ -245,21 +245,48 @@ weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ct
     return WEFT_OK;
 }
 
+/* Encodes texts with the special tokens of a frame. `types` may be NULL. */
+static weft_status encode_framed(const weft_tokenizer *t, const weft__frame *frame, const weft__span *spans,
+                                 weft__ids *out, int32_t *types) {
+    for (size_t i = 0; i < frame->count; i++) {
+        const weft__frame_item item = frame->items[i];
+        size_t before = out->count;
+        if (item.id >= 0)
+            weft__put_id(out, item.id);
+        else
+            WEFT_TRY(t->type->encode(t, &spans[item.id == WEFT__OTHER_PLACE], out));
+        for (size_t k = before; types && k < out->count && k < out->capacity; k++) types[k] = item.type;
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_tokenizer_encode_special(const weft_tokenizer *tokenizer, const char *text, size_t bytes,
                                           int32_t *ids, size_t capacity, size_t *count) {
     WEFT_NEED(NULL, tokenizer);
     WEFT_NEED(tokenizer->ctx, count);
     WEFT_NEED_ARRAY(tokenizer->ctx, text, bytes);
     const weft__pipeline *p = tokenizer->pipeline;
-    if (!p || !p->frame_count) return weft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count);
-    const weft__span span = {"text", text, bytes};
+    if (!p || !p->single.count) return weft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count);
+    const weft__span spans[2] = {{"text", text, bytes}, {"text", "", 0}};
     weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
-    for (size_t i = 0; i < p->frame_count; i++) {
-        if (p->frame[i] == WEFT__TEXT_PLACE)
-            WEFT_TRY(tokenizer->type->encode(tokenizer, &span, &out));
-        else
-            weft__put_id(&out, p->frame[i]);
-    }
+    WEFT_TRY(encode_framed(tokenizer, &p->single, spans, &out, NULL));
+    *count = out.count;
+    return check_capacity(tokenizer, __func__, ids, capacity, out.count);
+}
+
+weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer, const char *text, size_t bytes,
+                                       const char *other, size_t other_bytes, int32_t *ids, int32_t *types,
+                                       size_t capacity, size_t *count) {
+    static weft__frame_item plain[2] = {{WEFT__TEXT_PLACE, 0}, {WEFT__OTHER_PLACE, 1}};
+    const weft__frame without = {.items = plain, .count = 2};
+    WEFT_NEED(NULL, tokenizer);
+    WEFT_NEED(tokenizer->ctx, count);
+    WEFT_NEED_ARRAY(tokenizer->ctx, text, bytes);
+    WEFT_NEED_ARRAY(tokenizer->ctx, other, other_bytes);
+    const weft__pipeline *p = tokenizer->pipeline;
+    const weft__span spans[2] = {{"text", text, bytes}, {"other", other, other_bytes}};
+    weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
+    WEFT_TRY(encode_framed(tokenizer, p && p->pair.count ? &p->pair : &without, spans, &out, types));
     *count = out.count;
     return check_capacity(tokenizer, __func__, ids, capacity, out.count);
 }
@@ -268,11 +295,16 @@ weft_status weft_tokenizer_encode_special(const weft_tokenizer *tokenizer, const
 
 int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role) {
     if (!tokenizer || (unsigned)role >= WEFT_SPECIAL_COUNT) return -1;
-    return tokenizer->pipeline ? tokenizer->pipeline->roles[role] : -1;
+    if (tokenizer->pipeline) return tokenizer->pipeline->roles[role];
+    if (!tokenizer->bpe || (role != WEFT_SPECIAL_BOS && role != WEFT_SPECIAL_EOS)) return -1;
+    return tokenizer->slots[weft__tokenizer_slot(tokenizer, "<|endoftext|>", 13)]; /* GPT-2 */
 }
 
 bool weft_tokenizer_is_special(const weft_tokenizer *tokenizer, int32_t id) {
-    if (!tokenizer || !tokenizer->pipeline || id < 0 || (size_t)id >= tokenizer->count) return false;
+    if (!tokenizer || id < 0 || (size_t)id >= tokenizer->count) return false;
+    for (size_t i = 0; tokenizer->bpe && i < tokenizer->bpe->special_count; i++)
+        if (tokenizer->bpe->specials[i] == id) return true;
+    if (!tokenizer->pipeline) return false;
     uint32_t added = tokenizer->pipeline->added_of[id];
     return added && tokenizer->pipeline->added[added - 1].special;
 }

@@ -46,6 +46,8 @@ LEFT_OUT = {
     'weft_tokenizer_build.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode_special.text = ""': "has fewer bytes than are said",
+    'weft_tokenizer_encode_pair.text = ""': "has fewer bytes than are said",
+    'weft_tokenizer_encode_pair.other = ""': "has fewer bytes than are said",
     'weft_tokenizer_id.token = ""': "has fewer bytes than are said",
     'weft_tokenizer_parse.json = ""': "has fewer bytes than are said",
 }
@@ -119,6 +121,12 @@ BY_NAME = {
 BY_PARAMETER = {
     "weft_dtype_parse.name": '"f32"', "weft_activation_parse.name": '"relu"', "weft_schedule_parse.name": '"cosine"',
     "weft_tokenizer_kind_parse.name": '"byte"', "weft_device_info.i": "0",
+    "weft_published_is.folder": '"published"', "weft_published_new.folder": '"published"',
+    "weft_published_load.folder": '"published"', "weft_published_load.model": "good_published()",
+    "weft_published_save.model": "good_published()", "weft_published_save.from": '"published"',
+    "weft_published_save.to": '"saved"', "weft_published_save.dtype": "WEFT_F32",
+    "weft_published_tokenizer.folder": '"published"', "weft_published_chat.folder": '"published"',
+    "weft_published_new.options": "good_zeros(sizeof(weft_published_options))",
     "weft_run_predict_pixels.run": 'good_run("pixels")', "weft_run_generate.run": 'good_run("spoken")',
     "weft_run_predict_cells.cells": "good_cells()", "weft_generate.tokenizer": "NULL", "weft_run_open.folder": '"trained"', "weft_run_open_checkpoint.folder": '"trained"',
     "weft_run_open_checkpoint.checkpoint": '"last"', "weft_run_predict_file.path": '"data.csv"',
@@ -137,7 +145,9 @@ BY_PARAMETER = {
     "weft_optimizer_load_from.file": 'good_safetensors("optimizer.safetensors")',
     "weft_safetensors_find.name": '"weight"', "weft_loader_open.inputs": '"data.npy"',
     "weft_loader_open.targets": '"labels.npy"', "weft_tokens_open.path": '"tokens.bin"',
-    "weft_loader_mapped.count": "8", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
+    "weft_loader_mapped.count": "8", "weft_tokenizer_encode_pair.other": "good_text()", "weft_tokenizer_encode_pair.bytes": "3",
+    "weft_tokenizer_encode_pair.other_bytes": "3", "weft_tokenizer_pattern_parse.name": '"gpt2"', "weft_tokenizer_train.paths": "good_text_paths()",
+    "weft_tokenizer_train.count": "1", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
     "weft_chat_template_new.source": "good_text()", "weft_chat_template_load.folder": '"chat"',
     **{f"weft_chat_template_{action}.{name}": value for action in ("render", "answers")
        for name, value in (("conversation", '"[]"'), ("bytes", "2"))},

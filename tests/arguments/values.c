@@ -25,6 +25,7 @@ static struct {
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
     weft_decoder *decoder;
+    weft_module *published;
     weft_corpus *corpus;
     weft_safetensors *files[2];
     int n_files;
@@ -42,8 +43,8 @@ void good_end(void) {
     weft_loader_free(made.loader);
     weft_profile_free(made.profile);
     weft_tokens_free(made.tokens);
-    weft_chat_template_free(made.chat);
     weft_decoder_free(made.decoder);
+    weft_chat_template_free(made.chat);
     weft_tokenizer_free(made.tokenizer);
     weft_corpus_free(made.corpus);
     for (int i = 0; i < made.n_files; i++) weft_safetensors_close(made.files[i]);
@@ -315,6 +316,17 @@ weft_decoder *good_decoder(void) {
     return made.decoder;
 }
 
+const char *const *good_text_paths(void) {
+    static const char *const paths[] = {"text.txt"};
+    return paths;
+}
+
+weft_module *good_published(void) {
+    if (!made.published) made.published = weft_published_new(good_context(), "published", NULL);
+    MUST(weft_module_status(made.published));
+    return made.published;
+}
+
 weft_corpus *good_corpus(void) {
     if (!made.corpus) MUST(weft_corpus_open(good_context(), "text.txt", NULL, &made.corpus));
     return made.corpus;
@@ -441,6 +453,21 @@ static void gpt2_files(void) {
     file("gpt2/vocab.bpe", "#version: 0.2\na b\n", 18);
 }
 
+/* The folder of a published GPT-2 with a chat template. */
+static void published_files(void) {
+    static const char config[] =
+        "{\"model_type\": \"gpt2\", \"vocab_size\": 8, \"n_positions\": 8, \"n_embd\": 4, "
+        "\"n_layer\": 1, \"n_head\": 2}";
+    const weft_gpt_options options = {.vocab = 8, .context = 8, .layers = 1, .heads = 2, .width = 4};
+    static const char template[] = "{{ messages }}";
+    folder("published");
+    folder("saved");
+    file("published/config.json", config, sizeof config - 1);
+    file("published/chat_template.jinja", template, sizeof template - 1);
+    MUST(weft_gpt_save(weft_nn_gpt(good_context(), &options), "published/model.safetensors"));
+    MUST(weft_tokenizer_save(good_tokenizer(), "published/tokenizer.json"));
+}
+
 static void model_files(void) {
     weft_entry *entries;
     size_t count;
@@ -476,6 +503,7 @@ void good_files(void) {
     MUST(weft_tokens_write(NULL, "tokens.bin", good_ids(), 8));
     MUST(weft_tokenizer_save(good_tokenizer(), "tokenizer.json"));
     gpt2_files();
+    published_files();
     model_files();
     good_end();
 }

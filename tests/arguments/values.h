@@ -84,8 +84,10 @@ void *good_file(const char *path);
 size_t good_file_size(const char *path);
 weft_tokens *good_tokens(void);
 weft_tokenizer *good_tokenizer(void);
+const char *const *good_text_paths(void); /* one */
 weft_chat_template *good_chat_template(void);
 weft_decoder *good_decoder(void);
+weft_module *good_published(void);
 weft_corpus *good_corpus(void);
 weft_safetensors *good_safetensors(const char *path);
 weft_checkpoint *good_checkpoint(void);

@@ -5,15 +5,25 @@
 #include "driver.h"
 #include "fiber.h"
 
-enum { ITEMS_MOST = 1024, LANES = 32, RESIDENT_MOST = 4, THREAD_STORES = 8, BLOCK_STORES = 64 };
+enum { ITEMS_MOST = 1024, RESIDENT_MOST = 4, THREAD_STORES = 8, BLOCK_STORES = 64 };
+enum { WARPS_MOST = ITEMS_MOST / 32 };
+/* Lanes of a warp; at most LANES_MOST. */
+#ifdef FAKE_HIP
+#include "hip/fake_hip.h"
+enum { LANES_MOST = 64 };
+#define LANES fake_hip_wave()
+#else
+enum { LANES_MOST = 32 };
+#define LANES LANES_MOST
+#endif
 
 typedef enum fake_state { READY, AT_BARRIER, AT_WARP, DONE } fake_state;
 
 /* For the race detector: when a thread last met others. */
 typedef struct fake_times {
-    unsigned
-        seen[LANES]; /* of each lane of the warp: up to when this thread knows what it did; its own time */
-    unsigned id[2];  /* of its accesses since then, plain and atomic; 0: none yet */
+    unsigned seen[LANES_MOST]; /* of each lane of the warp: up to when this thread knows what it did; its own
+                                  time */
+    unsigned id[2];            /* of its accesses since then, plain and atomic; 0: none yet */
 } fake_times;
 
 /* A store to global memory that not all threads see yet, with what the others see (delay.c). */
@@ -31,7 +41,7 @@ typedef struct item {
     fake_state state;
     int warp, lane;
     fake_site site; /* where it waits */
-    unsigned mask;  /* of lanes that it waits for */
+    fake_mask mask; /* of lanes that it waits for */
     fake_times times;
     fake_store stores[THREAD_STORES]; /* that only this thread sees */
     int n_stores;
@@ -39,8 +49,8 @@ typedef struct item {
 
 /* The lanes of a warp, as masks. */
 typedef struct fake_warp {
-    unsigned all, done, waiting;
-    unsigned long lanes[LANES];
+    fake_mask all, done, waiting;
+    unsigned long lanes[LANES_MOST];
 } fake_warp;
 
 /* A resident block. */
@@ -49,7 +59,7 @@ struct fake_block {
     char *rooms; /* static shared memory, while another block runs */
     size_t rooms_bytes;
     item items[ITEMS_MOST];
-    fake_warp warps[LANES];
+    fake_warp warps[WARPS_MOST];
     fake_copies copies[ITEMS_MOST];
     int count, live, arrived;
     bool gave;                       /* at the last barrier */
@@ -76,7 +86,7 @@ typedef struct fake_cell fake_cell;
 
 void fake_race_begin(const fake_grid *grid);
 /* Lanes of a warp met. of: its first thread. */
-void fake_race_meet(item *of, unsigned mask);
+void fake_race_meet(item *of, fake_mask mask);
 /* A thread is about to access memory. */
 void fake_race_access(fake_item *base, const void *at, unsigned bytes, fake_access how, const void *where);
 

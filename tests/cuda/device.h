@@ -41,14 +41,14 @@ static inline int fake_barrier(int give = 0) {
     fake_now = me;
     return any;
 }
-static inline void fake_warp(unsigned mask = ~0u) {
+static inline void fake_warp(fake_mask mask = 0xffffffff) {
     fake_item *me = fake_now;
     me->machine->warp(me, fake_at, mask);
     fake_now = me;
 }
 static inline void fake_fence(fake_scope scope) { fake_now->machine->fence(fake_now, scope); }
 /* Orders memory, too. Other operations of a warp do not. */
-static inline void fake_sync_warp(unsigned mask = ~0u) {
+static inline void fake_sync_warp(fake_mask mask = 0xffffffff) {
     fake_fence(FAKE_BLOCK);
     fake_warp(mask);
 }
@@ -124,7 +124,7 @@ static inline int fake_lane() {
     const fake_item *me = fake_now;
     return (int)((me->thread.x + me->threads.x * (me->thread.y + me->threads.y * me->thread.z)) % 32);
 }
-template <class T> static inline T fake_from_lane(unsigned mask, T value, int lane) {
+template <class T> static inline T fake_from_lane(fake_mask mask, T value, int lane) {
     static_assert(sizeof(T) <= sizeof(long), "a word");
     T result;
     fake_item *me = fake_now;
@@ -153,7 +153,7 @@ template <class T> static inline T fake_shfl_up(unsigned mask, T v, unsigned by,
 }
 static inline unsigned fake_ballot(unsigned mask, int is) {
     fake_from_lane(mask, is != 0, 0);
-    return fake_now->votes;
+    return (unsigned)fake_now->votes;
 }
 
 /* ---- functions ---- */
@@ -203,7 +203,11 @@ static inline void fake_asm_cvt_rn_f16_f32(unsigned short &to, float from) {
     __builtin_memcpy(&to, &half, sizeof to);
 }
 
+#ifdef __AMDGCN__
+#include "../hip/device_hip.h"
+#else
 #include "tensor.h"
+#endif
 
 template <class... A, std::size_t... I>
 FAKE_SILENT static inline void fake_call(void (*kernel)(A...), void **values, std::index_sequence<I...>) {

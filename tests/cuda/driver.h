@@ -9,10 +9,19 @@
 #include "device/cuda/driver/api.h"
 #include "items.h"
 
+#ifdef FAKE_HIP /* the library exports HIP's names; tests/hip/driver.c has the functions that differ */
+#define CUDA_FUNCTION(name, hip, arguments)                                                                  \
+    __attribute__((visibility("default"))) CUresult name arguments __asm__(#hip);
+#define CUDA_ADAPTED(name, arguments) CUresult name arguments;
+enum { FAKE_VERSION = 60342134 };
+#else
 #define CUDA_FUNCTION(name, hip, arguments) __attribute__((visibility("default"))) CUresult name arguments;
+enum { FAKE_VERSION = 13000 };
+#endif
 #include "device/cuda/driver/cuda.def"
 #undef CUDA_FUNCTION
-#define API __attribute__((visibility("default"))) CUresult
+#undef CUDA_ADAPTED
+#define API CUresult
 
 extern fake_cuda_state fake_cuda;
 extern pthread_mutex_t fake_lock;

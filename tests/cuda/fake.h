@@ -133,7 +133,14 @@ typedef struct fake_nccl_state {
 
 /* Limits of a GPU: bytes of shared memory that source may declare, and that a block may have; bytes of
  * arguments. */
+#ifdef FAKE_HIP /* the same files, built as AMD's HIP (tests/hip/fake_hip.h) */
+enum { FAKE_SHARED_STATIC = 64 << 10, FAKE_SHARED_MOST = 64 << 10, FAKE_ARGUMENTS = 4096 };
+#else
 enum { FAKE_SHARED_STATIC = 48 << 10, FAKE_SHARED_MOST = 227 << 10, FAKE_ARGUMENTS = 4096 };
+#endif
+
+/* A set of lanes of a warp. */
+typedef unsigned long fake_mask;
 
 /* A place in a kernel source that waits for other threads: its number and its line. */
 typedef struct fake_site {
@@ -151,7 +158,7 @@ typedef struct fake_item {
      * lanes gave; the lanes that gave something other than 0 */
     unsigned long give, got, *lanes;
     int from;
-    unsigned votes;
+    fake_mask votes;
 } fake_item;
 
 /* How a thread accesses memory. */
@@ -163,9 +170,9 @@ typedef enum fake_scope { FAKE_BLOCK, FAKE_CARD } fake_scope;
 /* What kernels call. */
 typedef struct fake_machine {
     int (*barrier)(fake_item *item, fake_site site); /* waits for the block; did any thread give? */
-    void (*warp)(fake_item *item, fake_site site, unsigned mask); /* waits for the lanes in the mask */
-    void (*pause)(fake_item *item);                               /* lets other threads run */
-    void (*wrong)(fake_item *item, int line, const char *why);    /* reports a fault */
+    void (*warp)(fake_item *item, fake_site site, fake_mask mask); /* waits for the lanes in the mask */
+    void (*pause)(fake_item *item);                                /* lets other threads run */
+    void (*wrong)(fake_item *item, int line, const char *why);     /* reports a fault */
     void (*fence)(fake_item *item, fake_scope scope);
     /* comes before each access of a thread, if the kernel was compiled with such calls (nvrtc.c);
      * where: in the machine code */

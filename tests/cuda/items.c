@@ -170,12 +170,12 @@ static int barrier(fake_item *base, fake_site site) {
 static bool end_warp(fake_block *b, item *last) {
     fake_warp *w = &b->warps[last->warp];
     item *of = &b->items[last->warp * LANES];
-    unsigned votes = 0;
+    fake_mask votes = 0;
     if ((w->waiting & last->mask) != last->mask) return false;
     for (int i = 0; i < LANES; i++) {
         if (!(last->mask >> i & 1)) continue;
         if (of[i].site.number != last->site.number || of[i].mask != last->mask) return false;
-        votes |= (of[i].base.give != 0) * 1u << i;
+        votes |= (of[i].base.give != 0) * 1ul << i;
         w->lanes[i] = of[i].base.give;
     }
     for (int i = 0; i < LANES; i++) {
@@ -190,19 +190,19 @@ static bool end_warp(fake_block *b, item *last) {
     return true;
 }
 
-static void meet_warp(fake_item *base, fake_site site, unsigned mask) {
+static void meet_warp(fake_item *base, fake_site site, fake_mask mask) {
     item *it = (item *)base;
     fake_warp *w = &it->block->warps[it->warp];
     if (!(mask >> it->lane & 1))
-        fake_report(now.grid->code, site.line, "the mask %#x does not name lane %d, which uses it", mask,
+        fake_report(now.grid->code, site.line, "the mask %#lx does not name lane %d, which uses it", mask,
                     it->lane);
     if (mask & w->done)
-        fake_report(now.grid->code, site.line, "lanes %#x have ended, and the mask %#x names them",
+        fake_report(now.grid->code, site.line, "lanes %#lx have ended, and the mask %#lx names them",
                     mask & w->done, mask);
-    it->mask = (mask | 1u << it->lane) & w->all & ~w->done;
+    it->mask = (mask | 1ul << it->lane) & w->all & ~w->done;
     it->site = site;
     it->state = AT_WARP;
-    w->waiting |= 1u << it->lane;
+    w->waiting |= 1ul << it->lane;
     if (end_warp(it->block, it))
         go_on(it);
     else
@@ -226,13 +226,13 @@ static const fake_machine machine = {barrier, meet_warp, pause_item, wrong, fake
 static void end_lane(item *it) {
     fake_block *b = it->block;
     fake_warp *w = &b->warps[it->warp];
-    w->done |= 1u << it->lane;
+    w->done |= 1ul << it->lane;
     for (int i = 0; i < LANES; i++) {
         item *other = &b->items[it->warp * LANES + i];
         if (!(w->waiting >> i & 1) || !(other->mask >> it->lane & 1)) continue;
-        fake_report(now.grid->code, other->site.line, "lane %d ended, and the mask %#x names it", it->lane,
+        fake_report(now.grid->code, other->site.line, "lane %d ended, and the mask %#lx names it", it->lane,
                     other->mask);
-        other->mask &= ~(1u << it->lane);
+        other->mask &= ~(1ul << it->lane);
         end_warp(b, other);
     }
 }
@@ -288,7 +288,7 @@ static void begin_block(fake_block *b, long number) {
     b->arrived = b->n_stores = 0;
     b->number = (unsigned)number;
     b->time = 0;
-    for (int i = 0; i < LANES; i++) b->warps[i].all = b->warps[i].done = b->warps[i].waiting = 0;
+    for (int i = 0; i < WARPS_MOST; i++) b->warps[i].all = b->warps[i].done = b->warps[i].waiting = 0;
     for (int i = 0; i < b->count; i++) {
         item *it = &b->items[i];
         const unsigned k = (unsigned)i;
@@ -308,7 +308,7 @@ static void begin_block(fake_block *b, long number) {
         it->n_stores = 0;
         it->times = (fake_times){.id = {0, 0}};
         it->times.seen[it->lane] = 1;
-        b->warps[it->warp].all |= 1u << it->lane;
+        b->warps[it->warp].all |= 1ul << it->lane;
         fiber_make(&it->fiber, b->stacks + (size_t)i * FIBER_STACK, entry);
     }
 }
@@ -360,7 +360,7 @@ static void report_stuck(const fake_block *b) {
     }
     if (!other) other = at;
     fake_report(now.grid->code, at->site.line,
-                "deadlock: thread %d waits here%s (mask %#x), thread %d at line %d%s (mask %#x)",
+                "deadlock: thread %d waits here%s (mask %#lx), thread %d at line %d%s (mask %#lx)",
                 (int)(at - b->items), at->state == AT_WARP ? " for its warp" : "", at->mask,
                 (int)(other - b->items), other->site.line, other->state == AT_WARP ? " for its warp" : "",
                 other->mask);

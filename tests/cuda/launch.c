@@ -57,6 +57,10 @@ fake_launch *fake_launch_of(const char *name, CUcontext context, CUfunction func
     else if (!all || threads.x > 1024 || threads.y > 1024 || threads.z > 64 || all > 1024)
         *error =
             fake_refuse(name, *error, "%s: %u x %u x %u threads", f->name, threads.x, threads.y, threads.z);
+#ifdef FAKE_HIP /* it counts work-items */
+    else if ((uint64_t)blocks.x * threads.x > UINT32_MAX)
+        *error = fake_refuse(name, *error, "%s: %u blocks of %u threads", f->name, blocks.x, threads.x);
+#endif
     else if (all > f->most_threads)
         *error = fake_refuse(name, *error, "%s: %lu threads, and its launch bounds are %u", f->name, all,
                              f->most_threads);

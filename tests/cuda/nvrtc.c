@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "rooms.h"
+#ifdef FAKE_HIP
+#include "hip/fake_hip.h"
+#endif
 
 typedef struct program {
     char *text, *log, *cubin;
@@ -20,16 +23,26 @@ typedef program *nvrtcProgram;
 
 enum { OK, OUT_OF_MEMORY, INVALID_INPUT = 3, INVALID_PROGRAM, INVALID_OPTION, COMPILATION };
 
+#ifdef FAKE_HIP /* hipRTC's names and options */
+#define NVRTC_FUNCTION(result, name, hip, arguments) result name arguments __asm__(#hip);
+#define NVRTC_ONLY(result, name, arguments)          result name arguments;
+#define ARCH_OPTION                                  "--offload-arch=gfx"
+enum { MAJOR = 6, MINOR = 3, SHORTEST = 1 };
+static const int archs[] = {900, 906, 908, 1030, 1100, 1201, 90, 942};
+#else
 #define NVRTC_FUNCTION(result, name, hip, arguments) result name arguments;
+#define ARCH_OPTION                                  "--gpu-architecture=sm_"
+enum { MAJOR = 13, MINOR = 0, SHORTEST = 2 };
+static const int archs[] = {75, 80, 86, 90, 120};
+#endif
 #include "device/cuda/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
-
-static const int archs[] = {75, 80, 86, 90, 120};
+#undef NVRTC_ONLY
 enum { ARCHS = sizeof archs / sizeof *archs };
 
 unsigned nvrtcVersion(int *major, int *minor) {
-    *major = 13;
-    *minor = 0;
+    *major = MAJOR;
+    *minor = MINOR;
     return OK;
 }
 
@@ -200,24 +213,30 @@ static unsigned compile(program *p) {
     size_t bytes;
     if (!mkdtemp(folder)) return OUT_OF_MEMORY;
     write_file(folder, "text.cu", p->text, put_plain);
-    char first[600];
+    char first[700], machine[100];
+#ifdef FAKE_HIP
+    snprintf(machine, sizeof machine, "-D__AMDGCN__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d", fake_hip_wave());
+#else
+    snprintf(machine, sizeof machine, "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d", 10 * p->arch);
+#endif
     snprintf(first, sizeof first,
              "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL "
              "'-D__launch_bounds__(...)=FAKE_BOUNDS(__VA_ARGS__)' "
              "'-DW_MORE_SHARED(type,name)=type *const name = (type *)fake_now->shared' "
              "'-DW_STASH_ROOM(name)=char *const name = (char *)fake_now->shared' "
-             "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d %%s/text.cu >%%s/whole.cc 2>%%s/log",
-             10 * p->arch);
+             "%s %%s/text.cu >%%s/whole.cc 2>%%s/log",
+             machine);
     int failed = command(folder, first);
     char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
     if (whole) {
         write_file(folder, "text.cc", whole, put_text);
-        char second[600];
+        char second[700];
         snprintf(second, sizeof second,
                  "cd %%s && c++ -c -std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off -fno-math-errno "
                  "-fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections -fdata-sections "
-                 "-malign-data=abi -fsanitize=alignment %s "
+                 "-malign-data=abi -fsanitize=alignment %s %s "
                  "-I" FAKE_CUDA_FOLDER " text.cc >log 2>&1",
+                 machine,
                  watches_accesses() ? "-g1 -fsanitize=thread -DFAKE_WATCHED "
                                       "--param tsan-instrument-func-entry-exit=0"
                                     : "");
@@ -235,13 +254,13 @@ unsigned nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *o
     int known = 0;
     if (!p) return INVALID_PROGRAM;
     for (int i = 0; i < n_options; i++) {
-        static const char arch[] = "--gpu-architecture=sm_";
+        static const char arch[] = ARCH_OPTION;
         if (strncmp(options[i], arch, sizeof arch - 1) == 0)
             for (int k = 0; k < ARCHS; k++) {
                 p->arch = atoi(options[i] + sizeof arch - 1);
                 known += archs[k] == p->arch;
             }
-        else if (strncmp(options[i], "--", 2) != 0)
+        else if (strncmp(options[i], "--", SHORTEST) != 0)
             return INVALID_OPTION;
     }
     return known == 1 ? compile(p) : INVALID_OPTION;

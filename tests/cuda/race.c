@@ -74,8 +74,8 @@ void fake_race_begin(const fake_grid *grid) {
     race.rooms_bytes = grid->code->rooms_bytes;
 }
 
-void fake_race_meet(item *of, unsigned mask) {
-    unsigned seen[LANES] = {0};
+void fake_race_meet(item *of, fake_mask mask) {
+    unsigned seen[LANES_MOST] = {0};
     if (!race.on) return;
     for (int i = 0; i < LANES; i++)
         for (int k = 0; k < LANES && (mask >> i & 1); k++)

@@ -161,7 +161,8 @@ static bool write_operation_sources(const char *folder, const char *name,
     return status == WEFT_OK && !cuda_sources.failed;
 }
 
-bool write_model_sources(const char *folder) {
+bool write_model_sources(const char *folder, bool hip) {
+    cuda_sources.hip = hip;
     bool all = write_operation_sources(folder, "attention", attend);
     all = write_operation_sources(folder, "convolution", convolve) && all;
     all = write_operation_sources(folder, "concurrent matmuls", multiply_concurrently) && all;

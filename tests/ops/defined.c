@@ -147,10 +147,15 @@ static const weft_op_options sources[] = {
          "__device__ void own_product(const float *a, const float *b, float *out, long n) {\n"
          "    const long i = blockIdx.x * 32 + threadIdx.x;\n    if (i < n) out[i] = a[i] * b[i] + 1;\n}\n"}};
 
+/* Does the device compile CUDA C++? */
+static bool reads_cuda(const matrix *m) {
+    return !strcmp(m->device, "cuda") || !strcmp(m->device, "hip") || m->sources;
+}
+
 static void check_sources(matrix *m) {
     for (int d = 0; d < 2; d++) {
         weft_op_options only = sources[d];
-        const bool here = !strcmp(m->device, d ? "cuda" : "opencl") || (d && m->sources);
+        const bool here = d ? reads_cuda(m) : !strcmp(m->device, "opencl");
         operand a = operand_new(m, WEFT_F32, SHAPE(5, 33), VIEW_TRANSPOSED, GEN_STEPS);
         operand b = operand_new(m, WEFT_F32, SHAPE(33), VIEW_PLAIN, GEN_STEPS);
         array *y = array_new(m, WEFT_F32, SHAPE(5, 33));
@@ -294,7 +299,7 @@ static weft_tensor *build_source(weft_context *ctx, weft_dtype dtype, weft_tenso
 static void check_source_gradients(matrix *m) {
     static const char *const names[] = {"source, derived", "source, given", "source alone, given",
                                         "source, recorded"};
-    const bool cuda = !strcmp(m->device, "cuda") || m->sources, here = cuda || !strcmp(m->device, "opencl");
+    const bool cuda = reads_cuda(m), here = cuda || !strcmp(m->device, "opencl");
     for (int how = DERIVED; how <= RECORDED; how++) {
         if (how == GIVEN_ALONE && !here) continue; /* check_sources tests this case */
         weft_op_options *o = ops_alloc(m, sizeof *o);

@@ -29,7 +29,8 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--indices 64] [--debug memory] [--sources FOLDER] [--wgsl-sources FOLDER]\n",
+        "WORK] [--indices 64] [--debug memory] [--sources FOLDER] [--wgsl-sources FOLDER] "
+        "[--hip-sources FOLDER]\n",
         name);
     exit(2);
 }
@@ -57,6 +58,8 @@ static matrix arguments(int argc, char **argv) {
             cuda_sources.folder = argv[i + 1];
         else if (!strcmp(argv[i], "--wgsl-sources"))
             cuda_sources.folder = argv[i + 1], cuda_sources.wgsl = true;
+        else if (!strcmp(argv[i], "--hip-sources"))
+            cuda_sources.folder = argv[i + 1], cuda_sources.hip = true;
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
         else if (!(m.record = fopen(argv[i + 1], "w")))
@@ -96,8 +99,9 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     }
     m.slow = !strcmp(m.device, "interp");
     m.sources = cuda_sources.folder != NULL;
-    m.gpu =
-        m.sources || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
+    static const char *const gpus[] = {"opencl", "cuda", "hip", "webgpu"};
+    m.gpu = m.sources;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) m.gpu = m.gpu || !strcmp(m.device, gpus[i]);
     if (m.sources) cuda_sources_write(m.ctx, cuda_sources.folder);
     m.wide = m.ctx;
     if (!test_has_f64(m.ctx) &&

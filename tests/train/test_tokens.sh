@@ -156,11 +156,22 @@ one_line
 expect 2 'this tokenizer has the kind byte, but data.tokenizer is word' \
     train --set data.tokenizer_path=text/tokenizer.json --set data.tokenizer=word
 one_line
-expect 2 'out is missing' "$weft" tokenize text.txt --tokenizer text/tokenizer.json
+expect 2 'give one text' "$weft" tokenize text.txt text.txt --tokenizer text/tokenizer.json
 expect 2 'tokenizer is missing' "$weft" tokenize text.txt --out x.bin
 expect 8 'absent.txt' "$weft" tokenize absent.txt --tokenizer text/tokenizer.json --out x.bin
 expect 2 'no gpt|is not a run folder' "$weft" export nowhere --to gpt2 --out x
 check "no run folder was made by failures" test ! -e runs
+
+# Training a tokenizer, and printing ids.
+for i in 1 2 3 4 5 6 7 8; do echo "low lower lowest, newer newest wider $i"; done >low.txt
+expect 0 'tokens/tokenizer.json: 280 tokens' "$weft" tokenize --train 280 low.txt text.txt --out tokens
+expect 0 '^[0-9]+( [0-9]+)+$' "$weft" tokenize low.txt --tokenizer tokens
+expect 0 '^[0-9]+ tokens of' "$weft" tokenize low.txt --tokenizer tokens/tokenizer.json --out low.bin
+expect 0 '' train --run low --set data.path=low.txt --set data.tokenizer_path=tokens --set train.steps=2 --set schedule.warmup=0 --set data.val_fraction=0
+expect 0 'low' "$weft" generate low --prompt low --tokens 3
+expect 2 'a vocabulary of 256' "$weft" tokenize --train 256 low.txt --out tokens
+expect 2 'pattern must be' "$weft" tokenize --train 300 low.txt --pattern none
+expect 2 'leave --tokenizer out' "$weft" tokenize --train 300 low.txt --tokenizer tokens
 
 echo "test_tokens: cells=$cells fail=$fail skip=0"
 [ "$fail" = 0 ]

@@ -12,7 +12,7 @@
 
 /* Lists the parts that stand before a kernel source, in order. Returns their number, at most
  * WEFT_GPU_PRELUDE_MOST. */
-enum { WEFT_GPU_PRELUDE_MOST = 27 };
+enum { WEFT_GPU_PRELUDE_MOST = 29 };
 int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude, const char *parts[WEFT_GPU_PRELUDE_MOST]);
 
 /* ---- backend/command.c ---- */

@@ -33,6 +33,15 @@ static int32_t read_role(const weft_tokenizer *t, const json_t *value) {
 
 static bool is_true(const json_t *root, const char *key) { return json_is_true(json_object_get(root, key)); }
 
+/* Appends a place, with the begin and the end of a text around it. */
+static weft_status put_framed(weft_tokenizer *t, weft__frame *frame, int32_t place, int32_t type, bool bos,
+                              bool eos) {
+    const int32_t *ids = t->pipeline->roles;
+    if (bos) WEFT_TRY(weft__frame_put(t, frame, ids[WEFT_SPECIAL_BOS], type));
+    WEFT_TRY(weft__frame_put(t, frame, place, type));
+    return eos ? weft__frame_put(t, frame, ids[WEFT_SPECIAL_EOS], type) : WEFT_OK;
+}
+
 static weft_status configure(weft_tokenizer *t, const json_t *root) {
     weft__pipeline *p = t->pipeline;
     for (int role = 0; role < WEFT_SPECIAL_COUNT; role++) {
@@ -43,10 +52,10 @@ static weft_status configure(weft_tokenizer *t, const json_t *root) {
     }
     bool bos = is_true(root, "add_bos_token") && p->roles[WEFT_SPECIAL_BOS] >= 0;
     bool eos = is_true(root, "add_eos_token") && p->roles[WEFT_SPECIAL_EOS] >= 0;
-    if (p->frame_count || (!bos && !eos)) return WEFT_OK; /* the post-processor says it already */
-    if (bos) WEFT_TRY(weft__frame_put(t, p->roles[WEFT_SPECIAL_BOS]));
-    WEFT_TRY(weft__frame_put(t, WEFT__TEXT_PLACE));
-    if (eos) WEFT_TRY(weft__frame_put(t, p->roles[WEFT_SPECIAL_EOS]));
+    if (p->single.count || (!bos && !eos)) return WEFT_OK; /* the post-processor says it already */
+    WEFT_TRY(put_framed(t, &p->single, WEFT__TEXT_PLACE, 0, bos, eos));
+    WEFT_TRY(put_framed(t, &p->pair, WEFT__TEXT_PLACE, 0, bos, eos));
+    WEFT_TRY(put_framed(t, &p->pair, WEFT__OTHER_PLACE, 1, bos, eos));
     p->frame_configured = true;
     return WEFT_OK;
 }
@@ -76,27 +85,33 @@ static json_t *role_list(const weft__pipeline *p, int32_t id) {
     return list;
 }
 
-/* The frame as a post-processor TemplateProcessing. */
-static json_t *frame_template(const weft_tokenizer *t) {
-    const weft__pipeline *p = t->pipeline;
-    json_t *single = json_array(), *tokens = json_object();
-    for (size_t i = 0; i < p->frame_count; i++) {
-        if (p->frame[i] == WEFT__TEXT_PLACE) {
-            json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
+/* Describes a frame, and adds its special tokens to `tokens`. */
+static json_t *describe_frame(const weft_tokenizer *t, const weft__frame *frame, json_t *tokens) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < frame->count; i++) {
+        const weft__frame_item item = frame->items[i];
+        if (item.id < 0) {
+            json_array_append_new(list,
+                                  json_pack("{s:{s:s, s:i}}", "Sequence", "id",
+                                            item.id == WEFT__TEXT_PLACE ? "A" : "B", "type_id", item.type));
             continue;
         }
-        size_t bytes;
-        const char *token = weft__token(t, (size_t)p->frame[i], &bytes);
-        json_array_append_new(single,
-                              json_pack("{s:{s:s%, s:i}}", "SpecialToken", "id", token, bytes, "type_id", 0));
         char name[256];
+        size_t bytes;
+        const char *token = weft__token(t, (size_t)item.id, &bytes);
         snprintf(name, sizeof name, "%.*s", (int)(bytes < 255 ? bytes : 255), token);
+        json_array_append_new(list,
+                              json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", name, "type_id", item.type));
         json_object_set_new(tokens, name,
-                            json_pack("{s:s%, s:[i], s:[s%]}", "id", token, bytes, "ids", (int)p->frame[i],
-                                      "tokens", token, bytes));
+                            json_pack("{s:s, s:[i], s:[s]}", "id", name, "ids", item.id, "tokens", name));
     }
-    json_t *pair = json_deep_copy(single);
-    json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "B", "type_id", 0));
+    return list;
+}
+
+/* The frames as a post-processor TemplateProcessing. */
+static json_t *frame_template(const weft_tokenizer *t) {
+    json_t *tokens = json_object(), *single = describe_frame(t, &t->pipeline->single, tokens);
+    json_t *pair = describe_frame(t, &t->pipeline->pair, tokens);
     return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair", pair,
                      "special_tokens", tokens);
 }

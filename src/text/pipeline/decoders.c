@@ -129,7 +129,7 @@ static weft_status read_replace(weft__reader *r, const json_t *json, weft__part 
 
 static weft_status decode_replace(weft__part *p, weft__decoding *d, const char *text, size_t bytes,
                                   weft__buffer *out) {
-    weft__matches m = weft__matches_of(p->regex, text, bytes);
+    weft__search m = weft__search_of(p->regex, text, bytes);
     size_t done = 0;
     bool found = false, valid = bytes > 0;
     uint32_t point;
@@ -140,7 +140,7 @@ static weft_status decode_replace(weft__part *p, weft__decoding *d, const char *
         at += valid ? (size_t)n : 0;
     }
     while (valid) {
-        WEFT_TRY(weft__matches_next(&m, &found));
+        WEFT_TRY(weft__search_next(&m, &found));
         if (!found) break;
         weft__buffer_put(out, text + done, m.begin - done);
         weft__buffer_put(out, p->text.text, p->text.bytes);

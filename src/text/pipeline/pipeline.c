@@ -57,8 +57,7 @@ static size_t find_bad_byte(const weft__span *span, size_t at) {
     return at;
 }
 
-/* Copies a text, with U+FFFD for each malformed sequence. Python's errors="replace" does the same. */
-static weft_status replace_bad_bytes(const weft__span *span, weft__buffer *room) {
+weft_status weft__replace_bad_bytes(const weft__span *span, weft__buffer *room) {
     uint32_t point;
     weft__buffer_set(room, NULL, 0);
     for (size_t at = 0; at < span->bytes;) {
@@ -81,7 +80,7 @@ static weft_status pipeline_encode(const weft_tokenizer *tokenizer, const weft__
     weft__piece piece = {span->text, span->bytes, true};
     if (!span->bytes) return WEFT_OK;
     if (find_bad_byte(span, 0) < span->bytes) {
-        WEFT_TRY(replace_bad_bytes(span, room));
+        WEFT_TRY(weft__replace_bad_bytes(span, room));
         piece.text = room->text;
         piece.bytes = room->bytes;
     }
@@ -95,7 +94,7 @@ weft_status weft__pipeline_decode(weft_tokenizer *t, weft__decoding *d, int32_t 
     weft__pipeline *p = t->pipeline;
     *text = weft__token(t, (size_t)id, bytes);
     uint32_t added = p->added_of[id];
-    if (added) {
+    if (added && p->added[added - 1].content.bytes) {
         *text = p->added[added - 1].content.text;
         *bytes = p->added[added - 1].content.bytes;
     }
@@ -135,7 +134,8 @@ void weft__pipeline_free(weft_tokenizer *t) {
     for (size_t i = 0; i < p->added_count; i++) weft__buffer_free(&p->added[i].content);
     weft__free(ctx, p->added);
     weft__free(ctx, p->added_of);
-    weft__free(ctx, p->frame);
+    weft__free(ctx, p->single.items);
+    weft__free(ctx, p->pair.items);
     for (int i = 0; i < 2; i++) weft__trie_free(ctx, &p->sets[i].trie);
     for (int i = 0; i < 3; i++) weft__buffer_free(&p->rooms[i]);
     for (int i = 0; i < 2; i++) weft__buffer_free(&p->words[i]);

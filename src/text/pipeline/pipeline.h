@@ -56,16 +56,16 @@ weft_status weft__regex_new(weft_context *ctx, const char *where, const char *pa
 void weft__regex_free(weft__regex *regex);
 
 /* The matches of a pattern in a text, one after the other. */
-typedef struct weft__matches {
+typedef struct weft__search {
     weft__regex *regex;
     const char *text;
     size_t bytes, at, last; /* `last` is the end of the last match; SIZE_MAX: there was none */
     size_t begin, end;      /* the current match */
-} weft__matches;
+} weft__search;
 
-weft__matches weft__matches_of(weft__regex *regex, const char *text, size_t bytes);
+weft__search weft__search_of(weft__regex *regex, const char *text, size_t bytes);
 /* Finds the next match. */
-weft_status weft__matches_next(weft__matches *m, bool *found);
+weft_status weft__search_next(weft__search *m, bool *found);
 
 /* ---- a trie of tokens: trie.c ---- */
 
@@ -237,7 +237,18 @@ weft_status weft__added_tokens_cut(weft__encoding *e, int set, const weft__piece
 
 /* ---- the pipeline ---- */
 
-#define WEFT__TEXT_PLACE (-1) /* in a template: the ids of the text */
+#define WEFT__TEXT_PLACE  (-1) /* in a frame: the ids of the text */
+#define WEFT__OTHER_PLACE (-2) /* in a frame of a pair: those of the second text */
+
+/* A frame of special tokens around one text, or around a pair. */
+typedef struct weft__frame_item {
+    int32_t id, type; /* type: which text it belongs to, 0 or 1 */
+} weft__frame_item;
+
+typedef struct weft__frame {
+    weft__frame_item *items; /* [count] */
+    size_t count, capacity;
+} weft__frame;
 
 typedef struct weft__pipeline {
     weft__buffer source; /* the text of tokenizer.json */
@@ -248,12 +259,11 @@ typedef struct weft__pipeline {
     size_t model_count; /* ids from here on belong to added tokens alone */
     uint32_t *added_of; /* [count] of the vocabulary: 1 + the index of the added token, or 0 */
     int32_t roles[WEFT_SPECIAL_COUNT];
-    int32_t *frame; /* [frame_count] ids around a text with special tokens; one is WEFT__TEXT_PLACE */
-    size_t frame_count, frame_capacity;
-    bool sentencepiece;    /* the file was made from a .model: see sentencepiece.c */
-    bool frame_configured; /* the frame is not in tokenizer.json, but in a file beside it */
-    weft__buffer rooms[3]; /* work memory: a text without bad bytes, two steps of normalization */
-    weft__buffer words[2]; /* work memory of models and decoders */
+    weft__frame single, pair; /* special tokens around texts; no items: there are none */
+    bool sentencepiece;       /* the file was made from a .model: see sentencepiece.c */
+    bool frame_configured;    /* the frame is not in tokenizer.json, but in a file beside it */
+    weft__buffer rooms[3];    /* work memory: a text without bad bytes, two steps of normalization */
+    weft__buffer words[2];    /* work memory of models and decoders */
     /* ---- the model ---- */
     const weft__model_type *model;
     weft__buffer prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
@@ -273,6 +283,9 @@ typedef struct weft__pipeline {
 } weft__pipeline;
 
 void weft__pipeline_free(weft_tokenizer *t);
+
+/* Copies a text, with U+FFFD for each malformed sequence. Python's errors="replace" does the same. */
+weft_status weft__replace_bad_bytes(const weft__span *span, weft__buffer *room);
 
 /* Normalizes a text. The result is valid until the next call. */
 weft_status weft__normalize(weft_tokenizer *t, weft__piece *piece);
@@ -296,7 +309,7 @@ void weft__roles_read(weft_tokenizer *t, const json_t *added_token, int32_t id);
 /* Writes tokenizer.json. Free *text with weft__free. It has room for one more byte. */
 weft_status weft__pipeline_text(const weft_tokenizer *t, char **text, size_t *bytes);
 weft_status weft__post_processor_read(weft__reader *r, const json_t *json);
-weft_status weft__frame_put(weft_tokenizer *t, int32_t id);
+weft_status weft__frame_put(weft_tokenizer *t, weft__frame *frame, int32_t id, int32_t type);
 
 /* Writes the bytes of a .model of SentencePiece as tokenizer.json. Free *text with weft__free. */
 weft_status weft__sentencepiece_text(weft_context *ctx, const char *name, const char *data, size_t bytes,

@@ -4,49 +4,69 @@
 
 #include "text/pipeline/pipeline.h"
 
-weft_status weft__frame_put(weft_tokenizer *t, int32_t id) {
-    weft__pipeline *p = t->pipeline;
-    if (!weft__grow(t->ctx, &p->frame, &p->frame_capacity, p->frame_count, sizeof *p->frame))
-        return weft__fail_oom(t->ctx, p->frame_count * sizeof *p->frame, "special tokens");
-    p->frame[p->frame_count++] = id;
+weft_status weft__frame_put(weft_tokenizer *t, weft__frame *frame, int32_t id, int32_t type) {
+    if (!weft__grow(t->ctx, &frame->items, &frame->capacity, frame->count, sizeof *frame->items))
+        return weft__fail_oom(t->ctx, frame->count * sizeof *frame->items, "special tokens");
+    frame->items[frame->count++] = (weft__frame_item){id, type};
     return WEFT_OK;
 }
 
 /* Checks that an id is in the vocabulary, and appends it. */
-static weft_status frame_put_id(weft__reader *r, const json_t *id) {
+static weft_status frame_put_id(weft__reader *r, weft__frame *frame, const json_t *id, int32_t type) {
     if (!json_is_integer(id) || json_integer_value(id) < 0 || (uint64_t)json_integer_value(id) >= r->t->count)
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "a special token has no id of the vocabulary");
-    return weft__frame_put(r->t, (int32_t)json_integer_value(id));
+    return weft__frame_put(r->t, frame, (int32_t)json_integer_value(id), type);
 }
 
-/* {"SpecialToken": {"id": "[CLS]"}} or {"Sequence": {"id": "A"}} */
-static weft_status read_item(weft__reader *r, const json_t *item, const json_t *tokens) {
-    const json_t *special = json_object_get(item, "SpecialToken");
-    if (json_object_get(item, "Sequence")) return weft__frame_put(r->t, WEFT__TEXT_PLACE);
-    const char *name = json_string_value(json_object_get(special, "id"));
+/* {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A", "type_id": 0}} */
+static weft_status read_item(weft__reader *r, weft__frame *frame, const json_t *item, const json_t *tokens) {
+    const json_t *special = json_object_get(item, "SpecialToken"), *place = json_object_get(item, "Sequence");
+    const json_t *used = place ? place : special;
+    const char *name = json_string_value(json_object_get(used, "id"));
+    const int32_t type = json_integer_value(json_object_get(used, "type_id")) == 1;
+    if (place)
+        return weft__frame_put(r->t, frame, name && *name == 'B' ? WEFT__OTHER_PLACE : WEFT__TEXT_PLACE,
+                               type);
     const json_t *ids = name ? json_object_get(json_object_get(tokens, name), "ids") : NULL;
     if (!json_is_array(ids))
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "the template names '%.40s', which special_tokens lacks",
                                  name ? name : "");
-    for (size_t i = 0; i < json_array_size(ids); i++) WEFT_TRY(frame_put_id(r, json_array_get(ids, i)));
+    for (size_t i = 0; i < json_array_size(ids); i++)
+        WEFT_TRY(frame_put_id(r, frame, json_array_get(ids, i), type));
     return WEFT_OK;
 }
 
 static weft_status read_template(weft__reader *r, const json_t *json) {
-    const json_t *single = json_object_get(json, "single"), *tokens = json_object_get(json, "special_tokens");
-    if (!json_is_array(single)) return weft__reader_fail(r, WEFT_ERR_FORMAT, "single must be a list");
-    for (size_t i = 0; i < json_array_size(single); i++)
-        WEFT_TRY(read_item(r, json_array_get(single, i), tokens));
+    weft__frame *const frames[2] = {&r->t->pipeline->single, &r->t->pipeline->pair};
+    static const char *const names[2] = {"single", "pair"};
+    for (int k = 0; k < 2; k++) {
+        const json_t *list = json_object_get(json, names[k]);
+        if (k && !list) continue; /* old files have no pair */
+        if (!json_is_array(list)) return weft__reader_fail(r, WEFT_ERR_FORMAT, "%s must be a list", names[k]);
+        for (size_t i = 0; i < json_array_size(list); i++)
+            WEFT_TRY(
+                read_item(r, frames[k], json_array_get(list, i), json_object_get(json, "special_tokens")));
+    }
     return WEFT_OK;
 }
 
-/* "cls": ["[CLS]", 101], "sep": ["[SEP]", 102] */
-static weft_status read_cls_sep(weft__reader *r, const json_t *json) {
-    WEFT_TRY(frame_put_id(r, json_array_get(json_object_get(json, "cls"), 1)));
-    WEFT_TRY(weft__frame_put(r->t, WEFT__TEXT_PLACE));
-    WEFT_TRY(frame_put_id(r, json_array_get(json_object_get(json, "sep"), 1)));
-    r->t->pipeline->roles[WEFT_SPECIAL_CLS] = r->t->pipeline->frame[0];
-    r->t->pipeline->roles[WEFT_SPECIAL_SEP] = r->t->pipeline->frame[r->t->pipeline->frame_count - 1];
+/* "cls": ["[CLS]", 101], "sep": ["[SEP]", 102]. A pair is cls A sep B sep; for RoBERTa cls A sep sep B sep,
+ * all of type 0. */
+static weft_status read_cls_sep(weft__reader *r, const json_t *json, bool roberta) {
+    weft__pipeline *p = r->t->pipeline;
+    const json_t *cls = json_array_get(json_object_get(json, "cls"), 1);
+    const json_t *sep = json_array_get(json_object_get(json, "sep"), 1);
+    weft__frame *const frames[2] = {&p->single, &p->pair};
+    for (int k = 0; k < 2; k++) {
+        WEFT_TRY(frame_put_id(r, frames[k], cls, 0));
+        WEFT_TRY(weft__frame_put(r->t, frames[k], WEFT__TEXT_PLACE, 0));
+        WEFT_TRY(frame_put_id(r, frames[k], sep, 0));
+    }
+    if (roberta) WEFT_TRY(frame_put_id(r, &p->pair, sep, 0));
+    WEFT_TRY(weft__frame_put(r->t, &p->pair, WEFT__OTHER_PLACE, !roberta));
+    WEFT_TRY(frame_put_id(r, &p->pair, sep, !roberta));
+    p->roles[WEFT_SPECIAL_CLS] = p->single.items[0].id;
+    p->roles[WEFT_SPECIAL_SEP] = p->single.items[2].id;
     return WEFT_OK;
 }
 
@@ -61,10 +81,10 @@ weft_status weft__post_processor_read(weft__reader *r, const json_t *json) {
         return WEFT_OK;
     }
     if (type && strcmp(type, "ByteLevel") == 0) return WEFT_OK; /* it only changes offsets */
-    bool first = r->t->pipeline->frame_count == 0;
+    bool first = r->t->pipeline->single.count == 0;
     if (first && type && strcmp(type, "TemplateProcessing") == 0) return read_template(r, json);
     if (first && type && (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0))
-        return read_cls_sep(r, json);
+        return read_cls_sep(r, json, *type == 'R');
     return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED,
                              "%s: Weft knows one of TemplateProcessing, BertProcessing and "
                              "RobertaProcessing, and besides ByteLevel and Sequence",

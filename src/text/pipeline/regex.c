@@ -283,12 +283,12 @@ void weft__regex_free(weft__regex *r) {
 
 /* ---- matching ---- */
 
-weft__matches weft__matches_of(weft__regex *regex, const char *text, size_t bytes) {
-    return (weft__matches){.regex = regex, .text = text, .bytes = bytes, .last = SIZE_MAX};
+weft__search weft__search_of(weft__regex *regex, const char *text, size_t bytes) {
+    return (weft__search){.regex = regex, .text = text, .bytes = bytes, .last = SIZE_MAX};
 }
 
 /* An empty match right after another match does not count, as in rust-onig. */
-weft_status weft__matches_next(weft__matches *m, bool *found) {
+weft_status weft__search_next(weft__search *m, bool *found) {
     const weft__regex *r = m->regex;
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->match);
     *found = false;

@@ -301,11 +301,14 @@ static json_t *describe_decoder(const sp_model *m) {
     return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", list);
 }
 
-static json_t *describe_bpe(const sp_model *m) {
+static json_t *describe_bpe(const sp_model *m, weft__buffer *room) {
     json_t *vocabulary = json_object(), *merges = json_array();
-    for (size_t id = 0; id < m->count; id++)
-        json_object_setn_new(vocabulary, m->pieces[id].text, m->pieces[id].bytes,
-                             json_integer((json_int_t)id));
+    for (size_t id = 0; id < m->count; id++) {
+        weft__buffer_set(room, m->pieces[id].text, m->pieces[id].bytes);
+        weft__buffer_put(room, "", 1); /* the NUL of a key */
+        if (room->failed) return NULL;
+        json_object_set_new(vocabulary, room->text, json_integer((json_int_t)id));
+    }
     for (size_t i = 0; i < m->merge_count; i++) {
         const piece *x = &m->pieces[m->merges[i].made];
         size_t split = m->merges[i].split;
@@ -339,7 +342,8 @@ static json_t *describe_model(const sp_model *m, weft__buffer *room) {
     return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:n, s:o, s:o}", "version", "1.0", "truncation",
                      "padding", "added_tokens", describe_added(m), "normalizer", describe_normalizer(m, room),
                      "pre_tokenizer", describe_pre_tokenizer(m), "post_processor", "decoder",
-                     describe_decoder(m), "model", m->type == BPE ? describe_bpe(m) : describe_unigram(m));
+                     describe_decoder(m), "model",
+                     m->type == BPE ? describe_bpe(m, room) : describe_unigram(m));
 }
 
 weft_status weft__sentencepiece_text(weft_context *ctx, const char *name, const char *data, size_t bytes,

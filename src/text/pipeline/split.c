@@ -38,11 +38,11 @@ weft_status weft__splitter_put(weft__splitter *s, size_t begin, size_t end, bool
 weft_status weft__splitter_end(weft__splitter *s) { return splitter_flush(s); }
 
 weft_status weft__split_regex(weft__splitter *s, weft__regex *regex) {
-    weft__matches m = weft__matches_of(regex, s->piece->text, s->piece->bytes);
+    weft__search m = weft__search_of(regex, s->piece->text, s->piece->bytes);
     size_t done = 0;
     bool found = false;
     for (;;) {
-        WEFT_TRY(weft__matches_next(&m, &found));
+        WEFT_TRY(weft__search_next(&m, &found));
         if (!found) break;
         size_t begin = m.begin, end = m.end;
         if (begin > done) WEFT_TRY(weft__splitter_put(s, done, begin, false));

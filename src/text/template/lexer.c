@@ -29,7 +29,7 @@ static weft_status lexer_push(lexer *l, jinja_token token) {
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f); }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool lexer_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 static char peek(const lexer *l, size_t ahead) { return l->at + ahead < l->end ? l->s[l->at + ahead] : '\0'; }
 
@@ -232,8 +232,8 @@ static weft_status lex_inside(lexer *l, size_t start, char mark) {
             WEFT_TRY(lex_number(l));
         } else if (c == '\'' || c == '"') {
             WEFT_TRY(lex_string(l));
-        } else if (is_letter(c)) {
-            while (is_letter(peek(l, 0)) || is_digit(peek(l, 0))) l->at++;
+        } else if (lexer_is_letter(c)) {
+            while (lexer_is_letter(peek(l, 0)) || is_digit(peek(l, 0))) l->at++;
             WEFT_TRY(
                 lexer_push(l, (jinja_token){TOKEN_NAME, 0, at, weft__jinja_text(l->s + at, l->at - at)}));
         } else {

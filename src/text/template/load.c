@@ -30,8 +30,8 @@ static weft_status open_json(weft_context *ctx, const char *folder, const char *
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
     if (access(f->path, F_OK) != 0) return WEFT_OK;
     WEFT_TRY(weft_read_file(ctx, f->path, FILE_MAX, &bytes));
-    weft_status status =
-        weft__json_load(&f->json, (const char *)bytes.data, bytes.size, JSON_ALLOW_NUL, &error, &f->root);
+    weft_status status = weft__json_load(&f->json, (const char *)bytes.data, bytes.size,
+                                         JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error, &f->root);
     weft_bytes_free(ctx, &bytes);
     if (status == WEFT_ERR_FORMAT)
         return weft__fail(ctx, status, "%s: line %d, byte %d: %.160s", f->path, error.line, error.position,
@@ -52,8 +52,8 @@ static weft_status find_template(weft_context *ctx, const json_file *f, const js
         const char *name = json_string_value(json_object_get(item, "name"));
         if (name && strcmp(name, "default") == 0) *out = json_object_get(item, "template");
     }
-    if (json_is_string(found)) *out = found;
-    if (json_is_string(*out)) return WEFT_OK;
+    if (json_string_value(found)) *out = found;
+    if (json_string_value(*out)) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: chat_template must be a string, or a list with a template of the name 'default'",
                       f->path);

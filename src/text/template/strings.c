@@ -62,7 +62,7 @@ size_t weft__jinja_search(jinja_string s, jinja_string part, size_t at) {
 
 /* ---- case ---- */
 
-static bool is_letter(uint32_t c) {
+static bool strings_is_letter(uint32_t c) {
     const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
     return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
@@ -99,7 +99,7 @@ weft_status weft__jinja_case(jinja_run *run, jinja_string s, jinja_case how, jin
             WEFT_TRY(put_upper(run, &text, c, how != CASE_UPPER));
         else
             WEFT_TRY(put_lower(run, &text, c));
-        begins = how == CASE_TITLE ? !is_letter(c) : divides_words(c);
+        begins = how == CASE_TITLE ? !strings_is_letter(c) : divides_words(c);
     }
     return weft__jinja_string(run, &text, out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weft/io.h>
+#include <weft/published.h>
 
 #include "base/text.h"
 #include "data/loader.h"
@@ -20,7 +21,7 @@
 static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
 
 static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dataset *dataset) {
-    WEFT_TRY(weft_tokenizer_load(ctx, path, &dataset->tokenizer));
+    WEFT_TRY(weft_published_tokenizer(ctx, path, &dataset->tokenizer));
     dataset->vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokenizer);
     return WEFT_OK;
 }

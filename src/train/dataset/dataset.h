@@ -88,8 +88,8 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
                                weft__dataset *dataset);
 void weft__dataset_free(weft_context *ctx, weft__dataset *dataset);
 
-/* Reads from the run folder what generate and predict need, without the data. If `run` is a published model, only
- * the tokenizer is read. */
+/* Reads from the run folder what generate and predict need, without the data. If `run` is a published model,
+ * only the tokenizer is read. */
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
                                    weft__dataset *dataset);
 /* Writes data.json and, if there is a tokenizer, tokenizer.json into a run folder. weft__dataset_describe

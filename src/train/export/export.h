@@ -34,6 +34,9 @@ weft_status weft__export_safetensors(weft__use *use, const char *run, const char
 /* Writes the weights of a gpt as GPT-2's are published, and config.json beside them. */
 weft_status weft__export_gpt2(weft__use *use, const char *path, weft__exported *exported);
 
+/* Writes the weights and the files that describe the model into a folder that transformers reads. */
+weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported);
+
 /* ---- export_graph.c: the forward pass from raw values ---- */
 
 enum { WEFT__EXPORT_STATES = 512 };

@@ -70,6 +70,21 @@ static void put_names(const weft__export_source *s, weft_text *out, const char *
     weft__put(out, "};\n\n");
 }
 
+/* Writes the text of a token of a published model: what the token adds after itself, so that it is the text
+ * within a text, and not at its begin. */
+static void put_pipeline_token(const weft_tokenizer *tokenizer, int32_t id, weft_text *out) {
+    const int32_t ids[2] = {id, id};
+    char text[4096];
+    size_t first = 0, both = 0;
+    bool fits = weft_tokenizer_decode(tokenizer, ids, 1, NULL, 0, &first) == WEFT_OK &&
+                weft_tokenizer_decode(tokenizer, ids, 2, text, sizeof text, &both) == WEFT_OK;
+    const char *token = fits ? text + first : weft_tokenizer_token(tokenizer, id, &both);
+    const size_t bytes = fits ? both - first : token ? both : 0;
+    weft__put(out, "    {%zu, ", bytes);
+    weft__export_string(out, token ? token : "", bytes);
+    weft__put(out, "},\n");
+}
+
 static void put_tokens(const weft__export_source *s, weft_text *out) {
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&s->use->dataset);
     if (!tokenizer) return;
@@ -78,6 +93,10 @@ static void put_tokens(const weft__export_source *s, weft_text *out) {
     weft__put(out, "_VOCABULARY] = {\n");
     for (int64_t i = 0; i < s->graph.outputs; i++) {
         size_t bytes = 0;
+        if (weft_tokenizer_kind_of(tokenizer) == WEFT_TOKENIZER_PIPELINE) {
+            put_pipeline_token(tokenizer, (int32_t)i, out);
+            continue;
+        }
         const char *text = weft_tokenizer_token(tokenizer, (int32_t)i, &bytes);
         weft__put(out, "    {%zu, ", text ? bytes : 0);
         weft__export_string(out, text ? text : "", text ? bytes : 0);

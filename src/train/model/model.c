@@ -108,7 +108,8 @@ static weft_status take_published(weft__config *config) {
 
 weft_status weft__model_vocab(weft__config *config) {
     int64_t tokens = 0;
-    if (config->model_init && weft_published_is(config->model_init)) return take_published(config);
+    if (config->published || (config->model_init && weft_published_is(config->model_init)))
+        return take_published(config);
     if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
     WEFT_TRY(weft_gpt_file_vocab(NULL, config->model_init, &tokens));
     if (!config->model_vocab) {

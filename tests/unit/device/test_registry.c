@@ -54,7 +54,7 @@ static void test_registry(void **state) {
     setenv("WEFT_DEVICE", "abacus", 1);
     assert_int_equal(weft__device_open(&ctx, NULL, NULL, &device), WEFT_ERR_DEVICE);
     assert_string_equal(weft_last_error(&ctx), "device \"abacus\" (from WEFT_DEVICE) is unknown: choose one "
-                                               "of cpu, cuda, opencl, webgpu, interp, null, gpu, auto");
+                                               "of cpu, cuda, hip, opencl, webgpu, interp, null, gpu, auto");
     assert_null(device);
     unsetenv("WEFT_DEVICE");
     assert_int_equal(weft__device_open(&ctx, "cpu:1", NULL, &device), WEFT_ERR_DEVICE);
@@ -77,9 +77,9 @@ static void test_nonsense(void **state) {
         {",", "device ,: no device opens: a name is missing before or after a comma; a name is missing "
               "before or after a comma"},
         {"abacus,",
-         "\"abacus\" is unknown: choose one of cpu, cuda, opencl, webgpu, interp, null, gpu, auto"},
-        {"abacus , webgpu:99",
-         "\"abacus\" is unknown: choose one of cpu, cuda, opencl, webgpu, interp, null, gpu, auto; device "},
+         "\"abacus\" is unknown: choose one of cpu, cuda, hip, opencl, webgpu, interp, null, gpu, auto"},
+        {"abacus , webgpu:99", "\"abacus\" is unknown: choose one of cpu, cuda, hip, opencl, webgpu, interp, "
+                               "null, gpu, auto; device "},
         {"cpu:", "device \"cpu:\": 0 is missing after the colon"},
         {"cpu:1", "there is only one cpu: name it \"cpu\" or \"cpu:0\""},
         {"cpu:gpu", "there is only one cpu"},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the reference files of test_published.c with transformers: for each architecture a small configuration, the names
+"""Writes the reference files of test_architectures.c with transformers: for each architecture a small configuration, the names
 and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern.
 
 Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them.
@@ -16,22 +16,22 @@ import safetensors.torch
 import torch
 import transformers
 
-SMALL = {"vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+SMALL = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "head_dim": 8}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16, "rope_theta": 10000.0}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 10000.0}
 SLIDING = ["sliding_attention", "full_attention"]
 MODELS = {
-    "gpt2": ("gpt2", {"vocab_size": 61, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 32}),
+    "gpt2": ("gpt2", {"vocab_size": 61, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 40}),
     "gpt2-untied": ("gpt2", {"vocab_size": 61, "n_embd": 24, "n_layer": 1, "n_head": 3, "n_positions": 32,
                              "tie_word_embeddings": False, "activation_function": "relu", "n_inner": 20}),
-    "gpt_neox": ("gpt_neox", dict(SMALL, rotary_pct=0.25, head_dim=None, hidden_size=32)),
-    "gpt_neox-serial": ("gpt_neox", dict(SMALL, use_parallel_residual=False, head_dim=None, hidden_size=32,
+    "gpt_neox": ("gpt_neox", dict(SMALL, rotary_pct=0.25, head_dim=None)),
+    "gpt_neox-serial": ("gpt_neox", dict(SMALL, use_parallel_residual=False, head_dim=None,
                                          rope_parameters={"rope_type": "default", "rope_theta": 500.0,
                                                           "partial_rotary_factor": 0.5})),
     "llama": ("llama", dict(SMALL)),
-    "llama-tied": ("llama", dict(SMALL, tie_word_embeddings=True, head_dim=6, rms_norm_eps=1e-3)),
+    "llama-tied": ("llama", dict(SMALL, tie_word_embeddings=True, head_dim=6, hidden_size=24, rms_norm_eps=1e-3)),
     "llama-linear": ("llama", dict(SMALL, rope_parameters={"rope_type": "linear", "factor": 4.0,
                                                            "rope_theta": 10000.0})),
     "llama-llama3": ("llama", dict(SMALL, rope_parameters=LLAMA3)),
@@ -40,7 +40,7 @@ MODELS = {
     "qwen2": ("qwen2", dict(SMALL)),
     "qwen3": ("qwen3", dict(SMALL)),
     "phi3": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None)),
-    "phi3-partial": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None, hidden_size=32,
+    "phi3-partial": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None,
                                   rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
                                                    "partial_rotary_factor": 0.5})),
     "gemma2": ("gemma2", dict(SMALL, sliding_window=5, query_pre_attn_scalar=20, layer_types=SLIDING,
@@ -52,7 +52,7 @@ TOKENS = [[(7 * i * i + 3 * i + 11 * row) % 61 for i in range(20)] for row in ra
 
 
 def pattern(count, number, around):
-    """The weights of tensor `number` in the order of the names: as fill() of test_published.c makes them."""
+    """The weights of tensor `number` in the order of the names: as fill() of test_architectures.c makes them."""
     i = torch.arange(count, dtype=torch.float64)
     return (((i * (5 + 2 * (number % 7)) + 3 * number) % 23 - 11) / 64 + around).float()
 

@@ -143,7 +143,7 @@ static void make_file(bytes *b, json_t *root, const float *rates) {
     put_text(b, "a");
     put_text(b, "");
     put_int(b, "llama.context_length", 64);
-    put_int(b, "llama.embedding_length", 24);
+    put_int(b, "llama.embedding_length", 32);
     put_int(b, "llama.block_count", 2);
     put_int(b, "llama.feed_forward_length", 40);
     put_int(b, "llama.attention.head_count", 4);
@@ -245,7 +245,7 @@ static void test_rates(void **state) {
     rates[1] = 2;
     make_file(&file, root, rates);
     model = weft_published_new(ctx, write_file(&file, file.count), NULL);
-    assert_int_equal(weft_module_status(model), WEFT_ERR_UNSUPPORTED);
+    assert_int_equal(weft_module_status(model), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "rope_freqs.weight"));
     json_decref(root);
     weft_close(ctx);
@@ -295,9 +295,9 @@ static void test_damage(void **state) {
     const size_t table = place_of(&file, "token_embd.weight") + strlen("token_embd.weight");
     changed = file;
     changed.data[table + 4 + 16] = 77; /* the dtype */
-    refuses(&changed, file.count, WEFT_ERR_UNSUPPORTED, "'token_embd.weight' has the type 77");
+    refuses(&changed, file.count, WEFT_ERR_FORMAT, "'token_embd.weight' has the type 77");
     changed = file;
-    changed.data[table + 4 + 16] = 2; /* Q4_0: 24 columns are no whole blocks */
+    changed.data[table + 4 + 16] = 12; /* Q4_K: 32 columns are no whole block */
     refuses(&changed, file.count, WEFT_ERR_FORMAT, "whole number of blocks");
     changed = file;
     changed.data[table] = 7; /* the rank */
@@ -317,7 +317,7 @@ static void test_refused_models(void **state) {
     make_file(&file, root, NULL);
     memcpy(file.data + place_of(&file, "llama"), "rwkv6", 5);
     weft_module *model = weft_published_new(ctx, write_file(&file, file.count), NULL);
-    assert_int_equal(weft_module_status(model), WEFT_ERR_UNSUPPORTED);
+    assert_int_equal(weft_module_status(model), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "'rwkv6' in GGUF files; it knows llama, qwen2"));
     weft_module_free(model);
     make_file(&file, root, NULL);

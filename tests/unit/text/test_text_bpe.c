@@ -81,6 +81,9 @@ static void test_merges(void **state) {
     weft_tokenizer *t = load();
     assert_int_equal(weft_tokenizer_kind_of(t), WEFT_TOKENIZER_BPE);
     assert_int_equal(weft_tokenizer_vocabulary(t), 263);
+    assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_EOS), -1); /* GPT-2's is <|endoftext|> */
+    assert_true(weft_tokenizer_is_special(t, 262));
+    assert_false(weft_tokenizer_is_special(t, 261));
     ASSERT_IDS(t, "abc", 258);              /* "b c" ranks before "a b" */
     ASSERT_IDS(t, "abab", 257, 257);        /* both pairs have the same rank */
     ASSERT_IDS(t, "aaaaa", 261, 'a');       /* the leftmost of equal pairs first */
@@ -169,6 +172,12 @@ static void test_files(void **state) {
     assert_int_equal(weft_tokenizer_save(t, in_scratch("t.json")), WEFT_OK);
     assert_int_equal(weft_tokenizer_load(NULL, in_scratch("t.json"), &u), WEFT_OK);
     assert_int_equal(weft_tokenizer_save(u, in_scratch("u.json")), WEFT_OK);
+    weft_tokenizer *gpt2 = NULL;
+    write_files(merges, COUNT(merges), "<|endoftext|>");
+    gpt2 = load();
+    assert_int_equal(weft_tokenizer_special(gpt2, WEFT_SPECIAL_EOS), 259);
+    assert_int_equal(weft_tokenizer_special(gpt2, WEFT_SPECIAL_PAD), -1);
+    weft_tokenizer_free(gpt2);
     size_t n = 0, m = 0;
     char *x = slurp(in_scratch("t.json"), &n), *y = slurp(in_scratch("u.json"), &m);
     assert_int_equal(n, m);

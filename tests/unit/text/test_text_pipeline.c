@@ -11,6 +11,7 @@
 
 #include "unit/failing_alloc.h"
 #include "unit/io_scratch.h"
+#include "unit/text_ids.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define WORDS    8
@@ -23,39 +24,6 @@ static weft_tokenizer *parse(const char *json) {
         fail_msg("%s: %s", json, weft_last_error(NULL));
     assert_int_equal(weft_tokenizer_kind_of(t), WEFT_TOKENIZER_PIPELINE);
     return t;
-}
-
-static void assert_ids(const weft_tokenizer *t, const char *text, const int32_t *expected, size_t count) {
-    int32_t ids[64];
-    size_t n = 0;
-    if (weft_tokenizer_encode(t, text, strlen(text), ids, COUNT(ids), &n) != WEFT_OK)
-        fail_msg("'%s': %s", text, weft_last_error(NULL));
-    for (size_t i = 0; i < n && i < count; i++)
-        if (ids[i] != expected[i]) fail_msg("'%s': id %zu is %d, not %d", text, i, ids[i], expected[i]);
-    if (n != count) fail_msg("'%s': %zu ids, not %zu", text, n, count);
-}
-
-#define ASSERT_IDS(t, text, ...)                                                                             \
-    assert_ids(t, text, (const int32_t[]){__VA_ARGS__},                                                      \
-               sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-
-static void assert_decoded(const weft_tokenizer *t, const int32_t *ids, size_t count, const char *expected) {
-    char out[256] = "", streamed[256] = "";
-    const char *text;
-    size_t n = 0;
-    weft_decoder *d = NULL;
-    assert_int_equal(weft_tokenizer_decode(t, ids, count, out, sizeof out - 1, &n), WEFT_OK);
-    out[n] = 0;
-    assert_string_equal(out, expected);
-    assert_int_equal(weft_decoder_open(t, &d), WEFT_OK);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(weft_decoder_push(d, ids[i], &text, &n), WEFT_OK);
-        strcat(streamed, text);
-    }
-    assert_int_equal(weft_decoder_finish(d, &text, &n), WEFT_OK);
-    strcat(streamed, text);
-    assert_string_equal(streamed, expected);
-    weft_decoder_free(d);
 }
 
 /* Writes a string of JSON. */
@@ -437,6 +405,39 @@ static void assert_special(const weft_tokenizer *t, const char *text, const int3
     assert_int_equal(n, count);
 }
 
+static void assert_pair(const weft_tokenizer *t, const int32_t *expected, const int32_t *expected_types,
+                        size_t count) {
+    int32_t ids[16], types[16];
+    size_t n = 0;
+    assert_int_equal(weft_tokenizer_encode_pair(t, "aa", 2, "b", 1, ids, types, COUNT(ids), &n), WEFT_OK);
+    assert_int_equal(n, count);
+    assert_memory_equal(ids, expected, count * sizeof *ids);
+    assert_memory_equal(types, expected_types, count * sizeof *types);
+    assert_int_equal(weft_tokenizer_encode_pair(t, "aa", 2, "b", 1, ids, NULL, 2, &n), WEFT_ERR_ARGUMENT);
+    assert_int_equal(n, count);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    static const char *const names[] = {"Bert", "Roberta"};
+    for (int i = 0; i < 2; i++) {
+        char json[1024];
+        sprintf(json,
+                "{\"post_processor\": {\"type\": \"%sProcessing\", \"sep\": [\"x\", 3], \"cls\": [\" \", "
+                "2]}, \"model\": " LETTERS "}",
+                names[i]);
+        weft_tokenizer *t = parse(json);
+        if (i == 0)
+            assert_pair(t, (const int32_t[]){2, 0, 0, 3, 1, 3}, (const int32_t[]){0, 0, 0, 0, 1, 1}, 6);
+        if (i == 1)
+            assert_pair(t, (const int32_t[]){2, 0, 0, 3, 3, 1, 3}, (const int32_t[]){0, 0, 0, 0, 0, 0, 0}, 7);
+        weft_tokenizer_free(t);
+    }
+    weft_tokenizer *t = parse("{\"model\": " LETTERS "}");
+    assert_pair(t, (const int32_t[]){0, 0, 1}, (const int32_t[]){0, 0, 1}, 3);
+    weft_tokenizer_free(t);
+}
+
 static void test_post_processors(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -573,77 +574,6 @@ static void test_bad_files(void **state) {
     }
 }
 
-/* ---- SentencePiece ---- */
-
-static size_t put_field(char *to, int number, const char *bytes, size_t count) {
-    to[0] = (char)(number << 3 | 2);
-    to[1] = (char)count; /* below 128 */
-    memcpy(to + 2, bytes, count);
-    return count + 2;
-}
-
-static size_t put_piece(char *to, const char *text, float score, int type) {
-    char piece[64];
-    size_t used = put_field(piece, 1, text, strlen(text));
-    piece[used++] = 2 << 3 | 5;
-    memcpy(piece + used, &score, 4);
-    used += 4;
-    piece[used++] = 3 << 3;
-    piece[used++] = (char)type;
-    return put_field(to, 1, piece, used);
-}
-
-/* Writes a model of nine pieces, with a byte for "<0x0A>". */
-static size_t make_model(char *to, int type) {
-    size_t used = put_piece(to, "<unk>", 0, 2);
-    used += put_piece(to + used, "<s>", 0, 3);
-    used += put_piece(to + used, "</s>", 0, 3);
-    used += put_piece(to + used, "<0x0A>", 0, 6);
-    used += put_piece(to + used,
-                      "\xe2\x96\x81"
-                      "a",
-                      -1, 1);
-    used += put_piece(to + used, "aa", -2, 1);
-    used += put_piece(to + used, "aaa", -3, 1);
-    used += put_piece(to + used, "\xe2\x96\x81", -4, 1);
-    used += put_piece(to + used, "a", -5, 1);
-    const char trainer[] = {3 << 3, (char)type, (char)(35 << 3 & 0x7f) | (char)0x80, 35 >> 4,
-                            1}; /* byte_fallback */
-    return used + put_field(to + used, 2, trainer, sizeof trainer);
-}
-
-static void test_sentencepiece(void **state) {
-    (void)state;
-    for (int type = 1; type <= 2; type++) {
-        char model[512];
-        size_t bytes = make_model(model, type);
-        weft_tokenizer *t = NULL;
-        assert_true(spill(in_scratch("tokenizer.model"), model, bytes));
-        if (weft_tokenizer_load(NULL, scratch, &t) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
-        assert_int_equal(weft_tokenizer_vocabulary(t), 9);
-        ASSERT_IDS(t, "  a  a ", 4, 4);
-        if (type == 1) ASSERT_IDS(t, "aaaa", 4, 6); /* -1 - 3 is the best sum */
-        if (type == 2) ASSERT_IDS(t, "aaaa", 4, 6); /* "_a" goes first, then "aa", then "aaa" */
-        ASSERT_IDS(t, "ba", 7, 0, 8);
-        ASSERT_IDS(t, "\na", 7, 3, 8);
-        ASSERT_IDS(t, "a</s>", 4, 2);
-        assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_BOS), 1);
-        assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_EOS), 2);
-        assert_int_equal(weft_tokenizer_special(t, WEFT_SPECIAL_PAD), -1);
-        assert_decoded(t, (const int32_t[]){4, 6, 4}, 3, "aaaa a");
-        weft_tokenizer_free(t);
-        for (size_t cut = 0; cut < bytes; cut++) { /* any part of a file is refused, or is a model */
-            assert_true(spill(in_scratch("cut.model"), model, cut));
-            if (weft_tokenizer_load(NULL, in_scratch("cut.model"), &t) == WEFT_OK)
-                weft_tokenizer_free(t);
-            else
-                assert_non_null(strstr(weft_last_error(NULL), "cut.model"));
-        }
-    }
-    (void)unlink(in_scratch("tokenizer.model"));
-    (void)unlink(in_scratch("cut.model"));
-}
-
 static weft_status use(weft_context *ctx) {
     static const char json[] =
         "{\"normalizer\": {\"type\": \"NFKD\"}, \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": "
@@ -679,8 +609,8 @@ int main(void) {
         cmocka_unit_test(test_decoders),        cmocka_unit_test(test_bpe),
         cmocka_unit_test(test_bpe_options),     cmocka_unit_test(test_word_models),
         cmocka_unit_test(test_unigram),         cmocka_unit_test(test_added_tokens),
-        cmocka_unit_test(test_post_processors), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_bad_files),       cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_post_processors), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_files),           cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -20,11 +20,12 @@ typedef struct weft__cuda_found {
     CUdevice id;
     char bus[16];  /* its place on the PCI bus, such as "0000:3B:00.0", by which other libraries know it; "":
                       unknown */
-    char arch[16]; /* what kernels are compiled for, such as "sm_90" */
+    char arch[64]; /* what kernels are compiled for, such as "sm_90" or "gfx90a:sramecc+:xnack-" */
     /* such as 90 */
     int arch_number;
     /* such as "NVRTC 13.0 sm_90": all that a cubin depends on besides source and options */
-    char compiler[40];
+    char compiler[160];
+    int wave; /* lanes of a wavefront of AMD's cards, 32 or 64; 0 for CUDA */
     /* such as 90 for 9.0 */
     int capability;
     /* local memory of a block at most; gpu.local_bytes is what it gets without a request */

@@ -69,7 +69,7 @@ const char *weft__nvrtc_options(const weft_nvrtc *compiler, char words[WEFT_NVRT
 void weft__nvrtc_compile(weft_nvrtc_job *job) {
     const weft_nvrtc *c = compiler_of(job);
     const char *list[WEFT_NVRTC_OPTIONS];
-    char arch[64];
+    char arch[128];
     int n = 0;
     for (; n < c->n_options; n++) list[n] = c->options[n];
     snprintf(arch, sizeof arch, "%s%s", c->arch, job->arch);

@@ -30,6 +30,10 @@ int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude,
     parts[n++] = dialect == WEFT_DIALECT_CUDA   ? weft__source_prelude_cuda
                  : dialect == WEFT_DIALECT_WGSL ? weft__source_prelude_wgsl
                                                 : weft__source_prelude_opencl;
+    if (dialect == WEFT_DIALECT_CUDA) {
+        parts[n++] = weft__source_prelude_nvidia;
+        parts[n++] = weft__source_prelude_amd;
+    }
     parts[n++] = weft__source_prelude_common;
     parts[n++] = weft__source_prelude_kernels;
     if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__source_prelude_tensor;

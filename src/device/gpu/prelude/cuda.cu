@@ -1,5 +1,14 @@
-/* Stands before every kernel source for CUDA: the names of opencl.cl, and the types and functions of OpenCL C that
- * templates and rendered kernels use. No header is needed. Compile with --fmad=false. Read next: common.cl. */
+/* Stands before every kernel source for CUDA and HIP: the names of opencl.cl, and the types and functions of OpenCL C
+ * that templates and rendered kernels use. nvidia.cu and amd.cu follow; each defines what only its compiler does so.
+ * No header is needed. Read next: nvidia.cu, amd.cu, common.cl. */
+#if defined(__AMDGCN__) && !defined(__global__) /* clang knows these words as attributes; hipRTC defines them */
+#define __global__        __attribute__((global))
+#define __device__        __attribute__((device))
+#define __shared__        __attribute__((shared))
+#define __forceinline__   inline __attribute__((always_inline))
+#define __align__(n)      __attribute__((aligned(n)))
+#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
+#endif
 #define W_GLOBAL
 #define W_LOCAL
 #define W_LOCAL_ROOM  __shared__
@@ -23,22 +32,16 @@
 #define W_FN          static __device__ __forceinline__
 #define W_ENTRY       extern "C" __global__
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))
-#define w_group(dim)    ((int)((dim) == 0 ? blockIdx.x : (dim) == 1 ? blockIdx.y : blockIdx.z))
-#define w_groups(dim)   ((int)((dim) == 0 ? gridDim.x : (dim) == 1 ? gridDim.y : gridDim.z))
-#define w_item(dim)     ((int)((dim) == 0 ? threadIdx.x : (dim) == 1 ? threadIdx.y : threadIdx.z))
-#define w_barrier()     __syncthreads()
-#define w_barrier_all() __syncthreads()
-#define W_ANY_ITEM(x)   __syncthreads_or(x) /* a barrier, too */
 
-/* Joins the t of a warp's first n lanes by halves. All lanes get the result. */
+/* Joins the t of a warp's first n lanes by halves. All lanes get the result. A warp has 32 lanes on all cards. */
 #define W_WARP_HALVES(T, t, n, JOINED)                                                                     \
     do {                                                                                                   \
         const unsigned who_ = (n) < 32 ? (1u << ((n) & 31)) - 1 : ~0u;                                     \
         _Pragma("unroll") for (int half_ = (n) / 2; half_ > 0; half_ /= 2) {                               \
-            const T x = t, y = __shfl_down_sync(who_, t, half_);                                           \
+            const T x = t, y = w_lane_down(who_, t, half_);                                                \
             t = JOINED;                                                                                    \
         }                                                                                                  \
-        t = __shfl_sync(who_, t, 0);                                                                       \
+        t = w_lane_first(who_, t);                                                                         \
     } while (0)
 /* The same as in opencl.cl, in the same order. The 32 lanes of a warp need neither local memory nor barriers. Each warp
  * computes the whole result, so that no warp waits for another. More than 256 lanes are joined in another order: the
@@ -67,8 +70,6 @@
         }                                                                                                  \
         W_WARP_HALVES(T, t, (lanes) > 256 ? (lanes) / 32 : (lanes) < 32 ? (lanes) : 32, JOINED);           \
     } while (0)
-/* A barrier for the lanes of a warp. */
-#define w_barrier_warp() __syncwarp()
 /* Joins the t of all teams by halves, as W_HALVES joins lanes: an array of `count` elements for each lane. Team 0 gets
  * the result. `room` has count * lanes elements for half the teams. */
 #define W_TEAMS(T, t, count, room, lanes, teams, JOINED)                                                   \
@@ -111,6 +112,7 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong; /* of 64 bits */
+#define half w_half          /* hipRTC has another type of this name */
 typedef ushort half;         /* its bits */
 typedef signed char w_i8;
 
@@ -154,11 +156,6 @@ template <class T> W_FN long convert_long(T x) { return (long)x; }
 template <class T> W_FN ulong convert_ulong(T x) { return (ulong)x; }
 template <class T> W_FN float convert_float(T x) { return (float)x; }
 template <class T> W_FN double convert_double(T x) { return (double)x; }
-W_FN float convert_float_rtz(int x) { return __int2float_rz(x); }
-W_FN float convert_float_rtz(uint x) { return __uint2float_rz(x); }
-W_FN float convert_float_rtz(long x) { return __ll2float_rz(x); }
-W_FN float convert_float_rtz(ulong x) { return __ull2float_rz(x); }
-W_FN float convert_float_rtz(double x) { return __double2float_rz(x); }
 
 /* Float to integer: the nearest integer of the type, and 0 for NaN. `end`: the largest integer plus 1. */
 template <class To, class T> W_FN To w_saturated(T x, T end, To least, To most) {
@@ -175,48 +172,15 @@ template <class T> W_FN ulong convert_ulong_sat(T x) {
     return w_saturated<ulong, T>(x, (T)0x1p64, 0, 0xffffffffffffffffUL);
 }
 
-W_FN float vload_half(long i, const half *p) {
-    float x;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(p[i]));
-    return x;
-}
-W_FN void vstore_half_rte(float x, long i, half *p) {
-    ushort bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    p[i] = bits;
-}
-
-/* From compute capability 8.0 on: two numbers as bf16, and the larger or smaller of two numbers, where NaN wins. The
- * conversion of one number takes several times as long. */
-#if __CUDA_ARCH__ >= 800
-W_FN uint w_cvt_two_bf16(float low, float high) {
-    uint bits;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-    return bits;
-}
-W_FN float w_nan_max(float x, float y) {
-    float most;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
-    return most;
-}
-W_FN float w_nan_min(float x, float y) {
-    float least;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
-    return least;
-}
-#define W_CVT_TWO_BF16 w_cvt_two_bf16
-#define W_NAN_MAX      w_nan_max
-#define W_NAN_MIN      w_nan_min
-#endif
-
-/* ---- functions; CUDA has fma, fmin, fmax, sqrt and the functions of f64 under these names ---- */
+/* ---- functions; fma, fmin, fmax, sqrt and the functions of f64 have these names in CUDA, too ---- */
 
 #define FP_FAST_FMAF 1
+#undef INFINITY
+#undef NAN
+#undef HUGE_VALF
+#undef HUGE_VAL
 #define INFINITY     as_float(0x7f800000)
 #define NAN          as_float(0x7fc00000)
 #define HUGE_VALF    INFINITY
 #define HUGE_VAL     ((double)INFINITY)
 template <class T> W_FN T clamp(T x, T least, T most) { return x < least ? least : x > most ? most : x; }
-W_FN uint mul_hi(uint x, uint y) { return __umulhi(x, y); }
-W_FN int atomic_cmpxchg(int *p, int expected, int value) { return atomicCAS(p, expected, value); }
-W_FN int atomic_add(int *p, int value) { return atomicAdd(p, value); }

@@ -1,0 +1,35 @@
+/* The components of HIP, and whether each is installed. No component is needed to answer.
+ * Must not know: what a component does. Read next: devices.c, docs/devices.md. */
+#include "device/hip/components.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/hip/hip.h"
+
+static const char *find_cards(char text[WEFT_COMPONENT_TEXT]) {
+    const weft__cuda_found *list;
+    const char *why;
+    const int n = weft__hip_devices(&list, &why);
+    size_t used = 0;
+    for (int i = 0; i < n && used < WEFT_COMPONENT_TEXT; i++)
+        used += (size_t)snprintf(text + used, WEFT_COMPONENT_TEXT - used, "%s%.120s, %.*s", i ? "; " : "",
+                                 list[i].gpu.name, (int)strcspn(list[i].arch, ":"), list[i].arch);
+    return n ? NULL : why;
+}
+
+bool weft__hip_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
+    const char *why;
+    text[0] = 0;
+    if (strcmp(name, "card") == 0) {
+        why = find_cards(text);
+    } else if (strcmp(name, "runtime") == 0) {
+        why = weft__hip_open_library();
+        if (!why) weft__hip_version(text);
+    } else {
+        why = weft__hip_open_compiler();
+        if (!why) weft__hiprtc_version(text);
+    }
+    if (why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", why);
+    return !why;
+}

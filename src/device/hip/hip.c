@@ -1,0 +1,67 @@
+/* The HIP device: the table of its functions. All of them are those of CUDA's driver, without CUDA's
+ * libraries: Weft's own kernels compute matmuls, convolutions and attention, and the host adds the gradients
+ * of several cards. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
+#include "device/hip/hip.h"
+
+static const weft_gpu_backend backend = {
+    .ops = &weft__device_hip,
+    .devices = &weft__hip_kind,
+    .device_bytes = sizeof(weft__cuda),
+    .no_memory = CUDA_ERROR_OUT_OF_MEMORY,
+    .lost = CUDA_ERROR_DEVICE_UNAVAILABLE,
+    .open = weft__cuda_open,
+    .drain = weft__cuda_drain,
+    .close = weft__cuda_close,
+    .enter = weft__cuda_push,
+    .leave = weft__cuda_pop,
+    .explain = weft__cuda_explain,
+    .memory = &weft__cuda_memory,
+    .program = &weft__cuda_program,
+};
+
+static int hip_count(void) { return weft__gpu_count(&weft__hip_kind); }
+
+static void hip_describe(int i, weft_device_description *d) { weft__gpu_describe(&weft__hip_kind, i, d); }
+
+static weft_status hip_outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
+    return weft__gpu_outline(ctx, &weft__hip_kind, selector, out);
+}
+
+static weft_status hip_open(weft_context *ctx, const char *selector, const weft_open_options *options,
+                            weft_device **device) {
+    return weft__gpu_open(ctx, &backend, selector, options, device);
+}
+
+static void hip_set_timing(weft_device *device, bool on) { weft__gpu_of(device)->timing = on; }
+
+static const weft_device_extras extras = {
+    .count = hip_count,
+    .outline = hip_outline,
+    .memory_free = weft__cuda_memory_free,
+    .launches_of = weft__gpu_launches_of,
+    .reads_rows = weft__gpu_reads_rows,
+    .run_rows = weft__gpu_run_rows,
+    .set_timing = hip_set_timing,
+    .timings = weft__gpu_timings,
+    .download_all = weft__gpu_download_all,
+};
+
+const weft_device_ops weft__device_hip = {
+    .name = "hip",
+    .extras = &extras,
+    .describe = hip_describe,
+    .open = hip_open,
+    .close = weft__gpu_close,
+    .check_dtype = weft__gpu_check_dtype,
+    .buffer_new = weft__gpu_buffer_new,
+    .buffer_free = weft__gpu_buffer_free,
+    .upload = weft__gpu_upload,
+    .download = weft__gpu_download,
+    .zero = weft__gpu_buffer_zero,
+    .takes = weft__gpu_device_takes,
+    .build = weft__gpu_build,
+    .executable_free = weft__gpu_executable_free,
+    .run = weft__gpu_run,
+    .synchronize = weft__gpu_synchronize,
+    .take_fault = weft__gpu_take_fault,
+};

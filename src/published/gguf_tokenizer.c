@@ -1,0 +1,214 @@
+/* Writes the tokenizer of a GGUF file as tokenizer.json and tokenizer_config.json of Hugging Face, which
+ * src/text/pipeline reads. Must not know: how texts are encoded. Read next: text/pipeline/read.c. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "published/gguf.h"
+#include "published/published.h"
+
+#define KEY(name) "tokenizer.ggml." name
+
+enum { CONTROL = 3, USER_DEFINED = 4 }; /* values of token_type */
+
+#define LETTERS_3                                                                                            \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "                               \
+    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define LETTERS_1                                                                                            \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "                                    \
+    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+/* How texts are split before BPE: the names of tokenizer.ggml.pre, with the parts of the models' own
+ * tokenizer.json. */
+static const struct {
+    const char *name, *split; /* split NULL: GPT-2's words */
+    bool digits, whole, nfc;  /* split digits first; a token that is in the vocabulary needs no merges */
+} splits[] = {
+    {"default", NULL, false, false, false},   {"gpt-2", NULL, false, false, false},
+    {"smollm", NULL, true, false, false},     {"llama-bpe", LETTERS_3, false, true, false},
+    {"qwen2", LETTERS_1, false, false, true},
+};
+enum { SPLITS = sizeof splits / sizeof *splits };
+
+typedef struct gguf_vocabulary {
+    weft_context *ctx;
+    const char *path;
+    const weft__gguf *gguf;
+    weft__gguf_value tokens, merges, types;
+    int split;
+} gguf_vocabulary;
+
+static bool is_text(const weft__gguf *g, const char *key, const char *wanted) {
+    weft__gguf_value value;
+    const char *text;
+    size_t bytes;
+    return weft__gguf_find(g, key, &value) && weft__gguf_text(&value, &text, &bytes) &&
+           bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0;
+}
+
+static bool is_set(const weft__gguf *g, const char *key) {
+    weft__gguf_value value;
+    double number;
+    return weft__gguf_find(g, key, &value) && weft__gguf_number(&value, &number) && number != 0;
+}
+
+/* ---- tokenizer.json ---- */
+
+/* Words, before BPE: {"type": "Sequence", "pretokenizers": [...]}. */
+static json_t *pre_tokenizer(int split) {
+    json_t *list = json_array();
+    if (splits[split].digits)
+        json_array_append_new(list, json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", 1));
+    if (splits[split].split)
+        json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
+                                              splits[split].split, "behavior", "Isolated", "invert", 0));
+    json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                                          "trim_offsets", 0, "use_regex", !splits[split].split));
+    return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", list);
+}
+
+/* Sets the vocabulary and the added tokens. False: the file is malformed. */
+static bool put_tokens(const gguf_vocabulary *v, json_t *vocabulary, json_t *added) {
+    weft__gguf_value tokens = v->tokens, types = v->types;
+    const char *text;
+    size_t bytes;
+    for (uint64_t id = 0; id < tokens.count; id++) {
+        double type = 0;
+        if (!weft__gguf_text(&tokens, &text, &bytes)) return false;
+        if (types.count && !weft__gguf_number(&types, &type)) return false;
+        json_t *name = json_stringn(text, bytes);
+        if (!name) return false; /* no UTF-8 */
+        if (type == CONTROL || type == USER_DEFINED)
+            json_array_append_new(added,
+                                  json_pack("{s:I, s:O, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id,
+                                            "content", name, "single_word", 0, "lstrip", 0, "rstrip", 0,
+                                            "normalized", 0, "special", type == CONTROL));
+        json_object_setn_new(vocabulary, text, bytes, json_integer((json_int_t)id));
+    }
+    return true;
+}
+
+static bool put_merges(const gguf_vocabulary *v, json_t *merges) {
+    weft__gguf_value values = v->merges;
+    const char *text;
+    size_t bytes;
+    for (uint64_t i = 0; i < values.count; i++) {
+        if (!weft__gguf_text(&values, &text, &bytes)) return false;
+        json_t *merge = json_stringn(text, bytes);
+        if (!merge || json_array_append_new(merges, merge) != 0) return false;
+    }
+    return true;
+}
+
+static json_t *tokenizer_json(const gguf_vocabulary *v) {
+    json_t *vocabulary = json_object(), *added = json_array(), *merges = json_array();
+    if (!put_tokens(v, vocabulary, added) || !put_merges(v, merges)) return NULL;
+    json_t *model =
+        json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
+                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
+                  "ignore_merges", splits[v->split].whole, "vocab", vocabulary, "merges", merges);
+    json_t *nfc = splits[v->split].nfc ? json_pack("{s:s}", "type", "NFC") : json_null();
+    return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:n, s:o, s:o}", "version", "1.0", "truncation",
+                     "padding", "added_tokens", added, "normalizer", nfc, "pre_tokenizer",
+                     pre_tokenizer(v->split), "post_processor", "decoder",
+                     json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 1,
+                               "trim_offsets", 1, "use_regex", 1),
+                     "model", model);
+}
+
+/* ---- tokenizer_config.json ---- */
+
+/* Sets a special token by its id. */
+static void put_role(const gguf_vocabulary *v, const char *key, const char *role, json_t *config) {
+    weft__gguf_value value, tokens = v->tokens;
+    const char *text = NULL;
+    size_t bytes = 0;
+    double id;
+    if (!weft__gguf_find(v->gguf, key, &value) || !weft__gguf_number(&value, &id) || !(id >= 0) ||
+        !(id < (double)tokens.count))
+        return;
+    for (uint64_t i = 0; i <= (uint64_t)id; i++)
+        if (!weft__gguf_text(&tokens, &text, &bytes)) return;
+    json_object_set_new(config, role, json_stringn(text, bytes));
+}
+
+static json_t *tokenizer_config(const gguf_vocabulary *v) {
+    json_t *config = json_object();
+    weft__gguf_value value;
+    const char *text;
+    size_t bytes;
+    put_role(v, KEY("bos_token_id"), "bos_token", config);
+    put_role(v, KEY("eos_token_id"), "eos_token", config);
+    put_role(v, KEY("unknown_token_id"), "unk_token", config);
+    put_role(v, KEY("padding_token_id"), "pad_token", config);
+    json_object_set_new(config, "add_bos_token", json_boolean(is_set(v->gguf, KEY("add_bos_token"))));
+    json_object_set_new(config, "add_eos_token", json_boolean(is_set(v->gguf, KEY("add_eos_token"))));
+    if (weft__gguf_find(v->gguf, "tokenizer.chat_template", &value) && weft__gguf_text(&value, &text, &bytes))
+        json_object_set_new(config, "chat_template", json_stringn(text, bytes));
+    return config;
+}
+
+/* ---- both ---- */
+
+/* Finds the arrays, and how texts are split. */
+static weft_status find_vocabulary(gguf_vocabulary *v) {
+    weft__gguf_value pre;
+    const char *text = "default";
+    size_t bytes = 7;
+    char known[256];
+    weft_text list = weft__text(known, sizeof known);
+    if (!is_text(v->gguf, KEY("model"), "gpt2"))
+        return weft__fail(
+            v->ctx, WEFT_ERR_FORMAT,
+            "%s: tokenizer.ggml.model: of tokenizers in GGUF files Weft reads gpt2, which is byte-level "
+            "BPE: name the tokenizer.json of the model in data.tokenizer_path",
+            v->path);
+    if (weft__gguf_find(v->gguf, KEY("pre"), &pre)) weft__gguf_text(&pre, &text, &bytes);
+    for (v->split = 0; v->split < SPLITS; v->split++) {
+        const char *name = splits[v->split].name;
+        if (strlen(name) == bytes && memcmp(name, text, bytes) == 0) break;
+        weft__put(&list, "%s%s", v->split ? ", " : "", name);
+    }
+    if (v->split == SPLITS)
+        return weft__fail(
+            v->ctx, WEFT_ERR_FORMAT,
+            "%s: tokenizer.ggml.pre: Weft does not know '%.*s'; it knows %s: name the tokenizer.json of "
+            "the model in data.tokenizer_path",
+            v->path, (int)weft__smaller((int64_t)bytes, 60), text, known);
+    weft__gguf_find(v->gguf, KEY("token_type"), &v->types);
+    if (!weft__gguf_find(v->gguf, KEY("tokens"), &v->tokens) ||
+        !weft__gguf_find(v->gguf, KEY("merges"), &v->merges) ||
+        (v->types.count && v->types.count != v->tokens.count))
+        return weft__fail(v->ctx, WEFT_ERR_FORMAT,
+                          "%s: tokenizer.ggml.tokens, merges and token_type do not make a tokenizer",
+                          v->path);
+    return WEFT_OK;
+}
+
+weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const weft__gguf *g,
+                                 weft__gguf_files *files) {
+    gguf_vocabulary v = {.ctx = ctx, .path = path, .gguf = g};
+    weft__json json;
+    *files = (weft__gguf_files){0};
+    WEFT_TRY(find_vocabulary(&v));
+    weft__json_build(&json, ctx);
+    json_t *root = tokenizer_json(&v);
+    if (!root && !json.starved) {
+        weft__json_close(&json);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a token or a merge is no UTF-8", path);
+    }
+    WEFT_TRY(weft__json_text(&json, root, JSON_COMPACT, "tokenizer.json", &files->tokenizer,
+                             &files->tokenizer_bytes));
+    weft__json_build(&json, ctx);
+    root = tokenizer_config(&v);
+    const weft_status status = weft__json_text(&json, root, JSON_INDENT(2), "tokenizer_config.json",
+                                               &files->config, &files->config_bytes);
+    if (status != WEFT_OK) weft__gguf_files_free(ctx, files);
+    return status;
+}
+
+void weft__gguf_files_free(weft_context *ctx, weft__gguf_files *files) {
+    weft__free(ctx, files->tokenizer);
+    weft__free(ctx, files->config);
+    *files = (weft__gguf_files){0};
+}

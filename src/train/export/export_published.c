@@ -1,0 +1,21 @@
+/* Exports a run that began with a published model as a folder that transformers reads. Must not know: how
+ * weights are named (weft_published_save). Read next: weft/published.h. */
+#include <weft/published.h>
+
+#include "train/export/export.h"
+
+weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported) {
+    const weft_dtype compute = weft__model_compute(&use->config);
+    const weft_dtype dtype = compute == WEFT_BF16 || compute == WEFT_F16 ? compute : WEFT_F32;
+    if (!use->config.published)
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "export: --to huggingface is for runs that began with a published model (model.init): use "
+            "--to gpt2 or --to safetensors");
+    WEFT_TRY(weft_make_folder(NULL, folder));
+    WEFT_TRY(weft_published_save(use->model.module, use->config.published, folder, dtype));
+    if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "model.safetensors") ||
+        !weft__join(exported->files[1], WEFT__EXPORT_PATH, folder, "config.json"))
+        exported->files[0][0] = exported->files[1][0] = '\0';
+    return WEFT_OK;
+}

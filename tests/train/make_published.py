@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Writes a small published model into a folder, as transformers writes one: a Llama with random weights, and a
+byte-level BPE tokenizer with a few merges. Needs no packages.
+
+    make_published.py FOLDER"""
+
+import json
+import pathlib
+import random
+import struct
+import sys
+
+TEMPLATE = ("{% for m in messages %}{{ m.role + ': ' + m.content + eos_token }}{% endfor %}"
+            "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}")
+WIDTH, HEADS, KV_HEADS, HEAD, HIDDEN, LAYERS = 32, 4, 2, 8, 48, 2
+
+
+def byte_alphabet():
+    """GPT-2's characters for the bytes 0 to 255."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    more = iter(range(256, 512))
+    return [chr(b) if b in plain else chr(next(more)) for b in range(256)]
+
+
+def tokenizer():
+    letters = byte_alphabet()
+    merges = [("t", "h"), ("th", "e"), (letters[32], "the"), ("e", "r"), ("i", "n"), ("o", "v")]
+    tokens = ["<|end|>"] + letters + ["".join(pair) for pair in merges]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": 0, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": False,
+                              "normalized": False, "special": True}],
+            "normalizer": None, "pre_tokenizer": level, "post_processor": None, "decoder": level,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                      "vocab": {token: i for i, token in enumerate(tokens)},
+                      "merges": [list(pair) for pair in merges]}}, len(tokens)
+
+
+def tensors(vocabulary):
+    shapes = {"model.embed_tokens.weight": (vocabulary, WIDTH), "model.norm.weight": (WIDTH,)}
+    for i in range(LAYERS):
+        layer = f"model.layers.{i}."
+        shapes |= {layer + "input_layernorm.weight": (WIDTH,), layer + "post_attention_layernorm.weight": (WIDTH,),
+                   layer + "self_attn.q_proj.weight": (HEADS * HEAD, WIDTH),
+                   layer + "self_attn.k_proj.weight": (KV_HEADS * HEAD, WIDTH),
+                   layer + "self_attn.v_proj.weight": (KV_HEADS * HEAD, WIDTH),
+                   layer + "self_attn.o_proj.weight": (WIDTH, HEADS * HEAD),
+                   layer + "mlp.gate_proj.weight": (HIDDEN, WIDTH), layer + "mlp.up_proj.weight": (HIDDEN, WIDTH),
+                   layer + "mlp.down_proj.weight": (WIDTH, HIDDEN)}
+    return shapes
+
+
+def write_weights(path, shapes):
+    numbers, header, data = random.Random(3), {}, b""
+    for name, shape in sorted(shapes.items()):
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = [1.0] * count if "norm" in name else [numbers.gauss(0, 0.15) for _ in range(count)]
+        begin, data = len(data), data + struct.pack(f"<{count}f", *values)
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    described, vocabulary = tokenizer()
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocabulary,
+              "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": LAYERS,
+              "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "head_dim": HEAD, "hidden_act": "silu",
+              "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+              "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 0, "eos_token_id": 0}
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+    (folder / "tokenizer_config.json").write_text(json.dumps(
+        {"eos_token": "<|end|>", "model_max_length": 1000000000000000019884624838656, "chat_template": TEMPLATE}))
+    write_weights(folder / "model.safetensors", tensors(vocabulary))
+
+
+if __name__ == "__main__":
+    main()
