@@ -52,8 +52,8 @@ static weft_status find_template(weft_context *ctx, const json_file *f, const js
         const char *name = json_string_value(json_object_get(item, "name"));
         if (name && strcmp(name, "default") == 0) *out = json_object_get(item, "template");
     }
-    if (json_is_string(found)) *out = found;
-    if (json_is_string(*out)) return WEFT_OK;
+    if (json_string_value(found)) *out = found;
+    if (json_string_value(*out)) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: chat_template must be a string, or a list with a template of the name 'default'",
                       f->path);

@@ -244,7 +244,8 @@ static void test_folders(void **state) {
     save_text("tokenizer_config.json", "{\"bos_token\": \"<s>\"}");
     assert_refused(WEFT_ERR_IO, "no chat template");
     save_text("tokenizer_config.json",
-              "{\"bos_token\": \"<s>\", \"eos_token\": {\"content\": \"</s>\"}, "
+              "{\"model_max_length\": 1000000000000000019884624838656, \"bos_token\": \"<s>\", "
+              "\"eos_token\": {\"content\": \"</s>\"}, "
               "\"pad_token\": null, \"add_bos_token\": true, "
               "\"chat_template\": \"{{ bos_token ~ eos_token ~ unk_token ~ pad_token }}\"}");
     save_text("special_tokens_map.json",
