@@ -174,9 +174,11 @@ static void test_bf16_instruction(void **state) {
     const char *parts[WEFT_GPU_PRELUDE_MOST];
     (void)state;
     const int n = weft__gpu_prelude_parts(WEFT_DIALECT_CUDA, WEFT_PRELUDE_LANES, parts);
-    const char *cuda = strstr(parts[0], "#if __CUDA_ARCH__ >= 800"), *access = NULL;
-    for (int i = 0; i < n; i++)
+    const char *cuda = NULL, *access = NULL;
+    for (int i = 0; i < n; i++) {
         if (strstr(parts[i], "W_FN ushort w_to_bf16(")) access = parts[i];
+        if (strstr(parts[i], "#if __CUDA_ARCH__ >= 800")) cuda = strstr(parts[i], "#if __CUDA_ARCH__ >= 800");
+    }
     assert_non_null(cuda);
     assert_non_null(strstr(cuda, "cvt.rn.bf16x2.f32"));
     assert_non_null(access);
