@@ -21,8 +21,9 @@ static weft_status tokenizer_gpt2_find(weft_context *ctx, const char *folder, co
         if (n >= PATH_BYTES) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
         if (access(path, F_OK) == 0) return WEFT_OK;
     }
-    return weft__fail(ctx, WEFT_ERR_IO, "%s: the folder has neither %s nor %s, not even with .gz", folder,
-                      names[0], names[1]);
+    return weft__fail(ctx, WEFT_ERR_IO,
+                      "%s: the folder has neither %s nor %s, not even with .gz, and no tokenizer.json",
+                      folder, names[0], names[1]);
 }
 
 /* ---- the vocabulary ---- */
