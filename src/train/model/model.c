@@ -108,11 +108,7 @@ static weft_status take_published(weft__config *config) {
 
 weft_status weft__model_vocab(weft__config *config) {
     int64_t tokens = 0;
-    if (config->model_init && config->model_type != WEFT__MODEL_GPT)
-        return weft__fail(
-            NULL, WEFT_ERR_ARGUMENT,
-            "model.init: only a gpt can begin with the weights of a file: set model.type to gpt, or leave "
-            "model.init out");
+    if (!weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type)) return WEFT_OK;
     if (config->published || (config->model_init && weft_published_is(config->model_init)))
         return take_published(config);
     if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
@@ -129,7 +125,8 @@ weft_status weft__model_vocab(weft__config *config) {
 }
 
 weft_status weft__model_init(weft__model *model, const weft__config *config) {
-    if (!config->model_init) return WEFT_OK;
+    if (!config->model_init || !weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type))
+        return WEFT_OK;
     return (config->published ? weft_published_load : weft_gpt_load)(model->module, config->model_init);
 }
 
