@@ -151,7 +151,7 @@ static weft_tensor *cross_forward(weft_module *m, weft_tensor *x) {
 
 static bool attention_check_options(weft_module *m, int64_t width, int64_t heads,
                                     const weft_multihead_attention_options *o) {
-    const int64_t d = o->form.head_width ? o->form.head_width : width / (heads < 1 ? 1 : heads);
+    const int64_t d = weft__head_width(&o->form, width, heads < 1 ? 1 : heads);
     if (width < 1 || width > INT32_MAX || heads < 1 || (!o->form.head_width && width % heads != 0))
         weft__module_poison(m, WEFT_ERR_ARGUMENT,
                             "attention: width %lld must be a positive multiple of heads %lld",
@@ -179,7 +179,7 @@ static weft_module *attention(weft_context *ctx, weft_forward_fn forward, int64_
                                        sizeof(attention_own));
     if (m->error || !attention_check_options(m, width, heads, &o)) return m;
     if (o.kv_heads == 0) o.kv_heads = heads;
-    const int64_t d = o.form.head_width ? o.form.head_width : width / heads;
+    const int64_t d = weft__head_width(&o.form, width, heads);
     const int64_t of_queries = heads * d, of_keys = 2 * o.kv_heads * d;
     *(attention_own *)m->user = (attention_own){.width = width,
                                                 .heads = heads,

@@ -56,7 +56,7 @@ void weft_gpt_cache_free(weft_gpt_cache *cache) {
 
 static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
     weft_context *ctx = cache->ctx;
-    const int64_t d = o->form.head_width ? o->form.head_width : o->width / o->heads;
+    const int64_t d = weft__head_width(&o->form, o->width, o->heads);
     const int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, o->context, d};
     const weft_dtype dtype = cache->gpt->compute != WEFT_F32 ? cache->gpt->compute : o->dtype;
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);

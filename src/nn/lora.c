@@ -108,7 +108,7 @@ static weft_status lora_block(weft_module *block, int target, const weft_gpt_opt
                                                                             : "c_fc");
     if (!linear || linear->n_parameters == 0) return WEFT_OK;
     const int64_t *shape = linear->parameters[0].shape,
-                  d = gpt->form.head_width ? gpt->form.head_width : gpt->width / gpt->heads;
+                  d = weft__head_width(&gpt->form, gpt->width, gpt->heads);
     const int64_t queries = gpt->heads * d, keys = (gpt->kv_heads ? gpt->kv_heads : gpt->heads) * d;
     lora_own own = {0, shape[0], shape[0], o->alpha / (double)o->rank, o->dropout};
     if (target == GATE && !gpt->gated) return WEFT_OK;

@@ -101,6 +101,11 @@ weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *param
 /* Applies an activation. */
 weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_tensor *x);
 
+/* The channels of a head of attention. */
+static inline int64_t weft__head_width(const weft_attention_form *form, int64_t width, int64_t heads) {
+    return form->head_width ? form->head_width : width / heads;
+}
+
 /* Makes a norm of the given kind. */
 weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t width,
                                 const weft_norm_options *options);

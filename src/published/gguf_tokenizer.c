@@ -118,18 +118,20 @@ static json_t *tokenizer_json(const gguf_vocabulary *v) {
 
 /* ---- tokenizer_config.json ---- */
 
-/* Sets a special token by its id. */
-static void put_role(const gguf_vocabulary *v, const char *key, const char *role, json_t *config) {
-    weft__gguf_value value, tokens = v->tokens;
-    const char *text = NULL;
-    size_t bytes = 0;
+const weft__gguf_role weft__gguf_roles[WEFT__GGUF_ROLES] = {{KEY("bos_token_id"), "bos_token"},
+                                                            {KEY("eos_token_id"), "eos_token"},
+                                                            {KEY("unknown_token_id"), "unk_token"},
+                                                            {KEY("padding_token_id"), "pad_token"}};
+
+bool weft__gguf_token(const weft__gguf *g, const weft__gguf_role *role, const char **text, size_t *bytes) {
+    weft__gguf_value value, tokens;
     double id;
-    if (!weft__gguf_find(v->gguf, key, &value) || !weft__gguf_number(&value, &id) || !(id >= 0) ||
-        !(id < (double)tokens.count))
-        return;
+    if (!weft__gguf_find(g, role->key, &value) || !weft__gguf_number(&value, &id) ||
+        !weft__gguf_find(g, KEY("tokens"), &tokens) || !(id >= 0) || !(id < (double)tokens.count))
+        return false;
     for (uint64_t i = 0; i <= (uint64_t)id; i++)
-        if (!weft__gguf_text(&tokens, &text, &bytes)) return;
-    json_object_set_new(config, role, json_stringn(text, bytes));
+        if (!weft__gguf_text(&tokens, text, bytes)) return false;
+    return true;
 }
 
 static json_t *tokenizer_config(const gguf_vocabulary *v) {
@@ -137,10 +139,9 @@ static json_t *tokenizer_config(const gguf_vocabulary *v) {
     weft__gguf_value value;
     const char *text;
     size_t bytes;
-    put_role(v, KEY("bos_token_id"), "bos_token", config);
-    put_role(v, KEY("eos_token_id"), "eos_token", config);
-    put_role(v, KEY("unknown_token_id"), "unk_token", config);
-    put_role(v, KEY("padding_token_id"), "pad_token", config);
+    for (int i = 0; i < WEFT__GGUF_ROLES; i++)
+        if (weft__gguf_token(v->gguf, &weft__gguf_roles[i], &text, &bytes))
+            json_object_set_new(config, weft__gguf_roles[i].name, json_stringn(text, bytes));
     json_object_set_new(config, "add_bos_token", json_boolean(is_set(v->gguf, KEY("add_bos_token"))));
     json_object_set_new(config, "add_eos_token", json_boolean(is_set(v->gguf, KEY("add_eos_token"))));
     if (weft__gguf_find(v->gguf, "tokenizer.chat_template", &value) && weft__gguf_text(&value, &text, &bytes))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nn/module.h"
 #include "published/published.h"
 
 typedef struct name_row {
@@ -39,13 +40,9 @@ static void spell(const char *pattern, int layer, char *out, size_t bytes) {
         snprintf(out, bytes, "%s", pattern);
 }
 
-static int64_t head_width(const weft_gpt_options *o) {
-    return o->form.head_width ? o->form.head_width : o->width / o->heads;
-}
-
 /* Sets the rows of a parameter that a part has. */
 static void set_rows(const weft_gpt_options *o, int64_t rows_of_all, weft__placed *placed) {
-    const int64_t d = head_width(o);
+    const int64_t d = weft__head_width(&o->form, o->width, o->heads);
     const int64_t queries = o->heads * d, keys = (o->kv_heads ? o->kv_heads : o->heads) * d;
     placed->first = 0;
     placed->rows = rows_of_all;
@@ -83,7 +80,7 @@ int weft__published_names(const weft__published *p, const weft_parameter_info *p
 /* BY_HEAD: the file has the rows (heads, 3, d), the parameter has (3, heads, d). TURNED: the file has (heads,
  * d / 2, 2), the parameter has (heads, 2, d / 2). */
 int64_t weft__published_row(const weft__published *p, const weft__placed *placed, int64_t row) {
-    const int64_t heads = p->gpt.heads, d = head_width(&p->gpt);
+    const int64_t heads = p->gpt.heads, d = weft__head_width(&p->gpt.form, p->gpt.width, p->gpt.heads);
     switch (placed->part) {
     case WEFT__PART_BY_HEAD: return (row / d % 3 * heads + row / (3 * d)) * d + row % d;
     case WEFT__PART_TURNED_QUERIES:

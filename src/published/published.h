@@ -86,6 +86,17 @@ weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const stru
                                  weft__gguf_files *files);
 void weft__gguf_files_free(weft_context *ctx, weft__gguf_files *files);
 
+/* The special tokens of a GGUF file: the key of the id, and the name in tokenizer_config.json. */
+typedef struct weft__gguf_role {
+    const char *key, *name;
+} weft__gguf_role;
+enum { WEFT__GGUF_ROLES = 4 };
+extern const weft__gguf_role weft__gguf_roles[WEFT__GGUF_ROLES];
+
+/* Finds the text of a special token; false if the file does not name it. */
+bool weft__gguf_token(const struct weft__gguf *g, const weft__gguf_role *role, const char **text,
+                      size_t *bytes);
+
 /* Whether a path names a GGUF file: it is no folder. */
 bool weft__is_gguf(const char *path);
 

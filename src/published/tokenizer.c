@@ -36,32 +36,16 @@ weft_status weft_published_tokenizer(weft_context *ctx, const char *folder, weft
 
 /* ---- the chat template ---- */
 
-/* Finds the text of token `key` in the metadata. */
-static bool token_of(const weft__gguf *g, const char *key, const char **text, size_t *bytes) {
-    weft__gguf_value value, tokens;
-    double id;
-    if (!weft__gguf_find(g, key, &value) || !weft__gguf_number(&value, &id) ||
-        !weft__gguf_find(g, "tokenizer.ggml.tokens", &tokens) || !(id >= 0) || !(id < (double)tokens.count))
-        return false;
-    for (uint64_t i = 0; i <= (uint64_t)id; i++)
-        if (!weft__gguf_text(&tokens, text, bytes)) return false;
-    return true;
-}
-
 /* Sets the variables that templates read. */
 static weft_status set_tokens(const weft__gguf *g, weft_chat_template *chat) {
-    static const char *const roles[][2] = {{"tokenizer.ggml.bos_token_id", "bos_token"},
-                                           {"tokenizer.ggml.eos_token_id", "eos_token"},
-                                           {"tokenizer.ggml.padding_token_id", "pad_token"},
-                                           {"tokenizer.ggml.unknown_token_id", "unk_token"}};
     char token[256];
     const char *text;
     size_t bytes;
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        if (!token_of(g, roles[i][0], &text, &bytes) || bytes >= sizeof token) continue;
+    for (int i = 0; i < WEFT__GGUF_ROLES; i++) {
+        if (!weft__gguf_token(g, &weft__gguf_roles[i], &text, &bytes) || bytes >= sizeof token) continue;
         memcpy(token, text, bytes);
         token[bytes] = '\0';
-        WEFT_TRY(weft_chat_template_set(chat, roles[i][1], token));
+        WEFT_TRY(weft_chat_template_set(chat, weft__gguf_roles[i].name, token));
     }
     return WEFT_OK;
 }

@@ -129,9 +129,7 @@ static weft_status read_replace(weft__reader *r, const json_t *json, weft__part 
 
 static weft_status decode_replace(weft__part *p, weft__decoding *d, const char *text, size_t bytes,
                                   weft__buffer *out) {
-    weft__search m = weft__search_of(p->regex, text, bytes);
-    size_t done = 0;
-    bool found = false, valid = bytes > 0;
+    bool valid = true;
     uint32_t point;
     (void)d;
     for (size_t at = 0; at < bytes && valid;) { /* the bytes of ByteFallback may be a part of a character */
@@ -139,14 +137,8 @@ static weft_status decode_replace(weft__part *p, weft__decoding *d, const char *
         valid = n > 0;
         at += valid ? (size_t)n : 0;
     }
-    while (valid) {
-        WEFT_TRY(weft__search_next(&m, &found));
-        if (!found) break;
-        weft__buffer_put(out, text + done, m.begin - done);
-        weft__buffer_put(out, p->text.text, p->text.bytes);
-        done = m.end;
-    }
-    weft__buffer_put(out, text + done, bytes - done);
+    if (valid) return weft__run_replace(p, text, bytes, out);
+    weft__buffer_put(out, text, bytes);
     return WEFT_OK;
 }
 

@@ -115,6 +115,9 @@ typedef struct weft__part {
     bool fused;   /* decoders: it follows Fuse, so that all tokens count as one */
 } weft__part;
 
+/* Writes a text with each match of the part's pattern replaced: the normalizer and the decoder Replace. */
+weft_status weft__run_replace(weft__part *p, const char *text, size_t bytes, weft__buffer *out);
+
 typedef struct weft__parts {
     weft__part *list; /* [count] */
     size_t count, capacity;

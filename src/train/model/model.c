@@ -97,20 +97,11 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
     return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);
 }
 
-/* Lets the published model that model.init names describe the model, and its tokenizer the text. */
-static weft_status take_published(weft__config *config) {
-    if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
-    if (config->data_source != WEFT__SOURCE_TEXT || config->data_tokenizer_path) return WEFT_OK;
-    config->data_tokenizer_path = weft__strdup(NULL, config->model_init);
-    config->origin[WEFT__KEY_data_tokenizer_path] = WEFT__ORIGIN_FOUND;
-    return config->data_tokenizer_path ? WEFT_OK : weft__fail_oom(NULL, 0, "a path");
-}
-
 weft_status weft__model_vocab(weft__config *config) {
     int64_t tokens = 0;
     if (!weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type)) return WEFT_OK;
     if (config->published || (config->model_init && weft_published_is(config->model_init)))
-        return take_published(config);
+        return weft__model_take_published(config);
     if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
     WEFT_TRY(weft_gpt_file_vocab(NULL, config->model_init, &tokens));
     if (!config->model_vocab) {

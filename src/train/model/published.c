@@ -54,7 +54,8 @@ static weft_status propose_path(weft__config *config, weft__config_key key, char
     return WEFT_OK;
 }
 
-weft_status weft__model_describe_published(weft__config *config, const char *path) {
+/* Sets the keys, and proposes a context of at most so many tokens, and a batch. */
+static weft_status describe(weft__config *config, const char *path, int64_t context, int64_t batch) {
     weft__published p;
     found f = {config, path, WEFT_OK};
     char *copy = weft__strdup(NULL, path);
@@ -75,10 +76,10 @@ weft_status weft__model_describe_published(weft__config *config, const char *pat
     SET(model_positions, (int)p.gpt.positions);
     SET(model_rotary_base, p.gpt.rotation.base > 0 ? p.gpt.rotation.base : config->model_rotary_base);
     SET(model_mlp, p.gpt.gated);
-    PROPOSE(model_context, weft__smaller(p.context, CONTEXT_OF_TRAINING));
+    PROPOSE(model_context, weft__smaller(p.context, context));
     PROPOSE(optimizer_lr, 5e-5); /* of fine-tuning: larger steps forget what the model knows */
     PROPOSE(schedule_min_lr, config->optimizer_lr / 10);
-    PROPOSE(train_batch, BATCH_OF_TRAINING);
+    PROPOSE(train_batch, batch);
     if (f.status == WEFT_OK && config->model_context > p.context && p.gpt.positions == WEFT_POSITION_LEARNED)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "model.context: %lld tokens are more than the %lld positions of %s",
@@ -86,16 +87,20 @@ weft_status weft__model_describe_published(weft__config *config, const char *pat
     return f.status;
 }
 
+weft_status weft__model_describe_published(weft__config *config, const char *path) {
+    return describe(config, path, CONTEXT_OF_TRAINING, BATCH_OF_TRAINING);
+}
+
+weft_status weft__model_take_published(weft__config *config) {
+    if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
+    if (config->data_source != WEFT__SOURCE_TEXT) return WEFT_OK;
+    return propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path,
+                        config->model_init);
+}
+
 weft_status weft__model_use_published(weft__config *config, const char *path) {
-    const weft__preset *preset = weft__config_preset("gpt");
-    weft__published p;
-    WEFT_TRY(weft__published_read(NULL, path, &p));
-    WEFT_TRY(weft__config_take_preset(config, preset));
+    WEFT_TRY(weft__config_take_preset(config, weft__config_preset("gpt")));
     WEFT_TRY(propose_path(config, WEFT__KEY_model_init, &config->model_init, path));
     WEFT_TRY(propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path, path));
-    config->model_context = weft__smaller(p.context, CONTEXT_OF_USE);
-    config->origin[WEFT__KEY_model_context] = WEFT__ORIGIN_FLAG; /* the context of training does not count */
-    config->train_batch = 1;
-    config->origin[WEFT__KEY_train_batch] = WEFT__ORIGIN_FLAG;
-    return weft__model_describe_published(config, path);
+    return describe(config, path, CONTEXT_OF_USE, 1);
 }

@@ -12,6 +12,9 @@
  * of the model that follow from it. A key that was given must have the value that follows. */
 weft_status weft__model_describe_published(weft__config *config, const char *path);
 
+/* Lets the published model that model.init names describe the model, and its tokenizer the text. */
+weft_status weft__model_take_published(weft__config *config);
+
 /* Makes the configuration for using a published model itself, without a run. */
 weft_status weft__model_use_published(weft__config *config, const char *path);
 
