@@ -408,6 +408,13 @@ typedef struct weft_lora_options {
  * WEFT_ERR_STATE: the gpt was used. */
 WEFT_API WEFT_CHECKED weft_status weft_gpt_lora(weft_module *gpt, const weft_lora_options *options);
 
+/* Adds the adapters of weft_gpt_lora to the weights, frees the adapters, and unfreezes the gpt. Results
+ * change only by rounding: the sum is rounded to the dtype of the weights, so with bf16 weights small
+ * adapters are lost. Without adapters it does nothing.
+ *
+ * WEFT_ERR_ARGUMENT: the module is no gpt. WEFT_ERR_STATE: an optimizer or a cache was made for the gpt. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_merge_lora(weft_module *gpt);
+
 /* Fills a gpt from a safetensors file. The file has GPT-2's weights as they are published (names with or
  * without "transformer.", matrices (in, out), any float dtype), or is one that weft_module_save wrote.
  * - If the file has no head, the head is the token table. Attention masks in the file are ignored.
@@ -622,6 +629,10 @@ WEFT_API WEFT_CHECKED weft_status weft_entries_load(weft_context *ctx, const wef
  * weft_entries_free. */
 WEFT_API WEFT_CHECKED weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count);
 
+/* The same without frozen parameters, such as the adapters of weft_gpt_lora alone. */
+WEFT_API WEFT_CHECKED weft_status weft_module_entries_trained(weft_module *m, weft_entry **entries,
+                                                              size_t *count);
+
 /* Writes all parameters and buffers of m to a safetensors file. */
 WEFT_API WEFT_CHECKED weft_status weft_module_save(weft_module *m, const char *path);
 
@@ -630,8 +641,11 @@ WEFT_API WEFT_CHECKED weft_status weft_module_save(weft_module *m, const char *p
 WEFT_API WEFT_CHECKED weft_status weft_module_load(weft_module *m, const char *path);
 WEFT_API WEFT_CHECKED weft_status weft_module_load_from(weft_module *m, weft_safetensors *file);
 
-/* The same, but rounds f32 entries to nearest even for bf16 parameters. A trained network that is only used
- * then needs half the memory. */
+/* The same for a file of weft_module_entries_trained: frozen parameters keep their values. */
+WEFT_API WEFT_CHECKED weft_status weft_module_load_trained(weft_module *m, weft_safetensors *file);
+
+/* As weft_module_load_from, but rounds f32 entries to nearest even for bf16 parameters. A trained network
+ * that is only used then needs half the memory. */
 WEFT_API WEFT_CHECKED weft_status weft_module_load_rounded(weft_module *m, weft_safetensors *file);
 
 #ifdef __cplusplus

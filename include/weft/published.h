@@ -60,6 +60,15 @@ WEFT_API WEFT_CHECKED weft_status weft_published_chat(weft_context *ctx, const c
 WEFT_API WEFT_CHECKED weft_status weft_published_save(weft_module *model, const char *from, const char *to,
                                                       weft_dtype dtype);
 
+/* Writes the adapters of weft_gpt_lora as a folder `to` that the Python package peft reads:
+ * adapter_model.safetensors and adapter_config.json. `from` is the folder or GGUF file that describes the
+ * model. `base` becomes base_model_name_or_path; NULL: `from`.
+ *
+ * WEFT_ERR_ARGUMENT: the model has no adapters. WEFT_ERR_UNSUPPORTED: an adapter changes a part of the rows
+ * of a published tensor, as that of q_proj in GPT-2, which peft cannot express. */
+WEFT_API WEFT_CHECKED weft_status weft_published_save_lora(weft_module *model, const char *from,
+                                                           const char *base, const char *to);
+
 #ifdef __cplusplus
 }
 #endif

@@ -57,11 +57,24 @@ static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exporte
     return weft__export_gpt2(use, path, exported);
 }
 
+/* Returns the folder to write to. */
+static weft_status export_folder(const exporting *e, char folder[WEFT__EXPORT_PATH]) {
+    const bool fits = e->out ? snprintf(folder, WEFT__EXPORT_PATH, "%s", e->out) < WEFT__EXPORT_PATH
+                             : weft__join(folder, WEFT__EXPORT_PATH, e->dir, "export");
+    return fits ? WEFT_OK
+                : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out ? e->out : e->dir);
+}
+
 static weft_status export_huggingface(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    if (!weft__join(folder, sizeof folder, e->dir, "export"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->dir);
-    return weft__export_published(use, e->out ? e->out : folder, exported);
+    WEFT_TRY(export_folder(e, folder));
+    return weft__export_published(use, folder, exported);
+}
+
+static weft_status export_peft(const exporting *e, weft__use *use, weft__exported *exported) {
+    char folder[WEFT__EXPORT_PATH];
+    WEFT_TRY(export_folder(e, folder));
+    return weft__export_peft(use, folder, exported);
 }
 
 /* The formats of --to. C source is made on a device of its own, in f32 whatever the run computed in. */
@@ -69,10 +82,9 @@ static const struct format {
     const char *name, *device, *precision;
     weft_status (*run)(const exporting *e, weft__use *use, weft__exported *exported);
 } formats[] = {
-    {"c", "c99", "f32", export_c},
-    {"safetensors", "cpu", NULL, export_safetensors},
-    {"gpt2", "cpu", NULL, export_gpt2},
-    {"huggingface", "cpu", NULL, export_huggingface},
+    {"c", "c99", "f32", export_c},      {"safetensors", "cpu", NULL, export_safetensors},
+    {"gpt2", "cpu", NULL, export_gpt2}, {"huggingface", "cpu", NULL, export_huggingface},
+    {"peft", "cpu", NULL, export_peft},
 };
 
 static const struct format *format_of(const char *name) {
@@ -118,10 +130,12 @@ static weft_status run_export(const exporting *e, const struct format *format, w
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
     WEFT_TRY(weft__use_config(e->dir, format->device, &config));
-    const weft_status status = format->precision ? check_precision(e, &config) : WEFT_OK;
+    const weft_status status = format->run == export_c ? check_precision(e, &config) : WEFT_OK;
+    const bool merges = config.lora_rank > 0; /* into weights of f32 */
     const weft__use_options options = {.device = format->device,
-                                       .precision = format->precision,
+                                       .precision = merges ? "f32" : format->precision,
                                        .checkpoint = e->checkpoint,
+                                       .adapters = format->run == export_peft,
                                        .with_data = e->training && needs_data(&config),
                                        .trains = e->training};
     weft__config_free(&config);
@@ -136,7 +150,7 @@ static weft_status run_export(const exporting *e, const struct format *format, w
 static bool check_wishes(const exporting *e) {
     const struct format *format = format_of(e->to);
     if (!format)
-        weft__complain("export: --to %s: give c, safetensors, gpt2 or huggingface",
+        weft__complain("export: --to %s: give c, safetensors, gpt2, huggingface or peft",
                        e->to ? e->to : "is missing");
     else if (!weft__export_name_fits(e->name))
         weft__complain(
@@ -158,7 +172,7 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run"},
-        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors, gpt2 or huggingface"},
+        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors, gpt2, huggingface or peft"},
         {"--out FOLDER", WEFT__OPTION_TEXT, &e.out,
          "the folder to write to, or a file that ends in .safetensors; default: DIR/export"},
         {"--name NAME", WEFT__OPTION_TEXT, &e.name,

@@ -67,6 +67,12 @@ weft_tensor *weft__lora_merged(const weft_module *linear, weft_tensor *weight) {
     return weight;
 }
 
+weft__lora weft__lora_form(const weft_module *lora) {
+    const lora_own *own = lora->user;
+    return (weft__lora){lora->children[LORA_A]->parameters[0].shape[0], own->first, own->rows, own->scale,
+                        own->dropout};
+}
+
 /* ---- making ---- */
 
 static const weft_linear_options plain_linear = {.no_bias = true};
@@ -165,5 +171,49 @@ weft_status weft_gpt_lora(weft_module *gpt, const weft_lora_options *options) {
             if (gpt->children[b]->unit) /* a transformer block */
                 WEFT_TRY(lora_block(gpt->children[b], target, weft__gpt_options_of(gpt), &o));
     }
+    return WEFT_OK;
+}
+
+/* ---- merging ---- */
+
+/* Adds the adapters of a linear layer to its weight, and frees them. */
+static weft_status merge_layer(weft_module *linear) {
+    weft_scope *scope = weft_scope_open(linear->ctx);
+    weft_tensor *weight = linear->parameters[0].variable;
+    weft_tensor *merged = weft_cast(weft__lora_merged(linear, weight), weft_dtype_of(weight));
+    const weft_status status = weft_assign(&weight, &merged, 1);
+    weft_scope_close(scope);
+    for (size_t i = linear->n_children; status == WEFT_OK && i-- > 0;)
+        if (weft__is_lora(linear->children[i])) weft__module_remove(linear->children[i]);
+    return status;
+}
+
+/* Merges the adapters of m and below. */
+static weft_status merge_below(weft_module *m) {
+    for (size_t i = 0; i < m->n_children; i++) {
+        if (weft__is_lora(m->children[i])) return merge_layer(m);
+        WEFT_TRY(merge_below(m->children[i]));
+    }
+    return WEFT_OK;
+}
+
+static bool has_lora(const weft_module *m) {
+    bool has = weft__is_lora(m);
+    for (size_t i = 0; i < m->n_children && !has; i++) has = has_lora(m->children[i]);
+    return has;
+}
+
+weft_status weft_gpt_merge_lora(weft_module *gpt) {
+    WEFT_NEED(NULL, gpt);
+    WEFT_TRY(weft_module_status(gpt));
+    if (!weft__gpt_options_of(gpt))
+        return weft__fail(gpt->ctx, WEFT_ERR_ARGUMENT, "weft_gpt_merge_lora: the module is no gpt");
+    if (!has_lora(gpt)) return WEFT_OK;
+    if (weft__module_root(gpt)->on_free)
+        return weft__fail(gpt->ctx, WEFT_ERR_STATE,
+                          "weft_gpt_merge_lora: an optimizer or a cache uses the gpt: free it before");
+    WEFT_TRY(weft_module_prepare(gpt));
+    WEFT_TRY(merge_below(gpt));
+    weft_module_freeze(gpt, false);
     return WEFT_OK;
 }

@@ -51,6 +51,14 @@ void weft_module_free(weft_module *m) {
     free_tree(m);
 }
 
+void weft__module_remove(weft_module *child) {
+    weft_module *m = child->parent;
+    size_t i = 0;
+    while (m->children[i] != child) i++;
+    memmove(m->children + i, m->children + i + 1, (--m->n_children - i) * sizeof *m->children);
+    free_tree(child);
+}
+
 static void free_all(weft_context *ctx) {
     while (ctx->modules) weft_module_free(ctx->modules);
 }

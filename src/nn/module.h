@@ -71,6 +71,9 @@ weft_module *weft__module_poison(weft_module *m, weft_status status, const char 
 
 weft_module *weft__module_root(weft_module *m);
 
+/* Removes a child from its parent, and frees it. No tensor may be recorded with its parameters. */
+void weft__module_remove(weft_module *child);
+
 /* Makes the variables of the whole tree that m belongs to. */
 weft_status weft__module_use(weft_module *m);
 
@@ -132,6 +135,12 @@ int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
 bool weft__is_lora(const weft_module *m);
 /* Adds what the adapters of a linear layer compute from its input x to its result y. */
 weft_tensor *weft__lora_add(const char *where, const weft_module *linear, weft_tensor *x, weft_tensor *y);
+/* The form of an adapter. */
+typedef struct weft__lora {
+    int64_t rank, first, rows; /* the rows of the layer's weight that it adds to */
+    double scale, dropout;
+} weft__lora;
+weft__lora weft__lora_form(const weft_module *lora);
 /* The weight of a linear layer with its adapters added, in f32 if it has any. */
 weft_tensor *weft__lora_merged(const weft_module *linear, weft_tensor *weight);
 

@@ -167,17 +167,19 @@ weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensor
 
 /* ---- modules ---- */
 
-/* Lists parameters and buffers of m with their names. Free the array with weft__free. */
-static weft_status named_parameters(weft_module *m, weft_named_tensor **list, size_t *count) {
+/* Lists parameters and buffers of m with their names; `trained`: without frozen parameters. Free the array
+ * with weft__free. */
+static weft_status named_parameters(weft_module *m, bool trained, weft_named_tensor **list, size_t *count) {
     WEFT_TRY(weft_module_status(m));
     weft_parameter_info info;
     size_t n = weft_parameter_count(m);
     if (n == 0) WEFT_TRY(weft__module_use(m));
     *list = weft__array(m->ctx, n + 1, sizeof **list);
     if (!*list) return weft__fail_oom(m->ctx, n * sizeof **list, "a list of parameters");
+    *count = 0;
     for (size_t i = 0; i < n && weft_parameter_get(m, i, &info); i++)
-        (*list)[i] = (weft_named_tensor){info.name, info.tensor};
-    *count = n;
+        if (!trained || info.buffer || !info.frozen)
+            (*list)[(*count)++] = (weft_named_tensor){info.name, info.tensor};
     return WEFT_OK;
 }
 
@@ -223,8 +225,8 @@ weft_status weft_module_copy(weft_module *to, weft_module *from) {
     size_t n_a = 0, n_b = 0;
     WEFT_TRY(weft_module_status(to));
     WEFT_TRY(weft_module_status(from));
-    weft_status status = named_parameters(to, &a, &n_a);
-    if (status == WEFT_OK && (status = named_parameters(from, &b, &n_b)) != WEFT_OK)
+    weft_status status = named_parameters(to, false, &a, &n_a);
+    if (status == WEFT_OK && (status = named_parameters(from, false, &b, &n_b)) != WEFT_OK)
         weft__fail(to->ctx, status, "weft_module_copy: %s", weft_last_error(from->ctx));
     if (status == WEFT_OK && n_a != n_b)
         status = weft__fail(to->ctx, WEFT_ERR_SHAPE,
@@ -235,15 +237,24 @@ weft_status weft_module_copy(weft_module *to, weft_module *from) {
     return status;
 }
 
-weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count) {
-    WEFT_NEED(NULL, m);
+static weft_status module_entries(weft_module *m, bool trained, weft_entry **entries, size_t *count) {
     WEFT_NEED(m->ctx, entries);
     WEFT_NEED(m->ctx, count);
     weft_named_tensor *list = NULL;
-    WEFT_TRY(named_parameters(m, &list, count));
+    WEFT_TRY(named_parameters(m, trained, &list, count));
     weft_status status = weft_entries_new(m->ctx, list, *count, entries);
     weft__free(m->ctx, list);
     return status;
+}
+
+weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count) {
+    WEFT_NEED(NULL, m);
+    return module_entries(m, false, entries, count);
+}
+
+weft_status weft_module_entries_trained(weft_module *m, weft_entry **entries, size_t *count) {
+    WEFT_NEED(NULL, m);
+    return module_entries(m, true, entries, count);
 }
 
 weft_status weft_module_save(weft_module *m, const char *path) {
@@ -267,14 +278,14 @@ static void unuse(weft_module *m) {
     for (size_t i = 0; i < m->n_children; i++) unuse(m->children[i]);
 }
 
-static weft_status load_module(weft_module *m, weft_safetensors *file, bool round) {
+static weft_status load_module(weft_module *m, weft_safetensors *file, bool trained, bool round) {
     WEFT_TRY(weft_module_status(m));
     weft_module *root = weft__module_root(m);
     bool fresh = !root->used && root == m;
     WEFT_TRY(weft__module_use(m));
     weft_named_tensor *list = NULL;
     size_t count = 0;
-    weft_status status = named_parameters(m, &list, &count);
+    weft_status status = named_parameters(m, trained, &list, &count);
     if (status == WEFT_OK) status = load_entries(m->ctx, list, count, file, round, m->kind);
     weft__free(m->ctx, list);
     if (status != WEFT_OK && fresh) unuse(m);
@@ -284,13 +295,19 @@ static weft_status load_module(weft_module *m, weft_safetensors *file, bool roun
 weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
     WEFT_NEED(NULL, m);
     WEFT_NEED(m->ctx, file);
-    return load_module(m, file, false);
+    return load_module(m, file, false, false);
+}
+
+weft_status weft_module_load_trained(weft_module *m, weft_safetensors *file) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, file);
+    return load_module(m, file, true, false);
 }
 
 weft_status weft_module_load_rounded(weft_module *m, weft_safetensors *file) {
     WEFT_NEED(NULL, m);
     WEFT_NEED(m->ctx, file);
-    return load_module(m, file, true);
+    return load_module(m, file, false, true);
 }
 
 weft_status weft_module_load(weft_module *m, const char *path) {

@@ -197,6 +197,16 @@ static void leave_out(const weft_optimizer *opt, const weft_tensor *block, weft_
         out->kinds[WEFT_MEMORY_DATA] -= block->storage->bytes;
 }
 
+/* Counts the frozen parameters that the planned program reads as parameters, and no longer as data. */
+static void plan_frozen(const weft_optimizer *opt, weft_memory_plan *plan) {
+    weft_parameter_info info;
+    for (size_t i = 0; weft_parameter_get(opt->module, i, &info); i++) {
+        if (!info.frozen || info.tensor->storage->mark != opt->ctx->visit) continue;
+        leave_out(opt, info.tensor, plan);
+        plan->parameters += step_bytes_of(info.tensor);
+    }
+}
+
 weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *plan) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
@@ -223,6 +233,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
             plan->pending +=
                 opt->blocks[b].state[s]->storage->buffer ? 0 : step_bytes_of(opt->blocks[b].state[s]);
     }
+    plan_frozen(opt, plan);
     plan->kinds[WEFT_MEMORY_PARAMETERS] = plan->parameters;
     plan->kinds[WEFT_MEMORY_STATES] = plan->states;
     return WEFT_OK;

@@ -249,3 +249,47 @@ weft_status weft__tensors_rows(weft__tensors *t, const weft__tensor_at *at, int6
     to_f32(info.dtype, room, n, out);
     return WEFT_OK;
 }
+
+/* ---- checksum ---- */
+
+/* Adds the bytes of a tensor of a safetensors file, through `room`, which holds a piece. */
+static weft_status sum_entry(const weft__tensors *t, const weft__tensor_at *at, char *room, weft__sum *sum) {
+    weft_entry_info info;
+    weft_safetensors_entry(t->shards[at->shard].file, at->entry, &info);
+    for (size_t from = 0; from < info.bytes; from += WEFT__SUM_PIECE) {
+        const size_t left = info.bytes - from, piece = left < WEFT__SUM_PIECE ? left : WEFT__SUM_PIECE;
+        WEFT_TRY(weft_safetensors_read(t->shards[at->shard].file, at->entry, from, room, piece));
+        weft__sum_piece(sum, room, piece);
+    }
+    return WEFT_OK;
+}
+
+static weft_status sum_all(const weft__tensors *t, char *room, weft__sum *sum) {
+    weft__tensor_at at;
+    for (size_t i = 0; weft__tensors_get(t, i, &at); i++) {
+        weft__sum_piece(sum, at.name, strlen(at.name));
+        weft__sum_piece(sum, at.dtype, strlen(at.dtype));
+        if (t->gguf) {
+            const weft__gguf_tensor *tensor = weft__gguf_tensor_at(t->gguf, at.entry);
+            const size_t rows = tensor->rank > 0 ? (size_t)tensor->shape[0] : 1;
+            weft__sum_all(sum, tensor->data, rows * at.row_bytes);
+        } else {
+            WEFT_TRY(sum_entry(t, &at, room, sum));
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__tensors_sum(weft_context *ctx, const char *path, char out[WEFT__SUM_TEXT]) {
+    weft__tensors *t;
+    weft__sum sum;
+    WEFT_TRY(weft__tensors_open(ctx, path, &t));
+    char *room = weft__alloc(ctx, WEFT__SUM_PIECE);
+    weft__sum_init(&sum);
+    const weft_status status =
+        room ? sum_all(t, room, &sum) : weft__fail_oom(ctx, WEFT__SUM_PIECE, "a piece of a tensor");
+    if (status == WEFT_OK) weft__sum_text(&sum, out);
+    weft__free(ctx, room);
+    weft__tensors_close(t);
+    return status;
+}

@@ -3,7 +3,7 @@
 #ifndef WEFT_SRC_PUBLISHED_TENSORS_H
 #define WEFT_SRC_PUBLISHED_TENSORS_H
 
-#include "base/base.h"
+#include "io/sum.h"
 
 typedef struct weft__tensors weft__tensors;
 
@@ -33,5 +33,9 @@ bool weft__tensors_find(const weft__tensors *t, const char *name, weft__tensor_a
  * element in each row. `room` has count * row_bytes bytes. */
 weft_status weft__tensors_rows(weft__tensors *t, const weft__tensor_at *at, int64_t first, int64_t count,
                                void *room, float *out);
+
+/* Computes a checksum of the names, dtypes and bytes of all tensors. It does not depend on how the tensors
+ * are divided among files, as long as their order is the same. */
+weft_status weft__tensors_sum(weft_context *ctx, const char *path, char out[WEFT__SUM_TEXT]);
 
 #endif

@@ -124,6 +124,8 @@ BY_PARAMETER = {
     "weft_published_is.folder": '"published"', "weft_published_new.folder": '"published"',
     "weft_published_load.folder": '"published"', "weft_published_load.model": "good_published()",
     "weft_published_save.model": "good_published()", "weft_published_save.from": '"published"',
+    "weft_published_save_lora.model": "good_adapted()", "weft_published_save_lora.from": '"published"',
+    "weft_published_save_lora.to": '"adapters"', "weft_published_save_lora.base": '"published"', "weft_gpt_merge_lora.gpt": "good_published()",
     "weft_published_save.to": '"saved"', "weft_published_save.dtype": "WEFT_F32",
     "weft_published_tokenizer.folder": '"published"', "weft_published_chat.folder": '"published"',
     "weft_published_new.options": "good_zeros(sizeof(weft_published_options))",

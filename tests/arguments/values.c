@@ -25,7 +25,7 @@ static struct {
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
     weft_decoder *decoder;
-    weft_module *published;
+    weft_module *published, *adapted;
     weft_corpus *corpus;
     weft_safetensors *files[2];
     int n_files;
@@ -325,6 +325,14 @@ weft_module *good_published(void) {
     if (!made.published) made.published = weft_published_new(good_context(), "published", NULL);
     MUST(weft_module_status(made.published));
     return made.published;
+}
+
+weft_module *good_adapted(void) {
+    static const char *const targets[] = {"o_proj"};
+    if (made.adapted) return made.adapted;
+    made.adapted = weft_published_new(good_context(), "published", NULL);
+    MUST(weft_gpt_lora(made.adapted, &(weft_lora_options){.targets = targets, .target_count = 1}));
+    return made.adapted;
 }
 
 weft_corpus *good_corpus(void) {

@@ -88,6 +88,7 @@ const char *const *good_text_paths(void); /* one */
 weft_chat_template *good_chat_template(void);
 weft_decoder *good_decoder(void);
 weft_module *good_published(void);
+weft_module *good_adapted(void); /* the same with adapters */
 weft_corpus *good_corpus(void);
 weft_safetensors *good_safetensors(const char *path);
 weft_checkpoint *good_checkpoint(void);

@@ -33,6 +33,49 @@ check "it learned something" bash -c '! cmp -s before.txt tuned.txt'
 expect 0 'validation +loss [0-3]\.' "$weft" eval run
 expect 0 '' "$weft" resume run --set train.steps=60 --quiet
 
+# ---- adapters: the run holds them alone ----
+mv away model
+lora=("${tune[@]}" --set lora.rank=4 --set "lora.targets=[q_proj, v_proj, down_proj]" --set lora.alpha=8)
+expect 0 'adapters of rank 4: training changes 1.* parameters' "$weft" train gpt --data text.txt "${lora[@]}" \
+    --set train.steps=40 --run lora
+check "a checkpoint is small" test "$(stat -c %s lora/checkpoints/step-40/model.safetensors)" -lt 12000
+expect 0 '^the weft goes' "$weft" generate lora "${greedy[@]}"
+cp out adapted.txt
+check "adapters change the answers" bash -c '! cmp -s before.txt adapted.txt'
+expect 0 '' "$weft" export lora --to huggingface --out merged
+expect 0 '^the weft goes' "$weft" generate merged "${greedy[@]}"
+check "merged weights answer as the run" cmp out adapted.txt
+expect 0 'wrote adapter/adapter_config.json' "$weft" export lora --to peft --out adapter
+check "peft's names" grep -q base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight adapter/adapter_model.safetensors
+check "peft's configuration" python3 -c '
+import json
+c = json.load(open("adapter/adapter_config.json"))
+assert c["r"] == 4 and c["lora_alpha"] == 8 and c["target_modules"] == ["q_proj", "v_proj", "down_proj"], c'
+expect 0 '' "$weft" export lora --to safetensors --out plain.safetensors
+check "other formats get merged weights" bash -c '! grep -q lora_A plain.safetensors'
+expect 2 'for runs with adapters' "$weft" export run --to peft
+one_line
+expect 0 '' "$weft" train gpt --data text.txt "${lora[@]}" --set train.steps=60 --run whole --quiet
+expect 0 '' "$weft" train gpt --data text.txt "${lora[@]}" --set train.steps=60 --run parts --quiet --set train.save_every=30 \
+    --set train.keep=9
+rm -r parts/checkpoints/step-60
+expect 0 '' "$weft" resume parts --quiet
+check "resumed adapters have the same bits" cmp {whole,parts}/checkpoints/step-60/model.safetensors
+expect 0 '' "$weft" train gpt --data text.txt "${lora[@]}" --set lora.weights=bf16 --set train.steps=5 --run half --quiet
+expect 0 '^the weft goes' "$weft" generate half "${greedy[@]}"
+expect 2 'lora.rank: .* name its folder or GGUF file in model.init' "$weft" train gpt --data text.txt --set lora.rank=4
+one_line
+expect 2 "the target 'qkv' is unknown" "$weft" train gpt --data text.txt "${lora[@]}" --set "lora.targets=[qkv]" --run bad
+one_line
+mv model away
+expect 8 'holds only adapters for this model' "$weft" generate lora "${greedy[@]}"
+one_line
+cp -r away model
+printf 'x' | dd of=model/model.safetensors bs=1 seek=9000 conv=notrunc status=none
+expect 3 'were trained for weights with' "$weft" generate lora "${greedy[@]}"
+one_line
+rm -r model
+
 # ---- chat ----
 printf 'hello\n\n/save talk.json\n/system be brief\nand again\n/save two.json\n/what\n/exit\nnever read\n' >lines.txt
 expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" <lines.txt

@@ -37,6 +37,9 @@ weft_status weft__export_gpt2(weft__use *use, const char *path, weft__exported *
 /* Writes the weights and the files that describe the model into a folder that transformers reads. */
 weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported);
 
+/* Writes the adapters of a run with lora.rank into a folder that the Python package peft reads. */
+weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported);
+
 /* ---- export_graph.c: the forward pass from raw values ---- */
 
 enum { WEFT__EXPORT_STATES = 512 };

@@ -1,5 +1,6 @@
-/* Exports a run that began with a published model as a folder that transformers reads. Must not know: how
- * weights are named (weft_published_save). Read next: weft/published.h. */
+/* Exports a run that began with a published model as a folder that transformers reads, or its adapters as one
+ * that peft reads. Must not know: how weights are named (weft_published_save). Read next: weft/published.h.
+ */
 #include <weft/published.h>
 
 #include "train/export/export.h"
@@ -16,6 +17,18 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
     WEFT_TRY(weft_published_save(use->model.module, use->config.published, folder, dtype));
     if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "model.safetensors") ||
         !weft__join(exported->files[1], WEFT__EXPORT_PATH, folder, "config.json"))
+        exported->files[0][0] = exported->files[1][0] = '\0';
+    return WEFT_OK;
+}
+
+weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported) {
+    if (use->config.lora_rank == 0)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "export: --to peft is for runs with adapters (lora.rank): use --to huggingface");
+    WEFT_TRY(
+        weft_published_save_lora(use->model.module, use->config.published, use->config.model_init, folder));
+    if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "adapter_model.safetensors") ||
+        !weft__join(exported->files[1], WEFT__EXPORT_PATH, folder, "adapter_config.json"))
         exported->files[0][0] = exported->files[1][0] = '\0';
     return WEFT_OK;
 }

@@ -40,11 +40,14 @@ const char *weft__model_rounded(const weft__config *config) {
     return kind_of(config)->rounds ? weft_dtype_name(weft__model_compute(config)) : NULL;
 }
 
-/* Chooses the dtype of the weights for using a model that was trained in `trained`. */
+enum { LORA_F32, LORA_BF16 }; /* the choices of lora.weights */
+
+/* Chooses the dtype of the weights: for training, or for using a model that was trained in `trained`. */
 static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
                           const char *precision, weft_dtype *dtype) {
     const bool rounds = trained == WEFT_F32 && kind_of(config)->rounds;
-    *dtype = trained;
+    const bool half = config->lora_rank > 0 && config->lora_weights == LORA_BF16;
+    *dtype = !precision && half && trained == WEFT_F32 ? WEFT_BF16 : trained;
     if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
     if (rounds && weft_dtype_parse(precision, dtype) && (*dtype == WEFT_BF16 || *dtype == WEFT_F16))
         return WEFT_OK;

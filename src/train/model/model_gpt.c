@@ -8,6 +8,17 @@
 enum { GELU, SWIGLU };
 enum { HALVES, NEIGHBOURS };
 
+/* Adds the adapters that the configuration asks for. */
+static weft_status add_adapters(const weft__config *config, weft_module *gpt) {
+    if (config->lora_rank == 0) return weft_module_status(gpt);
+    const weft_lora_options options = {.rank = config->lora_rank,
+                                       .alpha = config->lora_alpha,
+                                       .dropout = config->lora_dropout,
+                                       .targets = (const char *const *)config->lora_targets.values,
+                                       .target_count = (int)config->lora_targets.count};
+    return weft_gpt_lora(gpt, &options);
+}
+
 static weft_status model_gpt_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                    weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
@@ -18,7 +29,7 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                                                                      .dropout = config->model_dropout,
                                                                      .head_chunks = config->train_head_chunks,
                                                                      .dtype = dtype});
-        return weft_module_status(model->module);
+        return add_adapters(config, model->module);
     }
     model->module = weft_nn_gpt(
         model->ctx,
@@ -41,7 +52,11 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                             .eps = config->model_norm_eps,
                             .rotation = {.base = config->model_rotary_base,
                                          .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
-    return WEFT_OK;
+    return config->lora_rank == 0
+               ? WEFT_OK
+               : weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                            "lora.rank: adapters are for a published model, and model.init names a file of "
+                            "weights: name the folder or GGUF file of a published model");
 }
 
 static void model_gpt_describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {

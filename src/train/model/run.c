@@ -26,7 +26,7 @@ static weft_status run_load(weft_run *run, const char *folder, const char *check
     WEFT_TRY(weft__model_build(ctx, &run->config, &run->dataset, NULL, &run->model));
     WEFT_TRY(weft__model_use(&run->model, &run->config, folder, checkpoint, false, &run->step));
     weft_module_set_training(run->model.module, false);
-    return WEFT_OK;
+    return weft__model_merge(&run->model, &run->config);
 }
 
 static weft_status run_open(weft_context *ctx, const char *folder, const char *checkpoint, weft_run **out) {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "io/checkpoint.h"
+#include "train/model/base.h"
 #include "train/model/published.h"
 #include "train/model/trained.h"
 
@@ -51,7 +52,12 @@ weft_status weft__model_matches(const weft__model *model, const weft__config *co
     return WEFT_OK;
 }
 
-weft_status weft__model_weights(weft__model *model, weft_checkpoint *checkpoint) {
+weft_status weft__model_weights(weft__model *model, const weft__config *config, const char *run,
+                                weft_checkpoint *checkpoint) {
+    if (config->lora_rank > 0) {
+        WEFT_TRY(weft__base_load(model, config, run));
+        return weft_module_load_trained(model->module, weft_checkpoint_model(checkpoint));
+    }
     return (model->rounded ? weft_module_load_rounded
                            : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
 }
@@ -96,9 +102,15 @@ weft_status weft__model_use(weft__model *model, const weft__config *config, cons
     if (!weft__is_run(run)) return weft__model_init(model, config);
     WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
     weft_status status = weft__model_matches(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
-    if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
+    if (status == WEFT_OK) status = weft__model_weights(model, config, run, checkpoint);
     if (status == WEFT_OK && trains) status = weft__model_load_optimizer(model, checkpoint);
     *step = weft_checkpoint_state_of(checkpoint)->step;
     weft_checkpoint_close(checkpoint);
     return status;
+}
+
+weft_status weft__model_merge(weft__model *model, const weft__config *config) {
+    weft_parameter_info first;
+    if (config->lora_rank == 0 || !weft_parameter_get(model->module, 0, &first)) return WEFT_OK;
+    return weft_dtype_of(first.tensor) == WEFT_F32 ? weft_gpt_merge_lora(model->module) : WEFT_OK;
 }

@@ -15,8 +15,13 @@ weft_status weft__model_matches(const weft__model *model, const weft__config *co
                                 const weft__dataset *dataset, const char *run,
                                 const weft_checkpoint_state *state);
 
-/* Loads the weights of a checkpoint. */
-weft_status weft__model_weights(weft__model *model, weft_checkpoint *checkpoint);
+/* Loads the weights of a checkpoint of the run; with adapters first those of their base. */
+weft_status weft__model_weights(weft__model *model, const weft__config *config, const char *run,
+                                weft_checkpoint *checkpoint);
+
+/* Adds adapters to weights in f32, where they change nothing but the time and memory of use. Adapters of
+ * shorter weights stay. */
+weft_status weft__model_merge(weft__model *model, const weft__config *config);
 
 /* Loads the state of the optimizer, and sets the step of the random numbers. */
 weft_status weft__model_load_optimizer(weft__model *model, weft_checkpoint *checkpoint);

@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "train/dataset/class_weights.h"
 #include "published/published.h"
+#include "train/model/base.h"
 #include "train/model/published.h"
 #include "train/run/loop_setup.h"
 #include "train/analysis/planning.h"
@@ -121,6 +122,7 @@ static weft_status create(weft__loop *loop, bool tokens) {
     WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
     WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
     if (loop->config->published) WEFT_TRY(copy_published(loop));
+    WEFT_TRY(weft__base_save(loop->config, loop->run.dir));
     WEFT_TRY(write_env(loop));
     return write_config(loop);
 }

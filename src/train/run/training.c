@@ -38,7 +38,8 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
                                          .config_hash = config_hash,
                                          .data_hash = data_hash,
                                          .extra = extra};
-    weft_status status = weft_module_entries(model->module, &weights, &weight_count);
+    weft_status status = (config->lora_rank > 0 ? weft_module_entries_trained : weft_module_entries)(
+        model->module, &weights, &weight_count);
     if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
     if (status == WEFT_OK)
         status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
@@ -60,7 +61,7 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
     WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     weft_status status = weft__model_matches(model, config, dataset, run, state);
-    if (status == WEFT_OK) status = weft__model_weights(model, checkpoint);
+    if (status == WEFT_OK) status = weft__model_weights(model, config, run, checkpoint);
     if (status == WEFT_OK) status = weft__model_load_optimizer(model, checkpoint);
     if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
     *step = state->step;

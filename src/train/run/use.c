@@ -53,7 +53,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     WEFT_TRY(
         weft__model_use(&use->model, &use->config, run, options->checkpoint, options->trains, &use->step));
     weft_module_set_training(use->model.module, false);
-    return WEFT_OK;
+    return options->trains || options->adapters ? WEFT_OK : weft__model_merge(&use->model, &use->config);
 }
 
 void weft__use_close(weft__use *use) {

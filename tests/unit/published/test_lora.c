@@ -70,6 +70,7 @@ static void train(weft_module *model, const int32_t *tokens, double losses[STEPS
         if (losses) losses[i] = weft_item(loss);
         weft_scope_close(scope);
     }
+    weft_optimizer_free(adam);
 }
 
 static void test_peft(void **state) {
@@ -101,6 +102,31 @@ static void test_peft(void **state) {
     json_decref(want);
     json_decref(root);
     weft_close(ctx);
+}
+
+/* A file of adapters alone makes another copy of the base compute the same bits. */
+static void check_alone(weft_module *model, const char *folder, const int32_t *tokens, const float *right) {
+    weft_context *ctx = weft_module_context(model);
+    weft_module *other = open_adapted(ctx, folder, &all, WEFT_F32);
+    weft_entry *entries;
+    weft_safetensors *file;
+    weft_parameter_info p;
+    size_t count, adapters = 0;
+    float logits[VOCAB];
+    const char *path = in_scratch("adapters.safetensors");
+    for (size_t i = 0; weft_parameter_get(model, i, &p); i++) adapters += is_adapter(p.name);
+    assert_ok(weft_module_entries_trained(model, &entries, &count));
+    assert_int_equal(count, adapters);
+    assert_ok(weft_safetensors_write(ctx, path, entries, count, NULL, 0));
+    weft_entries_free(ctx, entries, count);
+    assert_ok(weft_safetensors_open(ctx, path, &file));
+    assert_int_equal(weft_module_load_from(other, file), WEFT_ERR_FORMAT); /* the base is not in the file */
+    assert_ok(weft_module_load_trained(other, file));
+    weft_safetensors_close(file);
+    read_logits(other, tokens, logits);
+    assert_memory_equal(logits, right, sizeof logits);
+    weft_module_free(other);
+    remove_all(path);
 }
 
 /* Training changes the adapters alone; the written model computes what the model with adapters computes. */
@@ -143,6 +169,13 @@ static void test_merged(void **state) {
             if (!(fabsf(merged[i] - with[i]) <= 2e-4F))
                 fail_msg("%s: logit %d is %g, with adapters %g", models[k], i, (double)merged[i],
                          (double)with[i]);
+        check_alone(model, folder, tokens, with);
+        assert_ok(weft_gpt_merge_lora(model));
+        for (size_t i = 0; weft_parameter_get(model, i, &p); i++)
+            assert_false(p.frozen || is_adapter(p.name));
+        read_logits(model, tokens, merged);
+        for (int i = 0; i < VOCAB; i++) assert_true(fabsf(merged[i] - with[i]) <= 2e-4F);
+        assert_ok(weft_gpt_merge_lora(model)); /* nothing to do */
         weft_module_free(model);
         weft_module_free(plain);
         weft_module_free(again);
@@ -193,6 +226,13 @@ static void test_refused(void **state) {
     gpt = weft_nn_gpt(ctx, &small);
     assert_ok(weft_module_prepare(gpt));
     assert_int_equal(weft_gpt_lora(gpt, NULL), WEFT_ERR_STATE);
+    gpt = weft_nn_gpt(ctx, &small);
+    assert_ok(weft_gpt_lora(gpt, NULL));
+    weft_optimizer *adam = weft_adamw(gpt, NULL);
+    assert_int_equal(weft_gpt_merge_lora(gpt), WEFT_ERR_STATE);
+    weft_optimizer_free(adam);
+    assert_ok(weft_gpt_merge_lora(gpt));
+    assert_int_equal(weft_gpt_merge_lora(weft_nn_linear(ctx, 2, 2, NULL)), WEFT_ERR_ARGUMENT);
     weft_close(ctx);
 }
 

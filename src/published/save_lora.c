@@ -1,0 +1,122 @@
+/* Writes the adapters of weft_gpt_lora as the Python package peft does. Must not know: training. Read next:
+ * nn/lora.c, save.c. */
+#include <string.h>
+
+#include <weft/data.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "nn/module.h"
+#include "published/published.h"
+
+enum { NAME_BYTES = 192, TARGETS_MOST = 8 };
+
+typedef struct adapters {
+    weft_named_tensor *list;
+    char *names; /* [count] of NAME_BYTES each */
+    size_t count;
+    char targets[TARGETS_MOST][NAME_BYTES]; /* the last parts of the names of layers, each once */
+    size_t target_count;
+    weft__lora form; /* of the last adapter; all have the same rank, scale and dropout */
+    bool transposed; /* the published weights are (in, out) */
+} adapters;
+
+/* Finds the tensor of the published model that an adapter adds to. */
+static weft_status find_layer(const weft__published *p, weft_module *model, const weft_module *adapter,
+                              adapters *a, char layer[NAME_BYTES]) {
+    weft_parameter_info weight;
+    weft__placed placed[WEFT__PARTS];
+    const weft_module *linear = adapter->parent;
+    a->form = weft__lora_form(adapter);
+    const bool known = weft_parameter_find(model, linear->parameters[0].full, &weight);
+    for (int i = 0, n = known ? weft__published_names(p, &weight, placed) : 0; i < n; i++) {
+        if (placed[i].first != a->form.first || placed[i].rows != a->form.rows) continue;
+        a->transposed = placed[i].part == WEFT__PART_TRANSPOSED;
+        weft_text text = weft__text(layer, NAME_BYTES);
+        weft__put(&text, "%s%.*s", p->prefix, (int)(strlen(placed[i].name) - strlen(".weight")),
+                  placed[i].name);
+        return WEFT_OK;
+    }
+    return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+                      "%s: a model of type %s keeps the weights of this target together with others in one "
+                      "tensor, to which peft cannot add the adapter: use --to huggingface, which writes "
+                      "merged weights, or other targets",
+                      adapter->path, p->architecture->type);
+}
+
+static void note_target(adapters *a, const char *layer) {
+    const char *last = strrchr(layer, '.') + 1;
+    for (size_t i = 0; i < a->target_count; i++)
+        if (strcmp(a->targets[i], last) == 0) return;
+    if (a->target_count < TARGETS_MOST) snprintf(a->targets[a->target_count++], NAME_BYTES, "%s", last);
+}
+
+/* Lists the tensors of all adapters under peft's names. */
+static weft_status list_adapters(const weft__published *p, weft_module *model, adapters *a) {
+    weft_parameter_info parameter;
+    for (size_t i = 0; weft_parameter_get(model, i, &parameter); i++) {
+        char layer[NAME_BYTES], *name = a->names + a->count * NAME_BYTES;
+        if (!weft__published_added(&parameter)) continue;
+        WEFT_TRY(find_layer(p, model, parameter.module->parent, a, layer));
+        note_target(a, layer);
+        weft_text text = weft__text(name, NAME_BYTES);
+        weft__put(&text, "base_model.model.%s.%s.weight", layer, parameter.module->name);
+        a->list[a->count++] = (weft_named_tensor){name, parameter.tensor};
+    }
+    if (a->count > 0) return WEFT_OK;
+    return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "weft_published_save_lora: the model has no adapters");
+}
+
+/* Writes adapter_config.json. */
+static weft_status save_config(weft_context *ctx, const adapters *a, const char *base, const char *to) {
+    char path[4096], *text;
+    size_t bytes = 0;
+    weft__json json;
+    WEFT_TRY(weft__published_path(ctx, to, "adapter_config.json", path));
+    weft__json_build(&json, ctx);
+    json_t *targets = json_array();
+    for (size_t i = 0; i < a->target_count; i++) json_array_append_new(targets, json_string(a->targets[i]));
+    json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:f, s:f, s:o}", "peft_type", "LORA",
+                             "task_type", "CAUSAL_LM", "base_model_name_or_path", base, "bias", "none",
+                             "fan_in_fan_out", (int)a->transposed, "inference_mode", 1, "r",
+                             (json_int_t)a->form.rank, "lora_alpha", a->form.scale * (double)a->form.rank,
+                             "lora_dropout", a->form.dropout, "target_modules", targets);
+    WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(2), "adapter_config.json", &text, &bytes));
+    const weft_status status = weft_write_file(ctx, path, text, bytes);
+    weft__free(ctx, text);
+    return status;
+}
+
+static weft_status save_all(weft_module *model, const weft__published *p, const char *base, const char *to,
+                            adapters *a) {
+    static const weft_metadata metadata = {"format", "pt"};
+    weft_context *ctx = model->ctx;
+    weft_entry *entries = NULL;
+    char path[4096];
+    WEFT_TRY(list_adapters(p, model, a));
+    WEFT_TRY(weft_make_folder(ctx, to));
+    WEFT_TRY(weft__published_path(ctx, to, "adapter_model.safetensors", path));
+    weft_status status = weft_entries_new(ctx, a->list, a->count, &entries);
+    if (status == WEFT_OK) status = weft_safetensors_write(ctx, path, entries, a->count, &metadata, 1);
+    weft_entries_free(ctx, entries, a->count);
+    return status == WEFT_OK ? save_config(ctx, a, base, to) : status;
+}
+
+weft_status weft_published_save_lora(weft_module *model, const char *from, const char *base, const char *to) {
+    WEFT_NEED(NULL, model);
+    weft_context *ctx = model->ctx;
+    WEFT_NEED(ctx, from);
+    WEFT_NEED(ctx, to);
+    weft__published p;
+    WEFT_TRY(weft_module_status(model));
+    WEFT_TRY(weft__published_read(ctx, from, &p));
+    WEFT_TRY(weft_module_prepare(model));
+    const size_t most = weft_parameter_count(model) + 1;
+    adapters a = {.list = weft__array(ctx, most, sizeof *a.list),
+                  .names = weft__array(ctx, most, NAME_BYTES)};
+    const weft_status status = a.list && a.names ? save_all(model, &p, base ? base : from, to, &a)
+                                                 : weft__fail_oom(ctx, most * NAME_BYTES, "names");
+    weft__free(ctx, a.list);
+    weft__free(ctx, a.names);
+    return status;
+}
