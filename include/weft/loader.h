@@ -56,6 +56,8 @@ typedef struct weft_loader_options {
     int64_t classes;      /* if not 0, targets must be 0..classes-1; checked when the loader is made */
     int64_t device_bytes; /* a data set up to this size is stored on the device; 0: 1 GiB; negative: never */
     weft_image_options images; /* random changes depend only on seed, epoch and sample */
+    bool skip_negative; /* targets are i32 (N, ...), and those below 0 do not count: they become 0, and have 0
+                           in the mask, which then has the shape of the targets. As ignore_index of PyTorch */
     const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
 } weft_loader_options;
 
@@ -65,9 +67,9 @@ typedef struct weft_batch {
     weft_tensor *x;    /* (batch, ...); text: i32 (batch, context) */
     weft_tensor *y;    /* (batch, ...); NULL without targets; text: i32 (batch, context), the next tokens */
     weft_tensor *mask; /* f32, 1 for real samples and 0 for padding: (batch); for text in order (batch,
-                          context). With weights, those of the real samples instead of 1. NULL if no batch of
-                          this loader is ever padded, and there are no weights. A loss must multiply by the
-                          mask and divide by its sum: weft_batch_loss does */
+                          context); with skip_negative like y. With weights, those of the real samples instead
+                          of 1. NULL if no batch of this loader is ever padded, and there are no weights. A
+                          loss must multiply by the mask and divide by its sum: weft_batch_loss does */
     int64_t count;     /* number of real samples, or of real tokens of a text */
     int64_t epoch;     /* passes over the data before this batch */
     weft_tensor *other_y; /* of mixup and cutmix: the target of the other image, like y; else NULL. The loss

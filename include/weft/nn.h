@@ -376,6 +376,9 @@ typedef struct weft_gpt_options {
  * Initialisation is normal(0.02); projections at the end of a branch have 0.02 / sqrt(2 layers). tokens (B,
  * T), integers, T <= context -> logits (B, T, vocab).
  *
+ * Packed texts: rows (B, 2, T) hold tokens and, for each token, the place in the row where its text begins
+ * (weft_chats_pack makes them). A token then sees only its own text, and positions count from its begin.
+ *
  * Parameter names are GPT-2's: wte.weight, wpe.weight, h.0.ln_1.weight, ..., ln_f.bias. Linear weights are
  * (out, in), the transpose of those in GPT-2's own files.
  *

@@ -17,6 +17,7 @@
 #include <weft/metrics.h>
 #include <weft/text.h>
 #include <weft/chat.h>
+#include <weft/chats.h>
 #include <weft/io.h>
 #include <weft/gradcheck.h>
 #include <weft/generate.h>

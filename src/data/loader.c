@@ -264,6 +264,7 @@ static weft_status loader_finish(weft_loader **out, weft_status status) {
     if (status == WEFT_OK) status = make_slots(*out);
     if (status == WEFT_OK) status = weft__images_new(*out);
     if (status == WEFT_OK) status = weft__loader_weights_new(*out);
+    if (status == WEFT_OK) status = weft__loader_skip_new(*out);
     if (status == WEFT_OK) return WEFT_OK;
     weft_loader_free(*out);
     *out = NULL;
@@ -390,6 +391,7 @@ void weft_loader_free(weft_loader *loader) {
     }
     weft__images_free(loader);
     weft__loader_weights_free(loader);
+    weft__free(ctx, loader->real);
     weft_free(loader->gathered);
     weft_free(loader->index);
     weft_free(loader->count);
@@ -466,6 +468,7 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
         WEFT_TRY(weft__loader_weights_get(loader, position, batch));
     else
         batch->mask = mask_of(loader, batch->count);
+    if (loader->real) WEFT_TRY(weft__loader_skip_apply(loader, position, batch));
     if (loader->options.images.channels) {
         WEFT_TRY(weft__images_apply(loader, position, batch));
     } else if (loader->options.scale != 0) {

@@ -46,6 +46,7 @@ struct weft_loader {
     int32_t *index_host;      /* [batch], host copy of index */
     bool indexed;             /* index was written */
     weft__prefetch *prefetch; /* NULL: the device gathers */
+    int32_t *real;            /* [samples] targets that count; NULL: all do (skip_negative) */
     weft_tensor *weights;     /* on the device, f32 (batch): the mask, if the samples have weights */
     float *weights_host;      /* [batch], host copy of weights */
     bool weighed;             /* weights was written */
@@ -66,6 +67,13 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
 /* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token
  * repeats. */
 void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out);
+
+/* ---- loader_skip.c ---- */
+
+/* Counts the targets of each sample that are not negative, if negative ones do not count. */
+weft_status weft__loader_skip_new(weft_loader *loader);
+/* Takes negative targets out of a batch, by its mask. */
+weft_status weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft_batch *batch);
 
 /* ---- loader_weights.c ---- */
 

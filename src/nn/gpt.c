@@ -39,21 +39,43 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
     }
 }
 
-/* Adds position vectors to the token vectors x (B, T, width). */
-static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, int64_t time) {
+/* Packed texts: rows of tokens (B, 2, T), whose second half is the place where the text of a token begins.
+ * Rotary positions need no change, since only distances between tokens matter to them. */
+typedef struct packed_rows {
+    weft_tensor *tokens, *begins; /* (B, T); begins is NULL if rows are one text */
+    weft_attend_options attend;   /* a token sees only tokens of its own text */
+} packed_rows;
+
+static packed_rows unpack_rows(const char *where, weft_tensor *rows) {
+    packed_rows p = {.tokens = rows};
+    if (rows->rank != 3) return p;
+    const int64_t shape[2] = {rows->shape[0], rows->shape[2]}, time = shape[1];
+    p.tokens = weft_reshape_at(where, weft_narrow_at(where, rows, 1, 0, 1), 2, shape);
+    p.begins = weft_reshape_at(where, weft_narrow_at(where, rows, 1, 1, 1), 2, shape);
+    if (weft__poisoned(p.begins)) return p;
+    weft_tensor *key = weft_cast_at(where, weft_iota(rows->ctx, WEFT_I32, 1, &time), weft_dtype_of(rows));
+    weft_tensor *begin = weft_reshape_at(where, p.begins, 4, (int64_t[]){shape[0], 1, time, 1});
+    p.attend.mask = weft_ge_at(where, key, begin); /* the causal mask hides later texts */
+    return p;
+}
+
+/* Adds position vectors to the token vectors x (B, T, width). `begins`: where texts begin, or NULL. */
+static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, weft_tensor *begins,
+                           int64_t time) {
     const char *where = m->where;
     const weft_position_kind kind = own->o.positions;
     if (weft__poisoned(x) || kind == WEFT_POSITION_ROTARY || kind == WEFT_POSITION_NONE) return x;
     weft_tensor *row = weft_iota(m->ctx, WEFT_I32, 1, &time);
     if (own->position) row = at_add(row, own->position);
+    if (begins) row = at_sub(weft_cast_at(where, row, weft_dtype_of(begins)), begins); /* (B, T) */
     if (kind == WEFT_POSITION_SINUSOIDAL) {
         weft_tensor *waves = weft_sinusoids_at(where, row, own->o.width, 0);
         return at_add(at_mul_scalar(x, sqrt((double)own->o.width)),
                       weft_cast_at(where, waves, weft_dtype_of(x)));
     }
     weft_tensor *table = weft__computed(m, m->children[POSITIONS]->parameters[0].variable);
-    return at_add(x, own->position ? weft_gather_at(where, table, row, 0)
-                                   : weft_narrow_at(where, table, 0, 0, time));
+    return at_add(x, own->position || begins ? weft_gather_at(where, table, row, 0)
+                                             : weft_narrow_at(where, table, 0, 0, time));
 }
 
 /* Sets the logits of rows that stand for no token to -inf. They take no probability and get no gradient. */
@@ -95,17 +117,24 @@ static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
 static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     const gpt_own *own = m->user;
     const char *where = m->where;
-    if (tokens->rank != 2 || tokens->shape[1] > own->o.context) {
+    const bool packed = tokens->rank == 3 && tokens->shape[1] == 2;
+    if ((tokens->rank != 2 && !packed) || tokens->shape[tokens->rank - 1] > own->o.context) {
         char text[WEFT_SHAPE_TEXT];
-        return weft__poison(m->ctx, where, WEFT_ERR_SHAPE,
-                            "gpt: tokens %s must be (batch, time) with time at most the context, %lld",
-                            weft__tensor_text(tokens, text), (long long)own->o.context);
+        return weft__poison(
+            m->ctx, where, WEFT_ERR_SHAPE,
+            "gpt: tokens %s must be (batch, time), or (batch, 2, time) for packed texts, with "
+            "time at most the context, %lld",
+            weft__tensor_text(tokens, text), (long long)own->o.context);
     }
-    weft_tensor *x = weft_forward_at(where, m->children[TOKENS], tokens);
+    const packed_rows rows = unpack_rows(where, tokens);
+    weft_tensor *x = weft_forward_at(where, m->children[TOKENS], rows.tokens);
     if (own->o.embedding_scale > 0 && !weft__poisoned(x)) x = at_mul_scalar(x, own->o.embedding_scale);
-    x = placed(m, own, x, tokens->shape[1]);
+    x = placed(m, own, x, rows.begins, tokens->shape[tokens->rank - 1]);
     if (m->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
+    const weft_attend_options *outer = m->attend;
+    if (packed) m->attend = &rows.attend;
     for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, block_of(m, i), x);
+    m->attend = outer;
     if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
     x = weft_forward_at(where, block_of(m, own->o.layers), x);
     return head(m, own, x);

@@ -27,7 +27,7 @@ CANNOT_SUCCEED = {
 ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model", "weft_checkpoint_optimizer",
           "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
           "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
-          "weft_profile_entries", "weft_chat_template_source", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
+          "weft_profile_entries", "weft_chat_template_source", "weft_chats_tokens", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
 
 # How the test uses a result before it is freed.
 USES = {"weft_loader *": "use_loader", "weft_program *": "use_program"}
@@ -83,7 +83,7 @@ BY_TYPE = {
     "weft_checkpoint *": "good_checkpoint()", "weft_run_lock *": "good_run_lock()", "weft_run *": 'good_run("trained")', "uint8_t *": "good_pixels()",
     "weft_gradcheck_options *": "good_zeros(sizeof(weft_gradcheck_options))",
     "weft_generate_options *": "good_zeros(sizeof(weft_generate_options))",
-    "weft_tokenizer *": "good_tokenizer()", "weft_chat_template *": "good_chat_template()", "weft_decoder *": "good_decoder()", "weft_corpus *": "good_corpus()",
+    "weft_tokenizer *": "good_tokenizer()", "weft_chat_template *": "good_chat_template()", "weft_chats *": "good_chats()", "weft_decoder *": "good_decoder()", "weft_corpus *": "good_corpus()",
     "weft_array *": "good_array()", "weft_batch *": "good_batch()", "weft_entry *": "good_entries()",
     "weft_named_tensor *": "good_named_tensors()", "weft_metadata *": "good_metadata()",
     "weft_json_options *": "good_json_options()", "weft_op_options *": "good_op_options()",
@@ -150,6 +150,8 @@ BY_PARAMETER = {
     "weft_loader_mapped.count": "8", "weft_tokenizer_encode_pair.other": "good_text()", "weft_tokenizer_encode_pair.bytes": "3",
     "weft_tokenizer_encode_pair.other_bytes": "3", "weft_tokenizer_pattern_parse.name": '"gpt2"', "weft_tokenizer_train.paths": "good_text_paths()",
     "weft_tokenizer_train.count": "1", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
+    "weft_chats_read.path": '"chats.jsonl"', "weft_chats_pack.context": "4", "weft_chats_tokens.i": "0",
+    "weft_chats_pack.n": "1", "weft_chats_pack.chosen": "(int64_t[]){0}",
     "weft_chat_template_new.source": "good_text()", "weft_chat_template_load.folder": '"chat"',
     **{f"weft_chat_template_{action}.{name}": value for action in ("render", "answers")
        for name, value in (("conversation", '"[]"'), ("bytes", "2"))},

@@ -24,6 +24,7 @@ static struct {
     weft_tokens *tokens;
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
+    weft_chats *chats;
     weft_decoder *decoder;
     weft_module *published, *adapted;
     weft_corpus *corpus;
@@ -45,6 +46,7 @@ void good_end(void) {
     weft_tokens_free(made.tokens);
     weft_decoder_free(made.decoder);
     weft_chat_template_free(made.chat);
+    weft_chats_free(made.chats);
     weft_tokenizer_free(made.tokenizer);
     weft_corpus_free(made.corpus);
     for (int i = 0; i < made.n_files; i++) weft_safetensors_close(made.files[i]);
@@ -71,6 +73,7 @@ static void *block(size_t bytes) {
 /* ---- the caller's memory ---- */
 
 static const char words[] = "names of all sorts";
+static const char chats[] = "{\"text\": \"names of all sorts\"}\n";
 
 void *good_zeros(size_t bytes) { return block(bytes); }
 void *good_place(void) { return block(2 * sizeof(void *)); }
@@ -311,6 +314,12 @@ weft_chat_template *good_chat_template(void) {
     return made.chat;
 }
 
+weft_chats *good_chats(void) {
+    if (!made.chats)
+        MUST(weft_chats_read(good_context(), "chats.jsonl", good_tokenizer(), NULL, &made.chats));
+    return made.chats;
+}
+
 weft_decoder *good_decoder(void) {
     if (!made.decoder) MUST(weft_decoder_open(good_tokenizer(), &made.decoder));
     return made.decoder;
@@ -506,6 +515,7 @@ void good_files(void) {
     file("data.csv", csv, sizeof csv - 1);
     file("data.json", json, sizeof json - 1);
     file("text.txt", words, sizeof words - 1);
+    file("chats.jsonl", chats, sizeof chats - 1);
     MUST(weft_write_npy(NULL, "data.npy", good_array()));
     MUST(weft_write_npy(NULL, "labels.npy", good_labels()));
     MUST(weft_tokens_write(NULL, "tokens.bin", good_ids(), 8));

@@ -76,6 +76,34 @@ expect 3 'were trained for weights with' "$weft" generate lora "${greedy[@]}"
 one_line
 rm -r model
 
+# ---- chats as training data ----
+cp -r away model
+python3 - <<'EOF'
+import json
+with open("chats.jsonl", "w") as f:
+    for i in range(60):
+        f.write(json.dumps({"messages": [{"role": "user", "content": "thread %d" % i},
+                                         {"role": "assistant", "content": "the weft goes over the warp"}]}) + "\n")
+with open("texts.jsonl", "w") as f:
+    f.write(json.dumps({"prompt": "the weft", "completion": " goes over the warp"}) + "\n" * 2)
+    f.write(json.dumps({"text": "the weft goes"}) + "\n")
+EOF
+talk=("${tune[@]}" --set model.context=96 --set train.steps=0 --set train.epochs=8)
+expect 0 'learned: .* tokens, those of the answers' "$weft" train gpt --data chats.jsonl "${talk[@]}" --run talk
+check "conversations are packed" grep -qE '60 conversations of [0-9]+ tokens, in [0-9]+ rows of 96' out
+expect 0 'new data +loss [0-3]' "$weft" eval talk chats.jsonl
+expect 0 '' "$weft" train gpt --data chats.jsonl "${talk[@]}" --set lora.rank=2 --run adapted --quiet
+expect 0 '' "$weft" train gpt --data texts.jsonl "${talk[@]}" --set data.val_fraction=0 --set train.batch=1 --run texts --quiet
+expect 0 '' "$weft" resume talk --set train.epochs=9 --quiet
+echo '{"message": []}' >bad.jsonl
+expect 3 'bad.jsonl:1: no form that Weft knows' "$weft" train gpt --data bad.jsonl "${talk[@]}" --run bad
+one_line
+expect 2 'chats are for published models' "$weft" train gpt --data chats.jsonl --run bad
+one_line
+expect 2 'set a longer context' "$weft" train gpt --data chats.jsonl "${talk[@]}" --set model.context=4 --run bad
+one_line
+rm -r model
+
 # ---- chat ----
 printf 'hello\n\n/save talk.json\n/system be brief\nand again\n/save two.json\n/what\n/exit\nnever read\n' >lines.txt
 expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" <lines.txt

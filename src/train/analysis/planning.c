@@ -206,7 +206,7 @@ static weft_status planning_fits(search *s, int64_t batch, bool *yes) {
 static int64_t samples_of(const weft__config *config, const weft__dataset *dataset) {
     size_t tokens = dataset->id_count[WEFT__TRAIN];
     if (dataset->corpus) weft_corpus_ids(dataset->corpus, WEFT_CORPUS_TRAIN, &tokens);
-    if (config->task == WEFT__TASK_LANGUAGE_MODEL)
+    if (config->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats)
         return (int64_t)tokens / (config->model_context + config->data_streams);
     return dataset->x[WEFT__TRAIN].rank ? dataset->x[WEFT__TRAIN].shape[0] : 0;
 }

@@ -157,6 +157,7 @@ static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, si
 
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
     size_t count = 0;
+    if (dataset->chats) return dataset->packed[split].tokens;
     if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
         return dataset->x[split].rank > 0 ? dataset->x[split].shape[0] : 0;
     (void)ids_of(dataset, split, &count);
@@ -275,7 +276,8 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     options.images.erase = config->data_erase;
     options.images.mixup = config->data_mixup;
     options.images.cutmix = config->data_cutmix;
-    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL)
+    options.skip_negative = dataset->chats;
+    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats)
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
     const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);

@@ -4,6 +4,7 @@
 #ifndef WEFT_SRC_TRAIN_DATASET_DATASET_H
 #define WEFT_SRC_TRAIN_DATASET_DATASET_H
 
+#include <weft/chats.h>
 #include <weft/data.h>
 #include <weft/loader.h>
 #include <weft/text.h>
@@ -36,6 +37,10 @@ typedef struct weft__dataset {
     int64_t mapped_first[WEFT__SPLIT_COUNT];
     size_t id_count[WEFT__SPLIT_COUNT];
     int64_t vocabulary; /* number of tokens; the model may have more rows */
+    /* conversations: x and y below have the rows of weft_chats_pack */
+    bool chats;
+    int64_t conversations[WEFT__SPLIT_COUNT];
+    weft_chats_packed packed[WEFT__SPLIT_COUNT];
     /* tables and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
     /* images in files: x has no data then, and an autoencoder no y. Rows of bytes: a `const char *` into
@@ -162,6 +167,7 @@ weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset,
 enum { WEFT__CLASSES_MOST = 1000000 };
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+weft_status weft__dataset_read_chats(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 /* Chooses the validation samples of tables and images. *order becomes a list of all `rows` training samples:
  * first the *kept ones that stay, then those for validation. It is NULL if all stay. The caller frees it.

@@ -161,7 +161,7 @@ static void put_split(const weft__dataset *d, const weft__config *config, weft__
         const int64_t n = weft__dataset_samples(d, (weft__split)i);
         const char *how = "";
         if (i == WEFT__VALIDATION && n > 0 && !config->data_val_path)
-            how = text                     ? " (the end of the data)"
+            how = text && !d->chats        ? " (the end of the data)"
                   : config->data_folds > 0 ? " (a fold)"
                                            : " (drawn at random)";
         if (n > 0)

@@ -8,6 +8,9 @@
 
 #define CONTEXT_OF_TRAINING 256 /* tokens of a sample, if model.context is not set */
 #define BATCH_OF_TRAINING   8
+#define CONTEXT_OF_CHATS    512 /* of a row of packed conversations */
+#define BATCH_OF_CHATS      4
+#define EPOCHS_OF_CHATS     3
 #define CONTEXT_OF_USE      2048
 
 typedef struct found {
@@ -77,7 +80,8 @@ static weft_status describe(weft__config *config, const char *path, int64_t cont
     SET(model_rotary_base, p.gpt.rotation.base > 0 ? p.gpt.rotation.base : config->model_rotary_base);
     SET(model_mlp, p.gpt.gated);
     PROPOSE(model_context, weft__smaller(p.context, context));
-    PROPOSE(optimizer_lr, 5e-5); /* of fine-tuning: larger steps forget what the model knows */
+    /* of fine-tuning: larger steps forget what the model knows; adapters change less of it */
+    PROPOSE(optimizer_lr, config->lora_rank > 0 ? 2e-4 : 5e-5);
     PROPOSE(schedule_min_lr, config->optimizer_lr / 10);
     PROPOSE(train_batch, batch);
     if (f.status == WEFT_OK && config->model_context > p.context && p.gpt.positions == WEFT_POSITION_LEARNED)
@@ -88,12 +92,18 @@ static weft_status describe(weft__config *config, const char *path, int64_t cont
 }
 
 weft_status weft__model_describe_published(weft__config *config, const char *path) {
-    return describe(config, path, CONTEXT_OF_TRAINING, BATCH_OF_TRAINING);
+    const bool chats = config->data_source == WEFT__SOURCE_CHATS;
+    if (chats && !weft__config_given(config, WEFT__KEY_train_steps)) {
+        PROPOSE(train_steps, 0);
+        PROPOSE(train_epochs, EPOCHS_OF_CHATS);
+    }
+    return describe(config, path, chats ? CONTEXT_OF_CHATS : CONTEXT_OF_TRAINING,
+                    chats ? BATCH_OF_CHATS : BATCH_OF_TRAINING);
 }
 
 weft_status weft__model_take_published(weft__config *config) {
     if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
-    if (config->data_source != WEFT__SOURCE_TEXT) return WEFT_OK;
+    if (config->data_source != WEFT__SOURCE_TEXT && config->data_source != WEFT__SOURCE_CHATS) return WEFT_OK;
     return propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path,
                         config->model_init);
 }

@@ -1,0 +1,163 @@
+/* Conversations as tokens, see chats.h. Must not know: rows of loaders. Read next: chat_line.c,
+ * chats_pack.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/data.h>
+
+#include "base/text.h"
+#include "text/chats.h"
+
+#define LINE_MAX_BYTES ((size_t)64 << 20)
+
+typedef struct adding {
+    weft_chats *chats;
+    const weft_tokenizer *tokenizer;
+    int32_t *ids, *begin; /* of the text, and of a begin of it */
+    size_t ids_room, begin_room;
+} adding;
+
+/* Encodes a text into *ids, which grows. */
+static weft_status encode_text(const adding *a, const char *text, size_t bytes, int32_t **ids, size_t *room,
+                               size_t *count) {
+    weft_context *ctx = a->chats->ctx;
+    weft_status status = weft_tokenizer_encode(a->tokenizer, text, bytes, *ids, *room, count);
+    if (status == WEFT_OK && *ids) return WEFT_OK; /* without ids they are only counted */
+    if (status != WEFT_OK && (status != WEFT_ERR_ARGUMENT || *count <= *room)) return status;
+    weft__free(ctx, *ids);
+    *room = *count * 2 + 64;
+    *ids = weft__array(ctx, *room, sizeof **ids);
+    if (!*ids) {
+        *room = 0;
+        return weft__fail_oom(ctx, *count * sizeof **ids, "the tokens of a conversation");
+    }
+    return weft_tokenizer_encode(a->tokenizer, text, bytes, *ids, *room, count);
+}
+
+/* Finds the token that holds byte `at` of the text: how many tokens of the text are also those of its first
+ * `at` bytes. */
+static weft_status token_at(adding *a, const weft_chat_text *text, size_t at, size_t count, size_t *token) {
+    size_t n;
+    *token = count;
+    if (at >= text->bytes) return WEFT_OK;
+    WEFT_TRY(encode_text(a, text->text, at, &a->begin, &a->begin_room, &n));
+    for (*token = 0; *token < n && *token < count && a->begin[*token] == a->ids[*token];) ++*token;
+    return WEFT_OK;
+}
+
+static weft_status chats_push(weft_chats *c, int32_t token, bool learned) {
+    if (!weft__grow(c->ctx, &c->tokens, &c->token_room, c->count, sizeof *c->tokens) ||
+        !weft__grow(c->ctx, &c->learned, &c->learned_room, c->count, sizeof *c->learned))
+        return weft__fail_oom(c->ctx, c->count * sizeof *c->tokens, "the tokens of conversations");
+    c->tokens[c->count] = token;
+    c->learned[c->count++] = learned;
+    return WEFT_OK;
+}
+
+/* Adds a conversation. */
+static weft_status add_line(adding *a, const weft__chat_line *line) {
+    weft_chats *c = a->chats;
+    const weft_chat_text *text = &line->text;
+    const size_t first = c->count;
+    size_t count, begin, end;
+    WEFT_TRY(encode_text(a, text->text, text->bytes, &a->ids, &a->ids_room, &count));
+    for (size_t i = 0; i < count; i++) WEFT_TRY(chats_push(c, a->ids[i], false));
+    for (size_t k = 0; k < text->answer_count; k++) {
+        WEFT_TRY(token_at(a, text, text->answers[k].begin, count, &begin));
+        WEFT_TRY(token_at(a, text, text->answers[k].end, count, &end));
+        for (size_t i = begin; i < end; i++) c->learned[first + i] = true;
+    }
+    const int32_t eos = weft_tokenizer_special(a->tokenizer, WEFT_SPECIAL_EOS);
+    if (line->ends && eos >= 0 && (count == 0 || a->ids[count - 1] != eos))
+        WEFT_TRY(chats_push(c, eos, true));
+    if (!weft__grow(c->ctx, &c->ends, &c->end_room, c->n, sizeof *c->ends))
+        return weft__fail_oom(c->ctx, c->n * sizeof *c->ends, "the ends of conversations");
+    c->ends[c->n++] = c->count;
+    return WEFT_OK;
+}
+
+/* Reads line `number` of a file. */
+static weft_status read_line(adding *a, const char *path, size_t number, const char *text, size_t bytes,
+                             const weft_chat_template *chat) {
+    char where[4200];
+    weft__chat_line line;
+    weft_text name = weft__text(where, sizeof where);
+    weft__put(&name, "%s:%zu", path, number);
+    if (bytes > LINE_MAX_BYTES)
+        return weft__fail(a->chats->ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, more than %zu", where, bytes,
+                          LINE_MAX_BYTES);
+    weft_status status = weft__chat_line_read(a->chats->ctx, where, text, bytes, chat, &line);
+    if (status == WEFT_OK) {
+        status = add_line(a, &line);
+        if (status != WEFT_OK && status != WEFT_ERR_OOM)
+            status = weft__fail(a->chats->ctx, status, "%s: %s", where, weft_last_error(a->chats->ctx));
+    }
+    weft_chat_text_free(&line.text);
+    return status;
+}
+
+static weft_status read_lines(adding *a, const char *path, const weft_bytes *file,
+                              const weft_chat_template *chat) {
+    const char *text = (const char *)file->data, *end = text + file->size;
+    for (size_t number = 1; text < end; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
+        size_t bytes = (size_t)(stop - text), blank = 0;
+        while (blank < bytes && strchr(" \t\r", text[blank]) && text[blank]) blank++;
+        if (blank < bytes) WEFT_TRY(read_line(a, path, number, text, bytes, chat));
+        text = newline ? newline + 1 : end;
+    }
+    if (a->chats->n > 0) return WEFT_OK;
+    return weft__fail(a->chats->ctx, WEFT_ERR_FORMAT, "%s: the file has no conversations", path);
+}
+
+weft_status weft_chats_read(weft_context *ctx, const char *path, const weft_tokenizer *tokenizer,
+                            const weft_chat_template *chat, weft_chats **out) {
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(ctx, path);
+    WEFT_NEED(ctx, tokenizer);
+    weft_bytes file;
+    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
+    adding a = {.chats = weft__zalloc(ctx, sizeof *a.chats), .tokenizer = tokenizer};
+    weft_status status = a.chats ? WEFT_OK : weft__fail_oom(ctx, sizeof *a.chats, "conversations");
+    if (status == WEFT_OK) {
+        a.chats->ctx = ctx;
+        status = read_lines(&a, path, &file, chat);
+    }
+    weft__free(ctx, a.ids);
+    weft__free(ctx, a.begin);
+    weft_bytes_free(ctx, &file);
+    if (status == WEFT_OK)
+        *out = a.chats;
+    else
+        weft_chats_free(a.chats);
+    return status;
+}
+
+void weft_chats_free(weft_chats *chats) {
+    if (!chats) return;
+    weft__free(chats->ctx, chats->tokens);
+    weft__free(chats->ctx, chats->learned);
+    weft__free(chats->ctx, chats->ends);
+    weft__free(chats->ctx, chats);
+}
+
+int64_t weft_chats_count(const weft_chats *chats) { return chats ? (int64_t)chats->n : 0; }
+
+const int32_t *weft_chats_tokens(const weft_chats *chats, int64_t i, const bool **learned, size_t *count) {
+    const bool there = chats && i >= 0 && (size_t)i < chats->n;
+    const size_t first = there && i > 0 ? chats->ends[i - 1] : 0;
+    if (count) *count = there ? chats->ends[i] - first : 0;
+    if (learned) *learned = there ? chats->learned + first : NULL;
+    return there ? chats->tokens + first : NULL;
+}
+
+uint64_t weft_chats_hash(const weft_chats *chats) {
+    weft_hash hash;
+    if (!chats) return 0;
+    weft__hash_init(&hash);
+    weft__hash_bytes(&hash, chats->tokens, chats->count * sizeof *chats->tokens);
+    weft__hash_bytes(&hash, chats->learned, chats->count * sizeof *chats->learned);
+    weft__hash_bytes(&hash, chats->ends, chats->n * sizeof *chats->ends);
+    return hash.a ^ weft__mix64(hash.b);
+}
