@@ -127,7 +127,7 @@ mutants: check-deps ## plant faults into copies of the tree: the test that each 
 	@WEFT_MUTANTS=1 tests/mutants/run.sh
 
 portable: check-deps ## build the command and tests so that they need only libc (build-portable), run them in an empty root folder
-	$(call configure,$(BUILD)-portable,-DWEFT_PORTABLE=ON)
+	$(call configure,$(BUILD)-portable,-DWEFT_PORTABLE=ON -DWEFT_WERROR=$(WERROR))
 	$(call compile,$(BUILD)-portable)
 	@tools/portable.sh $(BUILD)-portable
 

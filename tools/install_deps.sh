@@ -94,6 +94,7 @@ find_missing() {
         need llvm has llvm-symbolizer # names the lines in reports of clang's sanitizers
         need clang-format has clang-format
         need clang-tidy has clang-tidy
+        like ccache has ccache
     fi
 }
 
