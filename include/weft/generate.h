@@ -32,8 +32,10 @@ typedef struct weft_generate_options {
     size_t stop_count;
     const int32_t *ends; /* [end_count] tokens that end it, besides the tokenizer's WEFT_SPECIAL_EOS */
     size_t end_count;
-    bool endless;  /* no token ends it */
-    bool only_new; /* does not pass the prompt on */
+    bool endless;    /* no token ends it */
+    bool only_new;   /* does not pass the prompt on */
+    bool keep_cache; /* does not reset the cache: of the prompt, only what the cache does not hold yet is fed.
+                        For conversations, whose prompts grow */
     bool no_frame; /* encodes the prompt as it is. Default: with the special tokens that the tokenizer's files
                       put around a text, such as <s> */
 } weft_generate_options;
@@ -42,8 +44,8 @@ typedef struct weft_generate_options {
  * WEFT_OK ends the generation with that status. */
 typedef weft_status (*weft_text_fn)(void *user, const char *bytes, size_t count);
 
-/* Continues a prompt, and passes prompt and continuation piece by piece to `emit`. The cache is reset first.
- * When its context is full, the newest half of it is kept.
+/* Continues a prompt, and passes prompt and continuation piece by piece to `emit`. The cache is reset first,
+ * unless keep_cache is set. When its context is full, the newest half of it is kept.
  *
  * tokenizer NULL: the prompt and the output are token numbers with spaces between them.
  *

@@ -447,6 +447,10 @@ WEFT_API void weft_gpt_cache_free(weft_gpt_cache *cache);
 /* Removes all tokens. Nothing is compiled again. */
 WEFT_API void weft_gpt_cache_reset(weft_gpt_cache *cache);
 
+/* Keeps the longest begin of the cache that is also the begin of tokens[0..count), and forgets the rest.
+ * Returns its length: feed the other tokens. A cache of a recurrent model is reset, and the length is 0. */
+WEFT_API int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_t count);
+
 /* The number of tokens in the cache, and the number that it can hold. */
 WEFT_API int64_t weft_gpt_cache_length(const weft_gpt_cache *cache);
 WEFT_API int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache);

@@ -176,7 +176,7 @@ static weft_status chat_open(chatting *c, const char *dir, const weft__use_optio
     c->how.end_count = weft__turns_ends(c->use.config.published, tokenizer, c->chat, c->ends);
     c->how.ends = c->ends;
     c->how.vocabulary = c->use.model.tokens;
-    c->how.only_new = c->how.no_frame = true;
+    c->how.only_new = c->how.no_frame = c->how.keep_cache = true;
     c->cache = weft_gpt_cache_new(c->use.model.module);
     if (!c->cache) return weft_last_status(c->use.model.ctx);
     c->how.tokens = weft__smaller(c->how.tokens, weft_gpt_cache_capacity(c->cache) / 2);

@@ -18,6 +18,7 @@ struct weft_gpt_cache {
     weft__decode *steps; /* [layers] */
     weft_states states;  /* states of a recurrent model, used instead of steps */
     int64_t vocab;
+    int32_t *fed; /* [capacity] the tokens in the cache; NULL of a recurrent model */
 };
 
 enum { LEAST_PROMPT = 16 };
@@ -31,6 +32,7 @@ static void decode_release(weft_gpt_cache *cache) {
         weft_free(cache->steps[i].values);
     }
     weft__free(ctx, cache->steps);
+    weft__free(ctx, cache->fed);
     weft_free(cache->states.h);
     weft_free(cache->states.c);
 }
@@ -60,7 +62,9 @@ static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o)
     const int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, o->context, d};
     const weft_dtype dtype = cache->gpt->compute != WEFT_F32 ? cache->gpt->compute : o->dtype;
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
-    if (!cache->steps) return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
+    cache->fed = weft__array(ctx, (size_t)o->context, sizeof *cache->fed);
+    if (!cache->steps || !cache->fed)
+        return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
     for (int64_t i = 0; i < o->layers; i++) {
         cache->steps[i].keys = weft_variable_new(ctx, "cache.keys", dtype, 4, shape, NULL);
         WEFT_TRY(weft_tensor_status(cache->steps[i].keys));
@@ -105,6 +109,18 @@ void weft_gpt_cache_reset(weft_gpt_cache *cache) {
     weft_free(cache->states.h);
     weft_free(cache->states.c);
     cache->states = (weft_states){NULL, NULL};
+}
+
+int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_t count) {
+    int64_t same = 0;
+    while (cache && cache->fed && tokens && same < count && same < cache->length &&
+           cache->fed[same] == tokens[same])
+        same++;
+    if (same == 0)
+        weft_gpt_cache_reset(cache);
+    else
+        cache->length = same; /* later keys and values are overwritten */
+    return same;
 }
 
 int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
@@ -218,6 +234,7 @@ weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t 
             cache->length = before;
             return status;
         }
+        memcpy(cache->fed + cache->length, tokens + done, (size_t)taken * sizeof *tokens);
         cache->length += taken;
     }
     return WEFT_OK;

@@ -175,8 +175,11 @@ static weft_status generate_run(decoding *d, const char *prompt) {
     const char *text = "";
     size_t bytes = 0;
     int64_t fed = 0, id;
-    weft_gpt_cache_reset(d->cache);
     WEFT_TRY(read_prompt(d, prompt));
+    if (o->keep_cache)
+        fed = weft_gpt_cache_keep(d->cache, d->ids, d->count - 1); /* the last one gives the logits */
+    else
+        weft_gpt_cache_reset(d->cache);
     for (int64_t i = 0; prompt[0] && !o->only_new && i < d->count; i++) WEFT_TRY(generate_put(d, d->ids[i]));
     d->held_bytes = 0; /* a stop in the prompt does not count */
     d->stopped = false;

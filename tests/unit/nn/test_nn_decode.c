@@ -54,6 +54,21 @@ static void test_cache(void **state) {
     weft_gpt_cache_reset(cache);
     assert_int_equal(weft_gpt_feed(cache, (int32_t[]){1, VOCAB}, 2, logits), WEFT_ERR_INDEX);
     assert_int_equal(weft_gpt_cache_length(cache), 0);
+    /* another text with the same begin: only what differs is fed */
+    int32_t other[CONTEXT];
+    for (int i = 0; i < CONTEXT; i++) other[i] = i < 30 ? tokens[i] : (tokens[i] + 1) % VOCAB;
+    double *wanted_other = whole(ctx, gpt, other, CONTEXT);
+    assert_ok(weft_gpt_feed(cache, tokens, 41, logits));
+    assert_int_equal(weft_gpt_cache_keep(cache, other, 40), 30);
+    assert_int_equal(weft_gpt_cache_length(cache), 30);
+    assert_ok(weft_gpt_feed(cache, other + 30, 10, logits));
+    compare(logits, wanted_other + 39 * VOCAB);
+    assert_int_equal(weft_gpt_cache_keep(cache, other, 7), 7);
+    assert_ok(weft_gpt_feed(cache, other + 7, 1, logits));
+    compare(logits, wanted_other + 7 * VOCAB);
+    assert_int_equal(weft_gpt_cache_keep(cache, (int32_t[]){18}, 1), 0);
+    assert_int_equal(weft_gpt_cache_keep(NULL, other, 1), 0);
+    free(wanted_other);
     assert_true(weft_module_is_training(gpt)); /* decoding does not change the mode */
     weft_gpt_cache_free(cache);
     cache = weft_gpt_cache_new(gpt);

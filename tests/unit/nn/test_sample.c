@@ -154,6 +154,10 @@ static void test_ends(void **state) {
     o.endless = true;
     assert_string_equal(text_of(cache, tokenizer, o), whole);
     o = drawn;
+    o.keep_cache = true; /* the cache holds another text, then this one */
+    assert_string_equal(text_of(cache, tokenizer, o), whole);
+    assert_string_equal(text_of(cache, tokenizer, o), whole);
+    o = drawn;
     o.top_p = 2;
     assert_int_equal(weft_generate(cache, tokenizer, &o, collect, want), WEFT_ERR_ARGUMENT);
     weft_gpt_cache_free(cache);
