@@ -2,12 +2,17 @@
 """Writes the reference files of test_architectures.c with transformers: for each architecture a small configuration, the names
 and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern.
 
-Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them. And
-lora.json: losses of training with the adapters of peft.
+Also
+- blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them;
+- quantize.json: what the package gguf packs, and the squared error of llama.cpp's quantisers of K blocks, if GGML_BASE
+  names its libggml-base.so;
+- lora.json: losses of training with the adapters of peft.
 
     python3 tests/unit/published/make_models.py        # needs torch, transformers, peft and gguf"""
 
+import ctypes
 import json
+import os
 import pathlib
 import tempfile
 
@@ -108,6 +113,40 @@ def blocks():
     return found
 
 
+def weights():
+    """2048 numbers to pack: as weights_to_pack() of test_quantize.c makes them. The first blocks of 32 are special."""
+    state, found = 1, []
+    for i in range(2048):
+        state = (state * 1664525 + 1013904223) % 2**32
+        uniform = ((state >> 8) - 2**23) / 2**23
+        found.append(uniform * 2.0 ** (i // 32 % 5 - 3) + (0.25 if i // 256 == 3 else 0.0))
+    found[:32] = [0.0] * 32
+    found[32:64] = [0.75] * 32
+    found[64:96] = [-0.75] * 32
+    found[96:128] = [0.0] * 31 + [-3.5]
+    return numpy.array(found, dtype=numpy.float32)
+
+
+def packed(old):
+    """What the package gguf packs, in hexadecimal. K blocks: the sum of squared errors of llama.cpp's own quantiser."""
+    x, found = weights(), {}
+    for name in ("F16", "BF16", "Q8_0", "Q5_0", "Q4_0"):
+        raw = gguf.quants.quantize(x, gguf.GGMLQuantizationType[name])
+        found[name.lower()] = {"bytes": raw.tobytes().hex()}
+    library = ctypes.CDLL(os.environ["GGML_BASE"]) if "GGML_BASE" in os.environ else None
+    for name in ("Q6_K", "Q4_K"):
+        kind = gguf.GGMLQuantizationType[name]
+        if not library:
+            found[name.lower()] = old[name.lower()]
+            continue
+        raw = numpy.zeros((8, gguf.GGML_QUANT_SIZES[kind][1]), dtype=numpy.uint8)
+        library.ggml_quantize_chunk(ctypes.c_int(kind), ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(raw.ctypes.data),
+                                    ctypes.c_int64(0), ctypes.c_int64(8), ctypes.c_int64(256), None)
+        off = gguf.dequantize(raw, kind).reshape(-1).astype(numpy.float64) - x
+        found[name.lower()] = {"squares": [float(f"{e:.9g}") for e in (off ** 2).reshape(8, 256).sum(axis=1)]}
+    return found
+
+
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
@@ -144,6 +183,9 @@ def main():
         (folder / f"{name}.json").write_text(json.dumps(reference(kind, options), separators=(",", ":")) + "\n")
     (folder.parent / "lora.json").write_text(json.dumps(lora(), separators=(",", ":")) + "\n")
     (folder.parent / "blocks.json").write_text(json.dumps(blocks(), separators=(",", ":")) + "\n")
+    path = folder.parent / "quantize.json"
+    old = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(packed(old), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
