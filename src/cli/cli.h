@@ -118,6 +118,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(compare, "shows how runs differ, and their results side by side")                                      \
     X(info, "shows what a run folder holds, and verifies it with --check")                                   \
     X(export, "writes a trained model as C source or as a file of weights")                                  \
+    X(quantize, "writes a published model with smaller weights, as a GGUF file")                             \
     X(tokenize, "turns a text into files of tokens to train on")                                             \
     X(init, "writes a commented configuration to start from")                                                \
     X(demo, "trains something small, to show that Weft works")                                               \

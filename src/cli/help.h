@@ -84,10 +84,20 @@
     "--to gpt2         NAME.safetensors and config.json: a gpt with the names and shapes of GPT-2's "        \
     "published\n"                                                                                            \
     "                  weights. model.init and transformers read them.\n"                                    \
+    "--to huggingface  a folder that transformers reads, of a run that began with a published model.\n"      \
+    "--to gguf         NAME.gguf, for llama.cpp: of such a run, or of a published model itself.\n"           \
     "docs/export.md describes the files.\n"                                                                  \
     "\n"                                                                                                     \
     "  weft export runs/mlp-4-16-3-cpu-1 --to c --out src --name flowers\n"                                  \
     "  weft export runs/gpt-L4-H4-E128-cpu-1 --to gpt2 --out gpt2-folder\n"
+#define weft__help_quantize                                                                                  \
+    "MODEL is a folder of Hugging Face or a GGUF file. The new file is for llama.cpp and for Weft. The\n"    \
+    "model is not loaded: one matrix after the other is read, packed and written.\n"                         \
+    "With --data, the perplexity of the model on the text is measured before and after.\n"                   \
+    "docs/published.md describes the formats.\n"                                                             \
+    "\n"                                                                                                     \
+    "  weft quantize SmolLM2-135M --to q4_k --data book.txt\n"                                               \
+    "  weft quantize model-f16.gguf --to q8_0 --out model-q8_0.gguf\n"
 #define weft__help_tokenize                                                                                  \
     "TOKENIZER is a tokenizer.json, which every run on text has in its folder, a .model file of\n"           \
     "SentencePiece, the folder of a published model, or the folder of GPT-2's encoder.json and vocab.bpe\n"  \
