@@ -47,6 +47,12 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
         weft_module *m = weft__module_make(ctx, "published", unmade_forward, 0);
         return m->error ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));
     }
+    if (p.encodes) {
+        p.encoder.context = o.context ? o.context : p.context;
+        p.encoder.dropout = o.dropout;
+        p.encoder.dtype = o.dtype;
+        return weft_nn_encoder(ctx, &p.encoder);
+    }
     p.gpt.context = o.context ? o.context : weft__smaller(p.context, CONTEXT_MOST);
     p.gpt.dropout = o.dropout;
     p.gpt.head_chunks = o.head_chunks;

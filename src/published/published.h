@@ -12,7 +12,9 @@ typedef enum weft__published_trait {
     WEFT__QKV_BIAS = 1, /* queries, keys and values have a bias, whatever config.json says */
     WEFT__QK_NORM = 2,
     WEFT__WINDOW = 4, /* config.json may set a sliding window */
-    WEFT__GEMMA = 8 /* norms with 1 + weight and after branches, scaled token vectors, soft caps, tied head */
+    WEFT__GEMMA =
+        8, /* norms with 1 + weight and after branches, scaled token vectors, soft caps, tied head */
+    WEFT__PADDED = 16 /* the positions of tokens begin behind the number of the padding token */
 } weft__published_trait;
 
 /* The sets of names in architectures.def. */
@@ -28,7 +30,11 @@ enum {
     GGUF_SPLIT = 256,
     GGUF_PLAIN = 512,
     GGUF_TURNED = 1024,
-    GGUF_PACKED = 2048
+    GGUF_PACKED = 2048,
+    BERT = 4096,
+    BERT_HEAD = 8192,
+    ROBERTA_HEAD = 16384,
+    DISTIL = 32768
 };
 
 /* Which part of a parameter a tensor of the file is. */
@@ -48,8 +54,10 @@ typedef enum weft__published_part {
 
 struct weft__fields;
 typedef struct weft__published {
-    weft_gpt_options gpt; /* without dtype and context */
-    int64_t context;      /* the longest text that the model was made for */
+    weft_gpt_options gpt;         /* without dtype and context */
+    bool encodes;                 /* an encoder; of gpt only vocab, width and heads are set */
+    weft_encoder_options encoder; /* without dtype and context */
+    int64_t context;              /* the longest text that the model was made for */
     const struct weft__architecture *architecture;
     unsigned names; /* sets of names of tensors */
     const char *prefix;

@@ -25,7 +25,7 @@ static struct {
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
     weft_decoder *decoder;
-    weft_module *published;
+    weft_module *published, *encoder;
     weft_corpus *corpus;
     weft_safetensors *files[2];
     int n_files;
@@ -207,6 +207,16 @@ weft_gpt_options *good_gpt_options(void) {
 weft_module *good_gpt(void) {
     if (!made.gpt) made.gpt = weft_nn_gpt(good_context(), good_gpt_options());
     return made.gpt;
+}
+
+weft_encoder_options *good_encoder_options(void) {
+    return COPY(weft_encoder_options,
+                {.vocab = 8, .context = 8, .layers = 1, .heads = 1, .width = 4, .labels = 2});
+}
+
+weft_module *good_encoder(void) {
+    if (!made.encoder) made.encoder = weft_nn_encoder(good_context(), good_encoder_options());
+    return made.encoder;
 }
 
 weft_module *good_lstm(void) {
