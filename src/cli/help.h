@@ -43,6 +43,18 @@
     "\n"                                                                                                     \
     "  weft chat SmolLM2-135M-Instruct --system 'Answer in one sentence.'\n"                                 \
     "  echo 'What is a loom?' | weft chat model.gguf --temperature 0\n"
+#define weft__help_embed                                                                                     \
+    "Prints a line for each line: the numbers of a vector of length 1, separated by tabs. Texts of "         \
+    "similar\n"                                                                                              \
+    "meaning have vectors of a large dot product, if the model was made for sentences.\n"                    \
+    "\n"                                                                                                     \
+    "  weft embed all-MiniLM-L6-v2 sentences.txt >vectors.tsv\n"                                             \
+    "  echo 'a loom' | weft embed all-MiniLM-L6-v2 --json\n"
+#define weft__help_classify                                                                                  \
+    "Prints a line for each line: the likeliest class and its probability, separated by a tab.\n"            \
+    "\n"                                                                                                     \
+    "  weft classify distilbert-sst2 reviews.txt\n"                                                          \
+    "  echo 'I like it' | weft classify distilbert-sst2 --json\n"
 #define weft__help_predict                                                                                   \
     "INPUT is a file of the format that the model was trained on (idx, csv, json, npy, or batches of\n"      \
     "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \
