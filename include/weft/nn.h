@@ -388,6 +388,55 @@ typedef struct weft_gpt_options {
  * gate_proj, up_proj. */
 WEFT_API weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options);
 
+/* ---- encoders ---- */
+
+typedef struct weft_encoder_options {
+    int64_t vocab;   /* must be set */
+    int64_t context; /* longest sequence; must be set */
+    int64_t layers;  /* must be set, like heads and width */
+    int64_t heads;
+    int64_t width;          /* a multiple of heads */
+    int64_t hidden;         /* of the MLP; 0: 4 width */
+    int64_t types;          /* rows of a table of token types, of which the first is used; 0: none */
+    int64_t first_position; /* row of the table of positions that the first token has; RoBERTa: 2 */
+    int64_t labels;         /* classes of weft_encoder_logits; 0: none */
+    double eps;             /* of the norms; 0: 1e-12 */
+    double dropout;
+    weft_activation_kind activation;        /* of the MLP; IDENTITY (0): GELU */
+    weft_activation_kind pooler_activation; /* of weft_encoder_logits; IDENTITY (0): tanh */
+    weft_dtype dtype;
+} weft_encoder_options;
+
+/* BERT (Devlin et al. 2019), and by options RoBERTa and DistilBERT: learned positions, a norm of the token
+ * vectors, post-norm blocks in which all tokens see each other. tokens (B, T), integers, T <= context ->
+ * states (B, T, width).
+ *
+ * If sequences are padded, call it by weft_attend with a bool mask (B, T), which is true for tokens.
+ *
+ * Parameter names: wte.weight, wpe.weight, wtt.weight (token types), ln_e.weight, h.0.attn.c_attn.weight, ...
+ * as in weft_nn_transformer_block; with labels pooler.weight and classifier.weight. */
+WEFT_API weft_module *weft_nn_encoder(weft_context *ctx, const weft_encoder_options *options);
+
+typedef enum weft_pooling {
+    WEFT_POOL_MEAN, /* of the states of all tokens */
+    WEFT_POOL_FIRST /* the state of the first token, [CLS] */
+} weft_pooling;
+
+/* One vector for each sequence: states (B, T, width) -> (B, width). mask: bool (B, T), true for tokens; each
+ * sequence needs one. NULL: all are tokens. */
+WEFT_API weft_tensor *weft_encoder_pool(weft_tensor *states, weft_tensor *mask, weft_pooling pooling);
+WEFT_API weft_tensor *weft_encoder_pool_at(const char *where, weft_tensor *states, weft_tensor *mask,
+                                           weft_pooling pooling);
+#define weft_encoder_pool(...) weft_encoder_pool_at(WEFT_HERE, __VA_ARGS__)
+
+/* The logits (B, labels) of the classes, from the states of an encoder with labels: those of the first token
+ * pass a linear layer, an activation and a linear layer. */
+WEFT_API weft_tensor *weft_encoder_logits(weft_module *encoder, weft_tensor *states);
+WEFT_API weft_tensor *weft_encoder_logits_at(const char *where, weft_module *encoder, weft_tensor *states);
+#define weft_encoder_logits(...) weft_encoder_logits_at(WEFT_HERE, __VA_ARGS__)
+
+/* ---- adapters ---- */
+
 typedef struct weft_lora_options {
     int64_t rank;               /* 0: 8 */
     double alpha;               /* what adapters add is multiplied by alpha / rank; 0: rank */

@@ -69,6 +69,20 @@ WEFT_API WEFT_CHECKED weft_status weft_published_save(weft_module *model, const 
 WEFT_API WEFT_CHECKED weft_status weft_published_save_lora(weft_module *model, const char *from,
                                                            const char *base, const char *to);
 
+/* Writes the model as a GGUF file that llama.cpp reads, with the tokenizer and the chat template of `from`, a
+ * folder or a GGUF file. `format` is "f32", "f16", "bf16", "q8_0", "q6_k", "q5_0", "q4_k" or "q4_0".
+ * docs/published.md says which tensors get another format. One parameter at a time is in memory as f32. An
+ * existing file is replaced when the new one is complete.
+ *
+ * WEFT_ERR_ARGUMENT: an unknown format. WEFT_ERR_FORMAT: an architecture, a tokenizer or a weight that the
+ * file cannot hold. */
+WEFT_API WEFT_CHECKED weft_status weft_published_save_gguf(weft_module *model, const char *from,
+                                                           const char *path, const char *format);
+
+/* The same from the files of a published model, without loading it. */
+WEFT_API WEFT_CHECKED weft_status weft_published_quantize(weft_context *ctx, const char *from,
+                                                          const char *path, const char *format);
+
 #ifdef __cplusplus
 }
 #endif

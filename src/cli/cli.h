@@ -111,6 +111,8 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(sweep, "trains a run for each of many values of the configuration, and sorts them")                    \
     X(generate, "continues a text with a trained language model")                                            \
     X(chat, "talks with a published language model")                                                         \
+    X(embed, "turns lines of text into vectors, with a published encoder")                                   \
+    X(classify, "tells the class of lines of text, with a published encoder")                                \
     X(predict, "applies a trained model to the rows of files, or to images")                                 \
     X(eval, "measures a trained model on its validation and test data")                                      \
     X(show, "shows the coefficients of a linear or logistic model, or the layers of another")                \
@@ -118,6 +120,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(compare, "shows how runs differ, and their results side by side")                                      \
     X(info, "shows what a run folder holds, and verifies it with --check")                                   \
     X(export, "writes a trained model as C source or as a file of weights")                                  \
+    X(quantize, "writes a published model with smaller weights, as a GGUF file")                             \
     X(tokenize, "turns a text into files of tokens to train on")                                             \
     X(init, "writes a commented configuration to start from")                                                \
     X(demo, "trains something small, to show that Weft works")                                               \

@@ -2,14 +2,19 @@
  * train/export/export.h. */
 #include <string.h>
 
+#include <weft/published.h>
+
 #include "cli/cli.h"
+#include "published/published.h"
+#include "published/quantize.h"
+#include "train/dataset/dataset.h"
 #include "train/export/export.h"
 #include "train/run/run_dir.h"
 
 enum { NO_BATCH = -1, MOST_BATCH = 65536 };
 
 typedef struct exporting {
-    const char *dir, *to, *out, *name, *checkpoint;
+    const char *dir, *to, *out, *name, *checkpoint, *type;
     bool training;
     int64_t batch;
 } exporting;
@@ -25,13 +30,13 @@ static weft_status export_c(const exporting *e, weft__use *use, weft__exported *
                           exported);
 }
 
-/* Returns the path of a file of weights: --out, or NAME.safetensors in its folder. */
-static weft_status weights_path(const exporting *e, char path[WEFT__EXPORT_PATH]) {
+/* Returns the path of a file of weights: --out, or NAME with an ending in its folder. */
+static weft_status weights_path(const exporting *e, const char *ending, char path[WEFT__EXPORT_PATH]) {
     char folder[WEFT__EXPORT_PATH], name[64];
-    const size_t size = e->out ? strlen(e->out) : 0, ending = strlen(".safetensors");
-    snprintf(name, sizeof name, "%.40s.safetensors", e->name);
+    const size_t size = e->out ? strlen(e->out) : 0, length = strlen(ending);
+    snprintf(name, sizeof name, "%.40s%s", e->name, ending);
     bool fits = weft__join(folder, sizeof folder, e->dir, "export");
-    if (size > ending && strcmp(e->out + size - ending, ".safetensors") == 0) {
+    if (size > length && strcmp(e->out + size - length, ending) == 0) {
         fits = snprintf(path, WEFT__EXPORT_PATH, "%s", e->out) < WEFT__EXPORT_PATH;
         return fits ? WEFT_OK : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out);
     }
@@ -43,7 +48,7 @@ static weft_status weights_path(const exporting *e, char path[WEFT__EXPORT_PATH]
 
 static weft_status export_safetensors(const exporting *e, weft__use *use, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, path));
+    WEFT_TRY(weights_path(e, ".safetensors", path));
     return weft__export_safetensors(use, e->dir, path, exported);
 }
 
@@ -53,7 +58,7 @@ static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exporte
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "export: --to gpt2 needs a gpt, and the run's model is none: use --to safetensors, "
                           "which takes any model");
-    WEFT_TRY(weights_path(e, path));
+    WEFT_TRY(weights_path(e, ".safetensors", path));
     return weft__export_gpt2(use, path, exported);
 }
 
@@ -77,6 +82,14 @@ static weft_status export_peft(const exporting *e, weft__use *use, weft__exporte
     return weft__export_peft(use, folder, exported);
 }
 
+static const char *type_of(const exporting *e) { return e->type ? e->type : "f16"; }
+
+static weft_status export_gguf(const exporting *e, weft__use *use, weft__exported *exported) {
+    char path[WEFT__EXPORT_PATH];
+    WEFT_TRY(weights_path(e, ".gguf", path));
+    return weft__export_gguf(use, path, type_of(e), exported);
+}
+
 /* The formats of --to. C source is made on a device of its own, in f32 whatever the run computed in. */
 static const struct format {
     const char *name, *device, *precision;
@@ -85,6 +98,7 @@ static const struct format {
     {"c", "c99", "f32", export_c},      {"safetensors", "cpu", NULL, export_safetensors},
     {"gpt2", "cpu", NULL, export_gpt2}, {"huggingface", "cpu", NULL, export_huggingface},
     {"peft", "cpu", NULL, export_peft},
+    {"gguf", "cpu", NULL, export_gguf},
 };
 
 static const struct format *format_of(const char *name) {
@@ -146,12 +160,41 @@ static weft_status run_export(const exporting *e, const struct format *format, w
     return WEFT_OK;
 }
 
+/* Writes a published model, which is no run, as a GGUF file. It is not loaded. */
+static weft_status export_files(const exporting *e) {
+    char path[WEFT__EXPORT_PATH];
+    WEFT_TRY(weights_path(e, ".gguf", path));
+    WEFT_TRY(weft__export_files(e->dir, path, type_of(e)));
+    weft__print(stdout, "wrote %s\n", path);
+    return WEFT_OK;
+}
+
+static bool is_published(const exporting *e) { return !weft__is_run(e->dir) && weft_published_is(e->dir); }
+
+/* Checks --type, and that there is a place for the file. */
+static bool check_gguf(const exporting *e) {
+    char known[128];
+    weft__format format;
+    weft__format_words(known, sizeof known);
+    if (!weft__format_find(type_of(e), &format))
+        weft__complain("export: --type %s: give %s", e->type, known);
+    else if (is_published(e) && weft__is_gguf(e->dir) && !e->out)
+        weft__complain("export: %s is a file: name the new one in --out", e->dir);
+    else
+        return true;
+    return false;
+}
+
 /* Checks what is asked for. Complains about the first mistake. */
 static bool check_wishes(const exporting *e) {
     const struct format *format = format_of(e->to);
     if (!format)
-        weft__complain("export: --to %s: give c, safetensors, gpt2, huggingface or peft",
+        weft__complain("export: --to %s: give c, safetensors, gpt2, huggingface, peft or gguf",
                        e->to ? e->to : "is missing");
+    else if (e->type && format->run != export_gguf)
+        weft__complain("export: --type is for --to gguf");
+    else if (format->run == export_gguf && !check_gguf(e))
+        return false;
     else if (!weft__export_name_fits(e->name))
         weft__complain(
             "export: --name: give a C identifier: a letter, then at most 39 letters, digits and underscores");
@@ -171,10 +214,12 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     exporting e = {.name = "model", .batch = NO_BATCH};
     int code = 0;
     const weft__option options[] = {
-        {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run"},
-        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors, gpt2, huggingface or peft"},
+        {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run; for gguf also a published model"},
+        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors, gpt2, huggingface, peft or gguf"},
+        {"--type T", WEFT__OPTION_TEXT, &e.type,
+         "of the weights in a GGUF file: f32, f16, bf16, q8_0, q6_k, q5_0, q4_k or q4_0; default: f16"},
         {"--out FOLDER", WEFT__OPTION_TEXT, &e.out,
-         "the folder to write to, or a file that ends in .safetensors; default: DIR/export"},
+         "the folder to write to, or a file that ends in .safetensors or .gguf; default: DIR/export"},
         {"--name NAME", WEFT__OPTION_TEXT, &e.name,
          "the name of the files, and the start of all names in C; default: model"},
         {"--training", WEFT__OPTION_FLAG, &e.training,
@@ -186,7 +231,9 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     if (!check_wishes(&e)) return WEFT__EXIT_USAGE;
     if (e.batch == NO_BATCH) e.batch = 1;
     weft__use use = {0};
-    const weft_status status = run_export(&e, format_of(e.to), &use);
+    const struct format *format = format_of(e.to);
+    const weft_status status =
+        format->run == export_gguf && is_published(&e) ? export_files(&e) : run_export(&e, format, &use);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

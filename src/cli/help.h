@@ -43,6 +43,18 @@
     "\n"                                                                                                     \
     "  weft chat SmolLM2-135M-Instruct --system 'Answer in one sentence.'\n"                                 \
     "  echo 'What is a loom?' | weft chat model.gguf --temperature 0\n"
+#define weft__help_embed                                                                                     \
+    "Prints a line for each line: the numbers of a vector of length 1, separated by tabs. Texts of "         \
+    "similar\n"                                                                                              \
+    "meaning have vectors of a large dot product, if the model was made for sentences.\n"                    \
+    "\n"                                                                                                     \
+    "  weft embed all-MiniLM-L6-v2 sentences.txt >vectors.tsv\n"                                             \
+    "  echo 'a loom' | weft embed all-MiniLM-L6-v2 --json\n"
+#define weft__help_classify                                                                                  \
+    "Prints a line for each line: the likeliest class and its probability, separated by a tab.\n"            \
+    "\n"                                                                                                     \
+    "  weft classify distilbert-sst2 reviews.txt\n"                                                          \
+    "  echo 'I like it' | weft classify distilbert-sst2 --json\n"
 #define weft__help_predict                                                                                   \
     "INPUT is a file of the format that the model was trained on (idx, csv, json, npy, or batches of\n"      \
     "CIFAR-10). For images it is an image file or a folder of images.\n"                                     \
@@ -84,10 +96,20 @@
     "--to gpt2         NAME.safetensors and config.json: a gpt with the names and shapes of GPT-2's "        \
     "published\n"                                                                                            \
     "                  weights. model.init and transformers read them.\n"                                    \
+    "--to huggingface  a folder that transformers reads, of a run that began with a published model.\n"      \
+    "--to gguf         NAME.gguf, for llama.cpp: of such a run, or of a published model itself.\n"           \
     "docs/export.md describes the files.\n"                                                                  \
     "\n"                                                                                                     \
     "  weft export runs/mlp-4-16-3-cpu-1 --to c --out src --name flowers\n"                                  \
     "  weft export runs/gpt-L4-H4-E128-cpu-1 --to gpt2 --out gpt2-folder\n"
+#define weft__help_quantize                                                                                  \
+    "MODEL is a folder of Hugging Face or a GGUF file. The new file is for llama.cpp and for Weft. The\n"    \
+    "model is not loaded: one matrix after the other is read, packed and written.\n"                         \
+    "With --data, the perplexity of the model on the text is measured before and after.\n"                   \
+    "docs/published.md describes the formats.\n"                                                             \
+    "\n"                                                                                                     \
+    "  weft quantize SmolLM2-135M --to q4_k --data book.txt\n"                                               \
+    "  weft quantize model-f16.gguf --to q8_0 --out model-q8_0.gguf\n"
 #define weft__help_tokenize                                                                                  \
     "TOKENIZER is a tokenizer.json, which every run on text has in its folder, a .model file of\n"           \
     "SentencePiece, the folder of a published model, or the folder of GPT-2's encoder.json and vocab.bpe\n"  \

@@ -4,6 +4,12 @@
 
 #include "base/base.h"
 
+/* The numbers of the types in GGUF files. */
+enum {
+#define BLOCK(number, name, elements, bytes, unpack) WEFT__BLOCK_##name = number,
+#include "published/blocks.def"
+};
+
 typedef struct weft__block_type {
     uint32_t number; /* in GGUF files */
     const char *name;

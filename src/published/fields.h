@@ -32,5 +32,7 @@ void weft__field_rotation(weft__fields *f, double base, int64_t head_width, weft
 void weft__read_gpt2(weft__fields *f, weft__published *p);
 void weft__read_neox(weft__fields *f, weft__published *p);
 void weft__read_llama(weft__fields *f, weft__published *p);
+void weft__read_bert(weft__fields *f, weft__published *p);
+void weft__read_distilbert(weft__fields *f, weft__published *p);
 
 #endif

@@ -126,6 +126,15 @@ static weft_status take_key(weft__gguf *g, gguf_key *key) {
     return take_elements(g, &key->value);
 }
 
+bool weft__gguf_key(const weft__gguf *g, size_t i, const char **name, size_t *bytes,
+                    weft__gguf_value *value) {
+    if (i >= g->key_count) return false;
+    *name = g->keys[i].name;
+    *bytes = g->keys[i].bytes;
+    *value = g->keys[i].value;
+    return true;
+}
+
 bool weft__gguf_find(const weft__gguf *g, const char *key, weft__gguf_value *value) {
     const size_t bytes = strlen(key);
     for (size_t i = 0; i < g->key_count; i++)

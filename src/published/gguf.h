@@ -54,6 +54,8 @@ void weft__gguf_close(weft__gguf *g);
 size_t weft__gguf_count(const weft__gguf *g);
 const weft__gguf_tensor *weft__gguf_tensor_at(const weft__gguf *g, size_t i);
 
+/* Gives key i of the metadata, in the order of the file; its name has no NUL. False if there is none. */
+bool weft__gguf_key(const weft__gguf *g, size_t i, const char **name, size_t *bytes, weft__gguf_value *value);
 /* Finds a value of the metadata. */
 bool weft__gguf_find(const weft__gguf *g, const char *key, weft__gguf_value *value);
 

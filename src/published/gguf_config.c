@@ -9,15 +9,22 @@
 #include "published/gguf.h"
 #include "published/published.h"
 
-/* The architectures of GGUF files: the name in the file, the model_type, and the sets of names of tensors. */
-static const struct {
-    const char *name, *type;
-    unsigned names;
-} architectures[] = {
+static const weft__gguf_architecture architectures[] = {
 #define GGUF_ARCHITECTURE(name, type, names) {name, type, names},
 #include "published/architectures.def"
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+const weft__gguf_architecture *weft__gguf_architecture_of(const char *type) {
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (strcmp(architectures[i].type, type) == 0) return &architectures[i];
+    return NULL;
+}
+
+void weft__gguf_types(char *out, size_t bytes) {
+    weft_text text = weft__text(out, bytes);
+    for (int i = 0; i < ARCHITECTURES; i++) weft__put(&text, "%s%s", i ? ", " : "", architectures[i].type);
+}
 
 /* Keys that follow the name of the architecture and a point, and the fields that they become. */
 static const struct {
@@ -127,7 +134,12 @@ static bool put_fields(const weft__gguf *g, int which, json_t *config) {
 static weft_status fail_architecture(weft_context *ctx, const char *path, const char *name) {
     char list[512];
     weft_text text = weft__text(list, sizeof list);
-    for (int i = 0; i < ARCHITECTURES; i++) weft__put(&text, "%s%s", i ? ", " : "", architectures[i].name);
+    for (int i = 0; i < ARCHITECTURES; i++) {
+        bool listed = false;
+        for (int j = 0; j < i; j++)
+            listed = listed || strcmp(architectures[j].name, architectures[i].name) == 0;
+        if (!listed) weft__put(&text, "%s%s", i ? ", " : "", architectures[i].name);
+    }
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: general.architecture: Weft does not know '%.60s' in GGUF files; it knows %s", path,
                       name, list);

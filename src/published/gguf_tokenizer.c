@@ -18,17 +18,13 @@ enum { CONTROL = 3, USER_DEFINED = 4 }; /* values of token_type */
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "                                    \
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* How texts are split before BPE: the names of tokenizer.ggml.pre, with the parts of the models' own
- * tokenizer.json. */
-static const struct {
-    const char *name, *split; /* split NULL: GPT-2's words */
-    bool digits, whole, nfc;  /* split digits first; a token that is in the vocabulary needs no merges */
-} splits[] = {
+/* Files are written with the last row that fits: llama.cpp splits for "default" in another way than for
+ * "gpt-2". */
+const weft__gguf_split weft__gguf_splits[WEFT__GGUF_SPLITS] = {
     {"default", NULL, false, false, false},   {"gpt-2", NULL, false, false, false},
     {"smollm", NULL, true, false, false},     {"llama-bpe", LETTERS_3, false, true, false},
     {"qwen2", LETTERS_1, false, false, true},
 };
-enum { SPLITS = sizeof splits / sizeof *splits };
 
 typedef struct gguf_vocabulary {
     weft_context *ctx;
@@ -57,13 +53,14 @@ static bool is_set(const weft__gguf *g, const char *key) {
 /* Words, before BPE: {"type": "Sequence", "pretokenizers": [...]}. */
 static json_t *pre_tokenizer(int split) {
     json_t *list = json_array();
-    if (splits[split].digits)
+    if (weft__gguf_splits[split].digits)
         json_array_append_new(list, json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", 1));
-    if (splits[split].split)
-        json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
-                                              splits[split].split, "behavior", "Isolated", "invert", 0));
+    if (weft__gguf_splits[split].split)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
+                                        weft__gguf_splits[split].split, "behavior", "Isolated", "invert", 0));
     json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0,
-                                          "trim_offsets", 0, "use_regex", !splits[split].split));
+                                          "trim_offsets", 0, "use_regex", !weft__gguf_splits[split].split));
     return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", list);
 }
 
@@ -106,8 +103,8 @@ static json_t *tokenizer_json(const gguf_vocabulary *v) {
     json_t *model =
         json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
                   "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
-                  "ignore_merges", splits[v->split].whole, "vocab", vocabulary, "merges", merges);
-    json_t *nfc = splits[v->split].nfc ? json_pack("{s:s}", "type", "NFC") : json_null();
+                  "ignore_merges", weft__gguf_splits[v->split].whole, "vocab", vocabulary, "merges", merges);
+    json_t *nfc = weft__gguf_splits[v->split].nfc ? json_pack("{s:s}", "type", "NFC") : json_null();
     return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:n, s:o, s:o}", "version", "1.0", "truncation",
                      "padding", "added_tokens", added, "normalizer", nfc, "pre_tokenizer",
                      pre_tokenizer(v->split), "post_processor", "decoder",
@@ -165,12 +162,12 @@ static weft_status find_vocabulary(gguf_vocabulary *v) {
             "BPE: name the tokenizer.json of the model in data.tokenizer_path",
             v->path);
     if (weft__gguf_find(v->gguf, KEY("pre"), &pre)) weft__gguf_text(&pre, &text, &bytes);
-    for (v->split = 0; v->split < SPLITS; v->split++) {
-        const char *name = splits[v->split].name;
+    for (v->split = 0; v->split < WEFT__GGUF_SPLITS; v->split++) {
+        const char *name = weft__gguf_splits[v->split].name;
         if (strlen(name) == bytes && memcmp(name, text, bytes) == 0) break;
         weft__put(&list, "%s%s", v->split ? ", " : "", name);
     }
-    if (v->split == SPLITS)
+    if (v->split == WEFT__GGUF_SPLITS)
         return weft__fail(
             v->ctx, WEFT_ERR_FORMAT,
             "%s: tokenizer.ggml.pre: Weft does not know '%.*s'; it knows %s: name the tokenizer.json of "

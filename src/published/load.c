@@ -47,6 +47,12 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
         weft_module *m = weft__module_make(ctx, "published", unmade_forward, 0);
         return m->error ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));
     }
+    if (p.encodes) {
+        p.encoder.context = o.context ? o.context : p.context;
+        p.encoder.dropout = o.dropout;
+        p.encoder.dtype = o.dtype;
+        return weft_nn_encoder(ctx, &p.encoder);
+    }
     p.gpt.context = o.context ? o.context : weft__smaller(p.context, CONTEXT_MOST);
     p.gpt.dropout = o.dropout;
     p.gpt.head_chunks = o.head_chunks;
@@ -56,7 +62,7 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
 
 /* ---- the weights ---- */
 
-typedef struct loading {
+typedef struct weft__weights {
     weft_context *ctx;
     weft__published model;
     weft__tensors *tensors;
@@ -164,43 +170,71 @@ static weft_status load_part(loading *l, const weft__placed *placed, const weft_
     return WEFT_OK;
 }
 
-static weft_status load_parameter(loading *l, const weft_parameter_info *p) {
-    const size_t bytes = (size_t)p->tensor->numel * weft_dtype_size((weft_dtype)p->tensor->dtype);
+weft_status weft__weights_read(weft__weights *l, const weft_parameter_info *p, void *values) {
     weft__placed placed[WEFT__PARTS];
     const int count = weft__published_names(&l->model, p, placed);
+    for (int i = 0; i < count; i++) WEFT_TRY(load_part(l, &placed[i], p->tensor, values));
+    return WEFT_OK;
+}
+
+static weft_status load_parameter(loading *l, const weft_parameter_info *p) {
+    const size_t bytes = (size_t)p->tensor->numel * weft_dtype_size((weft_dtype)p->tensor->dtype);
     char *values = weft__alloc(l->ctx, bytes + 1);
     weft_status status = values ? WEFT_OK : weft__fail_oom(l->ctx, bytes, p->name);
-    for (int i = 0; status == WEFT_OK && i < count; i++) status = load_part(l, &placed[i], p->tensor, values);
+    if (status == WEFT_OK) status = weft__weights_read(l, p, values);
     if (status == WEFT_OK) status = weft_write(p->tensor, values, bytes);
     weft__free(l->ctx, values);
     return status;
 }
 
-static weft_status load_all(loading *l, weft_module *model) {
-    weft_parameter_info p;
+void weft__weights_close(weft__weights *l) {
+    if (!l) return;
+    weft__free(l->ctx, l->room);
+    weft__free(l->ctx, l->rows);
+    weft__tensors_close(l->tensors);
+    weft__free(l->ctx, l);
+}
+
+/* Checks that the files have the weights of the module, and no others. */
+static weft_status check_tensors(const loading *l, weft_module *model) {
     weft__tensor_at at;
     size_t count = 0;
     while (weft__tensors_get(l->tensors, count, &at)) count++;
     char *used = weft__zalloc(l->ctx, count + 1);
-    weft_status status =
+    const weft_status status =
         used ? check_all(l, model, used) : weft__fail_oom(l->ctx, count, "a list of tensors");
     weft__free(l->ctx, used);
-    for (size_t i = 0; status == WEFT_OK && weft_parameter_get(model, i, &p); i++)
-        if (!weft__published_added(&p)) status = load_parameter(l, &p);
+    return status;
+}
+
+weft_status weft__weights_open(weft_module *model, const char *folder, weft__weights **out) {
+    weft_context *ctx = model->ctx;
+    loading *l = weft__zalloc(ctx, sizeof *l);
+    *out = NULL;
+    if (!l) return weft__fail_oom(ctx, sizeof *l, "the weights of a model");
+    l->ctx = ctx;
+    l->folder = folder;
+    weft_status status = weft__published_read(ctx, folder, &l->model);
+    if (status == WEFT_OK) status = weft__tensors_open(ctx, folder, &l->tensors);
+    if (status == WEFT_OK) status = weft_module_prepare(model);
+    if (status == WEFT_OK) status = check_tensors(l, model);
+    if (status == WEFT_OK)
+        *out = l;
+    else
+        weft__weights_close(l);
     return status;
 }
 
 weft_status weft_published_load(weft_module *model, const char *folder) {
     WEFT_NEED(NULL, model);
     WEFT_NEED(model->ctx, folder);
+    weft_parameter_info p;
+    weft__weights *l;
     WEFT_TRY(weft_module_status(model));
-    loading l = {.ctx = model->ctx, .folder = folder};
-    WEFT_TRY(weft__published_read(l.ctx, folder, &l.model));
-    WEFT_TRY(weft__tensors_open(l.ctx, folder, &l.tensors));
-    weft_status status = weft_module_prepare(model);
-    if (status == WEFT_OK) status = load_all(&l, model);
-    weft__free(l.ctx, l.room);
-    weft__free(l.ctx, l.rows);
-    weft__tensors_close(l.tensors);
+    WEFT_TRY(weft__weights_open(model, folder, &l));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; status == WEFT_OK && weft_parameter_get(model, i, &p); i++)
+        if (!weft__published_added(&p)) status = load_parameter(l, &p);
+    weft__weights_close(l);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Names of tensors: which tensors of a file make a parameter of weft_nn_gpt. Must not know: files. Read next:
+/* Names of tensors: which tensors of a file make a parameter of a module. Must not know: files. Read next:
  * load.c. */
 #include <stdio.h>
 #include <string.h>
@@ -93,6 +93,15 @@ bool weft__published_added(const weft_parameter_info *parameter) {
     return strstr(parameter->name, ".lora_A.") || strstr(parameter->name, ".lora_B.");
 }
 
+/* Heads of encoders that Weft does not compute, and tables that are no weights. */
+static bool is_other_head(const char *name) {
+    static const char *const begins[] = {"cls.",    "lm_head.",    "vocab_",
+                                         "pooler.", "qa_outputs.", "embeddings.position_ids"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(begins[i], name, strlen(begins[i])) == 0) return true;
+    return false;
+}
+
 /* Tensors that are no weights: masks, rates of rotation, and a head that equals the token table. */
 bool weft__published_ignores(const weft__published *p, const char *name) {
     static const char *const patterns[] = {"h.*.attn.bias",
@@ -108,6 +117,7 @@ bool weft__published_ignores(const weft__published *p, const char *name) {
     if (!p->gpt.untied_head && (strcmp(name, "lm_head.weight") == 0 || strcmp(name, "embed_out.weight") == 0))
         return true;
     if (strncmp(name, p->prefix, prefix) == 0) name += prefix;
+    if (p->encodes) return is_other_head(name);
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (is_like(patterns[i], name, &layer)) return true;
     return false;

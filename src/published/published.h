@@ -12,7 +12,9 @@ typedef enum weft__published_trait {
     WEFT__QKV_BIAS = 1, /* queries, keys and values have a bias, whatever config.json says */
     WEFT__QK_NORM = 2,
     WEFT__WINDOW = 4, /* config.json may set a sliding window */
-    WEFT__GEMMA = 8 /* norms with 1 + weight and after branches, scaled token vectors, soft caps, tied head */
+    WEFT__GEMMA =
+        8, /* norms with 1 + weight and after branches, scaled token vectors, soft caps, tied head */
+    WEFT__PADDED = 16 /* the positions of tokens begin behind the number of the padding token */
 } weft__published_trait;
 
 /* The sets of names in architectures.def. */
@@ -28,7 +30,11 @@ enum {
     GGUF_SPLIT = 256,
     GGUF_PLAIN = 512,
     GGUF_TURNED = 1024,
-    GGUF_PACKED = 2048
+    GGUF_PACKED = 2048,
+    BERT = 4096,
+    BERT_HEAD = 8192,
+    ROBERTA_HEAD = 16384,
+    DISTIL = 32768
 };
 
 /* Which part of a parameter a tensor of the file is. */
@@ -48,8 +54,10 @@ typedef enum weft__published_part {
 
 struct weft__fields;
 typedef struct weft__published {
-    weft_gpt_options gpt; /* without dtype and context */
-    int64_t context;      /* the longest text that the model was made for */
+    weft_gpt_options gpt;         /* without dtype and context */
+    bool encodes;                 /* an encoder; of gpt only vocab, width and heads are set */
+    weft_encoder_options encoder; /* without dtype and context */
+    int64_t context;              /* the longest text that the model was made for */
     const struct weft__architecture *architecture;
     unsigned names; /* sets of names of tensors */
     const char *prefix;
@@ -74,6 +82,41 @@ weft_status weft__published_read(weft_context *ctx, const char *path, weft__publ
 struct weft__gguf;
 weft_status weft__gguf_config(weft_context *ctx, const char *path, const struct weft__gguf *g,
                               unsigned *names, char **text, size_t *bytes);
+
+/* An architecture in GGUF files: the name in the file, the model_type, and the sets of names of tensors. */
+typedef struct weft__gguf_architecture {
+    const char *name, *type;
+    unsigned names;
+} weft__gguf_architecture;
+
+/* Finds the architecture of a model_type; NULL if GGUF files of it are not known. */
+const weft__gguf_architecture *weft__gguf_architecture_of(const char *type);
+/* Writes the model_types that GGUF files can have, with commas. */
+void weft__gguf_types(char *out, size_t bytes);
+
+/* Appends the metadata that describes a model: all but its tokenizer, and its vocabulary. Returns
+ * WEFT_ERR_FORMAT for a model that the architecture of GGUF files does not compute. */
+struct weft__gguf_header;
+weft_status weft__gguf_describe(weft_context *ctx, const char *path, const weft__published *p,
+                                const weft__gguf_architecture *architecture,
+                                struct weft__gguf_header *header);
+/* Writes the divisors of the rates of rotary positions that Llama 3 has. Returns their number, at most 512; 0
+ * if the model has none. */
+int64_t weft__gguf_divisors(const weft__published *p, float out[512]);
+
+/* Appends the tokenizer of a folder or of a GGUF file, with `rows` tokens, and the chat template.
+ * WEFT_ERR_FORMAT names what GGUF files cannot hold. */
+weft_status weft__gguf_put_tokenizer(weft_context *ctx, const char *path, int64_t rows,
+                                     struct weft__gguf_header *header);
+
+/* How texts are split before BPE: the names of tokenizer.ggml.pre, with the parts of the models' own
+ * tokenizer.json. */
+typedef struct weft__gguf_split {
+    const char *name, *split; /* split NULL: GPT-2's words */
+    bool digits, whole, nfc;  /* split digits first; a token that is in the vocabulary needs no merges */
+} weft__gguf_split;
+enum { WEFT__GGUF_SPLITS = 5 };
+extern const weft__gguf_split weft__gguf_splits[WEFT__GGUF_SPLITS];
 
 /* tokenizer.json and tokenizer_config.json as texts. */
 typedef struct weft__gguf_files {
@@ -106,6 +149,18 @@ weft_status weft__published_path(weft_context *ctx, const char *folder, const ch
 /* Copies the files that describe a model, such as config.json and tokenizer.json, into a folder, which is
  * made. config.json gets `dtype`. */
 weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype);
+
+/* ---- load.c ---- */
+
+/* The files of a model's weights. */
+typedef struct weft__weights weft__weights;
+
+/* Opens the files, and checks that they have the weights of a module of weft_published_new and no others. */
+weft_status weft__weights_open(weft_module *model, const char *folder, weft__weights **out);
+void weft__weights_close(weft__weights *weights);
+
+/* Reads the values of a parameter, in its dtype. */
+weft_status weft__weights_read(weft__weights *weights, const weft_parameter_info *parameter, void *values);
 
 /* ---- names.c ---- */
 

@@ -68,6 +68,8 @@ weft_module *good_module(void);
 weft_module *good_other_module(void);
 weft_module *good_fresh_module(void); /* without parameters, unused */
 weft_module *good_gpt(void);
+weft_encoder_options *good_encoder_options(void);
+weft_module *good_encoder(void);
 weft_module *good_lstm(void);
 weft_module *good_recurrent_lm(void);
 weft_module **good_modules(void);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes a small published model into a folder, as transformers writes one: a Llama with random weights, and a
-byte-level BPE tokenizer with a few merges. Needs no packages.
+byte-level BPE tokenizer with a few merges. With --encoder, a BERT with three classes and a tokenizer of a few words.
+Needs no packages.
 
-    make_published.py FOLDER"""
+    make_published.py FOLDER [--encoder]"""
 
 import json
 import pathlib
@@ -55,7 +56,7 @@ def write_weights(path, shapes):
     numbers, header, data = random.Random(3), {}, b""
     for name, shape in sorted(shapes.items()):
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        values = [1.0] * count if "norm" in name else [numbers.gauss(0, 0.15) for _ in range(count)]
+        values = [1.0] * count if "norm" in name.lower() else [numbers.gauss(0, 0.15) for _ in range(count)]
         begin, data = len(data), data + struct.pack(f"<{count}f", *values)
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
@@ -63,9 +64,62 @@ def write_weights(path, shapes):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "weft", "goes", "over", "under", "warp", "##s", "a", "loom", "."]
+
+
+def encoder_tokenizer():
+    special = [{"id": i, "content": WORDS[i], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                "special": True} for i in range(4)]
+    around = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+              {"SpecialToken": {"id": "[SEP]", "type_id": 0}}]
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+                           "lowercase": True},
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {"type": "TemplateProcessing", "single": around, "pair": around,
+                               "special_tokens": {t: {"id": t, "ids": [WORDS.index(t)], "tokens": [t]}
+                                                  for t in ("[CLS]", "[SEP]")}},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                      "max_input_chars_per_word": 100, "vocab": {word: i for i, word in enumerate(WORDS)}}}
+
+
+def encoder_tensors():
+    shapes = {"bert.embeddings.word_embeddings.weight": (len(WORDS), WIDTH),
+              "bert.embeddings.position_embeddings.weight": (24, WIDTH),
+              "bert.embeddings.token_type_embeddings.weight": (2, WIDTH), "classifier.weight": (3, WIDTH),
+              "classifier.bias": (3,)}
+    dense = {"bert.pooler.dense": (WIDTH, WIDTH)}
+    norms = ["bert.embeddings.LayerNorm"]
+    for i in range(LAYERS):
+        layer = f"bert.encoder.layer.{i}."
+        dense |= {layer + "attention.self." + part: (WIDTH, WIDTH) for part in ("query", "key", "value")}
+        dense |= {layer + "attention.output.dense": (WIDTH, WIDTH), layer + "intermediate.dense": (HIDDEN, WIDTH),
+                  layer + "output.dense": (WIDTH, HIDDEN)}
+        norms += [layer + "attention.output.LayerNorm", layer + "output.LayerNorm"]
+    for name, shape in dense.items():
+        shapes |= {name + ".weight": shape, name + ".bias": shape[:1]}
+    return shapes | {f"{name}.{part}": (WIDTH,) for name in norms for part in ("weight", "bias")}
+
+
+def write_encoder(folder):
+    labels = {"0": "bad", "1": "good", "2": "so so"}
+    config = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": len(WORDS),
+              "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+              "hidden_act": "gelu", "max_position_embeddings": 24, "type_vocab_size": 2, "pad_token_id": 0,
+              "id2label": labels, "torch_dtype": "float32"}
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
+    (folder / "tokenizer.json").write_text(json.dumps(encoder_tokenizer()))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"pad_token": "[PAD]", "cls_token": "[CLS]"}))
+    write_weights(folder / "model.safetensors", encoder_tensors())
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
+    if sys.argv[2:] == ["--encoder"]:
+        write_encoder(folder)
+        return
     described, vocabulary = tokenizer()
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocabulary,
               "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": LAYERS,

@@ -125,9 +125,52 @@ expect 0 '^the weft goes' "$weft" generate run "${greedy[@]}"
 cp out tuned.txt
 expect 0 '^the weft goes' "$weft" generate run/export "${greedy[@]}"
 check "the export answers as the run" cmp out tuned.txt
+expect 0 'wrote run/export/model.gguf' "$weft" export run --to gguf --type f32
+expect 0 '^the weft goes' "$weft" generate run/export/model.gguf "${greedy[@]}"
+check "the GGUF file answers as the run" cmp out tuned.txt
+expect 0 'wrote mine.gguf' "$weft" export run --to gguf --out mine.gguf
+check "f16 is half of it" bash -c '[ $(stat -c %s mine.gguf) -lt $(($(stat -c %s run/export/model.gguf) * 6 / 10)) ]'
 mv away model
 expect 2 'for runs that began with a published model' "$weft" export plain --to huggingface
 one_line
+expect 2 'for runs that began with a published model' "$weft" export plain --to gguf
+one_line
+expect 2 'type q9: give f32, f16, bf16, q8_0' "$weft" export run --to gguf --type q9
+one_line
+expect 2 'type is for --to gguf' "$weft" export run --to huggingface --type f16
+one_line
+
+# ---- quantising ----
+expect 0 'before +[0-9.]+ MB of weights, 32.00 bits each' "$weft" quantize model --to q8_0 --out small.gguf --data text.txt
+check "it says what came of it" grep -Eq '^after .* (8|9)\.[0-9]+ bits each +small.gguf$' out
+check "perplexity hardly changes" python3 -c '
+import re
+before, after = map(float, re.search(r"perplexity ([0-9.]+) before, ([0-9.]+) after, on text.txt", open("out").read()).groups())
+assert 20 < before < 600 and abs(after / before - 1) < 0.02, (before, after)'
+expect 0 'name a text with --data' "$weft" quantize model --to q4_k
+check "the default name" test -s model-q4_k.gguf
+expect 0 '^the weft goes' "$weft" generate model-q4_k.gguf "${greedy[@]}"
+expect 0 '' "$weft" quantize small.gguf --to f16
+check "a GGUF file is quantised, too" test -s small-f16.gguf
+expect 0 'wrote again.gguf' "$weft" export small.gguf --to gguf --out again.gguf
+check "with the same bytes, but for the name" bash -c '[ $(stat -c %s again.gguf) = $(stat -c %s small-f16.gguf) ]'
+expect 0 'wrote model/export/model.gguf' "$weft" export model --to gguf --type q8_0
+rm -r model/export
+expect 2 'name the new one in --out' "$weft" export small.gguf --to gguf
+one_line
+expect 2 'to is missing: give f32, f16' "$weft" quantize model
+one_line
+expect 2 'to q3: give f32, f16, bf16, q8_0' "$weft" quantize model --to q3
+one_line
+expect 2 'run is a run: use weft export run --to gguf --type q8_0' "$weft" quantize run --to q8_0
+one_line
+expect 2 'plain.txt is no published model' "$weft" quantize plain.txt --to q8_0
+one_line
+expect 8 'nowhere/x.gguf' "$weft" quantize model --to q8_0 --out nowhere/x.gguf
+check "no line but the size before" bash -c '[ $(wc -l <err) = 1 ] && grep -q "^weft: " err'
+printf a >short.txt
+expect 3 "the text is too short" "$weft" quantize model --to q8_0 --data short.txt
+check "no temporary files are left" bash -c '! ls -A | grep -q "tmp$"'
 
 # ---- what is refused: one line, exit code 3 for bad files ----
 expect 2 'model.layers: the value 4 does not fit the model that model.init names' "$weft" train gpt --data text.txt \

@@ -17,4 +17,8 @@ struct weft_chat_template {
 /* Sets a variable to a text of `bytes` bytes. */
 weft_status weft__chat_set(weft_chat_template *chat, const char *variable, const char *text, size_t bytes);
 
+/* Copies the chat template of a folder, as its files write it. Free *text with weft__free; NULL: the folder
+ * has none. */
+weft_status weft__chat_template_text(weft_context *ctx, const char *folder, char **text, size_t *bytes);
+
 #endif

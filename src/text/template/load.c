@@ -59,27 +59,53 @@ static weft_status find_template(weft_context *ctx, const json_file *f, const js
                       f->path);
 }
 
+/* Copies the text of the template, and writes to `path` where it is. *text is NULL if there is none. */
+static weft_status copy_template(weft_context *ctx, const char *folder, const json_file *config,
+                                 char path[PATH_BYTES + 32], char **text, size_t *bytes) {
+    weft_bytes file = {0};
+    const json_t *found = NULL;
+    *text = NULL;
+    if (!weft__join(path, PATH_BYTES + 32, folder, "chat_template.jinja"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
+    const bool own = access(path, F_OK) == 0;
+    if (own) WEFT_TRY(weft_read_file(ctx, path, JINJA_SOURCE_MAX + 1, &file));
+    if (!own) {
+        WEFT_TRY(find_template(ctx, config, &found));
+        if (!found) return WEFT_OK;
+        snprintf(path, PATH_BYTES + 32, "%s: chat_template", config->path);
+    }
+    *bytes = own ? file.size : json_string_length(found);
+    *text = weft__alloc(ctx, *bytes + 1);
+    if (*text) memcpy(*text, own ? (const char *)file.data : json_string_value(found), *bytes);
+    weft_bytes_free(ctx, &file);
+    if (!*text) return weft__fail_oom(ctx, *bytes, "a chat template");
+    (*text)[*bytes] = '\0';
+    return WEFT_OK;
+}
+
 static weft_status read_template(weft_context *ctx, const char *folder, const json_file *config,
                                  weft_chat_template **out) {
-    char path[PATH_BYTES + 32];
-    weft_bytes bytes = {0};
-    const json_t *found;
-    if (!weft__join(path, sizeof path, folder, "chat_template.jinja"))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
-    if (access(path, F_OK) == 0) {
-        WEFT_TRY(weft_read_file(ctx, path, JINJA_SOURCE_MAX + 1, &bytes));
-        weft_status status = weft_chat_template_new(ctx, (const char *)bytes.data, bytes.size, path, out);
-        weft_bytes_free(ctx, &bytes);
-        return status;
-    }
-    WEFT_TRY(find_template(ctx, config, &found));
-    if (!found)
+    char path[PATH_BYTES + 32], *text;
+    size_t bytes = 0;
+    WEFT_TRY(copy_template(ctx, folder, config, path, &text, &bytes));
+    if (!text)
         return weft__fail(ctx, WEFT_ERR_IO,
                           "%s: no chat template: neither chat_template.jinja nor chat_template in "
                           "tokenizer_config.json. A model that was not trained for chats has none",
                           folder);
-    snprintf(path, sizeof path, "%s: chat_template", config->path);
-    return weft_chat_template_new(ctx, json_string_value(found), json_string_length(found), path, out);
+    const weft_status status = weft_chat_template_new(ctx, text, bytes, path, out);
+    weft__free(ctx, text);
+    return status;
+}
+
+weft_status weft__chat_template_text(weft_context *ctx, const char *folder, char **text, size_t *bytes) {
+    char path[PATH_BYTES + 32];
+    json_file config;
+    *text = NULL;
+    weft_status status = open_json(ctx, folder, "tokenizer_config.json", &config);
+    if (status == WEFT_OK) status = copy_template(ctx, folder, &config, path, text, bytes);
+    weft__json_close(&config.json);
+    return status;
 }
 
 /* Sets a variable for each key that ends in "_token" and has a text, or an object with the text "content". */

@@ -40,6 +40,12 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
 /* Writes the adapters of a run with lora.rank into a folder that the Python package peft reads. */
 weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported);
 
+/* Writes such a run as a GGUF file, with weights of the type, such as "q8_0". */
+weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported);
+
+/* Writes the files of a published model, which are not loaded, as a GGUF file. */
+weft_status weft__export_files(const char *from, const char *path, const char *type);
+
 /* ---- export_graph.c: the forward pass from raw values ---- */
 
 enum { WEFT__EXPORT_STATES = 512 };

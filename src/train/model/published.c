@@ -66,6 +66,10 @@ static weft_status describe(weft__config *config, const char *path, int64_t cont
     weft__free(NULL, config->published);
     config->published = copy;
     WEFT_TRY(weft__published_read(NULL, path, &p));
+    if (p.encodes)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: a model of type %s makes no text: use weft embed or weft classify", path,
+                          p.architecture->type);
     SET(model_layers, p.gpt.layers);
     SET(model_heads, p.gpt.heads);
     SET(model_kv_heads, p.gpt.kv_heads);

@@ -24,6 +24,7 @@ typedef struct weft__use_options {
     bool trains;            /* also make the optimizer, with its state in the checkpoint */
     const char *data, *labels; /* with_data: read this file instead, as validation data; see
                                   weft__config_new_data. NULL: the data of the run */
+    const char *tokenizer;     /* NULL: that of the model */
 } weft__use_options;
 
 /* Opens a checkpoint of a run. The caller frees *use with weft__use_close, also after a failure. */

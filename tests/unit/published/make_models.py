@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Writes the reference files of test_architectures.c with transformers: for each architecture a small configuration, the names
-and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern.
+and shapes of its tensors, and the logits that transformers computes from weights that follow a pattern. The same for
+encoders, for test_encoders.c.
 
-Also blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them. And
-lora.json: losses of training with the adapters of peft.
+Also
+- blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them;
+- quantize.json: what the package gguf packs, and the squared error of llama.cpp's quantisers of K blocks, if GGML_BASE
+  names its libggml-base.so;
+- lora.json: losses of training with the adapters of peft.
 
     python3 tests/unit/published/make_models.py        # needs torch, transformers, peft and gguf"""
 
+import ctypes
 import json
+import os
 import pathlib
 import tempfile
 
@@ -50,6 +56,13 @@ MODELS = {
     "gemma3_text": ("gemma3_text", dict(SMALL, num_hidden_layers=3, sliding_window=5,
                                         layer_types=[SLIDING[0], SLIDING[0], SLIDING[1]])),
 }
+ENCODER = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+           "max_position_embeddings": 66, "pad_token_id": 1}
+DISTIL = {"vocab_size": 61, "dim": 32, "hidden_dim": 40, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 66,
+          "pad_token_id": 1}
+ENCODERS = {"bert": ("bert", ENCODER, 0), "bert-classes": ("bert", ENCODER, 3),
+            "roberta": ("roberta", ENCODER, 0), "roberta-classes": ("roberta", ENCODER, 3),
+            "distilbert": ("distilbert", DISTIL, 0), "distilbert-classes": ("distilbert", DISTIL, 3)}
 TOKENS = [[(7 * i * i + 3 * i + 11 * row) % 61 for i in range(20)] for row in range(2)]
 
 
@@ -59,16 +72,16 @@ def pattern(count, number, around):
     return (((i * (5 + 2 * (number % 7)) + 3 * number) % 23 - 11) / 64 + around).float()
 
 
-def filled(kind, options, folder):
+def filled(kind, options, folder, auto=transformers.AutoModelForCausalLM):
     """Writes a model whose weights follow the pattern into a folder. Returns its tensors."""
     options = {key: value for key, value in options.items() if value is not None}
     config = transformers.AutoConfig.for_model(kind, **options)
     config._attn_implementation = "eager"
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    auto.from_config(config).save_pretrained(folder)
     path = pathlib.Path(folder) / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     for number, name in enumerate(sorted(tensors)):
-        norm = "norm" in name or "ln_" in name
+        norm = "norm" in name.lower() or "ln_" in name
         around = 1.0 if norm and name.endswith(".weight") and "gemma" not in kind else 0.0
         tensors[name] = pattern(tensors[name].numel(), number, around).reshape(tensors[name].shape)
     safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
@@ -85,6 +98,30 @@ def reference(kind, options):
     picked = [logits[row, place].tolist() for row, place in ((0, 0), (0, 19), (1, 7), (1, 18))]
     return {"config": fields, "tensors": {name: list(tensors[name].shape) for name in sorted(tensors)},
             "tokens": TOKENS, "logits": [[float(f"{x:.9g}") for x in row] for row in picked]}
+
+
+def rounded(rows):
+    return [[float(f"{x:.9g}") for x in row] for row in rows.tolist()]
+
+
+def encoded(kind, options, labels):
+    """States of four tokens, the mean of each text's states and, with labels, the logits. The second text is padded."""
+    tokens = torch.tensor([[2 + t % 59 for t in row] for row in TOKENS])
+    mask = torch.ones_like(tokens)
+    tokens[1, 13:], mask[1, 13:] = 1, 0
+    auto = transformers.AutoModelForSequenceClassification if labels else transformers.AutoModel
+    with tempfile.TemporaryDirectory() as folder:
+        tensors = filled(kind, dict(options, num_labels=labels) if labels else options, folder, auto)
+        fields = json.loads((pathlib.Path(folder) / "config.json").read_text())
+        model = auto.from_pretrained(folder, attn_implementation="eager").eval()
+        with torch.no_grad():
+            out = model(tokens, attention_mask=mask, output_hidden_states=True)
+    states = out.hidden_states[-1]
+    weights = mask[..., None] / mask.sum(1)[:, None, None]
+    found = {"config": fields, "tensors": {name: list(tensors[name].shape) for name in sorted(tensors)},
+             "tokens": tokens.tolist(), "lengths": [20, 13], "mean": rounded((states * weights).sum(1)),
+             "states": rounded(torch.stack([states[row, at] for row, at in ((0, 0), (0, 19), (1, 7), (1, 12))]))}
+    return dict(found, logits=rounded(out.logits)) if labels else found
 
 
 # The places of 16-bit scales in a block: random bits there would be NaN or huge.
@@ -105,6 +142,40 @@ def blocks():
                 row[place:place + 2] = numpy.frombuffer(scale.tobytes(), dtype=numpy.uint8)
         values = gguf.dequantize(raw, kind).reshape(-1)
         found[name] = {"number": int(kind), "bytes": raw.tobytes().hex(), "values": [float(f"{x:.9g}") for x in values]}
+    return found
+
+
+def weights():
+    """2048 numbers to pack: as weights_to_pack() of test_quantize.c makes them. The first blocks of 32 are special."""
+    state, found = 1, []
+    for i in range(2048):
+        state = (state * 1664525 + 1013904223) % 2**32
+        uniform = ((state >> 8) - 2**23) / 2**23
+        found.append(uniform * 2.0 ** (i // 32 % 5 - 3) + (0.25 if i // 256 == 3 else 0.0))
+    found[:32] = [0.0] * 32
+    found[32:64] = [0.75] * 32
+    found[64:96] = [-0.75] * 32
+    found[96:128] = [0.0] * 31 + [-3.5]
+    return numpy.array(found, dtype=numpy.float32)
+
+
+def packed(old):
+    """What the package gguf packs, in hexadecimal. K blocks: the sum of squared errors of llama.cpp's own quantiser."""
+    x, found = weights(), {}
+    for name in ("F16", "BF16", "Q8_0", "Q5_0", "Q4_0"):
+        raw = gguf.quants.quantize(x, gguf.GGMLQuantizationType[name])
+        found[name.lower()] = {"bytes": raw.tobytes().hex()}
+    library = ctypes.CDLL(os.environ["GGML_BASE"]) if "GGML_BASE" in os.environ else None
+    for name in ("Q6_K", "Q4_K"):
+        kind = gguf.GGMLQuantizationType[name]
+        if not library:
+            found[name.lower()] = old[name.lower()]
+            continue
+        raw = numpy.zeros((8, gguf.GGML_QUANT_SIZES[kind][1]), dtype=numpy.uint8)
+        library.ggml_quantize_chunk(ctypes.c_int(kind), ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(raw.ctypes.data),
+                                    ctypes.c_int64(0), ctypes.c_int64(8), ctypes.c_int64(256), None)
+        off = gguf.dequantize(raw, kind).reshape(-1).astype(numpy.float64) - x
+        found[name.lower()] = {"squares": [float(f"{e:.9g}") for e in (off ** 2).reshape(8, 256).sum(axis=1)]}
     return found
 
 
@@ -142,8 +213,15 @@ def main():
     folder.mkdir(exist_ok=True)
     for name, (kind, options) in MODELS.items():
         (folder / f"{name}.json").write_text(json.dumps(reference(kind, options), separators=(",", ":")) + "\n")
+    others = folder.parent / "encoders"
+    others.mkdir(exist_ok=True)
+    for name, row in ENCODERS.items():
+        (others / f"{name}.json").write_text(json.dumps(encoded(*row), separators=(",", ":")) + "\n")
     (folder.parent / "lora.json").write_text(json.dumps(lora(), separators=(",", ":")) + "\n")
     (folder.parent / "blocks.json").write_text(json.dumps(blocks(), separators=(",", ":")) + "\n")
+    path = folder.parent / "quantize.json"
+    old = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(packed(old), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

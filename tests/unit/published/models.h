@@ -47,7 +47,7 @@ static inline void make_tensors(json_t *root, weft_dtype dtype, tensors *t) {
         int64_t n = 1;
         for (size_t j = 0; j < json_array_size(shape); j++)
             n *= t->shapes[i][j] = json_integer_value(json_array_get(shape, j));
-        const bool norm = strstr(name, "norm") || strstr(name, "ln_");
+        const bool norm = strstr(name, "norm") || strstr(name, "Norm") || strstr(name, "ln_");
         const bool one = norm && strstr(name, ".weight") && strncmp(type, "gemma", 5) != 0;
         float *data = malloc((size_t)n * sizeof *data);
         uint16_t *half = (uint16_t *)data;

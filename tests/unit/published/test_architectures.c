@@ -325,7 +325,7 @@ static void test_refused_weights(void **state) {
     weft_close(ctx);
 }
 
-/* Each architecture has a file in models/ and a row in the documentation. */
+/* Each architecture has a file in models/ or encoders/, and a row in the documentation. */
 static void test_rows(void **state) {
     static const char *const rows[] = {
 #define ARCHITECTURE(type, reader, prefix, names, traits) #type,
@@ -333,14 +333,15 @@ static void test_rows(void **state) {
     };
     (void)state;
     size_t bytes = 0;
-    char *page = slurp("docs/published.md", &bytes), row[64], path[128];
+    char *page = slurp("docs/published.md", &bytes), row[64], path[128], other[128];
     assert_non_null(page);
     page[bytes] = '\0';
     for (size_t i = 0; i < COUNT(rows); i++) {
         snprintf(row, sizeof row, "\n| `%s` | ", rows[i]);
         snprintf(path, sizeof path, MODELS "/%s.json", rows[i]);
+        snprintf(other, sizeof other, "tests/unit/published/encoders/%s.json", rows[i]);
         if (!strstr(page, row)) fail_msg("docs/published.md has no row for %s", rows[i]);
-        if (access(path, R_OK) != 0) fail_msg("there is no %s", path);
+        if (access(path, R_OK) != 0 && access(other, R_OK) != 0) fail_msg("there is no %s", path);
     }
     free(page);
 }

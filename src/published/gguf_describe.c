@@ -1,0 +1,150 @@
+/* Writes what config.json says of a model as the metadata of a GGUF file: the inverse of gguf_config.c. Must
+ * not know: tokenizers, tensors' values. Read next: gguf_vocabulary.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/module.h"
+#include "published/gguf_write.h"
+#include "published/published.h"
+
+typedef struct describing {
+    weft_context *ctx;
+    const char *path;
+    const weft__published *p;
+    const weft__gguf_architecture *architecture;
+    weft__gguf_header *h;
+} describing;
+
+static weft_status describe_fail(const describing *d, const char *what) {
+    return weft__fail(d->ctx, WEFT_ERR_FORMAT, "%s: GGUF files of the architecture %s cannot hold %s",
+                      d->path, d->architecture->name, what);
+}
+
+/* ---- keys that begin with the name of the architecture ---- */
+
+static const char *gguf_key_of(const describing *d, const char *key, char out[128]) {
+    snprintf(out, 128, "%s.%s", d->architecture->name, key);
+    return out;
+}
+
+static void put_count(const describing *d, const char *key, int64_t value) {
+    char name[128];
+    weft__gguf_put_u32(d->h, gguf_key_of(d, key, name), (uint32_t)value);
+}
+
+static void put_real(const describing *d, const char *key, double value) {
+    char name[128];
+    weft__gguf_put_f32(d->h, gguf_key_of(d, key, name), value);
+}
+
+/* ---- positions ---- */
+
+static weft_status put_scaling(const describing *d) {
+    const weft_rotary_scaling *s = &d->p->gpt.rotation.scaling;
+    const bool yarn = s->kind == WEFT_ROTARY_YARN;
+    char name[128];
+    if (s->kind == WEFT_ROTARY_LLAMA3 && strcmp(d->architecture->name, "llama") != 0)
+        return describe_fail(d, "positions scaled as in Llama 3");
+    if (yarn && (s->slow != 1 || s->fast != 32 || s->magnitude != 0))
+        return describe_fail(d, "YaRN with beta_slow, beta_fast or attention_factor");
+    if (!yarn && s->kind != WEFT_ROTARY_LINEAR) return WEFT_OK; /* Llama 3's divisors are a tensor */
+    const char *type = yarn ? "yarn" : "linear";
+    weft__gguf_put_text(d->h, gguf_key_of(d, "rope.scaling.type", name), type, strlen(type));
+    put_real(d, "rope.scaling.factor", s->factor);
+    if (yarn) put_count(d, "rope.scaling.original_context_length", s->context);
+    return WEFT_OK;
+}
+
+static weft_status put_rotation(const describing *d) {
+    const weft_gpt_options *o = &d->p->gpt;
+    const int64_t width = weft__head_width(&o->form, o->width, o->heads);
+    const int64_t channels = o->rotation.channels > 0 ? o->rotation.channels : width;
+    if (d->architecture->names & GGUF_TURNED && channels != width)
+        return describe_fail(d, "heads of which only a part is rotated");
+    put_count(d, "rope.dimension_count", channels);
+    put_real(d, "rope.freq_base", o->rotation.base > 0 ? o->rotation.base : 10000);
+    return put_scaling(d);
+}
+
+int64_t weft__gguf_divisors(const weft__published *p, float out[512]) {
+    const weft_rotary_options *r = &p->gpt.rotation;
+    const int64_t width = weft__head_width(&p->gpt.form, p->gpt.width, p->gpt.heads);
+    const int64_t count = (r->channels > 0 ? r->channels : width) / 2;
+    const weft_rotary_scaling *s = &r->scaling;
+    if (s->kind != WEFT_ROTARY_LLAMA3 || count > 512) return 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double rotations =
+            (double)s->context / (2 * acos(-1.0)) * pow(r->base, -(double)i / (double)count);
+        const double kept = fmin(fmax((rotations - s->slow) / (s->fast - s->slow), 0), 1);
+        out[i] = (float)(1 / (kept + (1 - kept) / s->factor));
+    }
+    return count;
+}
+
+/* ---- the model ---- */
+
+/* Architectures of GGUF files fix what config.json may choose. */
+static weft_status check_choices(const describing *d) {
+    const weft_gpt_options *o = &d->p->gpt;
+    const weft_activation_kind usual = o->gated ? WEFT_SILU : WEFT_GELU_TANH;
+    if (o->activation != usual && o->activation != WEFT_IDENTITY)
+        return describe_fail(d, "the activation of this model's MLP");
+    if (o->form.scale != 0) return describe_fail(d, "queries and keys that are not scaled");
+    return WEFT_OK;
+}
+
+/* Whether the architecture has a key for sliding windows. */
+static bool knows_windows(const describing *d) { return strcmp(d->architecture->name, "phi3") == 0; }
+
+/* The tokens for which the file's architecture computes what the model does: a window does not change texts
+ * that are not longer. */
+static int64_t usable_context(const describing *d) {
+    const int64_t window = d->p->gpt.form.window;
+    return window > 0 && !knows_windows(d) ? weft__smaller(d->p->context, window) : d->p->context;
+}
+
+static weft_status put_model(const describing *d) {
+    const weft_gpt_options *o = &d->p->gpt;
+    const bool rotary = o->positions == WEFT_POSITION_ROTARY;
+    put_count(d, "context_length", usable_context(d));
+    put_count(d, "embedding_length", o->width);
+    put_count(d, "block_count", o->layers);
+    put_count(d, "feed_forward_length", o->hidden > 0 ? o->hidden : 4 * o->width);
+    put_count(d, "attention.head_count", o->heads);
+    put_count(d, "attention.head_count_kv", o->kv_heads > 0 ? o->kv_heads : o->heads);
+    if (o->norm == WEFT_NORM_RMS)
+        put_real(d, "attention.layer_norm_rms_epsilon", o->eps);
+    else
+        put_real(d, "attention.layer_norm_epsilon", o->eps);
+    put_count(d, "vocab_size", o->vocab);
+    if (o->form.window > 0 && knows_windows(d)) put_count(d, "attention.sliding_window", o->form.window);
+    if (!rotary) return WEFT_OK;
+    const int64_t width = weft__head_width(&o->form, o->width, o->heads);
+    put_count(d, "attention.key_length", width);
+    put_count(d, "attention.value_length", width);
+    return put_rotation(d);
+}
+
+/* The last part of a path, without ".gguf". */
+static const char *base_name(const char *path, size_t *bytes) {
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    *bytes = end - begin;
+    if (*bytes > 5 && strncmp(path + end - 5, ".gguf", 5) == 0) *bytes -= 5;
+    return path + begin;
+}
+
+weft_status weft__gguf_describe(weft_context *ctx, const char *path, const weft__published *p,
+                                const weft__gguf_architecture *architecture, weft__gguf_header *header) {
+    const describing d = {ctx, path, p, architecture, header};
+    size_t bytes;
+    const char *name = base_name(path, &bytes);
+    WEFT_TRY(check_choices(&d));
+    weft__gguf_put_text(header, "general.architecture", architecture->name, strlen(architecture->name));
+    weft__gguf_put_text(header, "general.type", "model", 5);
+    weft__gguf_put_text(header, "general.name", name, bytes);
+    return put_model(&d);
+}
