@@ -100,23 +100,6 @@ typedef struct weft_batch_norm_options {
     double eps;                   /* 0: 1e-5 */
 } weft_batch_norm_options;
 
-/* Formats of packed matrices, whose rows are blocks of quantised numbers as in GGUF files.
- * X(NAME, "name", numbers of a block, bytes of a block, numbers that share a scale) */
-#define WEFT_PACKED_LIST(X)                                                                                  \
-    X(Q4_0, "Q4_0", 32, 18, 32)                                                                              \
-    X(Q4_1, "Q4_1", 32, 20, 32)                                                                              \
-    X(Q8_0, "Q8_0", 32, 34, 32)                                                                              \
-    X(Q4_K, "Q4_K", 256, 144, 32)                                                                            \
-    X(Q6_K, "Q6_K", 256, 210, 16)
-
-typedef enum weft_packed_format {
-    WEFT_UNPACKED,
-#define WEFT_PACKED_ENUM_(name, text, elements, bytes, span) WEFT_##name,
-    WEFT_PACKED_LIST(WEFT_PACKED_ENUM_)
-#undef WEFT_PACKED_ENUM_
-        WEFT_PACKED_COUNT
-} weft_packed_format;
-
 typedef enum weft_recurrent_kind { WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT_GRU } weft_recurrent_kind;
 
 typedef struct weft_recurrent_options {

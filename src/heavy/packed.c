@@ -14,6 +14,16 @@ const weft_packed_info *weft__packed_info(int format) {
     return known ? &infos[format] : NULL;
 }
 
+const char *weft_packed_name(weft_packed_format format) {
+    const weft_packed_info *info = weft__packed_info((int)format);
+    return info ? info->name : "?";
+}
+
+int64_t weft_packed_bytes(weft_packed_format format, int64_t k) {
+    const weft_packed_info *info = weft__packed_info((int)format);
+    return info && k > 0 && k % info->elements == 0 ? weft__packed_row(info, k) : 0;
+}
+
 static int packed_operands(const weft_heavy *heavy) {
     return heavy->as.packed.multiply ? WEFT_PACKED_OPERANDS : WEFT_PACKED_OPERANDS - 1;
 }

@@ -18,7 +18,7 @@
 #ifndef WEFT_HEAVY_PACKED_H
 #define WEFT_HEAVY_PACKED_H
 
-#include <weft/op_options.h>
+#include <weft/dtype.h>
 
 /* Operands. A matmul has X, MATRIX and its result. Unpacking has MATRIX and its result only. */
 enum { WEFT_PACKED_X, WEFT_PACKED_MATRIX, WEFT_PACKED_OUT, WEFT_PACKED_OPERANDS };

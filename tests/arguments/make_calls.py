@@ -154,6 +154,7 @@ BY_PARAMETER = {
     "weft_tokenizer_id.token": '"a"', "weft_tokenizer_id.bytes": "1", "weft_tokenizer_load.path": '"tokenizer.json"',
     "weft_tokenizer_parse.json": 'good_file("tokenizer.json")',
     "weft_tokenizer_parse.bytes": 'good_file_size("tokenizer.json")', "weft_corpus_open.path": '"text.txt"',
+    "weft_module_pack.parts": "good_zeros(sizeof(weft_packed_rows))", "weft_module_pack.count": "1",
     "weft_gpt_lora.gpt": "good_gpt()", "weft_gpt_lora.options": "good_zeros(sizeof(weft_lora_options))",
     "weft_gpt_load.gpt": "good_gpt()", "weft_gpt_load.path": '"gpt.safetensors"', "weft_gpt_save.gpt": "good_gpt()",
     "weft_gpt_file_vocab.path": '"gpt.safetensors"', "weft_gpt_cache_new.gpt": "good_gpt()",

@@ -40,6 +40,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     memset(use, 0, sizeof *use);
     WEFT_TRY(weft__use_config(run, options->device, &use->config));
     WEFT_TRY(weft__config_resolve(&use->config));
+    use->config.packed = options->packed && !weft__is_run(run);
     if (options->data) WEFT_TRY(weft__config_new_data(&use->config, options->data, options->labels));
     if (precision && !precision[0]) precision = weft__model_rounded(&use->config);
     const bool chooses = weft__auto_chooses(&use->config);

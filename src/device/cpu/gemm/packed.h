@@ -25,6 +25,7 @@ typedef struct weft_packed_part {
     int format; /* weft_packed_format */
     const uint8_t *rows;
     int64_t row_bytes, count;
+    int64_t after; /* bytes of the matrix behind these rows: they are prefetched */
 } weft_packed_part;
 
 typedef struct weft_packed_own {

@@ -49,7 +49,8 @@ typedef struct packed_panel {
 /* The rows of the packed matrix that make a panel. If there are fewer than 16, the last one is repeated. */
 typedef struct packed_columns {
     const uint8_t *row[COLUMNS];
-    v_i32 place[VECS]; /* bytes from the first row to each row */
+    v_i32 place[VECS];          /* bytes from the first row to each row */
+    const uint8_t *ahead, *end; /* the rows that are read next */
 } packed_columns;
 
 static ALWAYS column_words words_masked(column_words a, int shift, uint32_t mask) {
@@ -361,6 +362,8 @@ static void multiply(const weft_packed_part *part, int64_t m, const weft_packed_
     p.scale = (column_floats *)(void *)(p.words + WEFT_PACKED_DEPTH / 4);
     p.term = p.scale + WEFT_PACKED_DEPTH / 16;
     packed_columns c;
+    c.ahead = part->rows + part->count * part->row_bytes;
+    c.end = c.ahead + part->after;
     for (int i = 0; i < COLUMNS; i++) {
         const int64_t place = (i < part->count ? i : part->count - 1) * part->row_bytes;
         c.row[i] = part->rows + place;

@@ -54,9 +54,13 @@ static void multiply_tasks(const void *plan_, void *const *args, int64_t begin, 
             plan->own->round(p->format, rows, (const float *)args[WEFT_PACKED_X] + row * p->k, &x);
         rounded = row;
         for (int64_t j = first; j < last; j += WEFT_PACKED_COLUMNS) {
-            const weft_packed_part part = {p->format,
-                                           (const uint8_t *)args[WEFT_PACKED_MATRIX] + j * plan->row_bytes,
-                                           plan->row_bytes, weft__smaller(WEFT_PACKED_COLUMNS, last - j)};
+            const int64_t count = weft__smaller(WEFT_PACKED_COLUMNS, last - j);
+            const weft_packed_part part = {.format = p->format,
+                                           .rows = (const uint8_t *)args[WEFT_PACKED_MATRIX] +
+                                                   j * plan->row_bytes,
+                                           .row_bytes = plan->row_bytes,
+                                           .count = count,
+                                           .after = (last - j - count) * plan->row_bytes};
             plan->own->multiply(&part, rows, &x, (float *)args[WEFT_PACKED_OUT] + row * p->n + j, p->n,
                                 panel);
         }
