@@ -98,6 +98,11 @@ static void check_taken(matrix *m, const layout *l) {
 
 void ops_case_unpack(matrix *m);
 void ops_case_unpack(matrix *m) {
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        if (ops_dtypes[d] == WEFT_U8 || !ops_has_dtype(m, "unpack", ops_dtypes[d])) continue;
+        operand numbers = operand_new(m, ops_dtypes[d], SHAPE(2, 18), VIEW_PLAIN, GEN_NORMAL);
+        ops_refused(m, "unpack", ops_dtypes[d], "dtype", weft_unpack(numbers.t, WEFT_Q4_0), WEFT_ERR_DTYPE);
+    }
     for (int i = 0; i < COUNT(layouts); i++) {
         const layout *l = &layouts[i];
         const int64_t e = l->elements;
@@ -111,8 +116,6 @@ void ops_case_unpack(matrix *m) {
         check_taken(m, l);
         operand half = operand_new(m, WEFT_U8, SHAPE(2, l->bytes + 2), VIEW_PLAIN, GEN_NORMAL);
         ops_refused(m, "unpack", WEFT_U8, "bytes", weft_unpack(half.t, l->format), WEFT_ERR_SHAPE);
-        operand numbers = operand_new(m, WEFT_F32, SHAPE(2, l->bytes), VIEW_PLAIN, GEN_NORMAL);
-        ops_refused(m, "unpack", WEFT_F32, "dtype", weft_unpack(numbers.t, l->format), WEFT_ERR_DTYPE);
         ops_refused(m, "unpack", WEFT_U8, "format", weft_unpack(half.t, WEFT_UNPACKED), WEFT_ERR_ARGUMENT);
         ops_refused(m, "unpack", WEFT_U8, "format", weft_unpack(half.t, WEFT_PACKED_COUNT),
                     WEFT_ERR_ARGUMENT);
@@ -192,7 +195,6 @@ static void check_special(matrix *m, const layout *l) {
 static void check_refused(matrix *m, const layout *l) {
     const int64_t k = l->elements;
     operand x = operand_new(m, WEFT_F32, SHAPE(2, k), VIEW_PLAIN, GEN_NORMAL),
-            i = operand_new(m, WEFT_I32, SHAPE(2, k), VIEW_PLAIN, GEN_NORMAL),
             narrow = operand_new(m, WEFT_F32, SHAPE(2, k - 1), VIEW_PLAIN, GEN_NORMAL);
     weft_tensor *w = array_upload(m, rows_of(m, l, SHAPE(3), k));
     const struct {
@@ -200,7 +202,6 @@ static void check_refused(matrix *m, const layout *l) {
         weft_tensor *got;
         weft_status status;
     } all[] = {
-        {"x's dtype", weft_matmul_packed(i.t, w, l->format), WEFT_ERR_DTYPE},
         {"k", weft_matmul_packed(narrow.t, w, l->format), WEFT_ERR_SHAPE},
         {"the matrix's dtype", weft_matmul_packed(x.t, x.t, l->format), WEFT_ERR_DTYPE},
         {"the matrix's rank", weft_matmul_packed(x.t, weft_unsqueeze(w, 0), l->format), WEFT_ERR_SHAPE},
@@ -213,7 +214,14 @@ void ops_case_matmul_packed(matrix *m);
 void ops_case_matmul_packed(matrix *m) {
     for (int d = 0; d < OPS_DTYPES; d++) {
         const weft_dtype dtype = ops_dtypes[d];
-        if (!is_float(dtype) || !ops_has_dtype(m, "matmul_packed", dtype)) continue;
+        if (!ops_has_dtype(m, "matmul_packed", dtype)) continue;
+        if (!is_float(dtype)) {
+            operand x = operand_new(m, dtype, SHAPE(2, 32), VIEW_PLAIN, GEN_NORMAL);
+            weft_tensor *w = array_upload(m, rows_of(m, &layouts[0], SHAPE(3), 32));
+            ops_refused(m, "matmul_packed", dtype, "dtype", weft_matmul_packed(x.t, w, WEFT_Q4_0),
+                        WEFT_ERR_DTYPE);
+            continue;
+        }
         for (int i = 0; i < COUNT(layouts); i++) {
             const layout *l = &layouts[i];
             const int64_t e = l->elements;
