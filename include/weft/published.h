@@ -23,6 +23,9 @@ typedef struct weft_published_options {
     double dropout;      /* in training */
     int64_t head_chunks; /* as in weft_gpt_options */
     weft_dtype dtype;    /* of the weights in memory; 0: f32 */
+    /* Matrices that a GGUF file holds in a weft_packed_format stay packed in memory (weft_module_pack). They
+     * cannot be trained, but adapters beside them can (weft_gpt_lora). */
+    bool packed;
 } weft_published_options;
 
 /* Whether the folder holds a published model: it has a config.json. Of a file: it begins as a GGUF file. */

@@ -177,11 +177,14 @@ enum { WEFT__PARTS = 3 }; /* most tensors that make a parameter */
 /* Gives the tensors that make a parameter. Returns their number; 0 if the table has no name for it. */
 int weft__published_names(const weft__published *p, const weft_parameter_info *parameter,
                           weft__placed out[WEFT__PARTS]);
+/* The same for a parameter of so many rows. */
+int weft__published_names_of(const weft__published *p, const char *parameter, int64_t rows,
+                             weft__placed out[WEFT__PARTS]);
 
 /* Returns the row of the parameter that row `row` of the tensor is. */
 int64_t weft__published_row(const weft__published *p, const weft__placed *placed, int64_t row);
 
-/* Whether a parameter belongs to an adapter, which the files do not have. */
+/* Whether the files do not have a parameter: of an adapter, or a further part of a packed weight. */
 bool weft__published_added(const weft_parameter_info *parameter);
 
 /* Whether a tensor of the file is known to be no weight. */

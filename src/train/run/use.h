@@ -21,6 +21,7 @@ typedef struct weft__use_options {
     const char *checkpoint; /* best, last, or a step; NULL: the best if kept, else the last undamaged one */
     bool with_data;         /* also read the data, not only their description */
     bool trains;            /* also make the optimizer, with its state in the checkpoint */
+    bool packed;            /* weights of a GGUF file stay packed, if it holds them so */
     const char *data, *labels; /* with_data: read this file instead, as validation data; see
                                   weft__config_new_data. NULL: the data of the run */
 } weft__use_options;

@@ -305,6 +305,22 @@ static void test_sources(void **state) {
     weft_close(ctx);
 }
 
+/* A model whose weights are packed gives the tensors of the file from which it came. */
+static void test_packed(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama.json");
+    const char *folder = model_folder(ctx, root, "packed"), *from = in_scratch("packed.gguf"),
+               *to = in_scratch("again.gguf");
+    assert_ok(weft_published_quantize(ctx, folder, from, "q8_0"));
+    weft_module *model = weft_published_new(ctx, from, &(weft_published_options){.packed = true});
+    assert_ok(weft_published_load(model, from));
+    assert_ok(weft_published_save_gguf(model, from, to, "q8_0"));
+    check_same_tensors(ctx, from, to);
+    json_decref(root);
+    weft_close(ctx);
+}
+
 /* Sets all elements of a parameter. */
 static void set_all(weft_tensor *parameter, float value) {
     const size_t n = (size_t)weft_numel(parameter);
@@ -441,11 +457,17 @@ static void test_refused_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),         cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_tokenizer),      cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_windows),        cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_adapters),       cmocka_unit_test(test_refused_tokenizers),
-        cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_weights),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_refused_tokenizers),
+        cmocka_unit_test(test_refused_models),
+        cmocka_unit_test(test_refused_weights),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
