@@ -59,10 +59,15 @@ static weft_status measure_open(const weft__use *use, double *perplexity) {
     return status;
 }
 
+/* Both models read the text by the tokenizer of the first. Weft cannot read every tokenizer that a GGUF file
+ * holds. */
 static weft_status measure_text(const quantizing *q, const char *path, double *perplexity) {
     weft__use use;
-    const weft__use_options how = {
-        .device = q->device, .precision = WEFT__AS_COMPUTED, .with_data = true, .data = q->data};
+    const weft__use_options how = {.device = q->device,
+                                   .precision = WEFT__AS_COMPUTED,
+                                   .with_data = true,
+                                   .data = q->data,
+                                   .tokenizer = q->model};
     weft_status status = weft__use_open(path, &how, &use);
     if (status == WEFT_OK && !weft__dataset_has(&use.dataset, WEFT__VALIDATION))
         status =

@@ -73,6 +73,12 @@ void weft__gguf_put_item_i32(weft__gguf_header *h, int32_t value) {
     put_unsigned(&h->keys, 4, (uint32_t)value);
 }
 
+void weft__gguf_put_item_f32(weft__gguf_header *h, float value) {
+    uint32_t raw;
+    memcpy(&raw, &value, sizeof raw);
+    put_unsigned(&h->keys, 4, raw);
+}
+
 void weft__gguf_put_value(weft__gguf_header *h, const char *key, size_t key_bytes,
                           const weft__gguf_value *value) {
     put_string(&h->keys, key, key_bytes);

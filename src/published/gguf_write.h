@@ -27,10 +27,11 @@ void weft__gguf_put_text(weft__gguf_header *h, const char *key, const char *text
 void weft__gguf_put_value(weft__gguf_header *h, const char *key, size_t key_bytes,
                           const weft__gguf_value *value);
 
-/* Begins an array of `count` elements, which must follow at once: texts or numbers of i32. */
+/* Begins an array of `count` elements, which must follow at once: texts or numbers. */
 void weft__gguf_put_array(weft__gguf_header *h, const char *key, weft__gguf_kind kind, uint64_t count);
 void weft__gguf_put_item(weft__gguf_header *h, const char *text, size_t bytes);
 void weft__gguf_put_item_i32(weft__gguf_header *h, int32_t value);
+void weft__gguf_put_item_f32(weft__gguf_header *h, float value);
 
 /* Appends a tensor to the list, with the shape in row-major order. Its data begins on a boundary of 32
  * bytes, so weft__gguf_pad must follow the data of each tensor. */

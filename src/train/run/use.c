@@ -39,6 +39,9 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     weft_context *ctx = NULL;
     memset(use, 0, sizeof *use);
     WEFT_TRY(weft__use_config(run, options->device, &use->config));
+    if (options->tokenizer)
+        WEFT_TRY(weft__config_put(&use->config, WEFT__KEY_data_tokenizer_path, options->tokenizer,
+                                  WEFT__ORIGIN_FLAG, "the tokenizer"));
     WEFT_TRY(weft__config_resolve(&use->config));
     if (options->data) WEFT_TRY(weft__config_new_data(&use->config, options->data, options->labels));
     if (precision && !precision[0]) precision = weft__model_rounded(&use->config);

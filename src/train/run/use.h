@@ -24,6 +24,7 @@ typedef struct weft__use_options {
     bool packed;            /* weights of a GGUF file stay packed, if it holds them so */
     const char *data, *labels; /* with_data: read this file instead, as validation data; see
                                   weft__config_new_data. NULL: the data of the run */
+    const char *tokenizer;     /* NULL: that of the model */
 } weft__use_options;
 
 /* Opens a checkpoint of a run. The caller frees *use with weft__use_close, also after a failure. */

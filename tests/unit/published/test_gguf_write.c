@@ -1,6 +1,7 @@
 /* Writing GGUF files: all architectures are written and read back, and give the logits of transformers; the
  * metadata, the tokenizer, the formats of the tensors; and what is refused. */
 #include "published/gguf.h"
+#include "unit/failing_alloc.h"
 #include "unit/published/models.h"
 
 /* Byte-level BPE of a few letters; %s is the pre-tokenizer, %s the normalizer. */
@@ -218,6 +219,108 @@ static void test_tokenizer(void **state) {
         weft_tokenizer_free(before);
         weft_tokenizer_free(after);
     }
+    json_decref(root);
+    weft_close(ctx);
+}
+
+/* ---- SentencePiece ---- */
+
+/* %s is the normalizer, the pre-tokenizer, and the merges. */
+#define PIECES                                                                                               \
+    "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"special\":true},"              \
+    "{\"id\":1,\"content\":\"<s>\",\"special\":true}],\"normalizer\":%s,\"pre_tokenizer\":%s,"               \
+    "\"post_processor\":null,\"decoder\":null,\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\","          \
+    "\"byte_fallback\":true,\"fuse_unk\":true,\"vocab\":%s,\"merges\":[%s]}}"
+#define SPACES "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}"
+#define PREPENDED                                                                                            \
+    "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}," SPACES "]}"
+#define METASPACE                                                                                            \
+    "{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"never\",\"split\":%s}"
+#define MERGES                                                                                               \
+    "[\"a\",\"b\"],[\"\xe2\x96\x81\",\"ab\"],[\"\xe2\x96\x81"                                                \
+    "a\",\"b\"],[\"\xe2\x96\x81\",\"a\"]"
+
+enum { PIECE_ROWS = 270 };
+
+/* Tokens 2 to 257 are bytes, then come a, b, the space, ab, space ab, space a. */
+static void write_pieces(const char *folder, const char *normalizer, const char *pre, const char *merges) {
+    static char vocabulary[8192], text[16384];
+    size_t at = (size_t)snprintf(vocabulary, sizeof vocabulary, "{\"<unk>\":0,\"<s>\":1");
+    for (unsigned i = 0; i < 256; i++)
+        at += (size_t)snprintf(vocabulary + at, sizeof vocabulary - at, ",\"<0x%02X>\":%u", i, i + 2);
+    snprintf(vocabulary + at, sizeof vocabulary - at,
+             ",\"a\":258,\"b\":259,\"\xe2\x96\x81\":260,\"ab\":261,\"\xe2\x96\x81"
+             "ab\":262,\"\xe2\x96\x81"
+             "a\":263}");
+    snprintf(text, sizeof text, PIECES, normalizer, pre, vocabulary, merges);
+    write_text(folder, "tokenizer.json", text);
+    write_text(folder, "tokenizer_config.json", "{\"bos_token\":\"<s>\",\"add_bos_token\":true}");
+}
+
+/* Makes a model with as many rows as the tokens need. */
+static const char *piece_folder(weft_context *ctx, json_t *root) {
+    json_object_set_new(json_object_get(root, "config"), "vocab_size", json_integer(PIECE_ROWS));
+    json_t *shapes = json_object_get(root, "tensors");
+    json_object_set_new(shapes, "model.embed_tokens.weight", json_pack("[i,i]", PIECE_ROWS, 32));
+    json_object_set_new(shapes, "lm_head.weight", json_pack("[i,i]", PIECE_ROWS, 32));
+    return make_folder(ctx, root, WEFT_F32, "pieces");
+}
+
+static void check_pieces(const weft__gguf *g) {
+    static const struct {
+        int id;
+        double type, score;
+    } want[] = {{0, 2, 0},   {1, 3, 0},    {2, 6, 0},    {257, 6, 0},  {258, 1, 0},
+                {260, 1, 0}, {261, 1, -1}, {262, 1, -2}, {263, 1, -3}, {264, 5, 0}};
+    weft__gguf_value types, scores;
+    double type = 0, score = 0;
+    int at = 0;
+    assert_true(weft__gguf_find(g, "tokenizer.ggml.token_type", &types));
+    assert_true(weft__gguf_find(g, "tokenizer.ggml.scores", &scores));
+    assert_true(types.count == PIECE_ROWS && scores.count == PIECE_ROWS);
+    for (size_t i = 0; i < COUNT(want); i++) {
+        for (; at <= want[i].id; at++)
+            assert_true(weft__gguf_number(&types, &type) && weft__gguf_number(&scores, &score));
+        if (type != want[i].type || score != want[i].score)
+            fail_msg("token %d has type %g and score %g", want[i].id, type, score);
+    }
+}
+
+static void refuses(weft_context *ctx, const char *folder, const char *path, const char *format,
+                    weft_status status, const char *part);
+
+static void test_sentencepiece(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama.json");
+    weft__gguf *g;
+    char whole[256], split[256];
+    snprintf(whole, sizeof whole, METASPACE, "false");
+    snprintf(split, sizeof split, METASPACE, "true");
+    const char *folder = piece_folder(ctx, root), *path = in_scratch("pieces.gguf");
+    const struct {
+        const char *normalizer, *pre;
+        double prefix;
+    } cases[] = {{PREPENDED, "null", 1}, {SPACES, "null", 0}, {"null", whole, 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        write_pieces(folder, cases[i].normalizer, cases[i].pre, MERGES);
+        assert_ok(weft_published_quantize(ctx, folder, path, "f16"));
+        assert_ok(weft__gguf_open(ctx, path, &g));
+        check_text(g, "tokenizer.ggml.model", "llama");
+        assert_true(number_of(g, "tokenizer.ggml.add_space_prefix") == cases[i].prefix);
+        assert_true(number_of(g, "tokenizer.ggml.bos_token_id") == 1);
+        assert_true(number_of(g, "tokenizer.ggml.add_bos_token") == 1);
+        check_pieces(g);
+        weft__gguf_close(g);
+    }
+    write_pieces(folder, "null", split, MERGES);
+    refuses(ctx, folder, path, "f16", WEFT_ERR_FORMAT, "in another way than SentencePiece");
+    write_pieces(folder, SPACES, "null", "[\"a\",\"b\"],[\"\xe2\x96\x81\",\"ab\"]");
+    refuses(ctx, folder, path, "f16", WEFT_ERR_FORMAT, "has no merge for some pairs");
+    write_pieces(folder, SPACES, "null",
+                 "[\"\xe2\x96\x81\",\"ab\"],[\"a\",\"b\"],[\"\xe2\x96\x81"
+                 "a\",\"b\"]");
+    refuses(ctx, folder, path, "f16", WEFT_ERR_FORMAT, "not sorted by the token");
     json_decref(root);
     weft_close(ctx);
 }
@@ -455,11 +558,38 @@ static void test_refused_weights(void **state) {
     weft_close(ctx);
 }
 
+/* If memory is short, the call fails, frees what it has, and leaves no file. */
+static void test_memory(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama.json");
+    const char *folder = model_folder(ctx, root, "memory"), *path = in_scratch("memory.gguf");
+    const int before = files_in_scratch();
+    int failures = 0, calls = 0;
+    for (int at = 1;; at += 1 + at / 24) {
+        failing_alloc f = {.fail_at = at};
+        weft_context short_of = {.alloc = failing_realloc, .alloc_user = &f};
+        const weft_status status = weft_published_quantize(&short_of, folder, path, "q4_k");
+        if (f.live != 0 || (status != WEFT_OK && status != WEFT_ERR_OOM))
+            fail_msg("allocation %d: status %d, %d not freed: %s", at, (int)status, f.live,
+                     weft_last_error(NULL));
+        failures += status != WEFT_OK;
+        calls = f.calls;
+        if (status != WEFT_OK) assert_int_equal(files_in_scratch(), before);
+        if (status == WEFT_OK) unlink(path);
+        if (f.calls < at) break;
+    }
+    if (calls < 500 || failures < 80) fail_msg("%d allocations, %d failures", calls, failures);
+    json_decref(root);
+    weft_close(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_sentencepiece),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_sources),
@@ -468,6 +598,7 @@ int main(void) {
         cmocka_unit_test(test_refused_tokenizers),
         cmocka_unit_test(test_refused_models),
         cmocka_unit_test(test_refused_weights),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
