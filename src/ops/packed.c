@@ -4,8 +4,8 @@
  *     unpack:         w (..., bytes) -> (..., k)
  *     matmul_packed:  y (..., n) = x (..., k) unpack(w)^T, w (n, bytes). Gradient: dx = dy unpack(w).
  *
- * Other devices unpack by elementwise ops on bytes: an integer op for each shift and mask.
- * Must not know: devices, files. Read next: matmul.c, heavy/packed.h. */
+ * A device that declines a composite unpacks by elementwise ops on bytes: an integer op for each shift and
+ * mask. Must not know: devices, files. Read next: matmul.c, heavy/packed.h. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 

@@ -50,7 +50,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     if (chooses) WEFT_TRY(choose(use, with_data));
     WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, weft__show_log, NULL, &ctx));
     use->model.ctx = ctx;
-    /* other devices unpack a matrix each time they need it, which is slower than to unpack it once */
+    /* on other devices packed weights were not measured to be faster */
     use->config.packed = options->packed && !weft__is_run(run) && strcmp(weft_device_of(ctx), "cpu") == 0;
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
