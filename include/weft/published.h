@@ -49,7 +49,7 @@ WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
 WEFT_API WEFT_CHECKED weft_status weft_published_load(weft_module *model, const char *folder);
 
 /* Loads the tokenizer of a published model: as weft_tokenizer_load, or that of a GGUF file, if it is
- * byte-level BPE. */
+ * byte-level BPE or SentencePiece's BPE. */
 WEFT_API WEFT_CHECKED weft_status weft_published_tokenizer(weft_context *ctx, const char *folder,
                                                            weft_tokenizer **out);
 

@@ -127,6 +127,13 @@ typedef struct weft__gguf_files {
 /* Writes the tokenizer of a GGUF file, as Hugging Face's files. Free them with weft__gguf_files_free. */
 weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const struct weft__gguf *g,
                                  weft__gguf_files *files);
+/* Makes tokenizer.json of SentencePiece's BPE from a vocabulary and the added tokens. NULL: the file is
+ * malformed, or memory is short; *starved says so, or the document that is being built. */
+struct json_t;
+struct weft__gguf_pieces;
+struct json_t *weft__gguf_pieces_json(weft_context *ctx, const struct weft__gguf *g,
+                                      const struct weft__gguf_pieces *pieces, struct json_t *vocabulary,
+                                      struct json_t *added, bool *starved);
 void weft__gguf_files_free(weft_context *ctx, weft__gguf_files *files);
 
 /* The special tokens of a GGUF file: the key of the id, and the name in tokenizer_config.json. */
