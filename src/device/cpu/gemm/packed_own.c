@@ -220,32 +220,69 @@ static ALWAYS v_i32 dot(v_i32 sum, v_u32 w, int32_t x) {
 
 #define MAGIC 0x1.8p23f /* adding it rounds a float below 2^22 to a whole number, in the low bits */
 
-static ALWAYS uint32_t float_bits(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
+/* The largest lane, the sum of the lanes, and lanes of -128..127 as bytes. */
+#if defined(__AVX512F__)
+static ALWAYS int32_t lanes_most(v_i32 v) { return _mm512_reduce_max_epi32((__m512i)v); }
+static ALWAYS int32_t lanes_total(v_i32 v) { return _mm512_reduce_add_epi32((__m512i)v); }
+static ALWAYS void put_bytes(v_i32 v, int8_t *to) {
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
 }
+#elif defined(__AVX2__)
+static ALWAYS int32_t lanes_most(v_i32 v) {
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
+}
+static ALWAYS int32_t lanes_total(v_i32 v) {
+    __m128i t = _mm_add_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1)));
+}
+static ALWAYS void put_bytes(v_i32 v, int8_t *to) {
+    const __m128i half =
+        _mm_packs_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packs_epi16(half, half));
+}
+#else
+static ALWAYS int32_t lanes_most(v_i32 v) {
+    int32_t most = v[0];
+    for (int j = 1; j < LANES; j++) most = v[j] > most ? v[j] : most;
+    return most;
+}
+static ALWAYS int32_t lanes_total(v_i32 v) {
+    int32_t total = 0;
+    for (int j = 0; j < LANES; j++) total += v[j];
+    return total;
+}
+static ALWAYS void put_bytes(v_i32 v, int8_t *to) {
+    for (int j = 0; j < LANES; j++) to[j] = (int8_t)v[j];
+}
+#endif
 
 /* Rounds a span, and returns the sum of the whole numbers. Magnitudes compare as their bits do, and NaN is
  * the largest. Spans below 1e-36 become 0, since 127 divided by them might be infinite. */
-static ALWAYS int32_t round_span(const int n, const float *restrict x, int8_t *restrict q, float *scale) {
-    uint32_t most = 0;
-    int32_t sum = 0;
-    for (int i = 0; i < n; i++) {
-        const uint32_t size = float_bits(x[i]) & 0x7fffffffu;
-        most = size > most ? size : most;
+static ALWAYS int32_t round_span(const int n, const float *x, int8_t *q, float *scale) {
+    const int count = n / LANES;
+    v_f32 from[32 / LANES];
+    v_i32 most = {0}, sum = {0};
+    UNROLL for (int i = 0; i < count; i++) {
+        memcpy(&from[i], x + i * LANES, sizeof from[i]);
+        const v_i32 size = (v_i32)from[i] & 0x7fffffff, larger = size > most;
+        most = (size & larger) | (most & ~larger);
     }
-    float largest;
-    memcpy(&largest, &most, sizeof largest);
-    const bool none = largest < 1e-36f, bad = most >= 0x7f800000u;
-    const float by = none || bad ? 0 : 127 / largest;
-    *scale = none ? 0 : bad ? __builtin_nanf("") : largest / 127;
-    for (int i = 0; i < n; i++) {
-        const int32_t whole = (int32_t)(float_bits(x[i] * by + MAGIC) - float_bits(MAGIC));
-        q[i] = (int8_t)(bad ? 0 : whole);
-        sum += q[i];
+    const int32_t largest = lanes_most(most);
+    float size;
+    memcpy(&size, &largest, sizeof size);
+    const bool none = size < 1e-36f, bad = largest >= 0x7f800000;
+    const float by = none || bad ? 0 : 127 / size;
+    *scale = none ? 0 : bad ? __builtin_nanf("") : size / 127;
+    UNROLL for (int i = 0; i < count; i++) {
+        const v_f32 magic = (v_f32){0} + MAGIC;
+        const v_i32 whole = ((v_i32)(from[i] * by + magic) - (v_i32)magic) & (bad ? 0 : -1);
+        put_bytes(whole, q + i * LANES);
+        sum += whole;
     }
-    return sum;
+    return lanes_total(sum);
 }
 
 static void round_rows(int format, int64_t rows, const float *x, const weft_packed_x *to) {
