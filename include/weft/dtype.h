@@ -55,6 +55,30 @@ WEFT_API uint16_t weft_f32_to_f16(float value);
 WEFT_API float weft_bf16_to_f32(uint16_t bits);
 WEFT_API uint16_t weft_f32_to_bf16(float value);
 
+/* Formats of packed matrices, whose rows are blocks of quantised numbers as in GGUF files.
+ * X(NAME, "name", numbers of a block, bytes of a block, numbers that share a scale) */
+#define WEFT_PACKED_LIST(X)                                                                                  \
+    X(Q4_0, "Q4_0", 32, 18, 32)                                                                              \
+    X(Q4_1, "Q4_1", 32, 20, 32)                                                                              \
+    X(Q8_0, "Q8_0", 32, 34, 32)                                                                              \
+    X(Q4_K, "Q4_K", 256, 144, 32)                                                                            \
+    X(Q6_K, "Q6_K", 256, 210, 16)
+
+typedef enum weft_packed_format {
+    WEFT_UNPACKED,
+#define WEFT_PACKED_ENUM_(name, text, elements, bytes, span) WEFT_##name,
+    WEFT_PACKED_LIST(WEFT_PACKED_ENUM_)
+#undef WEFT_PACKED_ENUM_
+        WEFT_PACKED_COUNT
+} weft_packed_format;
+
+/* "Q8_0" and so on; "?" for an unknown format. Never NULL. */
+WEFT_API const char *weft_packed_name(weft_packed_format format);
+
+/* The bytes of a packed row of k numbers. 0: the format is unknown, or k is not a positive number of whole
+ * blocks. */
+WEFT_API int64_t weft_packed_bytes(weft_packed_format format, int64_t k);
+
 #ifdef __cplusplus
 }
 #endif

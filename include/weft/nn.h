@@ -65,6 +65,23 @@ typedef struct weft_embedding_options {
 WEFT_API weft_module *weft_nn_embedding(weft_context *ctx, int64_t count, int64_t width,
                                         const weft_embedding_options *options);
 
+/* Rows of a packed weight. */
+typedef struct weft_packed_rows {
+    int64_t rows;
+    weft_packed_format format;
+} weft_packed_rows;
+enum { WEFT_PACKED_PARTS = 3 }; /* most parts of a weight */
+
+/* Makes the weight of a linear layer or an embedding packed: its rows are blocks of quantised numbers, as in
+ * GGUF files. `parts` lists the rows from the first to the last; an embedding has one part. Each part is a
+ * buffer, u8 (rows, bytes of a row), that begins as zeros: fill it with weft_write. The first one is called
+ * weight, the others weight_1 and weight_2. No optimizer changes them, but gradients flow to the input.
+ *
+ * Call it before the layer is used. WEFT_ERR_STATE: the layer was used, or is packed already.
+ * WEFT_ERR_ARGUMENT: another kind of layer, an unknown format, or parts that are not all rows.
+ * WEFT_ERR_SHAPE: a row is not a whole number of blocks. */
+WEFT_API WEFT_CHECKED weft_status weft_module_pack(weft_module *m, const weft_packed_rows *parts, int count);
+
 typedef struct weft_norm_options {
     double eps;     /* 0: 1e-5 */
     bool no_affine; /* no weight, no bias */

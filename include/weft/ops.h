@@ -623,6 +623,19 @@ WEFT_API weft_tensor *weft_matmul(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_matmul(...) weft_matmul_at(WEFT_HERE, __VA_ARGS__)
 
+/* The numbers of packed rows: u8 (..., bytes) -> f32 (..., k). It has no gradient. */
+WEFT_API weft_tensor *weft_unpack(weft_tensor *packed, weft_packed_format format);
+WEFT_API weft_tensor *weft_unpack_at(const char *where, weft_tensor *packed, weft_packed_format format);
+#define weft_unpack(...) weft_unpack_at(WEFT_HERE, __VA_ARGS__)
+
+/* x times the transpose of a packed matrix: x (..., k), packed u8 (n, bytes of k numbers) -> (..., n). The
+ * CPU rounds x in f32 and below: each number by at most 1/254 of the largest magnitude among the 32
+ * numbers (Q6_K: 16) that meet one scale. x has a gradient, which is computed without this rounding.
+ * packed has none. */
+WEFT_API weft_tensor *weft_matmul_packed(weft_tensor *x, weft_tensor *packed, weft_packed_format format);
+WEFT_API weft_tensor *weft_matmul_packed_at(const char *where, weft_tensor *x, weft_tensor *packed, weft_packed_format format);
+#define weft_matmul_packed(...) weft_matmul_packed_at(WEFT_HERE, __VA_ARGS__)
+
 /* Einstein summation as in NumPy, for example `ij,jk->ik`. Each dimension of up to 32 operands has a
  * letter. Letters that the output lacks are summed. A letter repeated in one operand takes its diagonal.
  * `...` stands for dimensions that broadcast. Without `->` the output has the ellipsis, then the letters

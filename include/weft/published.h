@@ -23,6 +23,9 @@ typedef struct weft_published_options {
     double dropout;      /* in training */
     int64_t head_chunks; /* as in weft_gpt_options */
     weft_dtype dtype;    /* of the weights in memory; 0: f32 */
+    /* Matrices that a GGUF file holds in a weft_packed_format stay packed in memory (weft_module_pack). They
+     * cannot be trained, but adapters beside them can (weft_gpt_lora). */
+    bool packed;
 } weft_published_options;
 
 /* Whether the folder holds a published model: it has a config.json. Of a file: it begins as a GGUF file. */
@@ -46,7 +49,7 @@ WEFT_API weft_module *weft_published_new(weft_context *ctx, const char *folder,
 WEFT_API WEFT_CHECKED weft_status weft_published_load(weft_module *model, const char *folder);
 
 /* Loads the tokenizer of a published model: as weft_tokenizer_load, or that of a GGUF file, if it is
- * byte-level BPE. */
+ * byte-level BPE or SentencePiece's BPE. */
 WEFT_API WEFT_CHECKED weft_status weft_published_tokenizer(weft_context *ctx, const char *folder,
                                                            weft_tokenizer **out);
 

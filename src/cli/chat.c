@@ -195,7 +195,7 @@ static void chat_close(chatting *c) {
 
 int weft__command_chat(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *system = NULL;
-    weft__use_options how = {.precision = WEFT__AS_COMPUTED};
+    weft__use_options how = {.precision = WEFT__AS_COMPUTED, .packed = true};
     chatting c = {.how = {.tokens = 512, .temperature = 0.7, .seed = 1}};
     weft__repeated stops = {0};
     int64_t seed = 1;

@@ -77,7 +77,8 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
                                    .checkpoint = checkpoint,
                                    .with_data = true,
                                    .data = data,
-                                   .labels = labels};
+                                   .labels = labels,
+                                   .packed = true};
     weft_status status = weft__use_open(dir, &how, &use);
     if (status == WEFT_OK && !json) weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)use.step);
     if (status == WEFT_OK) status = evaluate(&use, json, data, &measured);

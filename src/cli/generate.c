@@ -65,8 +65,10 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         return WEFT__EXIT_USAGE;
     }
     weft__use use;
-    const weft__use_options how = {
-        .device = device, .precision = precision ? precision : WEFT__AS_COMPUTED, .checkpoint = checkpoint};
+    const weft__use_options how = {.device = device,
+                                   .precision = precision ? precision : WEFT__AS_COMPUTED,
+                                   .checkpoint = checkpoint,
+                                   .packed = true};
     weft_status status = weft__use_open(dir, &how, &use);
     if (status == WEFT_OK) status = generate(&use, &wanted, &reader_left);
     if (status == WEFT_OK)

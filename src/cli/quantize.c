@@ -59,8 +59,7 @@ static weft_status measure_open(const weft__use *use, double *perplexity) {
     return status;
 }
 
-/* Both models read the text by the tokenizer of the first. Weft cannot read every tokenizer that a GGUF file
- * holds. */
+/* Both models read the text by the tokenizer of the first, so that their tokens are the same. */
 static weft_status measure_text(const quantizing *q, const char *path, double *perplexity) {
     weft__use use;
     const weft__use_options how = {.device = q->device,

@@ -11,6 +11,7 @@
 #include "heavy/attention.h"
 #include "heavy/conv.h"
 #include "heavy/matmul.h"
+#include "heavy/packed.h"
 #include "heavy/recurrent.h"
 #include "heavy/scan.h"
 #include "heavy/scatter.h"

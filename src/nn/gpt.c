@@ -98,11 +98,8 @@ static weft_tensor *capped(weft_module *m, const gpt_own *own, weft_tensor *logi
 /* The logits of hidden states x. Marks them, so that losses compute them in parts. */
 static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
     const char *where = m->where;
-    weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable), *y;
-    if (own->o.untied_head)
-        y = weft_forward_at(where, block_of(m, own->o.layers + 1), x);
-    else
-        y = weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
+    weft_tensor *y = own->o.untied_head ? weft_forward_at(where, block_of(m, own->o.layers + 1), x)
+                                        : weft__embedding_logits(where, m->children[TOKENS], x);
     if (own->o.logit_softcap > 0 && !weft__poisoned(y)) return masked(m, own, capped(m, own, y));
     if (weft__poisoned(y) || own->last) return masked(m, own, y);
     const int64_t vocab = own->o.vocab;

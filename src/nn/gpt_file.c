@@ -193,12 +193,19 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
                           "%s: GPT-2's format is for models with layer norms, biases, learned positions, a "
                           "GELU, and as many KV heads as query heads; weft_module_save writes any model",
                           path);
+    weft_parameter_info p;
+    for (size_t i = 0; weft_parameter_get(gpt, i, &p); i++)
+        if (p.buffer)
+            return weft__fail(
+                ctx, WEFT_ERR_UNSUPPORTED,
+                "%s: '%s' is packed, which GPT-2's format is not: load the model unpacked, or use "
+                "weft_published_save",
+                path, p.name);
     WEFT_TRY(weft__module_use(gpt));
     const size_t count = weft_parameter_count(gpt);
     weft_named_tensor *list = weft__array(ctx, count + 1, sizeof *list);
     if (!list) return weft__fail_oom(ctx, count * sizeof *list, "a list of parameters");
     weft_scope *scope = weft_scope_open(ctx);
-    weft_parameter_info p;
     const int64_t tokens = weft__gpt_options_of(gpt)->tokens;
     for (size_t i = 0; i < count && weft_parameter_get(gpt, i, &p); i++) {
         const bool table = strcmp(p.name, "wte.weight") == 0 || strcmp(p.name, "lm_head.weight") == 0;

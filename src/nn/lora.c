@@ -113,8 +113,9 @@ static weft_status lora_block(weft_module *block, int target, const weft_gpt_opt
                                               : of_attention                ? "c_attn"
                                                                             : "c_fc");
     if (!linear || linear->n_parameters == 0) return WEFT_OK;
-    const int64_t *shape = linear->parameters[0].shape,
-                  d = weft__head_width(&gpt->form, gpt->width, gpt->heads);
+    int64_t shape[2];
+    const int64_t d = weft__head_width(&gpt->form, gpt->width, gpt->heads);
+    if (!weft__packing_of(linear, &shape[0], &shape[1])) return WEFT_OK;
     const int64_t queries = gpt->heads * d, keys = (gpt->kv_heads ? gpt->kv_heads : gpt->heads) * d;
     lora_own own = {0, shape[0], shape[0], o->alpha / (double)o->rank, o->dropout};
     if (target == GATE && !gpt->gated) return WEFT_OK;

@@ -104,6 +104,30 @@ weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *param
 /* Applies an activation. */
 weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_tensor *x);
 
+/* ---- packed weights: packing.c ---- */
+
+typedef struct weft__packed_part {
+    int64_t rows;
+    weft_packed_format format;
+    size_t parameter; /* index of its buffer */
+} weft__packed_part;
+
+/* How the weight of a linear layer or an embedding is packed. */
+typedef struct weft__packing {
+    int count; /* of parts; 0: the weight is not packed */
+    weft__packed_part part[WEFT_PACKED_PARTS];
+} weft__packing;
+
+/* Returns the packing of a linear layer or an embedding, and the rows and width of its weight; NULL for other
+ * layers. */
+weft__packing *weft__packing_of(const weft_module *m, int64_t *rows, int64_t *width);
+/* x times the transpose of the packed weight of m. */
+weft_tensor *weft__packed_product(const weft_module *m, const weft__packing *packing, weft_tensor *x);
+/* Returns a parameter of m. If it is a packed weight, returns its numbers in f32, with all parts. */
+weft_tensor *weft__whole_weight(const weft_module *m, weft_tensor *parameter);
+/* The logits that the table of an embedding gives, as a tied head. */
+weft_tensor *weft__embedding_logits(const char *where, const weft_module *embedding, weft_tensor *x);
+
 /* The channels of a head of attention. */
 static inline int64_t weft__head_width(const weft_attention_form *form, int64_t width, int64_t heads) {
     return form->head_width ? form->head_width : width / heads;

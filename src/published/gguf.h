@@ -42,6 +42,11 @@ typedef struct weft__gguf_tensor {
     size_t row_bytes; /* of the last dimension */
 } weft__gguf_tensor;
 
+/* The arrays of SentencePiece's BPE, of equal length. */
+typedef struct weft__gguf_pieces {
+    weft__gguf_value tokens, types, scores;
+} weft__gguf_pieces;
+
 /* Opens a file and checks its header: every length, that names are unique, and that all data lies in the
  * file. WEFT_ERR_FORMAT names the byte, the tensor or key, or a dtype that Weft does not read. */
 weft_status weft__gguf_open(weft_context *ctx, const char *path, weft__gguf **out);

@@ -36,8 +36,8 @@ static weft_status each_tensor(saving *s, weft_status (*begin)(saving *s, const 
     weft_parameter_info p;
     weft__placed placed[WEFT__PARTS];
     for (size_t i = 0; weft_parameter_get(s->model, i, &p); i++) {
-        const int count = weft__published_names(&s->p, &p, placed);
         if (weft__published_added(&p)) continue;
+        const int count = weft__published_names(&s->p, &p, placed);
         if (count == 0)
             return weft__fail(s->ctx, WEFT_ERR_FORMAT, "%s: GGUF files of this architecture have no '%s'",
                               s->from, p.name);
@@ -47,8 +47,23 @@ static weft_status each_tensor(saving *s, weft_status (*begin)(saving *s, const 
     return WEFT_OK;
 }
 
+/* The shape of a parameter; of a packed weight, which is bytes, that of its numbers. */
+static void shape_of(const weft_parameter_info *p, int64_t *rows, int64_t *columns) {
+    *rows = p->tensor->shape[0];
+    *columns = p->tensor->rank > 1 ? p->tensor->shape[1] : 1;
+    if (p->tensor->dtype == WEFT_U8) weft__packing_of(p->module, rows, columns);
+}
+
 static int64_t columns_of(const weft_parameter_info *p) {
-    return p->tensor->rank > 1 ? p->tensor->shape[1] : 1;
+    int64_t rows, columns;
+    shape_of(p, &rows, &columns);
+    return columns;
+}
+
+static size_t count_of(const weft_parameter_info *p) {
+    int64_t rows, columns;
+    shape_of(p, &rows, &columns);
+    return (size_t)rows * (size_t)columns;
 }
 
 /* The format of a tensor: vectors and positions stay f32, and the matrix that makes the logits needs more
@@ -83,15 +98,15 @@ static void limit_context(saving *s) {
 static weft_status module_values(saving *s, const weft_parameter_info *p) {
     weft_scope *scope = weft_scope_open(s->ctx);
     if (!scope) return weft__fail_oom(s->ctx, 0, "a scope");
-    weft_tensor *t = p->tensor->rank == 2 ? weft__lora_merged(p->module, p->tensor) : p->tensor;
-    const weft_status status =
-        weft_read(weft_cast(t, WEFT_F32), s->values, (size_t)p->tensor->numel * sizeof(float));
+    weft_tensor *t = weft__whole_weight(p->module, p->tensor);
+    if (p->tensor->rank == 2) t = weft__lora_merged(p->module, t);
+    const weft_status status = weft_read(weft_cast(t, WEFT_F32), s->values, count_of(p) * sizeof(float));
     weft_scope_close(scope);
     return status;
 }
 
 static weft_status take_values(saving *s, const weft_parameter_info *p) {
-    const size_t bytes = (size_t)p->tensor->numel * sizeof(float);
+    const size_t bytes = count_of(p) * sizeof(float);
     WEFT_TRY(weft__go_on(s->ctx));
     weft__free(s->ctx, s->values);
     s->values = weft__alloc(s->ctx, bytes);

@@ -7,7 +7,8 @@
 
 #include "published/gguf_vocabulary.h"
 
-#define SPACE "\xe2\x96\x81" /* U+2581 */
+#define SPACE   "\xe2\x96\x81" /* U+2581 */
+#define LONGEST 512            /* bytes of a piece that merges make; SentencePiece's are shorter */
 
 /* ---- how spaces are written ---- */
 
@@ -61,7 +62,7 @@ static size_t count_pairs(const weft__vocabulary *v, size_t id) {
     size_t bytes, pairs = 0, next;
     uint32_t point;
     const char *token = weft__token(v->t, id, &bytes);
-    if (p->added_of[id]) return 0;
+    if (p->added_of[id] || bytes > LONGEST) return 0;
     for (size_t at = 0; at < bytes; at = next) {
         next = at + weft__read_point(token, bytes, at, &point);
         if (next < bytes && splits_at(v, token, bytes, next)) pairs++;

@@ -9,7 +9,7 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
-enum { CONTROL = 3, USER_DEFINED = 4 }; /* values of token_type */
+enum { UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4 }; /* values of token_type */
 
 #define LETTERS_3                                                                                            \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "                               \
@@ -30,8 +30,10 @@ typedef struct gguf_vocabulary {
     weft_context *ctx;
     const char *path;
     const weft__gguf *gguf;
-    weft__gguf_value tokens, merges, types;
+    weft__gguf_value tokens, merges, types, scores;
     int split;
+    bool pieces;  /* SentencePiece's BPE: scores instead of merges */
+    bool starved; /* memory was short */
 } gguf_vocabulary;
 
 static bool is_text(const weft__gguf *g, const char *key, const char *wanted) {
@@ -75,11 +77,12 @@ static bool put_tokens(const gguf_vocabulary *v, json_t *vocabulary, json_t *add
         if (types.count && !weft__gguf_number(&types, &type)) return false;
         json_t *name = json_stringn(text, bytes);
         if (!name) return false; /* no UTF-8 */
-        if (type == CONTROL || type == USER_DEFINED)
+        const bool special = type == CONTROL || (type == UNKNOWN && v->pieces);
+        if (special || type == USER_DEFINED)
             json_array_append_new(added,
                                   json_pack("{s:I, s:O, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id,
                                             "content", name, "single_word", 0, "lstrip", 0, "rstrip", 0,
-                                            "normalized", 0, "special", type == CONTROL));
+                                            "normalized", 0, "special", special));
         json_object_setn_new(vocabulary, text, bytes, json_integer((json_int_t)id));
     }
     return true;
@@ -97,9 +100,13 @@ static bool put_merges(const gguf_vocabulary *v, json_t *merges) {
     return true;
 }
 
-static json_t *tokenizer_json(const gguf_vocabulary *v) {
+static json_t *tokenizer_json(gguf_vocabulary *v) {
     json_t *vocabulary = json_object(), *added = json_array(), *merges = json_array();
-    if (!put_tokens(v, vocabulary, added) || !put_merges(v, merges)) return NULL;
+    if (!put_tokens(v, vocabulary, added)) return NULL;
+    if (v->pieces)
+        return weft__gguf_pieces_json(v->ctx, v->gguf, &(weft__gguf_pieces){v->tokens, v->types, v->scores},
+                                      vocabulary, added, &v->starved);
+    if (!put_merges(v, merges)) return NULL;
     json_t *model =
         json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
                   "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
@@ -139,7 +146,10 @@ static json_t *tokenizer_config(const gguf_vocabulary *v) {
     for (int i = 0; i < WEFT__GGUF_ROLES; i++)
         if (weft__gguf_token(v->gguf, &weft__gguf_roles[i], &text, &bytes))
             json_object_set_new(config, weft__gguf_roles[i].name, json_stringn(text, bytes));
-    json_object_set_new(config, "add_bos_token", json_boolean(is_set(v->gguf, KEY("add_bos_token"))));
+    weft__gguf_value ignored; /* files of SentencePiece may leave the key out */
+    const bool begins = v->pieces && !weft__gguf_find(v->gguf, KEY("add_bos_token"), &ignored);
+    json_object_set_new(config, "add_bos_token",
+                        json_boolean(begins || is_set(v->gguf, KEY("add_bos_token"))));
     json_object_set_new(config, "add_eos_token", json_boolean(is_set(v->gguf, KEY("add_eos_token"))));
     if (weft__gguf_find(v->gguf, "tokenizer.chat_template", &value) && weft__gguf_text(&value, &text, &bytes))
         json_object_set_new(config, "chat_template", json_stringn(text, bytes));
@@ -148,6 +158,18 @@ static json_t *tokenizer_config(const gguf_vocabulary *v) {
 
 /* ---- both ---- */
 
+/* Finds the arrays of SentencePiece's BPE. */
+static weft_status find_pieces(gguf_vocabulary *v) {
+    v->pieces = true;
+    if (weft__gguf_find(v->gguf, KEY("tokens"), &v->tokens) &&
+        weft__gguf_find(v->gguf, KEY("scores"), &v->scores) &&
+        weft__gguf_find(v->gguf, KEY("token_type"), &v->types) && v->tokens.count == v->scores.count &&
+        v->tokens.count == v->types.count)
+        return WEFT_OK;
+    return weft__fail(v->ctx, WEFT_ERR_FORMAT,
+                      "%s: tokenizer.ggml.tokens, scores and token_type do not make a tokenizer", v->path);
+}
+
 /* Finds the arrays, and how texts are split. */
 static weft_status find_vocabulary(gguf_vocabulary *v) {
     weft__gguf_value pre;
@@ -155,12 +177,13 @@ static weft_status find_vocabulary(gguf_vocabulary *v) {
     size_t bytes = 7;
     char known[256];
     weft_text list = weft__text(known, sizeof known);
+    if (is_text(v->gguf, KEY("model"), "llama")) return find_pieces(v);
     if (!is_text(v->gguf, KEY("model"), "gpt2"))
-        return weft__fail(
-            v->ctx, WEFT_ERR_FORMAT,
-            "%s: tokenizer.ggml.model: of tokenizers in GGUF files Weft reads gpt2, which is byte-level "
-            "BPE: name the tokenizer.json of the model in data.tokenizer_path",
-            v->path);
+        return weft__fail(v->ctx, WEFT_ERR_FORMAT,
+                          "%s: tokenizer.ggml.model: of tokenizers in GGUF files Weft reads gpt2, which is "
+                          "byte-level BPE, and llama, which is SentencePiece's: name the tokenizer.json of "
+                          "the model in data.tokenizer_path",
+                          v->path);
     if (weft__gguf_find(v->gguf, KEY("pre"), &pre)) weft__gguf_text(&pre, &text, &bytes);
     for (v->split = 0; v->split < WEFT__GGUF_SPLITS; v->split++) {
         const char *name = weft__gguf_splits[v->split].name;
@@ -191,9 +214,13 @@ weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const weft
     WEFT_TRY(find_vocabulary(&v));
     weft__json_build(&json, ctx);
     json_t *root = tokenizer_json(&v);
+    if (v.starved) {
+        weft__json_close(&json);
+        return weft__fail_oom(ctx, 0, "a tokenizer");
+    }
     if (!root && !json.starved) {
         weft__json_close(&json);
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a token or a merge is no UTF-8", path);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a token, a merge or a score is malformed", path);
     }
     WEFT_TRY(weft__json_text(&json, root, JSON_COMPACT, "tokenizer.json", &files->tokenizer,
                              &files->tokenizer_bytes));

@@ -6,8 +6,7 @@
 
 #include "base/text.h"
 #include "nn/module.h"
-#include "published/published.h"
-#include "published/tensors.h"
+#include "published/packed.h"
 
 #define CONTEXT_MOST 4096 /* of the default: caches and tables of more tokens take much memory */
 #define BLOCK_BYTES  ((int64_t)1 << 20) /* of the rows that are read at once */
@@ -57,7 +56,10 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
     p.gpt.dropout = o.dropout;
     p.gpt.head_chunks = o.head_chunks;
     p.gpt.dtype = o.dtype;
-    return weft_nn_gpt(ctx, &p.gpt);
+    weft_module *m = weft_nn_gpt(ctx, &p.gpt);
+    if (!o.packed || m->error) return m;
+    status = weft__published_pack(&p, folder, m);
+    return status == WEFT_OK ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));
 }
 
 /* ---- the weights ---- */
@@ -71,24 +73,22 @@ typedef struct weft__weights {
     size_t room_bytes, rows_bytes;
 } loading;
 
-/* Finds a tensor under its name with or without the prefix. */
-static bool find_placed(const loading *l, const weft__placed *placed, weft__tensor_at *at) {
-    char longer[WEFT_ENTRY_NAME_MAX];
-    const int n = snprintf(longer, sizeof longer, "%s%s", l->model.prefix, placed->name);
-    if (!placed->bare && n > 0 && (size_t)n < sizeof longer && weft__tensors_find(l->tensors, longer, at))
-        return true;
-    return weft__tensors_find(l->tensors, placed->name, at);
-}
-
-/* Finds a tensor and checks its shape. */
-static weft_status find_checked(const loading *l, const weft__placed *placed, const weft_tensor *t,
+/* Finds a tensor and checks its shape and, for a packed weight, its format. */
+static weft_status find_checked(const loading *l, const weft__placed *placed, const weft_parameter_info *p,
                                 weft__tensor_at *at) {
     char there[WEFT_SHAPE_TEXT], here[WEFT_SHAPE_TEXT];
-    if (!find_placed(l, placed, at))
+    const weft_tensor *t = p->tensor;
+    if (!weft__published_find(&l->model, l->tensors, placed, at))
         return weft__fail(l->ctx, WEFT_ERR_FORMAT, "%s: the files have no tensor '%s%s'", l->folder,
                           placed->bare ? "" : l->model.prefix, placed->name);
-    const bool transposed = placed->part == WEFT__PART_TRANSPOSED;
-    int64_t want[2] = {placed->rows, t->rank > 1 ? t->shape[1] : 0};
+    const bool transposed = placed->part == WEFT__PART_TRANSPOSED, packed = t->dtype == WEFT_U8;
+    int64_t all, width = t->rank > 1 ? t->shape[1] : 0, first;
+    const weft__packing *packing = packed ? weft__packing_of(p->module, &all, &width) : NULL;
+    if (packing && weft__packed_part_at(packing, placed->first, &first)->format != at->format)
+        return weft__fail(l->ctx, WEFT_ERR_FORMAT,
+                          "%s: '%s' is %s, but the module was made from a file in which it has another dtype",
+                          at->path, at->name, at->dtype);
+    int64_t want[2] = {placed->rows, width};
     if (transposed) want[0] = want[1], want[1] = placed->rows;
     bool fits = at->readable && at->rank == t->rank;
     fits = fits && (at->shape[0] == want[0] || (placed->part == WEFT__PART_FIRST && at->shape[0] > want[0]));
@@ -105,15 +105,15 @@ static weft_status check_all(const loading *l, weft_module *model, char *used) {
     weft__placed placed[WEFT__PARTS];
     weft__tensor_at at;
     for (size_t i = 0; weft_parameter_get(model, i, &p); i++) {
-        const int count = weft__published_names(&l->model, &p, placed);
         if (weft__published_added(&p)) continue;
+        const int count = weft__published_names(&l->model, &p, placed);
         if (count == 0)
             return weft__fail(l->ctx, WEFT_ERR_ARGUMENT,
                               "%s: a model of type %s has no parameter '%s': was this module made by "
                               "weft_published_new from this folder?",
                               l->folder, l->model.architecture->type, p.name);
         for (int j = 0; j < count; j++) {
-            WEFT_TRY(find_checked(l, &placed[j], p.tensor, &at));
+            WEFT_TRY(find_checked(l, &placed[j], &p, &at));
             used[at.index] = 1;
         }
     }
@@ -147,9 +147,10 @@ static void load_store(weft_dtype dtype, char *to, int64_t from, int64_t step, c
 }
 
 /* Reads a tensor into its place in the parameter's values at `to`. */
-static weft_status load_part(loading *l, const weft__placed *placed, const weft_tensor *t, char *to) {
+static weft_status load_part(loading *l, const weft__placed *placed, const weft_parameter_info *p, char *to) {
+    const weft_tensor *t = p->tensor;
     weft__tensor_at at;
-    WEFT_TRY(find_checked(l, placed, t, &at));
+    WEFT_TRY(find_checked(l, placed, p, &at));
     const bool transposed = placed->part == WEFT__PART_TRANSPOSED;
     const int64_t columns = at.rank > 1 ? at.shape[1] : 1, width = t->rank > 1 ? t->shape[1] : 1;
     const int64_t rows = transposed ? width : placed->rows;
@@ -173,12 +174,17 @@ static weft_status load_part(loading *l, const weft__placed *placed, const weft_
 weft_status weft__weights_read(weft__weights *l, const weft_parameter_info *p, void *values) {
     weft__placed placed[WEFT__PARTS];
     const int count = weft__published_names(&l->model, p, placed);
-    for (int i = 0; i < count; i++) WEFT_TRY(load_part(l, &placed[i], p->tensor, values));
+    for (int i = 0; i < count; i++) WEFT_TRY(load_part(l, &placed[i], p, values));
     return WEFT_OK;
 }
 
 static weft_status load_parameter(loading *l, const weft_parameter_info *p) {
     const size_t bytes = (size_t)p->tensor->numel * weft_dtype_size((weft_dtype)p->tensor->dtype);
+    if (p->tensor->dtype == WEFT_U8) {
+        weft__placed placed[WEFT__PARTS];
+        const int count = weft__published_names(&l->model, p, placed);
+        return weft__packed_load(&l->model, l->tensors, p->module, placed, count);
+    }
     char *values = weft__alloc(l->ctx, bytes + 1);
     weft_status status = values ? WEFT_OK : weft__fail_oom(l->ctx, bytes, p->name);
     if (status == WEFT_OK) status = weft__weights_read(l, p, values);

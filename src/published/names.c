@@ -64,17 +64,25 @@ static void set_rows(const weft_gpt_options *o, int64_t rows_of_all, weft__place
     }
 }
 
-int weft__published_names(const weft__published *p, const weft_parameter_info *parameter,
-                          weft__placed out[WEFT__PARTS]) {
+int weft__published_names_of(const weft__published *p, const char *parameter, int64_t rows_of_all,
+                             weft__placed out[WEFT__PARTS]) {
     int count = 0, layer;
     for (int i = 0; i < ROWS && count < WEFT__PARTS; i++) {
-        if (!(rows[i].set & p->names) || !is_like(rows[i].weft, parameter->name, &layer)) continue;
+        if (!(rows[i].set & p->names) || !is_like(rows[i].weft, parameter, &layer)) continue;
         weft__placed *placed = &out[count++];
         *placed = (weft__placed){.part = rows[i].part, .bare = rows[i].file[0] == '/'};
-        set_rows(&p->gpt, weft_dim(parameter->tensor, 0), placed);
+        set_rows(&p->gpt, rows_of_all, placed);
         spell(rows[i].file + placed->bare, layer, placed->name, sizeof placed->name);
     }
     return count;
+}
+
+int weft__published_names(const weft__published *p, const weft_parameter_info *parameter,
+                          weft__placed out[WEFT__PARTS]) {
+    int64_t all = weft_dim(parameter->tensor, 0), width;
+    const bool packed = weft_dtype_of(parameter->tensor) == WEFT_U8;
+    if (packed) weft__packing_of(parameter->module, &all, &width);
+    return weft__published_names_of(p, parameter->name, all, out);
 }
 
 /* BY_HEAD: the file has the rows (heads, 3, d), the parameter has (3, heads, d). TURNED: the file has (heads,
@@ -90,7 +98,8 @@ int64_t weft__published_row(const weft__published *p, const weft__placed *placed
 }
 
 bool weft__published_added(const weft_parameter_info *parameter) {
-    return strstr(parameter->name, ".lora_A.") || strstr(parameter->name, ".lora_B.");
+    return strstr(parameter->name, ".lora_A.") || strstr(parameter->name, ".lora_B.") ||
+           strstr(parameter->name, ".weight_");
 }
 
 /* Heads of encoders that Weft does not compute, and tables that are no weights. */

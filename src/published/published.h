@@ -127,6 +127,13 @@ typedef struct weft__gguf_files {
 /* Writes the tokenizer of a GGUF file, as Hugging Face's files. Free them with weft__gguf_files_free. */
 weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const struct weft__gguf *g,
                                  weft__gguf_files *files);
+/* Makes tokenizer.json of SentencePiece's BPE from a vocabulary and the added tokens. NULL: the file is
+ * malformed, or memory is short; *starved says so, or the document that is being built. */
+struct json_t;
+struct weft__gguf_pieces;
+struct json_t *weft__gguf_pieces_json(weft_context *ctx, const struct weft__gguf *g,
+                                      const struct weft__gguf_pieces *pieces, struct json_t *vocabulary,
+                                      struct json_t *added, bool *starved);
 void weft__gguf_files_free(weft_context *ctx, weft__gguf_files *files);
 
 /* The special tokens of a GGUF file: the key of the id, and the name in tokenizer_config.json. */
@@ -177,11 +184,14 @@ enum { WEFT__PARTS = 3 }; /* most tensors that make a parameter */
 /* Gives the tensors that make a parameter. Returns their number; 0 if the table has no name for it. */
 int weft__published_names(const weft__published *p, const weft_parameter_info *parameter,
                           weft__placed out[WEFT__PARTS]);
+/* The same for a parameter of so many rows. */
+int weft__published_names_of(const weft__published *p, const char *parameter, int64_t rows,
+                             weft__placed out[WEFT__PARTS]);
 
 /* Returns the row of the parameter that row `row` of the tensor is. */
 int64_t weft__published_row(const weft__published *p, const weft__placed *placed, int64_t row);
 
-/* Whether a parameter belongs to an adapter, which the files do not have. */
+/* Whether the files do not have a parameter: of an adapter, or a further part of a packed weight. */
 bool weft__published_added(const weft_parameter_info *parameter);
 
 /* Whether a tensor of the file is known to be no weight. */

@@ -52,16 +52,15 @@ static weft_status save_list(weft_module *model, const weft__published *p, weft_
     weft_parameter_info parameter;
     weft__placed placed[WEFT__PARTS];
     for (size_t i = 0; weft_parameter_get(model, i, &parameter); i++) {
-        const int count = weft__published_names(p, &parameter, placed);
         if (weft__published_added(&parameter)) continue;
+        const int count = weft__published_names(p, &parameter, placed);
         if (count == 0)
             return weft__fail(
                 model->ctx, WEFT_ERR_ARGUMENT,
                 "a model of type %s has no parameter '%s': was this module made by weft_published_new?",
                 p->architecture->type, parameter.name);
-        weft_tensor *merged = parameter.tensor->rank == 2
-                                  ? weft__lora_merged(parameter.module, parameter.tensor)
-                                  : parameter.tensor;
+        weft_tensor *merged = weft__whole_weight(parameter.module, parameter.tensor);
+        if (parameter.tensor->rank == 2) merged = weft__lora_merged(parameter.module, merged);
         for (int j = 0; j < count; j++) {
             char *name = s->names + s->count * NAME_BYTES;
             weft_text text = weft__text(name, NAME_BYTES);

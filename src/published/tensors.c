@@ -162,6 +162,9 @@ static void describe_entry(const shard *s, weft__tensor_at *at) {
 }
 
 static void describe_gguf(const weft__gguf_tensor *tensor, weft__tensor_at *at) {
+    for (int i = 1; tensor->rank == 2 && i < WEFT_PACKED_COUNT; i++)
+        if (strcmp(weft_packed_name((weft_packed_format)i), tensor->type->name) == 0)
+            at->format = (weft_packed_format)i, at->blocks = tensor->data;
     at->name = tensor->name;
     at->dtype = tensor->type->name;
     at->readable = tensor->rank == 2 || tensor->type->elements == 1;

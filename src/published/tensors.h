@@ -3,6 +3,8 @@
 #ifndef WEFT_SRC_PUBLISHED_TENSORS_H
 #define WEFT_SRC_PUBLISHED_TENSORS_H
 
+#include <weft/dtype.h>
+
 #include "io/sum.h"
 
 typedef struct weft__tensors weft__tensors;
@@ -14,8 +16,10 @@ typedef struct weft__tensor_at {
     bool readable;     /* its numbers can be read as f32 */
     int rank;
     const int64_t *shape;
-    size_t row_bytes; /* of an index of the first dimension */
-    size_t index;     /* among the tensors of all files */
+    size_t row_bytes;          /* of an index of the first dimension */
+    weft_packed_format format; /* of a matrix in a GGUF file; WEFT_UNPACKED: it has another dtype */
+    const uint8_t *blocks;     /* its bytes, if it has a format */
+    size_t index;              /* among the tensors of all files */
     size_t shard, entry;
 } weft__tensor_at;
 

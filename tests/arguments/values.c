@@ -147,6 +147,11 @@ weft_tensor *good_integers(int rank, int64_t a, int64_t b, int64_t c, int64_t d)
 
 weft_tensor *good_index(int64_t n) { return good_integers(1, n, 0, 0, 0); }
 weft_tensor *good_mask(void) { return weft_cast(good_integers(4, 2, 2, 4, 4), WEFT_BOOL); }
+/* Two rows of 32 numbers in Q8_0. */
+weft_tensor *good_packed(void) {
+    uint8_t bytes[68] = {0};
+    return weft_from(good_context(), WEFT_U8, 2, (int64_t[]){2, 34}, bytes);
+}
 weft_tensor *good_complex(void) { return weft_complex(good_tensor(), good_tensor()); }
 weft_tensor *good_scalar(void) { return weft_scalar(good_context(), 1); }
 
@@ -202,6 +207,9 @@ weft_module *good_other_module(void) {
 weft_module *good_fresh_module(void) {
     return weft_module_new(good_context(), "fresh", good_weft_forward_fn, &made);
 }
+
+weft_module *good_wide_module(void) { return weft_nn_linear(good_context(), 32, 4, NULL); }
+weft_packed_rows *good_packed_rows(void) { return COPIES(weft_packed_rows, {{4, WEFT_Q8_0}}); }
 
 weft_gpt_options *good_gpt_options(void) {
     return COPY(weft_gpt_options, {.vocab = 8, .context = 8, .layers = 1, .heads = 1, .width = 8});

@@ -52,6 +52,7 @@ weft_tensor *good_vector(int64_t n);
 weft_tensor *good_index(int64_t n);
 weft_tensor *good_integers(int rank, int64_t a, int64_t b, int64_t c, int64_t d);
 weft_tensor *good_mask(void);
+weft_tensor *good_packed(void);
 weft_tensor *good_complex(void);
 weft_tensor *good_variable(void);
 weft_tensor *good_scalar(void);
@@ -67,6 +68,8 @@ weft_defined_op *good_defined_op(void);
 weft_module *good_module(void);
 weft_module *good_other_module(void);
 weft_module *good_fresh_module(void); /* without parameters, unused */
+weft_module *good_wide_module(void);  /* a linear layer of 32 inputs, unused */
+weft_packed_rows *good_packed_rows(void);
 weft_module *good_gpt(void);
 weft_encoder_options *good_encoder_options(void);
 weft_module *good_encoder(void);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/cpu/gemm/gemm.h"
+#include "device/cpu/gemm/packed.h"
 #include "device/cpu/tile/tiles.h"
 
 static const char *const isa_names[] = {"baseline", "avx2", "avx512"};
@@ -78,4 +79,13 @@ const weft_gemm_own *weft__gemm_own(void) {
     if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__gemm_own_avx2;
 #endif
     return &weft__gemm_own_baseline;
+}
+
+const weft_packed_own *weft__packed_own(void) {
+#if defined(__x86_64__)
+    if (weft__cpu_isa() == WEFT_ISA_AVX512)
+        return __builtin_cpu_supports("avx512vnni") ? &weft__packed_own_vnni : &weft__packed_own_avx512;
+    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__packed_own_avx2;
+#endif
+    return &weft__packed_own_baseline;
 }

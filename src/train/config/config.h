@@ -101,6 +101,7 @@ typedef struct weft__config {
     int line[WEFT__KEY_COUNT]; /* line in the file, from 1 */
     char *file;                /* path of the file, or NULL */
     char *published;           /* folder or GGUF file that describes the model, or NULL: the keys do */
+    bool packed;               /* its weights stay packed, if the file holds them so */
 } weft__config;
 
 /* weft__config_init makes an empty configuration, weft__config_free frees its contents. The memory is that of

@@ -28,7 +28,8 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                                            &(weft_published_options){.context = config->model_context,
                                                                      .dropout = config->model_dropout,
                                                                      .head_chunks = config->train_head_chunks,
-                                                                     .dtype = dtype});
+                                                                     .dtype = dtype,
+                                                                     .packed = config->packed});
         return add_adapters(config, model->module);
     }
     model->module = weft_nn_gpt(

@@ -22,6 +22,7 @@ typedef struct weft__use_options {
     bool with_data;         /* also read the data, not only their description */
     bool adapters;          /* adapters stay beside the weights */
     bool trains;            /* also make the optimizer, with its state in the checkpoint */
+    bool packed;            /* weights of a GGUF file stay packed, if it holds them so */
     const char *data, *labels; /* with_data: read this file instead, as validation data; see
                                   weft__config_new_data. NULL: the data of the run */
     const char *tokenizer;     /* NULL: that of the model */

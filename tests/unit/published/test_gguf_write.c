@@ -289,6 +289,44 @@ static void check_pieces(const weft__gguf *g) {
 static void refuses(weft_context *ctx, const char *folder, const char *path, const char *format,
                     weft_status status, const char *part);
 
+/* Weft reads the tokenizer back: the same ids and, from them, the same text. */
+static void check_pieces_read(weft_context *ctx, const char *folder, const char *path) {
+    static const char text[] = "ab a  b\303\251abab";
+    weft_tokenizer *before, *after;
+    int32_t ids[2][64];
+    size_t counts[2], bytes;
+    char back[64];
+    assert_ok(weft_published_tokenizer(ctx, folder, &before));
+    assert_ok(weft_published_tokenizer(ctx, path, &after));
+    assert_ok(weft_tokenizer_encode_special(before, text, strlen(text), ids[0], 64, &counts[0]));
+    assert_ok(weft_tokenizer_encode_special(after, text, strlen(text), ids[1], 64, &counts[1]));
+    assert_true(counts[0] > 6 && ids[0][0] == 1 && counts[0] == counts[1]);
+    assert_memory_equal(ids[0], ids[1], counts[0] * sizeof(int32_t));
+    assert_ok(weft_tokenizer_decode(after, ids[1] + 1, counts[1] - 1, back, 64, &bytes));
+    assert_true(bytes == strlen(text) && memcmp(back, text, bytes) == 0);
+    weft_tokenizer_free(before);
+    weft_tokenizer_free(after);
+}
+
+/* A file without one of the arrays makes no tokenizer. */
+static void check_pieces_refused(weft_context *ctx, const char *path, const char *key) {
+    size_t bytes, at = 0;
+    char *file = slurp(path, &bytes);
+    weft_tokenizer *t = NULL;
+    assert_non_null(file);
+    while (at + strlen(key) < bytes && memcmp(file + at, key, strlen(key)) != 0) at++;
+    assert_true(at + strlen(key) < bytes);
+    file[at] = 'T';
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(file, 1, bytes, f), bytes);
+    fclose(f);
+    free(file);
+    assert_int_equal(weft_published_tokenizer(ctx, path, &t), WEFT_ERR_FORMAT);
+    assert_null(t);
+    assert_non_null(strstr(weft_last_error(ctx), "tokenizer.ggml.tokens, scores and token_type"));
+}
+
 static void test_sentencepiece(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);
@@ -312,7 +350,9 @@ static void test_sentencepiece(void **state) {
         assert_true(number_of(g, "tokenizer.ggml.add_bos_token") == 1);
         check_pieces(g);
         weft__gguf_close(g);
+        check_pieces_read(ctx, folder, path);
     }
+    check_pieces_refused(ctx, path, "tokenizer.ggml.scores");
     write_pieces(folder, "null", split, MERGES);
     refuses(ctx, folder, path, "f16", WEFT_ERR_FORMAT, "in another way than SentencePiece");
     write_pieces(folder, SPACES, "null", "[\"a\",\"b\"],[\"\xe2\x96\x81\",\"ab\"]");
@@ -405,6 +445,22 @@ static void test_sources(void **state) {
         check_same_tensors(ctx, from_folder, from_file);
         json_decref(root);
     }
+    weft_close(ctx);
+}
+
+/* A model whose weights are packed gives the tensors of the file from which it came. */
+static void test_packed(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama.json");
+    const char *folder = model_folder(ctx, root, "packed"), *from = in_scratch("packed.gguf"),
+               *to = in_scratch("again.gguf");
+    assert_ok(weft_published_quantize(ctx, folder, from, "q8_0"));
+    weft_module *model = weft_published_new(ctx, from, &(weft_published_options){.packed = true});
+    assert_ok(weft_published_load(model, from));
+    assert_ok(weft_published_save_gguf(model, from, to, "q8_0"));
+    check_same_tensors(ctx, from, to);
+    json_decref(root);
     weft_close(ctx);
 }
 
@@ -578,6 +634,7 @@ int main(void) {
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_sources),
         cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_packed),
         cmocka_unit_test(test_refused_tokenizers),
         cmocka_unit_test(test_refused_models),
         cmocka_unit_test(test_refused_weights),

@@ -1,6 +1,6 @@
-/* src/device/gpu: update, attention and scans, as kernels for CPUs (vectors) and for GPUs
- * (work-items), on an OpenCL device. Compared with the interpreter's plain loops in f64. Each runs twice with
- * equal bits, between guarded buffers. */
+/* src/device/gpu: update, attention, scans and packed matrices, as kernels for CPUs (vectors) and for GPUs
+ * (work-items), on an OpenCL device. Compared with plain loops in f64, which are the interpreter's but for
+ * packed matrices. Each runs twice with equal bits, between guarded buffers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "device/cpu/gemm/packed.h"
+#include "device/gpu/heavy/heavy.h"
 #include "gpu.h"
 #include "unit/cpu_work.h"
 #include "gpu_heavy.h"
@@ -267,11 +269,58 @@ static void test_scan(void **state) {
     target->f64 = wide;
 }
 
+/* ---- packed matrices ---- */
+
+/* Bytes of any value, but with scales of 1/64. */
+static uint8_t *packed_rows(int format, int64_t bytes) {
+    const weft_packed_info *info = weft__packed_info(format);
+    uint8_t *rows = random_values(WEFT_U8, bytes, 5);
+    for (int64_t at = 0; at < bytes; at += info->bytes) {
+        const int64_t half = format == WEFT_Q6_K ? at + 208 : at;
+        rows[half] = 0, rows[half + 1] = 0x24;
+        if (format == WEFT_Q4_1 || format == WEFT_Q4_K) rows[at + 2] = 0, rows[at + 3] = 0xa4;
+    }
+    return rows;
+}
+
+static void check_packed(int format, int64_t m, int64_t n, int64_t k) {
+    const weft_heavy h = {.kind = WEFT_HEAVY_PACKED,
+                          .as.packed = {.format = (uint8_t)format, .multiply = true, .m = m, .n = n, .k = k}};
+    const weft_packed_info *info = weft__packed_info(format);
+    const int64_t bytes = n * weft__packed_row(info, k);
+    const size_t of_x = (size_t)(m * k) * 4, of_y = (size_t)(m * n) * 4;
+    float *x = random_values(WEFT_F32, m * k, 6), *y = malloc(of_y), *w = malloc((size_t)(n * k) * 4);
+    double *want = calloc((size_t)(m * n), sizeof *want);
+    operands o = {.n = 3, .data = {x, packed_rows(format, bytes), y}, .bytes = {of_x, (size_t)bytes, of_y}};
+    weft__packed_own_baseline.unpack(format, n * k / info->elements, o.data[1], w);
+    for (int64_t i = 0; i < m * n; i++)
+        for (int64_t p = 0; p < k; p++) want[i] += (double)x[i / n * k + p] * (double)w[i % n * k + p];
+    run_twice(&h, &o);
+    near(info->name, WEFT_F32, y, want, of_y, 1e-5);
+    free_operands(&o), free(w), free(want);
+}
+
+static void test_packed(void **state) {
+    (void)state;
+    if (!gpu) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int format = 1; format < WEFT_PACKED_COUNT; format++) {
+            aim(items);
+            check_packed(format, 1, 37, 3 * weft__packed_info(format)->elements);
+            check_packed(format, 8, 5, 512);
+        }
+    const weft_heavy_packed many = {.format = WEFT_Q8_0, .multiply = true, .m = 9, .n = 4, .k = 32},
+                            numbers = {.format = WEFT_Q8_0, .n = 4, .k = 32};
+    assert_false(weft__gpu_packed_takes(&weft__gpu_of(gpu)->target, &many));
+    assert_false(weft__gpu_packed_takes(&weft__gpu_of(gpu)->target, &numbers));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_update),           cmocka_unit_test(test_attention),
         cmocka_unit_test(test_attention_dtypes), cmocka_unit_test(test_attention_cached),
         cmocka_unit_test(test_attention_takes),  cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_packed),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }
