@@ -481,7 +481,8 @@ WEFT_API WEFT_CHECKED weft_status weft_gpt_lora(weft_module *gpt, const weft_lor
  * change only by rounding: the sum is rounded to the dtype of the weights, so with bf16 weights small
  * adapters are lost. Without adapters it does nothing.
  *
- * WEFT_ERR_ARGUMENT: the module is no gpt. WEFT_ERR_STATE: an optimizer or a cache was made for the gpt. */
+ * WEFT_ERR_ARGUMENT: the module is no gpt. WEFT_ERR_STATE: an optimizer or a cache was made for the gpt.
+ * WEFT_ERR_UNSUPPORTED: a weight is packed. */
 WEFT_API WEFT_CHECKED weft_status weft_gpt_merge_lora(weft_module *gpt);
 
 /* Fills a gpt from a safetensors file. The file has GPT-2's weights as they are published (names with or
@@ -702,7 +703,7 @@ WEFT_API WEFT_CHECKED weft_status weft_entries_load(weft_context *ctx, const wef
  * weft_entries_free. */
 WEFT_API WEFT_CHECKED weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count);
 
-/* The same without frozen parameters, such as the adapters of weft_gpt_lora alone. */
+/* The same without frozen parameters and packed weights, such as the adapters of weft_gpt_lora alone. */
 WEFT_API WEFT_CHECKED weft_status weft_module_entries_trained(weft_module *m, weft_entry **entries,
                                                               size_t *count);
 

@@ -97,8 +97,7 @@ static const struct format {
 } formats[] = {
     {"c", "c99", "f32", export_c},      {"safetensors", "cpu", NULL, export_safetensors},
     {"gpt2", "cpu", NULL, export_gpt2}, {"huggingface", "cpu", NULL, export_huggingface},
-    {"peft", "cpu", NULL, export_peft},
-    {"gguf", "cpu", NULL, export_gguf},
+    {"peft", "cpu", NULL, export_peft}, {"gguf", "cpu", NULL, export_gguf},
 };
 
 static const struct format *format_of(const char *name) {

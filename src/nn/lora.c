@@ -179,6 +179,11 @@ weft_status weft_gpt_lora(weft_module *gpt, const weft_lora_options *options) {
 
 /* Adds the adapters of a linear layer to its weight, and frees them. */
 static weft_status merge_layer(weft_module *linear) {
+    int64_t rows, width;
+    if (weft__packing_of(linear, &rows, &width)->count)
+        return weft__fail(linear->ctx, WEFT_ERR_UNSUPPORTED,
+                          "weft_gpt_merge_lora: %s: the weight is packed, and cannot hold the sum",
+                          linear->path);
     weft_scope *scope = weft_scope_open(linear->ctx);
     weft_tensor *weight = linear->parameters[0].variable;
     weft_tensor *merged = weft_cast(weft__lora_merged(linear, weight), weft_dtype_of(weight));

@@ -167,8 +167,16 @@ weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensor
 
 /* ---- modules ---- */
 
-/* Lists parameters and buffers of m with their names; `trained`: without frozen parameters. Free the array
- * with weft__free. */
+/* Whether training may change a parameter or buffer. */
+static bool may_change(const weft_parameter_info *p) {
+    int64_t rows, width;
+    const weft__packing *packing = weft__packing_of(p->module, &rows, &width);
+    const bool packed = packing && packing->count && weft_dtype_of(p->tensor) == WEFT_U8;
+    return p->buffer ? !packed : !p->frozen;
+}
+
+/* Lists parameters and buffers of m with their names; `trained`: those that training may change. Free the
+ * array with weft__free. */
 static weft_status named_parameters(weft_module *m, bool trained, weft_named_tensor **list, size_t *count) {
     WEFT_TRY(weft_module_status(m));
     weft_parameter_info info;
@@ -178,8 +186,7 @@ static weft_status named_parameters(weft_module *m, bool trained, weft_named_ten
     if (!*list) return weft__fail_oom(m->ctx, n * sizeof **list, "a list of parameters");
     *count = 0;
     for (size_t i = 0; i < n && weft_parameter_get(m, i, &info); i++)
-        if (!trained || info.buffer || !info.frozen)
-            (*list)[(*count)++] = (weft_named_tensor){info.name, info.tensor};
+        if (!trained || may_change(&info)) (*list)[(*count)++] = (weft_named_tensor){info.name, info.tensor};
     return WEFT_OK;
 }
 

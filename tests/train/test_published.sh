@@ -63,6 +63,15 @@ expect 0 '' "$weft" resume parts --quiet
 check "resumed adapters have the same bits" cmp {whole,parts}/checkpoints/step-60/model.safetensors
 expect 0 '' "$weft" train gpt --data text.txt "${lora[@]}" --set lora.weights=bf16 --set train.steps=5 --run half --quiet
 expect 0 '^the weft goes' "$weft" generate half "${greedy[@]}"
+expect 0 '' "$weft" quantize model --to q8_0 --out packed.gguf
+packed=("${lora[@]}" --set model.init=packed.gguf --set data.tokenizer_path=packed.gguf --set lora.weights=packed)
+expect 0 'memory: ' "$weft" train gpt --data text.txt "${packed[@]}" --set train.steps=40 --run packed
+expect 0 '^the weft goes' "$weft" generate packed "${greedy[@]}"
+cp out packed.txt
+expect 0 '' "$weft" resume packed --set train.steps=50 --quiet
+expect 0 '' "$weft" export packed --to huggingface --out unpacked --checkpoint 40
+expect 0 '^the weft goes' "$weft" generate unpacked "${greedy[@]}"
+check "weights that were packed, with adapters added, answer alike" cmp out packed.txt
 expect 2 'lora.rank: .* name its folder or GGUF file in model.init' "$weft" train gpt --data text.txt --set lora.rank=4
 one_line
 expect 2 "the target 'qkv' is unknown" "$weft" train gpt --data text.txt "${lora[@]}" --set "lora.targets=[qkv]" --run bad

@@ -40,13 +40,11 @@ const char *weft__model_rounded(const weft__config *config) {
     return kind_of(config)->rounds ? weft_dtype_name(weft__model_compute(config)) : NULL;
 }
 
-enum { LORA_F32, LORA_BF16 }; /* the choices of lora.weights */
-
 /* Chooses the dtype of the weights: for training, or for using a model that was trained in `trained`. */
 static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
                           const char *precision, weft_dtype *dtype) {
     const bool rounds = trained == WEFT_F32 && kind_of(config)->rounds;
-    const bool half = config->lora_rank > 0 && config->lora_weights == LORA_BF16;
+    const bool half = config->lora_rank > 0 && config->lora_weights == WEFT__LORA_BF16;
     *dtype = !precision && half && trained == WEFT_F32 ? WEFT_BF16 : trained;
     if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
     if (rounds && weft_dtype_parse(precision, dtype) && (*dtype == WEFT_BF16 || *dtype == WEFT_F16))
@@ -95,6 +93,8 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
     *model = (weft__model){.ctx = ctx};
     WEFT_TRY(narrow(config, ctx, trained, precision, &dtype));
     model->rounded = dtype != trained;
+    model->packed =
+        config->packed || (config->lora_rank > 0 && config->lora_weights == WEFT__LORA_PACKED && !precision);
     WEFT_TRY(kind_of(config)->build(config, dataset, dtype, model));
     if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
     return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);

@@ -8,6 +8,9 @@
 
 #include "train/dataset/dataset.h"
 
+/* The choices of lora.weights. */
+enum { WEFT__LORA_F32, WEFT__LORA_BF16, WEFT__LORA_PACKED };
+
 /* All that a run computes with. */
 typedef struct weft__model {
     weft_context *ctx;
@@ -16,6 +19,7 @@ typedef struct weft__model {
     weft_loss_kind loss;
     int64_t rows;   /* rows of the token table of a language model: the vocabulary of the data, or more */
     int64_t tokens; /* how many of the rows stand for tokens */
+    bool packed;    /* the weights of a published model stay packed, if its file holds them so */
     bool rounded;   /* the weights are used in a shorter dtype than they were trained in */
     double ridge;   /* ridge * W is added to the gradient of each matrix W */
     double lasso;   /* lasso * the sum of |W| is added to the loss, for each matrix W */

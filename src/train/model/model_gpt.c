@@ -24,12 +24,14 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
     model->loss = WEFT_LOSS_CROSS_ENTROPY;
     if (config->published) {
-        model->module = weft_published_new(model->ctx, config->published,
+        /* a run keeps config.json, which does not tell how weights are packed */
+        const char *from = model->packed && config->lora_rank > 0 ? config->model_init : config->published;
+        model->module = weft_published_new(model->ctx, from,
                                            &(weft_published_options){.context = config->model_context,
                                                                      .dropout = config->model_dropout,
                                                                      .head_chunks = config->train_head_chunks,
                                                                      .dtype = dtype,
-                                                                     .packed = config->packed});
+                                                                     .packed = model->packed});
         return add_adapters(config, model->module);
     }
     model->module = weft_nn_gpt(

@@ -111,6 +111,7 @@ weft_status weft__model_use(weft__model *model, const weft__config *config, cons
 
 weft_status weft__model_merge(weft__model *model, const weft__config *config) {
     weft_parameter_info first;
-    if (config->lora_rank == 0 || !weft_parameter_get(model->module, 0, &first)) return WEFT_OK;
+    if (config->lora_rank == 0 || model->packed || !weft_parameter_get(model->module, 0, &first))
+        return WEFT_OK;
     return weft_dtype_of(first.tensor) == WEFT_F32 ? weft_gpt_merge_lora(model->module) : WEFT_OK;
 }

@@ -626,18 +626,12 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_tokenizer),
-        cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_refused_tokenizers),
-        cmocka_unit_test(test_refused_models),
-        cmocka_unit_test(test_refused_weights),
+        cmocka_unit_test(test_logits),         cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_tokenizer),      cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_rates),          cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_sources),        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_packed),         cmocka_unit_test(test_refused_tokenizers),
+        cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_weights),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
