@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Compares published models in Weft with llama.cpp (decoding, prompts) and with peft and PyTorch (a LoRA step).
+
+    published.py --weft build/weft --folder SmolLM2 --data chats.jsonl              a LoRA step, with torch and peft
+    published.py --weft build/weft --gguf SmolLM2.gguf --llama-bench llama-bench    tokens per second
+
+The two sides run in turns on the same threads. Prints the median of each, and the ratio. The time of decoding in Weft is
+the difference of two runs of `weft generate`, so that starting and loading do not count.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+BATCH, CONTEXT, RANK, STEPS = 2, 512, 8, 5
+
+
+def run(command, threads):
+    """Runs a command. Returns its output, its seconds, and the peak of its memory in MB."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    started = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+    output = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit(f"failed: {' '.join(command)}")
+    return output, time.monotonic() - started, usage.ru_maxrss / 1024
+
+
+def lora_weft(o, folder):
+    """Returns the seconds of a step of `weft train`, and the peak of memory."""
+    command = [o.weft, "train", "gpt", "--data", o.data, "--run", os.path.join(folder, f"run{time.monotonic_ns()}")]
+    for setting in (f"model.init={o.folder}", f"lora.rank={RANK}", f"lora.targets=[{','.join(TARGETS)}]",
+                    f"train.batch={BATCH}", f"model.context={CONTEXT}", f"train.steps={STEPS}", "train.log_every=1",
+                    "data.val_fraction=0", "train.eval_every=0"):
+        command += ["--set", setting]
+    output, _, memory = run(command, o.threads)
+    rates = [float(r) * (1000 if k else 1) for r, k in re.findall(r"([\d.]+)(k?) tokens/s", output)]
+    return BATCH * CONTEXT / statistics.median(rates), memory
+
+
+def lora_peft(o):
+    """The same step with peft, in a process of its own."""
+    output, _, memory = run([sys.executable, __file__, "--peft", o.folder, "--threads", str(o.threads)], o.threads)
+    return float(output.split()[-1]), memory
+
+
+def peft_step(folder, threads):
+    """Prints the median of the seconds of steps after the first."""
+    import peft
+    import torch
+    import transformers
+    torch.set_num_threads(threads)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    model = peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=RANK, target_modules=TARGETS))
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
+    ids = torch.randint(0, model.config.vocab_size, (BATCH, CONTEXT))
+    times = []
+    for _ in range(STEPS):
+        started = time.monotonic()
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        times.append(time.monotonic() - started)
+    print(statistics.median(times[1:]))
+
+
+def rates_weft(o):
+    """Returns tokens per second: of a prompt, and of decoding."""
+    long = " ".join(["the"] * o.prompt)
+
+    def seconds(prompt, tokens):
+        command = [o.weft, "generate", o.gguf, "--prompt", prompt, "--tokens", str(tokens), "--temperature", "0"]
+        return run(command, o.threads)[1]
+    start = min(seconds("the", 1) for _ in range(3))
+    return o.prompt / (seconds(long, 1) - start), o.decode / (seconds("the", 1 + o.decode) - start)
+
+
+def rates_llama(o):
+    output, _, _ = run([o.llama_bench, "-m", o.gguf, "-t", str(o.threads), "-p", str(o.prompt), "-n", str(o.decode),
+                        "-r", "1", "-o", "json"], o.threads)
+    rows = json.loads(output)
+    return (next(r["avg_ts"] for r in rows if r["n_prompt"]), next(r["avg_ts"] for r in rows if r["n_gen"]))
+
+
+def show(what, unit, ours, theirs, more_is_better):
+    a, b = statistics.median(ours), statistics.median(theirs)
+    print(f"{what}: Weft {a:.4g} {unit}, peer {b:.4g} {unit}, ratio {a / b if more_is_better else b / a:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--weft", "--folder", "--data", "--gguf", "--llama-bench", "--peft"):
+        parser.add_argument(name)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--prompt", type=int, default=128)
+    parser.add_argument("--decode", type=int, default=128)
+    o = parser.parse_args()
+    if o.peft:
+        return peft_step(o.peft, o.threads)
+    if o.folder:
+        with tempfile.TemporaryDirectory() as folder:
+            pairs = [(lora_weft(o, folder), lora_peft(o)) for _ in range(o.runs)]
+        show("LoRA step", "s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], False)
+        show("peak memory", "MB", [w[1] for w, _ in pairs], [p[1] for _, p in pairs], False)
+    if o.gguf:
+        pairs = [(rates_weft(o), rates_llama(o)) for _ in range(o.runs)]
+        show("prompt", "tokens/s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], True)
+        show("decoding", "tokens/s", [w[1] for w, _ in pairs], [p[1] for _, p in pairs], True)
+    return None
+
+
+if __name__ == "__main__":
+    main()
