@@ -54,6 +54,7 @@ static weft_status take_conversation(const reading *r, weft__json *made, const j
     if (status != WEFT_OK) return status;
     weft_chat_text *out = &r->out->text;
     if (skipped > out->answer_count) skipped = out->answer_count;
+    if (skipped == 0) return WEFT_OK;
     out->answer_count -= skipped;
     memmove(out->answers, out->answers + skipped, out->answer_count * sizeof *out->answers);
     return WEFT_OK;

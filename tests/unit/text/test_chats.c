@@ -65,6 +65,7 @@ static void test_forms(void **state) {
         {"{\"prompt\": [" USER ", " ANSWER ", " USER "], \"completion\": [" ANSWER "]}",
          "<user>hi|<assistant>yes|<user>hi|<assistant>YES!"},
         {"{\"prompt\": \"two and \", \"completion\": \"two\"}", "two and TWO"},
+        {"{\"messages\": [" USER "]}", "<user>hi|"},
         {"{\"text\": \"all of it\"}", "ALL OF IT"}};
     char text[4096] = "";
     weft_context *ctx = open_device(NULL, false);
@@ -84,7 +85,7 @@ static void test_forms(void **state) {
     assert_ok(read_lines(ctx, text, true, &chats));
     assert_int_not_equal(weft_chats_hash(chats), hash);
     weft_chats_free(chats);
-    assert_ok(read_lines(ctx, lines[4][0], false, &chats)); /* texts need no template */
+    assert_ok(read_lines(ctx, lines[5][0], false, &chats)); /* texts need no template */
     weft_chats_free(chats);
     weft_close(ctx);
 }
