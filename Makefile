@@ -66,8 +66,8 @@ asan: check-deps ## build with the address and undefined-behaviour sanitizers in
 	@$(call run_tests,$(BUILD)-asan)
 
 # Tests to leave out, because clang's sanitizers cannot check them or because they mostly run other code: drivers and their
-# compilers, instruction counts, long trainings, plans of large models, the slow interpreter.
-NOT_SANITIZED = opencl|gpu|cuda|nvrtc|amdgcn|sass|dnn|render|on_a_card|bench|compare|instructions|table$$|kernel_sources|test_models|kill_resume|example|planning|price|recompute|interp|export_training
+# compilers, instruction counts, long trainings, plans of large models, the whole op matrix of the slow interpreter.
+NOT_SANITIZED = opencl|gpu|cuda|nvrtc|amdgcn|sass|dnn|render|on_a_card|bench|compare|instructions|table$$|kernel_sources|test_models|kill_resume|example|planning|price|recompute|ops_interp|grad_interp|export_training
 ubsan: COMPILER = -DCMAKE_C_COMPILER=clang
 ubsan: check-deps-lint ## build the CPU tests with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
 	$(call configure,$(BUILD)-ubsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined$(,)float-cast-overflow \
