@@ -67,8 +67,8 @@ function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
     ENVIRONMENT "${test_environment};WEFT_TEST_SOURCES=${source_records}/${name}")
-  # test_architectures has whole models, each of which compiles kernels of its own: 136 of all nine on OpenCL
-  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_architectures" AND NOT "${ARGN}" MATCHES "[.]sh")
+  # These have whole models, each of which compiles kernels of its own: 136 of nine gpts, 43 of encoders, 28 of packed gpts
+  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_(architectures|encoders|packing)" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
   endif()
   if(name MATCHES "test_nvrtc|test_amdgcn|test_sass|test_dnn_plans")
