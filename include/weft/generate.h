@@ -32,12 +32,12 @@ typedef struct weft_generate_options {
     size_t stop_count;
     const int32_t *ends; /* [end_count] tokens that end it, besides the tokenizer's WEFT_SPECIAL_EOS */
     size_t end_count;
-    bool endless;    /* no token ends it */
-    bool only_new;   /* does not pass the prompt on */
-    bool keep_cache; /* does not reset the cache: of the prompt, only what the cache does not hold yet is fed.
-                        For conversations, whose prompts grow */
+    bool endless;  /* no token ends it */
+    bool only_new; /* does not pass the prompt on */
     bool no_frame; /* encodes the prompt as it is. Default: with the special tokens that the tokenizer's files
                       put around a text, such as <s> */
+    bool keep_cache; /* does not reset the cache: of the prompt, only what the cache does not hold yet is fed.
+                        For conversations, whose prompts grow */
 } weft_generate_options;
 
 /* Receives a piece of text: bytes[0..count), without a NUL. Characters are never divided. Any status except

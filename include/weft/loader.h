@@ -56,9 +56,9 @@ typedef struct weft_loader_options {
     int64_t classes;      /* if not 0, targets must be 0..classes-1; checked when the loader is made */
     int64_t device_bytes; /* a data set up to this size is stored on the device; 0: 1 GiB; negative: never */
     weft_image_options images; /* random changes depend only on seed, epoch and sample */
+    const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
     bool skip_negative; /* targets are i32 (N, ...), and those below 0 do not count: they become 0, and have 0
                            in the mask, which then has the shape of the targets. As ignore_index of PyTorch */
-    const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
 } weft_loader_options;
 
 /* One batch. The tensors are valid until the next weft_loader_get or until their scope closes, whichever is
