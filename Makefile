@@ -69,7 +69,7 @@ asan: check-deps ## build with the address and undefined-behaviour sanitizers in
 # compilers, instruction counts, long trainings, plans of large models, the whole op matrix of the slow interpreter.
 NOT_SANITIZED = opencl|gpu|cuda|nvrtc|amdgcn|sass|dnn|render|on_a_card|bench|compare|instructions|table$$|kernel_sources|test_models|kill_resume|example|planning|price|recompute|ops_interp|grad_interp|export_training
 ubsan: COMPILER = -DCMAKE_C_COMPILER=clang
-ubsan: check-deps-lint ## build the CPU tests with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
+ubsan: check-deps-lint ## build the CPU tests with clang's undefined-behaviour and address sanitizers in build-ubsan, run them, fuzz a little
 	$(call configure,$(BUILD)-ubsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined$(,)float-cast-overflow \
 		-DWEFT_TEST_EXCEPT='$(NOT_SANITIZED)')
 	$(call compile,$(BUILD)-ubsan)
@@ -94,7 +94,8 @@ fuzz: COMPILER = -DCMAKE_C_COMPILER=clang
 fuzz: check-deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 	$(call configure,$(BUILD)-fuzz,-DCMAKE_BUILD_TYPE=Debug \
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_SANITIZE=address$(,)undefined)
-	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
+	$(call compile,$(BUILD)-fuzz,--target fuzz_targets)
+	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS)
 
 # NVIDIA's libraries that Weft loads, in the major versions that it expects. They are for CUDA 13; CUDA=12 is for drivers
 # before 580.

@@ -2,7 +2,7 @@
 #   tests/FOLDER/test_NAME.c    one executable, linked with the other .c files of its folder
 #   tests/ops/test_NAME.c       the same, run once for each device, which is its first argument
 #   tests/FOLDER/test_NAME.sh   a script, which gets the path of the command in $WEFT_COMMAND
-#   tests/fuzz/fuzz_NAME.c      a libFuzzer target, with WEFT_FUZZ only
+#   tests/fuzz/fuzz_NAME.c      a libFuzzer target, with clang's address sanitizer only
 #   examples/NAME.c             a program whose exit status must be 0
 # The tests in device_tests run again on each device of WEFT_TEST_DEVICES, as NAME_DEVICE.
 # WEFT_TEST_MATCH and WEFT_TEST_EXCEPT select tests by name.
@@ -481,8 +481,11 @@ foreach(name ${every_test})
   endif()
 endforeach()
 
-if(WEFT_FUZZ)
+# `make fuzz` runs these for long, with WEFT_FUZZ. Without it they are tests: the seeds, and 5 seconds of changed seeds.
+if(WEFT_FUZZ OR (WEFT_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang"))
   file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+  weft_choose(fuzz_sources)
+  add_custom_target(fuzz_targets)
   foreach(source ${fuzz_sources})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
@@ -490,5 +493,9 @@ if(WEFT_FUZZ)
     target_compile_options(${name} PRIVATE -Wno-missing-prototypes)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+    add_dependencies(fuzz_targets ${name})
+    if(NOT WEFT_FUZZ)
+      weft_add_test(${name} bash tools/fuzz.sh ${PROJECT_BINARY_DIR} 5 ${name})
+    endif()
   endforeach()
 endif()

@@ -1,20 +1,14 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets in the build folder $1 and runs each for $2 seconds. New inputs go to FOLDER/corpus/NAME,
-# findings to FOLDER/findings. Inputs in tests/fuzz/corpus/NAME, if there are any, are used first.
+# Runs fuzz targets of the build folder $1, each for $2 seconds: those that follow, or all. New inputs go to
+# FOLDER/corpus/NAME, findings to FOLDER/findings. Inputs in tests/fuzz/corpus/NAME, if there are any, are used first.
 set -euo pipefail
-build=$1 seconds=$2 jobs=${3:-2}
+build=$1 seconds=$2
+shift 2
 root=$(cd "$(dirname "$0")/.." && pwd)
-
-cmake -S "$root" -B "$build" >/dev/null
-targets=()
-for source in "$root"/tests/fuzz/fuzz_*.c; do
-    if [ -e "$source" ]; then targets+=("$(basename "$source" .c)"); fi
-done
+targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    echo "no targets in tests/fuzz"
-    exit 1
+    for source in "$root"/tests/fuzz/fuzz_*.c; do targets+=("$(basename "$source" .c)"); done
 fi
-cmake --build "$build" -j "$jobs" --target "${targets[@]}"
 
 mkdir -p "$build/findings"
 failed=()
