@@ -208,9 +208,10 @@ WEFT_API WEFT_CHECKED weft_status weft_read_json_matrices(weft_context *ctx, con
 
 typedef struct weft_tokens weft_tokens;
 
-/* Maps files of 16-bit tokens, which may be larger than memory. Two formats are accepted:
- * - plain little-endian u16, as nanoGPT writes them
- * - the same after llm.c's header (256 i32: 20240520, 1, number of tokens), whose count must be right
+/* Maps files of tokens, which may be larger than memory. Three formats are accepted, all little-endian:
+ * - plain u16, as nanoGPT writes them
+ * - u16 after llm.c's header (256 i32: 20240520, 1, number of tokens, zeros), whose count must be right
+ * - u32 after llm.c's header for Llama 3 (256 i32: 20240801, 7, number of tokens, zeros)
  *
  * `path` is a file or a pattern ("data/train_*.bin"). The files of a pattern follow each other in the order
  * of their names. Opening reads everything once, for the three functions below. Do not shorten a mapped
@@ -229,7 +230,8 @@ WEFT_API uint64_t weft_tokens_hash(const weft_tokens *tokens);
 /* Copies `count` tokens from number `first` on, fewer at the end. Returns how many it copied. */
 WEFT_API size_t weft_tokens_read(const weft_tokens *tokens, int64_t first, size_t count, int32_t *ids);
 
-/* Writes a file of tokens with llm.c's header, all or nothing. WEFT_ERR_INDEX names a token above 65535. */
+/* Writes a file of tokens with llm.c's header, all or nothing: u16, or u32 if a token is above 65535.
+ * WEFT_ERR_INDEX names a token below 0 or above 16777216. */
 WEFT_API WEFT_CHECKED weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t *ids,
                                                     size_t count);
 

@@ -116,10 +116,6 @@ static weft_status run_job(job *j, const char *path, const char *text) {
     uint64_t bytes = 0;
     weft_status status = weft_tokenizer_load(NULL, path, &t);
     j->tokenizer = t;
-    if (status == WEFT_OK && j->out && weft_tokenizer_vocabulary(t) > 65536)
-        status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                            "%s: its vocabulary has %zu tokens, but files of 16-bit tokens allow 65,536",
-                            path, weft_tokenizer_vocabulary(t));
     if (status == WEFT_OK) status = tokenize(j, text, &bytes);
     if (status == WEFT_OK && j->out)
         weft__print(stdout,

@@ -43,10 +43,10 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
 weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, const char *name,
                              const weft_json_options *options, size_t count, weft_array *out);
 
-/* Checks a file of tokens and leaves the tokens in place. Each token has two bytes; the first one is at byte
- * *begin. */
+/* Checks a file of tokens and leaves the tokens in place. Each token has *width bytes, 2 or 4; the first one
+ * is at byte *begin. */
 weft_status weft__parse_tokens(weft_context *ctx, const void *bytes, size_t size, const char *name,
-                               size_t *begin);
+                               size_t *begin, size_t *width);
 
 /* ---- arrays: array.c ---- */
 

@@ -1,8 +1,9 @@
-/* Files of 16-bit tokens, mapped into memory. Pages that are not used are not read, so files may be larger
- * than memory. There are two formats, both little-endian:
+/* Files of tokens, mapped into memory. Pages that are not used are not read, so files may be larger than
+ * memory. There are three formats, all little-endian:
  *
  *     nanoGPT:  ids (u16 each)
  *     llm.c:    header of 256 i32: 20240520, 1, number of ids, zeros | ids (u16 each)
+ *               header of 256 i32: 20240801, 7, number of ids, zeros | ids (u32 each)
  *
  * Must not know: batches. Read next: loader.c. */
 #include <errno.h>
@@ -19,10 +20,16 @@
 #include <weft/data.h>
 #include <weft/io.h>
 
-#define MAGIC         INT32_C(20240520)
-#define VERSION       1
 #define HEADER_BYTES  ((size_t)1024)
 #define HEADER_COUNTS ((size_t)INT32_MAX) /* most ids of one file */
+#define ID_MOST       (1 << 24)           /* as for npy files */
+
+/* The formats with a header. */
+static const struct form {
+    int32_t magic, version;
+    size_t width; /* bytes of an id */
+} forms[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+static const struct form *const narrow = &forms[0], *const wide = &forms[1];
 
 /* Other formats of llm.c begin with numbers in this range. Read as tokens, these numbers would be (x, 308)
  * with x above 54,000. */
@@ -32,8 +39,9 @@
 typedef struct shard {
     void *map;
     size_t map_bytes;
-    const uint8_t *ids; /* two bytes each */
-    int64_t first;      /* number of ids in the files before */
+    const uint8_t *ids;
+    size_t width;  /* bytes of an id: 2 or 4 */
+    int64_t first; /* number of ids in the files before */
     int64_t count;
 } shard;
 
@@ -51,39 +59,48 @@ static int32_t read_i32(const uint8_t *p) {
     return (int32_t)v;
 }
 
-static int32_t id_at(const shard *s, int64_t i) { return s->ids[2 * i] | s->ids[2 * i + 1] << 8; }
+static int32_t id_at(const shard *s, int64_t i) {
+    const uint8_t *p = s->ids + (size_t)i * s->width;
+    return s->width == 4 ? read_i32(p) : p[0] | p[1] << 8;
+}
 
 /* ---- opening ---- */
 
 static weft_status check_header(weft_context *ctx, const char *path, const uint8_t *bytes, size_t size,
-                                int32_t magic) {
-    if (magic != MAGIC)
-        return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: begins with the number %d: files of 16-bit tokens with a header begin with %d",
-                          path, magic, MAGIC);
+                                const struct form *form) {
     if (size < HEADER_BYTES)
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, but its header alone has %zu: it was cut off",
                           path, size, HEADER_BYTES);
-    int32_t version = read_i32(bytes + 4), count = read_i32(bytes + 8);
-    if (version != VERSION)
+    const int32_t version = read_i32(bytes + 4), count = read_i32(bytes + 8);
+    const size_t rest = size - HEADER_BYTES;
+    if (version != form->version)
         return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version %d of the format, but this Weft reads %d",
-                          path, version, VERSION);
-    if (count < 0 || (size - HEADER_BYTES) / 2 != (size_t)count || size % 2)
-        return weft__fail(
-            ctx, WEFT_ERR_FORMAT, "%s: its header promises %d tokens, but %zu bytes follow it: %s", path,
-            count, size - HEADER_BYTES,
-            count > 0 && size - HEADER_BYTES < 2 * (size_t)count ? "it was cut off"
-                                                                 : "expected two for each token");
+                          path, version, form->version);
+    if (count < 0 || rest % form->width || rest / form->width != (size_t)count)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: its header promises %d tokens, but %zu bytes follow it: %s", path, count, rest,
+                          count > 0 && rest < form->width * (size_t)count ? "it was cut off"
+                          : form->width == 2                              ? "expected two for each token"
+                                                                          : "expected four for each token");
     return WEFT_OK;
 }
 
 weft_status weft__parse_tokens(weft_context *ctx, const void *bytes, size_t size, const char *name,
-                               size_t *begin) {
-    int32_t magic = size >= 4 ? read_i32(bytes) : 0;
+                               size_t *begin, size_t *width) {
+    const int32_t magic = size >= 4 ? read_i32(bytes) : 0;
     *begin = 0;
+    *width = narrow->width;
     if (magic >= MAGIC_LOW && magic <= MAGIC_HIGH) {
-        WEFT_TRY(check_header(ctx, name, bytes, size, magic));
+        const struct form *form = magic == wide->magic ? wide : narrow;
+        if (magic != form->magic)
+            return weft__fail(
+                ctx, WEFT_ERR_FORMAT,
+                "%s: begins with the number %d: files of tokens with a header begin with %d (16 "
+                "bits a token) or %d (32 bits)",
+                name, magic, narrow->magic, wide->magic);
+        WEFT_TRY(check_header(ctx, name, bytes, size, form));
         *begin = HEADER_BYTES;
+        *width = form->width;
     }
     if (size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file is empty", name);
     if (size % 2 == 0) return WEFT_OK;
@@ -100,7 +117,7 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
                           S_ISDIR(st.st_mode) ? ": for the files in a folder give a pattern, FOLDER/*.bin"
                                               : "");
     /* an empty file cannot be mapped */
-    if (st.st_size == 0) return weft__parse_tokens(ctx, "", 0, path, &begin);
+    if (st.st_size == 0) return weft__parse_tokens(ctx, "", 0, path, &begin, &s->width);
     if ((uintmax_t)st.st_size > PTRDIFF_MAX) return weft__fail_io(ctx, "map", path, EFBIG);
     s->map_bytes = (size_t)st.st_size;
     s->map = mmap(NULL, s->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -108,51 +125,83 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
         s->map = NULL;
         return weft__fail_io(ctx, "map", path, errno);
     }
-    WEFT_TRY(weft__parse_tokens(ctx, s->map, s->map_bytes, path, &begin));
+    WEFT_TRY(weft__parse_tokens(ctx, s->map, s->map_bytes, path, &begin, &s->width));
     s->ids = (const uint8_t *)s->map + begin;
-    s->count = (int64_t)((s->map_bytes - begin) / 2);
+    s->count = (int64_t)((s->map_bytes - begin) / s->width);
     return WEFT_OK;
 }
 
 #define LANES 8 /* lanes of the hash; they are independent, so hashing is as fast as memory */
+#define BLOCK (LANES * sizeof(uint64_t))
 
-/* Processes 32 ids. */
-static void survey_block(const uint8_t *ids, uint64_t *restrict lanes, uint16_t *restrict most) {
+/* The largest ids so far, of each place of a block. Both kinds are kept apart, so that loops have vectors. */
+typedef struct largest_ids {
+    uint16_t narrow[BLOCK / 2];
+    uint32_t wide[BLOCK / 4];
+} largest_ids;
+
+/* Processes the ids in BLOCK bytes. */
+static void survey_block(const uint8_t *ids, size_t width, uint64_t *restrict lanes,
+                         largest_ids *restrict most) {
     uint64_t words[LANES];
-    uint16_t block[4 * LANES];
+    uint16_t narrow_ids[BLOCK / 2];
+    uint32_t wide_ids[BLOCK / 4];
     memcpy(words, ids, sizeof words);
-    memcpy(block, ids, sizeof block);
     weft__to_host_order(WEFT_U64, words, sizeof words, false);
-    weft__to_host_order(WEFT_U16, block, sizeof block, false);
     for (int k = 0; k < LANES; k++) {
         lanes[k] = (lanes[k] ^ words[k]) * UINT64_C(0x9e3779b97f4a7c15);
         lanes[k] = lanes[k] << 32 | lanes[k] >> 32;
     }
-    for (int k = 0; k < 4 * LANES; k++) most[k] = block[k] > most[k] ? block[k] : most[k];
+    if (width == 4) {
+        memcpy(wide_ids, ids, sizeof wide_ids);
+        weft__to_host_order(WEFT_U32, wide_ids, sizeof wide_ids, false);
+        for (size_t k = 0; k < BLOCK / 4; k++)
+            most->wide[k] = wide_ids[k] > most->wide[k] ? wide_ids[k] : most->wide[k];
+        return;
+    }
+    memcpy(narrow_ids, ids, sizeof narrow_ids);
+    weft__to_host_order(WEFT_U16, narrow_ids, sizeof narrow_ids, false);
+    for (size_t k = 0; k < BLOCK / 2; k++)
+        most->narrow[k] = narrow_ids[k] > most->narrow[k] ? narrow_ids[k] : most->narrow[k];
+}
+
+/* Hashes all ids of a file, and returns the largest. */
+static uint32_t survey_shard(const shard *s, uint64_t *lanes) {
+    largest_ids most = {{0}, {0}};
+    uint32_t largest = 0;
+    const size_t bytes = s->width * (size_t)s->count, whole = bytes / BLOCK * BLOCK;
+    uint8_t rest[BLOCK] = {0};
+    (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_SEQUENTIAL);
+    for (size_t at = 0; at < whole; at += BLOCK) survey_block(s->ids + at, s->width, lanes, &most);
+    memcpy(rest, s->ids + whole, bytes - whole);
+    survey_block(rest, s->width, lanes, &most);
+    /* windows are small and anywhere in the file */
+    (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM);
+    for (size_t k = 0; k < BLOCK / 2; k++)
+        if (most.narrow[k] > largest) largest = most.narrow[k];
+    for (size_t k = 0; k < BLOCK / 4; k++)
+        if (most.wide[k] > largest) largest = most.wide[k];
+    return largest;
 }
 
 /* Computes the largest id and a hash in one pass over all ids. */
-static void survey(weft_tokens *t) {
+static weft_status survey(weft_tokens *t, char *const *paths) {
     uint64_t lanes[LANES] = {0};
-    uint16_t most[4 * LANES] = {0};
     weft_hash hash;
     weft__hash_init(&hash);
     for (size_t k = 0; k < t->shard_count; k++) {
         const shard *s = &t->shards[k];
-        const size_t bytes = 2 * (size_t)s->count, whole = bytes / sizeof most * sizeof most;
-        uint8_t rest[sizeof most] = {0};
-        (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_SEQUENTIAL);
-        for (size_t at = 0; at < whole; at += sizeof most) survey_block(s->ids + at, lanes, most);
-        memcpy(rest, s->ids + whole, bytes - whole);
-        survey_block(rest, lanes, most);
-        weft__hash_u64(&hash, bytes);
-        /* windows are small and anywhere in the file */
-        (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM);
+        const uint32_t largest = survey_shard(s, lanes);
+        if (largest > ID_MOST)
+            return weft__fail(t->ctx, WEFT_ERR_FORMAT,
+                              "%s: its largest token is %" PRIu32 "; expected at most %d", paths[k], largest,
+                              ID_MOST);
+        if ((int32_t)largest > t->largest) t->largest = (int32_t)largest;
+        weft__hash_u64(&hash, s->width * (size_t)s->count);
     }
     weft__hash_bytes(&hash, lanes, sizeof lanes);
-    for (int k = 0; k < 4 * LANES; k++)
-        if (most[k] > t->largest) t->largest = most[k];
     t->hash = hash.a ^ weft__mix64(hash.b);
+    return WEFT_OK;
 }
 
 static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count) {
@@ -170,8 +219,7 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
         s->first = t->count;
         t->count += s->count;
     }
-    survey(t);
-    return WEFT_OK;
+    return survey(t, paths);
 }
 
 /* Opens the files that match a pattern, sorted by name. A path that exists is a single file, even if it looks
@@ -240,25 +288,34 @@ size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32
 
 /* ---- writing ---- */
 
+/* Writes the low `width` bytes of a number. */
+static void put_u32(uint8_t *to, uint32_t value, size_t width) {
+    for (size_t k = 0; k < width; k++) to[k] = (uint8_t)(value >> 8 * k);
+}
+
 weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t *ids, size_t count) {
     WEFT_NEED(ctx, path);
     WEFT_NEED_ARRAY(ctx, ids, count);
     if (count > HEADER_COUNTS)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_write: %zu tokens: a file has at most %zu",
                           count, HEADER_COUNTS);
-    uint8_t *bytes = weft__zalloc(ctx, HEADER_BYTES + 2 * count);
-    if (!bytes) return weft__fail_oom(ctx, HEADER_BYTES + 2 * count, "a file of tokens");
-    const uint32_t header[3] = {MAGIC, VERSION, (uint32_t)count};
-    for (size_t i = 0; i < sizeof header; i++) bytes[i] = (uint8_t)(header[i / 4] >> i % 4 * 8);
-    weft_status status = WEFT_OK;
-    for (size_t i = 0; i < count && status == WEFT_OK; i++) {
-        if (ids[i] < 0 || ids[i] > UINT16_MAX)
-            status = weft__fail(ctx, WEFT_ERR_INDEX,
-                                "%s: token %zu is %" PRId32 ", which does not fit 16 bits", path, i, ids[i]);
-        bytes[HEADER_BYTES + 2 * i] = (uint8_t)(ids[i] & 255);
-        bytes[HEADER_BYTES + 2 * i + 1] = (uint8_t)(ids[i] >> 8 & 255);
+    int32_t largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] < 0 || ids[i] > ID_MOST)
+            return weft__fail(ctx, WEFT_ERR_INDEX, "%s: token %zu is %" PRId32 ", outside 0 to %d", path, i,
+                              ids[i], ID_MOST);
+        if (ids[i] > largest) largest = ids[i];
     }
-    if (status == WEFT_OK) status = weft_write_file(ctx, path, bytes, HEADER_BYTES + 2 * count);
+    const struct form *form = largest > UINT16_MAX ? wide : narrow;
+    const size_t size = HEADER_BYTES + form->width * count;
+    uint8_t *bytes = weft__zalloc(ctx, size);
+    if (!bytes) return weft__fail_oom(ctx, size, "a file of tokens");
+    put_u32(bytes, (uint32_t)form->magic, 4);
+    put_u32(bytes + 4, (uint32_t)form->version, 4);
+    put_u32(bytes + 8, (uint32_t)count, 4);
+    for (size_t i = 0; i < count; i++)
+        put_u32(bytes + HEADER_BYTES + form->width * i, (uint32_t)ids[i], form->width);
+    const weft_status status = weft_write_file(ctx, path, bytes, size);
     weft__free(ctx, bytes);
     return status;
 }

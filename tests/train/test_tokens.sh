@@ -126,6 +126,21 @@ expect 0 '' "$weft" train gpt2.yaml --quiet --run small --set data.tokenizer_pat
     --set model.layers=1 --set model.heads=2 --set model.width=8 --set model.context=8 --set model.vocab=256 \
     --set train.batch=2 --set train.accumulate=2 --set train.steps=3 --set schedule.warmup=1
 
+# ---- a vocabulary beyond 16 bits: files of u32 ----
+mkdir large
+{
+    echo '{"added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": null,'
+    echo '"model": {"type": "WordLevel", "unk_token": "w0", "vocab": {'
+    for i in $(seq 0 69998); do echo "\"w$i\": $i,"; done
+    echo '"w69999": 69999}}}'
+} >large/tokenizer.json
+for i in $(seq 400); do echo "w$((i * 7919 % 70000)) w69999"; done >large.txt
+expect 0 '^800 tokens of' "$weft" tokenize large.txt --tokenizer large --out large.bin
+check "four bytes a token" test "$(wc -c <large.bin)" = $((1024 + 4 * 800))
+expect 0 '' "$weft" train gpt --data large.bin --quiet --run large-run --set data.tokenizer_path=large --set model.layers=1 \
+    --set model.heads=2 --set model.width=8 --set model.context=8 --set train.batch=2 --set train.steps=3 --set schedule.warmup=1
+expect 0 '\[70000,8\]' "$weft" show large-run
+
 # ---- refusals ----
 head -c 3000 t.bin >cut.bin
 expect 3 'cut.bin: its header promises [0-9]+ tokens, but 1976 bytes follow it: it was cut' train --set data.path=cut.bin

@@ -1,4 +1,4 @@
-/* Data of language models: text and bytes through a corpus, tokens from npy files or mapped 16-bit files.
+/* Data of language models: text and bytes through a corpus, tokens from npy files or mapped files.
  * Must not know: tables, models. Read next: train/model/model.c. */
 #include <stdio.h>
 #include <string.h>

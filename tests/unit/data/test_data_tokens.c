@@ -1,4 +1,4 @@
-/* Files of tokens: both formats, several files, refusals. Batches of memory-mapped tokens must equal the
+/* Files of tokens: all formats, several files, refusals. Batches of memory-mapped tokens must equal the
  * batches of the same ids in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,6 +73,56 @@ static void test_forms(void **state) {
     weft_tokens_free(NULL);
 }
 
+static void expect(const char *name, weft_status wanted, const char *message) {
+    weft_tokens *t = NULL;
+    weft_status status = weft_tokens_open(NULL, in_scratch(name), &t);
+    if (status != wanted || !strstr(weft_last_error(NULL), message) || t)
+        fail_msg("%s: %s, '%s', not '%s'", name, weft_status_name(status), weft_last_error(NULL), message);
+}
+
+/* Tokens beyond 16 bits: the format of llm.c for Llama 3. */
+static void test_wide(void **state) {
+    (void)state;
+    static const int32_t large[] = {5, 128255, 65535, 65536, 1 << 24, 0, 7, 151935};
+    int32_t all[COUNT + 8];
+    size_t bytes = 0;
+    assert_int_equal(weft_tokens_write(NULL, in_scratch("wide-1.bin"), large, 8), WEFT_OK);
+    char *file = slurp(in_scratch("wide-1.bin"), &bytes);
+    assert_int_equal(bytes, HEADER + 4 * 8);
+    assert_memory_equal(file, "\xa1\xd9\x34\x01\7\0\0\0\x08\0\0\0", 12); /* 20240801, 7, 8 */
+    assert_memory_equal(file + HEADER, "\5\0\0\0\xff\xf4\1\0", 8);
+    weft_tokens *t = map(in_scratch("wide-1.bin"));
+    assert_tokens(t, large, 8);
+    assert_int_equal(weft_tokens_largest(t), 1 << 24);
+    weft_tokens_free(t);
+    assert_int_equal(weft_tokens_write(NULL, in_scratch("wide-0.bin"), ids, COUNT), WEFT_OK); /* of 16 bits */
+    memcpy(all, ids, sizeof ids);
+    memcpy(all + COUNT, large, sizeof large);
+    t = map(in_scratch("wide-?.bin"));
+    assert_int_equal(weft_tokens_count(t), COUNT + 8);
+    for (int i = 0; i < COUNT + 8; i++) {
+        int32_t one = -1;
+        assert_int_equal(weft_tokens_read(t, i, 1, &one), 1);
+        assert_int_equal(one, all[i]);
+    }
+    weft_tokens_free(t);
+    file[HEADER + 7] = 1; /* 16,905,471 */
+    assert_true(spill(in_scratch("bad.bin"), file, bytes));
+    expect("bad.bin", WEFT_ERR_FORMAT, "its largest token is 16905471; expected at most 16777216");
+    file[HEADER + 7] = (char)0x80;
+    assert_true(spill(in_scratch("bad.bin"), file, bytes));
+    expect("bad.bin", WEFT_ERR_FORMAT, "its largest token is 2147611903");
+    assert_true(spill(in_scratch("bad.bin"), file, bytes - 2));
+    expect("bad.bin", WEFT_ERR_FORMAT, "promises 8 tokens, but 30 bytes follow it: it was cut");
+    file[8] = 7;
+    assert_true(spill(in_scratch("bad.bin"), file, bytes));
+    expect("bad.bin", WEFT_ERR_FORMAT, "promises 7 tokens, but 32 bytes follow it: expected four");
+    file[4] = 1;
+    assert_true(spill(in_scratch("bad.bin"), file, bytes));
+    expect("bad.bin", WEFT_ERR_UNSUPPORTED, "version 1 of the format, but this Weft reads 7");
+    free(file);
+}
+
 /* Files of either format, which are read in the order of their names. */
 static void write_parts(void) {
     assert_int_equal(weft_tokens_write(NULL, in_scratch("part-00.bin"), ids, 5), WEFT_OK);
@@ -94,13 +144,6 @@ static void test_patterns(void **state) {
     t = map(in_scratch("odd[name].bin"));
     assert_tokens(t, ids, 3);
     weft_tokens_free(t);
-}
-
-static void expect(const char *name, weft_status wanted, const char *message) {
-    weft_tokens *t = NULL;
-    weft_status status = weft_tokens_open(NULL, in_scratch(name), &t);
-    if (status != wanted || !strstr(weft_last_error(NULL), message) || t)
-        fail_msg("%s: %s, '%s', not '%s'", name, weft_status_name(status), weft_last_error(NULL), message);
 }
 
 static void test_refused(void **state) {
@@ -134,9 +177,9 @@ static void test_refused(void **state) {
     expect("none-*.bin", WEFT_ERR_IO, "there is no such file");
     expect(".", WEFT_ERR_IO, "give a pattern");
     free(file);
-    assert_int_equal(weft_tokens_write(NULL, in_scratch("large.bin"), (int32_t[]){1, 65536}, 2),
+    assert_int_equal(weft_tokens_write(NULL, in_scratch("large.bin"), (int32_t[]){1, (1 << 24) + 1}, 2),
                      WEFT_ERR_INDEX);
-    assert_non_null(strstr(weft_last_error(NULL), "token 1 is 65536"));
+    assert_non_null(strstr(weft_last_error(NULL), "token 1 is 16777217, outside 0 to 16777216"));
     assert_int_equal(weft_tokens_write(NULL, in_scratch("large.bin"), (int32_t[]){-1}, 1), WEFT_ERR_INDEX);
     assert_int_not_equal(access(in_scratch("large.bin"), F_OK), 0);
 }
@@ -208,8 +251,8 @@ static void test_short_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),   cmocka_unit_test(test_patterns),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_short_memory),
+        cmocka_unit_test(test_forms),   cmocka_unit_test(test_wide),    cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_batches), cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }
