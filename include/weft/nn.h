@@ -579,8 +579,13 @@ WEFT_API bool weft_module_is_training(const weft_module *m);
 
 /* Freezes or unfreezes every parameter of m and below. Optimizers do not change frozen parameters. */
 WEFT_API void weft_module_freeze(weft_module *m, bool frozen);
+/* The same for those parameters of m and below whose full names match a pattern: * stands for any characters,
+ * ? for one, as in "h.*.attn.*" and "wte.weight". WEFT_ERR_ARGUMENT if none matches. */
+WEFT_API WEFT_CHECKED weft_status weft_module_freeze_matching(weft_module *m, const char *pattern,
+                                                              bool frozen);
 
-/* A number that changes with every weft_module_freeze and weft_module_compute in m's tree. */
+/* A number that changes with every weft_module_freeze, weft_module_freeze_matching and weft_module_compute in
+ * m's tree. */
 WEFT_API uint64_t weft_module_freeze_count(const weft_module *m);
 
 /* WEFT_OK, or the error that poisoned m; that error becomes the last error. NULL is an error. */

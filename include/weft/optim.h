@@ -207,7 +207,7 @@ WEFT_API double weft_optimizer_lr(const weft_optimizer *opt);
 /* ---- parameter groups ---- */
 
 typedef struct weft_group_options {
-    const char *pattern; /* of the full name; * matches anything: "h.*.attn.*"; copied */
+    const char *pattern; /* of the full name; "h.*.attn.*", see weft_module_freeze_matching; copied */
     bool (*match)(void *user, const weft_parameter_info *info); /* used if pattern is NULL */
     void *user;
     double lr_scale;     /* 0: 1 */

@@ -3,6 +3,7 @@
  * Must not know: what layers compute, optimizers. Read next: state.c, graph/assignment.c. */
 #include <stdio.h>
 #include <string.h>
+#include "base/text.h"
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -298,6 +299,30 @@ bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *
     for (size_t i = 0; name && weft_parameter_get(m, i, info); i++)
         if (strcmp(info->name, name) == 0) return true;
     return false;
+}
+
+weft_status weft_module_freeze_matching(weft_module *m, const char *pattern, bool frozen) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, pattern);
+    WEFT_TRY(weft_module_prepare(m));
+    const size_t count = count_tree(m);
+    const char *name = "";
+    size_t matched = 0;
+    for (size_t i = 0; i < count; i++) {
+        weft_module *owner;
+        weft__parameter *p = nth(m, i, &owner);
+        if (p->buffer) continue;
+        name = p->full;
+        if (!weft__matches(pattern, name)) continue;
+        p->frozen = frozen;
+        matched++;
+    }
+    if (matched == 0)
+        return weft__fail(m->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_module_freeze_matching: no parameter matches '%.100s'; the last one is '%s'",
+                          pattern, name);
+    weft__module_root(m)->freezes++;
+    return WEFT_OK;
 }
 
 int64_t weft_parameter_elements(weft_module *m, bool trainable_only) {

@@ -7,6 +7,7 @@
  * Must not know: formulas. Read next: graph/variable.h, update.c. */
 #include <stdio.h>
 #include <string.h>
+#include "base/text.h"
 #include "optim/optimizer.h"
 #include "ops/build.h"
 
@@ -28,30 +29,8 @@ const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i) {
 
 /* ---- groups ---- */
 
-/* Whether name matches pattern, in which * stands for any characters. Linear, except that it retries from the
- * last *. */
-static bool matches(const char *pattern, const char *name) {
-    const char *star = NULL, *retry = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            retry = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++retry;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') pattern++;
-    return !*pattern;
-}
-
 static bool in_group(const weft__group *group, const weft_parameter_info *info) {
-    return group->pattern ? matches(group->pattern, info->name) : group->match(group->user, info);
+    return group->pattern ? weft__matches(group->pattern, info->name) : group->match(group->user, info);
 }
 
 static void assign_group(const weft_optimizer *opt, weft__slot *slot, const weft_parameter_info *info) {

@@ -166,6 +166,7 @@ BY_PARAMETER = {
     "weft_encoder_pool.states": "good_tensor_of(3, 2, 2, 4, 0)",
     "weft_encoder_pool.mask": "weft_cast(good_integers(2, 2, 2, 0, 0), WEFT_BOOL)",
     "weft_encoder_logits.encoder": "good_encoder()", "weft_encoder_logits.states": "good_tensor_of(3, 2, 2, 4, 0)",
+    "weft_module_freeze_matching.pattern": '"*"',
     "weft_module_pack.m": "good_wide_module()", "weft_module_pack.parts": "good_packed_rows()", "weft_module_pack.count": "1",
     "weft_packed_name.format": "WEFT_Q8_0", "weft_packed_bytes.format": "WEFT_Q8_0", "weft_packed_bytes.k": "32",
     **{f"{name}{at}.{parameter}": value for name in ("weft_unpack", "weft_matmul_packed") for at in ("", "_at")

@@ -153,6 +153,21 @@ static weft_status schedule(const weft__model *model, const weft__config *config
                                                                 .interval = config->train_loss_scale_every});
 }
 
+/* Freezes what train.freeze names. Later patterns win. */
+static weft_status freeze(const weft__model *model, const weft__config *config) {
+    const weft__texts *patterns = &config->train_freeze;
+    for (size_t i = 0; i < patterns->count; i++) {
+        const char *pattern = patterns->values[i];
+        const bool thaws = pattern[0] == '!';
+        if (weft_module_freeze_matching(model->module, pattern + thaws, !thaws) != WEFT_OK) {
+            const char *problem = strchr(weft_last_error(model->ctx), ':');
+            return weft__fail(model->ctx, weft_last_status(model->ctx), "train.freeze%s",
+                              problem ? problem : "");
+        }
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
     const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
                  clip = config->optimizer_clip, l1 = config->optimizer_l1 + model->lasso;
@@ -169,6 +184,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.ridge: this penalty is part of the loss, but adamw decays weights outside "
                           "the loss: choose adam, rmsprop or sgd, or set optimizer.weight_decay instead");
+    WEFT_TRY(freeze(model, config));
     switch ((weft__optimizer_type)config->optimizer_type) {
     case WEFT__OPTIMIZER_SGD:
         model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,

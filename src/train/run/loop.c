@@ -282,11 +282,13 @@ static weft_status introduce(weft__loop *loop) {
     loop->introduced = true;
     weft__progress_say(&loop->progress, "%s, %s parameters, on %s", s->model,
                        weft__short_number((double)s->parameters, number), s->device);
+    const int64_t trained = weft_parameter_elements(loop->model.module, true);
     if (loop->config->lora_rank > 0)
-        weft__progress_say(
-            &loop->progress, "adapters of rank %lld: training changes %s of the parameters",
-            (long long)loop->config->lora_rank,
-            weft__short_number((double)weft_parameter_elements(loop->model.module, true), number));
+        weft__progress_say(&loop->progress, "adapters of rank %lld: training changes %s of the parameters",
+                           (long long)loop->config->lora_rank, weft__short_number((double)trained, number));
+    else if (trained < weft_parameter_elements(loop->model.module, false))
+        weft__progress_say(&loop->progress, "train.freeze: training changes %s of the parameters",
+                           weft__short_number((double)trained, number));
     WEFT_TRY(weft__dataset_summary(&loop->dataset, loop->config, &lines));
     weft__progress_say(&loop->progress, "%s", lines.text);
     weft_device_description device;

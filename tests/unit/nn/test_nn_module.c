@@ -207,6 +207,31 @@ static void test_summary(void **state) {
     assert_int_equal(weft_parameter_elements(net, true), 5130);
 }
 
+static bool is_frozen(weft_module *m, const char *name) {
+    weft_parameter_info info = {0};
+    assert_true(weft_parameter_find(m, name, &info));
+    return info.frozen;
+}
+
+static void test_freeze_matching(void **state) {
+    weft_context *ctx = *state;
+    weft_module *gpt = small_gpt(ctx);
+    const uint64_t before = weft_module_freeze_count(gpt);
+    assert_ok(weft_module_freeze_matching(gpt, "h.*", true));
+    assert_true(weft_module_freeze_count(gpt) > before);
+    assert_true(is_frozen(gpt, "h.0.attn.c_attn.weight"));
+    assert_false(is_frozen(gpt, "wte.weight"));
+    assert_ok(weft_module_freeze_matching(gpt, "h.?.mlp.*.bias", false));
+    assert_false(is_frozen(gpt, "h.0.mlp.c_fc.bias"));
+    assert_true(is_frozen(gpt, "h.0.mlp.c_fc.weight"));
+    assert_int_equal(weft_module_freeze_matching(gpt, "h.*.none", true), WEFT_ERR_ARGUMENT);
+    assert_non_null(
+        strstr(weft_last_error(ctx), "no parameter matches 'h.*.none'; the last one is 'ln_f.bias'"));
+    assert_int_equal(weft_module_freeze_matching(gpt, NULL, true), WEFT_ERR_ARGUMENT);
+    assert_ok(weft_module_freeze_matching(gpt, "*", true));
+    assert_int_equal(weft_parameter_elements(gpt, true), 0);
+}
+
 /* ---- files ---- */
 
 static void path_of(char *path, size_t size, const char *name) {
@@ -294,6 +319,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_draws, setup, teardown),
         cmocka_unit_test_setup_teardown(test_own_module, setup, teardown),
         cmocka_unit_test_setup_teardown(test_poison, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_freeze_matching, setup, teardown),
         cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files, setup, teardown),
         cmocka_unit_test_setup_teardown(test_copy, setup, teardown),
