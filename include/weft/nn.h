@@ -458,7 +458,8 @@ typedef struct weft_lora_options {
     int64_t rank;               /* 0: 8 */
     double alpha;               /* what adapters add is multiplied by alpha / rank; 0: rank */
     double dropout;             /* of the inputs of the adapters, in training */
-    const char *const *targets; /* [target_count] names of layers; NULL: q_proj and v_proj */
+    const char *const *targets; /* [target_count] names of layers, or patterns of paths, h.0.*_proj, as those
+                                   of weft_module_freeze_matching; NULL: q_proj and v_proj */
     int target_count;
 } weft_lora_options;
 

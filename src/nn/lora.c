@@ -2,8 +2,10 @@
  * / r) B A x, where only A (r, in) and B (rows, r) are trained. An adapter is a child of its linear layer. It
  * may add to a part of the rows, since a GPT packs the projections of queries, keys and values, and those of
  * gate and up. Must not know: files. Read next: linear.c, published/save.c. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -126,15 +128,23 @@ static weft_status lora_block(weft_module *block, int target, const weft_gpt_opt
     return lora_attach(linear, lora_targets[target], own, shape[1], o->rank);
 }
 
-/* Finds a target by its name. */
-static weft_status lora_find(weft_context *ctx, const char *name, int *target) {
-    for (*target = 0; name && *target < LORA_TARGETS; ++*target)
-        if (strcmp(lora_targets[*target], name) == 0) return WEFT_OK;
+/* Whether one of the names and patterns asks for a target in a block. */
+static bool is_wanted(const weft_module *block, const char *target, const char *asked) {
+    char path[256];
+    snprintf(path, sizeof path, "%s.%s", block->name, target);
+    return strcmp(asked, target) == 0 || weft__matches(asked, path);
+}
+
+/* Checks that a name or pattern asks for something. */
+static weft_status check_target(const weft_module *gpt, const char *asked) {
+    for (size_t b = 0; asked && b < gpt->n_children; b++)
+        for (int t = 0; gpt->children[b]->unit && t < LORA_TARGETS; t++)
+            if (is_wanted(gpt->children[b], lora_targets[t], asked)) return WEFT_OK;
     return weft__fail(
-        ctx, WEFT_ERR_ARGUMENT,
+        gpt->ctx, WEFT_ERR_ARGUMENT,
         "weft_gpt_lora: the target '%.40s' is unknown: give q_proj, k_proj, v_proj, o_proj, gate_proj, "
-        "up_proj or down_proj",
-        name ? name : "NULL");
+        "up_proj, down_proj, or a pattern such as h.0.*_proj",
+        asked ? asked : "NULL");
 }
 
 static weft_status lora_check(weft_module *gpt, const weft_lora_options *o) {
@@ -163,14 +173,16 @@ weft_status weft_gpt_lora(weft_module *gpt, const weft_lora_options *options) {
     if (o.alpha == 0) o.alpha = (double)o.rank;
     if (!o.targets && o.target_count == 0) o.targets = usual, o.target_count = 2;
     WEFT_TRY(lora_check(gpt, &o));
-    int target;
-    for (int i = 0; i < o.target_count; i++) WEFT_TRY(lora_find(gpt->ctx, o.targets[i], &target));
+    for (int i = 0; i < o.target_count; i++) WEFT_TRY(check_target(gpt, o.targets[i]));
     weft_module_freeze(gpt, true);
-    for (int i = 0; i < o.target_count; i++) {
-        WEFT_TRY(lora_find(gpt->ctx, o.targets[i], &target));
-        for (size_t b = 0; b < gpt->n_children; b++)
-            if (gpt->children[b]->unit) /* a transformer block */
-                WEFT_TRY(lora_block(gpt->children[b], target, weft__gpt_options_of(gpt), &o));
+    for (size_t b = 0; b < gpt->n_children; b++) {
+        weft_module *block = gpt->children[b];
+        for (int t = 0; block->unit && t < LORA_TARGETS; t++) { /* only transformer blocks are units */
+            bool wanted = false;
+            for (int i = 0; i < o.target_count; i++)
+                wanted = wanted || is_wanted(block, lora_targets[t], o.targets[i]);
+            if (wanted) WEFT_TRY(lora_block(block, t, weft__gpt_options_of(gpt), &o));
+        }
     }
     return WEFT_OK;
 }

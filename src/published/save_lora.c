@@ -9,14 +9,15 @@
 #include "nn/module.h"
 #include "published/published.h"
 
-enum { NAME_BYTES = 192, TARGETS_MOST = 8 };
+enum { NAME_BYTES = 192 };
+
+static const char prefix[] = "base_model.model.";
 
 typedef struct adapters {
     weft_named_tensor *list;
     char *names; /* [count] of NAME_BYTES each */
     size_t count;
-    char targets[TARGETS_MOST][NAME_BYTES]; /* the last parts of the names of layers, each once */
-    size_t target_count;
+    int64_t blocks;  /* of the model */
     weft__lora form; /* of the last adapter; all have the same rank, scale and dropout */
     bool transposed; /* the published weights are (in, out) */
 } adapters;
@@ -44,13 +45,6 @@ static weft_status find_layer(const weft__published *p, weft_module *model, cons
                       adapter->path, p->architecture->type);
 }
 
-static void note_target(adapters *a, const char *layer) {
-    const char *last = strrchr(layer, '.') + 1;
-    for (size_t i = 0; i < a->target_count; i++)
-        if (strcmp(a->targets[i], last) == 0) return;
-    if (a->target_count < TARGETS_MOST) snprintf(a->targets[a->target_count++], NAME_BYTES, "%s", last);
-}
-
 /* Lists the tensors of all adapters under peft's names. */
 static weft_status list_adapters(const weft__published *p, weft_module *model, adapters *a) {
     weft_parameter_info parameter;
@@ -58,13 +52,40 @@ static weft_status list_adapters(const weft__published *p, weft_module *model, a
         char layer[NAME_BYTES], *name = a->names + a->count * NAME_BYTES;
         if (!weft__published_added(&parameter)) continue;
         WEFT_TRY(find_layer(p, model, parameter.module->parent, a, layer));
-        note_target(a, layer);
         weft_text text = weft__text(name, NAME_BYTES);
-        weft__put(&text, "base_model.model.%s.%s.weight", layer, parameter.module->name);
+        weft__put(&text, "%s%s.%s.weight", prefix, layer, parameter.module->name);
         a->list[a->count++] = (weft_named_tensor){name, parameter.tensor};
     }
     if (a->count > 0) return WEFT_OK;
     return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "weft_published_save_lora: the model has no adapters");
+}
+
+/* The layer of tensor i without the prefix, and the last part of its name. */
+static const char *layer_of(const adapters *a, size_t i, char layer[NAME_BYTES]) {
+    snprintf(layer, NAME_BYTES, "%s", a->names + i * NAME_BYTES + strlen(prefix));
+    *strstr(layer, ".lora_") = '\0';
+    const char *last = strrchr(layer, '.');
+    return last ? last + 1 : layer;
+}
+
+/* Lists the layers that have adapters. If all layers of a name have them, this name is enough. */
+static json_t *list_targets(const adapters *a) {
+    json_t *targets = json_array();
+    char layer[NAME_BYTES], other[NAME_BYTES];
+    for (size_t i = 0; i < a->count; i += 2) { /* each adapter has two tensors */
+        const char *last = layer_of(a, i, layer);
+        int64_t alike = 0, before = 0;
+        for (size_t k = 0; k < a->count; k += 2) {
+            const bool same = strcmp(layer_of(a, k, other), last) == 0;
+            alike += same;
+            before += same && k < i;
+        }
+        if (alike < a->blocks)
+            json_array_append_new(targets, json_string(layer));
+        else if (before == 0)
+            json_array_append_new(targets, json_string(last));
+    }
+    return targets;
 }
 
 /* Writes adapter_config.json. */
@@ -74,13 +95,11 @@ static weft_status save_config(weft_context *ctx, const adapters *a, const char 
     weft__json json;
     WEFT_TRY(weft__published_path(ctx, to, "adapter_config.json", path));
     weft__json_build(&json, ctx);
-    json_t *targets = json_array();
-    for (size_t i = 0; i < a->target_count; i++) json_array_append_new(targets, json_string(a->targets[i]));
     json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:f, s:f, s:o}", "peft_type", "LORA",
                              "task_type", "CAUSAL_LM", "base_model_name_or_path", base, "bias", "none",
                              "fan_in_fan_out", (int)a->transposed, "inference_mode", 1, "r",
                              (json_int_t)a->form.rank, "lora_alpha", a->form.scale * (double)a->form.rank,
-                             "lora_dropout", a->form.dropout, "target_modules", targets);
+                             "lora_dropout", a->form.dropout, "target_modules", list_targets(a));
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(2), "adapter_config.json", &text, &bytes));
     const weft_status status = weft_write_file(ctx, path, text, bytes);
     weft__free(ctx, text);
@@ -113,7 +132,8 @@ weft_status weft_published_save_lora(weft_module *model, const char *from, const
     WEFT_TRY(weft_module_prepare(model));
     const size_t most = weft_parameter_count(model) + 1;
     adapters a = {.list = weft__array(ctx, most, sizeof *a.list),
-                  .names = weft__array(ctx, most, NAME_BYTES)};
+                  .names = weft__array(ctx, most, NAME_BYTES),
+                  .blocks = weft__gpt_options_of(model) ? weft__gpt_options_of(model)->layers : 0};
     const weft_status status = a.list && a.names ? save_all(model, &p, base ? base : from, to, &a)
                                                  : weft__fail_oom(ctx, most * NAME_BYTES, "names");
     weft__free(ctx, a.list);

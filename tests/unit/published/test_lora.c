@@ -209,6 +209,44 @@ static void test_half(void **state) {
     weft_close(ctx);
 }
 
+/* The number of adapters whose paths begin with a prefix. */
+static size_t count_adapters(weft_module *model, const char *prefix) {
+    weft_parameter_info p;
+    size_t count = 0;
+    for (size_t i = 0; weft_parameter_get(model, i, &p); i++)
+        count += strstr(p.name, ".lora_A.") && strncmp(p.name, prefix, strlen(prefix)) == 0;
+    return count;
+}
+
+/* Targets may be patterns of paths; peft then gets the names of single layers. */
+static void test_patterns(void **state) {
+    (void)state;
+    static const char *const some[] = {"h.1.?_proj", "v_proj", "h.1.v_*"}, *const none[] = {"h.9.*"};
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama.json");
+    const char *folder = make_folder(ctx, root, WEFT_F32, "model");
+    weft_module *model =
+        open_adapted(ctx, folder, &(weft_lora_options){.targets = some, .target_count = 3}, WEFT_F32);
+    assert_int_equal(count_adapters(model, "h.0."), 1);
+    assert_int_equal(count_adapters(model, "h.1."), 4); /* q, k, v and o */
+    const char *saved = in_scratch("peft");
+    assert_ok(weft_published_save_lora(model, folder, NULL, saved));
+    char path[4096];
+    snprintf(path, sizeof path, "%s/adapter_config.json", saved);
+    json_t *config = json_load_file(path, 0, NULL);
+    char *text = json_dumps(json_object_get(config, "target_modules"), JSON_COMPACT);
+    assert_string_equal(text, "[\"v_proj\",\"model.layers.1.self_attn.q_proj\","
+                              "\"model.layers.1.self_attn.k_proj\",\"model.layers.1.self_attn.o_proj\"]");
+    free(text);
+    weft_module *other = weft_published_new(ctx, folder, NULL);
+    assert_int_equal(weft_gpt_lora(other, &(weft_lora_options){.targets = none, .target_count = 1}),
+                     WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "'h.9.*' is unknown"));
+    json_decref(config);
+    json_decref(root);
+    weft_close(ctx);
+}
+
 static void test_refused(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);
@@ -221,8 +259,8 @@ static void test_refused(void **state) {
     assert_int_equal(weft_gpt_lora(gpt, &(weft_lora_options){.rank = -1}), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_gpt_lora(gpt, &(weft_lora_options){.dropout = 1}), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_gpt_lora(weft_nn_linear(ctx, 2, 2, NULL), NULL), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_gpt_lora(gpt, &(weft_lora_options){.targets = twice, .target_count = 2}),
-                     WEFT_ERR_ARGUMENT);
+    assert_ok(weft_gpt_lora(gpt, &(weft_lora_options){.targets = twice, .target_count = 2}));
+    assert_int_equal(count_adapters(gpt, ""), 1); /* of q_proj, once */
     gpt = weft_nn_gpt(ctx, &small);
     assert_ok(weft_module_prepare(gpt));
     assert_int_equal(weft_gpt_lora(gpt, NULL), WEFT_ERR_STATE);
@@ -238,6 +276,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peft), cmocka_unit_test(test_merged),
-                                       cmocka_unit_test(test_half), cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_half), cmocka_unit_test(test_patterns),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
