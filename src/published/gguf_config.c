@@ -41,6 +41,9 @@ static const struct {
     {"attention.layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"},
     {"attention.sliding_window", "sliding_window", NULL},
     {"rope.freq_base", "rope_theta", NULL},
+    {"rope.freq_base_swa", "rope_local_base_freq", NULL},
+    {"attn_logit_softcapping", "attn_logit_softcapping", NULL},
+    {"final_logit_softcapping", "final_logit_softcapping", NULL},
     {"vocab_size", "vocab_size", "vocab_size"},
 };
 
@@ -123,6 +126,8 @@ static bool put_fields(const weft__gguf *g, int which, json_t *config) {
     if (table && table->rank == 2) json_object_set_new(config, "vocab_size", json_integer(table->shape[0]));
     json_object_set_new(config, "tie_word_embeddings", json_boolean(!tensor_of(g, "output.weight")));
     if (gpt2) return true;
+    if (weft__architecture_find(architectures[which].type)->traits & WEFT__GEMMA)
+        weft__gguf_gemma_config(config);
     number_of(g, architecture, "embedding_length", &width);
     number_of(g, architecture, "attention.head_count", &heads);
     if (number_of(g, architecture, "attention.key_length", &number)) width = number * heads;

@@ -84,18 +84,33 @@ int64_t weft__gguf_divisors(const weft__published *p, float out[512]) {
 
 /* ---- the model ---- */
 
+static bool is_gemma(const describing *d) { return d->p->architecture->traits & WEFT__GEMMA; }
+
 /* Architectures of GGUF files fix what config.json may choose. */
 static weft_status check_choices(const describing *d) {
     const weft_gpt_options *o = &d->p->gpt;
-    const weft_activation_kind usual = o->gated ? WEFT_SILU : WEFT_GELU_TANH;
+    const weft_activation_kind usual = o->gated && !is_gemma(d) ? WEFT_SILU : WEFT_GELU_TANH;
     if (o->activation != usual && o->activation != WEFT_IDENTITY)
         return describe_fail(d, "the activation of this model's MLP");
-    if (o->form.scale != 0) return describe_fail(d, "queries and keys that are not scaled");
-    return WEFT_OK;
+    const char *lacks = is_gemma(d)          ? weft__gguf_gemma_lacks(d->p)
+                        : o->form.scale != 0 ? "queries and keys that are not scaled"
+                                             : NULL;
+    return lacks ? describe_fail(d, lacks) : WEFT_OK;
 }
 
 /* Whether the architecture has a key for sliding windows. */
-static bool knows_windows(const describing *d) { return strcmp(d->architecture->name, "phi3") == 0; }
+static bool knows_windows(const describing *d) {
+    return is_gemma(d) || strcmp(d->architecture->name, "phi3") == 0;
+}
+
+/* Soft caps, and the rotation in layers with windows. */
+static void put_gemma(const describing *d) {
+    const weft_gpt_options *o = &d->p->gpt;
+    if (o->form.softcap > 0) put_real(d, "attn_logit_softcapping", o->form.softcap);
+    if (o->form.softcap > 0 || o->logit_softcap > 0)
+        put_real(d, "final_logit_softcapping", o->logit_softcap); /* llama.cpp's default is no 0 */
+    if (o->window_rotation.base > 0) put_real(d, "rope.freq_base_swa", o->window_rotation.base);
+}
 
 /* The tokens for which the file's architecture computes what the model does: a window does not change texts
  * that are not longer. */
@@ -119,6 +134,7 @@ static weft_status put_model(const describing *d) {
         put_real(d, "attention.layer_norm_epsilon", o->eps);
     put_count(d, "vocab_size", o->vocab);
     if (o->form.window > 0 && knows_windows(d)) put_count(d, "attention.sliding_window", o->form.window);
+    if (is_gemma(d)) put_gemma(d);
     if (!rotary) return WEFT_OK;
     const int64_t width = weft__head_width(&o->form, o->width, o->heads);
     put_count(d, "attention.key_length", width);

@@ -154,6 +154,7 @@ static weft_status write_rows(saving *s, const weft__format *format, const weft_
         float *row = s->rows + r * columns;
         memcpy(row, s->values + weft__published_row(&s->p, placed, first + r) * columns,
                (size_t)columns * sizeof *row);
+        if (placed->part == WEFT__PART_PLUS_ONE) row[0] += 1;
         WEFT_TRY(check_row(s, format, placed->name, row, columns));
     }
     weft__parallel(large ? weft__default_threads() : 1, pack_rows, &work);

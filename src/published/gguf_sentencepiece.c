@@ -33,11 +33,17 @@ static bool take_normalizer(const json_t *normalizer, bool *prepends) {
            replaces_spaces(json_array_get(list, last));
 }
 
+/* Whether texts are split only at spaces, of which the normalizer leaves none, as Gemma's tokenizer does. */
+static bool splits_nothing(const json_t *pre) {
+    return !pre || json_is_null(pre) ||
+           (weft__is_part(pre, "Split") && is_text_of(json_object_get(pre, "pattern"), "String", " "));
+}
+
 /* Sets how spaces are written. */
 static weft_status put_spaces(const weft__vocabulary *v) {
     const json_t *normalizer = json_object_get(v->root, "normalizer"),
                  *pre = json_object_get(v->root, "pre_tokenizer");
-    const bool plain = !pre || json_is_null(pre), unchanged = !normalizer || json_is_null(normalizer);
+    const bool plain = splits_nothing(pre), unchanged = !normalizer || json_is_null(normalizer);
     bool prepends = false, known = plain && take_normalizer(normalizer, &prepends);
     if (unchanged && weft__is_part(pre, "Metaspace")) {
         const json_t *add = json_object_get(pre, "add_prefix_space");

@@ -158,10 +158,11 @@ static weft_status load_part(loading *l, const weft__placed *placed, const weft_
     const int64_t block = weft__smaller(weft__larger(BLOCK_BYTES / row_bytes, 1), rows);
     WEFT_TRY(load_reserve(l->ctx, &l->room, &l->room_bytes, (size_t)(block * row_bytes)));
     WEFT_TRY(load_reserve(l->ctx, &l->rows, &l->rows_bytes, (size_t)(block * columns) * sizeof(float)));
-    const float *values = (const float *)(void *)l->rows;
+    float *values = (float *)(void *)l->rows;
     for (int64_t first = 0; first < rows; first += block) {
         const int64_t count = weft__smaller(block, rows - first);
-        WEFT_TRY(weft__tensors_rows(l->tensors, &at, first, count, l->room, (float *)(void *)l->rows));
+        WEFT_TRY(weft__tensors_rows(l->tensors, &at, first, count, l->room, values));
+        for (int64_t i = 0; placed->part == WEFT__PART_PLUS_ONE && i < count; i++) values[i] -= 1;
         for (int64_t r = 0; r < count; r++) {
             const int64_t row = weft__published_row(&l->model, placed, first + r);
             load_store((weft_dtype)t->dtype, to, transposed ? row : row * width, transposed ? width : 1,

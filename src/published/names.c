@@ -58,6 +58,7 @@ static void set_rows(const weft_gpt_options *o, int64_t rows_of_all, weft__place
     case WEFT__PART_GATE: placed->rows = rows_of_all / 2; break;
     case WEFT__PART_UP: placed->first = placed->rows = rows_of_all / 2; break;
     case WEFT__PART_WHOLE:
+    case WEFT__PART_PLUS_ONE:
     case WEFT__PART_FIRST:
     case WEFT__PART_TRANSPOSED:
     case WEFT__PART_BY_HEAD: break;

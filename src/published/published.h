@@ -34,12 +34,15 @@ enum {
     BERT = 4096,
     BERT_HEAD = 8192,
     ROBERTA_HEAD = 16384,
-    DISTIL = 32768
+    DISTIL = 32768,
+    GGUF_NORMS = 65536,
+    GGUF_GEMMA = 131072
 };
 
 /* Which part of a parameter a tensor of the file is. */
 typedef enum weft__published_part {
     WEFT__PART_WHOLE,
+    WEFT__PART_PLUS_ONE,   /* the whole, a vector; the file has 1 + each number */
     WEFT__PART_FIRST,      /* the whole; the file may have more rows */
     WEFT__PART_TRANSPOSED, /* the whole, (in, out) */
     WEFT__PART_QUERIES,    /* rows of c_attn */
@@ -100,6 +103,12 @@ struct weft__gguf_header;
 weft_status weft__gguf_describe(weft_context *ctx, const char *path, const weft__published *p,
                                 const weft__gguf_architecture *architecture,
                                 struct weft__gguf_header *header);
+/* Gemma: adds to config.json what GGUF files leave to the reader, and tells what of a model they cannot hold;
+ * NULL: nothing. */
+struct json_t;
+void weft__gguf_gemma_config(struct json_t *config);
+const char *weft__gguf_gemma_lacks(const weft__published *p);
+
 /* Writes the divisors of the rates of rotary positions that Llama 3 has. Returns their number, at most 512; 0
  * if the model has none. */
 int64_t weft__gguf_divisors(const weft__published *p, float out[512]);
@@ -129,7 +138,6 @@ weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const stru
                                  weft__gguf_files *files);
 /* Makes tokenizer.json of SentencePiece's BPE from a vocabulary and the added tokens. NULL: the file is
  * malformed, or memory is short; *starved says so, or the document that is being built. */
-struct json_t;
 struct weft__gguf_pieces;
 struct json_t *weft__gguf_pieces_json(weft_context *ctx, const struct weft__gguf *g,
                                       const struct weft__gguf_pieces *pieces, struct json_t *vocabulary,

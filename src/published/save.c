@@ -33,7 +33,8 @@ static weft_tensor *part_of(const weft__published *p, const weft__placed *placed
     case WEFT__PART_VALUES:
     case WEFT__PART_GATE:
     case WEFT__PART_UP:
-    case WEFT__PART_TURNED_QUERIES: /* only in GGUF files */
+    case WEFT__PART_PLUS_ONE: /* only in GGUF files, as the next two */
+    case WEFT__PART_TURNED_QUERIES:
     case WEFT__PART_TURNED_KEYS: break;
     }
     return weft_narrow(t, 0, placed->first, placed->rows);

@@ -55,6 +55,11 @@ MODELS = {
                               attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3_text": ("gemma3_text", dict(SMALL, num_hidden_layers=3, sliding_window=5,
                                         layer_types=[SLIDING[0], SLIDING[0], SLIDING[1]])),
+    # as GGUF files can hold them
+    "gemma2-usual": ("gemma2", dict(SMALL, sliding_window=5, query_pre_attn_scalar=8, layer_types=SLIDING,
+                                    attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
+    "gemma3_text-usual": ("gemma3_text", dict(SMALL, num_hidden_layers=6, intermediate_size=24, sliding_window=5,
+                                              query_pre_attn_scalar=8, layer_types=5 * SLIDING[:1] + SLIDING[1:])),
 }
 ENCODER = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
            "max_position_embeddings": 66, "pad_token_id": 1}

@@ -70,8 +70,9 @@ static void check_logits(json_t *root, const char *name, const float *logits, do
         }
 }
 
-static const char *const architectures[] = {"gpt2",  "llama", "llama-tied", "llama-linear", "llama-yarn",
-                                            "qwen2", "qwen3", "phi3",       "phi3-partial"};
+static const char *const architectures[] = {
+    "gpt2",  "llama", "llama-tied",   "llama-linear", "llama-yarn",       "qwen2",
+    "qwen3", "phi3",  "phi3-partial", "gemma2-usual", "gemma3_text-usual"};
 
 static void test_logits(void **state) {
     (void)state;
@@ -236,6 +237,9 @@ static void test_tokenizer(void **state) {
     "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}," SPACES "]}"
 #define METASPACE                                                                                            \
     "{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"never\",\"split\":%s}"
+#define GEMMA                                                                                                \
+    "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","                \
+    "\"invert\":false}"
 #define MERGES                                                                                               \
     "[\"a\",\"b\"],[\"\xe2\x96\x81\",\"ab\"],[\"\xe2\x96\x81"                                                \
     "a\",\"b\"],[\"\xe2\x96\x81\",\"a\"]"
@@ -339,7 +343,7 @@ static void test_sentencepiece(void **state) {
     const struct {
         const char *normalizer, *pre;
         double prefix;
-    } cases[] = {{PREPENDED, "null", 1}, {SPACES, "null", 0}, {"null", whole, 0}};
+    } cases[] = {{PREPENDED, "null", 1}, {SPACES, "null", 0}, {SPACES, GEMMA, 0}, {"null", whole, 0}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         write_pieces(folder, cases[i].normalizer, cases[i].pre, MERGES);
         assert_ok(weft_published_quantize(ctx, folder, path, "f16"));
@@ -400,6 +404,41 @@ static void test_windows(void **state) {
     assert_ok(weft__gguf_open(ctx, path, &g));
     check_text(g, "general.architecture", "llama");
     assert_true(number_of(g, "llama.context_length") == 5);
+    weft__gguf_close(g);
+    json_decref(root);
+    weft_close(ctx);
+}
+
+/* Gemma: norms hold 1 + weight, and keys say what the architecture leaves open. */
+static void test_gemma(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("gemma3_text-usual.json");
+    weft__gguf *g;
+    const char *folder = model_folder(ctx, root, "gemma"), *path = in_scratch("gemma.gguf");
+    assert_ok(weft_published_quantize(ctx, folder, path, "f32"));
+    assert_ok(weft__gguf_open(ctx, path, &g));
+    check_text(g, "general.architecture", "gemma3");
+    assert_true(number_of(g, "gemma3.context_length") == 64);
+    assert_true(number_of(g, "gemma3.attention.sliding_window") == 5);
+    assert_true(number_of(g, "gemma3.rope.freq_base") == 1e6);
+    assert_true(number_of(g, "gemma3.rope.freq_base_swa") == 10000);
+    const weft__gguf_tensor *t = tensor_of(g, "blk.5.post_ffw_norm.weight");
+    weft_module *model = weft_published_new(ctx, folder, NULL);
+    weft_parameter_info p;
+    float weight, in_file;
+    assert_ok(weft_published_load(model, folder));
+    assert_true(weft_parameter_find(model, "h.5.ln_2_after.weight", &p));
+    assert_ok(weft_read(weft_narrow(p.tensor, 0, 3, 1), &weight, sizeof weight));
+    weft__block_unpack(t->type, t->data + 3 * t->row_bytes / (size_t)t->shape[0], 1, &in_file);
+    assert_true(weight != 0 && in_file == 1 + weight);
+    weft__gguf_close(g);
+    json_decref(root);
+    root = read_model("gemma2-usual.json");
+    assert_ok(weft_published_quantize(ctx, model_folder(ctx, root, "gemma"), path, "f32"));
+    assert_ok(weft__gguf_open(ctx, path, &g));
+    assert_true(number_of(g, "gemma2.attn_logit_softcapping") == 5);
+    assert_true(number_of(g, "gemma2.final_logit_softcapping") == 3);
     weft__gguf_close(g);
     json_decref(root);
     weft_close(ctx);
@@ -548,9 +587,11 @@ static void test_refused_models(void **state) {
     weft_context *ctx = open_device(NULL, false);
     static const struct {
         const char *name, *part;
-    } cases[] = {{"gemma2", "does not write the architecture gemma2 to GGUF files; it writes llama, qwen2"},
-                 {"gpt_neox", "does not write the architecture gpt_neox"},
-                 {"gpt2-untied", "cannot hold the activation"}};
+    } cases[] = {
+        {"gemma2", "cannot hold this query_pre_attn_scalar"},
+        {"gemma3_text", "cannot hold this query_pre_attn_scalar"},
+        {"gpt_neox", "does not write the architecture gpt_neox to GGUF files; it writes llama, qwen2"},
+        {"gpt2-untied", "cannot hold the activation"}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         char name[64];
         snprintf(name, sizeof name, "%s.json", cases[i].name);
@@ -626,12 +667,19 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),         cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_tokenizer),      cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_rates),          cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_sources),        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_packed),         cmocka_unit_test(test_refused_tokenizers),
-        cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_weights),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_gemma),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_refused_tokenizers),
+        cmocka_unit_test(test_refused_models),
+        cmocka_unit_test(test_refused_weights),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
