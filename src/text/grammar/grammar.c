@@ -200,7 +200,7 @@ static uint32_t height_of(const weft_grammar *g, const weft__rule *n) {
             if (other < height) height = other;
         }
         return height;
-    case WEFT__RULE_CONSTANT: return n->count ? 0 : WEFT__NONE;
+    case WEFT__RULE_CONSTANT: return n->count ? n->least : WEFT__NONE;
     case WEFT__RULE_STRING: return n->least <= n->most ? 0 : WEFT__NONE;
     case WEFT__RULE_NUMBER: return 0;
     case WEFT__RULE_ARRAY:

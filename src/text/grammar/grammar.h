@@ -11,7 +11,7 @@
 #define WEFT__NONE UINT32_MAX
 
 enum {
-    WEFT__GRAMMAR_DEPTH = 64,     /* most open brackets of a text, without those of constants */
+    WEFT__GRAMMAR_DEPTH = 64,     /* most open brackets of a text */
     WEFT__GRAMMAR_NODES = 1 << 14 /* most nodes, properties, constants and alternatives, each */
 };
 
@@ -26,8 +26,10 @@ typedef enum weft__rule_kind {
 
 typedef struct weft__rule {
     weft__rule_kind kind;
-    bool integer;         /* of a number: neither fraction nor exponent */
-    uint32_t least, most; /* characters of a string, items of an array; WEFT__NONE: any number */
+    bool integer; /* of a number: neither fraction nor exponent */
+    /* Characters of a string, items of an array; WEFT__NONE: any number. least of constants: most brackets,
+     * one within the other, of one of them. */
+    uint32_t least, most;
     uint32_t child; /* node of the items, or of the values of undeclared keys; WEFT__NONE: there are none */
     uint32_t first, count; /* a part of the grammar's constants, properties or alternatives */
     uint32_t height; /* fewest brackets, one within the other, of a value; WEFT__NONE: there is no value */

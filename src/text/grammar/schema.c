@@ -253,6 +253,7 @@ weft_status weft_grammar_json_schema(weft_context *ctx, const char *schema, size
     s.g = weft__grammar_new(ctx, name);
     if (!s.g) return weft__fail_oom(ctx, sizeof *s.g, "a grammar");
     const weft_status status = parse_schema(&s, schema, bytes);
+    s.g->name = NULL; /* it is the caller's */
     if (status == WEFT_OK)
         *out = s.g;
     else

@@ -90,10 +90,28 @@ static weft_status add_form(weft__schema *s, const json_t *value, size_t form, w
     return status;
 }
 
+/* Counts the brackets, one within the other, of a value. */
+static uint32_t brackets_of(const json_t *value) {
+    uint32_t most = 0;
+    const char *key;
+    json_t *part;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const uint32_t inner = brackets_of(json_array_get(value, i));
+        if (inner > most) most = inner;
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, key, part) {
+        const uint32_t inner = brackets_of(part);
+        if (inner > most) most = inner;
+    }
+    return json_is_array(value) || json_is_object(value) ? most + 1 : 0;
+}
+
 /* Adds a value, if it has one of the types: lists and objects with spaces after commas and colons, and
  * without. */
 static weft_status add_constant(weft__schema *s, const json_t *value, unsigned types, weft__rule *node) {
     if (types && !has_type(value, types)) return WEFT_OK;
+    const uint32_t brackets = brackets_of(value);
+    if (brackets > node->least) node->least = brackets;
     WEFT_TRY(add_form(s, value, 0, node));
     return json_is_array(value) || json_is_object(value) ? add_form(s, value, JSON_COMPACT, node) : WEFT_OK;
 }

@@ -13,6 +13,8 @@ static weft_grammar *grammar_of(const char *schema) {
     return g;
 }
 
+static size_t tidy_every = 2; /* bytes */
+
 /* Follows a text. Returns how many bytes were accepted; *complete: whether they are a whole value. */
 static size_t follow(const weft_grammar *g, const char *text, size_t bytes, bool *complete) {
     static weft__stacks stacks[2];
@@ -22,7 +24,7 @@ static size_t follow(const weft_grammar *g, const char *text, size_t bytes, bool
     while (i < bytes &&
            weft__automaton_step(&a, &stacks[i % 2], (unsigned char)text[i], &stacks[(i + 1) % 2])) {
         i++;
-        if (i % 50 == 0) weft__automaton_tidy(&a, &stacks[i % 2]);
+        if (i % tidy_every == 0) weft__automaton_tidy(&a, &stacks[i % 2]);
     }
     *complete = i == bytes && weft__automaton_complete(&a, &stacks[i % 2]);
     assert_false(a.failed);
@@ -95,7 +97,7 @@ static const struct {
      "{\"type\": \"null\"}}}",
      {"+{}", "+{\"a\":null,\"b\":1}", "+{\"b\":1,\"a\":null}", "+{\"aa\":1,\"\":2}", "+{\"\xc3\xa9\":1}",
       "-{\"a\":1", "-{\"b\":n", "-{\"b\":1,\"b\"", "-{\"\\", "-{\"a\":null,\"a\"", "-{\"\x80",
-      "-{\"b\":1,\"a\":null,\"b\""}},
+      "-{\"b\":12345,\"cc\":-1,\"b\"", "-{\"b\":1,\"a\":null,\"b\""}},
     {"{\"type\": \"object\", \"additionalProperties\": false}", {"+{}", "-{\""}},
     {"{\"type\": \"object\", \"required\": [\"q\\\"\", \"b\"]}",
      {"+{\"q\\\"\": 1, \"b\": []}", "-{\"q\\\"\": 1}", "-{\"b\"",
@@ -119,10 +121,14 @@ static const struct {
 };
 
 static void check_text(const weft_grammar *g, const char *schema, const char *text) {
-    bool complete;
-    const size_t bytes = strlen(text + 1), taken = follow(g, text + 1, bytes, &complete);
-    const bool good = text[0] == '-' ? taken + 1 == bytes : taken == bytes && complete == (text[0] == '+');
-    if (!good) fail_msg("%s: '%s': %zu of %zu bytes, complete: %d", schema, text, taken, bytes, complete);
+    const size_t bytes = strlen(text + 1);
+    for (tidy_every = 1; tidy_every < 9; tidy_every++) {
+        bool complete;
+        const size_t taken = follow(g, text + 1, bytes, &complete);
+        const bool good =
+            text[0] == '-' ? taken + 1 == bytes : taken == bytes && complete == (text[0] == '+');
+        if (!good) fail_msg("%s: '%s': %zu of %zu bytes, complete: %d", schema, text, taken, bytes, complete);
+    }
 }
 
 static void test_table(void **state) {
@@ -159,6 +165,18 @@ static void test_depth(void **state) {
     assert_int_equal(follow(g, text, 200, &complete), WEFT__GRAMMAR_DEPTH);
     strcpy(text + 62, "{\"k\":[1]}");
     assert_int_equal(follow(g, text, strlen(text), &complete), strlen(text));
+    g = (weft_grammar_free(g),
+         grammar_of("{\"items\": {\"anyOf\": [{\"$ref\": \"#\"}, {\"const\": [[1], 2]}, {\"const\": 5}]}}"));
+    memset(text, '[', 62);
+    strcpy(text + 62, "[[1], 2]"); /* the constant needs two levels */
+    assert_int_equal(follow(g, text, strlen(text), &complete), strlen(text));
+    memset(text, '[', 63);
+    strcpy(text + 63, "[[1]");
+    assert_int_equal(follow(g, text, strlen(text), &complete), 64);
+    strcpy(text + 63, "5]");
+    assert_int_equal(follow(g, text, strlen(text), &complete), 65);
+    weft_grammar_free(g);
+    g = grammar_of(needy);
     memset(text, '[', 63);
     strcpy(text + 63, "{");
     assert_int_equal(follow(g, text, 64, &complete), 63); /* the object would need two levels */
