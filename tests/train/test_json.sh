@@ -14,7 +14,7 @@ cat >person.json <<'END'
   "type": "object",
   "properties": {
     "name": {"type": "string", "maxLength": 6},
-    "age": {"type": "integer"},
+    "age": {"type": "integer", "minimum": 0, "maximum": 130},
     "kind": {"enum": ["warp", "weft"]}
   },
   "required": ["name", "age", "kind"]
@@ -25,7 +25,7 @@ import json, sys
 for line in sys.stdin:
     value = json.loads(line)
     assert list(value) == ["name", "age", "kind"], value
-    assert len(value["name"]) <= 6 and isinstance(value["age"], int) and value["kind"] in ("warp", "weft"), value
+    assert len(value["name"]) <= 6 and 0 <= value["age"] <= 130 and value["kind"] in ("warp", "weft"), value
 END
 
 # ---- a schema ----
@@ -55,10 +55,10 @@ check "each answer is valid" bash -c 'python3 valid.py <out && test $(wc -l <out
 expect 10 'chat: the JSON value was not complete after 3 tokens' "$weft" chat model --json-schema person.json --tokens 3 <lines.txt
 
 # ---- what is refused ----
-echo '{"properties": {"age": {"minimum": 3}}}' >minimum.json
-expect 3 "minimum.json: #/properties/age: Weft does not know the keyword 'minimum'" "$weft" generate model --json-schema minimum.json
+echo '{"properties": {"age": {"multipleOf": 3}}}' >multiple.json
+expect 3 "multiple.json: #/properties/age: Weft does not know the keyword 'multipleOf'" "$weft" generate model --json-schema multiple.json
 one_line
-expect 3 "minimum.json: #/properties/age" "$weft" chat model --json-schema minimum.json
+expect 3 "multiple.json: #/properties/age" "$weft" chat model --json-schema multiple.json
 one_line
 echo '{"type": "object"' >cut.json
 expect 3 'cut.json: ' "$weft" generate model --json-schema cut.json

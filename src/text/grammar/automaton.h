@@ -8,11 +8,7 @@
 
 enum {
     /* Most stacks. More alternatives at one place are left out, the last ones first: the text stays valid. */
-    WEFT__STACKS = 64,
-    /* Most digits of a number before the point, after it, and in the exponent, so that a number ends.
-     * Integers of 15 digits are exact in a double. */
-    WEFT__DIGITS = 15,
-    WEFT__EXPONENT_DIGITS = 2
+    WEFT__STACKS = 64
 };
 
 /* What a frame reads. */
@@ -51,9 +47,10 @@ typedef struct weft__stack_frame {
     uint32_t count;  /* items; characters; bytes of a constant or key; digits of a part of a number */
     uint32_t lo, hi; /* the constants or sorted properties that begin with the bytes so far: lo <= i < hi */
     uint32_t next;   /* object: the first property that may still come */
-    uint32_t value;  /* object: node of the value that follows the key. String: digits of \uXXXX */
+    uint32_t value;  /* object: node of the value that follows the key. String: digits of \uXXXX. Number: 1 if
+                        negative */
     uint32_t keys;   /* object: the newest of its undeclared keys, a frame of the pool; WEFT__NONE */
-    uint64_t hash;   /* key: of its bytes */
+    uint64_t hash;   /* key: of its bytes. Number: its whole digits */
 } weft__stack_frame;
 
 /* The tops of all stacks. */

@@ -202,7 +202,7 @@ static uint32_t height_of(const weft_grammar *g, const weft__rule *n) {
         return height;
     case WEFT__RULE_CONSTANT: return n->count ? n->least : WEFT__NONE;
     case WEFT__RULE_STRING: return n->least <= n->most ? 0 : WEFT__NONE;
-    case WEFT__RULE_NUMBER: return 0;
+    case WEFT__RULE_NUMBER: return !n->integer || n->low <= n->high ? 0 : WEFT__NONE;
     case WEFT__RULE_ARRAY:
         if (n->least > n->most) return WEFT__NONE;
         return n->least == 0 ? 1 : above(g->nodes[n->child].height);

@@ -8,10 +8,15 @@
 
 #include "base/base.h"
 
-#define WEFT__NONE UINT32_MAX
+#define WEFT__NONE    UINT32_MAX
+#define WEFT__LARGEST INT64_C(999999999999999) /* integer of WEFT__DIGITS digits */
 
 enum {
-    WEFT__GRAMMAR_DEPTH = 64,     /* most open brackets of a text */
+    WEFT__GRAMMAR_DEPTH = 64, /* most open brackets of a text */
+    /* Most digits of a number before the point, after it, and in the exponent, so that a number ends.
+     * Integers of 15 digits are exact in a double. */
+    WEFT__DIGITS = 15,
+    WEFT__EXPONENT_DIGITS = 2,
     WEFT__GRAMMAR_NODES = 1 << 14 /* most nodes, properties, constants and alternatives, each */
 };
 
@@ -30,6 +35,7 @@ typedef struct weft__rule {
     /* Characters of a string, items of an array; WEFT__NONE: any number. least of constants: most brackets,
      * one within the other, of one of them. */
     uint32_t least, most;
+    int64_t low, high; /* of an integer */
     uint32_t child; /* node of the items, or of the values of undeclared keys; WEFT__NONE: there are none */
     uint32_t first, count; /* a part of the grammar's constants, properties or alternatives */
     uint32_t height; /* fewest brackets, one within the other, of a value; WEFT__NONE: there is no value */

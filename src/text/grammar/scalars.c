@@ -68,14 +68,34 @@ static weft__step number_go(weft__stack_frame *f, uint8_t state, bool digit) {
     return WEFT__STEP_TAKEN;
 }
 
-/* Follows a digit. -0 is no integer, and needs a point. */
-static weft__step number_digit(weft__stack_frame *f, unsigned char byte, bool integer) {
+/* Tells whether an integer that begins with the digits so far can lie within its bounds: with k more digits
+ * it lies from value * 10^k to value * 10^k + 10^k - 1. */
+static bool integer_reaches(const weft__rule *n, bool negative, int64_t value, uint32_t digits) {
+    int64_t unit = 1;
+    for (; digits <= WEFT__DIGITS; digits++, unit *= 10) {
+        const int64_t least = value * unit, most = value * unit + unit - 1;
+        if (negative ? -most <= n->high && -least >= n->low : least <= n->high && most >= n->low) return true;
+        if (value == 0) break;
+    }
+    return false;
+}
+
+/* Follows a digit before the point. -0 is no integer, and needs a point. */
+static weft__step number_whole(weft__stack_frame *f, unsigned char byte, const weft__rule *n) {
+    const int64_t value = 10 * (int64_t)f->hash + (byte - '0');
+    const bool zero = byte == '0' && f->state != NUMBER_WHOLE, negative = f->value != 0;
+    const uint32_t digits = f->state == NUMBER_WHOLE ? f->count + 1 : 1;
+    if (digits > WEFT__DIGITS || (n->integer && zero && negative)) return WEFT__STEP_REFUSED;
+    if (n->integer && !integer_reaches(n, negative, value, digits)) return WEFT__STEP_REFUSED;
+    f->hash = (uint64_t)value;
+    return number_go(f, !zero ? NUMBER_WHOLE : negative ? NUMBER_MINUS_ZERO : NUMBER_ZERO, true);
+}
+
+static weft__step number_digit(weft__stack_frame *f, unsigned char byte, const weft__rule *n) {
     switch (f->state) {
-    case NUMBER_BEGIN: return number_go(f, byte == '0' ? NUMBER_ZERO : NUMBER_WHOLE, true);
+    case NUMBER_BEGIN:
     case NUMBER_MINUS:
-        if (byte == '0' && integer) return WEFT__STEP_REFUSED;
-        return number_go(f, byte == '0' ? NUMBER_MINUS_ZERO : NUMBER_WHOLE, true);
-    case NUMBER_WHOLE: return f->count < WEFT__DIGITS ? number_go(f, NUMBER_WHOLE, true) : WEFT__STEP_REFUSED;
+    case NUMBER_WHOLE: return number_whole(f, byte, n);
     case NUMBER_POINT: return number_go(f, NUMBER_FRACTION, true);
     case NUMBER_FRACTION:
         return f->count < WEFT__DIGITS ? number_go(f, NUMBER_FRACTION, true) : WEFT__STEP_REFUSED;
@@ -87,11 +107,19 @@ static weft__step number_digit(weft__stack_frame *f, unsigned char byte, bool in
     }
 }
 
+/* Follows the sign of a number. */
+static weft__step number_minus(weft__stack_frame *f, const weft__rule *n) {
+    if (n->integer && n->low > -1) return WEFT__STEP_REFUSED;
+    f->value = 1;
+    return number_go(f, NUMBER_MINUS, false);
+}
+
 weft__step weft__step_number(const weft__automaton *a, weft__stack_frame *f, unsigned char byte) {
-    const bool integer = a->grammar->nodes[f->node].integer;
+    const weft__rule *n = &a->grammar->nodes[f->node];
+    const bool integer = n->integer;
     const uint8_t s = f->state;
-    if (byte >= '0' && byte <= '9') return number_digit(f, byte, integer);
-    if (s == NUMBER_BEGIN && byte == '-') return number_go(f, NUMBER_MINUS, false);
+    if (byte >= '0' && byte <= '9') return number_digit(f, byte, n);
+    if (s == NUMBER_BEGIN && byte == '-') return number_minus(f, n);
     if (s == NUMBER_E && (byte == '-' || byte == '+')) return number_go(f, NUMBER_SIGN, false);
     if (!integer && byte == '.' && (s == NUMBER_ZERO || s == NUMBER_MINUS_ZERO || s == NUMBER_WHOLE))
         return number_go(f, NUMBER_POINT, false);
@@ -106,8 +134,12 @@ bool weft__may_end(const weft__automaton *a, const weft__stack_frame *f) {
         const words w = constants_of(a);
         return byte_at(&w, f->lo, f->count) < 0; /* the shortest comes first */
     }
-    return f->kind == WEFT__FRAME_NUMBER && (f->state == NUMBER_ZERO || f->state == NUMBER_WHOLE ||
-                                             f->state == NUMBER_FRACTION || f->state == NUMBER_EXPONENT);
+    if (f->kind != WEFT__FRAME_NUMBER) return false;
+    const weft__rule *n = &a->grammar->nodes[f->node];
+    const int64_t value = f->value ? -(int64_t)f->hash : (int64_t)f->hash;
+    if (f->state == NUMBER_ZERO || f->state == NUMBER_WHOLE)
+        return !n->integer || (value >= n->low && value <= n->high);
+    return f->state == NUMBER_FRACTION || f->state == NUMBER_EXPONENT;
 }
 
 /* ---- characters ---- */

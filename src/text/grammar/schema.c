@@ -15,25 +15,43 @@ typedef enum keyword_group {
     GROUP_OBJECT = 1 << 4,
     GROUP_CONSTANT = 1 << 5,
     GROUP_CHOICE = 1 << 6,
-    GROUP_REFERENCE = 1 << 7
+    GROUP_REFERENCE = 1 << 7,
+    GROUP_NUMBER = 1 << 8
 } keyword_group;
 
 static const struct {
     const char *name;
     keyword_group group;
-} keywords[] = {{"type", GROUP_TYPE},        {"properties", GROUP_OBJECT},
-                {"required", GROUP_OBJECT},  {"additionalProperties", GROUP_OBJECT},
-                {"items", GROUP_ARRAY},      {"minItems", GROUP_ARRAY},
-                {"maxItems", GROUP_ARRAY},   {"minLength", GROUP_STRING},
-                {"maxLength", GROUP_STRING}, {"enum", GROUP_CONSTANT},
-                {"const", GROUP_CONSTANT},   {"anyOf", GROUP_CHOICE},
-                {"oneOf", GROUP_CHOICE},     {"allOf", GROUP_CHOICE},
-                {"$ref", GROUP_REFERENCE},   {"$defs", GROUP_NOTE},
-                {"definitions", GROUP_NOTE}, {"title", GROUP_NOTE},
-                {"description", GROUP_NOTE}, {"default", GROUP_NOTE},
-                {"examples", GROUP_NOTE},    {"deprecated", GROUP_NOTE},
-                {"readOnly", GROUP_NOTE},    {"writeOnly", GROUP_NOTE},
-                {"$comment", GROUP_NOTE},    {"$schema", GROUP_NOTE},
+} keywords[] = {{"type", GROUP_TYPE},
+                {"properties", GROUP_OBJECT},
+                {"required", GROUP_OBJECT},
+                {"additionalProperties", GROUP_OBJECT},
+                {"items", GROUP_ARRAY},
+                {"minItems", GROUP_ARRAY},
+                {"maxItems", GROUP_ARRAY},
+                {"minLength", GROUP_STRING},
+                {"maxLength", GROUP_STRING},
+                {"minimum", GROUP_NUMBER},
+                {"maximum", GROUP_NUMBER},
+                {"exclusiveMinimum", GROUP_NUMBER},
+                {"exclusiveMaximum", GROUP_NUMBER},
+                {"enum", GROUP_CONSTANT},
+                {"const", GROUP_CONSTANT},
+                {"anyOf", GROUP_CHOICE},
+                {"oneOf", GROUP_CHOICE},
+                {"allOf", GROUP_CHOICE},
+                {"$ref", GROUP_REFERENCE},
+                {"$defs", GROUP_NOTE},
+                {"definitions", GROUP_NOTE},
+                {"title", GROUP_NOTE},
+                {"description", GROUP_NOTE},
+                {"default", GROUP_NOTE},
+                {"examples", GROUP_NOTE},
+                {"deprecated", GROUP_NOTE},
+                {"readOnly", GROUP_NOTE},
+                {"writeOnly", GROUP_NOTE},
+                {"$comment", GROUP_NOTE},
+                {"$schema", GROUP_NOTE},
                 {"$id", GROUP_NOTE}};
 
 weft_status weft__schema_fail(const weft__schema *s, const char *fmt, ...) {
@@ -159,8 +177,9 @@ static weft_status read_keywords(const weft__schema *s, const json_t *json, unsi
             return weft__schema_fail(
                 s,
                 "Weft does not know the keyword '%.60s'. It knows type, properties, required, "
-                "additionalProperties, items, minItems, maxItems, minLength, maxLength, enum, const, anyOf, "
-                "oneOf, $ref, $defs, and annotations such as title, description, default and examples",
+                "additionalProperties, items, minItems, maxItems, minLength, maxLength, minimum, maximum, "
+                "exclusiveMinimum, exclusiveMaximum, enum, const, anyOf, oneOf, $ref, $defs, and annotations "
+                "such as title, description, default and examples",
                 key);
         *groups |= keywords[i].group;
     }
@@ -184,6 +203,7 @@ static weft_status read_object(weft__schema *s, const json_t *json, uint32_t *no
     if (groups & GROUP_CONSTANT) return weft__schema_constants(s, json, types, node);
     /* without "type" the keywords tell which types are meant */
     if (!(groups & GROUP_TYPE) && (groups & GROUP_STRING)) types |= WEFT__TYPE_STRING;
+    if (!(groups & GROUP_TYPE) && (groups & GROUP_NUMBER)) types |= WEFT__TYPE_NUMBER;
     if (!(groups & GROUP_TYPE) && (groups & GROUP_ARRAY)) types |= WEFT__TYPE_ARRAY;
     if (!(groups & GROUP_TYPE) && (groups & GROUP_OBJECT)) types |= WEFT__TYPE_OBJECT;
     return types ? weft__schema_typed(s, json, types, node) : weft__schema_any(s, node);

@@ -155,6 +155,38 @@ static weft_status array_node(weft__schema *s, const json_t *json, uint32_t *nod
     return weft__grammar_node(s->g, made, node);
 }
 
+/* ---- numbers ---- */
+
+/* Narrows a bound of integers. by: what an exclusive bound moves; 0: the bound itself is allowed. */
+static weft_status read_bound(const weft__schema *s, const json_t *json, const char *keyword, int by,
+                              const weft__rule *node, int64_t *bound) {
+    const json_t *value = json_object_get(json, keyword);
+    if (!value) return WEFT_OK;
+    if (!node->integer || !json_is_integer(value))
+        return weft__schema_fail(
+            s,
+            "'%s' must be an integer, and the type too: Weft takes no bounds of numbers with "
+            "fractions",
+            keyword);
+    int64_t read = json_integer_value(value);
+    if (read > WEFT__LARGEST) read = WEFT__LARGEST + 1;
+    if (read < -WEFT__LARGEST) read = -WEFT__LARGEST - 1;
+    read += by;
+    const bool lower = bound == &node->low;
+    if (lower ? read > *bound : read < *bound) *bound = read;
+    return WEFT_OK;
+}
+
+static weft_status number_node(weft__schema *s, const json_t *json, bool integer, uint32_t *node) {
+    weft__rule made = {
+        .kind = WEFT__RULE_NUMBER, .integer = integer, .low = -WEFT__LARGEST, .high = WEFT__LARGEST};
+    WEFT_TRY(read_bound(s, json, "minimum", 0, &made, &made.low));
+    WEFT_TRY(read_bound(s, json, "exclusiveMinimum", 1, &made, &made.low));
+    WEFT_TRY(read_bound(s, json, "maximum", 0, &made, &made.high));
+    WEFT_TRY(read_bound(s, json, "exclusiveMaximum", -1, &made, &made.high));
+    return weft__grammar_node(s->g, made, node);
+}
+
 /* ---- objects ---- */
 
 static bool is_required(const json_t *required, const char *key) {
@@ -236,8 +268,7 @@ weft_status weft__schema_typed(weft__schema *s, const json_t *json, unsigned typ
     if (types & WEFT__TYPE_ARRAY) WEFT_TRY(array_node(s, json, &all[count++]));
     if (types & WEFT__TYPE_STRING) WEFT_TRY(string_node(s, json, &all[count++]));
     if (types & (WEFT__TYPE_NUMBER | WEFT__TYPE_INTEGER))
-        WEFT_TRY(weft__grammar_node(s->g, (weft__rule){.kind = WEFT__RULE_NUMBER, .integer = integer},
-                                    &all[count++]));
+        WEFT_TRY(number_node(s, json, integer, &all[count++]));
     if (types & WEFT__TYPE_BOOLEAN) WEFT_TRY(word_node(s, "true", "false", &all[count++]));
     if (types & WEFT__TYPE_NULL) WEFT_TRY(word_node(s, "null", NULL, &all[count++]));
     if (count == 1) {

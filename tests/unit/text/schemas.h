@@ -66,6 +66,19 @@ static inline json_t *random_object(int depth) {
     return schema;
 }
 
+/* Makes the schema one of integers with bounds, which sometimes allow none. */
+static inline void random_bounds(json_t *schema) {
+    static const json_int_t sizes[] = {3, 20, 1000, 123456, 99999999, 1000000000000000};
+    const json_int_t size = sizes[draw_below(COUNT(sizes))],
+                     least = (json_int_t)draw_below(2000000) % size - size / 3;
+    json_object_set_new(schema, "type", json_string("integer"));
+    if (!draw_one_in(4))
+        json_object_set_new(schema, draw_one_in(2) ? "minimum" : "exclusiveMinimum", json_integer(least));
+    if (!draw_one_in(4))
+        json_object_set_new(schema, draw_one_in(2) ? "maximum" : "exclusiveMaximum",
+                            json_integer(least + draw_below(40)));
+}
+
 static inline json_t *random_schema(int depth) {
     static const char *const simple[] = {"string", "integer", "number", "boolean", "null"};
     char ref[32];
@@ -83,7 +96,13 @@ static inline json_t *random_schema(int depth) {
     case 3:
         json_object_set_new(schema, "type", json_pack("[s,s]", simple[draw_below(5)], simple[draw_below(5)]));
         break;
-    case 4: json_object_set_new(schema, "type", json_string(simple[draw_below(5)])); break;
+    case 4:
+        if (draw_one_in(2)) {
+            random_bounds(schema);
+            break;
+        }
+        json_object_set_new(schema, "type", json_string(simple[draw_below(5)]));
+        break;
     case 5:
         json_object_set_new(schema, draw_one_in(2) ? "anyOf" : "oneOf",
                             random_list(1 + draw_below(3), depth, false));
@@ -194,6 +213,15 @@ static inline bool schema_allows(const json_t *root, const json_t *schema, const
     for (size_t i = 0; i < json_array_size(part); i++)
         fits |= schema_allows(root, json_array_get(part, i), value);
     if (!fits) return false;
+    if (json_is_integer(value)) {
+        const json_int_t n = json_integer_value(value);
+        if ((part = json_object_get(schema, "minimum")) && n < json_integer_value(part)) return false;
+        if ((part = json_object_get(schema, "maximum")) && n > json_integer_value(part)) return false;
+        if ((part = json_object_get(schema, "exclusiveMinimum")) && n <= json_integer_value(part))
+            return false;
+        if ((part = json_object_get(schema, "exclusiveMaximum")) && n >= json_integer_value(part))
+            return false;
+    }
     if (json_is_string(value)) {
         const json_int_t n = characters(json_string_value(value));
         if ((part = json_object_get(schema, "minLength")) && n < json_integer_value(part)) return false;
@@ -224,7 +252,17 @@ static inline json_t *random_text(unsigned least, unsigned most) {
 static inline json_t *random_value(const json_t *root, const json_t *schema, int depth);
 
 static inline json_t *value_of_type(const json_t *root, const json_t *schema, const char *type, int depth) {
-    if (strcmp(type, "integer") == 0) return json_integer((json_int_t)draw_below(2000000) - 1000000);
+    if (strcmp(type, "integer") == 0) {
+        static const char *const lower[] = {"minimum", "exclusiveMinimum"}, *const upper[] = {
+                                                                                "maximum",
+                                                                                "exclusiveMaximum"};
+        for (int k = 0; k < 2; k++) {
+            const json_t *low = json_object_get(schema, lower[k]), *high = json_object_get(schema, upper[k]);
+            if (low) return json_integer(json_integer_value(low) + k + (json_int_t)draw_below(9));
+            if (high) return json_integer(json_integer_value(high) - k - (json_int_t)draw_below(99999));
+        }
+        return json_integer((json_int_t)draw_below(2000000) - 1000000);
+    }
     if (strcmp(type, "number") == 0) return json_real(((double)draw_below(20000) - 10000) / 8);
     if (strcmp(type, "boolean") == 0) return json_boolean(draw_one_in(2));
     if (strcmp(type, "null") == 0) return json_null();
