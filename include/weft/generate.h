@@ -3,6 +3,7 @@
 #ifndef WEFT_GENERATE_H
 #define WEFT_GENERATE_H
 
+#include <weft/grammar.h>
 #include <weft/nn.h>
 #include <weft/text.h>
 
@@ -38,6 +39,11 @@ typedef struct weft_generate_options {
                       put around a text, such as <s> */
     bool keep_cache; /* does not reset the cache: of the prompt, only what the cache does not hold yet is fed.
                         For conversations, whose prompts grow */
+    /* The new text is one value of this grammar. Tokens that cannot continue it are never sampled, and the
+     * generation ends with the value, at the latest. NULL: any text. Needs a tokenizer */
+    const weft_grammar *grammar;
+    bool *incomplete; /* becomes whether the text ended before its value did: `tokens` was too small, or a
+                         stop ended it. NULL: not wanted */
 } weft_generate_options;
 
 /* Receives a piece of text: bytes[0..count), without a NUL. Characters are never divided. Any status except
@@ -50,7 +56,8 @@ typedef weft_status (*weft_text_fn)(void *user, const char *bytes, size_t count)
  * tokenizer NULL: the prompt and the output are token numbers with spaces between them.
  *
  * WEFT_ERR_INDEX: the tokenizer knows no character of the prompt, or a number is no token. WEFT_ERR_NUMERIC:
- * the logits are not finite. WEFT_ERR_ARGUMENT: options. WEFT_ERR_STATE: the model was freed. */
+ * the logits are not finite. WEFT_ERR_ARGUMENT: options. WEFT_ERR_STATE: the model was freed.
+ * WEFT_ERR_UNSUPPORTED: no token of the tokenizer can continue a text of the grammar. */
 WEFT_API WEFT_CHECKED weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer,
                                                 const weft_generate_options *options, weft_text_fn emit,
                                                 void *user);

@@ -21,6 +21,7 @@
 #include <weft/io.h>
 #include <weft/gradcheck.h>
 #include <weft/generate.h>
+#include <weft/grammar.h>
 #include <weft/run.h>
 #include <weft/published.h>
 

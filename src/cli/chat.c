@@ -20,6 +20,9 @@ typedef struct chatting {
     weft_chat_template *chat;
     weft__turns turns;
     weft_generate_options how;
+    weft_grammar *grammar; /* of answers; NULL: any text */
+    bool incomplete;       /* the last answer is no whole value of it */
+    bool cut;              /* so was an answer that nobody interrupted */
     int32_t ends[WEFT__CHAT_ENDS];
     char *answer; /* grows */
     size_t answer_bytes, answer_room;
@@ -82,6 +85,10 @@ static weft_status chat_answer(chatting *c) {
     weft_chat_text_free(&text);
     if (status == WEFT_ERR_STOPPED && interrupted) status = WEFT_OK; /* what is there counts as the answer */
     if (status == WEFT_OK) weft__print(stdout, "\n");
+    if (status == WEFT_OK && c->grammar && c->incomplete && !interrupted) {
+        weft__json_incomplete("chat", c->how.tokens);
+        c->cut = true;
+    }
     return status == WEFT_OK ? weft__turns_add(&c->turns, "assistant", c->answer, c->answer_bytes) : status;
 }
 
@@ -188,13 +195,15 @@ static weft_status chat_open(chatting *c, const char *dir, const weft__use_optio
 static void chat_close(chatting *c) {
     weft_gpt_cache_free(c->cache);
     weft_chat_template_free(c->chat);
+    weft_grammar_free(c->grammar);
     weft__turns_free(&c->turns);
     weft__free(NULL, c->answer);
     weft__use_close(&c->use);
 }
 
 int weft__command_chat(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *system = NULL;
+    const char *dir = NULL, *system = NULL, *schema = NULL;
+    bool json = false;
     weft__use_options how = {.precision = WEFT__AS_COMPUTED, .packed = true};
     chatting c = {.how = {.tokens = 512, .temperature = 0.7, .seed = 1}};
     weft__repeated stops = {0};
@@ -206,6 +215,7 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
         {"--system TEXT", WEFT__OPTION_TEXT, &system, "how the model should answer"},
         {"--tokens N", WEFT__OPTION_INT, &c.how.tokens, "most tokens of an answer; default: 512"},
         WEFT__SAMPLING_OPTIONS(&c.how, &stops, "0.7"),
+        WEFT__JSON_OPTIONS(&json, &schema),
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same answers; default: 1"},
         WEFT__PRECISION_OPTION(&how.precision),
         WEFT__CHECKPOINT_OPTION(&how.checkpoint),
@@ -217,10 +227,13 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
     c.how.stop_count = stops.count;
     struct sigaction stop = {.sa_handler =
                                  chat_interrupt}; /* without SA_RESTART: it ends a wait for a line */
-    weft_status status = chat_open(&c, dir, &how, system);
+    weft_status status = weft__json_grammar(json, schema, &c.grammar);
+    c.how.grammar = c.grammar;
+    c.how.incomplete = &c.incomplete;
+    if (status == WEFT_OK) status = chat_open(&c, dir, &how, system);
     if (status == WEFT_OK) sigaction(SIGINT, &stop, NULL);
     if (status == WEFT_OK) status = chat_talk(&c);
-    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    code = status != WEFT_OK ? weft__give_up(NULL, status) : c.cut ? WEFT__EXIT_INCOMPLETE : WEFT__EXIT_DONE;
     chat_close(&c);
     return code;
 }

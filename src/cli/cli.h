@@ -19,7 +19,8 @@ typedef enum weft__exit {
     WEFT__EXIT_DIVERGED,
     WEFT__EXIT_NOTHING,
     WEFT__EXIT_IO,
-    WEFT__EXIT_BUSY
+    WEFT__EXIT_BUSY,
+    WEFT__EXIT_INCOMPLETE
 } weft__exit;
 
 /* The name by which the command was called, such as "build/weft". Used in suggested commands. */
@@ -84,6 +85,12 @@ typedef struct weft__option {
         "--stop TEXT", WEFT__OPTION_TEXTS, stops, "end before this text; may be given several times"         \
     }
 
+/* The options of output in JSON. json: bool *; schema: const char **. */
+#define WEFT__JSON_OPTIONS(json, schema)                                                                     \
+    {"--json", WEFT__OPTION_FLAG, json, "write one JSON object or array"}, {                                 \
+        "--json-schema FILE", WEFT__OPTION_TEXT, schema, "write one JSON value that this schema allows"      \
+    }
+
 /* The dtype in which a model is used. */
 #define WEFT__PRECISION_OPTION(value)                                                                        \
     {                                                                                                        \
@@ -91,6 +98,13 @@ typedef struct weft__option {
             "dtype of the weights: f32, or bf16 or f16 in half the memory; default: that of the run's "      \
             "layers"                                                                                         \
     }
+
+struct weft_grammar;
+/* Makes the grammar that the options of WEFT__JSON_OPTIONS ask for; NULL if they do not. Free it with
+ * weft_grammar_free. */
+weft_status weft__json_grammar(bool json, const char *schema, struct weft_grammar **out);
+/* Says that a JSON value was not complete when the tokens were used up, or a stop ended it. */
+void weft__json_incomplete(const char *command, int64_t tokens);
 
 typedef struct weft__command {
     const char *name, *about;

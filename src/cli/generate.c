@@ -39,10 +39,11 @@ static weft_status generate(weft__use *use, weft_generate_options *wanted, bool 
 }
 
 int weft__command_generate(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL;
+    const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL, *schema = NULL;
     weft_generate_options wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
-    bool reader_left = false;
+    bool reader_left = false, json = false, incomplete = false;
+    weft_grammar *grammar = NULL;
     weft__repeated stops = {0};
     int code = 0;
     const weft__option options[] = {
@@ -50,6 +51,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--prompt TEXT", WEFT__OPTION_TEXT, &wanted.prompt, "what to continue; default: a new line"},
         {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
         WEFT__SAMPLING_OPTIONS(&wanted, &stops, "0.8"),
+        WEFT__JSON_OPTIONS(&json, &schema),
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         WEFT__PRECISION_OPTION(&precision),
         WEFT__CHECKPOINT_OPTION(&checkpoint),
@@ -64,12 +66,16 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         weft__complain("generate: --tokens %lld: give at most 100000000", (long long)wanted.tokens);
         return WEFT__EXIT_USAGE;
     }
-    weft__use use;
+    weft__use use = {0};
     const weft__use_options how = {.device = device,
                                    .precision = precision ? precision : WEFT__AS_COMPUTED,
                                    .checkpoint = checkpoint,
                                    .packed = true};
-    weft_status status = weft__use_open(dir, &how, &use);
+    weft_status status = weft__json_grammar(json, schema, &grammar);
+    wanted.grammar = grammar;
+    wanted.incomplete = &incomplete;
+    wanted.only_new = grammar != NULL; /* so that the output is JSON */
+    if (status == WEFT_OK) status = weft__use_open(dir, &how, &use);
     if (status == WEFT_OK) status = generate(&use, &wanted, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;
@@ -78,6 +84,11 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     if (code == WEFT__EXIT_DONE && !seeded && wanted.temperature > 0 && isatty(STDOUT_FILENO))
         weft__print(stderr,
                     "(seed 1: without --seed the text is always the same; for another text, use --seed 2)\n");
+    if (code == WEFT__EXIT_DONE && incomplete) {
+        weft__json_incomplete("generate", wanted.tokens);
+        code = WEFT__EXIT_INCOMPLETE;
+    }
     weft__use_close(&use);
+    weft_grammar_free(grammar);
     return code;
 }

@@ -36,10 +36,17 @@
     "model.hidden=[16],[64,64]\n  weft sweep gpt.yaml optimizer.lr=0.0001..0.01 train.batch=8,16,32 "        \
     "--random 20\n"
 #define weft__help_generate                                                                                  \
-    "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
+    "--json and --json-schema print the JSON value alone, without the prompt. The properties of an object\n" \
+    "come in the order of the schema. docs/published.md lists the keywords of schemas. If --tokens are "     \
+    "too\n"                                                                                                  \
+    "few for the value, the exit code is 10.\n"                                                              \
+    "\n"                                                                                                     \
+    "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"            \
+    "  weft generate model.gguf --prompt 'A person, as JSON:' --json-schema person.json\n"
 #define weft__help_chat                                                                                      \
     "Each line is a message. Lines may also come from a file or a pipe. /help lists what else you can\n"     \
-    "write. Ctrl-C stops an answer, Ctrl-D ends.\n"                                                          \
+    "write. Ctrl-C stops an answer, Ctrl-D ends. With --json or --json-schema each answer is a JSON "        \
+    "value.\n"                                                                                               \
     "\n"                                                                                                     \
     "  weft chat SmolLM2-135M-Instruct --system 'Answer in one sentence.'\n"                                 \
     "  echo 'What is a loom?' | weft chat model.gguf --temperature 0\n"

@@ -7,14 +7,16 @@
 
 #include "base/utf8.h"
 #include "nn/module.h"
+#include "text/grammar/constraint.h"
 
 typedef struct decoding {
     weft_gpt_cache *cache;
     weft_context *ctx;
     const weft_tokenizer *tokenizer;
     const weft_generate_options *options;
-    weft_decoder *decoder; /* NULL without a tokenizer */
-    int32_t *ids;          /* the prompt, then the sampled tokens */
+    weft_decoder *decoder;        /* NULL without a tokenizer */
+    weft__constraint *constraint; /* NULL without a grammar */
+    int32_t *ids;                 /* the prompt, then the sampled tokens */
     int64_t count;
     int64_t vocabulary; /* how many of the logits may be sampled */
     size_t room;        /* most ids of the prompt */
@@ -164,6 +166,7 @@ static weft_status draw(decoding *d, int64_t i, int64_t *id) {
     const weft__sampling how = {o->temperature, o->top_k, o->top_p, o->min_p};
     if (o->repetition_penalty > 0 && o->repetition_penalty != 1)
         weft__penalize(d->logits, d->vocabulary, d->ids, d->count, o->repetition_penalty);
+    if (d->constraint) WEFT_TRY(weft__constraint_mask(d->constraint, d->logits, d->vocabulary));
     *id = weft__sample(d->logits, d->vocabulary, &how, o->seed, (uint64_t)i);
     return *id >= 0 ? WEFT_OK
                     : weft__fail(d->ctx, WEFT_ERR_NUMERIC, "token %lld: the model's output is not finite",
@@ -190,10 +193,30 @@ static weft_status generate_run(decoding *d, const char *prompt) {
         if (is_end(d, id)) break;
         d->ids[d->count++] = (int32_t)id;
         WEFT_TRY(generate_put(d, (int32_t)id));
+        if (d->constraint) WEFT_TRY(weft__constraint_take(d->constraint, (int32_t)id));
+        if (d->constraint && weft__constraint_over(d->constraint)) break;
     }
+    if (d->constraint && o->incomplete)
+        *o->incomplete = d->stopped || !weft__constraint_complete(d->constraint);
     if (d->decoder && !d->stopped) WEFT_TRY(weft_decoder_finish(d->decoder, &text, &bytes));
     if (!d->stopped) WEFT_TRY(generate_emit(d, text, bytes));
     return d->stopped ? WEFT_OK : pass_on(d, d->held, d->held_bytes);
+}
+
+/* Begins to hold the new text to the grammar. It may end where the generation may. */
+static weft_status constrain(decoding *d) {
+    const weft_generate_options *o = d->options;
+    const int32_t end = weft_tokenizer_special(d->tokenizer, WEFT_SPECIAL_EOS);
+    const size_t given = o->endless ? 0 : o->end_count;
+    int32_t *ends = weft__array(d->ctx, given + 1, sizeof *ends);
+    if (!ends) return weft__fail_oom(d->ctx, (given + 1) * sizeof *ends, "generating");
+    if (given) memcpy(ends, o->ends, given * sizeof *ends);
+    ends[given] = end;
+    const size_t count = given + (!o->endless && end >= 0);
+    const weft_status status =
+        weft__constraint_open(d->ctx, o->grammar, d->tokenizer, ends, count, &d->constraint);
+    weft__free(d->ctx, ends);
+    return status;
 }
 
 /* Checks the options, and sets how many of the `rows` logits stand for tokens. */
@@ -212,6 +235,8 @@ static weft_status generate_check(decoding *d, int64_t rows, size_t prompt) {
                           (long long)o->tokens, prompt, INT32_MAX);
     if ((o->stop_count && !o->stops) || (o->end_count && !o->ends))
         return weft__fail(d->ctx, WEFT_ERR_ARGUMENT, "weft_generate: stop_count or end_count has no list");
+    if (o->grammar && !d->tokenizer)
+        return weft__fail(d->ctx, WEFT_ERR_ARGUMENT, "weft_generate: a grammar needs a tokenizer");
     if (o->top_k < 0 || !(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1) ||
         !(o->min_p >= 0 && o->min_p <= 1) || !(o->repetition_penalty >= 0))
         return weft__fail(
@@ -237,6 +262,7 @@ weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer
     const int64_t rows = weft__gpt_cache_vocab(cache);
     const size_t bytes = strlen(prompt);
     if (d.options->left_out && d.options->left_out_bytes) d.options->left_out[0] = '\0';
+    if (d.options->incomplete) *d.options->incomplete = d.options->grammar != NULL;
     if (rows == 0) return weft__fail(d.ctx, WEFT_ERR_STATE, "weft_generate: the model was freed");
     WEFT_TRY(generate_check(&d, rows, bytes));
     size_t count = 0; /* some tokenizers give more ids than the prompt has bytes */
@@ -248,7 +274,9 @@ weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer
     weft_status status = WEFT_OK;
     if (!d.ids || !d.logits) status = weft__fail_oom(d.ctx, (size_t)d.options->tokens * 4, "generating");
     if (status == WEFT_OK && tokenizer) status = weft_decoder_open(tokenizer, &d.decoder);
+    if (status == WEFT_OK && d.options->grammar) status = constrain(&d);
     if (status == WEFT_OK) status = generate_run(&d, prompt);
+    weft__constraint_free(d.constraint);
     weft_decoder_free(d.decoder);
     weft__free(d.ctx, d.logits);
     weft__free(d.ctx, d.held);

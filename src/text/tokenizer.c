@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "text/bpe.h"
+#include "text/grammar/token_tree.h"
 #include "text/pipeline/pipeline.h"
 #include "base/utf8.h"
 
@@ -187,6 +188,7 @@ void weft_tokenizer_free(weft_tokenizer *t) {
     weft__free(t->ctx, t->slots);
     weft__bpe_free(t);
     weft__pipeline_free(t);
+    weft__token_tree_free(t->tree);
     weft__free(t->ctx, t);
 }
 

@@ -71,6 +71,7 @@ struct weft_tokenizer {
     uint64_t key;       /* key of the hashes, so that no file can choose collisions */
     struct weft__bpe *bpe;
     struct weft__pipeline *pipeline;
+    struct weft__token_tree *tree; /* of grammar/token_tree.h, made when it is needed first; NULL before */
 };
 
 extern const weft__tokenizer_type weft__tokenizer_character, weft__tokenizer_byte, weft__tokenizer_word,

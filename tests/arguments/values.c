@@ -25,6 +25,7 @@ static struct {
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
     weft_chats *chats;
+    weft_grammar *grammar;
     weft_decoder *decoder;
     weft_module *published, *adapted, *encoder;
     weft_corpus *corpus;
@@ -47,6 +48,7 @@ void good_end(void) {
     weft_decoder_free(made.decoder);
     weft_chat_template_free(made.chat);
     weft_chats_free(made.chats);
+    weft_grammar_free(made.grammar);
     weft_tokenizer_free(made.tokenizer);
     weft_corpus_free(made.corpus);
     for (int i = 0; i < made.n_files; i++) weft_safetensors_close(made.files[i]);
@@ -336,6 +338,11 @@ weft_chats *good_chats(void) {
     if (!made.chats)
         MUST(weft_chats_read(good_context(), "chats.jsonl", good_tokenizer(), NULL, &made.chats));
     return made.chats;
+}
+
+weft_grammar *good_grammar(void) {
+    if (!made.grammar) MUST(weft_grammar_json(good_context(), &made.grammar));
+    return made.grammar;
 }
 
 weft_decoder *good_decoder(void) {

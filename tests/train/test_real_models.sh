@@ -19,6 +19,10 @@ check "it knows an opposite" test "$(greedy "The opposite of hot is" 2)" = "The 
 expect 0 'perplexity [0-9]' "$weft" eval "$smol" text.txt --device cpu
 echo "What is the capital of France? Answer in one word." | "$weft" chat "$smol" --temperature 0 --tokens 24 >out
 check "it chats" grep -q Paris out
+echo '{"properties": {"city": {"type": "string", "maxLength": 30}, "platform": {"type": "integer"}, "kind": {"enum": ["train", "bus"]}},
+    "required": ["city", "platform", "kind"]}' >train.json
+echo "The train to Paris leaves from platform 3, on time." | "$weft" chat "$smol" --temperature 0 --json-schema train.json >out
+check "it answers by a schema" grep -Eqx '\{"city": ?"Paris", ?"platform": ?3, ?"kind": ?"train"\}' out
 
 # ---- MiniLM: vectors of sentences ----
 printf 'A man is eating food.\nThe cat sits outside\nA person eats something.\n' >sentences.txt
