@@ -92,6 +92,8 @@ weft_tokenizer *good_tokenizer(void);
 const char *const *good_text_paths(void); /* one */
 weft_chat_template *good_chat_template(void);
 weft_chats *good_chats(void);
+weft_chats *good_pairs(void);
+weft_loader *good_pair_loader(void);
 weft_decoder *good_decoder(void);
 weft_module *good_published(void);
 weft_module *good_adapted(void); /* the same with adapters */
