@@ -450,6 +450,7 @@ void ops_case_sequence_log_probs(matrix *m) {
         ops_refused(m, name, dtype, "rank", weft_sequence_log_probs(x.t, weft_squeeze(t, 1)), WEFT_ERR_SHAPE);
         ops_refused(m, name, dtype, "u8", weft_sequence_log_probs(x.t, weft_cast(t, WEFT_U8)),
                     WEFT_ERR_DTYPE);
+        check_sequences(m, dtype, WEFT_I32, SHAPE(40, 9, 13), 2, VIEW_PLAIN);
         for (int64_t texts = 1; texts <= 3; texts++) {
             check_sequences(m, dtype, WEFT_I32, SHAPE(4, 7), texts, VIEW_PLAIN);
             check_sequences(m, dtype, texts == 2 ? WEFT_I64 : WEFT_I32, SHAPE(3, 17, 31), texts, VIEW_PLAIN);

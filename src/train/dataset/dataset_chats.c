@@ -67,8 +67,8 @@ weft_status weft__dataset_read_chats(weft_context *ctx, const weft__config *conf
 
 static void pair_lines(const weft__dataset *d, const weft__config *config, const weft_chats_packed *all,
                        int64_t pairs, weft__lines *l) {
-    weft__line(l, "data: %lld pairs of a chosen and a rejected answer, %lld tokens, from %.300s",
-               (long long)pairs, (long long)all->tokens, weft__line_file(config->data_path));
+    weft__line(l, "data: %lld pairs of answers, %lld tokens, from %.300s", (long long)pairs,
+               (long long)all->tokens, weft__line_file(config->data_path));
     weft__line(l, "rows of %lld tokens, each a pair; those of the answers count: %lld",
                (long long)d->x[WEFT__TRAIN].shape[2], (long long)all->learned);
     if (all->cut + all->dropped > 0)
