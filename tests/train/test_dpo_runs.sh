@@ -66,6 +66,8 @@ expect 1 'a training step on preferences cannot be written' "$weft" export run -
 one_line
 
 expect 0 'reference.json  intact' "$weft" info run --check
+expect 2 'run: this folder holds a run already' "$weft" train gpt --data pairs.jsonl "${lora[@]}" --run run
+check "it says so at once" bash -c '! grep -q reference out'
 
 # ---- resume: the same bits ----
 for kind in lora full; do

@@ -114,13 +114,14 @@ static weft_status copy_published(const weft__loop *loop) {
     return weft__published_copy(NULL, loop->config->published, path, WEFT_F32);
 }
 
-/* Computes the reference of preferences by the model as it is now, and keeps it in the run folder. */
+/* Computes the reference of preferences by the model as it is now. This takes time, so there is no run folder
+ * yet: if it is stopped, nothing is left behind. */
 static weft_status take_reference(weft__loop *loop) {
     if (!loop->dataset.pairs) return WEFT_OK;
+    if (loop->options->dir) WEFT_TRY(weft__run_refuse(loop->options->dir));
     weft__progress_say(&loop->progress,
                        "reference: computing the log-probabilities of the answers before training");
-    WEFT_TRY(weft__reference_compute(&loop->model, loop->config, WEFT__TRAIN, &loop->dataset));
-    return weft__reference_save(&loop->dataset, loop->run.dir);
+    return weft__reference_compute(&loop->model, loop->config, WEFT__TRAIN, &loop->dataset);
 }
 
 /* Makes a new run folder. config.yaml is written last, because it is what makes the folder a run. */
@@ -129,11 +130,12 @@ static weft_status create(weft__loop *loop, bool tokens) {
     snprintf(stem, sizeof stem, "%s-%s", loop->summary.model, loop->summary.device);
     for (char *c = stem; *c; c++)
         if (*c == ':') *c = '-'; /* as in opencl:0 */
+    WEFT_TRY(take_reference(loop));
     WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
     WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
     if (loop->config->published) WEFT_TRY(copy_published(loop));
     WEFT_TRY(weft__base_save(loop->config, loop->run.dir));
-    WEFT_TRY(take_reference(loop));
+    WEFT_TRY(weft__reference_save(&loop->dataset, loop->run.dir));
     WEFT_TRY(write_env(loop));
     return write_config(loop);
 }
