@@ -13,7 +13,7 @@
 
 static const char *const split_names[WEFT__SPLIT_COUNT] = {"train", "validation", "test"};
 
-/* A loader that reads the training pairs in order. */
+/* Makes a loader that reads the pairs of a split in order. */
 static weft_status ordered_loader(const weft__model *model, const weft__config *config,
                                   const weft__dataset *dataset, weft__split split, weft_loader **out) {
     const int64_t rows = dataset->x[split].shape[0], batch = config->train_batch ? config->train_batch : 1;
