@@ -12,7 +12,7 @@ import c_text
 PAGE = "docs/configuration.md"
 BEGIN = "<!-- keys: begin; written by tools/gen_configuration.py -->\n"
 END = "<!-- keys: end -->\n"
-SECTIONS = {"task": "The task", "data": "Data", "model": "Model", "lora": "Low-rank adapters", "optimizer": "Optimizer",
+SECTIONS = {"task": "The task", "data": "Data", "model": "Model", "lora": "Low-rank adapters", "dpo": "Preferences", "optimizer": "Optimizer",
             "schedule": "Learning-rate schedule", "train": "Training", "device": "Devices"}
 FIELDS = ("field", "key", "kind", "low", "high", "choices", "models", "language", "vectors", "doc")
 

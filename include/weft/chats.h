@@ -58,6 +58,7 @@ typedef struct weft_chats_packed {
     int64_t tokens, learned; /* tokens that are predicted or read, and those of them that are learned */
     int64_t cut;             /* conversations that were longer than a row and lost their end */
     int64_t dropped;         /* conversations of which no learned token fits in a row */
+    int64_t same;            /* pairs of preferences whose answers are equal, of which nothing is learned */
 } weft_chats_packed;
 
 /* Packs conversations chosen[0..n) into rows of `context` tokens, each row as full as it gets (best fit, the

@@ -15,7 +15,8 @@ typedef enum weft_loss_kind {
     WEFT_LOSS_BCE,           /* logits and numbers in 0..1 of the same shape, or as many classes 0 and 1 */
     WEFT_LOSS_MSE,           /* numbers of the same shape: (N, 1) and (N) differ; also for the next two */
     WEFT_LOSS_L1,
-    WEFT_LOSS_HUBER /* with delta 1 */
+    WEFT_LOSS_HUBER, /* with delta 1 */
+    WEFT_LOSS_DPO    /* logits and targets of packed pairs, and batch.extra: see weft/preferences.h */
 } weft_loss_kind;
 
 /* Returns the loss of each element, in the mask's shape: (batch) or (batch, context). The caller averages. */
@@ -69,7 +70,7 @@ typedef struct weft_fit_options {
     weft_loader *validation; /* evaluated after each epoch with `loss` */
     weft_fit_fn on_step, on_epoch;
     void *user;
-    double label_smoothing;     /* for cross-entropy and binary cross-entropy, in training only */
+    double label_smoothing;     /* for cross-entropy, binary cross-entropy and DPO, in training only */
     const float *class_weights; /* [n_classes] weight of a sample of each class in the training loss, which
                                    becomes a weighted mean. Evaluation ignores it. Binary cross-entropy has
                                    two classes. NULL: 1 each. Copied */
@@ -80,6 +81,7 @@ typedef struct weft_fit_options {
      * that of one device, except for the order in which gradients are added. Copied. */
     const weft_replica *replicas;
     size_t n_replicas;
+    double beta; /* of WEFT_LOSS_DPO; 0: 0.1 */
 } weft_fit_options;
 
 typedef struct weft_history_line {
@@ -112,7 +114,8 @@ WEFT_API uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate
 /* Computes the mean loss over all data of the loader, in evaluation mode, and restores the mode afterwards.
  *
  * *accuracy may be NULL. It is the fraction of samples whose largest logit is the right class. For binary
- * cross-entropy it is the fraction of logits on the right side of 0. For other losses it is NaN.
+ * cross-entropy it is the fraction of logits on the right side of 0. For DPO it is the fraction of pairs
+ * whose chosen answer gained more than the rejected one; beta is 0.1. For other losses it is NaN.
  *
  * WEFT_ERR_STOPPED between two batches if the context was interrupted. */
 WEFT_API WEFT_CHECKED weft_status weft_module_evaluate(weft_module *m, weft_loader *loader,

@@ -59,6 +59,8 @@ typedef struct weft_loader_options {
     const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
     bool skip_negative; /* targets are i32 (N, ...), and those below 0 do not count: they become 0, and have 0
                            in the mask, which then has the shape of the targets. As ignore_index of PyTorch */
+    const weft_array *extra; /* f32 (N, K): more numbers of each sample, borrowed. They may change between
+                                batches. Not for text. NULL: none */
 } weft_loader_options;
 
 /* One batch. The tensors are valid until the next weft_loader_get or until their scope closes, whichever is
@@ -76,6 +78,7 @@ typedef struct weft_batch {
                              is share x loss(y) + (1 - share) x loss(other_y): weft_batch_loss computes it */
     weft_tensor *share;   /* f32 (batch): how much of a sample is its own; else NULL */
     double weight;        /* sum of the mask, or what it would be */
+    weft_tensor *extra;   /* f32 (batch, K) of weft_loader_options.extra, 0 in padding; else NULL */
 } weft_batch;
 
 /* Makes batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader

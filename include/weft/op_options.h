@@ -66,6 +66,13 @@ typedef struct weft_cross_entropy_options {
     weft_tensor *weights; /* f32 (C): weight of a target of each class, also in the mean; NULL: 1 */
 } weft_cross_entropy_options;
 
+typedef struct weft_dpo_options {
+    weft_reduction reduction;
+    double beta;      /* how strongly the policy is held to the reference; 0: 0.1 */
+    double smoothing; /* the share of pairs whose order is thought to be wrong, 0 to 1 ("conservative DPO",
+                         Mitchell 2023) */
+} weft_dpo_options;
+
 /* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_conv_options {
     int64_t stride[2];         /* 0: 1 */

@@ -867,6 +867,22 @@ WEFT_API weft_tensor *weft_huber(weft_tensor *x, weft_tensor *target, double del
 WEFT_API weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
 #define weft_huber(...) weft_huber_at(WEFT_HERE, __VA_ARGS__)
 
+/* The log-probability of each of K texts: logits (..., T, C), i32 or i64 target (..., K, T) -> (..., K),
+ * for each text the sum over t of log softmax(logits[t])[target[t]]. A target below 0 does not count. If K
+ * > 1 the texts share a row: at each t at most one of the K targets counts. For f16 and bf16 the result is
+ * f32. */
+WEFT_API weft_tensor *weft_sequence_log_probs(weft_tensor *logits, weft_tensor *target);
+WEFT_API weft_tensor *weft_sequence_log_probs_at(const char *where, weft_tensor *logits, weft_tensor *target);
+#define weft_sequence_log_probs(...) weft_sequence_log_probs_at(WEFT_HERE, __VA_ARGS__)
+
+/* Direct preference optimization (Rafailov et al. 2023, equation 7) of pairs (..., 2), the log-
+ * probabilities of the chosen and of the rejected answer by the policy and by the reference: -log
+ * sigmoid(h) of each pair, h = beta ((chosen - rejected) of log_probs - (chosen - rejected) of reference),
+ * reduced. With smoothing s: -(1 - s) log sigmoid(h) - s log sigmoid(-h). Shapes and dtypes as in mse. */
+WEFT_API weft_tensor *weft_dpo_loss(weft_tensor *log_probs, weft_tensor *reference, const weft_dpo_options *options);
+WEFT_API weft_tensor *weft_dpo_loss_at(const char *where, weft_tensor *log_probs, weft_tensor *reference, const weft_dpo_options *options);
+#define weft_dpo_loss(...) weft_dpo_loss_at(WEFT_HERE, __VA_ARGS__)
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,7 @@
 #include <weft/text.h>
 #include <weft/chat.h>
 #include <weft/chats.h>
+#include <weft/preferences.h>
 #include <weft/io.h>
 #include <weft/gradcheck.h>
 #include <weft/generate.h>

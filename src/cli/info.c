@@ -32,7 +32,8 @@ static weft_status check_one(const char *dir, uint64_t step, bool is_best, bool 
 
 /* Verifies the files that have a checksum, besides the checkpoints. */
 static weft_status check_files(const char *dir) {
-    static const char *const names[] = {"data.json", "summary.json", "scores.json", "pictures.json"};
+    static const char *const names[] = {"data.json", "summary.json", "scores.json", "pictures.json",
+                                        "reference.json"};
     weft_status worst = WEFT_OK;
     char tokenizer[PATH_BYTES];
     const bool has_tokenizer =

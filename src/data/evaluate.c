@@ -6,35 +6,42 @@
 
 #include <weft/metrics.h>
 
+#include "data/evaluate.h"
 #include "data/loader.h"
-#include "data/loss.h"
 #include "data/pending.h"
 #include "ops/head.h"
 
 typedef struct evaluation {
-    weft_loss_kind kind;
-    bool wants_right;
-    weft__pending pending; /* per batch: its loss and, if wanted, its number of right answers */
-    double loss, right, weight;
+    const weft__loss *loss;
+    int count;             /* sums that are wanted: those of losses, of right answers, of margins */
+    weft__pending pending; /* per batch: its sums */
+    double totals[WEFT__MEANS], weight;
     weft_array *predictions, *targets; /* results of each sample; NULL if not wanted */
     int64_t rows;                      /* rows of these arrays filled so far */
 } evaluation;
 
-/* Sums over predictions, or over a part of them. `right` is NULL if not wanted. */
+/* Sums over predictions, or over a part of them. */
 typedef struct sums {
-    weft_tensor *loss, *right;
+    weft_tensor *of[WEFT__MEANS];
 } sums;
 
 static weft_tensor *plus(weft_tensor *so_far, weft_tensor *more) {
     return so_far ? weft_add(so_far, more) : more;
 }
 
+static weft_tensor *is_above(weft_tensor *x, weft_tensor *y) { return weft_cast(weft_gt(x, y), WEFT_F32); }
+
 /* Returns 1 for each right answer and 0 for each wrong one. A sample with several answers gets their mean. */
-static weft_tensor *hits_of(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
-    if (kind == WEFT_LOSS_CROSS_ENTROPY) {
+static weft_tensor *hits_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
+    weft_tensor *target = batch->y;
+    if (loss->kind == WEFT_LOSS_CROSS_ENTROPY) {
         weft_tensor *best = weft_argmax(prediction, -1, false);
         if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
         return weft_cast(weft_eq(best, target), WEFT_F32);
+    }
+    if (loss->kind == WEFT_LOSS_DPO) {
+        weft_tensor *margin = weft__pair_margins(loss, prediction, batch);
+        return is_above(margin, weft_zeros_like(margin));
     }
     target = weft__binary_target(prediction, target);
     weft_tensor *is = weft_gt(target, weft_full_like(target, 0.5)),
@@ -44,16 +51,15 @@ static weft_tensor *hits_of(weft_loss_kind kind, weft_tensor *prediction, weft_t
     return hits;
 }
 
-/* Adds the losses and right answers of some rows to the sums. `mask` is NULL without padding. */
-static void add_sums(const evaluation *e, weft_tensor *prediction, weft_tensor *target, weft_tensor *mask,
-                     sums *to) {
-    weft_tensor *each = weft__loss_each(&(weft__loss){.kind = e->kind}, prediction, target);
-    if (mask) each = weft_mul(each, weft__mask_like(mask, each));
-    to->loss = plus(to->loss, weft_sum(each, WEFT_ALL_AXES, false));
-    if (!e->wants_right) return;
-    weft_tensor *hits = hits_of(e->kind, prediction, target);
-    if (mask) hits = weft_mul(hits, mask);
-    to->right = plus(to->right, weft_sum(hits, WEFT_ALL_AXES, false));
+/* Adds what is measured of some rows to the sums. */
+static void add_sums(const evaluation *e, weft_tensor *prediction, const weft_batch *batch, sums *to) {
+    for (int i = 0; i < e->count; i++) {
+        weft_tensor *each = i == WEFT__MEAN_LOSS    ? weft__loss_each(e->loss, prediction, batch)
+                            : i == WEFT__MEAN_RIGHT ? hits_of(e->loss, prediction, batch)
+                                                    : weft__pair_margins(e->loss, prediction, batch);
+        if (batch->mask) each = weft_mul(each, weft__mask_like(batch->mask, each));
+        to->of[i] = plus(to->of[i], weft_sum(each, WEFT_ALL_AXES, false));
+    }
 }
 
 /* Adds the sums of a large logits tensor part by part, so that the logits are never in memory as a whole. */
@@ -66,8 +72,9 @@ static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, c
         const int64_t count = weft__smaller(step, rows - first);
         uint32_t segment;
         weft_tensor *part = weft__logit_part(NULL, logits, first / step, parts, &segment);
-        add_sums(e, part, weft_narrow(y, 0, first, count), mask ? weft_narrow(mask, 0, first, count) : NULL,
-                 to);
+        const weft_batch of_part = {.y = weft_narrow(y, 0, first, count),
+                                    .mask = mask ? weft_narrow(mask, 0, first, count) : NULL};
+        add_sums(e, part, &of_part, to);
         weft__segment_end(weft_context_of(logits), segment);
     }
 }
@@ -106,20 +113,21 @@ static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *lo
     WEFT_TRY(weft_loader_get(loader, position, &batch));
     weft_tensor *prediction = weft_forward(m, batch.x);
     WEFT_TRY(weft_tensor_status(prediction));
-    const int64_t parts = e->kind == WEFT_LOSS_CROSS_ENTROPY ? weft__logit_parts(prediction) : 1;
+    const bool classes = e->loss->kind == WEFT_LOSS_CROSS_ENTROPY;
+    const int64_t parts = classes ? weft__logit_parts(prediction) : 1;
     /* Parts need a mask with one element per target. */
     const bool whole = parts < 2 || (batch.mask && weft_numel(batch.mask) != weft_numel(batch.y));
-    sums made = {NULL, NULL};
+    sums made = {{NULL}};
     if (whole)
-        add_sums(e, prediction, batch.y, batch.mask, &made);
+        add_sums(e, prediction, &batch, &made);
     else
         add_parts(e, prediction, parts, &batch, &made);
-    weft_tensor *results[4] = {made.loss, made.right};
-    const size_t n = e->wants_right ? 2 : 1;
+    weft_tensor *results[WEFT__MEANS + 2];
+    const size_t n = (size_t)e->count;
+    memcpy(results, made.of, sizeof made.of);
     if (e->predictions) {
         results[n] = weft_cast(prediction, WEFT_F32);
-        results[n + 1] =
-            weft_cast(batch.y, e->kind == WEFT_LOSS_CROSS_ENTROPY ? WEFT_I32 : weft_dtype_of(batch.y));
+        results[n + 1] = weft_cast(batch.y, classes ? WEFT_I32 : weft_dtype_of(batch.y));
     }
     WEFT_TRY(weft_eval(results, e->predictions ? n + 2 : n));
     e->weight += batch.weight;
@@ -131,10 +139,7 @@ static weft_status add_up(evaluation *e) {
     double values[WEFT__PENDING];
     size_t count;
     WEFT_TRY(weft__pending_read(&e->pending, values, &count));
-    for (size_t i = 0; i < count; i++) {
-        const bool right = e->wants_right && i % 2 == 1;
-        *(right ? &e->right : &e->loss) += values[i];
-    }
+    for (size_t i = 0; i < count; i++) e->totals[i % (size_t)e->count] += values[i];
     return WEFT_OK;
 }
 
@@ -147,21 +152,29 @@ static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *load
         weft_status status = evaluate_batch(e, m, loader, (uint64_t)b);
         weft_scope_close(scope);
         WEFT_TRY(status);
-        if (weft__pending_due(&e->pending, 2)) WEFT_TRY(add_up(e));
+        if (weft__pending_due(&e->pending, (size_t)e->count)) WEFT_TRY(add_up(e));
     }
     return add_up(e);
 }
 
 /* Evaluates in evaluation mode. The previous mode is restored. */
-static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, double *loss) {
+static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, double means[WEFT__MEANS]) {
     const bool was_training = weft_module_is_training(m);
     WEFT_TRY(weft_module_status(m));
     weft_module_set_training(m, false);
     const weft_status status = evaluate_all(e, m, loader);
     weft__pending_free(&e->pending);
     weft_module_set_training(m, was_training);
-    *loss = status == WEFT_OK && e->weight > 0 ? e->loss / e->weight : (double)NAN;
+    for (int i = 0; i < e->count && status == WEFT_OK && e->weight > 0; i++)
+        means[i] = e->totals[i] / e->weight;
     return status;
+}
+
+weft_status weft__evaluate_means(weft_module *m, weft_loader *loader, const weft__loss *loss, int count,
+                                 double means[WEFT__MEANS]) {
+    evaluation e = {.loss = loss, .count = count};
+    for (int i = 0; i < WEFT__MEANS; i++) means[i] = (double)NAN;
+    return evaluate(&e, m, loader, means);
 }
 
 weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
@@ -169,11 +182,12 @@ weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_
     WEFT_NEED(NULL, m);
     WEFT_NEED(weft_module_context(m), loader);
     WEFT_NEED(weft_module_context(m), loss);
-    const bool classes = kind == WEFT_LOSS_CROSS_ENTROPY || kind == WEFT_LOSS_BCE;
-    evaluation e = {.kind = kind, .wants_right = accuracy && classes};
-    const weft_status status = evaluate(&e, m, loader, loss);
-    if (accuracy)
-        *accuracy = status == WEFT_OK && e.weight > 0 && e.wants_right ? e.right / e.weight : (double)NAN;
+    const bool answers = kind == WEFT_LOSS_CROSS_ENTROPY || kind == WEFT_LOSS_BCE || kind == WEFT_LOSS_DPO;
+    double means[WEFT__MEANS];
+    const weft_status status =
+        weft__evaluate_means(m, loader, &(weft__loss){.kind = kind}, accuracy && answers ? 2 : 1, means);
+    *loss = means[WEFT__MEAN_LOSS];
+    if (accuracy) *accuracy = means[WEFT__MEAN_RIGHT];
     return status;
 }
 
@@ -184,12 +198,15 @@ weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_l
     WEFT_NEED(weft_module_context(m), loss);
     WEFT_NEED(weft_module_context(m), predictions);
     WEFT_NEED(weft_module_context(m), targets);
-    evaluation e = {.kind = kind, .predictions = predictions, .targets = targets};
+    const weft__loss how = {.kind = kind};
+    evaluation e = {.loss = &how, .count = 1, .predictions = predictions, .targets = targets};
+    double means[WEFT__MEANS] = {(double)NAN};
     *predictions = *targets = (weft_array){0};
     if (loader->text || !loader->options.in_order)
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
                           "evaluate_all: give a loader of samples, not of text, with options.in_order");
-    const weft_status status = evaluate(&e, m, loader, loss);
+    const weft_status status = evaluate(&e, m, loader, means);
+    *loss = means[WEFT__MEAN_LOSS];
     if (status != WEFT_OK) {
         weft_array_free(NULL, predictions);
         weft_array_free(NULL, targets);

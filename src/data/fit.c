@@ -154,7 +154,8 @@ static weft_status fit_plan(fit *f, weft_tensor *loss) {
 
 static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *prediction, const weft_batch *batch) {
     const weft_fit_options *o = f->options;
-    const weft__loss loss = {.kind = o->loss, .smoothing = o->label_smoothing, .weights = w->weights};
+    const weft__loss loss = {
+        .kind = o->loss, .smoothing = o->label_smoothing, .weights = w->weights, .beta = o->beta};
     if (!o->custom_loss) return weft__loss_mean(&loss, prediction, batch);
     weft_tensor *each = o->custom_loss(o->user, prediction, batch);
     return batch->mask ? weft__masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);

@@ -263,7 +263,7 @@ static weft_status loader_finish(weft_loader **out, weft_status status) {
     if (status == WEFT_OK) status = weft__images_check(*out);
     if (status == WEFT_OK) status = make_slots(*out);
     if (status == WEFT_OK) status = weft__images_new(*out);
-    if (status == WEFT_OK) status = weft__loader_weights_new(*out);
+    if (status == WEFT_OK) status = weft__loader_numbers_new(*out);
     if (status == WEFT_OK) status = weft__loader_skip_new(*out);
     if (status == WEFT_OK) return WEFT_OK;
     weft_loader_free(*out);
@@ -390,7 +390,7 @@ void weft_loader_free(weft_loader *loader) {
         weft_array_free(ctx, &sides[i]->owned);
     }
     weft__images_free(loader);
-    weft__loader_weights_free(loader);
+    weft__loader_numbers_free(loader);
     weft__free(ctx, loader->real);
     weft_free(loader->gathered);
     weft_free(loader->index);
@@ -464,10 +464,8 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
                               : get_on_device(loader, position, batch));
     batch->weight = (double)batch->count;
-    if (loader->weights)
-        WEFT_TRY(weft__loader_weights_get(loader, position, batch));
-    else
-        batch->mask = mask_of(loader, batch->count);
+    if (!loader->weights.batch) batch->mask = mask_of(loader, batch->count);
+    WEFT_TRY(weft__loader_numbers_get(loader, position, batch));
     if (loader->real) WEFT_TRY(weft__loader_skip_apply(loader, position, batch));
     if (loader->options.images.channels) {
         WEFT_TRY(weft__images_apply(loader, position, batch));

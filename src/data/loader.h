@@ -24,6 +24,14 @@ typedef struct weft__side {
     size_t at;          /* byte at which this view begins */
 } weft__side;
 
+/* Numbers of a batch that the host sends. */
+typedef struct weft__numbers {
+    weft_tensor *batch; /* on the device; NULL: there are none */
+    float *host;        /* [count], host copy of batch */
+    int64_t count;
+    bool written; /* batch holds them */
+} weft__numbers;
+
 typedef struct weft__image_note weft__image_note;
 typedef struct weft__prefetch weft__prefetch;
 typedef struct weft__augment weft__augment;
@@ -47,9 +55,9 @@ struct weft_loader {
     bool indexed;             /* index was written */
     weft__prefetch *prefetch; /* NULL: the device gathers */
     int32_t *real;            /* [samples] targets that count; NULL: all do (skip_negative) */
-    weft_tensor *weights;     /* on the device, f32 (batch): the mask, if the samples have weights */
-    float *weights_host;      /* [batch], host copy of weights */
-    bool weighed;             /* weights was written */
+    weft__numbers weights;    /* f32 (batch): the mask, if the samples have weights */
+    weft_array extra_rows;    /* options.extra; the data are borrowed */
+    weft__numbers extra;      /* f32 (batch, K) of them */
     weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
     /* on the device, i32 (batch, 3): moves of the images; NULL: images are not moved */
     weft_tensor *moves;
@@ -75,12 +83,12 @@ weft_status weft__loader_skip_new(weft_loader *loader);
 /* Takes negative targets out of a batch, by its mask. */
 weft_status weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft_batch *batch);
 
-/* ---- loader_weights.c ---- */
+/* ---- loader_numbers.c ---- */
 
-weft_status weft__loader_weights_new(weft_loader *loader);
-void weft__loader_weights_free(weft_loader *loader);
-/* Writes the weights of the batch's samples, and makes them its mask. */
-weft_status weft__loader_weights_get(weft_loader *loader, uint64_t position, weft_batch *batch);
+weft_status weft__loader_numbers_new(weft_loader *loader);
+void weft__loader_numbers_free(weft_loader *loader);
+/* Sends the weights of the batch's samples, and makes them its mask. Sends their extra numbers. */
+weft_status weft__loader_numbers_get(weft_loader *loader, uint64_t position, weft_batch *batch);
 
 /* ---- images.c ---- */
 

@@ -56,8 +56,31 @@ static weft_tensor *mean_of_sample(weft_tensor *each) {
     return each;
 }
 
-static weft_tensor *whole(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target,
+/* Returns the log-probabilities of the answers of pairs, (batch, 2), and in *reference those before training,
+ * in the same dtype. */
+static weft_tensor *pair_log_probs(weft_tensor *logits, const weft_batch *batch, weft_tensor **reference) {
+    weft_tensor *now = weft_sequence_log_probs(logits, batch->y);
+    *reference = batch->extra ? weft__mask_like(batch->extra, now) : NULL;
+    return now;
+}
+
+weft_tensor *weft__pair_margins(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch) {
+    weft_tensor *before, *now = pair_log_probs(logits, batch, &before), *gain = weft_sub(now, before);
+    gain = weft_sub(weft_narrow(gain, -1, 0, 1), weft_narrow(gain, -1, 1, 1));
+    return weft_mul_scalar(weft_squeeze(gain, -1), loss->beta > 0 ? loss->beta : WEFT__BETA);
+}
+
+static weft_tensor *dpo(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch,
+                        weft_reduction reduction) {
+    weft_tensor *before, *now = pair_log_probs(logits, batch, &before);
+    return weft_dpo_loss(
+        now, before,
+        &(weft_dpo_options){.reduction = reduction, .beta = loss->beta, .smoothing = loss->smoothing});
+}
+
+static weft_tensor *whole(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch,
                           weft_reduction reduction) {
+    weft_tensor *target = batch->y;
     switch (loss->kind) {
     case WEFT_LOSS_CROSS_ENTROPY:
         return weft_cross_entropy(prediction, target,
@@ -68,12 +91,13 @@ static weft_tensor *whole(const weft__loss *loss, weft_tensor *prediction, weft_
     case WEFT_LOSS_MSE: return weft_mse(prediction, target, reduction);
     case WEFT_LOSS_L1: return weft_l1(prediction, target, reduction);
     case WEFT_LOSS_HUBER: return weft_huber(prediction, target, 1, reduction);
+    case WEFT_LOSS_DPO: return dpo(loss, prediction, batch, reduction);
     }
     return NULL;
 }
 
-weft_tensor *weft__loss_each(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target) {
-    weft_tensor *each = whole(loss, prediction, target, WEFT_NONE);
+weft_tensor *weft__loss_each(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
+    weft_tensor *each = whole(loss, prediction, batch, WEFT_NONE);
     return loss->kind == WEFT_LOSS_CROSS_ENTROPY ? each : mean_of_sample(each);
 }
 
@@ -96,8 +120,9 @@ static weft_tensor *shared(const weft_batch *batch, weft_tensor *own, weft_tenso
 
 /* Returns the loss of each sample, by both targets of mixed samples. */
 static weft_tensor *each_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
-    weft_tensor *each = weft__loss_each(loss, prediction, batch->y);
-    return batch->share ? shared(batch, each, weft__loss_each(loss, prediction, batch->other_y)) : each;
+    weft_tensor *each = weft__loss_each(loss, prediction, batch);
+    const weft_batch other = {.y = batch->other_y};
+    return batch->share ? shared(batch, each, weft__loss_each(loss, prediction, &other)) : each;
 }
 
 /* Returns the class weight of each sample. */
@@ -114,7 +139,7 @@ static weft_tensor *counts_of(const weft__loss *loss, weft_tensor *prediction, c
 weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
     const bool entropy = loss->kind == WEFT_LOSS_CROSS_ENTROPY;
     if (!batch->mask && !batch->share && (entropy || !loss->weights))
-        return whole(loss, prediction, batch->y, WEFT_MEAN);
+        return whole(loss, prediction, batch, WEFT_MEAN);
     weft_tensor *each = each_of(loss, prediction, batch);
     if (!loss->weights && !batch->mask) return weft_mean(each, WEFT_ALL_AXES, false);
     if (!loss->weights) return weft__masked_mean(each, batch->mask);
@@ -131,7 +156,7 @@ weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const
     weft_context *ctx = weft_context_of(prediction);
     WEFT_NEED_OR_POISON(ctx, NULL, prediction);
     WEFT_NEED_OR_POISON(ctx, NULL, batch);
-    if ((unsigned)kind > WEFT_LOSS_HUBER)
+    if ((unsigned)kind > WEFT_LOSS_DPO)
         return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_batch_loss: there is no loss of kind %d",
                             (int)kind);
     if (!batch->y)

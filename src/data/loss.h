@@ -7,12 +7,19 @@
 
 typedef struct weft__loss {
     weft_loss_kind kind;
-    double smoothing;     /* label smoothing, for cross-entropy and binary cross-entropy */
+    double smoothing;     /* label smoothing, for cross-entropy, binary cross-entropy and DPO */
     weft_tensor *weights; /* weight of each class, f32 (classes); NULL: all weights are 1 */
+    double beta;          /* of DPO; 0: WEFT__BETA */
 } weft__loss;
 
-/* Returns the loss of each sample, or of each token of a text. Samples are not reduced. */
-weft_tensor *weft__loss_each(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target);
+#define WEFT__BETA 0.1
+
+/* Returns the loss of each sample, or of each token of a text. Samples are not reduced. Of the batch only
+ * targets and extra numbers count. */
+weft_tensor *weft__loss_each(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch);
+
+/* Returns for each pair by how much the reward of the chosen answer is higher, (batch). */
+weft_tensor *weft__pair_margins(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch);
 
 /* Returns the mean loss of a batch as one element. Padding does not count, and class weights apply. */
 weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch);

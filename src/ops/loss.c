@@ -244,3 +244,66 @@ weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_
     uint8_t outer = begin(logits);
     return done(logits, outer, cross_entropy(where, logits, target, o));
 }
+
+/* ---- preferences ---- */
+
+/* NULL if the targets (..., K, T) fit the logits (..., T, C); else a poisoned tensor. */
+static weft_tensor *reject_texts(const char *where, weft_tensor *logits, weft_tensor *target) {
+    static const char name[] = "sequence_log_probs";
+    weft_tensor *bad = weft__reject(name, where, (weft_tensor *[]){logits, target}, 2);
+    if (!bad && logits) bad = reject_float(name, where, logits);
+    if (bad || !logits) return bad;
+    const int rank = logits->rank;
+    const weft_dtype dtype = weft_dtype_of(target);
+    bool fits = rank >= 2 && target->rank == rank && target->shape[rank - 1] == logits->shape[rank - 2] &&
+                target->shape[rank - 2] > 0;
+    for (int i = 0; fits && i < rank - 2; i++) fits = target->shape[i] == logits->shape[i];
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    weft__tensor_text(logits, a);
+    weft__tensor_text(target, b);
+    if (!fits)
+        return weft__poison(logits->ctx, where, WEFT_ERR_SHAPE,
+                            "%s: logits %s must be (..., T, C), and target %s (..., K, T) with the same T",
+                            name, a, b);
+    if (dtype == WEFT_I32 || dtype == WEFT_I64) return NULL;
+    return weft__poison(logits->ctx, where, WEFT_ERR_DTYPE, "%s: target %s must be i32 or i64", name, b);
+}
+
+weft_tensor *weft_sequence_log_probs_at(const char *where, weft_tensor *logits, weft_tensor *target) {
+    weft_tensor *bad = reject_texts(where, logits, target);
+    if (bad || !logits) return bad;
+    const uint8_t outer = begin(logits);
+    weft_tensor *none = weft_full_i64(logits->ctx, weft_dtype_of(target), 0, NULL, -1);
+    weft_tensor *next = weft_maximum_at(where, weft_max_at(where, target, -2, false), none);
+    weft_tensor *losses =
+        cross_entropy(where, logits, next,
+                      (weft_cross_entropy_options){.reduction = WEFT_NONE, .use_ignore = true, .ignore = -1});
+    weft_tensor *each = weft_unsqueeze_at(where, at_neg(losses), -2); /* (..., 1, T) */
+    weft_tensor *own = at_where(at_gt(target, none), each, at_zeros_like(each));
+    return done(logits, outer, weft_sum_at(where, own, -1, false));
+}
+
+/* With label smoothing the loss is a binary cross-entropy against 1 - smoothing. */
+weft_tensor *weft_dpo_loss_at(const char *where, weft_tensor *log_probs, weft_tensor *reference,
+                              const weft_dpo_options *options) {
+    const weft_dpo_options o = options ? *options : (weft_dpo_options){0};
+    const double beta = o.beta > 0 ? o.beta : 0.1;
+    weft_tensor *bad = reject_pair("dpo_loss", where, log_probs, reference);
+    if (bad || !log_probs) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (log_probs->rank < 1 || log_probs->shape[log_probs->rank - 1] != 2)
+        return weft__poison(log_probs->ctx, where, WEFT_ERR_SHAPE,
+                            "dpo_loss: %s must be (..., 2): the chosen and the rejected answer of each pair",
+                            weft__tensor_text(log_probs, text));
+    if (!(o.beta >= 0) || !(o.smoothing >= 0 && o.smoothing <= 1))
+        return weft__poison(log_probs->ctx, where, WEFT_ERR_ARGUMENT,
+                            "dpo_loss: beta %g must not be negative, and smoothing %g must be from 0 to 1",
+                            o.beta, o.smoothing);
+    const uint8_t outer = begin(log_probs);
+    weft_tensor *gain = at_sub(widen(where, log_probs), widen(where, reference));
+    weft_tensor *margin =
+        at_sub(weft_narrow_at(where, gain, -1, 0, 1), weft_narrow_at(where, gain, -1, 1, 1));
+    margin = at_mul_scalar(weft_squeeze_at(where, margin, -1), beta);
+    weft_tensor *order = weft_full_like_at(where, margin, 1 - o.smoothing);
+    return done(log_probs, outer, weft_bce_with_logits_at(where, margin, order, o.reduction));
+}

@@ -13,6 +13,9 @@
 typedef struct adding {
     weft_chats *chats;
     const weft_tokenizer *tokenizer;
+    const weft_chat_template *template;
+    weft__line_fn read;
+    int each;             /* texts of a line */
     int32_t *ids, *begin; /* of the text, and of a begin of it */
     size_t ids_room, begin_room;
 } adding;
@@ -77,52 +80,50 @@ static weft_status add_line(adding *a, const weft__chat_line *line) {
 }
 
 /* Reads line `number` of a file. */
-static weft_status read_line(adding *a, const char *path, size_t number, const char *text, size_t bytes,
-                             const weft_chat_template *chat) {
+static weft_status read_line(adding *a, const char *path, size_t number, const char *text, size_t bytes) {
     char where[4200];
-    weft__chat_line line;
+    weft__chat_line lines[WEFT__LINE_TEXTS] = {0};
+    weft_context *ctx = a->chats->ctx;
     weft_text name = weft__text(where, sizeof where);
     weft__put(&name, "%s:%zu", path, number);
     if (bytes > LINE_MAX_BYTES)
-        return weft__fail(a->chats->ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, more than %zu", where, bytes,
-                          LINE_MAX_BYTES);
-    weft_status status = weft__chat_line_read(a->chats->ctx, where, text, bytes, chat, &line);
-    if (status == WEFT_OK) {
-        status = add_line(a, &line);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, more than %zu", where, bytes, LINE_MAX_BYTES);
+    weft_status status = a->read(ctx, where, text, bytes, a->template, lines);
+    for (int i = 0; i < a->each && status == WEFT_OK; i++) {
+        status = add_line(a, &lines[i]);
         if (status != WEFT_OK && status != WEFT_ERR_OOM)
-            status = weft__fail(a->chats->ctx, status, "%s: %s", where, weft_last_error(a->chats->ctx));
+            status = weft__fail(ctx, status, "%s: %s", where, weft_last_error(ctx));
     }
-    weft_chat_text_free(&line.text);
+    for (int i = 0; i < a->each; i++) weft_chat_text_free(&lines[i].text);
     return status;
 }
 
-static weft_status read_lines(adding *a, const char *path, const weft_bytes *file,
-                              const weft_chat_template *chat) {
+static weft_status read_lines(adding *a, const char *path, const weft_bytes *file) {
     const char *text = (const char *)file->data, *end = text + file->size;
     for (size_t number = 1; text < end; number++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
         size_t bytes = (size_t)(stop - text), blank = 0;
         while (blank < bytes && strchr(" \t\r", text[blank]) && text[blank]) blank++;
-        if (blank < bytes) WEFT_TRY(read_line(a, path, number, text, bytes, chat));
+        if (blank < bytes) WEFT_TRY(read_line(a, path, number, text, bytes));
         text = newline ? newline + 1 : end;
     }
     if (a->chats->n > 0) return WEFT_OK;
     return weft__fail(a->chats->ctx, WEFT_ERR_FORMAT, "%s: the file has no conversations", path);
 }
 
-weft_status weft_chats_read(weft_context *ctx, const char *path, const weft_tokenizer *tokenizer,
-                            const weft_chat_template *chat, weft_chats **out) {
-    WEFT_NEED(ctx, out);
-    *out = NULL;
-    WEFT_NEED(ctx, path);
-    WEFT_NEED(ctx, tokenizer);
+weft_status weft__chats_read(weft_context *ctx, const char *path, const weft_tokenizer *tokenizer,
+                             const weft_chat_template *chat, weft__line_fn read, int each, weft_chats **out) {
     weft_bytes file;
     WEFT_TRY(weft_read_file(ctx, path, 0, &file));
-    adding a = {.chats = weft__zalloc(ctx, sizeof *a.chats), .tokenizer = tokenizer};
+    adding a = {.chats = weft__zalloc(ctx, sizeof *a.chats),
+                .tokenizer = tokenizer,
+                .template = chat,
+                .read = read,
+                .each = each};
     weft_status status = a.chats ? WEFT_OK : weft__fail_oom(ctx, sizeof *a.chats, "conversations");
     if (status == WEFT_OK) {
         a.chats->ctx = ctx;
-        status = read_lines(&a, path, &file, chat);
+        status = read_lines(&a, path, &file);
     }
     weft__free(ctx, a.ids);
     weft__free(ctx, a.begin);
@@ -132,6 +133,15 @@ weft_status weft_chats_read(weft_context *ctx, const char *path, const weft_toke
     else
         weft_chats_free(a.chats);
     return status;
+}
+
+weft_status weft_chats_read(weft_context *ctx, const char *path, const weft_tokenizer *tokenizer,
+                            const weft_chat_template *chat, weft_chats **out) {
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(ctx, path);
+    WEFT_NEED(ctx, tokenizer);
+    return weft__chats_read(ctx, path, tokenizer, chat, weft__chat_line_read, 1, out);
 }
 
 void weft_chats_free(weft_chats *chats) {

@@ -159,6 +159,11 @@ BY_PARAMETER = {
     "weft_chats_read.path": '"chats.jsonl"', "weft_chats_pack.context": "4", "weft_chats_tokens.i": "0",
     "weft_chats_pack.n": "1", "weft_chats_pack.chosen": "(int64_t[]){0}",
     "weft_grammar_json_schema.schema": r'"{\"type\": \"string\"}"', "weft_grammar_json_schema.bytes": "18",
+    "weft_preferences_is.path": '"pairs.jsonl"', "weft_preferences_read.path": '"pairs.jsonl"',
+    "weft_preferences_pack.pairs": "good_pairs()", "weft_preferences_pack.n": "1",
+    "weft_preferences_pack.chosen": "(int64_t[]){0}", "weft_preferences_pack.context": "24",
+    "weft_preferences_reference.gpt": "good_gpt()", "weft_preferences_reference.loader": "good_pair_loader()",
+    "weft_preferences_evaluate.gpt": "good_gpt()", "weft_preferences_evaluate.loader": "good_pair_loader()",
     "weft_chat_template_new.source": "good_text()", "weft_chat_template_load.folder": '"chat"',
     **{f"weft_chat_template_{action}.{name}": value for action in ("render", "answers")
        for name, value in (("conversation", '"[]"'), ("bytes", "2"))},
@@ -203,6 +208,8 @@ BY_PARAMETER = {
     "weft_rms_norm.gamma": "good_vector(4)", "weft_recurrent.x": "good_tensor_of(3, 2, 2, 4, 0)",
     "weft_recurrent.weight": "good_tensor_of(2, 4, 4, 0, 0)",
     "weft_cross_entropy.target": "good_integers(3, 2, 2, 4, 0)",
+    "weft_sequence_log_probs.target": "good_integers(4, 2, 2, 1, 4)",
+    "weft_dpo_loss.log_probs": "good_tensor_of(2, 4, 2, 0, 0)", "weft_dpo_loss.reference": "good_tensor_of(2, 4, 2, 0, 0)",
     **{f"weft_{op}.{operand}": "good_integers(4, 2, 2, 4, 4)"
        for op in ("and", "or", "xor", "shl", "shr") for operand in "ab"},
 }

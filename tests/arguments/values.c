@@ -24,8 +24,9 @@ static struct {
     weft_tokens *tokens;
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
-    weft_chats *chats;
+    weft_chats *chats, *pairs;
     weft_grammar *grammar;
+    weft_loader *pair_loader;
     weft_decoder *decoder;
     weft_module *published, *adapted, *encoder;
     weft_corpus *corpus;
@@ -43,12 +44,14 @@ void good_forget(void) { memset(&made, 0, sizeof made); }
 
 void good_end(void) {
     weft_loader_free(made.loader);
+    weft_loader_free(made.pair_loader);
     weft_profile_free(made.profile);
     weft_tokens_free(made.tokens);
     weft_decoder_free(made.decoder);
     weft_chat_template_free(made.chat);
     weft_chats_free(made.chats);
     weft_grammar_free(made.grammar);
+    weft_chats_free(made.pairs);
     weft_tokenizer_free(made.tokenizer);
     weft_corpus_free(made.corpus);
     for (int i = 0; i < made.n_files; i++) weft_safetensors_close(made.files[i]);
@@ -76,6 +79,7 @@ static void *block(size_t bytes) {
 
 static const char words[] = "names of all sorts";
 static const char chats[] = "{\"text\": \"names of all sorts\"}\n";
+static const char pairs[] = "{\"prompt\": \"names\", \"chosen\": \" of all\", \"rejected\": \" sorts\"}\n";
 
 void *good_zeros(size_t bytes) { return block(bytes); }
 void *good_place(void) { return block(2 * sizeof(void *)); }
@@ -345,6 +349,25 @@ weft_grammar *good_grammar(void) {
     return made.grammar;
 }
 
+weft_chats *good_pairs(void) {
+    if (!made.pairs)
+        MUST(weft_preferences_read(good_context(), "pairs.jsonl", good_tokenizer(), NULL, &made.pairs));
+    return made.pairs;
+}
+
+/* Two pairs in order, with their reference. */
+weft_loader *good_pair_loader(void) {
+    static int32_t rows[2][2][4] = {{{1, 2, 1, 3}, {0, 0, 2, 2}}, {{4, 5, 4, 6}, {0, 0, 2, 2}}},
+                   next[2][2][4] = {{{-1, 2, -1, -1}, {-1, -1, -1, 3}}, {{5, 7, -1, -1}, {-1, -1, 6, 7}}};
+    static float reference[2][2] = {{-2, -3}, {-4, -5}};
+    const weft_array x = {WEFT_I32, 3, {2, 2, 4}, rows, sizeof rows},
+                     y = {WEFT_I32, 3, {2, 2, 4}, next, sizeof next},
+                     extra = {WEFT_F32, 2, {2, 2}, reference, sizeof reference};
+    const weft_loader_options options = {.batch = 2, .in_order = true, .extra = &extra};
+    if (!made.pair_loader) MUST(weft_loader_new(good_context(), &x, &y, &options, &made.pair_loader));
+    return made.pair_loader;
+}
+
 weft_decoder *good_decoder(void) {
     if (!made.decoder) MUST(weft_decoder_open(good_tokenizer(), &made.decoder));
     return made.decoder;
@@ -544,6 +567,7 @@ void good_files(void) {
     file("data.json", json, sizeof json - 1);
     file("text.txt", words, sizeof words - 1);
     file("chats.jsonl", chats, sizeof chats - 1);
+    file("pairs.jsonl", pairs, sizeof pairs - 1);
     MUST(weft_write_npy(NULL, "data.npy", good_array()));
     MUST(weft_write_npy(NULL, "labels.npy", good_labels()));
     MUST(weft_tokens_write(NULL, "tokens.bin", good_ids(), 8));

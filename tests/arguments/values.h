@@ -93,6 +93,8 @@ const char *const *good_text_paths(void); /* one */
 weft_chat_template *good_chat_template(void);
 weft_chats *good_chats(void);
 weft_grammar *good_grammar(void);
+weft_chats *good_pairs(void);
+weft_loader *good_pair_loader(void);
 weft_decoder *good_decoder(void);
 weft_module *good_published(void);
 weft_module *good_adapted(void); /* the same with adapters */

@@ -1,5 +1,5 @@
-/* Losses mse, l1, huber, bce_with_logits and cross_entropy, with every reduction. For f16 and bf16 inputs the
- * loss is f32. */
+/* Losses mse, l1, huber, bce_with_logits, cross_entropy and dpo_loss, with every reduction, and
+ * log-probabilities of texts. For f16 and bf16 inputs the loss is f32. */
 #include "ops/grad.h"
 
 static const char *const reduction_names[] = {"mean", "sum", "none"};
@@ -286,4 +286,196 @@ void ops_grad_cross_entropy(matrix *m) {
                                    .high = 2,
                                    .build = build_cross_entropy,
                                    .user = &options[i]});
+}
+
+/* ---- preferences ---- */
+
+/* Equation 7 of Rafailov et al. 2023, with label smoothing. */
+static array *expect_dpo(matrix *m, const array *p, const array *r, weft_dpo_options o) {
+    const weft_dtype wide = p->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    shape outer = p->s;
+    outer.rank--;
+    array *each = array_new(m, wide, outer);
+    each->bound = ops_alloc(m, (size_t)(each->n + 1) * sizeof *each->bound);
+    const real beta = o.beta > 0 ? (real)o.beta : 0.1L, s = (real)o.smoothing;
+    for (int64_t i = 0; i < each->n; i++) {
+        const real *a = p->f + 2 * i, *b = r->f + 2 * i;
+        const real h = beta * (a[0] - b[0] - (a[1] - b[1]));
+        const real size = beta * (fabsl(a[0]) + fabsl(a[1]) + fabsl(b[0]) + fabsl(b[1])) + 1;
+        each->f[i] = (1 - s) * log1pl(expl(-h)) + s * log1pl(expl(h));
+        each->bound[i] = 6 * roundoff(wide) * size + bound_store(wide, each->f[i]);
+    }
+    return reduced(m, each, o.reduction, (real)each->n);
+}
+
+static void check_dpo(matrix *m, weft_dtype dtype, shape s, view_kind view, weft_dpo_options o) {
+    ops_breathe(m);
+    operand p = operand_new(m, dtype, s, view, GEN_NORMAL),
+            r = operand_new(m, dtype, s, VIEW_PLAIN, GEN_NORMAL);
+    ops_check(m, "dpo_loss", dtype,
+              ops_text(m, "%s %s %s beta %g smoothing %g", reduction_names[o.reduction], view_name(view),
+                       shape_text(m, s), o.beta, o.smoothing),
+              weft_dpo_loss(p.t, r.t, &o), expect_dpo(m, p.h, r.h, o), TOLERANCE_GIVEN);
+}
+
+static void refusals_dpo(matrix *m, weft_dtype dtype) {
+    operand x = operand_new(m, dtype, SHAPE(3, 2), VIEW_PLAIN, GEN_NORMAL),
+            three = operand_new(m, dtype, SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
+    const weft_dpo_options bad[] = {{.beta = -1}, {.smoothing = 1.5}, {.reduction = (weft_reduction)7}};
+    if (!is_float(dtype)) {
+        ops_refused(m, "dpo_loss", dtype, "dtype", weft_dpo_loss(x.t, x.t, NULL), WEFT_ERR_DTYPE);
+        return;
+    }
+    ops_refused(m, "dpo_loss", dtype, "three", weft_dpo_loss(three.t, three.t, NULL), WEFT_ERR_SHAPE);
+    ops_refused(m, "dpo_loss", dtype, "shapes", weft_dpo_loss(x.t, three.t, NULL), WEFT_ERR_SHAPE);
+    for (int i = 0; i < COUNT(bad); i++)
+        ops_refused(m, "dpo_loss", dtype, ops_text(m, "options %d", i), weft_dpo_loss(x.t, x.t, &bad[i]),
+                    WEFT_ERR_ARGUMENT);
+}
+
+void ops_case_dpo_loss(matrix *m);
+void ops_case_dpo_loss(matrix *m) {
+    const shape shapes[] = {SHAPE(2), SHAPE(1, 2), SHAPE(7, 2), SHAPE(3, 5, 2), SHAPE(300, 2)};
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        const weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, "dpo_loss", dtype)) continue;
+        refusals_dpo(m, dtype);
+        for (int r = WEFT_MEAN; r <= WEFT_NONE && is_float(dtype); r++)
+            for (int i = 0; i < COUNT(shapes); i++) {
+                const weft_reduction how = (weft_reduction)r;
+                check_dpo(m, dtype, shapes[i], VIEW_PLAIN, (weft_dpo_options){.reduction = how});
+                check_dpo(m, dtype, shapes[i], VIEW_PLAIN,
+                          (weft_dpo_options){.reduction = how, .beta = 2.5, .smoothing = 0.2});
+            }
+        for (int v = 1; v < VIEW_COUNT && is_float(dtype); v++)
+            check_dpo(m, dtype, SHAPE(17, 2), (view_kind)v, (weft_dpo_options){.reduction = WEFT_MEAN});
+    }
+    ops_flush(m);
+}
+
+static weft_tensor *build_dpo(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+    (void)ctx, (void)dtype;
+    return weft_dpo_loss(in[0], in[1], user);
+}
+
+void ops_grad_dpo_loss(matrix *m);
+void ops_grad_dpo_loss(matrix *m) {
+    const weft_dpo_options options[] = {{.reduction = WEFT_MEAN},
+                                        {.reduction = WEFT_SUM, .beta = 1.5, .smoothing = 0.3},
+                                        {.reduction = WEFT_NONE, .beta = 0.5}};
+    for (int i = 0; i < COUNT(options); i++)
+        grad_check(m, &(grad_case){.op = "dpo_loss",
+                                   .sample = ops_text(m, "options %d", i),
+                                   .n = 2,
+                                   .s = {SHAPE(5, 2), SHAPE(5, 2)},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_dpo,
+                                   .user = &options[i]});
+}
+
+/* Draws the targets of `texts` texts that share a row of `time` places. Some places count for none of them.
+ */
+static array *draw_targets(matrix *m, weft_dtype dtype, shape s, int64_t classes) {
+    array *t = array_new(m, dtype, s);
+    const int64_t time = s.dim[s.rank - 1], texts = s.dim[s.rank - 2];
+    for (int64_t i = 0; i < t->n; i++) t->i[i] = -1 - (int64_t)(ops_random(m) % 3);
+    for (int64_t b = 0; b < t->n / (texts * time); b++)
+        for (int64_t k = 0; k < time; k++) {
+            const int64_t text = (int64_t)(ops_random(m) % (uint64_t)(texts + 1));
+            if (text < texts)
+                t->i[(b * texts + text) * time + k] = (int64_t)(ops_random(m) % (uint64_t)classes);
+        }
+    return t;
+}
+
+static array *expect_sequences(matrix *m, const array *x, const array *t) {
+    const weft_dtype wide = x->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    shape outer = t->s;
+    outer.rank--;
+    const int64_t time = t->s.dim[outer.rank], texts = t->s.dim[outer.rank - 1], c = x->s.dim[outer.rank];
+    array *y = array_new(m, wide, outer);
+    y->bound = ops_alloc(m, (size_t)(y->n + 1) * sizeof *y->bound);
+    for (int64_t i = 0; i < y->n; i++) {
+        real magnitude = 0, bound = 0;
+        for (int64_t k = 0; k < time; k++) {
+            const int64_t class = t->i[i * time + k];
+            const real *v = x->f + (i / texts * time + k) * c;
+            real largest = -HUGE_VALL, sum = 0, far = 0;
+            if (class < 0) continue;
+            for (int64_t j = 0; j < c; j++) largest = v[j] > largest ? v[j] : largest;
+            for (int64_t j = 0; j < c; j++) {
+                sum += expl(v[j] - largest);
+                far = fmaxl(far, fabsl(v[j] - largest));
+            }
+            const real log_prob = v[class] - largest - logl(sum);
+            y->f[i] += log_prob;
+            magnitude += fabsl(log_prob);
+            bound += bound_softmax(wide, 4, c, logl(sum) + far + 1);
+        }
+        y->bound[i] = bound + bound_sum(wide, time, magnitude, y->f[i]);
+    }
+    return y;
+}
+
+static void check_sequences(matrix *m, weft_dtype dtype, weft_dtype whole, shape logits, int64_t texts,
+                            view_kind view) {
+    ops_breathe(m);
+    operand x = operand_new(m, dtype, logits, view, GEN_NORMAL);
+    shape s = logits;
+    s.dim[s.rank - 2] = texts;
+    s.dim[s.rank - 1] = logits.dim[s.rank - 2];
+    array *t = draw_targets(m, whole, s, logits.dim[s.rank - 1]);
+    operand target = operand_of(m, t);
+    ops_check(m, "sequence_log_probs", dtype,
+              ops_text(m, "%s %s %s, %d texts", weft_dtype_name(whole), view_name(view),
+                       shape_text(m, logits), (int)texts),
+              weft_sequence_log_probs(x.t, target.t), expect_sequences(m, x.h, t), TOLERANCE_GIVEN);
+}
+
+void ops_case_sequence_log_probs(matrix *m);
+void ops_case_sequence_log_probs(matrix *m) {
+    static const char name[] = "sequence_log_probs";
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        const weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, name, dtype)) continue;
+        operand x = operand_new(m, dtype, SHAPE(2, 3, 5), VIEW_PLAIN, GEN_NORMAL);
+        weft_tensor *t = weft_iota(m->ctx, WEFT_I32, DIMS(2, 1, 3));
+        if (!is_float(dtype)) {
+            ops_refused(m, name, dtype, "dtype", weft_sequence_log_probs(x.t, t), WEFT_ERR_DTYPE);
+            continue;
+        }
+        ops_refused(m, name, dtype, "times", weft_sequence_log_probs(x.t, weft_narrow(t, 2, 0, 2)),
+                    WEFT_ERR_SHAPE);
+        ops_refused(m, name, dtype, "rank", weft_sequence_log_probs(x.t, weft_squeeze(t, 1)), WEFT_ERR_SHAPE);
+        ops_refused(m, name, dtype, "u8", weft_sequence_log_probs(x.t, weft_cast(t, WEFT_U8)),
+                    WEFT_ERR_DTYPE);
+        check_sequences(m, dtype, WEFT_I32, SHAPE(40, 9, 13), 2, VIEW_PLAIN);
+        for (int64_t texts = 1; texts <= 3; texts++) {
+            check_sequences(m, dtype, WEFT_I32, SHAPE(4, 7), texts, VIEW_PLAIN);
+            check_sequences(m, dtype, texts == 2 ? WEFT_I64 : WEFT_I32, SHAPE(3, 17, 31), texts, VIEW_PLAIN);
+        }
+        check_sequences(m, dtype, WEFT_I32, SHAPE(2, 2, 9, 5), 2, VIEW_PLAIN);
+        for (int v = 1; v < VIEW_COUNT; v++)
+            check_sequences(m, dtype, WEFT_I32, SHAPE(5, 6, 7), 2, (view_kind)v);
+    }
+    ops_flush(m);
+}
+
+static weft_tensor *build_sequences(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                    const void *user) {
+    const int32_t targets[2][2][4] = {{{-1, 2, -1, -1}, {0, -1, -1, 1}}, {{2, 1, -1, -1}, {-1, -1, 0, -5}}};
+    (void)dtype, (void)user;
+    return weft_sequence_log_probs(in[0], weft_from(ctx, WEFT_I32, DIMS(2, 2, 4), targets));
+}
+
+void ops_grad_sequence_log_probs(matrix *m);
+void ops_grad_sequence_log_probs(matrix *m) {
+    grad_check(m, &(grad_case){.op = "sequence_log_probs",
+                               .sample = "pairs",
+                               .n = 1,
+                               .s = {SHAPE(2, 4, 3)},
+                               .low = -2,
+                               .high = 2,
+                               .build = build_sequences});
 }

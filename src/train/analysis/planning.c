@@ -76,9 +76,10 @@ static weft_status open_plan(const weft__config *config, const char *list, weft_
 
 /* Completes the time of a step from the time of its batches. Each one counts as much as a whole step of one
  * batch; this adds updates that accumulated batches do not have. */
-static void complete_time(const weft__config *config, weft__planned *p) {
+static void complete_time(const weft__config *config, const weft__dataset *dataset, weft__planned *p) {
     const bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
-    const double samples = (double)p->batch * (double)p->parts * (tokens ? (double)config->model_context : 1);
+    const int64_t each = tokens ? weft__dataset_row_tokens(dataset, config) : 1;
+    const double samples = (double)p->batch * (double)p->parts * (double)each;
     p->time.seconds *= (double)p->parts;
     p->time.tokens = tokens;
     if (p->time.seconds > 0) p->time.samples = samples / p->time.seconds;
@@ -101,7 +102,7 @@ weft_status weft__planning_step(const weft__config *config, const weft__dataset 
     weft_scope *scope = weft_scope_open(ctx);
     const weft_status status =
         scope ? plan_step(ctx, config, dataset, &loader, planned) : weft__fail_oom(ctx, 0, "a scope");
-    complete_time(config, planned);
+    complete_time(config, dataset, planned);
     weft_scope_close(scope);
     weft_loader_free(loader);
     weft_close(ctx);

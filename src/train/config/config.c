@@ -491,37 +491,6 @@ static bool weaker(const weft__config *config, weft__config_key key, weft__confi
            (config->origin[key] == WEFT__ORIGIN_FILE && config->origin[other] == WEFT__ORIGIN_SET);
 }
 
-static const struct {
-    const char *word;
-    weft__form form;
-    const char *suffix;
-} source_rows[] = {
-#define SOURCE(id, word, form, suffix) {word, WEFT__FORM_##form, suffix},
-#include "train/config/choices.def"
-};
-
-weft__form weft__config_form(const weft__config *config) { return source_rows[config->data_source].form; }
-
-static bool ends_with(const char *text, size_t size, const char *suffix) {
-    const size_t end = strlen(suffix);
-    return size > end && strncmp(text + size - end, suffix, end) == 0;
-}
-
-const char *weft__config_source(weft__model_type model, const char *path) {
-    struct stat what;
-    const bool language = weft__config_language(model),
-               folder = !language && stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-    size_t size = strlen(path);
-    if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
-    for (size_t i = 0; i < sizeof source_rows / sizeof *source_rows; i++) {
-        const weft__form form = source_rows[i].form;
-        const char *suffix = source_rows[i].suffix;
-        const bool fits = folder ? form == WEFT__FORM_FOLDER : suffix && ends_with(path, size, suffix);
-        if (fits && (form == WEFT__FORM_CORPUS) == language) return source_rows[i].word;
-    }
-    return NULL;
-}
-
 /* Sets a value that follows from other keys, unless the user gave a value. */
 static void follow_int(weft__config *config, weft__config_key key, int64_t value) {
     if (weft__config_given(config, key)) return;
@@ -689,6 +658,9 @@ static weft_status check_data(const weft__config *config) {
         !config->data_tokenizer_path)
         return blame(config, WEFT__KEY_data_tokenizer,
                      "bpe and pipeline are read from files: name the folder in data.tokenizer_path");
+    if (config->data_source == WEFT__SOURCE_PREFERENCES && config->train_label_smoothing > 0)
+        return blame(config, WEFT__KEY_train_label_smoothing,
+                     "preferences have a label smoothing of their own: use dpo.label_smoothing");
     if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
         return blame(config, WEFT__KEY_data_tokenizer_path,
                      "data.source bytes needs no tokenizer: leave this key out");

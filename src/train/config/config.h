@@ -166,7 +166,8 @@ const char *weft__config_origin(const weft__config *config, weft__config_key key
 
 /* Returns the form of the configuration's data. */
 weft__form weft__config_form(const weft__config *config);
-/* Returns the data source that a file name implies, such as "csv" for "a.csv.gz", or NULL. */
+/* Returns the data source that a file implies by its name, such as "csv" for "a.csv.gz", or by the keys of
+ * its lines (preferences). NULL: none. */
 const char *weft__config_source(weft__model_type model, const char *path);
 
 /* Tells whether a key was given a value that this configuration does not use: the key belongs to other

@@ -119,6 +119,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
         weft_array_free(ctx, &dataset->x[i]);
         weft_array_free(ctx, &dataset->y[i]);
         weft_array_free(ctx, &dataset->weights[i]);
+        weft_array_free(ctx, &dataset->reference[i]);
         weft_array_free(ctx, &dataset->paths[i]);
         weft_array_free(ctx, &dataset->notes[i]);
         weft__free(ctx, dataset->names[i]);
@@ -162,6 +163,10 @@ int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
         return dataset->x[split].rank > 0 ? dataset->x[split].shape[0] : 0;
     (void)ids_of(dataset, split, &count);
     return (int64_t)count;
+}
+
+int64_t weft__dataset_row_tokens(const weft__dataset *dataset, const weft__config *config) {
+    return dataset->pairs ? dataset->x[WEFT__TRAIN].shape[2] : config->model_context;
 }
 
 double weft__dataset_weight(const weft__dataset *dataset) {
@@ -276,11 +281,13 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     options.images.erase = config->data_erase;
     options.images.mixup = config->data_mixup;
     options.images.cutmix = config->data_cutmix;
-    options.skip_negative = dataset->chats;
+    options.skip_negative = dataset->chats && !dataset->pairs;
     if (dataset->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats)
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
     const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
+    const weft_array reference = first_rows(&dataset->reference[split], rows);
+    if (dataset->pairs) options.extra = &reference;
     options.weights = dataset->weights[split].data;
     if (options.batch > rows) options.batch = rows; /* the whole split is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;

@@ -37,8 +37,9 @@ typedef struct weft__dataset {
     int64_t mapped_first[WEFT__SPLIT_COUNT];
     size_t id_count[WEFT__SPLIT_COUNT];
     int64_t vocabulary; /* number of tokens; the model may have more rows */
-    /* conversations: x and y below have the rows of weft_chats_pack */
-    bool chats;
+    /* conversations: x and y below have the rows of weft_chats_pack, or of weft_preferences_pack */
+    bool chats, pairs;
+    weft_array reference[WEFT__SPLIT_COUNT]; /* pairs: f32 (N, 2) of weft_preferences_reference, at first 0 */
     int64_t conversations[WEFT__SPLIT_COUNT];
     weft_chats_packed packed[WEFT__SPLIT_COUNT];
     /* tables and images */
@@ -112,6 +113,9 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 
 /* Returns the number of samples of a split: rows, or tokens of a text. */
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split);
+
+/* Returns the number of tokens of a training sample of a language model. */
+int64_t weft__dataset_row_tokens(const weft__dataset *dataset, const weft__config *config);
 
 /* Returns the sum of the weights of the training samples, which is their number if they have no weights. */
 double weft__dataset_weight(const weft__dataset *dataset);

@@ -90,7 +90,8 @@ static weft_status read_tokens(weft_context *ctx, const weft__config *config, we
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const weft_tokenizer_kind kind = (weft_tokenizer_kind)config->data_tokenizer;
     if (config->data_source == WEFT__SOURCE_TOKENS) return read_tokens(ctx, config, d);
-    if (config->data_source == WEFT__SOURCE_CHATS) return weft__dataset_read_chats(ctx, config, d);
+    if (config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES)
+        return weft__dataset_read_chats(ctx, config, d);
     bool bytes = config->data_source == WEFT__SOURCE_BYTES;
     const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kind,
                                          .max_vocabulary = (size_t)config->data_max_vocabulary,
@@ -116,30 +117,9 @@ static void put_files(weft_corpus_files files, weft__lines *l) {
                         weft__plural((int64_t)files.folders));
 }
 
-static void chat_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
-    int64_t conversations = 0, rows = 0;
-    weft_chats_packed all = {0};
-    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        conversations += d->conversations[i];
-        rows += d->x[i].rank ? d->x[i].shape[0] : 0;
-        all.tokens += d->packed[i].tokens;
-        all.learned += d->packed[i].learned;
-        all.cut += d->packed[i].cut;
-        all.dropped += d->packed[i].dropped;
-    }
-    weft__line(l, "data: %lld conversations of %lld tokens, in %lld rows of %lld, from %.300s",
-               (long long)conversations, (long long)all.tokens, (long long)rows,
-               (long long)config->model_context, weft__line_file(config->data_path));
-    weft__line(l, "learned: %lld tokens, those of the answers", (long long)all.learned);
-    if (all.cut + all.dropped > 0)
-        weft__line(l, "longer than model.context: %lld conversations lost their end, %lld were left out",
-                   (long long)all.cut, (long long)all.dropped);
-    weft__line(l, "vocabulary: %lld tokens", (long long)d->vocabulary);
-}
-
 void weft__dataset_text_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     if (d->chats) {
-        chat_lines(d, config, l);
+        weft__dataset_chat_lines(d, config, l);
         return;
     }
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(d);

@@ -214,9 +214,14 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     return schedule(model, config, steps);
 }
 
+double weft__model_smoothing(const weft__config *config) {
+    return config->data_source == WEFT__SOURCE_PREFERENCES ? config->dpo_label_smoothing
+                                                           : config->train_label_smoothing;
+}
+
 weft_status weft__model_loss(const weft__model *model, const weft__config *config,
                              const weft__dataset *dataset, const weft_batch *batch, weft_tensor **loss) {
-    weft__loss how = {.kind = model->loss, .smoothing = config->train_label_smoothing};
+    weft__loss how = {.kind = model->loss, .smoothing = weft__model_smoothing(config), .beta = model->beta};
     float *weights = NULL;
     WEFT_TRY(weft__class_weights(config, dataset, &weights));
     if (weights) how.weights = weft_from(model->ctx, WEFT_F32, 1, &dataset->outputs, weights);

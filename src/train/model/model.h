@@ -23,6 +23,7 @@ typedef struct weft__model {
     bool rounded;   /* the weights are used in a shorter dtype than they were trained in */
     double ridge;   /* ridge * W is added to the gradient of each matrix W */
     double lasso;   /* lasso * the sum of |W| is added to the loss, for each matrix W */
+    double beta;    /* of WEFT_LOSS_DPO */
 } weft__model;
 
 /* Returns the dtype in which the layers compute. */
@@ -48,7 +49,10 @@ int64_t weft__model_warmup(const weft__config *config, uint64_t steps);
 /* Makes the optimizer with its schedule, for a run of `steps` steps. */
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps);
 
-/* Computes the loss of a batch as training does, with train.label_smoothing and train.class_weights. For
+/* Returns the label smoothing of the loss. */
+double weft__model_smoothing(const weft__config *config);
+
+/* Computes the loss of a batch as training does, with label smoothing and train.class_weights. For
  * callers that run or plan a step without weft_fit. */
 weft_status weft__model_loss(const weft__model *model, const weft__config *config,
                              const weft__dataset *dataset, const weft_batch *batch, weft_tensor **loss);

@@ -22,7 +22,8 @@ static weft_status add_adapters(const weft__config *config, weft_module *gpt) {
 static weft_status model_gpt_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                    weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
-    model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    model->loss = dataset->pairs ? WEFT_LOSS_DPO : WEFT_LOSS_CROSS_ENTROPY;
+    model->beta = config->dpo_beta;
     if (config->published) {
         /* a run keeps config.json, which does not tell how weights are packed */
         const char *from = model->packed && config->lora_rank > 0 ? config->model_init : config->published;

@@ -6,12 +6,18 @@
 #include "published/published.h"
 #include "train/model/published.h"
 
-#define CONTEXT_OF_TRAINING 256 /* tokens of a sample, if model.context is not set */
-#define BATCH_OF_TRAINING   8
-#define CONTEXT_OF_CHATS    512 /* of a row of packed conversations */
-#define BATCH_OF_CHATS      4
-#define EPOCHS_OF_CHATS     3
-#define CONTEXT_OF_USE      2048
+/* What fine-tuning proposes for a kind of data. Larger steps forget what the model knows; adapters change
+ * less of it. */
+typedef struct proposal {
+    int64_t context; /* tokens of a sample: of packed conversations, of both answers of a pair */
+    int64_t batch;
+    int64_t epochs; /* 0: the default number of steps */
+    double lr, lr_of_adapters;
+} proposal;
+
+static const proposal of_text = {.context = 256, .batch = 8, .lr = 5e-5, .lr_of_adapters = 2e-4},
+                      of_chats = {512, 4, 3, 5e-5, 2e-4}, of_pairs = {1024, 4, 1, 1e-6, 2e-5},
+                      of_use = {.context = 2048, .batch = 1, .lr = 5e-5, .lr_of_adapters = 2e-4};
 
 typedef struct found {
     weft__config *config;
@@ -57,8 +63,8 @@ static weft_status propose_path(weft__config *config, weft__config_key key, char
     return WEFT_OK;
 }
 
-/* Sets the keys, and proposes a context of at most so many tokens, and a batch. */
-static weft_status describe(weft__config *config, const char *path, int64_t context, int64_t batch) {
+/* Sets the keys that describe the model, and proposes others. */
+static weft_status describe(weft__config *config, const char *path, const proposal *of) {
     weft__published p;
     found f = {config, path, WEFT_OK};
     char *copy = weft__strdup(NULL, path);
@@ -83,11 +89,10 @@ static weft_status describe(weft__config *config, const char *path, int64_t cont
     SET(model_positions, (int)p.gpt.positions);
     SET(model_rotary_base, p.gpt.rotation.base > 0 ? p.gpt.rotation.base : config->model_rotary_base);
     SET(model_mlp, p.gpt.gated);
-    PROPOSE(model_context, weft__smaller(p.context, context));
-    /* of fine-tuning: larger steps forget what the model knows; adapters change less of it */
-    PROPOSE(optimizer_lr, config->lora_rank > 0 ? 2e-4 : 5e-5);
+    PROPOSE(model_context, weft__smaller(p.context, of->context));
+    PROPOSE(optimizer_lr, config->lora_rank > 0 ? of->lr_of_adapters : of->lr);
     PROPOSE(schedule_min_lr, config->optimizer_lr / 10);
-    PROPOSE(train_batch, batch);
+    PROPOSE(train_batch, of->batch);
     if (f.status == WEFT_OK && config->model_context > p.context && p.gpt.positions == WEFT_POSITION_LEARNED)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "model.context: %lld tokens are more than the %lld positions of %s",
@@ -96,18 +101,20 @@ static weft_status describe(weft__config *config, const char *path, int64_t cont
 }
 
 weft_status weft__model_describe_published(weft__config *config, const char *path) {
-    const bool chats = config->data_source == WEFT__SOURCE_CHATS;
-    if (chats && !weft__config_given(config, WEFT__KEY_train_steps)) {
+    const proposal *of = config->data_source == WEFT__SOURCE_CHATS         ? &of_chats
+                         : config->data_source == WEFT__SOURCE_PREFERENCES ? &of_pairs
+                                                                           : &of_text;
+    if (of->epochs && !weft__config_given(config, WEFT__KEY_train_steps)) {
         PROPOSE(train_steps, 0);
-        PROPOSE(train_epochs, EPOCHS_OF_CHATS);
+        PROPOSE(train_epochs, of->epochs);
     }
-    return describe(config, path, chats ? CONTEXT_OF_CHATS : CONTEXT_OF_TRAINING,
-                    chats ? BATCH_OF_CHATS : BATCH_OF_TRAINING);
+    return describe(config, path, of);
 }
 
 weft_status weft__model_take_published(weft__config *config) {
     if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
-    if (config->data_source != WEFT__SOURCE_TEXT && config->data_source != WEFT__SOURCE_CHATS) return WEFT_OK;
+    if (config->data_source == WEFT__SOURCE_BYTES || config->data_source == WEFT__SOURCE_TOKENS)
+        return WEFT_OK;
     return propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path,
                         config->model_init);
 }
@@ -116,5 +123,5 @@ weft_status weft__model_use_published(weft__config *config, const char *path) {
     WEFT_TRY(weft__config_take_preset(config, weft__config_preset("gpt")));
     WEFT_TRY(propose_path(config, WEFT__KEY_model_init, &config->model_init, path));
     WEFT_TRY(propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path, path));
-    return describe(config, path, CONTEXT_OF_USE, 1);
+    return describe(config, path, &of_use);
 }

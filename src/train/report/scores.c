@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <weft/preferences.h>
+
 #include "data/loader.h"
 #include "train/print.h"
 #include "train/report/scores.h"
@@ -11,12 +13,15 @@
 /* samples times classes; beyond this number, sorting for ROC AUC would take minutes */
 #define AREAS_MOST 100000000
 
-/* One bit for each task. */
+/* One bit for each task, and one for preferences. */
 enum {
     TEXT = 1 << WEFT__TASK_LANGUAGE_MODEL,
     CLASSES = 1 << WEFT__TASK_CLASSIFICATION,
-    NUMBERS = 1 << WEFT__TASK_REGRESSION
+    NUMBERS = 1 << WEFT__TASK_REGRESSION,
+    PAIRS = 1 << (WEFT__TASK_REGRESSION + 1)
 };
+
+static unsigned task_bit(const weft__scores *s) { return s->pairs ? PAIRS : 1u << s->task; }
 
 const weft__score weft__score_rows[WEFT__SCORES] = {
 #define SCORE(key, label, tasks, value, notation, digits) {#key, label},
@@ -109,10 +114,21 @@ static weft_status score(const weft__dataset *dataset, weft_array *predictions, 
     return weft_score_weighted_numbers(NULL, predictions, targets, weights, &s->numbers);
 }
 
+static weft_status score_pairs(const weft__model *model, weft_loader *loader, weft__scores *s) {
+    weft_preference_scores made;
+    const weft_status status = weft_preferences_evaluate(model->module, loader, model->beta, &made);
+    s->loss = made.loss;
+    s->accuracy = made.accuracy;
+    s->margin = made.margin;
+    s->samples = weft_loader_samples(loader);
+    return status;
+}
+
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
                               bool auc, weft__scores *s) {
     weft_array predictions, targets;
-    *s = (weft__scores){.task = dataset->task, .accuracy = (double)NAN};
+    *s = (weft__scores){.task = dataset->task, .pairs = dataset->pairs, .accuracy = (double)NAN};
+    if (s->pairs) return score_pairs(model, loader, s);
     if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
         WEFT_TRY(weft_module_evaluate(model->module, loader, model->loss, &s->loss, &s->accuracy));
         s->samples = weft_loader_samples(loader);
@@ -172,7 +188,7 @@ static void put_classes(json_t *object, const weft_class_scores *c, const weft__
 
 /* Puts the scores that several tasks have, or those that only this task has. */
 static void put_scores(json_t *object, const weft__scores *s, bool shared) {
-    const unsigned own = 1u << s->task;
+    const unsigned own = task_bit(s);
     double values[WEFT__SCORES];
     values_of(s, values);
     for (int i = 0; i < WEFT__SCORES; i++)
@@ -235,11 +251,13 @@ void weft__scores_print(FILE *out, const char *name, const weft__scores *s, cons
     values_of(s, values);
     weft__print(out, "%-10s", name);
     for (int i = 0; i < WEFT__SCORES; i++) {
-        if (!(forms[i].tasks & 1u << s->task) || forms[i].notation == WEFT__NOTATION_NONE) continue;
+        if (!(forms[i].tasks & task_bit(s)) || forms[i].notation == WEFT__NOTATION_NONE) continue;
         weft__print(out, "%s%s ", i ? "  " : " ", weft__score_rows[i].label);
         weft__print(out, "%s", weft__shown_number(forms[i].notation, forms[i].digits, values[i], number));
     }
     weft__print(out, "  (%lld %s)\n", (long long)s->samples,
-                s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");
+                s->pairs                               ? "pairs"
+                : s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows"
+                                                       : "samples");
     if (s->task == WEFT__TASK_CLASSIFICATION) print_classes(out, &s->classes, dataset);
 }

@@ -20,9 +20,11 @@ enum { WEFT__MISTAKES = 12 };
 
 typedef struct weft__scores {
     weft__task task;
+    bool pairs; /* preferences, which are another task of language models */
     int64_t samples;
     double loss;
-    double accuracy;            /* accuracy of tokens or classes; NaN for numbers */
+    double accuracy;            /* accuracy of tokens, classes or pairs; NaN for numbers */
+    double margin;              /* mean difference of the rewards of pairs */
     weft_class_scores classes;  /* for classification */
     weft_number_scores numbers; /* for regression, in the units of the data */
     /* for classification: those predicted with the highest probability, highest first */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "train/print.h"
 #include "train/dataset/dataset_summary.h"
+#include "train/model/reference.h"
 #include "train/run/loop_scores.h"
 #include "train/run/loop_setup.h"
 #include "train/analysis/planning.h"
@@ -291,6 +292,10 @@ static weft_status introduce(weft__loop *loop) {
                            weft__short_number((double)trained, number));
     WEFT_TRY(weft__dataset_summary(&loop->dataset, loop->config, &lines));
     weft__progress_say(&loop->progress, "%s", lines.text);
+    if (loop->dataset.pairs)
+        weft__progress_say(&loop->progress,
+                           "before training the chosen answer is likelier in %.1f %% of the training pairs",
+                           100 * weft__reference_agrees(&loop->dataset));
     weft_device_description device;
     weft_device_describe(loop->model.ctx, &device);
     const char *setting = loop->config->device && loop->config->device[0] ? loop->config->device : NULL;

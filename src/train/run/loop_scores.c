@@ -47,6 +47,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     loop->progress.batches_done += (uint64_t)weft_loader_batches(loop->validation);
     loop->summary.results.val_loss = m->val_loss = s->loss;
     loop->summary.results.val_accuracy = m->val_accuracy = s->accuracy;
+    if (s->pairs) m->val_margin = s->margin;
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         m->val_f1 = s->classes.f1;
         m->val_auc = s->classes.auc;
@@ -111,10 +112,11 @@ void weft__loop_say_scores(weft__loop *loop) {
     const weft__scores *v = &loop->scores;
     const bool numbers = v->task == WEFT__TASK_REGRESSION && v->samples > 0;
     if (isfinite(s->val_loss)) weft__progress_say(p, "validation loss %.4f", s->val_loss);
-    if (v->samples > 0 && v->task == WEFT__TASK_LANGUAGE_MODEL)
+    if (v->samples > 0 && v->task == WEFT__TASK_LANGUAGE_MODEL && !v->pairs)
         weft__progress_say(p, "validation perplexity %.2f", exp(v->loss));
     if (v->samples > 0 && isfinite(v->accuracy))
         weft__progress_say(p, "validation accuracy %.2f %%", v->accuracy * 100);
+    if (v->samples > 0 && v->pairs) weft__progress_say(p, "validation margin %.4f", v->margin);
     if (numbers)
         weft__progress_say(p, "validation R2 %.4f, root mean square error %.4g", v->numbers.r2,
                            v->numbers.rmse);

@@ -15,6 +15,7 @@
 #include "train/dataset/class_weights.h"
 #include "published/published.h"
 #include "train/model/base.h"
+#include "train/model/reference.h"
 #include "train/model/published.h"
 #include "train/run/loop_setup.h"
 #include "train/analysis/planning.h"
@@ -113,16 +114,28 @@ static weft_status copy_published(const weft__loop *loop) {
     return weft__published_copy(NULL, loop->config->published, path, WEFT_F32);
 }
 
+/* Computes the reference of preferences by the model as it is now. This takes time, so there is no run folder
+ * yet: if it is stopped, nothing is left behind. */
+static weft_status take_reference(weft__loop *loop) {
+    if (!loop->dataset.pairs) return WEFT_OK;
+    if (loop->options->dir) WEFT_TRY(weft__run_refuse(loop->options->dir));
+    weft__progress_say(&loop->progress,
+                       "reference: computing the log-probabilities of the answers before training");
+    return weft__reference_compute(&loop->model, loop->config, WEFT__TRAIN, &loop->dataset);
+}
+
 /* Makes a new run folder. config.yaml is written last, because it is what makes the folder a run. */
 static weft_status create(weft__loop *loop, bool tokens) {
     char stem[128];
     snprintf(stem, sizeof stem, "%s-%s", loop->summary.model, loop->summary.device);
     for (char *c = stem; *c; c++)
         if (*c == ':') *c = '-'; /* as in opencl:0 */
+    WEFT_TRY(take_reference(loop));
     WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
     WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
     if (loop->config->published) WEFT_TRY(copy_published(loop));
     WEFT_TRY(weft__base_save(loop->config, loop->run.dir));
+    WEFT_TRY(weft__reference_save(&loop->dataset, loop->run.dir));
     WEFT_TRY(write_env(loop));
     return write_config(loop);
 }
@@ -180,6 +193,7 @@ static weft_status cut_logs(weft__loop *loop) {
 /* Loads the newest checkpoint, if there is one, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
+    WEFT_TRY(weft__reference_load(loop->model.ctx, &loop->dataset, loop->run.dir));
     weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
                                           loop->options->strict, &loop->stopping, &step);
     if (status == WEFT_OK) {
@@ -229,7 +243,8 @@ static weft_status count_steps(weft__loop *loop) {
         loop->steps = ((uint64_t)batches + (uint64_t)c->train_accumulate - 1) / (uint64_t)c->train_accumulate;
     }
     loop->items = (double)weft_loader_batch_size(loop->loader) * (double)c->train_accumulate;
-    if (c->task == WEFT__TASK_LANGUAGE_MODEL) loop->items *= (double)c->model_context;
+    if (c->task == WEFT__TASK_LANGUAGE_MODEL)
+        loop->items *= (double)weft__dataset_row_tokens(&loop->dataset, c);
     return WEFT_OK;
 }
 
@@ -328,7 +343,8 @@ weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps) {
     return (weft_fit_options){.loss = loop->model.loss,
                               .steps = steps,
                               .accumulate = (int)loop->config->train_accumulate,
-                              .label_smoothing = loop->config->train_label_smoothing,
+                              .label_smoothing = weft__model_smoothing(loop->config),
+                              .beta = loop->model.beta,
                               .replicas = loop->replicas.list,
                               .n_replicas = loop->replicas.count,
                               .class_weights = loop->class_weights,

@@ -73,7 +73,7 @@ static weft_status write_csv_header(weft__run *run) {
     return weft__write_all(NULL, run->csv, "metrics.csv", line, t.length);
 }
 
-static weft_status refuse_run(const char *dir) {
+weft_status weft__run_refuse(const char *dir) {
     bool found;
     char word[WEFT__SHELL_WORD(PATH_BYTES)];
     WEFT_TRY(weft__run_find(dir, &found));
@@ -101,7 +101,7 @@ static weft_status take_folder(const weft__run *run, const char *name) {
  * lock, because another process may have used the folder meanwhile. */
 static weft_status run_dir_take(weft__run *run, bool new) {
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
-    if (new) WEFT_TRY(refuse_run(run->dir));
+    if (new) WEFT_TRY(weft__run_refuse(run->dir));
     run->folder = weft__io_system.open(NULL, AT_FDCWD, run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (run->folder < 0) return weft__fail_io(NULL, "open the folder", run->dir, errno);
     WEFT_TRY(take_folder(run, "checkpoints"));
@@ -142,7 +142,7 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
         WEFT_TRY(weft__run_numbered(stem, path, sizeof path));
         return run_dir_start(run, path, tokens, true);
     }
-    WEFT_TRY(refuse_run(dir));
+    WEFT_TRY(weft__run_refuse(dir));
     WEFT_TRY(weft_make_folder(NULL, dir));
     return run_dir_start(run, dir, tokens, true);
 }

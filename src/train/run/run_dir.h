@@ -25,6 +25,9 @@ typedef struct weft__run {
     bool tokens;   /* the rate counts tokens, otherwise samples */
 } weft__run;
 
+/* Fails with WEFT_ERR_ARGUMENT if the folder holds a run. */
+weft_status weft__run_refuse(const char *dir);
+
 /* Makes and locks a new run folder. `dir` names the folder; it is WEFT_ERR_ARGUMENT if it holds a run
  * already. If `dir` is NULL, the folder is the first unused one of runs/STEM-1, runs/STEM-2, ... */
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run);

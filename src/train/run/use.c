@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/model/reference.h"
 #include "train/model/trained.h"
 #include "train/print.h"
 #include "train/run/progress.h"
@@ -33,6 +34,14 @@ static weft_status choose(weft__use *use, bool with_data) {
     return WEFT_OK;
 }
 
+/* Takes the reference of preferences from the run. run NULL: for new data, the published model computes it.
+ */
+static weft_status use_reference(weft__use *use, const char *run) {
+    if (run) return weft__reference_load(use->model.ctx, &use->dataset, run);
+    WEFT_TRY(weft__model_init(&use->model, &use->config));
+    return weft__reference_compute(&use->model, &use->config, WEFT__VALIDATION, &use->dataset);
+}
+
 weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use) {
     const char *precision = options->precision;
     const bool with_data = options->with_data;
@@ -57,6 +66,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
     if (options->trains) WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));
+    if (with_data && use->dataset.pairs) WEFT_TRY(use_reference(use, options->data ? NULL : run));
     WEFT_TRY(
         weft__model_use(&use->model, &use->config, run, options->checkpoint, options->trains, &use->step));
     weft_module_set_training(use->model.module, false);

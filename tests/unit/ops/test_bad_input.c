@@ -144,6 +144,8 @@ CALL(bce_with_logits, weft_bce_with_logits(x, y, WEFT_MEAN))
 CALL(mse, weft_mse(x, y, WEFT_MEAN))
 CALL(l1, weft_l1(x, y, WEFT_MEAN))
 CALL(huber, weft_huber(x, y, 1, WEFT_MEAN))
+CALL(sequence_log_probs, weft_sequence_log_probs(y, x))
+CALL(dpo_loss, weft_dpo_loss(x, y, NULL))
 
 typedef struct op_call {
     const char *name;
@@ -161,10 +163,26 @@ static const op_call calls[] = {
 
 /* Whether a hand-written op takes two tensors or more. */
 static bool takes_two(const op_call *op) {
-    static const char *const names[] = {
-        "complex",          "concat",           "stack",           "matmul",        "gather", "scatter_add",
-        "update",           "attention",        "recurrent",       "cross_entropy", "conv1d", "conv2d",
-        "conv_transpose1d", "conv_transpose2d", "bce_with_logits", "mse",           "l1",     "huber"};
+    static const char *const names[] = {"complex",
+                                        "concat",
+                                        "stack",
+                                        "matmul",
+                                        "gather",
+                                        "scatter_add",
+                                        "update",
+                                        "attention",
+                                        "recurrent",
+                                        "cross_entropy",
+                                        "conv1d",
+                                        "conv2d",
+                                        "conv_transpose1d",
+                                        "conv_transpose2d",
+                                        "bce_with_logits",
+                                        "mse",
+                                        "l1",
+                                        "huber",
+                                        "sequence_log_probs",
+                                        "dpo_loss"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], op->name) == 0) return true;
     return op->tensors == 2;

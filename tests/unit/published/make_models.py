@@ -7,7 +7,8 @@ Also
 - blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them;
 - quantize.json: what the package gguf packs, and the squared error of llama.cpp's quantisers of K blocks, if GGML_BASE
   names its libggml-base.so;
-- lora.json: losses of training with the adapters of peft.
+- lora.json: losses of training with the adapters of peft;
+- dpo.json: losses of training with them on pairs of answers (DPO), the reference, accuracy and margin.
 
     python3 tests/unit/published/make_models.py        # needs torch, transformers, peft and gguf"""
 
@@ -187,8 +188,8 @@ def packed(old):
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
-def lora():
-    """Ten steps of AdamW with peft's adapters on the Llama of llama.json: the losses, and the logits at the end."""
+def adapted():
+    """The Llama of llama.json with peft's adapters, whose A have patterns, and an optimizer of them."""
     with tempfile.TemporaryDirectory() as folder:
         filled("llama", MODELS["llama"][1], folder)
         base = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
@@ -200,7 +201,12 @@ def lora():
                 number = layer * len(TARGETS) + TARGETS.index(target)
                 parameter.copy_(pattern(parameter.numel(), number, 0.0).reshape(parameter.shape))
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=0.01, weight_decay=0.0)
+    return model, torch.optim.AdamW(trained, lr=0.01, weight_decay=0.0)
+
+
+def lora():
+    """Ten steps of AdamW with peft's adapters on the Llama of llama.json: the losses, and the logits at the end."""
+    model, optimizer = adapted()
     tokens, losses = torch.tensor(TOKENS), []
     for _ in range(10):
         loss = torch.nn.functional.cross_entropy(model(tokens).logits[:, :-1].reshape(-1, 61), tokens[:, 1:].reshape(-1))
@@ -213,6 +219,51 @@ def lora():
     return {"losses": losses, "logits": [float(f"{x:.9g}") for x in logits]}
 
 
+# Prompt, chosen and rejected answer of each pair.
+PAIRS = [([1, 5, 9, 2], [7, 3, 8], [4, 4]), ([11, 12], [20, 21, 22, 23, 24], [30, 31, 32, 33, 34, 35]),
+         ([40, 41, 42, 43, 44, 45], [50], [51, 52, 53]), ([3, 6], [9, 12, 15], [9, 13])]
+
+
+def log_probs(model, pairs):
+    """(pairs, 2): the log-probabilities of the answers, each text in a row of its own."""
+    found = []
+    for prompt, *answers in pairs:
+        for answer in answers:
+            tokens = torch.tensor([prompt + answer])
+            each = torch.log_softmax(model(tokens).logits[0, :-1], -1).gather(1, tokens[0, 1:, None])[:, 0]
+            found.append(each[len(prompt) - 1:].sum())
+    return torch.stack(found).reshape(-1, 2)
+
+
+def dpo():
+    """Ten steps of DPO, two pairs each, without and with label smoothing."""
+    found = {"pairs": PAIRS, "runs": []}
+    for beta, smoothing in ((0.1, 0.0), (0.5, 0.2)):
+        model, optimizer = adapted()
+        losses = []
+        with torch.no_grad(), model.disable_adapter():
+            reference = log_probs(model, PAIRS)
+
+        def rewards(which):
+            return beta * (log_probs(model, PAIRS[which]) - reference[which])
+        for step in range(10):
+            margin = rewards(slice(0, 2) if step % 2 == 0 else slice(2, 4)) @ torch.tensor([1.0, -1.0])
+            sigmoid = torch.nn.functional.logsigmoid
+            loss = (-(1 - smoothing) * sigmoid(margin) - smoothing * sigmoid(-margin)).mean()
+            losses.append(float(f"{loss.item():.9g}"))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            margin = rewards(slice(0, 4)) @ torch.tensor([1.0, -1.0])
+        found["reference"] = rounded(reference)
+        found["runs"].append({"beta": beta, "smoothing": smoothing, "losses": losses,
+                              "loss": float(f"{-torch.nn.functional.logsigmoid(margin).mean().item():.9g}"),
+                              "accuracy": (margin > 0).float().mean().item(),
+                              "margin": float(f"{margin.mean().item():.9g}")})
+    return found
+
+
 def main():
     folder = pathlib.Path(__file__).parent / "models"
     folder.mkdir(exist_ok=True)
@@ -223,6 +274,7 @@ def main():
     for name, row in ENCODERS.items():
         (others / f"{name}.json").write_text(json.dumps(encoded(*row), separators=(",", ":")) + "\n")
     (folder.parent / "lora.json").write_text(json.dumps(lora(), separators=(",", ":")) + "\n")
+    (folder.parent / "dpo.json").write_text(json.dumps(dpo(), separators=(",", ":")) + "\n")
     (folder.parent / "blocks.json").write_text(json.dumps(blocks(), separators=(",", ":")) + "\n")
     path = folder.parent / "quantize.json"
     old = json.loads(path.read_text()) if path.exists() else {}

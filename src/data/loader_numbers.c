@@ -1,0 +1,102 @@
+/* Numbers of samples that the host sends with each batch. Weights: the mask of a batch holds them, so that a
+ * masked mean is a weighted mean. Extra numbers: what else a loss wants to know. Must not know: losses. Read
+ * next: loss.c. */
+#include <math.h>
+#include <string.h>
+
+#include "data/loader.h"
+#include "graph/variable.h"
+
+static weft_status numbers_new(weft_loader *loader, const char *name, int rank, const int64_t *shape,
+                               weft__numbers *n) {
+    n->count = shape[0] * (rank > 1 ? shape[1] : 1);
+    n->host = weft__array(loader->ctx, (size_t)n->count, sizeof *n->host);
+    if (!n->host) return weft__fail_oom(loader->ctx, (size_t)n->count * sizeof *n->host, "the loader");
+    n->batch = weft_variable_new(loader->ctx, name, WEFT_F32, rank, shape, NULL);
+    return weft_tensor_status(n->batch);
+}
+
+static void numbers_put(weft__numbers *n, int64_t at, float value) {
+    n->written = n->written && memcmp(&n->host[at], &value, sizeof value) == 0;
+    n->host[at] = value;
+}
+
+/* Sends the numbers, if they differ from those on the device, which are invalid until it succeeds. */
+static weft_status numbers_send(weft__numbers *n) {
+    if (!n->written) WEFT_TRY(weft_write(n->batch, n->host, (size_t)n->count * sizeof *n->host));
+    n->written = true;
+    return WEFT_OK;
+}
+
+static weft_status weights_new(weft_loader *loader) {
+    weft_context *ctx = loader->ctx;
+    const float *weights = loader->options.weights;
+    if (!weights) return WEFT_OK;
+    if (loader->text)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: weights are for samples, not for windows of a text");
+    for (int64_t i = 0; i < loader->samples; i++)
+        if (!(weights[i] > 0) || !isfinite(weights[i]))
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "loader: the weight of sample %lld is %g; it must be finite and above 0",
+                              (long long)i, (double)weights[i]);
+    return numbers_new(loader, "weights", 1, &loader->options.batch, &loader->weights);
+}
+
+static weft_status extra_new(weft_loader *loader) {
+    const weft_array *extra = loader->options.extra;
+    if (!extra) return WEFT_OK;
+    if (loader->text || !extra->data || extra->dtype != WEFT_F32 || extra->rank != 2 ||
+        extra->shape[0] != loader->samples || extra->shape[1] < 1)
+        return weft__fail(
+            loader->ctx, WEFT_ERR_ARGUMENT,
+            "loader: extra must be f32 (%lld, K), numbers of each sample, and there are none for "
+            "windows of a text",
+            (long long)loader->samples);
+    loader->extra_rows = *extra;
+    loader->options.extra = NULL; /* the struct is the caller's */
+    return numbers_new(loader, "extra", 2, (int64_t[]){loader->options.batch, extra->shape[1]},
+                       &loader->extra);
+}
+
+weft_status weft__loader_numbers_new(weft_loader *loader) {
+    WEFT_TRY(weights_new(loader));
+    return extra_new(loader);
+}
+
+void weft__loader_numbers_free(weft_loader *loader) {
+    weft__numbers *const all[] = {&loader->weights, &loader->extra};
+    for (int i = 0; i < 2; i++) {
+        weft_free(all[i]->batch);
+        weft__free(loader->ctx, all[i]->host);
+    }
+}
+
+static weft_status weights_get(weft_loader *loader, weft_batch *batch) {
+    batch->weight = 0;
+    for (int64_t b = 0; b < loader->options.batch; b++) {
+        const float weight = b < batch->count ? loader->options.weights[loader->starts[b]] : 0;
+        numbers_put(&loader->weights, b, weight);
+        batch->weight += (double)weight;
+    }
+    batch->mask = loader->weights.batch;
+    return numbers_send(&loader->weights);
+}
+
+static weft_status extra_get(weft_loader *loader, weft_batch *batch) {
+    const int64_t width = loader->extra_rows.shape[1];
+    const float *all = loader->extra_rows.data;
+    for (int64_t i = 0; i < loader->extra.count; i++) {
+        const int64_t b = i / width;
+        numbers_put(&loader->extra, i, b < batch->count ? all[loader->starts[b] * width + i % width] : 0);
+    }
+    batch->extra = loader->extra.batch;
+    return numbers_send(&loader->extra);
+}
+
+weft_status weft__loader_numbers_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    if (!loader->weights.batch && !loader->extra.batch) return WEFT_OK;
+    (void)weft__loader_starts(loader, position, loader->starts);
+    if (loader->weights.batch) WEFT_TRY(weights_get(loader, batch));
+    return loader->extra.batch ? extra_get(loader, batch) : WEFT_OK;
+}

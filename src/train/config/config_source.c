@@ -1,0 +1,41 @@
+/* Finds the format of data by the name of a file and, of JSON lines, by the keys of the first line. Must not
+ * know: other keys. Read next: config.c. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include <weft/preferences.h>
+
+#include "train/config/config.h"
+
+static const struct {
+    const char *word;
+    weft__form form;
+    const char *suffix;
+} source_rows[] = {
+#define SOURCE(id, word, form, suffix) {word, WEFT__FORM_##form, suffix},
+#include "train/config/choices.def"
+};
+
+weft__form weft__config_form(const weft__config *config) { return source_rows[config->data_source].form; }
+
+static bool ends_with(const char *text, size_t size, const char *suffix) {
+    const size_t end = strlen(suffix);
+    return size > end && strncmp(text + size - end, suffix, end) == 0;
+}
+
+const char *weft__config_source(weft__model_type model, const char *path) {
+    struct stat what;
+    const bool language = weft__config_language(model),
+               folder = !language && stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+    size_t size = strlen(path);
+    if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
+    for (size_t i = 0; i < sizeof source_rows / sizeof *source_rows; i++) {
+        const weft__form form = source_rows[i].form;
+        const char *suffix = source_rows[i].suffix;
+        const bool fits = folder ? form == WEFT__FORM_FOLDER : suffix && ends_with(path, size, suffix);
+        if (!fits || (form == WEFT__FORM_CORPUS) != language) continue;
+        const bool pairs = i == WEFT__SOURCE_CHATS && weft_preferences_is(path);
+        return source_rows[pairs ? (size_t)WEFT__SOURCE_PREFERENCES : i].word;
+    }
+    return NULL;
+}
