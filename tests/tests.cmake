@@ -337,11 +337,8 @@ if(TARGET test_ops)
     endforeach()
     foreach(device ${WEFT_TEST_DEVICES})
       foreach(part 1 2)
-        set(record --record ${records}/${matrix}-${device}.${part}.tsv)
-        if(device STREQUAL "webgpu") # the page has the dtypes that all of its devices compute
-          set(record)
-        endif()
-        weft_add_matrix(${matrix}_${device}_${part} ${matrix} ${device} --part ${part}/2 ${record})
+        weft_add_matrix(${matrix}_${device}_${part} ${matrix} ${device} --part ${part}/2
+                        --record ${records}/${matrix}-${device}.${part}.tsv)
         set_tests_properties(${matrix}_${device}_${part} PROPERTIES TIMEOUT 600 COST 100)
       endforeach()
     endforeach()

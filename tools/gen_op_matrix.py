@@ -6,8 +6,8 @@ gradients were tested.
 
 FOLDER holds the records that test_ops and test_grad write during a build: ops-DEVICE.tsv (or ops-DEVICE.1.tsv and so on,
 if the test runs in parts) and grad-DEVICE.tsv. ctest runs this program with --check. The check fails if the page is out
-of date, if a test failed, or if a table entry is missing on any device. cuda is included if there are records of it from
-the simulated driver. A page made from other devices than these records is not compared."""
+of date, if a test failed, or if a table entry is missing on any device. cuda and webgpu are included if there are records
+of them. A page made from other devices than these records is not compared."""
 import csv
 import os
 import re
@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64".split()
 FLOATS = DTYPES[:4]
-APART = ["cuda"] # on the tests' simulated driver, if a compiler is found; not on the page
+APART = {"cuda": [], "webgpu": ["f64", "c128"]} # devices that are not in the table, and what they do not compute
 COMPLEX = ["c64", "c128"] # refused if there is no record
 HEAD = """# Ops, dtypes, devices
 
@@ -36,6 +36,8 @@ Devices: {devices}.
   - all variants of an op in f32 (modes of padding and interpolation, kinds of recurrent layers)
   - a sample of the other combinations
   - all combinations that reuse a compiled kernel
+- cuda and webgpu are not in the table. They compute every `yes`, but webgpu has no f64 and c128. The tests are those of
+  opencl; cuda is tested on a simulated driver.
 - `-`: refused with `WEFT_ERR_DTYPE`. Empty: the op has no operand of that dtype, or it is one of the many ops that refuse
   complex numbers.
 - gradient: the dtypes in which the gradient was tested. The gradient in f64 agrees with finite differences of fourth
@@ -133,7 +135,8 @@ def holes_of(name, rows, others):
     functions, _ = public_ops()
     cells = {device: {(row[0], row[1]) for row in found if row[3] == "value"} for device, found in others.items()}
     has = {(row[0], row[1]) for row in rows if row[3] == "value"}
-    return [f"{op} {dtype} {name}" for op, dtype in sorted(set.intersection(*cells.values()) - has) if op in functions]
+    return [f"{op} {dtype} {name}" for op, dtype in sorted(set.intersection(*cells.values()) - has)
+            if op in functions and dtype not in APART[name]]
 
 
 def main(arguments):
@@ -146,6 +149,7 @@ def main(arguments):
         sys.exit(f"{folders[0]} has no records: run test_ops and test_grad first (ctest -R 'ops_|grad_')")
     bad = failures(ops) + failures(grads)
     apart = {name: ops.pop(name) for name in APART if name in ops}
+    grads = {name: rows for name, rows in grads.items() if name not in APART}
     text, holes = page(ops, grads)
     for name, rows in apart.items():
         holes += holes_of(name, rows, ops)

@@ -175,9 +175,10 @@ static int constant_order(const void *a, const void *b) { return weft__literal_o
 static void finish_words(weft_grammar *g) {
     for (size_t i = 0; i < g->node_count; i++) {
         const weft__rule *n = &g->nodes[i];
+        if (n->count == 0) continue;
         if (n->kind == WEFT__RULE_CONSTANT)
             qsort(g->constants + n->first, n->count, sizeof *g->constants, constant_order);
-        if (n->kind != WEFT__RULE_OBJECT || n->count == 0) continue;
+        if (n->kind != WEFT__RULE_OBJECT) continue;
         weft__property *properties = g->properties + n->first;
         sort_keys(properties, g->sorted + n->first, n->count);
         for (uint32_t p = n->count, until = n->count; p-- > 0;) {

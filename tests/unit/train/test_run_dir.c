@@ -114,7 +114,7 @@ static void lines_read_back(void **state) {
     weft__history_free(&history);
     char *csv = slurp("r/metrics.csv");
     assert_int_equal(strncmp(csv, "step,epoch,loss,lr,grad_norm,samples_per_second,", 48), 0);
-    assert_non_null(strstr(csv, "\n10,,0.1,0.001,0.5,1000.25,0.2,,,1048576,,,,,,\n"));
+    assert_non_null(strstr(csv, "\n10,,0.1,0.001,0.5,1000.25,0.2,,,1048576,,,,,,,\n"));
     free(csv);
     weft__run_close(&run);
 }
