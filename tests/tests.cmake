@@ -475,7 +475,8 @@ get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
   if(name MATCHES "_(opencl|webgpu|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
-    if(name MATCHES "^ops_hip_|^grad_(hip_|ptx|cuda_attention)") # the longest ones; others cover most of their code
+    # the longest ones, most of whose code others cover
+    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|_(hip|ptx)$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
       list(APPEND labels long)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}")
