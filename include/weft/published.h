@@ -72,6 +72,12 @@ WEFT_API WEFT_CHECKED weft_status weft_published_save(weft_module *model, const 
 WEFT_API WEFT_CHECKED weft_status weft_published_save_lora(weft_module *model, const char *from,
                                                            const char *base, const char *to);
 
+/* Writes the same adapters as a GGUF file that llama.cpp adds to a model (its options --lora and
+ * --lora-scaled). An existing file is replaced. The errors are those of weft_published_save_lora, and
+ * WEFT_ERR_FORMAT for an architecture that Weft does not write to GGUF files. */
+WEFT_API WEFT_CHECKED weft_status weft_published_save_gguf_lora(weft_module *model, const char *from,
+                                                                const char *path);
+
 /* Writes the model as a GGUF file that llama.cpp reads, with the tokenizer and the chat template of `from`, a
  * folder or a GGUF file. `format` is "f32", "f16", "bf16", "q8_0", "q6_k", "q5_0", "q4_k" or "q4_0".
  * docs/published.md says which tensors get another format. One parameter at a time is in memory as f32. An

@@ -90,14 +90,25 @@ static weft_status export_gguf(const exporting *e, weft__use *use, weft__exporte
     return weft__export_gguf(use, path, type_of(e), exported);
 }
 
+static weft_status export_gguf_lora(const exporting *e, weft__use *use, weft__exported *exported) {
+    char path[WEFT__EXPORT_PATH];
+    WEFT_TRY(weights_path(e, ".gguf", path));
+    return weft__export_gguf_lora(use, path, exported);
+}
+
 /* The formats of --to. C source is made on a device of its own, in f32 whatever the run computed in. */
 static const struct format {
     const char *name, *device, *precision;
+    bool adapters; /* not added to the weights */
     weft_status (*run)(const exporting *e, weft__use *use, weft__exported *exported);
 } formats[] = {
-    {"c", "c99", "f32", export_c},      {"safetensors", "cpu", NULL, export_safetensors},
-    {"gpt2", "cpu", NULL, export_gpt2}, {"huggingface", "cpu", NULL, export_huggingface},
-    {"peft", "cpu", NULL, export_peft}, {"gguf", "cpu", NULL, export_gguf},
+    {"c", "c99", "f32", false, export_c},
+    {"safetensors", "cpu", NULL, false, export_safetensors},
+    {"gpt2", "cpu", NULL, false, export_gpt2},
+    {"huggingface", "cpu", NULL, false, export_huggingface},
+    {"peft", "cpu", NULL, true, export_peft},
+    {"gguf", "cpu", NULL, false, export_gguf},
+    {"gguf-lora", "cpu", NULL, true, export_gguf_lora},
 };
 
 static const struct format *format_of(const char *name) {
@@ -148,7 +159,7 @@ static weft_status run_export(const exporting *e, const struct format *format, w
     const weft__use_options options = {.device = format->device,
                                        .precision = merges ? "f32" : format->precision,
                                        .checkpoint = e->checkpoint,
-                                       .adapters = format->run == export_peft,
+                                       .adapters = format->adapters,
                                        .with_data = e->training && needs_data(&config),
                                        .trains = e->training};
     weft__config_free(&config);
@@ -188,7 +199,7 @@ static bool check_gguf(const exporting *e) {
 static bool check_wishes(const exporting *e) {
     const struct format *format = format_of(e->to);
     if (!format)
-        weft__complain("export: --to %s: give c, safetensors, gpt2, huggingface, peft or gguf",
+        weft__complain("export: --to %s: give c, safetensors, gpt2, huggingface, peft, gguf or gguf-lora",
                        e->to ? e->to : "is missing");
     else if (e->type && format->run != export_gguf)
         weft__complain("export: --type is for --to gguf");
@@ -214,7 +225,8 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &e.dir, "the folder of the run; for gguf also a published model"},
-        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to, "c, safetensors, gpt2, huggingface, peft or gguf"},
+        {"--to FORMAT", WEFT__OPTION_TEXT, &e.to,
+         "c, safetensors, gpt2, huggingface, peft, gguf or gguf-lora"},
         {"--type T", WEFT__OPTION_TEXT, &e.type,
          "of the weights in a GGUF file: f32, f16, bf16, q8_0, q6_k, q5_0, q4_k or q4_0; default: f16"},
         {"--out FOLDER", WEFT__OPTION_TEXT, &e.out,

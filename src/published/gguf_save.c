@@ -180,17 +180,23 @@ static weft_status write_tensor(saving *s, const weft_parameter_info *p, const w
 
 /* ---- the file ---- */
 
-static weft_status make_header(saving *s, int64_t divisors) {
-    weft__gguf_header *h = &s->header;
-    const weft__gguf_architecture *a = weft__gguf_architecture_of(s->p.architecture->type);
+weft_status weft__gguf_use_names(weft_context *ctx, const char *from, weft__published *p) {
+    const weft__gguf_architecture *a = weft__gguf_architecture_of(p->architecture->type);
     char known[256];
     weft__gguf_types(known, sizeof known);
     if (!a)
-        return weft__fail(s->ctx, WEFT_ERR_FORMAT,
-                          "%s: Weft does not write the architecture %s to GGUF files; it writes %s", s->from,
-                          s->p.architecture->type, known);
-    s->p.names = a->names;
-    s->p.prefix = "";
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: Weft does not write the architecture %s to GGUF files; it writes %s", from,
+                          p->architecture->type, known);
+    p->names = a->names;
+    p->prefix = "";
+    return WEFT_OK;
+}
+
+static weft_status make_header(saving *s, int64_t divisors) {
+    weft__gguf_header *h = &s->header;
+    WEFT_TRY(weft__gguf_use_names(s->ctx, s->from, &s->p));
+    const weft__gguf_architecture *a = weft__gguf_architecture_of(s->p.architecture->type);
     limit_context(s);
     WEFT_TRY(weft__gguf_describe(s->ctx, s->from, &s->p, a, h));
     weft__gguf_put_u32(h, "general.file_type", s->format.file_type);

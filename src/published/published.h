@@ -97,6 +97,9 @@ const weft__gguf_architecture *weft__gguf_architecture_of(const char *type);
 /* Writes the model_types that GGUF files can have, with commas. */
 void weft__gguf_types(char *out, size_t bytes);
 
+/* Replaces the names of a model's tensors by those of GGUF files. WEFT_ERR_FORMAT: there are none. */
+weft_status weft__gguf_use_names(weft_context *ctx, const char *from, weft__published *p);
+
 /* Appends the metadata that describes a model: all but its tokenizer, and its vocabulary. Returns
  * WEFT_ERR_FORMAT for a model that the architecture of GGUF files does not compute. */
 struct weft__gguf_header;
@@ -204,5 +207,12 @@ bool weft__published_added(const weft_parameter_info *parameter);
 
 /* Whether a tensor of the file is known to be no weight. */
 bool weft__published_ignores(const weft__published *p, const char *name);
+
+/* ---- save_lora.c ---- */
+
+/* Finds the tensor of the published model to which an adapter of weft_gpt_lora adds. WEFT_ERR_UNSUPPORTED: it
+ * adds to a part of a tensor. */
+weft_status weft__lora_placed(const weft__published *p, weft_module *model, const weft_module *adapter,
+                              weft__placed *out);
 
 #endif

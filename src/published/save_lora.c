@@ -22,27 +22,35 @@ typedef struct adapters {
     bool transposed; /* the published weights are (in, out) */
 } adapters;
 
-/* Finds the tensor of the published model that an adapter adds to. */
-static weft_status find_layer(const weft__published *p, weft_module *model, const weft_module *adapter,
-                              adapters *a, char layer[NAME_BYTES]) {
+weft_status weft__lora_placed(const weft__published *p, weft_module *model, const weft_module *adapter,
+                              weft__placed *out) {
     weft_parameter_info weight;
     weft__placed placed[WEFT__PARTS];
-    const weft_module *linear = adapter->parent;
+    const weft__lora form = weft__lora_form(adapter);
+    const bool known = weft_parameter_find(model, adapter->parent->parameters[0].full, &weight);
+    for (int i = 0, n = known ? weft__published_names(p, &weight, placed) : 0; i < n; i++)
+        if (placed[i].first == form.first && placed[i].rows == form.rows) {
+            *out = placed[i];
+            return WEFT_OK;
+        }
+    return weft__fail(
+        model->ctx, WEFT_ERR_UNSUPPORTED,
+        "%s: a model of type %s keeps the weights of this target together with others in one "
+        "tensor, to which this format cannot add the adapter: use --to huggingface or --to gguf, "
+        "which write merged weights, or other targets",
+        adapter->path, p->architecture->type);
+}
+
+/* Writes the name of the layer to which an adapter adds. */
+static weft_status name_layer(const weft__published *p, weft_module *model, const weft_module *adapter,
+                              adapters *a, char layer[NAME_BYTES]) {
+    weft__placed placed;
+    WEFT_TRY(weft__lora_placed(p, model, adapter, &placed));
     a->form = weft__lora_form(adapter);
-    const bool known = weft_parameter_find(model, linear->parameters[0].full, &weight);
-    for (int i = 0, n = known ? weft__published_names(p, &weight, placed) : 0; i < n; i++) {
-        if (placed[i].first != a->form.first || placed[i].rows != a->form.rows) continue;
-        a->transposed = placed[i].part == WEFT__PART_TRANSPOSED;
-        weft_text text = weft__text(layer, NAME_BYTES);
-        weft__put(&text, "%s%.*s", p->prefix, (int)(strlen(placed[i].name) - strlen(".weight")),
-                  placed[i].name);
-        return WEFT_OK;
-    }
-    return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
-                      "%s: a model of type %s keeps the weights of this target together with others in one "
-                      "tensor, to which peft cannot add the adapter: use --to huggingface, which writes "
-                      "merged weights, or other targets",
-                      adapter->path, p->architecture->type);
+    a->transposed = placed.part == WEFT__PART_TRANSPOSED;
+    weft_text text = weft__text(layer, NAME_BYTES);
+    weft__put(&text, "%s%.*s", p->prefix, (int)(strlen(placed.name) - strlen(".weight")), placed.name);
+    return WEFT_OK;
 }
 
 /* Lists the tensors of all adapters under peft's names. */
@@ -51,7 +59,7 @@ static weft_status list_adapters(const weft__published *p, weft_module *model, a
     for (size_t i = 0; weft_parameter_get(model, i, &parameter); i++) {
         char layer[NAME_BYTES], *name = a->names + a->count * NAME_BYTES;
         if (!weft__published_added(&parameter)) continue;
-        WEFT_TRY(find_layer(p, model, parameter.module->parent, a, layer));
+        WEFT_TRY(name_layer(p, model, parameter.module->parent, a, layer));
         weft_text text = weft__text(name, NAME_BYTES);
         weft__put(&text, "%s%s.%s.weight", prefix, layer, parameter.module->name);
         a->list[a->count++] = (weft_named_tensor){name, parameter.tensor};

@@ -130,6 +130,8 @@ BY_PARAMETER = {
     "weft_published_save_lora.to": '"adapters"', "weft_published_save_lora.base": '"published"', "weft_gpt_merge_lora.gpt": "good_published()",
     "weft_published_save.to": '"saved"', "weft_published_save.dtype": "WEFT_F32",
     "weft_published_save_gguf.model": "good_published()", "weft_published_save_gguf.from": '"published"',
+    "weft_published_save_gguf_lora.model": "good_adapted()", "weft_published_save_gguf_lora.from": '"published"',
+    "weft_published_save_gguf_lora.path": '"adapters.gguf"',
     "weft_published_save_gguf.path": '"saved.gguf"', "weft_published_save_gguf.format": '"q8_0"',
     "weft_published_quantize.from": '"published"', "weft_published_quantize.path": '"saved.gguf"',
     "weft_published_quantize.format": '"q4_k"',

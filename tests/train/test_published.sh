@@ -51,6 +51,10 @@ check "peft's configuration" python3 -c '
 import json
 c = json.load(open("adapter/adapter_config.json"))
 assert c["r"] == 4 and c["lora_alpha"] == 8 and c["target_modules"] == ["q_proj", "v_proj", "down_proj"], c'
+expect 0 'wrote adapter.gguf' "$weft" export lora --to gguf-lora --out adapter.gguf
+check "llama.cpp's names" grep -q blk.0.attn_q.weight.lora_a adapter.gguf
+expect 2 'for runs with adapters' "$weft" export run --to gguf-lora
+one_line
 expect 0 '' "$weft" export lora --to safetensors --out plain.safetensors
 check "other formats get merged weights" bash -c '! grep -q lora_A plain.safetensors'
 expect 2 'for runs with adapters' "$weft" export run --to peft

@@ -40,6 +40,9 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
 /* Writes the adapters of a run with lora.rank into a folder that the Python package peft reads. */
 weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported);
 
+/* The same as a GGUF file that llama.cpp adds to a model. */
+weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported);
+
 /* Writes such a run as a GGUF file, with weights of the type, such as "q8_0". */
 weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported);
 

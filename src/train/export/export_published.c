@@ -42,10 +42,22 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
     return WEFT_OK;
 }
 
+static weft_status check_adapters(const weft__use *use, const char *format) {
+    if (use->config.lora_rank > 0) return WEFT_OK;
+    return weft__fail(
+        NULL, WEFT_ERR_ARGUMENT,
+        "export: --to %s is for runs with adapters (lora.rank): use --to huggingface or --to gguf", format);
+}
+
+weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported) {
+    WEFT_TRY(check_adapters(use, "gguf-lora"));
+    WEFT_TRY(weft_published_save_gguf_lora(use->model.module, use->config.published, path));
+    snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
+    return WEFT_OK;
+}
+
 weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported) {
-    if (use->config.lora_rank == 0)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "export: --to peft is for runs with adapters (lora.rank): use --to huggingface");
+    WEFT_TRY(check_adapters(use, "peft"));
     WEFT_TRY(
         weft_published_save_lora(use->model.module, use->config.published, use->config.model_init, folder));
     if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "adapter_model.safetensors") ||
