@@ -204,6 +204,7 @@ WEFT_API weft_module *weft_nn_activation(weft_context *ctx, weft_activation_kind
 typedef struct weft_attention_form {
     int64_t head_width; /* channels of a head; 0: width / heads */
     bool qkv_bias;      /* with no_bias: c_attn has a bias all the same, as in Qwen 2 */
+    bool out_bias;      /* the same for c_proj */
     bool qk_norm;       /* RMS norms of the queries and keys of each head (children q_norm and k_norm), before
                            they are rotated, as in Qwen 3 */
     double scale;       /* factor of the scores; 0: 1 / sqrt(head_width) */
@@ -340,6 +341,7 @@ typedef struct weft_transformer_block_options {
     bool norm_plus_one; /* as plus_one in weft_norm_options */
     bool branch_norms;  /* a second norm after each branch, before its result is added, as in Gemma 2 */
     bool parallel;      /* x + attn(ln_1(x)) + mlp(ln_2(x)), as in GPT-NeoX */
+    bool mlp_bias;      /* with no_bias: the MLP has biases all the same */
 } weft_transformer_block_options;
 
 /* A transformer block with pre-norm: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children:
@@ -382,9 +384,9 @@ typedef struct weft_gpt_options {
     /* With form.window: layers window_except - 1, 2 window_except - 1, ... see all tokens, the others only
      * the window. 0: all layers have the window */
     int64_t window_except;
-    weft_rotary_options window_rotation;        /* of layers with a window; base 0: as rotation */
-    bool norm_plus_one, branch_norms, parallel; /* as in weft_transformer_block_options */
-    double embedding_scale;                     /* factor of the token vectors; 0: 1 */
+    weft_rotary_options window_rotation;                  /* of layers with a window; base 0: as rotation */
+    bool norm_plus_one, branch_norms, parallel, mlp_bias; /* as in weft_transformer_block_options */
+    double embedding_scale;                               /* factor of the token vectors; 0: 1 */
     double logit_softcap;            /* the logits become softcap * tanh(logit / softcap); 0: unchanged */
     weft_activation_kind activation; /* of the MLP; IDENTITY (0): GELU with tanh; gated: SiLU */
 } weft_gpt_options;

@@ -198,7 +198,7 @@ static weft_module *attention(weft_context *ctx, weft_forward_fn forward, int64_
                                    : weft_nn_linear(ctx, width, of_queries + of_keys, &linear));
     weft_module *queries = memory_width ? weft_nn_linear(ctx, width, of_queries, &linear) : NULL;
     linear.weight = weft__init_or(o.residual, o.weight);
-    linear.no_bias = o.no_bias;
+    linear.no_bias = o.no_bias && !o.form.out_bias;
     weft_module_child(m, "c_proj", weft_nn_linear(ctx, of_queries, width, &linear));
     if (queries) weft_module_child(m, "q_attn", queries);
     if (!o.form.qk_norm) return m;

@@ -54,7 +54,7 @@ static weft_module *feed(weft_context *ctx, int64_t width, const weft_transforme
     if (kind == WEFT_IDENTITY) kind = o->gated ? WEFT_SILU : WEFT_GELU_TANH;
     *(feed_own *)m->user = (feed_own){kind, o->dropout, hidden, o->gated};
     weft_linear_options linear = {
-        .no_bias = o->no_bias, .dtype = o->dtype, .weight = o->weight, .bias = o->bias};
+        .no_bias = o->no_bias && !o->mlp_bias, .dtype = o->dtype, .weight = o->weight, .bias = o->bias};
     weft_module_child(m, "c_fc", weft_nn_linear(ctx, width, o->gated ? 2 * hidden : hidden, &linear));
     linear.weight = weft__init_or(o->residual, o->weight);
     weft_module_child(m, "c_proj", weft_nn_linear(ctx, hidden, width, &linear));

@@ -189,7 +189,8 @@ weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options) {
         .rotation = o.rotation,
         .norm_plus_one = o.norm_plus_one,
         .branch_norms = o.branch_norms,
-        .parallel = o.parallel};
+        .parallel = o.parallel,
+        .mlp_bias = o.mlp_bias};
     for (int64_t i = 0; i < o.layers && !m->error; i++) {
         char name[32];
         const bool windowed = o.form.window && !(o.window_except && (i + 1) % o.window_except == 0);

@@ -243,7 +243,9 @@ void weft__read_llama(weft__fields *f, weft__published *p) {
     o->norm = WEFT_NORM_RMS;
     o->eps = weft__field_number(f, "rms_norm_eps", 1e-6);
     o->gated = o->no_bias = true;
-    o->form.qkv_bias = traits & WEFT__QKV_BIAS;
+    o->form.out_bias = weft__field_bool(f, "attention_bias", false);
+    o->form.qkv_bias = traits & WEFT__QKV_BIAS || o->form.out_bias;
+    o->mlp_bias = weft__field_bool(f, "mlp_bias", false);
     o->form.qk_norm = traits & WEFT__QK_NORM;
     o->untied_head = !weft__field_bool(f, "tie_word_embeddings", gemma);
     if (gemma)
@@ -252,9 +254,6 @@ void weft__read_llama(weft__fields *f, weft__published *p) {
         o->activation = weft__field_activation(f, "hidden_act", "silu");
     if (traits & WEFT__WINDOW) read_window(f, gemma3 ? 6 : gemma ? 2 : 0, o);
     weft__field_rotation(f, gemma3 ? 1e6 : 10000, o->form.head_width, p);
-    if (weft__field_bool(f, "attention_bias", false) || weft__field_bool(f, "mlp_bias", false))
-        weft__field_fail(f, WEFT_ERR_FORMAT, "attention_bias, mlp_bias",
-                         "Weft computes only models where both are false");
 }
 
 /* ---- the table ---- */

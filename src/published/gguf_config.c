@@ -126,6 +126,9 @@ static bool put_fields(const weft__gguf *g, int which, json_t *config) {
     if (table && table->rank == 2) json_object_set_new(config, "vocab_size", json_integer(table->shape[0]));
     json_object_set_new(config, "tie_word_embeddings", json_boolean(!tensor_of(g, "output.weight")));
     if (gpt2) return true;
+    json_object_set_new(config, "attention_bias",
+                        json_boolean(tensor_of(g, "blk.0.attn_output.bias") != NULL));
+    json_object_set_new(config, "mlp_bias", json_boolean(tensor_of(g, "blk.0.ffn_gate.bias") != NULL));
     if (weft__architecture_find(architectures[which].type)->traits & WEFT__GEMMA)
         weft__gguf_gemma_config(config);
     number_of(g, architecture, "embedding_length", &width);

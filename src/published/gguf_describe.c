@@ -92,7 +92,9 @@ static weft_status check_choices(const describing *d) {
     const weft_activation_kind usual = o->gated && !is_gemma(d) ? WEFT_SILU : WEFT_GELU_TANH;
     if (o->activation != usual && o->activation != WEFT_IDENTITY)
         return describe_fail(d, "the activation of this model's MLP");
-    const char *lacks = is_gemma(d)          ? weft__gguf_gemma_lacks(d->p)
+    const bool biases = o->form.out_bias || o->mlp_bias, llama = d->architecture->names & GGUF_TURNED;
+    const char *lacks = biases && !llama     ? "biases of projections"
+                        : is_gemma(d)        ? weft__gguf_gemma_lacks(d->p)
                         : o->form.scale != 0 ? "queries and keys that are not scaled"
                                              : NULL;
     return lacks ? describe_fail(d, lacks) : WEFT_OK;

@@ -13,9 +13,9 @@ expect 0 '' "$weft" train gpt --data text.txt --run gpt "${small[@]}"
 expect 0 '' "$weft" train gpt --data text.txt --run wide "${small[@]}" --set train.precision=f64
 
 # ---- what is asked for ----
-expect 2 "export: --to is missing: give c, safetensors, gpt2, huggingface, peft or gguf" "$weft" export run
+expect 2 "export: --to is missing: give c, safetensors, gpt2, huggingface, peft, gguf or gguf-lora" "$weft" export run
 one_line
-expect 2 "export: --to onnx: give c, safetensors, gpt2, huggingface, peft or gguf" "$weft" export run --to onnx
+expect 2 "export: --to onnx: give c, safetensors, gpt2, huggingface, peft, gguf or gguf-lora" "$weft" export run --to onnx
 expect 2 'is not a run folder' "$weft" export nowhere --to c
 expect 2 '--to gpt2 needs a gpt, .*: use --to safetensors' "$weft" export run --to gpt2
 one_line

@@ -262,7 +262,6 @@ static void test_refused_configurations(void **state) {
     refuses(ctx, "llama.json", "{\"rms_norm_eps\": \"small\"}", format, "rms_norm_eps");
     refuses(ctx, "llama.json", "{\"tie_word_embeddings\": 1}", format, "tie_word_embeddings");
     refuses(ctx, "llama.json", "{\"hidden_act\": \"mish\"}", format, "hidden_act");
-    refuses(ctx, "llama.json", "{\"attention_bias\": true}", format, "attention_bias");
     refuses(ctx, "llama.json", "{\"rope_parameters\": {\"rope_type\": \"longrope\"}}", format, "yarn");
     refuses(ctx, "gpt2.json", "{\"scale_attn_by_inverse_layer_idx\": true}", format, "inverse_layer");
     refuses(ctx, "qwen2.json",

@@ -4,7 +4,7 @@
 
 /* Opens the model with adapters of rank 2 whose matrices are not 0. */
 static weft_module *open_adapted(weft_context *ctx, const char *folder, const char *const *targets,
-                                 size_t count) {
+                                 int count) {
     weft_parameter_info p;
     weft_module *model = weft_published_new(ctx, folder, NULL);
     assert_ok(weft_gpt_lora(
@@ -92,7 +92,7 @@ static void test_adapter_file(void **state) {
         snprintf(name, sizeof name, "%s.json", kinds[i]);
         json_t *root = read_model(name);
         const char *folder = model_folder(ctx, root, kinds[i]);
-        weft_module *model = open_adapted(ctx, folder, all, COUNT(all));
+        weft_module *model = open_adapted(ctx, folder, all, (int)COUNT(all));
         assert_ok(weft_published_quantize(ctx, folder, in_scratch("base.gguf"), "f32"));
         assert_ok(weft_published_save_gguf(model, folder, in_scratch("merged.gguf"), "f32"));
         assert_ok(weft_published_save_gguf_lora(model, folder, in_scratch("adapter.gguf")));

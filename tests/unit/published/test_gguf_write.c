@@ -37,8 +37,8 @@ static void check_logits(json_t *root, const char *name, const float *logits, do
 }
 
 static const char *const architectures[] = {
-    "gpt2",  "llama", "llama-tied",   "llama-linear", "llama-yarn",       "qwen2",
-    "qwen3", "phi3",  "phi3-partial", "gemma2-usual", "gemma3_text-usual"};
+    "gpt2",  "llama", "llama-tied", "llama-linear", "llama-yarn",   "llama-biases",
+    "qwen2", "qwen3", "phi3",       "phi3-partial", "gemma2-usual", "gemma3_text-usual"};
 
 static void test_logits(void **state) {
     (void)state;
@@ -557,7 +557,8 @@ static void test_refused_models(void **state) {
         {"gemma2", "cannot hold this query_pre_attn_scalar"},
         {"gemma3_text", "cannot hold this query_pre_attn_scalar"},
         {"gpt_neox", "does not write the architecture gpt_neox to GGUF files; it writes llama, qwen2"},
-        {"gpt2-untied", "cannot hold the activation"}};
+        {"gpt2-untied", "cannot hold the activation"},
+        {"qwen3-biases", "cannot hold biases of projections"}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         char name[64];
         snprintf(name, sizeof name, "%s.json", cases[i].name);
