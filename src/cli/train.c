@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <weft/published.h>
+
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "train/analysis/pace.h"
@@ -93,10 +95,22 @@ bool weft__cli_has_config(const weft__command *command, const char *path) {
     return false;
 }
 
+/* Whether the run made a model for `weft chat`. */
+static bool is_chat(const weft__config *config) {
+    weft_chat_template *template = NULL;
+    const bool chats =
+        config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES;
+    const bool has = chats && weft_published_chat(NULL, config->published, &template) == WEFT_OK;
+    weft_chat_template_free(template);
+    return has;
+}
+
 void weft__cli_next(const weft__config *config, const char *run) {
     const bool text = config->task == WEFT__TASK_LANGUAGE_MODEL;
     weft__print(stdout, "next: ");
-    if (text)
+    if (text && is_chat(config))
+        weft__print_command(stdout, "chat", run, NULL);
+    else if (text)
         weft__print_command(stdout, "generate", run, "--prompt", "TEXT", NULL);
     else
         weft__print_command(stdout, "predict", run, "FILE", NULL);

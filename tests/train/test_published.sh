@@ -103,6 +103,8 @@ with open("texts.jsonl", "w") as f:
 EOF
 talk=("${tune[@]}" --set model.context=96 --set train.steps=0 --set train.epochs=8)
 expect 0 'learned: .* tokens, those of the answers' "$weft" train gpt --data chats.jsonl "${talk[@]}" --run talk
+check "the model answers a conversation of the data" grep -qE '^  .*thread [0-9]+' out
+check "chat follows" grep -qE 'next: .*weft chat talk$' out
 check "conversations are packed" grep -qE '60 conversations of [0-9]+ tokens, in [0-9]+ rows of 96' out
 expect 0 'new data +loss [0-3]' "$weft" eval talk chats.jsonl
 expect 0 '' "$weft" train gpt --data chats.jsonl "${talk[@]}" --set lora.rank=2 --run adapted --quiet

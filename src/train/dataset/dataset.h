@@ -111,6 +111,11 @@ void weft__dataset_hash(const weft__dataset *dataset, char out[17]);
 /* Returns the tokenizer, or NULL (data.source tokens without data.tokenizer_path). */
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 
+/* A conversation of the data up to its first answer, as text that weft__free frees, and the token that ends
+ * the answer. *text is NULL if the data are no conversations. */
+weft_status weft__dataset_question(weft_context *ctx, const weft__dataset *dataset, char **text,
+                                   int32_t *end);
+
 /* Returns the number of samples of a split: rows, or tokens of a text. */
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split);
 

@@ -63,6 +63,31 @@ weft_status weft__dataset_read_chats(weft_context *ctx, const weft__config *conf
     return status;
 }
 
+/* ---- a question ---- */
+
+weft_status weft__dataset_question(weft_context *ctx, const weft__dataset *d, char **text, int32_t *end) {
+    const weft__split split = d->x[WEFT__VALIDATION].rank ? WEFT__VALIDATION : WEFT__TRAIN;
+    const weft_array *x = &d->x[split], *y = &d->y[split];
+    *text = NULL;
+    if (!d->chats || !x->rank) return WEFT_OK;
+    const int64_t length = x->shape[2];
+    const int32_t *tokens = x->data, *begins = tokens + length, *next = y->data; /* of the first row */
+    int64_t last = 0, answered;
+    while (last < length && next[last] < 0) last++;
+    if (last == length) return WEFT_OK;
+    for (answered = last; answered + 1 < length && next[answered + 1] >= 0;) answered++;
+    *end = next[answered];
+    const int32_t *first = tokens + begins[last];
+    const size_t count = (size_t)(last + 1 - begins[last]);
+    size_t bytes = 0;
+    WEFT_TRY(weft_tokenizer_decode(d->tokenizer, first, count, NULL, 0, &bytes));
+    char *out = weft__alloc(ctx, bytes + 1);
+    if (!out) return weft__fail_oom(ctx, bytes, "a question");
+    *text = out;
+    out[bytes] = '\0';
+    return weft_tokenizer_decode(d->tokenizer, first, count, out, bytes, &bytes);
+}
+
 /* ---- the summary ---- */
 
 static void pair_lines(const weft__dataset *d, const weft__config *config, const weft_chats_packed *all,

@@ -53,18 +53,37 @@ static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
     return WEFT_OK;
 }
 
+/* The begin of the last lines of a question. */
+static size_t last_lines(const char *question) {
+    enum { BYTES = 160 };
+    const size_t size = question ? strlen(question) : 0;
+    const char *line = size > BYTES ? strchr(question + size - BYTES, '\n') : NULL;
+    return line ? (size_t)(line + 1 - question) : 0;
+}
+
+/* Lets the model write. A model that learns conversations answers one of them. */
 static weft_status sample(weft__loop *loop, uint64_t step) {
     weft__sample *made = &loop->sample;
-    const weft_generate_options wanted = {.tokens = SAMPLE_TOKENS,
-                                          .temperature = 0.8,
-                                          .seed = (uint64_t)loop->config->train_seed + step,
-                                          .vocabulary = loop->model.tokens};
+    char *question;
+    int32_t end;
     if (loop->config->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
     if (!loop->cache) return weft_last_status(loop->model.ctx);
+    WEFT_TRY(weft__dataset_question(NULL, &loop->dataset, &question, &end));
+    const weft_generate_options wanted = {.prompt = question,
+                                          .tokens = SAMPLE_TOKENS,
+                                          .temperature = question ? 0 : 0.8,
+                                          .seed = (uint64_t)loop->config->train_seed + step,
+                                          .vocabulary = loop->model.tokens,
+                                          .no_frame = question != NULL,
+                                          .ends = &end,
+                                          .end_count = question != NULL};
     made->size = 0;
-    WEFT_TRY(
-        weft_generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), &wanted, loop_collect, made));
+    made->from = last_lines(question);
+    const weft_status status =
+        weft_generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), &wanted, loop_collect, made);
+    weft__free(NULL, question);
+    WEFT_TRY(status);
     return weft__run_sample(&loop->run, step, made->data ? made->data : "", made->size);
 }
 
@@ -371,7 +390,7 @@ static void conclude(weft__loop *loop, bool early) {
     weft__loop_say_scores(loop);
     if (written->size > 0) {
         weft__progress_say(p, "the model writes:");
-        weft__progress_sample(p, written->data, written->size);
+        weft__progress_sample(p, written->data + written->from, written->size - written->from);
     }
     if (early)
         weft__progress_say(p,

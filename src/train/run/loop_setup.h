@@ -15,6 +15,7 @@
 typedef struct weft__sample {
     char *data; /* NULL: none */
     size_t size, capacity;
+    size_t from; /* where the part begins that is worth showing */
 } weft__sample;
 
 typedef struct weft__loop {
