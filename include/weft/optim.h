@@ -28,7 +28,12 @@ typedef struct weft_optimizer weft_optimizer;
  *   after the update, a proximal step moves each one towards 0. Training converges to a minimum of the loss
  * plus the penalty (lasso; with weight_decay of SGD, RMSprop or Adam the elastic net). The penalty is not
  * part of the loss, of the gradient norm and of clipping, and an accumulated step applies it once. Complex
- * parameters count as pairs of floats */
+ * parameters count as pairs of floats
+ * - exact_sum: adds the gradients of micro-batches in a binary tree, so that a step has the same bits however
+ *   many copies share its micro-batches, if each copy has 1, 2, 4, 8, ... of them (or there is one copy). A
+ *   step of n micro-batches in one copy then keeps log2(n) sums of gradients in memory; in several copies,
+ *   with m micro-batches each, 1 + log2(m). Without it there is one. Devices that add without the host (NCCL)
+ *   are not used for it if there are more than two copies */
 
 typedef struct weft_sgd_options {
     double lr;
@@ -39,6 +44,7 @@ typedef struct weft_sgd_options {
     double clip;
     bool track_norm;
     double l1;
+    bool exact_sum;
 } weft_sgd_options;
 
 typedef struct weft_rmsprop_options {
@@ -51,6 +57,7 @@ typedef struct weft_rmsprop_options {
     double clip;
     bool track_norm;
     double l1;
+    bool exact_sum;
 } weft_rmsprop_options;
 
 typedef struct weft_adam_options {
@@ -63,6 +70,7 @@ typedef struct weft_adam_options {
     double clip;
     bool track_norm;
     double l1;
+    bool exact_sum;
 } weft_adam_options;
 
 /* Stochastic gradient descent with momentum (no dampening) or Nesterov momentum (Sutskever et al. 2013). */

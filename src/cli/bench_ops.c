@@ -109,7 +109,7 @@ static weft_status adamw(weft__bench *b) {
     weft__sinks sinks;
     WEFT_TRY(weft__optimizer_layout(b->optimizer));
     WEFT_TRY(weft__optimizer_numbers(b->optimizer, 0));
-    WEFT_TRY(weft__optimizer_record(b->optimizer, loss, WEFT__WHOLE, 1, &sinks));
+    WEFT_TRY(weft__optimizer_record(b->optimizer, loss, &weft__whole_step, 1, &sinks));
     WEFT_TRY(weft_compile(NULL, 0, sinks.variable, sinks.value, sinks.count, &b->program));
     b->bytes =
         /* reads parameter, gradient and both moments; writes all but the gradient */

@@ -233,8 +233,8 @@ weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_si
                             ir_sink **all);
 
 /* ---- share.c ---- */
-/* Replaces variables by their sum, added in the order of the list. They are f32 or f64, of one size, and each
- * belongs to another context. */
-weft_status weft__sum_shared(weft_tensor *const *list, size_t n);
+/* Replaces variables by their sum. They are f32 or f64, of one size, and each belongs to another context.
+ * tree: the bits are those of a binary tree over the list; else the devices may choose the order. */
+weft_status weft__sum_shared(weft_tensor *const *list, size_t n, bool tree);
 
 #endif

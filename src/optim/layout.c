@@ -145,7 +145,7 @@ static void release_block(weft_context *ctx, weft__block *block) {
     weft_free(block->rounded);
     weft_free(block->values);
     for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->state[s]);
-    weft_free(block->sum);
+    for (int l = 0; l < WEFT__LEVELS; l++) weft_free(block->sums[l]);
     for (size_t r = 0; r < block->n_ranges; r++) {
         weft_free(block->ranges[r].step.scalar);
         weft_free(block->ranges[r].decay.scalar);

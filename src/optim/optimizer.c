@@ -122,6 +122,7 @@ weft_optimizer *weft_sgd(weft_module *m, const weft_sgd_options *options) {
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,
                                          .track_norm = o.track_norm,
+                                         .exact_sum = o.exact_sum,
                                          .l1 = o.l1});
 }
 
@@ -136,6 +137,7 @@ weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,
                                          .track_norm = o.track_norm,
+                                         .exact_sum = o.exact_sum,
                                          .l1 = o.l1});
 }
 
@@ -150,6 +152,7 @@ static weft_optimizer *adam(weft_module *m, weft__optimizer_kind kind, const wef
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,
                                          .track_norm = o.track_norm,
+                                         .exact_sum = o.exact_sum,
                                          .l1 = o.l1});
 }
 

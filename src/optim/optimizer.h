@@ -11,10 +11,19 @@ typedef enum weft__optimizer_kind { WEFT__SGD, WEFT__RMSPROP, WEFT__ADAM, WEFT__
 
 enum { WEFT__STATES = 2 }; /* most state tensors of a parameter */
 
+/* Sums of gradients, at most. Without exact_sum there is one, to which all micro-batches are added. With it
+ * they are added as a binary counter counts: the sum of level l is that of 2^l micro-batches.
+ *
+ *     micro-batch      0    1      2       3
+ *     sums afterwards  0: a        0: c                     level 0
+ *                           1: ab  1: ab                    level 1
+ *                                          2: (ab)(cd)      level 2 */
+enum { WEFT__LEVELS = 31 };
+
 /* The options of all kinds. */
 typedef struct weft__hyper {
     double lr, momentum, alpha, beta1, beta2, eps, weight_decay, clip, l1;
-    bool nesterov, decay_matrices_only, track_norm;
+    bool nesterov, decay_matrices_only, track_norm, exact_sum;
 } weft__hyper;
 
 /* A number that changes from step to step: an input of the program, set only if it changes. */
@@ -60,7 +69,7 @@ typedef struct weft__block {
     weft_tensor *values;              /* the block's values, a vector */
     weft_tensor *rounded;             /* values in the dtype of computation, written with them; or NULL */
     weft_tensor *state[WEFT__STATES]; /* blocks of the state tensors */
-    weft_tensor *sum;                 /* sum of gradients while accumulating, in wide; NULL until needed */
+    weft_tensor *sums[WEFT__LEVELS];  /* sums of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;
     size_t n_ranges;
     weft__step_number epsilon; /* Adam: eps sqrt(1 - beta2^t) */
@@ -118,12 +127,19 @@ typedef struct weft__sinks {
     size_t count;
 } weft__sinks;
 
-/* WHOLE: one step. FIRST, MIDDLE, LAST: micro-batches of an accumulated step. APPLY: the update from a
- * complete sum, without a loss. */
-typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST, WEFT__UPDATE } weft__phase;
+/* A part of a step: a micro-batch, or the update from complete sums. */
+typedef struct weft__part {
+    uint32_t take; /* adds the sums of these levels, one bit each, to the gradients, the lowest level first */
+    int put;       /* keeps the result as the sum of this level; -1: does not */
+    bool update;   /* divides the result by the number of micro-batches, and changes the parameters */
+} weft__part;
 
-/* Records the gradients of loss and the updates of a phase. parts: number of micro-batches of the step. */
-weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+/* A step of one micro-batch. */
+extern const weft__part weft__whole_step;
+
+/* Records a part of a step. loss NULL: without gradients, only the sums. parts: number of micro-batches of
+ * the step. */
+weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                                    weft__sinks *sinks);
 
 /* Adds an assignment. Casts the value to the variable's dtype. */

@@ -9,7 +9,7 @@
 typedef struct step_plan {
     weft_optimizer *opt;
     weft_tensor *loss;
-    weft__phase phase;
+    const weft__part *part;
     int parts;
 } step_plan;
 
@@ -17,7 +17,7 @@ static weft_status step_build(void *user, weft_context *ctx, weft_derived *deriv
     const step_plan *p = user;
     weft__sinks sinks;
     (void)ctx;
-    WEFT_TRY(weft__optimizer_record(p->opt, p->loss, p->phase, p->parts, &sinks));
+    WEFT_TRY(weft__optimizer_record(p->opt, p->loss, p->part, p->parts, &sinks));
     for (size_t i = 0; i < sinks.count; i++)
         WEFT_TRY(weft__derived_assign(derived, sinks.variable[i], sinks.value[i]));
     return WEFT_OK;
@@ -40,24 +40,49 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
 
 static weft_status foretell(void *user, int runs) { return weft__optimizer_numbers(user, (uint64_t)runs); }
 
-/* Runs the step; or, if `wanted` is not NULL, fills it with the memory plan of its program. */
-static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+/* ---- the parts of a step ---- */
+
+const weft__part weft__whole_step = {.put = -1, .update = true};
+
+/* The part for micro-batch k, which is not the last one. It adds up the levels that the counter carries. */
+static weft__part next_micro_batch(const weft_optimizer *opt, int k) {
+    const uint32_t done = (uint32_t)k, carried = done & ~(done + 1);
+    int level = 0;
+    if (!opt->hyper.exact_sum) return (weft__part){.take = k > 0, .put = 0};
+    while (carried >> level & 1) level++;
+    return (weft__part){.take = carried, .put = level};
+}
+
+/* The levels that n micro-batches leave. */
+static uint32_t levels_of(const weft_optimizer *opt, int n) {
+    return opt->hyper.exact_sum ? (uint32_t)n : n > 0;
+}
+
+/* The part for micro-batch k, the last one of a step. */
+static weft__part last_micro_batch(const weft_optimizer *opt, int k) {
+    return (weft__part){.take = levels_of(opt, k), .put = -1, .update = true};
+}
+
+/* ---- running ---- */
+
+/* Runs the part; or, if `wanted` is not NULL, fills it with the memory plan of its program. */
+static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                             weft_memory_plan *wanted) {
-    step_plan p = {opt, loss, phase, parts};
+    step_plan p = {opt, loss, part, parts};
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, "optimizer");
     weft__hash_u64(&key, opt->identity); /* stands for layout and options */
-    weft__hash_u64(&key, (uint64_t)phase);
-    weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
+    weft__hash_u64(&key, part->take);
+    weft__hash_u64(&key, (uint64_t)(part->put + 1));
+    weft__hash_u64(&key, part->update ? (uint64_t)parts : 0);
     const weft__ahead ahead = {foretell, opt};
-    const bool once = phase == WEFT__WHOLE || phase == WEFT__LAST; /* this program runs once in each step */
     weft_derivation derivation = {.roots = &loss,
                                   .n_roots = 1,
                                   .key = key,
                                   .build = step_build,
                                   .user = &p,
-                                  .ahead = once ? &ahead : NULL};
+                                  .ahead = part->update ? &ahead : NULL}; /* runs once in each step */
     return wanted ? weft__derive_plan(opt->ctx, &derivation, wanted)
                   : weft__derive_run(opt->ctx, &derivation);
 }
@@ -75,7 +100,7 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* gives up an unfinished accumulation */
     WEFT_TRY(weft__optimizer_numbers(opt, 0));
-    WEFT_TRY(step_run(opt, loss, WEFT__WHOLE, 1, NULL));
+    WEFT_TRY(step_run(opt, loss, &weft__whole_step, 1, NULL));
     steps_done(opt, 1);
     return WEFT_OK;
 }
@@ -92,10 +117,10 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     if (of == 1) return weft_optimizer_step(opt, loss);
     if (k == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
-    weft__phase phase = k == 0 ? WEFT__FIRST : k == of - 1 ? WEFT__LAST : WEFT__MIDDLE;
-    if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt, 0));
-    WEFT_TRY(step_run(opt, loss, phase, of, NULL));
-    if (phase == WEFT__LAST) {
+    const weft__part part = k == of - 1 ? last_micro_batch(opt, k) : next_micro_batch(opt, k);
+    if (part.update) WEFT_TRY(weft__optimizer_numbers(opt, 0));
+    WEFT_TRY(step_run(opt, loss, &part, of, NULL));
+    if (part.update) {
         steps_done(opt, 1);
     } else {
         opt->next_part = k + 1;
@@ -121,8 +146,31 @@ weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss)
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
-    WEFT_TRY(step_run(opt, loss, opt->next_part ? WEFT__MIDDLE : WEFT__FIRST, 1, NULL));
+    const weft__part part = next_micro_batch(opt, opt->next_part);
+    WEFT_TRY(step_run(opt, loss, &part, 1, NULL));
     opt->next_part++;
+    return WEFT_OK;
+}
+
+/* The level at which the sum of all micro-batches is. -1: there are several sums. */
+static int level_of_sum(const weft_optimizer *opt) {
+    const uint32_t levels = levels_of(opt, opt->next_part);
+    int level = 0;
+    while (levels >> level > 1) level++;
+    return levels == 1U << level ? level : -1;
+}
+
+/* Checks that the sums of an optimizer are those of equally many micro-batches as the first one's. */
+static weft_status comparable_sums(const weft_optimizer *first, const weft_optimizer *other) {
+    if (first->hyper.exact_sum != other->hyper.exact_sum ||
+        (first->hyper.exact_sum && first->next_part != other->next_part))
+        return weft__fail(first->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: with exact_sum all optimizers must have it, and equally many micro-batches",
+                          weft_optimizer_kind(first));
+    if (level_of_sum(first) < 0)
+        return weft__fail(first->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: with exact_sum each optimizer must add 1, 2, 4, 8, ... micro-batches, not %d",
+                          weft_optimizer_kind(first), first->next_part);
     return WEFT_OK;
 }
 
@@ -141,6 +189,7 @@ static weft_status comparable(weft_optimizer *const *list, size_t n) {
             return weft__fail(ctx, WEFT_ERR_SHAPE,
                               "%s: optimizer %zu of %zu trains other parameters than the first",
                               weft_optimizer_kind(list[0]), i, n);
+        WEFT_TRY(comparable_sums(list[0], list[i]));
     }
     return WEFT_OK;
 }
@@ -155,11 +204,12 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
     weft_context *ctx = optimizers[0]->ctx;
     WEFT_TRY(comparable(optimizers, n));
     if (n == 1) return WEFT_OK;
+    const int level = level_of_sum(optimizers[0]);
     weft_tensor **sums = weft__array(ctx, n, sizeof *sums);
     weft_status status = sums ? WEFT_OK : weft__fail_oom(ctx, n * sizeof *sums, "a list of sums");
     for (size_t b = 0; b < optimizers[0]->n_blocks && status == WEFT_OK; b++) {
-        for (size_t i = 0; i < n; i++) sums[i] = optimizers[i]->blocks[b].sum;
-        status = weft__sum_shared(sums, n);
+        for (size_t i = 0; i < n; i++) sums[i] = optimizers[i]->blocks[b].sums[level];
+        status = weft__sum_shared(sums, n, optimizers[0]->hyper.exact_sum);
     }
     weft__free(ctx, sums);
     return status;
@@ -173,11 +223,12 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
             opt->ctx, WEFT_ERR_STATE,
             "%s: no gradients were accumulated, or the number of micro-batches, %d, is not positive",
             weft_optimizer_kind(opt), parts);
+    const weft__part part = {.take = levels_of(opt, opt->next_part), .put = -1, .update = true};
     weft__sinks sinks;
     WEFT_TRY(weft__optimizer_numbers(opt, 0));
     weft_scope *scope = weft_scope_open(opt->ctx);
     if (!scope) return weft__fail_oom(opt->ctx, 0, "a scope");
-    weft_status status = weft__optimizer_record(opt, NULL, WEFT__UPDATE, parts, &sinks);
+    weft_status status = weft__optimizer_record(opt, NULL, &part, parts, &sinks);
     if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
     weft_scope_close(scope);
     if (status == WEFT_OK) steps_done(opt, 1);
@@ -195,6 +246,13 @@ static uint64_t step_bytes_of(const weft_tensor *t) {
 static void leave_out(const weft_optimizer *opt, const weft_tensor *block, weft_memory_plan *out) {
     if (block && block->storage->mark == opt->ctx->visit)
         out->kinds[WEFT_MEMORY_DATA] -= block->storage->bytes;
+}
+
+/* The number of gradient sums that a step of so many micro-batches keeps at once. */
+static int sums_of(const weft_optimizer *opt, int of) {
+    int count = 0;
+    while (opt->hyper.exact_sum && (of - 1) >> count) count++;
+    return count > 0 ? count : 1;
 }
 
 /* Counts the frozen parameters that the planned program reads as parameters, and no longer as data. */
@@ -217,13 +275,14 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
                           weft_optimizer_kind(opt));
     *plan = (weft_memory_plan){0};
     WEFT_TRY(prepare(opt, loss));
-    WEFT_TRY(step_run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, plan));
+    const weft__part first = next_micro_batch(opt, 0);
+    WEFT_TRY(step_run(opt, loss, of > 1 ? &first : &weft__whole_step, of, plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         plan->parameters += step_bytes_of(opt->blocks[b].values) + step_bytes_of(opt->blocks[b].rounded);
-        plan->states += step_bytes_of(opt->blocks[b].sum);
+        plan->states += step_bytes_of(opt->blocks[b].sums[0]) * (uint64_t)sums_of(opt, of);
         leave_out(opt, opt->blocks[b].values, plan);
         leave_out(opt, opt->blocks[b].rounded, plan);
-        leave_out(opt, opt->blocks[b].sum, plan);
+        leave_out(opt, opt->blocks[b].sums[0], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             leave_out(opt, opt->blocks[b].state[s], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
@@ -246,7 +305,7 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
     WEFT_TRY(prepare(opt, loss));
     weft__sinks sinks;
     weft__span span = weft__profile_enter(opt->ctx, WEFT__DOING_COMPILE);
-    weft_status status = weft__optimizer_record(opt, loss, WEFT__WHOLE, 1, &sinks);
+    weft_status status = weft__optimizer_record(opt, loss, &weft__whole_step, 1, &sinks);
     weft__profile_leave(opt->ctx, span);
     WEFT_TRY(status);
     WEFT_TRY(weft_compile(&loss, 1, sinks.variable, sinks.value, sinks.count, program));

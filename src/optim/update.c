@@ -187,12 +187,23 @@ void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor
 }
 
 /* Makes the block that sums gradients over micro-batches. */
-static weft_status ensure_sum(weft_context *ctx, weft__block *block) {
-    if (block->sum) return WEFT_OK;
+static weft_status ensure_sum(weft_context *ctx, weft__block *block, int level) {
+    if (block->sums[level]) return WEFT_OK;
     int64_t n = weft_numel(block->values);
     weft_tensor *sum = weft_variable_new(ctx, "gradients", block->wide, 1, &n, NULL);
     WEFT_TRY(weft_tensor_status(sum));
-    block->sum = sum;
+    block->sums[level] = sum;
+    return WEFT_OK;
+}
+
+/* Adds the sums that the part takes to the gradients *g of a block, or to nothing, and keeps the result. */
+static weft_status accumulate(weft_optimizer *opt, weft__block *block, const weft__part *part,
+                              weft_tensor **g, weft__sinks *sinks) {
+    for (int l = 0; l < WEFT__LEVELS; l++)
+        if (part->take >> l & 1) *g = *g ? at_add(block->sums[l], *g) : block->sums[l];
+    if (part->put < 0) return WEFT_OK;
+    WEFT_TRY(ensure_sum(opt->ctx, block, part->put));
+    weft__optimizer_sink(sinks, block->sums[part->put], *g);
     return WEFT_OK;
 }
 
@@ -240,21 +251,16 @@ static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g
         weft__optimizer_sink(sinks, block->state[s], kept(finite, block->state[s], state[s]));
 }
 
-static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
-    if (phase != WEFT__UPDATE) WEFT_TRY(gradients(opt, loss, g));
-    for (size_t b = 0; b < opt->n_blocks && phase != WEFT__WHOLE; b++) {
-        weft__block *block = &opt->blocks[b];
-        WEFT_TRY(ensure_sum(opt->ctx, block));
-        if (phase != WEFT__FIRST) g[b] = phase == WEFT__UPDATE ? block->sum : at_add(block->sum, g[b]);
-        if (phase == WEFT__LAST || phase == WEFT__UPDATE)
-            g[b] = at_mul_scalar(g[b], 1.0 / parts);
-        else
-            weft__optimizer_sink(sinks, block->sum, g[b]);
+    if (loss) WEFT_TRY(gradients(opt, loss, g));
+    for (size_t b = 0; b < opt->n_blocks; b++) {
+        WEFT_TRY(accumulate(opt, &opt->blocks[b], part, &g[b], sinks));
+        if (part->update && part->take) g[b] = at_mul_scalar(g[b], 1.0 / parts);
     }
-    if (phase == WEFT__WHOLE || phase == WEFT__LAST || phase == WEFT__UPDATE) {
+    if (part->update) {
         weft_tensor *finite = weft__unscale(opt, g);
         norm_and_clip(opt, g, sinks);
         for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);
@@ -264,11 +270,11 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase ph
     return WEFT_OK;
 }
 
-weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                                    weft__sinks *sinks) {
     uint8_t stage = opt->ctx->stage;
     opt->ctx->stage = WEFT_STAGE_OPTIMIZER;
-    weft_status status = record(opt, loss, phase, parts, sinks);
+    weft_status status = record(opt, loss, part, parts, sinks);
     opt->ctx->stage = stage;
     return status;
 }

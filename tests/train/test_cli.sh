@@ -90,6 +90,16 @@ check "files of a run are readable as umask says" \
     test "$(stat -c %a masked/config.yaml masked/checkpoints/*/model.safetensors | sort -u)" = 640
 check "two of a kind give the bits of one" cmp {single,pair}/checkpoints/step-40/model.safetensors
 expect 0 '' "$weft" generate pair --tokens 3
+eight=(--set train.accumulate=8 --set train.exact_sum=true --set train.steps=12 --set model.dropout=0.2 --quiet)
+expect 0 '' "$weft" train gpt.yaml --run eight "${eight[@]}"
+expect 0 '' "$weft" train gpt.yaml --run eight-four "${eight[@]}" --set 'devices=[cpu,cpu,cpu,cpu]'
+check "with exact sums four of a kind give the bits of one" cmp eight{,-four}/checkpoints/step-12/model.safetensors
+expect 0 '' "$weft" train gpt.yaml --run eight-line "${eight[@]}" --set train.exact_sum=false
+check "and without exact sums other ones" bash -c '! cmp -s eight{,-line}/checkpoints/step-12/model.safetensors'
+expect 2 'train.exact_sum: true needs 1, 2, 4, 8, ... batches for each device in a step, and there are 3' \
+    "$weft" train gpt.yaml --set train.accumulate=6 --set train.exact_sum=true --set 'devices=[cpu,cpu]'
+expect 0 '' "$weft" train gpt.yaml --run three --set train.accumulate=6 --set 'devices=[cpu,cpu]' --set train.steps=2 \
+    --set schedule.warmup=0 --quiet
 half=(--set train.accumulate=2 --set train.precision=f16 --set train.loss_scale=1e8)
 expect 0 '' "$weft" train gpt.yaml --quiet --run half-single "${half[@]}"
 expect 0 '' "$weft" train gpt.yaml --quiet --run half-pair "${half[@]}" --set 'devices=[cpu,cpu]'

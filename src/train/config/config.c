@@ -582,6 +582,24 @@ static weft_status follow_devices(weft__config *config) {
                             "devices");
 }
 
+/* Micro-batches of one device in each step; 0: they cannot be divided evenly. */
+static int64_t each_device(const weft__config *config) {
+    const int64_t n = (int64_t)config->devices.count, of = config->train_accumulate;
+    return n > 0 && of % n == 0 ? of / n : 0;
+}
+
+static bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+/* If the host adds up the gradients of several devices, a tree costs nothing more. */
+static void follow_sum(weft__config *config) {
+    const bool cards = strncmp(config->device, "cuda", 4) == 0 || strncmp(config->device, "hip", 3) == 0;
+    if (config->devices.count < 2 || cards || !is_power_of_two(each_device(config)) ||
+        weft__config_given(config, WEFT__KEY_train_exact_sum))
+        return;
+    config->train_exact_sum = true;
+    config->origin[WEFT__KEY_train_exact_sum] = WEFT__ORIGIN_FOUND;
+}
+
 /* Refuses keys that the data source would ignore. */
 static weft_status check_targets(const weft__config *config) {
     const bool inside = weft__config_form(config) == WEFT__FORM_TABLE;
@@ -673,6 +691,14 @@ static weft_status check_devices(const weft__config *config) {
     if (n == 0) return WEFT_OK;
     if (strcmp(config->device, config->devices.values[0]) != 0)
         return blame(config, WEFT__KEY_devices, "give only one of device and devices");
+    if (n > 1 && each_device(config) > 0 && config->train_exact_sum &&
+        !is_power_of_two(each_device(config))) {
+        snprintf(what, sizeof what,
+                 "true needs 1, 2, 4, 8, ... batches for each device in a step, and there are %lld: choose "
+                 "another train.accumulate, or false",
+                 (long long)each_device(config));
+        return blame(config, WEFT__KEY_train_exact_sum, what);
+    }
     if (of % n == 0) return WEFT_OK;
     snprintf(what, sizeof what,
              "%lld devices cannot divide the batches of a step (train.accumulate: %lld) evenly: use "
@@ -766,5 +792,6 @@ weft_status weft__config_resolve(weft__config *config) {
     WEFT_TRY(fill_defaults(config));
     config_follow(config);
     WEFT_TRY(follow_devices(config));
+    follow_sum(config);
     return config_check(config);
 }

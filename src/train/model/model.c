@@ -179,6 +179,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                     .decay_matrices_only = true,
                                     .clip = clip,
                                     .track_norm = true,
+                                    .exact_sum = config->train_exact_sum,
                                     .l1 = l1};
     if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
@@ -194,6 +195,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                                                        .decay_matrices_only = true,
                                                                        .clip = clip,
                                                                        .track_norm = true,
+                                                                       .exact_sum = config->train_exact_sum,
                                                                        .l1 = l1});
         break;
     case WEFT__OPTIMIZER_RMSPROP:
@@ -206,6 +208,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                                                 .decay_matrices_only = true,
                                                                 .clip = clip,
                                                                 .track_norm = true,
+                                                                .exact_sum = config->train_exact_sum,
                                                                 .l1 = l1});
         break;
     case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
