@@ -490,6 +490,7 @@ static void cut_samples(weft_loader *loader, uint64_t position, weft_batch *batc
         const int64_t length = loader->options.lengths[loader->starts[b]];
         if (length > longest) longest = length;
     }
+    loader->uncut = batch->x;
     batch->x = weft_narrow(batch->x, -1, 0, size_for(longest, loader->x.shape[loader->x.rank - 1]));
 }
 

@@ -289,12 +289,10 @@ weft_status weft__dataset_text_cells(weft_context *ctx, const weft__dataset *dat
 /* ---- the summary ---- */
 
 void weft__dataset_texts_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
-    int64_t texts = 0, tokens = 0, shortened = 0;
-    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        texts += weft__dataset_samples(d, (weft__split)i);
-        tokens += d->text_tokens[i];
-        shortened += d->shortened[i];
-    }
+    const int64_t aside = config->data_val_path ? 0 : weft__dataset_samples(d, WEFT__VALIDATION);
+    const int64_t texts = weft__dataset_samples(d, WEFT__TRAIN) + aside, tokens = d->text_tokens[WEFT__TRAIN];
+    int64_t shortened = 0;
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) shortened += d->shortened[i];
     const bool pairs = d->text_count == 2;
     weft__line(l, "data: %lld %s, %.0f tokens each on average, from %.300s", (long long)texts,
                pairs ? "pairs of texts" : "texts", (double)tokens / (double)texts,
