@@ -184,33 +184,39 @@ static weft_status compute_batch(weft__encode *e, int texts) {
 
 /* ---- lines ---- */
 
-/* Reads up to a batch of lines. Returns their number. */
-static int read_lines(weft__encode *e, FILE *file) {
+/* Reads up to a batch of lines; *count becomes their number. */
+static weft_status read_lines(weft__encode *e, FILE *file, int *count) {
     int n = 0;
     for (; n < WEFT__ENCODE_BATCH; n++) {
         size_t room = 0;
         free(e->texts[n]);
         e->texts[n] = NULL;
+        errno = 0;
         const ssize_t bytes = getline(&e->texts[n], &room, file);
+        if (bytes < 0 && errno == ENOMEM) return weft__fail_oom(NULL, room, "a line");
         if (bytes < 0) break;
         e->texts[n][strcspn(e->texts[n], "\r\n")] = '\0';
     }
-    return n;
+    *count = n;
+    return WEFT_OK;
 }
 
 static weft_status encode_file(weft__encode *e, FILE *file, weft__encode_show show, void *user) {
-    for (int n; (n = read_lines(e, file)) > 0;) {
+    for (;;) {
+        int n;
+        WEFT_TRY(read_lines(e, file, &n));
+        if (n == 0) return WEFT_OK;
         WEFT_TRY(compute_batch(e, n));
         for (int i = 0; i < n; i++) WEFT_TRY(show(e, user, e->texts[i], e->numbers + i * e->count));
         e->lines += n;
         if (fflush(stdout) != 0) return weft__encode_print(e, "", 0);
     }
-    return WEFT_OK;
 }
 
 weft_status weft__encode_lines(weft__encode *e, const char *path, weft__encode_show show, void *user) {
     const bool standard = !path || strcmp(path, "-") == 0;
     FILE *file = standard ? stdin : fopen(path, "r");
+    if (!file && errno == ENOMEM) return weft__fail_oom(NULL, 0, path);
     if (!file) return weft__fail(NULL, WEFT_ERR_IO, "%s: %s", path, strerror(errno));
     weft_status status = encode_file(e, file, show, user);
     if (status == WEFT_OK && ferror(file))

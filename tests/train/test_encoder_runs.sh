@@ -66,10 +66,11 @@ check "gzip gives the same weights" cmp run{,-gz}/checkpoints/best/model.safeten
 expect 0 'validation +loss .*accuracy 100.00' "$weft" eval run
 expect 0 'accuracy 9[0-9]|accuracy 100' "$weft" eval run reviews.csv
 expect 0 'intact' "$weft" info run --check
-check "info names the model" grep -q 'encoder-bert-L2-H4-E32' out
+check "info names the model" grep -q 'encoder-L2-H4-E32' out
 expect 0 '' "$weft" predict run reviews.csv --id id
 check "one line for each text" bash -c '[ $(wc -l <out) = 201 ] && head -1 out | grep -qx "id.class.probability"'
 check "it tells how right it is" grep -q 'accuracy' err
+expect 0 '' "$weft" predict run-jsonl - --no-header <reviews.jsonl
 expect 0 '' "$weft" predict run reviews.jsonl --no-header
 cut -f1 out >predicted.txt
 python3 -c '
@@ -94,6 +95,11 @@ one_line
 expect 0 'step' "$weft" plan --data reviews.csv "${tune[@]}"
 expect 0 'accuracy .* of 2 folds' "$weft" cv --data reviews.csv "${tune[@]}" --folds 2 --set train.epochs=1 --run folds
 expect 0 'every node agrees' "$weft" verify --data reviews.csv "${tune[@]}" --devices cpu,interp --steps 2
+
+expect 0 'train.batch [0-9]+: the largest' "$weft" train --data reviews.csv "${tune[@]}" --set train.batch=auto --set train.steps=1 \
+    --set train.recompute=block --run auto
+expect 0 'lora.rank has no effect: an encoder does not use it' "$weft" plan --data reviews.csv "${tune[@]}" --set lora.rank=4
+expect 0 'best: accuracy' "$weft" sweep encoder --data reviews.csv "${tune[@]}" --set train.steps=2 optimizer.lr=0.001,0.002 --run swept
 
 # ---- heads ----
 expect 0 'head: the one that the model has for these classes' "$weft" train --data reviews.csv --set model.init=folder --set train.epochs=1 --run again
@@ -173,7 +179,19 @@ expect 0 'longer than model.context: [0-9]+ texts, of which the first 6 tokens c
 expect 0 'texts have more than 6 tokens' "$weft" predict short reviews.csv
 expect 0 'texts have more than 6 tokens' "$weft" classify short texts.txt
 
+few=("${tune[@]}" --set train.accumulate=2 --set train.steps=4 --set train.batch=4 --set train.log_every=1 --set model.dropout=0 --quiet)
+expect 0 '' "$weft" train --data pairs.csv "${few[@]}" --set "devices=[cpu, cpu]" --run two
+expect 0 '' "$weft" train --data pairs.csv "${few[@]}" --run one
+check "two devices learn what one does" python3 -c '
+import json
+def losses(run):
+    return [json.loads(line)["loss"] for line in open(run + "/metrics.jsonl")]
+assert len(losses("one")) == 4 and max(abs(a - b) for a, b in zip(losses("one"), losses("two"))) < 1e-4, (losses("one"), losses("two"))'
+
 # ---- what is refused ----
+printf 'te\xe4xt,label\nthe weft,fine\nthe warp,poor\n' >latin.csv
+expect 3 'latin.csv: the names of the columns are not UTF-8' "$weft" train --data latin.csv "${tune[@]}"
+one_line
 expect 3 'reviews.csv: no column "nope" \(data.target\); the columns are "id", "text", "label"' "$weft" train --data reviews.csv "${tune[@]}" --set data.target=nope
 one_line
 expect 3 'reviews.csv: no column "body" \(data.columns\)' "$weft" train --data reviews.csv "${tune[@]}" --set 'data.columns=[body]'

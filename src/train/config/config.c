@@ -752,8 +752,8 @@ bool weft__config_unused(const weft__config *config, weft__config_key key, char 
     char value[64], word[32];
     if (!weft__config_given(config, key)) return false;
     if (!weft__config_for(key, model)) {
-        snprintf(why, 128, "a %s does not use it",
-                 weft__config_choice(WEFT__KEY_model_type, (int)model, word));
+        weft__config_choice(WEFT__KEY_model_type, (int)model, word);
+        snprintf(why, 128, "%s %s does not use it", strchr("aeiou", word[0]) ? "an" : "a", word);
         return true;
     }
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {

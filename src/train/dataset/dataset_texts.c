@@ -6,6 +6,7 @@
 #include <weft/published.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/parse.h"
 #include "train/dataset/dataset_summary.h"
 #include "train/dataset/texts.h"
@@ -25,12 +26,22 @@ static bool texts_ends(const char *path, const char *ending) {
     return size > end && strncmp(path + size - end, ending, end) == 0;
 }
 
+/* Whether a file has this form. The name of a copy of standard input does not tell: then the training file
+ * does. */
+static bool has_form(const weft__texts_table *t, const char *ending) {
+    static const char *const known[] = {".csv", ".tsv", ".jsonl", ".json"};
+    const char *path = t->config->data_path ? t->config->data_path : t->path;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (texts_ends(t->path, known[i])) path = t->path;
+    return texts_ends(path, ending);
+}
+
 /* Reads all columns of a file. */
 static weft_status read_table(weft__texts_table *t, bool targets) {
     const weft__config *config = t->config;
     weft_csv_options options;
     const char *weight = targets ? config->data_weight : NULL;
-    if (texts_ends(t->path, ".jsonl") || texts_ends(t->path, ".json")) {
+    if (has_form(t, ".jsonl") || has_form(t, ".json")) {
         if (weight)
             return weft__fail(t->ctx, WEFT_ERR_ARGUMENT,
                               "data.weight: only csv and tsv files can have weights");
@@ -41,7 +52,7 @@ static weft_status read_table(weft__texts_table *t, bool targets) {
     options.column_count = 0;
     options.text = true;
     options.weight = weight;
-    if (!config->data_delimiter && texts_ends(t->path, ".tsv")) options.delimiter = '\t';
+    if (!config->data_delimiter && has_form(t, ".tsv")) options.delimiter = '\t';
     return weft_read_csv(t->ctx, t->path, &options, &t->table);
 }
 
@@ -127,6 +138,9 @@ static weft_status find_texts(weft__texts_table *t, const weft__dataset *d) {
 static weft_status note_columns(const weft__texts_table *t, weft__dataset *d) {
     const char *names[2] = {t->table.columns[t->column[0]], t->table.columns[t->column[t->count - 1]]};
     if (d->text_columns) return WEFT_OK;
+    if (!weft__is_utf8(names[0]) || !weft__is_utf8(names[1]) || !weft__is_utf8(t->table.columns[t->target]))
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT,
+                          "%s: the names of the columns are not UTF-8: convert the file", t->path);
     d->text_columns = weft__strings_pack(t->ctx, names, t->count);
     d->text_count = t->count;
     d->target = weft__strdup(t->ctx, t->table.columns[t->target]);

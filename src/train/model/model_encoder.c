@@ -2,7 +2,6 @@
  * weights. Read next: weft/nn.h. */
 #include <weft/published.h>
 
-#include "published/published.h"
 #include "train/model/model_kind.h"
 
 static weft_status model_encoder_build(const weft__config *config, const weft__dataset *dataset,
@@ -16,14 +15,12 @@ static weft_status model_encoder_build(const weft__config *config, const weft__d
     return weft_module_status(model->module);
 }
 
-/* The sizes are those of config.json. */
+/* The sizes are those of config.json (published.c). */
 static void model_encoder_describe(const weft__config *config, const weft__dataset *dataset,
                                    weft_text *name) {
-    weft__published p;
     (void)dataset;
-    if (!config->published || weft__published_read(NULL, config->published, &p) != WEFT_OK) return;
-    weft__put(name, "%s-L%lld-H%lld-E%lld", p.architecture->type, (long long)p.encoder.layers,
-              (long long)p.encoder.heads, (long long)p.encoder.width);
+    weft__put(name, "L%lld-H%lld-E%lld", (long long)config->model_layers, (long long)config->model_heads,
+              (long long)config->model_width);
 }
 
 const weft__model_kind weft__model_encoder = {

@@ -76,6 +76,9 @@ static weft_status describe_encoder(weft__config *config, const char *path, cons
                           "%s: a model of type %s is no encoder: use weft train gpt, or a bert, roberta or "
                           "distilbert",
                           path, type);
+    config->model_layers = p->encoder.layers; /* for the name of the model */
+    config->model_heads = p->encoder.heads;
+    config->model_width = p->encoder.width;
     PROPOSE(model_context, weft__smaller(p->context, of_text.context));
     if (config->model_context <= p->context) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
