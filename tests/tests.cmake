@@ -68,7 +68,7 @@ function(weft_add_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
     ENVIRONMENT "${test_environment};WEFT_TEST_SOURCES=${source_records}/${name}")
   # These have whole models, each of which compiles kernels of its own: 136 of nine gpts, 43 of encoders, 28 of packed gpts, DPO
-  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_(architectures|dpo|encoders|packing)" AND NOT "${ARGN}" MATCHES "[.]sh")
+  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_(architectures|classifiers|dpo|encoders|packing)" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
   endif()
   if(name MATCHES "test_nvrtc|test_amdgcn|test_sass|test_dnn_plans")
@@ -193,7 +193,7 @@ else()
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
 set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_image_augment test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module test_packing
-    test_optim_laws test_optim_rules test_parity test_architectures test_dpo test_encoders test_random_graph test_random_program)
+    test_optim_laws test_optim_rules test_parity test_architectures test_classifiers test_dpo test_encoders test_random_graph test_random_program)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
     weft_add_test(${name}_${device} ${name})

@@ -26,7 +26,7 @@ def calls(text, name):
 def read():
     """Returns the keys as dictionaries, the models of each kind, and by field the defaults that only some
     models have."""
-    models, defaults, words = {"LANGUAGE": [], "VECTORS": []}, {}, {}
+    models, defaults, words = {"LANGUAGE": [], "VECTORS": [], "TEXTS": []}, {}, {}
     table = c_text.read("src/train/model/models.def") + c_text.read("src/train/config/choices.def")
     table = re.sub(r"/\*.*?\*/", "", table, flags=re.S)
     for _, name, kind, _ in calls(table, "MODEL"):
@@ -43,7 +43,7 @@ def read():
 
 def taken_by(key, models):
     """Returns the models that use a key."""
-    everything = models["LANGUAGE"] + models["VECTORS"]
+    everything = models["LANGUAGE"] + models["VECTORS"] + models["TEXTS"]
     names = [n for word in key["models"].split("|")
              for n in {"ALL": everything, **models}.get(word.strip(), [word.strip().lower()])]
     return [n for n in everything if n in names]
@@ -77,7 +77,7 @@ def default(key, models, own):
 
 def tables():
     keys, models, defaults = read()
-    everything = models["LANGUAGE"] + models["VECTORS"]
+    everything = models["LANGUAGE"] + models["VECTORS"] + models["TEXTS"]
     names = {key["key"] for key in keys}
     out, open_section = [], None
     for key in keys:
@@ -88,7 +88,8 @@ def tables():
             open_section = section
         taken = taken_by(key, models)
         who = "all" if taken == everything else "tables and images" \
-            if taken == models["VECTORS"] else ", ".join(taken)
+            if taken == models["VECTORS"] else "tables, images and texts" \
+            if taken == models["VECTORS"] + models["TEXTS"] else ", ".join(taken)
         shown = f"`{key['language']}`; with another `task`: `{key['vectors']}`" if key["key"] == "model.type" \
             else default(key, models, defaults.get(key["field"], {}))
         doc = re.sub(r"\w+\.\w+", lambda m: f"`{m[0]}`" if m[0] in names else m[0], key["doc"])

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Compares published models in Weft with llama.cpp (decoding, prompts) and with peft and PyTorch (a LoRA step).
+"""Compares published models in Weft with llama.cpp (decoding, prompts), with peft and PyTorch (a LoRA step), and with
+transformers and PyTorch (a step of a classifier of texts).
 
     published.py --weft build/weft --folder SmolLM2 --data chats.jsonl              a LoRA step, with torch and peft
+    published.py --weft build/weft --encoder all-MiniLM-L6-v2                       a step of a classifier, with torch
     published.py --weft build/weft --gguf SmolLM2.gguf --llama-bench llama-bench    tokens per second
 
 The two sides run in turns on the same threads. Prints the median of each, and the ratio. The time of decoding in Weft is
@@ -19,6 +21,7 @@ import time
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 BATCH, CONTEXT, RANK, STEPS = 2, 512, 8, 5
+TEXTS, TOKENS = 16, 64 # of a batch of texts, and of each text
 
 
 def run(command, threads):
@@ -71,6 +74,46 @@ def peft_step(folder, threads):
     print(statistics.median(times[1:]))
 
 
+def texts_weft(o, folder):
+    """Returns the seconds of a step of a classifier with `weft train`, and the peak of memory."""
+    data = os.path.join(folder, "texts.csv")
+    with open(data, "w", encoding="utf-8") as file:  # two more tokens are the special ones
+        file.write("text,label\n" + "".join(f"{' '.join(['the'] * (TOKENS - 2))},{i % 2}\n" for i in range(2 * TEXTS)))
+    command = [o.weft, "train", "encoder", "--data", data, "--run", os.path.join(folder, f"run{time.monotonic_ns()}")]
+    for setting in (f"model.init={o.encoder}", f"train.batch={TEXTS}", f"train.steps={4 * STEPS}", "train.log_every=1",
+                    "data.val_fraction=0", "train.eval_every=0"):
+        command += ["--set", setting]
+    output, _, memory = run(command, o.threads)
+    rates = [float(r) * (1000 if k else 1) for r, k in re.findall(r"([\d.]+)(k?) samples/s", output)]
+    return TEXTS / statistics.median(rates), memory
+
+
+def texts_torch(o):
+    """The same step with transformers, in a process of its own."""
+    output, _, memory = run([sys.executable, __file__, "--torch", o.encoder, "--threads", str(o.threads)], o.threads)
+    return float(output.split()[-1]), memory
+
+
+def torch_step(folder, threads):
+    """Prints the median of the seconds of steps after the first."""
+    import torch
+    import transformers
+    torch.set_num_threads(threads)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32, num_labels=2).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.01)
+    ids = torch.randint(1000, model.config.vocab_size, (TEXTS, TOKENS))
+    mask, labels = torch.ones_like(ids), torch.arange(TEXTS) % 2
+    times = []
+    for _ in range(4 * STEPS):
+        started = time.monotonic()
+        model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        times.append(time.monotonic() - started)
+    print(statistics.median(times[1:]))
+
+
 def rates_weft(o):
     """Returns tokens per second: of a prompt, and of decoding."""
     long = " ".join(["the"] * o.prompt)
@@ -96,7 +139,7 @@ def show(what, unit, ours, theirs, more_is_better):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--weft", "--folder", "--data", "--gguf", "--llama-bench", "--peft"):
+    for name in ("--weft", "--folder", "--data", "--gguf", "--llama-bench", "--peft", "--encoder", "--torch"):
         parser.add_argument(name)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
@@ -105,6 +148,13 @@ def main():
     o = parser.parse_args()
     if o.peft:
         return peft_step(o.peft, o.threads)
+    if o.torch:
+        return torch_step(o.torch, o.threads)
+    if o.encoder:
+        with tempfile.TemporaryDirectory() as folder:
+            pairs = [(texts_weft(o, folder), texts_torch(o)) for _ in range(o.runs)]
+        show("classifier step", "s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], False)
+        show("peak memory", "MB", [w[1] for w, _ in pairs], [p[1] for _, p in pairs], False)
     if o.folder:
         with tempfile.TemporaryDirectory() as folder:
             pairs = [(lora_weft(o, folder), lora_peft(o)) for _ in range(o.runs)]

@@ -59,6 +59,9 @@ typedef struct weft_loader_options {
     const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
     bool skip_negative; /* targets are i32 (N, ...), and those below 0 do not count: they become 0, and have 0
                            in the mask, which then has the shape of the targets. As ignore_index of PyTorch */
+    const int32_t *lengths;  /* [N] for inputs (N, ..., T): so many elements of the last dimension count, 1 to
+                                T;  borrowed. batch.x is as long as the longest sample of the batch needs,
+                                rounded  up to few sizes, so that few programs serve all batches. NULL: T */
     const weft_array *extra; /* f32 (N, K): more numbers of each sample, borrowed. They may change between
                                 batches. Not for text. NULL: none */
 } weft_loader_options;

@@ -416,7 +416,7 @@ typedef struct weft_encoder_options {
     int64_t heads;
     int64_t width;          /* a multiple of heads */
     int64_t hidden;         /* of the MLP; 0: 4 width */
-    int64_t types;          /* rows of a table of token types, of which the first is used; 0: none */
+    int64_t types;          /* rows of a table of token types, of which the first two are used; 0: none */
     int64_t first_position; /* row of the table of positions that the first token has; RoBERTa: 2 */
     int64_t labels;         /* classes of weft_encoder_logits; 0: none */
     double eps;             /* of the norms; 0: 1e-12 */
@@ -424,13 +424,16 @@ typedef struct weft_encoder_options {
     weft_activation_kind activation;        /* of the MLP; IDENTITY (0): GELU */
     weft_activation_kind pooler_activation; /* of weft_encoder_logits; IDENTITY (0): tanh */
     weft_dtype dtype;
+    bool classifies; /* a forward pass gives the logits of weft_encoder_logits, not the states */
 } weft_encoder_options;
 
 /* BERT (Devlin et al. 2019), and by options RoBERTa and DistilBERT: learned positions, a norm of the token
  * vectors, post-norm blocks in which all tokens see each other. tokens (B, T), integers, T <= context ->
  * states (B, T, width).
  *
- * If sequences are padded, call it by weft_attend with a bool mask (B, T), which is true for tokens.
+ * If sequences are padded, call it by weft_attend with a bool mask (B, T), which is true for tokens. Or give
+ * rows (B, 2, T) as weft_tokenizer_encode_row makes them: tokens, and the type of each one, 0 or 1 (of the
+ * second text of a pair), or -1 for padding.
  *
  * Parameter names: wte.weight, wpe.weight, wtt.weight (token types), ln_e.weight, h.0.attn.c_attn.weight, ...
  * as in weft_nn_transformer_block; with labels pooler.weight and classifier.weight. */
@@ -449,7 +452,7 @@ WEFT_API weft_tensor *weft_encoder_pool_at(const char *where, weft_tensor *state
 #define weft_encoder_pool(...) weft_encoder_pool_at(WEFT_HERE, __VA_ARGS__)
 
 /* The logits (B, labels) of the classes, from the states of an encoder with labels: those of the first token
- * pass a linear layer, an activation and a linear layer. */
+ * pass a linear layer, an activation, in training dropout, and a linear layer. */
 WEFT_API weft_tensor *weft_encoder_logits(weft_module *encoder, weft_tensor *states);
 WEFT_API weft_tensor *weft_encoder_logits_at(const char *where, weft_module *encoder, weft_tensor *states);
 #define weft_encoder_logits(...) weft_encoder_logits_at(WEFT_HERE, __VA_ARGS__)

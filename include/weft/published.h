@@ -26,6 +26,10 @@ typedef struct weft_published_options {
     /* Matrices that a GGUF file holds in a weft_packed_format stay packed in memory (weft_module_pack). They
      * cannot be trained, but adapters beside them can (weft_gpt_lora). */
     bool packed;
+    /* Makes a classifier of an encoder: with so many classes, and `classifies` of weft_encoder_options is
+     * true. weft_published_load then leaves layers of the head random that the files do not have, and the
+     * last one if it is for another number of classes. 0: as config.json says. Not for a gpt. */
+    int64_t labels;
 } weft_published_options;
 
 /* Whether the folder holds a published model: it has a config.json. Of a file: it begins as a GGUF file. */

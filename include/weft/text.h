@@ -93,6 +93,15 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_pair(const weft_tokenize
                                                              int32_t *ids, int32_t *types, size_t capacity,
                                                              size_t *count);
 
+/* An input of an encoder: a text, or a pair if `other` is not NULL, with the special tokens around it. ids
+ * and types have room for `most` numbers, and *count becomes the number of ids. Without a second text all
+ * types are 0. A longer text loses its end, of a pair the text that has more tokens; *whole then is false.
+ *
+ * WEFT_ERR_ARGUMENT: `most` has no room for a token besides the special ones. */
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode_row(const weft_tokenizer *tokenizer, const char *text,
+                                                            const char *other, int64_t most, int32_t *ids,
+                                                            int32_t *types, int64_t *count, bool *whole);
+
 /* What a special token is for. */
 typedef enum weft_special {
     WEFT_SPECIAL_BOS, /* begin of a text */

@@ -84,12 +84,15 @@ static weft_status classify_show(weft__encode *e, void *user, const char *text, 
 
 int weft__command_classify(const weft__command *command, int argc, char **argv) {
     const char *folder = NULL, *file = NULL, *device = NULL;
+    bool pairs = false;
     classifying c = {0};
     int code = 0;
     const weft__option options[] = {
         {"FOLDER", WEFT__OPTION_ARG, &folder,
-         "a published encoder with classes: bert, roberta or distilbert"},
+         "a run of an encoder, or a published encoder with classes: bert, roberta or distilbert"},
         {"[FILE]", WEFT__OPTION_ARG, &file, "a text with a line for each answer; default: standard input"},
+        {"--pairs", WEFT__OPTION_FLAG, &pairs,
+         "each line has two texts with a tab between them; a run that learned pairs knows it"},
         {"--json", WEFT__OPTION_FLAG, &c.as_json, "print one JSON object per line, with all probabilities"},
         {"--device D", WEFT__OPTION_TEXT, &device, "default: $WEFT_DEVICE, cpu"},
     };
@@ -97,7 +100,8 @@ int weft__command_classify(const weft__command *command, int argc, char **argv) 
     weft__encode e;
     weft__json_open(&c.json, NULL);
     weft_status status = weft__encode_open(&e, "classify", folder, device, true);
-    if (status == WEFT_OK) status = read_names(folder, &c);
+    if (pairs) e.pairs = true;
+    if (status == WEFT_OK) status = read_names(e.described, &c);
     if (status == WEFT_OK) status = weft__encode_lines(&e, file, classify_show, &c);
     code = weft__encode_finish(&e, status);
     weft__json_close(&c.json);

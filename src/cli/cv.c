@@ -217,7 +217,7 @@ int weft__command_cv(const weft__command *command, int argc, char **argv) {
         WEFT__JOBS_OPTIONS(&jobs),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!weft__cli_has_config(command, jobs.wanted.config)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, &jobs.wanted)) return WEFT__EXIT_USAGE;
     weft_status status = prepare_cv(&jobs, folds);
     if (status == WEFT_OK) {
         snprintf(stem, sizeof stem, "cv-%s",

@@ -99,7 +99,8 @@ int weft__command_embed(const weft__command *command, int argc, char **argv) {
     bool json = false;
     int code = 0;
     const weft__option options[] = {
-        {"FOLDER", WEFT__OPTION_ARG, &folder, "a published encoder: bert, roberta or distilbert"},
+        {"FOLDER", WEFT__OPTION_ARG, &folder,
+         "a published encoder: bert, roberta or distilbert, or a run of one"},
         {"[FILE]", WEFT__OPTION_ARG, &file, "a text with a line for each vector; default: standard input"},
         {"--pooling P", WEFT__OPTION_TEXT, &pooling,
          "mean of all tokens, or cls, the first one; default: as 1_Pooling/config.json says, or mean"},
@@ -113,9 +114,10 @@ int weft__command_embed(const weft__command *command, int argc, char **argv) {
     }
     weft__encode e;
     weft_status status = weft__encode_open(&e, "embed", folder, device, false);
-    if (status == WEFT_OK && !pooling) status = read_pooling(folder, &e.pooling);
+    e.pairs = false; /* each line is a text, whatever the run learned */
+    if (status == WEFT_OK && !pooling) status = read_pooling(e.described, &e.pooling);
     if (pooling) e.pooling = strcmp(pooling, "cls") == 0 ? WEFT_POOL_FIRST : WEFT_POOL_MEAN;
-    if (status == WEFT_OK) status = read_longest(folder, &e.context);
+    if (status == WEFT_OK) status = read_longest(e.described, &e.context);
     if (status == WEFT_OK) status = weft__encode_lines(&e, file, embed_show, &json);
     return weft__encode_finish(&e, status);
 }

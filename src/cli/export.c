@@ -129,9 +129,14 @@ static void tell(const weft__exported *exported) {
                     (long long)exported->state);
 }
 
-/* Refuses runs whose precision C source does not have. */
-static weft_status check_precision(const exporting *e, const weft__config *config) {
+/* Refuses runs whose model or precision C source does not have. */
+static weft_status check_for_c(const exporting *e, const weft__config *config) {
     const bool wide = config->train_precision == WEFT__PRECISION_F64;
+    if (weft__config_is(config, WEFT__TRAIT_TEXTS))
+        return weft__fail(
+            NULL, WEFT_ERR_UNSUPPORTED,
+            "export: --to c: an encoder needs its tokenizer, which C source does not have: use --to "
+            "huggingface or --to safetensors");
     if (wide)
         return weft__fail(
             NULL, WEFT_ERR_UNSUPPORTED,
@@ -154,7 +159,7 @@ static weft_status run_export(const exporting *e, const struct format *format, w
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
     WEFT_TRY(weft__use_config(e->dir, format->device, &config));
-    const weft_status status = format->run == export_c ? check_precision(e, &config) : WEFT_OK;
+    const weft_status status = format->run == export_c ? check_for_c(e, &config) : WEFT_OK;
     const bool merges = config.lora_rank > 0; /* into weights of f32 */
     const weft__use_options options = {.device = format->device,
                                        .precision = merges ? "f32" : format->precision,

@@ -235,7 +235,7 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
         weft__complain("--card: the name is too long");
         return WEFT__EXIT_USAGE;
     }
-    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, &wanted)) return WEFT__EXIT_USAGE;
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, &wanted);

@@ -208,7 +208,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, &wanted)) return WEFT__EXIT_USAGE;
     if (steps < 1 || steps > 1000000 || warmup < 1 || warmup > 1000000) {
         weft__complain("profile: --steps and --warmup must be 1 to 1000000");
         return WEFT__EXIT_USAGE;

@@ -37,8 +37,9 @@ typedef struct weft__wanted {
 #define WEFT__VERBOSE_OPTION(value)                                                                          \
     { "--verbose", WEFT__OPTION_FLAG, value, "show at the end where the time went" }
 
-/* Tells whether a configuration was named, and prints an error if not. */
-bool weft__cli_has_config(const weft__command *command, const char *path);
+/* Tells whether a configuration was named, and prints an error if not. If --set model.init names a published
+ * model, its kind need not be named. */
+bool weft__cli_has_config(const weft__command *command, weft__wanted *wanted);
 
 #define WEFT__RUN_BYTES 512
 /* Trains, reports how the run ended, and returns the exit code. The name of the run folder is written to

@@ -234,7 +234,7 @@ int weft__command_sweep(const weft__command *command, int argc, char **argv) {
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     find_config(&s.jobs.wanted, usual, &texts);
-    if (!weft__cli_has_config(command, s.jobs.wanted.config)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, &s.jobs.wanted)) return WEFT__EXIT_USAGE;
     if (texts.count == 0) {
         weft__complain("sweep: name keys and the values to try, such as optimizer.lr=0.001,0.01,0.1");
         return WEFT__EXIT_USAGE;

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/run.h"
+#include "published/published.h"
 #include "train/analysis/pace.h"
 #include "train/run/use.h"
 
@@ -87,8 +88,28 @@ weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted) {
     return wanted->config ? guess_task(config, wanted->silent) : WEFT_OK;
 }
 
-bool weft__cli_has_config(const weft__command *command, const char *path) {
-    if (path && path[0]) return true;
+/* Returns the path that --set model.init gives, or NULL. */
+static const char *initial_model(const weft__repeated *settings) {
+    static const char key[] = "model.init=";
+    for (size_t i = settings->count; i-- > 0;)
+        if (strncmp(settings->values[i], key, sizeof key - 1) == 0)
+            return settings->values[i] + sizeof key - 1;
+    return NULL;
+}
+
+bool weft__cli_has_config(const weft__command *command, weft__wanted *wanted) {
+    const char *path = initial_model(&wanted->settings);
+    weft__published p;
+    if (wanted->config && wanted->config[0]) return true;
+    if (path && weft_published_is(path)) {
+        wanted->config = weft__published_read(NULL, path, &p) == WEFT_OK && p.encodes ? "encoder" : "gpt";
+        return true;
+    }
+    if (path) {
+        weft__complain("%s: model.init: %s is no published model, so name the model to train, such as gpt",
+                       command->name, path);
+        return false;
+    }
     weft__complain("%s: CONFIG is missing: 'weft %s text --data FILE' trains on a text, 'weft init' writes a "
                    "configuration, 'weft %s --help' tells more",
                    command->name, command->name, command->name);
@@ -163,7 +184,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
         WEFT__VERBOSE_OPTION(&verbose),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, &wanted)) return WEFT__EXIT_USAGE;
     if (dir && !dir[0]) {
         weft__complain("train: --run: give the name of a folder, not an empty text");
         return WEFT__EXIT_USAGE;

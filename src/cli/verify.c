@@ -51,7 +51,7 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__verification v = {.steps = (uint64_t)steps};
-    if (!weft__cli_has_config(command, wanted.config)) return WEFT__EXIT_USAGE;
+    if (!weft__cli_has_config(command, &wanted)) return WEFT__EXIT_USAGE;
     const char *wrong = !devices                       ? "--devices is missing"
                         : steps < 1 || steps > 1000000 ? "--steps is 1 to 1000000"
                         : !read_sides(devices, &v)     ? "--devices needs two names, as in cpu,opencl, or one"

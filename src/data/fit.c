@@ -144,14 +144,6 @@ weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *m
     return WEFT_OK;
 }
 
-static weft_status fit_plan(fit *f, weft_tensor *loss) {
-    weft_memory_plan memory;
-    f->planned = true;
-    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)f->accumulate, &memory));
-    f->options->on_plan(f->options->user, &memory);
-    return WEFT_OK;
-}
-
 static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *prediction, const weft_batch *batch) {
     const weft_fit_options *o = f->options;
     const weft__loss loss = {
@@ -159,6 +151,16 @@ static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *predicti
     if (!o->custom_loss) return weft__loss_mean(&loss, prediction, batch);
     weft_tensor *each = o->custom_loss(o->user, prediction, batch);
     return batch->mask ? weft__masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);
+}
+
+/* Plans the memory of a step: of one with whole samples, if the loader cuts them, since others need less. */
+static weft_status fit_plan(fit *f, const worker *w, const weft_batch *batch, weft_tensor *loss) {
+    weft_memory_plan memory;
+    f->planned = true;
+    if (w->loader->uncut) loss = loss_of(f, w, weft_forward(w->m, w->loader->uncut), batch);
+    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)f->accumulate, &memory));
+    f->options->on_plan(f->options->user, &memory);
+    return WEFT_OK;
 }
 
 /* Adds the gradients of micro-batch k of a step. With a single worker, the last micro-batch also updates the
@@ -180,7 +182,7 @@ static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, wef
     if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_micro_batch(w->opt, (int)k);
     if (status == WEFT_OK) {
         weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
-        if (f->options->on_plan && !f->planned) status = fit_plan(f, value);
+        if (f->options->on_plan && !f->planned) status = fit_plan(f, w, &batch, value);
         if (status == WEFT_OK) status = learn(f, w, value, k);
         if (status == WEFT_OK) status = weft__pending_add(&w->pending, value);
     }

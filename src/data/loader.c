@@ -271,6 +271,20 @@ static weft_status loader_finish(weft_loader **out, weft_status status) {
     return status;
 }
 
+/* Checks how long the samples are. */
+static weft_status check_lengths(const weft_loader *loader) {
+    const int32_t *lengths = loader->options.lengths;
+    const int64_t most = loader->x.rank > 1 ? loader->x.shape[loader->x.rank - 1] : 0;
+    for (int64_t i = 0; lengths && i < loader->samples; i++)
+        if (loader->x.rank < 2 || lengths[i] < 1 || lengths[i] > most)
+            return weft__fail(
+                loader->ctx, WEFT_ERR_ARGUMENT,
+                "loader: the length of sample %lld is %d; inputs must be (N, ..., T), and lengths 1 "
+                "to T",
+                (long long)i, lengths[i]);
+    return WEFT_OK;
+}
+
 static weft_status take_arrays(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     const weft_loader_options *o = &loader->options;
@@ -285,6 +299,7 @@ static weft_status take_arrays(weft_loader *loader) {
     loader->padded = loader->samples % o->batch > 0 && !o->drop_last;
     WEFT_TRY(lay_rows(loader, &loader->x));
     if (loader->y.array.data) WEFT_TRY(lay_rows(loader, &loader->y));
+    WEFT_TRY(check_lengths(loader));
     return check_classes(loader);
 }
 
@@ -325,6 +340,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     memcpy(&array.data, &ids, sizeof ids); /* the loader never writes to the data of an array */
     loader->text = true;
     loader->options.images.files = NULL;
+    loader->options.lengths = NULL;
     loader->context = context;
     loader->tokens = n;
     loader->samples = loader->options.in_order ? (n - 2) / context + 1 : n / context;
@@ -459,6 +475,25 @@ static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_ba
     return WEFT_OK;
 }
 
+/* The smallest size from `length` on of 16, 24, 32, 48, 64, 96, ..., at most `most`. */
+static int64_t size_for(int64_t length, int64_t most) {
+    int64_t size = 16;
+    while (size < length) size = size % 3 == 0 ? size / 3 * 4 : size / 2 * 3;
+    return size < most ? size : most;
+}
+
+/* Leaves out the ends of the samples, where none of the batch has anything. */
+static void cut_samples(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    int64_t longest = 1;
+    weft__loader_starts(loader, position, loader->starts);
+    for (int64_t b = 0; b < loader->options.batch; b++) {
+        const int64_t length = loader->options.lengths[loader->starts[b]];
+        if (length > longest) longest = length;
+    }
+    loader->uncut = batch->x;
+    batch->x = weft_narrow(batch->x, -1, 0, size_for(longest, loader->x.shape[loader->x.rank - 1]));
+}
+
 static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch) {
     *batch = (weft_batch){.epoch = (int64_t)(position / (uint64_t)loader->batches)};
     WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
@@ -467,6 +502,7 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     if (!loader->weights.batch) batch->mask = mask_of(loader, batch->count);
     WEFT_TRY(weft__loader_numbers_get(loader, position, batch));
     if (loader->real) WEFT_TRY(weft__loader_skip_apply(loader, position, batch));
+    if (loader->options.lengths) cut_samples(loader, position, batch);
     if (loader->options.images.channels) {
         WEFT_TRY(weft__images_apply(loader, position, batch));
     } else if (loader->options.scale != 0) {

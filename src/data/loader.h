@@ -48,6 +48,7 @@ struct weft_loader {
     int64_t batches; /* batches of an epoch */
     int64_t padded;  /* mask elements per sample; 0: no mask */
     weft__side x, y;
+    weft_tensor *uncut;       /* x of the last batch with whole samples, if options.lengths cuts them */
     weft_tensor *count;       /* scalar: number of mask elements that are 1; NULL if there is never padding */
     int64_t *starts;          /* [batch] */
     weft_tensor *index;       /* on the device, i32 (batch), for text (batch, 1): the starts of the samples */

@@ -19,31 +19,74 @@ static weft_tensor *table_of(const weft_module *m, const weft_module *embedding)
     return weft__computed(m, embedding->parameters[0].variable);
 }
 
-/* The vectors of tokens, of their places, and of the first type: those of a text that is no pair. */
-static weft_tensor *embedded(weft_module *m, weft_tensor *tokens) {
+/* Rows of tokens with their types (B, 2, T): the second half of a row is -1 in padding, and otherwise the
+ * type of a token. */
+typedef struct encoder_rows {
+    weft_tensor *tokens, *types; /* (B, T); types is NULL if rows are tokens alone */
+    weft_attend_options attend;  /* padding is not seen */
+} encoder_rows;
+
+static encoder_rows unpack_rows(const char *where, weft_tensor *rows) {
+    encoder_rows r = {.tokens = rows};
+    if (rows->rank != 3) return r;
+    const int64_t shape[2] = {rows->shape[0], rows->shape[2]};
+    r.tokens = weft_reshape_at(where, weft_narrow_at(where, rows, 1, 0, 1), 2, shape);
+    r.types = weft_reshape_at(where, weft_narrow_at(where, rows, 1, 1, 1), 2, shape);
+    if (weft__poisoned(r.types)) return r;
+    r.attend.mask = weft_ge_at(where, r.types, weft_zeros_like_at(where, r.types));
+    return r;
+}
+
+/* Adds the vectors of token types to x (B, T, width): of the first type, unless `types` names the second. */
+static weft_tensor *typed(weft_module *m, weft_tensor *x, weft_tensor *types) {
     const encoder_own *own = m->user;
     const char *where = m->where;
-    weft_tensor *x = weft_forward_at(where, m->children[TOKENS], tokens);
+    if (!own->types || weft__poisoned(x)) return x;
+    weft_tensor *table = table_of(m, own->types), *first = weft_narrow_at(where, table, 0, 0, 1);
+    x = at_add(x, first);
+    if (!types || own->o.types < 2 || weft__poisoned(x)) return x;
+    weft_tensor *second = at_sub(weft_narrow_at(where, table, 0, 1, 1), first);
+    weft_tensor *is = weft_gt_at(where, types, weft_zeros_like_at(where, types));
+    is = weft_reshape_at(where, is, 3, (int64_t[]){x->shape[0], x->shape[1], 1});
+    return at_add(x, at_mul(weft_cast_at(where, is, weft_dtype_of(x)), second));
+}
+
+/* The vectors of tokens, of their places, and of their types. */
+static weft_tensor *embedded(weft_module *m, const encoder_rows *rows) {
+    const encoder_own *own = m->user;
+    const char *where = m->where;
+    weft_tensor *x = weft_forward_at(where, m->children[TOKENS], rows->tokens);
     if (weft__poisoned(x)) return x;
-    x = at_add(x, weft_narrow_at(where, table_of(m, m->children[POSITIONS]), 0, own->o.first_position,
-                                 tokens->shape[1]));
-    if (own->types) x = at_add(x, weft_narrow_at(where, table_of(m, own->types), 0, 0, 1));
-    x = weft_forward_at(where, own->norm, x);
+    x = at_add(
+        x, weft_narrow_at(where, table_of(m, m->children[POSITIONS]), 0, own->o.first_position, x->shape[1]));
+    x = weft_forward_at(where, own->norm, typed(m, x, rows->types));
     return m->ctx->training && own->o.dropout > 0.0 ? weft_dropout_at(where, x, own->o.dropout) : x;
 }
 
 static weft_tensor *encoder_forward(weft_module *m, weft_tensor *tokens) {
     const encoder_own *own = m->user;
-    if (tokens->rank != 2 || tokens->shape[1] > own->o.context) {
+    const bool packed = tokens->rank == 3 && tokens->shape[1] == 2;
+    if ((tokens->rank != 2 && !packed) || tokens->shape[tokens->rank - 1] > own->o.context) {
         char text[WEFT_SHAPE_TEXT];
         return weft__poison(m->ctx, m->where, WEFT_ERR_SHAPE,
-                            "encoder: tokens %s must be (batch, time) with time at most the context, %lld",
+                            "encoder: tokens %s must be (batch, time), or (batch, 2, time) with their types, "
+                            "with time at most the context, %lld",
                             weft__tensor_text(tokens, text), (long long)own->o.context);
     }
-    weft_tensor *x = embedded(m, tokens);
+    const encoder_rows rows = unpack_rows(m->where, tokens);
+    weft_tensor *x = embedded(m, &rows);
+    const weft_attend_options *outer = m->attend;
+    if (packed) m->attend = &rows.attend;
     for (int64_t i = 0; i < own->o.layers; i++)
         x = weft_forward_at(m->where, m->children[own->first_block + i], x);
-    return x;
+    m->attend = outer;
+    return own->o.classifies ? weft_encoder_logits_at(m->where, m, x) : x;
+}
+
+const weft_encoder_options *weft__encoder_options_of(const weft_module *encoder) {
+    return encoder && encoder->forward == encoder_forward && !encoder->error
+               ? &((const encoder_own *)encoder->user)->o
+               : NULL;
 }
 
 /* ---- what is made of the states ---- */
@@ -91,6 +134,7 @@ weft_tensor *weft_encoder_logits_at(const char *where, weft_module *encoder, wef
     x = weft_forward_at(where, own->pooler, x);
     if (weft__poisoned(x)) return x;
     x = weft__activate(where, kind == WEFT_IDENTITY ? WEFT_TANH : kind, x);
+    if (encoder->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
     return weft_forward_at(where, own->classifier, x);
 }
 
@@ -111,6 +155,8 @@ static bool encoder_check_options(weft_module *m, const weft_encoder_options *gi
             "be positive, and none may be huge",
             (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
             (long long)o.width);
+    else if (o.classifies && o.labels < 1)
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_nn_encoder: classifies needs labels");
     else if (o.types < 0 || o.labels < 0 || o.first_position < 0 || o.first_position > INT32_MAX)
         weft__module_poison(m, WEFT_ERR_ARGUMENT,
                             "weft_nn_encoder: types, labels and first_position must not be negative or huge");

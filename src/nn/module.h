@@ -193,4 +193,7 @@ bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor *
 /* The options that a GPT was made with; NULL if the module is no GPT. */
 const weft_gpt_options *weft__gpt_options_of(const weft_module *gpt);
 
+/* The same for a module of weft_nn_encoder. */
+const weft_encoder_options *weft__encoder_options_of(const weft_module *encoder);
+
 #endif

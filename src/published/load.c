@@ -50,6 +50,8 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
         p.encoder.context = o.context ? o.context : p.context;
         p.encoder.dropout = o.dropout;
         p.encoder.dtype = o.dtype;
+        if (o.labels) p.encoder.labels = o.labels;
+        p.encoder.classifies = o.labels > 0;
         return weft_nn_encoder(ctx, &p.encoder);
     }
     p.gpt.context = o.context ? o.context : weft__smaller(p.context, CONTEXT_MOST);
@@ -57,6 +59,10 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
     p.gpt.head_chunks = o.head_chunks;
     p.gpt.dtype = o.dtype;
     weft_module *m = weft_nn_gpt(ctx, &p.gpt);
+    if (o.labels)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_published_new: labels: a model of type %s is no encoder",
+                                   p.architecture->type);
     if (!o.packed || m->error) return m;
     status = weft__published_pack(&p, folder, m);
     return status == WEFT_OK ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));
@@ -69,6 +75,8 @@ typedef struct weft__weights {
     weft__published model;
     weft__tensors *tensors;
     const char *folder;
+    bool keeps_head;   /* the last layer of a classifier is that of the files */
+    bool new_head;     /* layers of the head may stay random */
     char *room, *rows; /* rows as they are in a file, and as f32; both grow */
     size_t room_bytes, rows_bytes;
 } loading;
@@ -98,6 +106,24 @@ static weft_status find_checked(const loading *l, const weft__placed *placed, co
                       weft__shape_text(t->rank, want, here));
 }
 
+/* Whether a parameter stays random: of the head of a classifier, which the files lack or have for other
+ * classes. */
+static bool stays_random(const loading *l, const weft_parameter_info *p) {
+    weft__placed placed[WEFT__PARTS];
+    weft__tensor_at at;
+    if (!l->new_head) return false;
+    if (strncmp(p->name, "classifier.", 11) == 0) return !l->keeps_head;
+    return strncmp(p->name, "pooler.", 7) == 0 && weft__published_names(&l->model, p, placed) == 1 &&
+           !weft__published_find(&l->model, l->tensors, &placed[0], &at);
+}
+
+/* Whether a tensor of the files is not needed. */
+static bool is_ignored(const loading *l, const char *name) {
+    return weft__published_ignores(&l->model, name) ||
+           (l->new_head &&
+            (strncmp(name, "classifier.", 11) == 0 || strncmp(name, "pre_classifier.", 15) == 0));
+}
+
 /* Checks that all tensors of all parameters are there, and that no other tensor is. `used` has a zeroed byte
  * for each tensor. */
 static weft_status check_all(const loading *l, weft_module *model, char *used) {
@@ -105,7 +131,7 @@ static weft_status check_all(const loading *l, weft_module *model, char *used) {
     weft__placed placed[WEFT__PARTS];
     weft__tensor_at at;
     for (size_t i = 0; weft_parameter_get(model, i, &p); i++) {
-        if (weft__published_added(&p)) continue;
+        if (weft__published_added(&p) || stays_random(l, &p)) continue;
         const int count = weft__published_names(&l->model, &p, placed);
         if (count == 0)
             return weft__fail(l->ctx, WEFT_ERR_ARGUMENT,
@@ -118,7 +144,7 @@ static weft_status check_all(const loading *l, weft_module *model, char *used) {
         }
     }
     for (size_t i = 0; weft__tensors_get(l->tensors, i, &at); i++)
-        if (!used[i] && !weft__published_ignores(&l->model, at.name))
+        if (!used[i] && !is_ignored(l, at.name))
             return weft__fail(l->ctx, WEFT_ERR_FORMAT,
                               "%s: '%s' is not a tensor of the model that config.json describes", at.path,
                               at.name);
@@ -214,7 +240,15 @@ static weft_status check_tensors(const loading *l, weft_module *model) {
     return status;
 }
 
-weft_status weft__weights_open(weft_module *model, const char *folder, weft__weights **out) {
+/* Decides which layers of the head of a classifier may stay random. */
+static void choose_head(loading *l, const weft_module *model, bool body) {
+    const weft_encoder_options *o = weft__encoder_options_of(model);
+    l->new_head = o && o->classifies;
+    l->keeps_head = !body && o && l->model.encoder.labels == o->labels;
+}
+
+/* `body`: the last layer of a classifier is not read. */
+static weft_status weights_open(weft_module *model, const char *folder, bool body, weft__weights **out) {
     weft_context *ctx = model->ctx;
     loading *l = weft__zalloc(ctx, sizeof *l);
     *out = NULL;
@@ -224,6 +258,7 @@ weft_status weft__weights_open(weft_module *model, const char *folder, weft__wei
     weft_status status = weft__published_read(ctx, folder, &l->model);
     if (status == WEFT_OK) status = weft__tensors_open(ctx, folder, &l->tensors);
     if (status == WEFT_OK) status = weft_module_prepare(model);
+    if (status == WEFT_OK) choose_head(l, model, body);
     if (status == WEFT_OK) status = check_tensors(l, model);
     if (status == WEFT_OK)
         *out = l;
@@ -232,16 +267,28 @@ weft_status weft__weights_open(weft_module *model, const char *folder, weft__wei
     return status;
 }
 
-weft_status weft_published_load(weft_module *model, const char *folder) {
-    WEFT_NEED(NULL, model);
-    WEFT_NEED(model->ctx, folder);
+weft_status weft__weights_open(weft_module *model, const char *folder, weft__weights **out) {
+    return weights_open(model, folder, false, out);
+}
+
+static weft_status load_all(weft_module *model, const char *folder, bool body) {
     weft_parameter_info p;
     weft__weights *l;
     WEFT_TRY(weft_module_status(model));
-    WEFT_TRY(weft__weights_open(model, folder, &l));
+    WEFT_TRY(weights_open(model, folder, body, &l));
     weft_status status = WEFT_OK;
     for (size_t i = 0; status == WEFT_OK && weft_parameter_get(model, i, &p); i++)
-        if (!weft__published_added(&p)) status = load_parameter(l, &p);
+        if (!weft__published_added(&p) && !stays_random(l, &p)) status = load_parameter(l, &p);
     weft__weights_close(l);
     return status;
+}
+
+weft_status weft_published_load(weft_module *model, const char *folder) {
+    WEFT_NEED(NULL, model);
+    WEFT_NEED(model->ctx, folder);
+    return load_all(model, folder, false);
+}
+
+weft_status weft__published_load_body(weft_module *model, const char *folder) {
+    return load_all(model, folder, true);
 }

@@ -168,7 +168,21 @@ weft_status weft__published_path(weft_context *ctx, const char *folder, const ch
  * made. config.json gets `dtype`. */
 weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype);
 
+/* ---- labels.c: the names of classes in config.json ---- */
+
+/* Reads the names of the classes of an encoder's head. *count is 0 if it has none. *names is one block, freed
+ * with weft__free. A class without a name is LABEL_0, LABEL_1, ... */
+weft_status weft__published_labels(weft_context *ctx, const char *folder, char ***names, size_t *count);
+
+/* Writes config.json of a folder again, as that of a classifier with these classes. names NULL: they have
+ * none; names that the file has stay if their number is the same. */
+weft_status weft__published_put_labels(weft_context *ctx, const char *folder, char *const *names,
+                                       size_t count);
+
 /* ---- load.c ---- */
+
+/* As weft_published_load, but the last layer of a classifier (weft_published_options.labels) stays random. */
+weft_status weft__published_load_body(weft_module *model, const char *folder);
 
 /* The files of a model's weights. */
 typedef struct weft__weights weft__weights;

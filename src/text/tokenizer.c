@@ -293,6 +293,78 @@ weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer, const ch
     return check_capacity(tokenizer, __func__, ids, capacity, out.count);
 }
 
+/* The frame of one text, or of a pair. */
+static weft__frame frame_of(const weft_tokenizer *t, bool pair) {
+    static weft__frame_item plain[2] = {{WEFT__TEXT_PLACE, 0}, {WEFT__OTHER_PLACE, 1}};
+    const weft__frame *frame = !t->pipeline ? NULL : pair ? &t->pipeline->pair : &t->pipeline->single;
+    return frame && frame->count ? *frame : (weft__frame){.items = plain, .count = pair ? 2 : 1};
+}
+
+/* The ids of the two texts of a row, of which the first counts[] are kept. */
+typedef struct row_parts {
+    int32_t *ids[2];
+    size_t counts[2];
+} row_parts;
+
+/* Drops ids at the ends, one after the other from the text that has more, until `most` are left: as
+ * "longest_first" of the library tokenizers does. */
+static bool cut_parts(row_parts *r, size_t most) {
+    size_t *a = &r->counts[0], *b = &r->counts[1];
+    if (*a + *b <= most) return true;
+    size_t *less = *a <= *b ? a : b, *more = *a <= *b ? b : a;
+    if (*less > most / 2) *less = most / 2;
+    *more = most - *less;
+    return false;
+}
+
+/* Writes the ids of a row. */
+static void put_row(const weft__frame *frame, const row_parts *r, int32_t *ids, int32_t *types,
+                    int64_t *count) {
+    int64_t at = 0;
+    for (size_t i = 0; i < frame->count; i++) {
+        const weft__frame_item item = frame->items[i];
+        const bool second = item.id == WEFT__OTHER_PLACE;
+        const size_t n = item.id >= 0 ? 1 : r->counts[second];
+        for (size_t k = 0; k < n; k++) {
+            ids[at] = item.id >= 0 ? item.id : r->ids[second][k];
+            types[at++] = item.type;
+        }
+    }
+    *count = at;
+}
+
+weft_status weft_tokenizer_encode_row(const weft_tokenizer *tokenizer, const char *text, const char *other,
+                                      int64_t most, int32_t *ids, int32_t *types, int64_t *count,
+                                      bool *whole) {
+    WEFT_NEED(NULL, tokenizer);
+    weft_context *ctx = tokenizer->ctx;
+    WEFT_NEED(ctx, text);
+    WEFT_NEED(ctx, count);
+    WEFT_NEED(ctx, whole);
+    WEFT_NEED_ARRAY(ctx, ids, most);
+    WEFT_NEED_ARRAY(ctx, types, most);
+    const weft__frame frame = frame_of(tokenizer, other != NULL);
+    const weft__span spans[2] = {{"text", text, strlen(text)}, {"other", other, other ? strlen(other) : 0}};
+    int64_t room = most;
+    row_parts r = {{NULL, NULL}, {0, 0}};
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < frame.count; i++) room -= frame.items[i].id >= 0;
+    if (room < 1 + (other != NULL))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_tokenizer_encode_row: %lld ids have no room for a token besides the special "
+                          "ones",
+                          (long long)most);
+    for (int i = 0; i < (other ? 2 : 1) && status == WEFT_OK; i++)
+        status = weft__tokenizer_encode_all(tokenizer, ctx, &spans[i], &r.ids[i], &r.counts[i]);
+    if (status == WEFT_OK) {
+        *whole = cut_parts(&r, (size_t)room);
+        put_row(&frame, &r, ids, types, count);
+    }
+    weft__free(ctx, r.ids[0]);
+    weft__free(ctx, r.ids[1]);
+    return status;
+}
+
 /* ---- special tokens ---- */
 
 int32_t weft_tokenizer_special(const weft_tokenizer *tokenizer, weft_special role) {

@@ -7,6 +7,7 @@
  * kind checks the tokens. Reading takes time linear in the size of the file.
  *
  * Must not know: how kinds split text. Read next: tokenizer_gpt2.c. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,7 +273,9 @@ weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokeni
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, path);
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return load_file(ctx, path, out);
+    const bool there = stat(path, &st) == 0;
+    if (!there && errno == ENOMEM) return weft__fail_oom(ctx, 0, path);
+    if (!there || !S_ISDIR(st.st_mode)) return load_file(ctx, path, out);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (snprintf(inside, sizeof inside, "%s/%s", path, names[i]) < PATH_BYTES &&
             access(inside, F_OK) == 0)

@@ -49,6 +49,7 @@ LEFT_OUT = {
     'weft_tokenizer_encode_special.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode_pair.text = ""': "has fewer bytes than are said",
     'weft_tokenizer_encode_pair.other = ""': "has fewer bytes than are said",
+    'weft_tokenizer_encode_row.most = INT64_MAX': "says that there is so much room",
     'weft_tokenizer_id.token = ""': "has fewer bytes than are said",
     'weft_tokenizer_parse.json = ""': "has fewer bytes than are said",
 }
@@ -157,6 +158,7 @@ BY_PARAMETER = {
     "weft_loader_open.targets": '"labels.npy"', "weft_tokens_open.path": '"tokens.bin"',
     "weft_loader_mapped.count": "8", "weft_tokenizer_encode_pair.other": "good_text()", "weft_tokenizer_encode_pair.bytes": "3",
     "weft_tokenizer_encode_pair.other_bytes": "3", "weft_tokenizer_pattern_parse.name": '"gpt2"', "weft_tokenizer_train.paths": "good_text_paths()",
+    "weft_tokenizer_encode_row.text": "good_text()", "weft_tokenizer_encode_row.other": "good_text()", "weft_tokenizer_encode_row.most": "8",
     "weft_tokenizer_train.count": "1", "weft_tokenizer_encode.bytes": "8", "weft_tokenizer_encode_special.bytes": "8",
     "weft_chats_read.path": '"chats.jsonl"', "weft_chats_pack.context": "4", "weft_chats_tokens.i": "0",
     "weft_chats_pack.n": "1", "weft_chats_pack.chosen": "(int64_t[]){0}",

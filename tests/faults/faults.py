@@ -52,8 +52,11 @@ CONFIGS = {
     "photos": "task: classification\noptimizer: {lr: 0.01}\ndevice: cpu\n"
               "data: {path: photos, source: images, val_fraction: 0.3, in_files: true}\n"
               "model: {type: cnn, filters: [2], hidden: 4}\n" + TRAIN % (1, ""),
+    "texts": "optimizer: {lr: 0.01}\ndevice: cpu\n"
+             "data: {path: pairs.jsonl, val_fraction: 0.3}\n"
+             "model: {type: encoder, init: bert}\n" + TRAIN % (1, ""),
 }
-RUNS = ("gpt", "rows", "tokens")  # trained without faults, as input of the commands that read runs
+RUNS = ("gpt", "rows", "tokens", "texts")  # trained without faults, as input of the commands that read runs
 
 # name: (arguments, the run folder that the command writes or None, the files that it writes)
 Case = collections.namedtuple("Case", "words run files", defaults=(None, ()))
@@ -68,6 +71,8 @@ CASES.update({
     "eval-rows": Case(["weft", "eval", "rows", "--json"]),
     "eval-gpt": Case(["weft", "eval", "gpt"]),
     "generate": Case(["weft", "generate", "gpt", "--tokens", "5"]),
+    "classify": Case(["weft", "classify", "texts", "pairs.txt"]),
+    "predict-texts": Case(["weft", "predict", "texts", "pairs.jsonl"]),
     "check": Case(["weft", "info", "rows", "--check"]),
     "check-gpt": Case(["weft", "info", "gpt", "--check"]),
     "show": Case(["weft", "show", "rows"]),
@@ -210,6 +215,14 @@ def write_inputs(folder):
         file.write("a,b,side\n")
         for i in range(24):
             file.write("%g,%g,%s\n" % (chance.random(), chance.random(), "left" if i % 2 else "right"))
+    pairs = [("the weft", "the warp"), ("a loom", "under the loom"), ("the warp goes over", "a weft"), ("looms", "the loom")]
+    with open(os.path.join(folder, "pairs.jsonl"), "w", encoding="utf-8") as file:
+        for i, (a, b) in enumerate(3 * pairs):
+            file.write(json.dumps({"premise": a, "hypothesis": b, "label": "yes" if i % 2 else "no"}) + "\n")
+    with open(os.path.join(folder, "pairs.txt"), "w", encoding="utf-8") as file:
+        file.write("".join("%s\t%s\n" % pair for pair in pairs))
+    make = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "train", "make_published.py")
+    subprocess.run([sys.executable, make, os.path.join(folder, "bert"), "--encoder"], check=True)
     with open(os.path.join(folder, "tokens.bin"), "wb") as file:
         file.write(struct.pack("<256H", *(chance.randrange(12) for _ in range(256))))
     numpy_file(os.path.join(folder, "images.npy"), "|u1", (12, 1, 6, 6), bytes(chance.randrange(256) for _ in range(12 * 36)))

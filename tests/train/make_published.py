@@ -72,11 +72,12 @@ def encoder_tokenizer():
                 "special": True} for i in range(4)]
     around = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
               {"SpecialToken": {"id": "[SEP]", "type_id": 0}}]
+    pair = around + [{"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}]
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
             "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
                            "lowercase": True},
             "pre_tokenizer": {"type": "BertPreTokenizer"},
-            "post_processor": {"type": "TemplateProcessing", "single": around, "pair": around,
+            "post_processor": {"type": "TemplateProcessing", "single": around, "pair": pair,
                                "special_tokens": {t: {"id": t, "ids": [WORDS.index(t)], "tokens": [t]}
                                                   for t in ("[CLS]", "[SEP]")}},
             "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},

@@ -5,6 +5,11 @@
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 source=$(cd "$OLDPWD" && cd "${WEFT_SOURCE_DIR:-.}" && pwd)
 
+if ! python3 -c '' 2>/dev/null; then
+    echo "test_models: skipped, python3 is missing"
+    exit 77
+fi
+
 # Eight images of 8 x 8 with labels 0 and 1, as idx files and in CIFAR-10's format
 bytes() { awk -v n="$1" -v s="$2" 'BEGIN {for (i = 0; i < n; i++) printf "%c", 33 + (i * 7 + s * 31) % 90}'; }
 {
@@ -16,6 +21,11 @@ for i in $(seq 8); do
     printf '%b' "\\x0$((i % 2))"
     bytes 3072 "$i"
 done >some.bin
+python3 "$source/tests/train/make_published.py" bert --encoder || exit 1
+{
+    echo "text,label"
+    for i in $(seq 40); do echo "the $([ $((i % 2)) = 0 ] && echo warp || echo loom) goes under,$((i % 2))"; done
+} >texts.csv
 sed 's/odd/1/; s/even/0/' table.csv >numbers.csv
 
 # recipe NAME KIND: sets $data, $what (a description of the data), and $small (settings for a small model).
@@ -31,6 +41,7 @@ recipe() {
     cnn) what="convolutional net" data=some-images-idx3-ubyte from="classes of images" small=(--set model.filters=[4]) ;;
     resnet) what="residual net" data=some.bin from="classes of images" small=(--set model.depth=8 --set model.width=2) ;;
     autoencoder) what="autoencoder" data=some-images-idx3-ubyte from="images or rows, no targets" small=(--set model.hidden=[8,2]) ;;
+    encoder) what="published BERT, RoBERTa or DistilBERT" data=texts.csv from="classes of texts and of pairs" small=(--set model.init=bert) ;;
     *) return 1 ;;
     esac
 }

@@ -36,5 +36,29 @@ check "sentences that mean the same are near" awk -F'\t' '
     END { for (i = 1; i <= NF; i++) { same += v[1, i] * v[3, i]; other += v[1, i] * v[2, i] }
           exit !(same > 0.6 && other < 0.2) }' out
 
+# ---- MiniLM learns the classes of texts: new words in new sentences ----
+sentences() { # sentences CLASS "SENTENCE|..." WORD...: each sentence with each word; % stands for the word
+    local class=$1 frames=$2 frame word
+    shift 2
+    while IFS= read -r frame; do
+        for word in "$@"; do echo "\"${frame/\%/$word}\",$class"; done
+    done < <(tr '|' '\n' <<<"$frames")
+}
+{
+    echo "text,label"
+    sentences food "She cooked % for her guests|This % needs a bit more salt" pizza bread soup rice cheese salad pasta curry
+    sentences sport "He trains % four times a week|The % match ended in a draw" football tennis hockey rugby boxing golf volleyball skiing
+    sentences weather "The forecast says % for tomorrow|There was heavy % last night" rain snow fog hail thunder wind frost drizzle
+} >train.csv
+{
+    echo "text,label"
+    sentences food "We ordered % and two glasses of wine|The % tasted wonderful" sausage omelette lasagne pancake dumplings yoghurt
+    sentences sport "They watched the % championship on television|She broke her arm at % practice" badminton rowing fencing cricket wrestling
+    sentences weather "The % will be over by noon|Because of the % the road is closed" sleet hurricane cloudburst heatwave blizzard mist
+} >test.csv
+expect 0 'test accuracy (9[5-9]|100)\.' "$weft" train --data train.csv --set model.init="$minilm" --set data.test_path=test.csv \
+    --set data.val_fraction=0 --set train.epochs=4 --run topics --device cpu
+expect 0 '^(food|sport|weather)' "$weft" predict topics test.csv
+
 echo "test_real_models: cells=$cells fail=$fail"
 [ "$fail" = 0 ]

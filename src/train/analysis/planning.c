@@ -44,6 +44,9 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
                              weft_loader **loader, weft__planned *planned) {
     weft__model model;
     weft_batch batch = {0};
+    weft__dataset rows = *dataset; /* borrowed: texts of the longest batch count */
+    rows.whole_rows = true;
+    dataset = &rows;
     weft__model_name(c, dataset, planned->model);
     WEFT_TRY(weft__model_build(ctx, c, dataset, NULL, &model));
     WEFT_TRY(take_batch(ctx, c, dataset, loader, &batch, &planned->batch));

@@ -13,19 +13,23 @@
 #include "data/parse.h"
 #include "train/config/config.h"
 
-/* One bit per model type, and the masks of the two kinds. */
+/* One bit per model type, and the masks of the kinds. */
 enum {
 #define MODEL(id, name, kind, traits) id = 1 << WEFT__MODEL_##id,
 #include "train/model/models.def"
     ALL = (1 << WEFT__MODEL_TYPE_COUNT) - 1
 };
-enum { LANGUAGE_KIND, VECTORS_KIND };
+enum { LANGUAGE_KIND, VECTORS_KIND, TEXTS_KIND };
 enum {
     LANGUAGE = 0
 #define MODEL(id, name, kind, traits) +(kind##_KIND == LANGUAGE_KIND ? id : 0)
 #include "train/model/models.def"
     ,
-    VECTORS = ALL - LANGUAGE
+    TEXTS = 0
+#define MODEL(id, name, kind, traits) +(kind##_KIND == TEXTS_KIND ? id : 0)
+#include "train/model/models.def"
+    ,
+    VECTORS = ALL - LANGUAGE - TEXTS
 };
 
 /* The words of choices, such as "|gpt|mlp", from the second character on. */
@@ -653,6 +657,9 @@ static weft_status check_data(const weft__config *config) {
         return blame(config, WEFT__KEY_task,
                      "use language-model with language models such as gpt, and classification or regression "
                      "with other models such as mlp");
+    if ((config->data_source == WEFT__SOURCE_TEXTS) != weft__config_is(config, WEFT__TRAIT_TEXTS))
+        return blame(config, WEFT__KEY_data_source,
+                     "an encoder learns from texts, and no other model does: leave this key out");
     if (text != language)
         return blame(config, WEFT__KEY_data_source,
                      "use text, bytes or tokens with language models such as gpt, and other formats with "
@@ -771,8 +778,8 @@ bool weft__config_unused(const weft__config *config, weft__config_key key, char 
     char value[64], word[32];
     if (!weft__config_given(config, key)) return false;
     if (!weft__config_for(key, model)) {
-        snprintf(why, 128, "a %s does not use it",
-                 weft__config_choice(WEFT__KEY_model_type, (int)model, word));
+        weft__config_choice(WEFT__KEY_model_type, (int)model, word);
+        snprintf(why, 128, "%s %s does not use it", strchr("aeiou", word[0]) ? "an" : "a", word);
         return true;
     }
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {

@@ -67,7 +67,8 @@ typedef enum weft__trait {
     WEFT__TRAIT_COEFFICIENTS = 2,  /* a single layer: a coefficient for each column of the data */
     WEFT__TRAIT_IMAGES = 4,        /* a sample has channels, rows and columns */
     WEFT__TRAIT_WHOLE_BATCHES = 8, /* training leaves out a last batch that is not full */
-    WEFT__TRAIT_NO_TARGETS = 16    /* the targets are the inputs */
+    WEFT__TRAIT_NO_TARGETS = 16,   /* the targets are the inputs */
+    WEFT__TRAIT_TEXTS = 32         /* a published encoder: a sample is a text, or a pair of texts */
 } weft__trait;
 typedef enum weft__optimizer_type {
 #define OPTIMIZER(id, word) WEFT__OPTIMIZER_##id,

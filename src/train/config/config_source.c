@@ -28,6 +28,7 @@ const char *weft__config_source(weft__model_type model, const char *path) {
     const bool language = weft__config_language(model),
                folder = !language && stat(path, &what) == 0 && S_ISDIR(what.st_mode);
     size_t size = strlen(path);
+    if (model == WEFT__MODEL_ENCODER) return source_rows[WEFT__SOURCE_TEXTS].word; /* csv files, too */
     if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
     for (size_t i = 0; i < sizeof source_rows / sizeof *source_rows; i++) {
         const weft__form form = source_rows[i].form;

@@ -119,6 +119,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
         weft_array_free(ctx, &dataset->x[i]);
         weft_array_free(ctx, &dataset->y[i]);
         weft_array_free(ctx, &dataset->weights[i]);
+        weft_array_free(ctx, &dataset->lengths[i]);
         weft_array_free(ctx, &dataset->reference[i]);
         weft_array_free(ctx, &dataset->paths[i]);
         weft_array_free(ctx, &dataset->notes[i]);
@@ -134,6 +135,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     weft__free(ctx, dataset->classes);
     weft__columns_free(ctx, &dataset->table);
     weft__free(ctx, dataset->columns);
+    weft__free(ctx, dataset->text_columns);
     weft__free(ctx, dataset->target);
     weft__free(ctx, dataset->unused);
     memset(dataset, 0, sizeof *dataset);
@@ -289,6 +291,7 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     const weft_array reference = first_rows(&dataset->reference[split], rows);
     if (dataset->pairs) options.extra = &reference;
     options.weights = dataset->weights[split].data;
+    options.lengths = dataset->whole_rows ? NULL : dataset->lengths[split].data;
     if (options.batch > rows) options.batch = rows; /* the whole split is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
     const bool reproduces = dataset->in_files && weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
@@ -340,6 +343,11 @@ static json_t *dataset_describe(const weft__dataset *d) {
     if (names) { /* names that are not UTF-8 are not stored; columns are then matched by position */
         made = json_object_set_new(object, "columns", names) == 0;
         if (d->target) json_object_set_new(object, "target", json_string(d->target));
+    }
+    if (made && d->texts) {
+        made = json_object_set_new(object, "texts", texts(d->text_columns, (int64_t)d->text_count)) == 0;
+        json_object_set_new(object, "target", json_string(d->target));
+        json_object_set_new(object, "new_head", json_boolean(d->new_head));
     }
     json_t *table = made && d->table.count > 0 ? weft__columns_json(&d->table) : NULL;
     if (table) made = json_object_set_new(object, "table", table) == 0; /* NULL: as above */
@@ -410,6 +418,21 @@ static weft_status take_columns(weft_context *ctx, const json_t *array, const js
     return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
 }
 
+/* Reads the columns of texts. */
+static weft_status take_texts(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    const json_t *array = json_object_get(object, "texts");
+    const char *names[2], *target = json_string_value(json_object_get(object, "target"));
+    d->text_count = json_array_size(array);
+    if (d->text_count < 1 || d->text_count > 2 || !target) return WEFT_ERR_FORMAT;
+    for (size_t i = 0; i < d->text_count; i++)
+        if (!(names[i] = json_string_value(json_array_get(array, i)))) return WEFT_ERR_FORMAT;
+    d->text_columns = weft__strings_pack(ctx, names, d->text_count);
+    d->target = weft__strdup(ctx, target);
+    d->new_head = json_is_true(json_object_get(object, "new_head"));
+    d->head_classes = -1;
+    return d->text_columns && d->target ? WEFT_OK : WEFT_ERR_OOM;
+}
+
 /* Reads the columns of a table. A run of an older Weft has names of numbers only: missing cells then are the
  * mean. */
 static weft_status take_table(weft_context *ctx, const json_t *array, weft__dataset *d) {
@@ -470,6 +493,7 @@ static weft_status take_description(weft_context *ctx, const json_t *object, wef
     WEFT_TRY(take_floats(ctx, deviation, d->features, &d->deviation));
     WEFT_TRY(take_image(ctx, object, d));
     WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
+    if (d->texts) return take_texts(ctx, object, d);
     WEFT_TRY(take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d));
     return take_table(ctx, json_object_get(object, "table"), d);
 }
@@ -480,6 +504,8 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     json_t *object;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
+    if (weft__config_is(config, WEFT__TRAIT_TEXTS))
+        WEFT_TRY(weft__dataset_text_tokenizer(ctx, config, dataset));
     if (is_text(config) && !weft__is_run(run)) return given_tokenizer(ctx, config, dataset);
     if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
     weft_status status = read_description(ctx, run, &json, &object);

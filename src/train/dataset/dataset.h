@@ -42,7 +42,18 @@ typedef struct weft__dataset {
     weft_array reference[WEFT__SPLIT_COUNT]; /* pairs: f32 (N, 2) of weft_preferences_reference, at first 0 */
     int64_t conversations[WEFT__SPLIT_COUNT];
     weft_chats_packed packed[WEFT__SPLIT_COUNT];
-    /* tables and images */
+    /* texts and their classes: x has rows of weft_tokenizer_encode_row, i32 (N, 2, T) */
+    bool texts;
+    char **text_columns; /* [text_count] in one block: of the text, or of the two texts of a pair */
+    size_t text_count;
+    weft_array lengths[WEFT__SPLIT_COUNT];  /* i32 (N): tokens of each row */
+    int64_t shortened[WEFT__SPLIT_COUNT];   /* texts that had more */
+    int64_t text_tokens[WEFT__SPLIT_COUNT]; /* of all rows */
+    bool whole_rows;                        /* batches are as long as the longest row of all */
+    bool new_head;                          /* the published head is not kept */
+    int64_t head_classes;                   /* of the published head; 0: none, -1: not known */
+    weft_context *tokenizer_ctx;            /* of `tokenizer` */
+    /* tables, texts and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
     /* images in files: x has no data then, and an autoencoder no y. Rows of bytes: a `const char *` into
      * `names` for each sample, and a weft__image_note */
@@ -76,9 +87,10 @@ typedef struct weft__dataset {
 
 /* Inputs of a trained model. */
 typedef struct weft__inputs {
-    weft_array x;      /* (N, features); without data if the images stay in files */
-    char **files;      /* the paths of the images in one block; NULL: the inputs are not images */
-    int64_t sample[3]; /* channels, rows, columns of images */
+    weft_array x;       /* (N, features); without data if the images stay in files; texts: (N, 2, T) */
+    weft_array lengths; /* of texts: as in weft__dataset; else empty */
+    char **files;       /* the paths of the images in one block; NULL: the inputs are not images */
+    int64_t sample[3];  /* channels, rows, columns of images */
 } weft__inputs;
 
 /* Receives lines about the data that a user should see at once, such as the files that cannot be read. The
@@ -167,9 +179,9 @@ weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, 
                                weft_array *x);
 
 /* Reads `n` rows of cells, as a csv file has them: the columns that the model reads, in the order of the
- * training file. Normalizes them as in training. The caller frees *x. */
+ * training file, or texts. Normalizes them as in training. The caller frees *inputs. */
 weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                const char *const *cells, int64_t n, weft_array *x);
+                                const char *const *cells, int64_t n, weft__inputs *inputs);
 
 /* ---- shared by the files of the data set ---- */
 
@@ -190,6 +202,20 @@ weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char
  * columns are, unless `dataset` knows it already. */
 weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
                                    weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y);
+/* Reads texts and, if y is not NULL, their classes. The training file decides which columns hold them and
+ * which classes there are, unless `dataset` knows it already. */
+weft_status weft__dataset_read_texts(weft_context *ctx, const weft__config *config, const char *path,
+                                     weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y);
+/* Makes inputs of n texts, or of n pairs. Frees them after a failure. */
+weft_status weft__dataset_text_cells(weft_context *ctx, const weft__dataset *dataset,
+                                     const weft__config *config, const char *const *cells, int64_t n,
+                                     weft__inputs *inputs);
+/* Loads the tokenizer of the published encoder, unless it is there. */
+weft_status weft__dataset_text_tokenizer(weft_context *ctx, const weft__config *config,
+                                         weft__dataset *dataset);
+/* Sets how a csv file is read. `target`: the target column, too. */
+weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *config, bool target,
+                                      weft_csv_options *options);
 /* Reads one column of a csv file as text: table->cells. The caller frees the table. */
 weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, const char *path,
                                  const char *name, weft_table *table);

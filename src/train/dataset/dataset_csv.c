@@ -7,8 +7,8 @@
 #include "base/utf8.h"
 #include "train/dataset/dataset.h"
 
-static weft_status csv_options(weft_context *ctx, const weft__config *config, bool target,
-                               weft_csv_options *options) {
+weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *config, bool target,
+                                      weft_csv_options *options) {
     static const weft_csv_header headers[] = {WEFT_CSV_HEADER_AUTO, WEFT_CSV_HEADER_YES, WEFT_CSV_HEADER_NO};
     const char *delimiter = config->data_delimiter;
     const bool tab = delimiter && strcmp(delimiter, "tab") == 0;
@@ -205,7 +205,7 @@ weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config
                                    weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
     weft_table table;
     weft_csv_options options;
-    WEFT_TRY(csv_options(ctx, config, y != NULL, &options));
+    WEFT_TRY(weft__dataset_csv_options(ctx, config, y != NULL, &options));
     options.classes = (const char *const *)d->classes;
     options.class_count = d->classes ? (size_t)d->outputs : 0;
     if (d->table.count > 0)
@@ -245,7 +245,7 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
         config->model_type != WEFT__MODEL_MLP || config->data_source != WEFT__SOURCE_CSV ||
         config->train_class_weights.count || config->train_label_smoothing > 0)
         return WEFT_OK;
-    weft_status status = csv_options(ctx, config, true, &options);
+    weft_status status = weft__dataset_csv_options(ctx, config, true, &options);
     options.target_type = WEFT_CSV_TARGET_NUMBER;
     options.text = true; /* the inputs do not matter here */
     if (status == WEFT_OK) status = weft_read_csv(ctx, config->data_path, &options, &table);
@@ -263,10 +263,10 @@ weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, 
                                  const char *name, weft_table *table) {
     weft_csv_options options;
     *table = (weft_table){0};
-    if (config->data_source != WEFT__SOURCE_CSV)
+    if (config->data_source != WEFT__SOURCE_CSV && config->data_source != WEFT__SOURCE_TEXTS)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: only csv files have columns such as \"%.60s\"", path,
                           name);
-    WEFT_TRY(csv_options(ctx, config, false, &options));
+    WEFT_TRY(weft__dataset_csv_options(ctx, config, false, &options));
     options.columns = &name;
     options.column_count = 1;
     options.patterns = false;

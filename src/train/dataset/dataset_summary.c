@@ -95,6 +95,7 @@ const char *weft__line_file(const char *path) {
 static const char *unit_of(const weft__dataset *d, const weft__config *config) {
     if (d->task == WEFT__TASK_LANGUAGE_MODEL) return "token";
     if (d->sample[0] > 0) return "image";
+    if (d->texts) return d->text_count == 2 ? "pair" : "text";
     return config->data_source == WEFT__SOURCE_CSV ? "row" : "sample";
 }
 
@@ -132,7 +133,7 @@ static void cut_name(const char *name, char out[32]) {
 }
 
 static weft_status put_target(const weft__dataset *d, const weft__config *config, weft__lines *l) {
-    const bool csv = config->data_source == WEFT__SOURCE_CSV;
+    const bool csv = config->data_source == WEFT__SOURCE_CSV || d->texts;
     const long long outputs = (long long)d->outputs;
     char name[32], head[96];
     if (d->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
@@ -183,6 +184,8 @@ weft_status weft__dataset_summary(const weft__dataset *d, const weft__config *co
     }
     if (d->task == WEFT__TASK_LANGUAGE_MODEL)
         weft__dataset_text_lines(d, config, l);
+    else if (d->texts)
+        weft__dataset_texts_lines(d, config, l);
     else if (d->sample[0] > 0)
         weft__dataset_image_lines(d, config, l);
     else

@@ -33,6 +33,7 @@ static inline const char *weft__plural(int64_t n) { return n == 1 ? "" : "s"; }
 void weft__dataset_text_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
 void weft__dataset_chat_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
 void weft__dataset_table_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
+void weft__dataset_texts_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
 void weft__dataset_image_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
 
 #endif

@@ -218,7 +218,8 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
                               {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]},
                               {&d->paths[WEFT__TRAIN], &d->paths[WEFT__VALIDATION]},
-                              {&d->notes[WEFT__TRAIN], &d->notes[WEFT__VALIDATION]}};
+                              {&d->notes[WEFT__TRAIN], &d->notes[WEFT__VALIDATION]},
+                              {&d->lengths[WEFT__TRAIN], &d->lengths[WEFT__VALIDATION]}};
     const int count = sizeof pairs / sizeof *pairs;
     weft_status status = WEFT_OK;
     for (int i = 0; i < count && kept < rows && status == WEFT_OK; i++) {
@@ -243,7 +244,7 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
 static void label_place(weft_context *ctx, const weft__config *config, const weft__dataset *d,
                         const char *path, weft__split split, size_t sample, char out[4352]) {
     char labels[4096];
-    if (config->data_source == WEFT__SOURCE_CSV)
+    if (config->data_source == WEFT__SOURCE_CSV || d->texts)
         snprintf(out, 4352, "%s: row %zu, column \"%.100s\"", path, sample + 1,
                  config->data_target ? config->data_target
                  : d->target         ? d->target
@@ -325,6 +326,13 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
                               weft__split split, weft__dataset *d) {
     const bool itself = weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     weft_array *x = &d->x[split], *y = &d->y[split];
+    if (config->data_source == WEFT__SOURCE_TEXTS) {
+        WEFT_TRY(weft__dataset_read_texts(ctx, config, path, split, d, x, y));
+        hash_array(d->hashing, x);
+        hash_array(d->hashing, y);
+        hash_array(d->hashing, &d->weights[split]);
+        return WEFT_OK;
+    }
     WEFT_TRY(read_file(ctx, config, path, split, d, x, itself ? NULL : y));
     WEFT_TRY(shape_images(ctx, config, path, x, d));
     note_image(config, x, d);
@@ -340,7 +348,7 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_hash hash;
-    if (config->data_weight &&
+    if (config->data_weight && config->data_source != WEFT__SOURCE_TEXTS &&
         (config->data_source != WEFT__SOURCE_CSV || weft__config_is(config, WEFT__TRAIT_NO_TARGETS)))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "data.weight: only csv files with a target can have weights");
@@ -355,13 +363,34 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
     d->hash = hash.a ^ weft__mix64(hash.b);
     WEFT_TRY(count_classes(ctx, config, d));
     if (!paths[WEFT__VALIDATION]) WEFT_TRY(set_aside(ctx, config, d));
-    return weft__dataset_scale(ctx, config, d);
+    return d->texts ? WEFT_OK : weft__dataset_scale(ctx, config, d);
 }
 
 void weft__inputs_free(weft_context *ctx, weft__inputs *inputs) {
     weft_array_free(ctx, &inputs->x);
+    weft_array_free(ctx, &inputs->lengths);
     weft__free(ctx, inputs->files);
     *inputs = (weft__inputs){0};
+}
+
+/* Reads texts, of which the data set knows the columns. */
+static weft_status read_text_inputs(weft_context *ctx, const weft__dataset *dataset,
+                                    const weft__config *config, const char *path, weft__inputs *inputs) {
+    weft__dataset known = *dataset;
+    char line[300];
+    known.lengths[WEFT__TEST] = (weft_array){0};
+    const weft_status status =
+        weft__dataset_read_texts(ctx, config, path, WEFT__TEST, &known, &inputs->x, NULL);
+    inputs->lengths = known.lengths[WEFT__TEST];
+    if (status != WEFT_OK) {
+        weft__inputs_free(ctx, inputs);
+        return status;
+    }
+    if (known.shortened[WEFT__TEST] == 0 || !weft__dataset_tell) return WEFT_OK;
+    snprintf(line, sizeof line, "%.200s: %lld texts have more than %lld tokens: only their begin counts",
+             path, (long long)known.shortened[WEFT__TEST], (long long)config->model_context);
+    weft__dataset_tell(line);
+    return WEFT_OK;
 }
 
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
@@ -369,6 +398,7 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     weft__dataset known = *dataset; /* used for its sizes and names; it frees nothing */
     weft_array *x = &inputs->x;
     *inputs = (weft__inputs){0};
+    if (dataset->texts) return read_text_inputs(ctx, dataset, config, path, inputs);
     weft_status status = weft__dataset_choose_files(ctx, config, &path, 1, &known);
     if (status == WEFT_OK)
         status =
@@ -403,7 +433,10 @@ weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, 
 }
 
 weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                const char *const *cells, int64_t n, weft_array *x) {
+                                const char *const *cells, int64_t n, weft__inputs *inputs) {
+    weft_array *x = &inputs->x;
+    *inputs = (weft__inputs){0};
+    if (dataset->texts) return weft__dataset_text_cells(ctx, dataset, config, cells, n, inputs);
     weft_table table = {.cells = (char **)(uintptr_t)cells, .rows = (size_t)n};
     const char **names = weft__columns_read(ctx, &dataset->table, &table.column_count);
     table.lines = weft__array(ctx, table.rows, sizeof *table.lines);

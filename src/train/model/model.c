@@ -7,6 +7,7 @@
 #include <weft/published.h>
 
 #include "data/loss.h"
+#include "published/published.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/model.h"
 #include "train/model/model_kind.h"
@@ -105,6 +106,15 @@ weft_status weft__model_vocab(weft__config *config) {
     if (!weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type)) return WEFT_OK;
     if (config->published || (config->model_init && weft_published_is(config->model_init)))
         return weft__model_take_published(config);
+    if (weft__config_is(config, WEFT__TRAIT_TEXTS))
+        return config->model_init
+                   ? weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                                "model.init: %s is no published model: name a folder with config.json and "
+                                "model.safetensors",
+                                config->model_init)
+                   : weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                                "model.init: an encoder is fine-tuned: name the folder of a published one, "
+                                "such as a BERT");
     if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
     WEFT_TRY(weft_gpt_file_vocab(NULL, config->model_init, &tokens));
     if (!config->model_vocab) {
@@ -121,11 +131,14 @@ weft_status weft__model_vocab(weft__config *config) {
 weft_status weft__model_init(weft__model *model, const weft__config *config) {
     if (!config->model_init || !weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type))
         return WEFT_OK;
+    if (model->new_head) return weft__published_load_body(model->module, config->model_init);
     return (config->published ? weft_published_load : weft_gpt_load)(model->module, config->model_init);
 }
 
 int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
-    if (config->origin[WEFT__KEY_schedule_warmup] != WEFT__ORIGIN_UNSET) return config->schedule_warmup;
+    const weft__origin_kind origin = config->origin[WEFT__KEY_schedule_warmup];
+    const bool follows = origin == WEFT__ORIGIN_DEFAULT && weft__config_is(config, WEFT__TRAIT_TEXTS);
+    if (origin != WEFT__ORIGIN_UNSET && !follows) return config->schedule_warmup;
     return (int64_t)(steps / 20);
 }
 

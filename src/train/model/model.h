@@ -20,6 +20,7 @@ typedef struct weft__model {
     int64_t rows;   /* rows of the token table of a language model: the vocabulary of the data, or more */
     int64_t tokens; /* how many of the rows stand for tokens */
     bool packed;    /* the weights of a published model stay packed, if its file holds them so */
+    bool new_head;  /* the last layer of a published classifier is not read */
     bool rounded;   /* the weights are used in a shorter dtype than they were trained in */
     double ridge;   /* ridge * W is added to the gradient of each matrix W */
     double lasso;   /* lasso * the sum of |W| is added to the loss, for each matrix W */

@@ -5,8 +5,8 @@
 
 #include "train/model/predict.h"
 
-/* Most inputs of a batch, and most numbers, unless one input has more. */
-enum { BATCH = 256, NUMBERS = 1 << 24 };
+/* Most inputs of a batch, most texts, and most numbers, unless one input has more. */
+enum { BATCH = 256, TEXTS = 16, NUMBERS = 1 << 24 };
 
 weft_status weft__model_predicts(const weft__model *model, const weft__dataset *dataset) {
     if (dataset->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
@@ -65,10 +65,11 @@ weft_status weft__model_predict(const weft__model *model, const weft__dataset *d
     weft_context *ctx = model->ctx;
     weft_loader *loader = NULL;
     const int64_t fit = dataset->features < NUMBERS ? NUMBERS / dataset->features : 1,
-                  most = fit < BATCH ? fit : BATCH;
+                  most = dataset->texts ? TEXTS : weft__smaller(fit, BATCH);
     const weft_loader_options options = {.batch = x->shape[0] < most ? x->shape[0] : most,
                                          .in_order = true,
                                          .scale = dataset->scale,
+                                         .lengths = inputs->lengths.data,
                                          .images = weft__dataset_images(dataset, files, inputs->sample)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
     float *out = weft__array(ctx, (size_t)options.batch * (size_t)dataset->outputs, sizeof *out);

@@ -63,6 +63,29 @@ static weft_status propose_path(weft__config *config, weft__config_key key, char
     return WEFT_OK;
 }
 
+/* Sets the context of an encoder. Its other keys have the defaults of models.def. */
+static weft_status describe_encoder(weft__config *config, const char *path, const weft__published *p) {
+    const char *type = p->architecture->type;
+    if (!weft__config_is(config, WEFT__TRAIT_TEXTS))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: a model of type %s makes no text: use weft embed or weft classify, or weft "
+                          "train encoder",
+                          path, type);
+    if (!p->encodes)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: a model of type %s is no encoder: use weft train gpt, or a bert, roberta or "
+                          "distilbert",
+                          path, type);
+    config->model_layers = p->encoder.layers; /* for the name of the model */
+    config->model_heads = p->encoder.heads;
+    config->model_width = p->encoder.width;
+    PROPOSE(model_context, weft__smaller(p->context, of_text.context));
+    if (config->model_context <= p->context) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "model.context: %lld tokens are more than the %lld positions of %s",
+                      (long long)config->model_context, (long long)p->context, path);
+}
+
 /* Sets the keys that describe the model, and proposes others. */
 static weft_status describe(weft__config *config, const char *path, const proposal *of) {
     weft__published p;
@@ -72,10 +95,7 @@ static weft_status describe(weft__config *config, const char *path, const propos
     weft__free(NULL, config->published);
     config->published = copy;
     WEFT_TRY(weft__published_read(NULL, path, &p));
-    if (p.encodes)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s: a model of type %s makes no text: use weft embed or weft classify", path,
-                          p.architecture->type);
+    if (p.encodes || weft__config_is(config, WEFT__TRAIT_TEXTS)) return describe_encoder(config, path, &p);
     SET(model_layers, p.gpt.layers);
     SET(model_heads, p.gpt.heads);
     SET(model_kv_heads, p.gpt.kv_heads);
@@ -113,6 +133,7 @@ weft_status weft__model_describe_published(weft__config *config, const char *pat
 
 weft_status weft__model_take_published(weft__config *config) {
     if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
+    if (weft__config_is(config, WEFT__TRAIT_TEXTS)) return WEFT_OK; /* the dataset takes the tokenizer */
     if (config->data_source == WEFT__SOURCE_BYTES || config->data_source == WEFT__SOURCE_TOKENS)
         return WEFT_OK;
     return propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path,

@@ -96,11 +96,15 @@ static const weft__column *column_at(const weft_run *run, int64_t index) {
 
 int64_t weft_run_columns(const weft_run *run) {
     int64_t count = 0;
+    if (run && run->dataset.texts) return (int64_t)run->dataset.text_count;
     while (column_at(run, count)) count++;
     return count;
 }
 
 const char *weft_run_column_name(const weft_run *run, int64_t index) {
+    if (run && run->dataset.texts)
+        return index >= 0 && (size_t)index < run->dataset.text_count ? run->dataset.text_columns[index]
+                                                                     : NULL;
     const weft__column *c = index >= 0 ? column_at(run, index) : NULL;
     return c ? c->name : NULL;
 }
@@ -131,6 +135,10 @@ weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float 
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict: the model learned from pixels: use weft_run_predict_pixels, or "
                           "weft_run_predict_file for image files");
+    if (run->dataset.texts)
+        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_run_predict: the model learned from texts: use weft_run_predict_cells, or "
+                          "weft_run_predict_file for a file");
     if (!weft__columns_plain(&run->dataset.table))
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict: not all columns are numbers: use weft_run_predict_cells, or "
@@ -162,7 +170,7 @@ weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int6
                               "weft_run_predict_cells: row %lld, column %s is NULL: \"\" is a missing cell",
                               (long long)(i / columns), weft_run_column_name(run, i % columns));
     if (n == 0) return WEFT_OK;
-    WEFT_TRY(weft__dataset_cells(run->ctx, &run->dataset, &run->config, cells, n, &inputs.x));
+    WEFT_TRY(weft__dataset_cells(run->ctx, &run->dataset, &run->config, cells, n, &inputs));
     const weft_status status = weft__model_predict(&run->model, &run->dataset, &inputs, answers);
     weft__inputs_free(run->ctx, &inputs);
     return status;

@@ -452,7 +452,8 @@ static weft_status train(weft__loop *loop) {
 static void advise_rate(const weft__loop *loop, weft__train_result *result) {
     const weft__config *c = loop->config;
     const size_t used = strlen(result->error);
-    const bool raw = c->task != WEFT__TASK_LANGUAGE_MODEL && !c->data_standardize;
+    const bool raw =
+        weft__config_for(WEFT__KEY_data_standardize, (weft__model_type)c->model_type) && !c->data_standardize;
     snprintf(result->error + used, sizeof result->error - used,
              "; try --set optimizer.lr=%g, which is %g now%s%s", c->optimizer_lr / 10, c->optimizer_lr,
              c->optimizer_clip > 0 ? "" : ", or --set optimizer.clip=1",

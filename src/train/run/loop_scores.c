@@ -27,7 +27,8 @@ static void hint(weft__loop *loop, uint64_t step) {
         c->optimizer_lr >= 0.01 ? "lower" : "higher",
         c->optimizer_lr >= 0.01 ? c->optimizer_lr / 10 : c->optimizer_lr * 10,
         c->train_class_weights.count ? "" : ", or --set train.class_weights=balanced",
-        c->data_standardize ? "" : ", or --set data.standardize=true");
+        c->data_standardize || weft__config_is(c, WEFT__TRAIT_TEXTS) ? ""
+                                                                     : ", or --set data.standardize=true");
     weft__progress_say(&loop->progress, "%s", line);
     const weft_status noted = weft__run_log(&loop->run, step, "%s", line);
     (void)noted; /* writing the metrics will report what is wrong with the disk */

@@ -111,7 +111,9 @@ static weft_status copy_published(const weft__loop *loop) {
     char path[4096];
     if (!weft__join(path, sizeof path, loop->run.dir, WEFT__PUBLISHED_FOLDER))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", loop->run.dir);
-    return weft__published_copy(NULL, loop->config->published, path, WEFT_F32);
+    WEFT_TRY(weft__published_copy(NULL, loop->config->published, path, WEFT_F32));
+    const weft__dataset *d = &loop->dataset;
+    return d->texts ? weft__published_put_labels(NULL, path, d->classes, (size_t)d->outputs) : WEFT_OK;
 }
 
 /* Computes the reference of preferences by the model as it is now. This takes time, so there is no run folder
@@ -293,7 +295,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(count_steps(loop));
     /* config.yaml holds the value that was used */
     config->schedule_warmup = weft__model_warmup(config, loop->steps);
-    if (config->origin[WEFT__KEY_schedule_warmup] == WEFT__ORIGIN_UNSET)
+    if (!weft__config_given(config, WEFT__KEY_schedule_warmup))
         config->origin[WEFT__KEY_schedule_warmup] = WEFT__ORIGIN_FOUND;
     WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
     if (!run) WEFT_TRY(take_init(loop));

@@ -7,6 +7,7 @@ Also
 - blocks.json: random blocks of each quantised dtype, and the numbers that the package gguf unpacks from them;
 - quantize.json: what the package gguf packs, and the squared error of llama.cpp's quantisers of K blocks, if GGML_BASE
   names its libggml-base.so;
+- classified.json: losses of training classifiers of texts and of pairs of texts, and logits at the end;
 - lora.json: losses of training with the adapters of peft;
 - dpo.json: losses of training with them on pairs of answers (DPO), the reference, accuracy and margin.
 
@@ -130,6 +131,43 @@ def encoded(kind, options, labels):
              "tokens": tokens.tolist(), "lengths": [20, 13], "mean": rounded((states * weights).sum(1)),
              "states": rounded(torch.stack([states[row, at] for row, at in ((0, 0), (0, 19), (1, 7), (1, 12))]))}
     return dict(found, logits=rounded(out.logits)) if labels else found
+
+
+# Texts and pairs of texts: the tokens of both, where the second text begins, and the class.
+LABELLED = [(20, 12, 0), (13, 6, 1), (5, 5, 2), (9, 4, 1)]
+
+
+def classified():
+    """Ten steps of AdamW with two texts each, for the classifiers of ENCODERS: the losses, and the logits of all
+    texts at the end. Matrices alone decay."""
+    rows = [[2 + (7 * i * i + 3 * i + 11 * row) % 59 for i in range(n)] for row, (n, _, _) in enumerate(LABELLED)]
+    found = {"rows": rows, "second": [begin for _, begin, _ in LABELLED], "labels": [label for *_, label in LABELLED]}
+    for kind in ("bert", "roberta", "distilbert"):
+        with tempfile.TemporaryDirectory() as folder:
+            auto = transformers.AutoModelForSequenceClassification
+            filled(kind, dict(ENCODERS[kind][1], num_labels=3), folder, auto)
+            model = auto.from_pretrained(folder, attn_implementation="eager").eval()  # without dropout
+        groups = [{"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1},
+                  {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}]
+        optimizer, losses = torch.optim.AdamW(groups, lr=0.001), []
+
+        def logits(which):
+            longest = max(len(rows[i]) for i in which)
+            tokens = torch.tensor([rows[i] + [1] * (longest - len(rows[i])) for i in which])
+            places = torch.arange(longest)
+            mask = torch.stack([(places < len(rows[i])).long() for i in which])
+            types = torch.stack([(places >= found["second"][i]).long() * mask[k] for k, i in enumerate(which)])
+            return model(tokens, attention_mask=mask, **({} if kind == "distilbert" else {"token_type_ids": types})).logits
+        for step in range(10):
+            which = [0, 1] if step % 2 == 0 else [2, 3]
+            loss = torch.nn.functional.cross_entropy(logits(which), torch.tensor([found["labels"][i] for i in which]))
+            losses.append(float(f"{loss.item():.9g}"))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            found[kind] = {"losses": losses, "logits": rounded(logits([0, 1, 2, 3]))}
+    return found
 
 
 # The places of 16-bit scales in a block: random bits there would be NaN or huge.
@@ -275,6 +313,7 @@ def main():
     others.mkdir(exist_ok=True)
     for name, row in ENCODERS.items():
         (others / f"{name}.json").write_text(json.dumps(encoded(*row), separators=(",", ":")) + "\n")
+    (folder.parent / "classified.json").write_text(json.dumps(classified(), separators=(",", ":")) + "\n")
     (folder.parent / "lora.json").write_text(json.dumps(lora(), separators=(",", ":")) + "\n")
     (folder.parent / "dpo.json").write_text(json.dumps(dpo(), separators=(",", ":")) + "\n")
     (folder.parent / "blocks.json").write_text(json.dumps(blocks(), separators=(",", ":")) + "\n")

@@ -438,6 +438,69 @@ static void test_pairs(void **state) {
     weft_tokenizer_free(t);
 }
 
+/* A row of `a` times the letter a and, if b is not 0, as many letters b: how many of each are kept. */
+typedef struct row_case {
+    int a, b;
+    int64_t most;
+    int kept_a, kept_b;
+} row_case;
+
+/* `roberta`: two tokens between the texts, and all types 0. */
+static void check_row(const weft_tokenizer *t, bool roberta, row_case c) {
+    char first[16] = "", second[16] = "";
+    int32_t ids[24], types[24], want[24], want_types[24];
+    int64_t count = 0, n = 0;
+    bool whole = false;
+    memset(first, 'a', (size_t)c.a);
+    memset(second, 'b', (size_t)c.b);
+    assert_int_equal(
+        weft_tokenizer_encode_row(t, first, c.b ? second : NULL, c.most, ids, types, &count, &whole),
+        WEFT_OK);
+    memset(want_types, 0, sizeof want_types);
+    want[n++] = 2;
+    for (int i = 0; i < c.kept_a; i++) want[n++] = 0;
+    want[n++] = 3;
+    if (c.b && roberta) want[n++] = 3;
+    for (int i = 0; i < c.kept_b + (c.b > 0); i++) {
+        want_types[n] = !roberta;
+        want[n++] = i < c.kept_b ? 1 : 3;
+    }
+    assert_int_equal(count, n);
+    assert_memory_equal(ids, want, (size_t)n * sizeof *ids);
+    assert_memory_equal(types, want_types, (size_t)n * sizeof *types);
+    assert_int_equal(whole, c.a == c.kept_a && c.b == c.kept_b);
+}
+
+/* Rows of an encoder. The package tokenizers keeps as many tokens, with the strategy "longest_first". */
+static void test_rows(void **state) {
+    (void)state;
+    static const char *const names[] = {"Bert", "Roberta"};
+    static const row_case cases[] = {{5, 0, 20, 5, 0}, {5, 0, 7, 5, 0},  {5, 0, 6, 4, 0},  {5, 0, 3, 1, 0},
+                                     {3, 4, 20, 3, 4}, {2, 9, 10, 2, 5}, {9, 2, 10, 5, 2}, {9, 9, 10, 3, 4},
+                                     {6, 9, 10, 3, 4}, {9, 6, 11, 4, 4}, {1, 1, 5, 1, 1},  {8, 8, 5, 1, 1}};
+    for (int i = 0; i < 2; i++) {
+        char json[1024];
+        int32_t ids[8], types[8];
+        int64_t count;
+        bool whole;
+        sprintf(json,
+                "{\"post_processor\": {\"type\": \"%sProcessing\", \"sep\": [\"x\", 3], \"cls\": [\" \", "
+                "2]}, \"model\": " LETTERS "}",
+                names[i]);
+        weft_tokenizer *t = parse(json);
+        for (size_t k = 0; k < COUNT(cases); k++) {
+            row_case c = cases[k];
+            c.most += i && c.b; /* room for the second [SEP] */
+            check_row(t, i, c);
+        }
+        assert_int_equal(weft_tokenizer_encode_row(t, "a", NULL, 2, ids, types, &count, &whole),
+                         WEFT_ERR_ARGUMENT);
+        assert_int_equal(weft_tokenizer_encode_row(t, "a", "b", 4 + i, ids, types, &count, &whole),
+                         WEFT_ERR_ARGUMENT);
+        weft_tokenizer_free(t);
+    }
+}
+
 static void test_post_processors(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -605,12 +668,19 @@ static void test_short_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalizers),     cmocka_unit_test(test_pre_tokenizers),
-        cmocka_unit_test(test_decoders),        cmocka_unit_test(test_bpe),
-        cmocka_unit_test(test_bpe_options),     cmocka_unit_test(test_word_models),
-        cmocka_unit_test(test_unigram),         cmocka_unit_test(test_added_tokens),
-        cmocka_unit_test(test_post_processors), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_files),           cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_normalizers),
+        cmocka_unit_test(test_pre_tokenizers),
+        cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_bpe),
+        cmocka_unit_test(test_bpe_options),
+        cmocka_unit_test(test_word_models),
+        cmocka_unit_test(test_unigram),
+        cmocka_unit_test(test_added_tokens),
+        cmocka_unit_test(test_post_processors),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -328,10 +328,50 @@ static void test_no_run(void **state) {
     weft_predictions_free(NULL);
 }
 
+/* Pairs of texts: cells are texts, and numbers are refused. */
+static void test_pairs(void **state) {
+    (void)state;
+    NEED_COMMAND();
+    weft_run *run;
+    weft_predictions said;
+    float wanted[4], answers[4];
+    static const char *const cells[4] = {"the weft", "the warp", "a loom goes under", "the loom"};
+    if (system("python3 -c '' 2>/dev/null") != 0) skip();
+    shell("python3 \"${WEFT_SOURCE_DIR:-$OLDPWD}/tests/train/make_published.py\" bert --encoder%s", "");
+    shell("printf 'premise,hypothesis,label\\nthe weft,the warp,yes\\na loom goes under,the loom,no\\n' "
+          ">pairs.csv%s",
+          "");
+    shell("$W train --data pairs.csv --set model.init=bert --set data.val_fraction=0 --set train.steps=3 "
+          "--run pairs "
+          "--quiet >/dev/null 2>&1%s",
+          "");
+    shell("$W predict pairs pairs.csv --no-header --probabilities 2>/dev/null | cut -f3- >said%s", "");
+    assert_int_equal(numbers("said", wanted, 4), 4);
+    assert_int_equal(weft_run_open(ctx, in("pairs"), &run), WEFT_OK);
+    assert_int_equal(weft_run_task_of(run), WEFT_RUN_CLASSES);
+    assert_int_equal(weft_run_columns(run), 2);
+    assert_string_equal(weft_run_column_name(run, 1), "hypothesis");
+    assert_null(weft_run_column_name(run, 2));
+    assert_string_equal(weft_run_class_name(run, 0), "no");
+    assert_int_equal(weft_run_predict_cells(run, cells, 2, answers), WEFT_OK);
+    assert_near(answers, wanted, 4, 1e-5);
+    assert_int_equal(weft_run_predict_file(run, in("pairs.csv"), &said), WEFT_OK);
+    assert_int_equal(said.count, 2);
+    assert_near(said.values, wanted, 4, 1e-5);
+    weft_predictions_free(&said);
+    assert_int_equal(weft_run_predict(run, wanted, 1, answers), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "the model learned from texts"));
+    assert_int_equal(weft_run_predict_cells(run, (const char *const[]){"the weft", " "}, 1, answers),
+                     WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(ctx), "line 1, column \"hypothesis\": the text is empty"));
+    weft_run_close(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes), cmocka_unit_test(test_mixed), cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_pixels),  cmocka_unit_test(test_text),  cmocka_unit_test(test_no_run),
+        cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

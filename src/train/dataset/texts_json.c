@@ -1,0 +1,137 @@
+/* Reads JSON lines as a table of texts: one object in each line. Must not know: which members matter. Read
+ * next: dataset_texts.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "data/parse.h"
+#include "train/dataset/texts.h"
+
+#define NONE SIZE_MAX /* the place of a cell that is no text */
+
+typedef struct json_lines {
+    weft_context *ctx;
+    const char *path;
+    weft_table *table;
+    char *text; /* the cells, each followed by 0 */
+    size_t size, capacity;
+    size_t *begin; /* of each cell in `text`, row after row; or NONE */
+    size_t begin_capacity;
+    size_t line_capacity;
+} json_lines;
+
+static bool json_lines_reserve(json_lines *r, size_t more) {
+    if (r->size + more <= r->capacity) return true;
+    const size_t wanted = (r->size + more) * 2 + 1024;
+    char *text = weft__realloc(r->ctx, r->text, wanted);
+    if (!text) return false;
+    r->text = text;
+    r->capacity = wanted;
+    return true;
+}
+
+/* Adds a cell. text NULL: none. False if memory is short. */
+static bool add_cell(json_lines *r, size_t cell, const char *text, size_t bytes) {
+    if (!weft__grow(r->ctx, &r->begin, &r->begin_capacity, cell, sizeof *r->begin)) return false;
+    r->begin[cell] = NONE;
+    if (!text) return true;
+    if (!json_lines_reserve(r, bytes + 1)) return false;
+    memcpy(r->text + r->size, text, bytes);
+    r->text[r->size + bytes] = '\0';
+    r->begin[cell] = r->size;
+    r->size += bytes + 1;
+    return true;
+}
+
+/* Adds the value of a member: a text, a whole number or a truth value. */
+static bool add_value(json_lines *r, size_t cell, const json_t *value) {
+    char number[32];
+    if (json_is_string(value)) return add_cell(r, cell, json_string_value(value), json_string_length(value));
+    if (json_is_boolean(value))
+        return add_cell(r, cell, json_is_true(value) ? "true" : "false", 4U + json_is_false(value));
+    if (!json_is_integer(value)) return add_cell(r, cell, NULL, 0);
+    const int n = snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+    return add_cell(r, cell, number, (size_t)n);
+}
+
+/* The members of the first line are the columns. */
+static weft_status take_names(json_lines *r, json_t *object) {
+    const size_t count = json_object_size(object);
+    const char **names = weft__array(r->ctx, count + 1, sizeof *names);
+    size_t n = 0;
+    for (void *at = json_object_iter(object); names && at; at = json_object_iter_next(object, at))
+        names[n++] = json_object_iter_key(at);
+    if (names) r->table->columns = weft__strings_pack(r->ctx, names, n);
+    weft__free(r->ctx, names);
+    r->table->column_count = n;
+    return r->table->columns ? WEFT_OK : weft__fail_oom(r->ctx, count, "the members of JSON lines");
+}
+
+static weft_status take_row(json_lines *r, size_t line, json_t *object) {
+    weft_table *t = r->table;
+    if (!json_is_object(object))
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT,
+                          "%s: line %zu: each line is a JSON object, such as {\"text\": \"...\", \"label\": "
+                          "\"...\"}",
+                          r->path, line);
+    if (t->rows == 0) WEFT_TRY(take_names(r, object));
+    bool made = weft__grow(r->ctx, &t->lines, &r->line_capacity, t->rows, sizeof *t->lines);
+    for (size_t i = 0; made && i < t->column_count; i++)
+        made = add_value(r, t->rows * t->column_count + i, json_object_get(object, t->columns[i]));
+    if (!made) return weft__fail_oom(r->ctx, r->size, r->path);
+    t->lines[t->rows++] = line;
+    return WEFT_OK;
+}
+
+static weft_status parse_line(json_lines *r, size_t line, const char *text, size_t bytes) {
+    weft__json json;
+    json_error_t error;
+    json_t *root;
+    weft__json_open(&json, r->ctx);
+    weft_status status = weft__json_load(&json, text, bytes, JSON_REJECT_DUPLICATES, &error, &root);
+    if (status == WEFT_ERR_FORMAT)
+        status = weft__fail(r->ctx, status, "%s: line %zu, column %d: %.160s", r->path, line, error.column,
+                            error.text);
+    else if (status == WEFT_OK)
+        status = take_row(r, line, root);
+    weft__json_close(&json);
+    return status;
+}
+
+static weft_status parse_lines(json_lines *r, const weft_bytes *file) {
+    const char *text = (const char *)file->data, *end = text + file->size;
+    for (size_t line = 1; text < end; line++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
+        size_t bytes = (size_t)(stop - text), blank = 0;
+        while (blank < bytes && text[blank] && strchr(" \t\r", text[blank])) blank++;
+        if (blank < bytes) WEFT_TRY(parse_line(r, line, text, bytes));
+        text = newline ? newline + 1 : end;
+    }
+    if (r->table->rows > 0) return WEFT_OK;
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file has no lines", r->path);
+}
+
+/* Makes the cells of the table, in one block. */
+static weft_status finish_cells(json_lines *r) {
+    const size_t count = r->table->rows * r->table->column_count;
+    char **cells = weft__alloc(r->ctx, count * sizeof *cells + r->size + 1);
+    if (!cells) return weft__fail_oom(r->ctx, r->size, r->path);
+    char *text = (char *)(cells + count);
+    if (r->size) memcpy(text, r->text, r->size);
+    for (size_t i = 0; i < count; i++) cells[i] = r->begin[i] == NONE ? NULL : text + r->begin[i];
+    r->table->cells = cells;
+    return WEFT_OK;
+}
+
+weft_status weft__texts_read_json(weft_context *ctx, const char *path, weft_table *table) {
+    weft_bytes file;
+    json_lines r = {.ctx = ctx, .path = path, .table = table};
+    *table = (weft_table){0};
+    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
+    weft_status status = parse_lines(&r, &file);
+    if (status == WEFT_OK) status = finish_cells(&r);
+    weft_bytes_free(ctx, &file);
+    weft__free(ctx, r.text);
+    weft__free(ctx, r.begin);
+    return status;
+}

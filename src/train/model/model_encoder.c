@@ -1,0 +1,27 @@
+/* model.type encoder: a published encoder with a head for the classes of texts. Must not know: files of
+ * weights. Read next: weft/nn.h. */
+#include <weft/published.h>
+
+#include "train/model/model_kind.h"
+
+static weft_status model_encoder_build(const weft__config *config, const weft__dataset *dataset,
+                                       weft_dtype dtype, weft__model *model) {
+    model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    model->new_head = dataset->new_head;
+    model->module =
+        weft_published_new(model->ctx, config->published,
+                           &(weft_published_options){
+                               .dropout = config->model_dropout, .dtype = dtype, .labels = dataset->outputs});
+    return weft_module_status(model->module);
+}
+
+/* The sizes are those of config.json (published.c). */
+static void model_encoder_describe(const weft__config *config, const weft__dataset *dataset,
+                                   weft_text *name) {
+    (void)dataset;
+    weft__put(name, "L%lld-H%lld-E%lld", (long long)config->model_layers, (long long)config->model_heads,
+              (long long)config->model_width);
+}
+
+const weft__model_kind weft__model_encoder = {
+    .rounds = true, .build = model_encoder_build, .describe = model_encoder_describe};
