@@ -1,5 +1,5 @@
 /* weft generate: prints text from a trained language model while it is generated. Must not know: how tokens
- * are sampled. Read next: nn/generate.c. */
+ * are sampled. Read next: generate_prompts.c, nn/generate.c. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <weft/generate.h>
 
 #include "cli/cli.h"
-#include "train/run/use.h"
+#include "cli/generate_prompts.h"
 
 /* Prints a piece of text. `user` is a bool that becomes true if the reader closed the pipe. That needs no
  * error message. */
@@ -17,10 +17,36 @@ static weft_status cli_generate_show(void *user, const char *text, size_t bytes)
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
 }
 
-static weft_status generate(weft__use *use, weft_generate_options *wanted, bool *reader_left) {
+/* A file of prompts, and how many of them are computed at once; NULL and 0: not given. */
+typedef struct prompts_wanted {
+    const char *file;
+    int64_t batch;
+} prompts_wanted;
+
+/* Says what is wrong with the arguments. */
+static bool generate_wrong(const weft_generate_options *wanted, const prompts_wanted *prompts) {
+    const bool several = prompts->file != NULL;
+    if (wanted->tokens > 100000000)
+        weft__complain("generate: --tokens %lld: give at most 100000000", (long long)wanted->tokens);
+    else if (several && wanted->prompt)
+        weft__complain("generate: give --prompt or --prompts, not both");
+    else if (!several && prompts->batch != -1)
+        weft__complain("generate: --batch is for a file of prompts: give --prompts FILE");
+    else if (several && (prompts->batch == 0 || prompts->batch > 64))
+        weft__complain("generate: --batch %lld: give 1 to 64", (long long)prompts->batch);
+    else
+        return false;
+    return true;
+}
+
+static weft_status generate(weft__use *use, weft_generate_options *wanted, const prompts_wanted *prompts,
+                            bool *reader_left) {
     if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "generate: the run's model is not a language model: use 'weft predict'");
+    if (prompts->file)
+        return weft__generate_prompts(use, wanted, prompts->file, prompts->batch == -1 ? 0 : prompts->batch,
+                                      reader_left);
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
     char left_out[64] = "";
@@ -40,8 +66,9 @@ static weft_status generate(weft__use *use, weft_generate_options *wanted, bool 
 
 int weft__command_generate(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL, *schema = NULL;
-    weft_generate_options wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
+    weft_generate_options wanted = {.tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
+    prompts_wanted prompts = {NULL, -1};
     bool reader_left = false, json = false, incomplete = false;
     weft_grammar *grammar = NULL;
     weft__repeated stops = {0};
@@ -49,6 +76,9 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--prompt TEXT", WEFT__OPTION_TEXT, &wanted.prompt, "what to continue; default: a new line"},
+        {"--prompts FILE", WEFT__OPTION_TEXT, &prompts.file,
+         "continue each line of FILE, or each \"prompt\" or \"messages\" of FILE.jsonl; prints JSON lines"},
+        {"--batch N", WEFT__OPTION_INT, &prompts.batch, "prompts that are computed at once; default: 8"},
         {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
         WEFT__SAMPLING_OPTIONS(&wanted, &stops, "0.8"),
         WEFT__JSON_OPTIONS(&json, &schema),
@@ -62,10 +92,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     wanted.stop_count = stops.count;
     const bool seeded = seed != INT64_MIN;
     if (seeded) wanted.seed = (uint64_t)seed;
-    if (wanted.tokens > 100000000) {
-        weft__complain("generate: --tokens %lld: give at most 100000000", (long long)wanted.tokens);
-        return WEFT__EXIT_USAGE;
-    }
+    if (generate_wrong(&wanted, &prompts)) return WEFT__EXIT_USAGE;
     weft__use use = {0};
     const weft__use_options how = {.device = device,
                                    .precision = precision ? precision : WEFT__AS_COMPUTED,
@@ -76,7 +103,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     wanted.incomplete = &incomplete;
     wanted.only_new = grammar != NULL; /* so that the output is JSON */
     if (status == WEFT_OK) status = weft__use_open(dir, &how, &use);
-    if (status == WEFT_OK) status = generate(&use, &wanted, &reader_left);
+    if (status == WEFT_OK) status = generate(&use, &wanted, &prompts, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;
     else

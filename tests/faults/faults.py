@@ -68,6 +68,7 @@ CASES.update({
     "eval-rows": Case(["weft", "eval", "rows", "--json"]),
     "eval-gpt": Case(["weft", "eval", "gpt"]),
     "generate": Case(["weft", "generate", "gpt", "--tokens", "5"]),
+    "generate-prompts": Case(["weft", "generate", "gpt", "--prompts", "prompts.jsonl", "--batch", "2", "--tokens", "5"]),
     "check": Case(["weft", "info", "rows", "--check"]),
     "check-gpt": Case(["weft", "info", "gpt", "--check"]),
     "show": Case(["weft", "show", "rows"]),
@@ -210,6 +211,9 @@ def write_inputs(folder):
         file.write("a,b,side\n")
         for i in range(24):
             file.write("%g,%g,%s\n" % (chance.random(), chance.random(), "left" if i % 2 else "right"))
+    with open(os.path.join(folder, "prompts.jsonl"), "w", encoding="utf-8") as file:
+        for prompt in ("the loom", "", "a weft and"):
+            file.write(json.dumps({"prompt": prompt}) + "\n")
     with open(os.path.join(folder, "tokens.bin"), "wb") as file:
         file.write(struct.pack("<256H", *(chance.randrange(12) for _ in range(256))))
     numpy_file(os.path.join(folder, "images.npy"), "|u1", (12, 1, 6, 6), bytes(chance.randrange(256) for _ in range(12 * 36)))
