@@ -11,6 +11,11 @@
 extern "C" {
 #endif
 
+/* What became of the tokens that a draft proposed. */
+typedef struct weft_drafted {
+    int64_t proposed, accepted;
+} weft_drafted;
+
 typedef struct weft_generate_options {
     const char *prompt; /* text to continue; NULL or "": a newline, or token 0 if there is no newline token */
     int64_t tokens;     /* how many to add, at most 2^31 - 1 together with the prompt; 0: only the prompt */
@@ -45,6 +50,13 @@ typedef struct weft_generate_options {
     bool *incomplete; /* becomes whether the text ended before its value did: `tokens` was too small, or a
                          stop ended it. NULL: not wanted */
     const char *name; /* of the prompt in messages of weft_generate_many; NULL: "prompt" and its index */
+    /* Speculative decoding (Leviathan et al. 2023): the cache of a smaller model with the same tokens, the
+     * draft. It proposes draft_tokens tokens, and the model checks them in one step. Tokens have the
+     * probabilities of the model all the same, and with temperature 0 the text is that without a draft. Both
+     * models are made by weft_nn_gpt. NULL: no draft */
+    weft_gpt_cache *draft;
+    int64_t draft_tokens;  /* 1 to 7; 0: 4 */
+    weft_drafted *drafted; /* counts are added to it; NULL: not wanted */
 } weft_generate_options;
 
 /* Receives a piece of text: bytes[0..count), without a NUL. Characters are never divided. Any status except
@@ -83,8 +95,8 @@ typedef weft_status (*weft_generated_fn)(void *user, const weft_generated *text)
  *
  * options[i] belongs to prompt i. Each text has its own seed, stops, grammar and number of tokens, and does
  * not depend on the others: it is the text of weft_generate with the same options. As other numbers of rows
- * may round sums in another order, texts may part where two tokens are equally likely. keep_cache has no
- * effect.
+ * may round sums in another order, texts may part where two tokens are equally likely. keep_cache and
+ * draft have no effect.
  *
  * Makes a cache for each row, which holds the longest text. Errors are those of weft_generate; the message
  * names the prompt. */

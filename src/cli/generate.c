@@ -7,6 +7,7 @@
 #include <weft/generate.h>
 
 #include "cli/cli.h"
+#include "cli/draft.h"
 #include "cli/generate_prompts.h"
 
 /* Prints a piece of text. `user` is a bool that becomes true if the reader closed the pipe. That needs no
@@ -17,14 +18,15 @@ static weft_status cli_generate_show(void *user, const char *text, size_t bytes)
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
 }
 
-/* A file of prompts, and how many of them are computed at once; NULL and 0: not given. */
-typedef struct prompts_wanted {
-    const char *file;
-    int64_t batch;
-} prompts_wanted;
+/* Options besides those of weft_generate. */
+typedef struct generate_wanted {
+    const char *file;  /* of prompts; NULL: there is one prompt */
+    int64_t batch;     /* prompts that are computed at once; -1: not given */
+    const char *draft; /* a model; NULL: none */
+} generate_wanted;
 
 /* Says what is wrong with the arguments. */
-static bool generate_wrong(const weft_generate_options *wanted, const prompts_wanted *prompts) {
+static bool generate_wrong(const weft_generate_options *wanted, const generate_wanted *prompts) {
     const bool several = prompts->file != NULL;
     if (wanted->tokens > 100000000)
         weft__complain("generate: --tokens %lld: give at most 100000000", (long long)wanted->tokens);
@@ -32,6 +34,8 @@ static bool generate_wrong(const weft_generate_options *wanted, const prompts_wa
         weft__complain("generate: give --prompt or --prompts, not both");
     else if (!several && prompts->batch != -1)
         weft__complain("generate: --batch is for a file of prompts: give --prompts FILE");
+    else if (several && prompts->draft)
+        weft__complain("generate: --draft is for one prompt: with --prompts, a batch is faster");
     else if (several && (prompts->batch == 0 || prompts->batch > 64))
         weft__complain("generate: --batch %lld: give 1 to 64", (long long)prompts->batch);
     else
@@ -39,7 +43,7 @@ static bool generate_wrong(const weft_generate_options *wanted, const prompts_wa
     return true;
 }
 
-static weft_status generate(weft__use *use, weft_generate_options *wanted, const prompts_wanted *prompts,
+static weft_status generate(weft__use *use, weft_generate_options *wanted, const generate_wanted *prompts,
                             bool *reader_left) {
     if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
@@ -53,10 +57,17 @@ static weft_status generate(weft__use *use, weft_generate_options *wanted, const
     wanted->vocabulary = use->model.tokens;
     wanted->left_out = left_out;
     wanted->left_out_bytes = sizeof left_out;
-    weft_status status =
-        weft_generate(cache, weft__dataset_tokenizer(&use->dataset), wanted, cli_generate_show, reader_left);
+    weft__draft draft;
+    weft_status status = weft__draft_open(use, prompts->draft, wanted, &draft);
+    if (status == WEFT_OK)
+        status = weft_generate(cache, weft__dataset_tokenizer(&use->dataset), wanted, cli_generate_show,
+                               reader_left);
+    weft__draft_close(&draft);
     weft_gpt_cache_free(cache);
     if (status == WEFT_OK) putchar('\n');
+    if (status == WEFT_OK && prompts->draft && isatty(STDOUT_FILENO))
+        weft__print(stderr, "(the model accepted %lld of %lld tokens of the draft)\n",
+                    (long long)draft.counts.accepted, (long long)draft.counts.proposed);
     if (status == WEFT_OK && *left_out)
         weft__complain(
             "generate: the model has never seen these characters, so they are left out of the prompt: %s",
@@ -68,7 +79,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL, *schema = NULL;
     weft_generate_options wanted = {.tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
-    prompts_wanted prompts = {NULL, -1};
+    generate_wanted prompts = {NULL, -1, NULL};
     bool reader_left = false, json = false, incomplete = false;
     weft_grammar *grammar = NULL;
     weft__repeated stops = {0};
@@ -82,6 +93,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
         WEFT__SAMPLING_OPTIONS(&wanted, &stops, "0.8"),
         WEFT__JSON_OPTIONS(&json, &schema),
+        WEFT__DRAFT_OPTIONS(&prompts.draft, &wanted),
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         WEFT__PRECISION_OPTION(&precision),
         WEFT__CHECKPOINT_OPTION(&checkpoint),

@@ -121,6 +121,10 @@ int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_
     return same;
 }
 
+/* Later keys and values are overwritten. */
+void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length) { cache->length = length; }
+bool weft__gpt_cache_cuts(const weft_gpt_cache *cache) { return cache->fed != NULL; }
+
 int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
 int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache) { return cache ? cache->capacity : 0; }
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache) { return cache->ctx; }

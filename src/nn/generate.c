@@ -2,8 +2,8 @@
  * generation.c, decode.c. */
 #include <string.h>
 
-#include "nn/generation.h"
 #include "nn/module.h"
+#include "nn/speculate.h"
 
 static weft_status generate_run(weft__generation *g, weft_gpt_cache *cache, float *logits) {
     if (g->options->keep_cache)
@@ -11,6 +11,7 @@ static weft_status generate_run(weft__generation *g, weft_gpt_cache *cache, floa
     else
         weft_gpt_cache_reset(cache);
     WEFT_TRY(weft__generation_begin(g));
+    if (g->options->draft) WEFT_TRY(weft__speculate(g, cache));
     while (!g->over) {
         WEFT_TRY(weft__generation_feed(g, cache, logits));
         WEFT_TRY(weft__generation_take(g, logits));

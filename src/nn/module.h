@@ -164,6 +164,10 @@ void weft__gpt_decode(weft_module *gpt, const weft__decode_step *step);
 /* The context of a cache, and the number of its logits (0 after its model was freed). */
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
 int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
+/* Keeps the first `length` tokens of a cache, at most as many as it has. Not for a recurrent model. */
+void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length);
+/* Whether it is not of a recurrent model. */
+bool weft__gpt_cache_cuts(const weft_gpt_cache *cache);
 
 /* Whether a module is an adapter of a linear layer. */
 bool weft__is_lora(const weft_module *m);
@@ -188,6 +192,8 @@ typedef struct weft__sampling {
 /* weft_sample with all choices. */
 int64_t weft__sample(const float *logits, int64_t count, const weft__sampling *how, uint64_t seed,
                      uint64_t draw);
+/* The probabilities with which weft__sample draws each of the tokens. Returns false if no logit is finite. */
+bool weft__probabilities(const float *logits, int64_t count, const weft__sampling *how, double *out);
 /* Applies the repetition penalty to the logits of tokens ids (n), once for each. */
 void weft__penalize(float *logits, int64_t count, const int32_t *ids, int64_t n, double penalty);
 
