@@ -5,9 +5,12 @@ transformers and PyTorch (a step of a classifier of texts).
     published.py --weft build/weft --folder SmolLM2 --data chats.jsonl              a LoRA step, with torch and peft
     published.py --weft build/weft --encoder all-MiniLM-L6-v2                       a step of a classifier, with torch
     published.py --weft build/weft --gguf SmolLM2.gguf --llama-bench llama-bench    tokens per second
+    published.py --weft build/weft --gguf SmolLM2.gguf --llama-batched-bench llama-batched-bench [--folder SmolLM2]
+                                                        tokens per second of 16 prompts, 1, 4 and 8 at once
 
 The two sides run in turns on the same threads. Prints the median of each, and the ratio. The time of decoding in Weft is
-the difference of two runs of `weft generate`, so that starting and loading do not count.
+the difference of two runs of `weft generate`, so that starting and loading do not count. With --folder, Weft takes the weights
+of the folder for several prompts; the GGUF file should then have the same type.
 """
 import argparse
 import json
@@ -22,6 +25,7 @@ import time
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 BATCH, CONTEXT, RANK, STEPS = 2, 512, 8, 5
 TEXTS, TOKENS = 16, 64 # of a batch of texts, and of each text
+PROMPTS, FIRST, SIZES = 16, 17, (1, 4, 8)  # several prompts; the tokens of each that are not timed; how many at once
 
 
 def run(command, threads):
@@ -132,6 +136,33 @@ def rates_llama(o):
     return (next(r["avg_ts"] for r in rows if r["n_prompt"]), next(r["avg_ts"] for r in rows if r["n_gen"]))
 
 
+def batch_weft(o, prompts, batch):
+    """Returns tokens per second of `batch` prompts at once, after their first tokens."""
+    def measure(tokens):
+        output, seconds, _ = run([o.weft, "generate", o.folder or o.gguf, "--prompts", prompts, "--batch", str(batch), "--tokens",
+                                  str(tokens), "--temperature", "0"], o.threads)
+        return sum(json.loads(line)["tokens"] for line in output.splitlines()), seconds
+    few, start = measure(FIRST)
+    all_tokens, end = measure(FIRST + o.decode)
+    return (all_tokens - few) / (end - start)
+
+
+def batch_llama(o, batch):
+    output, _, _ = run([o.llama_batched_bench, "-m", o.gguf, "-t", str(o.threads), "-c", "8192", "-npp", "32", "-ntg", str(o.decode),
+                        "-npl", str(batch), "--output-format", "jsonl"], o.threads)
+    return next(json.loads(line)["speed_tg"] for line in output.splitlines() if line.startswith("{"))
+
+
+def batches(o, folder):
+    prompts = os.path.join(folder, "prompts.txt")
+    with open(prompts, "w", encoding="utf-8") as file:
+        for i in range(PROMPTS):  # of 32 tokens or so; they go on for ever
+            file.write("Counting: " + ", ".join(str(k) for k in range(i + 1, i + 9)) + ",\n")
+    rounds = [[(batch_weft(o, prompts, batch), batch_llama(o, batch)) for batch in SIZES] for _ in range(o.runs)]
+    for i, batch in enumerate(SIZES):
+        show(f"{batch} at once", "tokens/s", [r[i][0] for r in rounds], [r[i][1] for r in rounds], True)
+
+
 def show(what, unit, ours, theirs, more_is_better):
     a, b = statistics.median(ours), statistics.median(theirs)
     print(f"{what}: Weft {a:.4g} {unit}, peer {b:.4g} {unit}, ratio {a / b if more_is_better else b / a:.2f}")
@@ -139,7 +170,8 @@ def show(what, unit, ours, theirs, more_is_better):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--weft", "--folder", "--data", "--gguf", "--llama-bench", "--peft", "--encoder", "--torch"):
+    for name in ("--weft", "--folder", "--data", "--gguf", "--llama-bench", "--llama-batched-bench", "--peft", "--encoder",
+                 "--torch"):
         parser.add_argument(name)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
@@ -155,6 +187,9 @@ def main():
             pairs = [(texts_weft(o, folder), texts_torch(o)) for _ in range(o.runs)]
         show("classifier step", "s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], False)
         show("peak memory", "MB", [w[1] for w, _ in pairs], [p[1] for _, p in pairs], False)
+    if o.llama_batched_bench:
+        with tempfile.TemporaryDirectory() as folder:
+            return batches(o, folder)
     if o.folder:
         with tempfile.TemporaryDirectory() as folder:
             pairs = [(lora_weft(o, folder), lora_peft(o)) for _ in range(o.runs)]

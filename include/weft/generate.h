@@ -11,6 +11,11 @@
 extern "C" {
 #endif
 
+/* What became of the tokens that a draft proposed. */
+typedef struct weft_drafted {
+    int64_t proposed, accepted;
+} weft_drafted;
+
 typedef struct weft_generate_options {
     const char *prompt; /* text to continue; NULL or "": a newline, or token 0 if there is no newline token */
     int64_t tokens;     /* how many to add, at most 2^31 - 1 together with the prompt; 0: only the prompt */
@@ -44,6 +49,14 @@ typedef struct weft_generate_options {
     const weft_grammar *grammar;
     bool *incomplete; /* becomes whether the text ended before its value did: `tokens` was too small, or a
                          stop ended it. NULL: not wanted */
+    const char *name; /* of the prompt in messages of weft_generate_many; NULL: "prompt" and its index */
+    /* Speculative decoding (Leviathan et al. 2023): the cache of a smaller model with the same tokens, the
+     * draft. It proposes draft_tokens tokens, and the model checks them in one step. Tokens have the
+     * probabilities of the model all the same, and with temperature 0 the text is that without a draft. Both
+     * models are made by weft_nn_gpt. NULL: no draft */
+    weft_gpt_cache *draft;
+    int64_t draft_tokens;  /* 1 to 7; 0: 4 */
+    weft_drafted *drafted; /* counts are added to it; NULL: not wanted */
 } weft_generate_options;
 
 /* Receives a piece of text: bytes[0..count), without a NUL. Characters are never divided. Any status except
@@ -61,6 +74,35 @@ typedef weft_status (*weft_text_fn)(void *user, const char *bytes, size_t count)
 WEFT_API WEFT_CHECKED weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer,
                                                 const weft_generate_options *options, weft_text_fn emit,
                                                 void *user);
+
+/* ---- several texts at once ---- */
+
+/* A text that weft_generate_many has finished. */
+typedef struct weft_generated {
+    size_t index;     /* of its prompt */
+    const char *text; /* what weft_generate passes on; ended by a NUL, valid during the call */
+    size_t bytes;
+    int64_t prompt_tokens, tokens; /* of the prompt, and how many were added */
+    bool ended; /* a token or a stop ended it, or its value is complete. false: `tokens` was reached */
+} weft_generated;
+
+/* Receives a text. Any status except WEFT_OK ends weft_generate_many with that status. */
+typedef weft_status (*weft_generated_fn)(void *user, const weft_generated *text);
+
+/* Continues `count` prompts, `rows` of them at once: 1 to 64; 0: 8. A step then reads the weights once for
+ * all of them, so they take much less time than one after the other. When a text ends, the next prompt takes
+ * its place. `done` receives each text as soon as it ends.
+ *
+ * options[i] belongs to prompt i. Each text has its own seed, stops, grammar and number of tokens, and does
+ * not depend on the others: it is the text of weft_generate with the same options. As other numbers of rows
+ * may round sums in another order, texts may part where two tokens are equally likely. keep_cache and
+ * draft have no effect.
+ *
+ * Makes a cache for each row, which holds the longest text. Errors are those of weft_generate; the message
+ * names the prompt. */
+WEFT_API WEFT_CHECKED weft_status weft_generate_many(weft_module *gpt, const weft_tokenizer *tokenizer,
+                                                     const weft_generate_options *options, size_t count,
+                                                     int64_t rows, weft_generated_fn done, void *user);
 
 #ifdef __cplusplus
 }

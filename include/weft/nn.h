@@ -515,6 +515,10 @@ typedef struct weft_gpt_cache weft_gpt_cache;
  * states, and holds any number of tokens. NULL on failure, with weft_last_error set. After the model is
  * freed, the cache returns WEFT_ERR_STATE; freeing it is still allowed. */
 WEFT_API weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt);
+
+/* The same for texts of at most `capacity` tokens, at most the context, in less memory. 0: the context. A
+ * cache of a recurrent model has no capacity. */
+WEFT_API weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity);
 WEFT_API void weft_gpt_cache_free(weft_gpt_cache *cache);
 
 /* Removes all tokens. Nothing is compiled again. */
@@ -538,6 +542,22 @@ WEFT_API int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache);
  * an error the cache is as before. */
 WEFT_API WEFT_CHECKED weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count,
                                                 float *logits);
+
+/* The same, but writes the logits that follow each of the tokens: (count, vocab). WEFT_ERR_UNSUPPORTED for a
+ * recurrent model. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_all(weft_gpt_cache *cache, const int32_t *tokens,
+                                                    int64_t count, float *logits);
+
+/* Appends one token to each of `count` caches of one model, 1 to 64, and writes the logits that follow them:
+ * (count, vocab). This reads the weights once for all of them. Each text has its own length.
+ *
+ * A token of -1 leaves its cache as it is; its logits mean nothing. So one program serves the same caches
+ * although some of their texts have ended. Each list of caches has a program of its own.
+ *
+ * Errors are those of weft_gpt_feed. WEFT_ERR_ARGUMENT: the caches have different models, or one is there
+ * twice. After an error all caches are as before. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_many(weft_gpt_cache *const *caches, int64_t count,
+                                                     const int32_t *tokens, float *logits);
 
 /* Samples a token from logits (count). temperature 0 takes the largest logit. top_k > 0 considers only the
  * k largest. A pure function of its arguments: the random number is word `draw` of the stream of `seed`. -1

@@ -125,6 +125,12 @@ WEFT_API void weft_predictions_free(weft_predictions *predictions);
 WEFT_API WEFT_CHECKED weft_status weft_run_generate(weft_run *run, const weft_generate_options *options,
                                                     weft_text_fn emit, void *user);
 
+/* Continues several texts at once, as weft_generate_many does. `vocabulary` of each options[i] is set by the
+ * run. */
+WEFT_API WEFT_CHECKED weft_status weft_run_generate_many(weft_run *run, const weft_generate_options *options,
+                                                         size_t count, int64_t rows, weft_generated_fn done,
+                                                         void *user);
+
 #ifdef __cplusplus
 }
 #endif

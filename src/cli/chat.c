@@ -11,12 +11,14 @@
 
 #include "cli/chat_turns.h"
 #include "cli/cli.h"
+#include "cli/draft.h"
 #include "train/model/published.h"
 #include "train/run/use.h"
 
 typedef struct chatting {
     weft__use use;
     weft_gpt_cache *cache;
+    weft__draft draft;
     weft_chat_template *chat;
     weft__turns turns;
     weft_generate_options how;
@@ -171,7 +173,7 @@ static weft_status chat_talk(chatting *c) {
 /* ---- opening ---- */
 
 static weft_status chat_open(chatting *c, const char *dir, const weft__use_options *options,
-                             const char *system) {
+                             const char *system, const char *draft) {
     WEFT_TRY(weft__use_open(dir, options, &c->use));
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use.dataset);
     if (!c->use.config.published || !tokenizer)
@@ -186,6 +188,7 @@ static weft_status chat_open(chatting *c, const char *dir, const weft__use_optio
     c->how.only_new = c->how.no_frame = c->how.keep_cache = true;
     c->cache = weft_gpt_cache_new(c->use.model.module);
     if (!c->cache) return weft_last_status(c->use.model.ctx);
+    WEFT_TRY(weft__draft_open(&c->use, draft, &c->how, &c->draft));
     c->how.tokens = weft__smaller(c->how.tokens, weft_gpt_cache_capacity(c->cache) / 2);
     c->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (c->terminal) weft__print(stderr, "Write a message, or /help. Ctrl-D ends.\n");
@@ -193,6 +196,7 @@ static weft_status chat_open(chatting *c, const char *dir, const weft__use_optio
 }
 
 static void chat_close(chatting *c) {
+    weft__draft_close(&c->draft);
     weft_gpt_cache_free(c->cache);
     weft_chat_template_free(c->chat);
     weft_grammar_free(c->grammar);
@@ -202,7 +206,7 @@ static void chat_close(chatting *c) {
 }
 
 int weft__command_chat(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *system = NULL, *schema = NULL;
+    const char *dir = NULL, *system = NULL, *schema = NULL, *draft = NULL;
     bool json = false;
     weft__use_options how = {.precision = WEFT__AS_COMPUTED, .packed = true};
     chatting c = {.how = {.tokens = 512, .temperature = 0.7, .seed = 1}};
@@ -216,6 +220,7 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
         {"--tokens N", WEFT__OPTION_INT, &c.how.tokens, "most tokens of an answer; default: 512"},
         WEFT__SAMPLING_OPTIONS(&c.how, &stops, "0.7"),
         WEFT__JSON_OPTIONS(&json, &schema),
+        WEFT__DRAFT_OPTIONS(&draft, &c.how),
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same answers; default: 1"},
         WEFT__PRECISION_OPTION(&how.precision),
         WEFT__CHECKPOINT_OPTION(&how.checkpoint),
@@ -230,7 +235,7 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
     weft_status status = weft__json_grammar(json, schema, &c.grammar);
     c.how.grammar = c.grammar;
     c.how.incomplete = &c.incomplete;
-    if (status == WEFT_OK) status = chat_open(&c, dir, &how, system);
+    if (status == WEFT_OK) status = chat_open(&c, dir, &how, system, draft);
     if (status == WEFT_OK) sigaction(SIGINT, &stop, NULL);
     if (status == WEFT_OK) status = chat_talk(&c);
     code = status != WEFT_OK ? weft__give_up(NULL, status) : c.cut ? WEFT__EXIT_INCOMPLETE : WEFT__EXIT_DONE;

@@ -13,14 +13,17 @@ typedef struct attention_own {
     weft_rotary_options rotation;
     weft_attention_form form;
     double dropout;
-    weft__decode *decode;
+    const weft__decode_step *decoding; /* the current step, or NULL */
+    int64_t layer;                     /* the number of this layer in it */
 } attention_own;
 
 /* Indices of the children. Cross-attention has Q_ATTN, a norm of queries and keys the other two. */
 enum { C_ATTN, C_PROJ, Q_ATTN, Q_NORM = Q_ATTN, K_NORM };
 
-void weft__attention_decode(weft_module *attention, weft__decode *step) {
-    ((attention_own *)attention->user)->decode = step;
+void weft__attention_decode(weft_module *attention, const weft__decode_step *step, int64_t layer) {
+    attention_own *own = attention->user;
+    own->decoding = step;
+    own->layer = layer;
 }
 
 /* ---- masks and memory, given by weft_attend ---- */
@@ -64,14 +67,29 @@ static weft_tensor *head_view(const char *where, const attention_own *own, weft_
     return weft_permute_at(where, v, (int[]){0, 2, 1, 3});
 }
 
-/* Updates the caches with k and v, then attends from q (1, H, T, D) at positions position..position+T-1 to
- * them. */
-static weft_tensor *decode_step(const char *where, weft__decode *step, weft_tensor *q, weft_tensor *k,
+/* Updates the caches of a text with k and v, then attends from q (1, H, T, D) at positions
+ * position..position+T-1 to them. */
+static weft_tensor *decode_text(const char *where, weft__decode *step, weft_tensor *q, weft_tensor *k,
                                 weft_tensor *v, const weft_attention_options *options) {
     if (weft__poisoned(q)) return q;
     step->next_keys = weft_update_at(where, step->keys, k, step->position, 2);
     step->next_values = weft_update_at(where, step->values, v, step->position, 2);
     return weft__attention_over_cache(where, q, step->next_keys, step->next_values, step->position, options);
+}
+
+/* A decoding step of one text, or of one token of each text. Each token then attends to the caches of its own
+ * text only. */
+static weft_tensor *decode_step(const char *where, const attention_own *own, weft_tensor *q, weft_tensor *k,
+                                weft_tensor *v, const weft_attention_options *options) {
+    const weft__decode_step *step = own->decoding;
+    weft_tensor *parts[WEFT__DECODE_MOST];
+    if (step->count == 1) return decode_text(where, &step->texts[0][own->layer], q, k, v, options);
+    for (int64_t i = 0; i < step->count; i++) {
+        weft_tensor *query = weft_narrow_at(where, q, 2, i, 1), *key = weft_narrow_at(where, k, 2, i, 1);
+        weft_tensor *value = weft_narrow_at(where, v, 2, i, 1);
+        parts[i] = decode_text(where, &step->texts[i][own->layer], query, key, value, options);
+    }
+    return weft_concat_at(where, parts, (int)step->count, 2);
 }
 
 /* Joins the heads of y (B, H, T, D) and projects them. */
@@ -114,12 +132,12 @@ static weft_tensor *attention_forward(weft_module *m, weft_tensor *x) {
         k = weft_forward_at(where, m->children[K_NORM], k);
     }
     if (own->rotary) {
-        weft_tensor *position = own->decode ? own->decode->position : NULL;
+        weft_tensor *position = own->decoding ? own->decoding->position : NULL;
         q = weft_rotary_at(where, q, position, &own->rotation);
         k = weft_rotary_at(where, k, position, &own->rotation);
     }
-    weft_tensor *y = own->decode ? decode_step(where, own->decode, q, k, v, &options)
-                                 : weft_attention_at(where, q, k, v, &options);
+    weft_tensor *y = own->decoding ? decode_step(where, own, q, k, v, &options)
+                                   : weft_attention_at(where, q, k, v, &options);
     return projected(m, y, options.dropout);
 }
 

@@ -1,27 +1,15 @@
 /* Decoding with a cache of keys and values. The position is an input of the program, so one program serves
  * all positions. The caches are variables that the program updates when it computes the logits. Recurrent
  * models keep their states instead.
- * Must not know: kernels, sampling. Read next: attention.c, sample.c. */
+ * Must not know: kernels, sampling. Read next: attention.c, decode_many.c, sample.c. */
 #include <math.h>
 #include <string.h>
 #include "compiler/runtime/derive.h"
-#include "nn/module.h"
-#include "nn/recurrent.h"
+#include "nn/decode.h"
 #include "ops/build.h"
 
-struct weft_gpt_cache {
-    weft_shell shell;
-    weft_context *ctx;
-    weft_module *gpt; /* NULL after it was freed; then only the shell of the cache is left */
-    int64_t length, capacity, layers;
-    uint64_t identity;
-    weft__decode *steps; /* [layers] */
-    weft_states states;  /* states of a recurrent model, used instead of steps */
-    int64_t vocab;
-    int32_t *fed; /* [capacity] the tokens in the cache; NULL of a recurrent model */
-};
-
-enum { LEAST_PROMPT = 16 };
+/* Fewer tokens than SHORT_MOST + 1 are not padded if the logits of all are wanted. */
+enum { LEAST_PROMPT = 16, SHORT_MOST = 8 };
 
 /* ---- life ---- */
 
@@ -59,10 +47,10 @@ void weft_gpt_cache_free(weft_gpt_cache *cache) {
 static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
     weft_context *ctx = cache->ctx;
     const int64_t d = weft__head_width(&o->form, o->width, o->heads);
-    const int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, o->context, d};
+    const int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, cache->capacity, d};
     const weft_dtype dtype = cache->gpt->compute != WEFT_F32 ? cache->gpt->compute : o->dtype;
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
-    cache->fed = weft__array(ctx, (size_t)o->context, sizeof *cache->fed);
+    cache->fed = weft__array(ctx, (size_t)cache->capacity, sizeof *cache->fed);
     if (!cache->steps || !cache->fed)
         return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
     for (int64_t i = 0; i < o->layers; i++) {
@@ -74,7 +62,7 @@ static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o)
     return WEFT_OK;
 }
 
-weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
+weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity) {
     WEFT_NEED_OR(NULL, NULL, gpt);
     if (weft_module_status(gpt) != WEFT_OK) return NULL;
     weft_context *ctx = gpt->ctx;
@@ -83,6 +71,14 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     if (!o && !recurrent) {
         weft__fail(ctx, WEFT_ERR_ARGUMENT,
                    "weft_gpt_cache_new: '%s' was not made by weft_nn_gpt or weft_nn_recurrent_lm", gpt->kind);
+        return NULL;
+    }
+    if (capacity < 0 || (o && capacity > o->context)) {
+        weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "weft_gpt_cache_new_sized: a capacity of %lld: give 1 to %lld, the context of the model, or "
+            "0 for all of it",
+            (long long)capacity, (long long)(o ? o->context : INT64_MAX));
         return NULL;
     }
     weft_gpt_cache *cache = weft__zalloc(ctx, sizeof *cache);
@@ -94,7 +90,7 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     cache->gpt = gpt;
     cache->vocab = o ? o->vocab : recurrent;
     cache->layers = o ? o->layers : 0;
-    cache->capacity = o ? o->context : INT64_MAX;
+    cache->capacity = !o ? INT64_MAX : capacity ? capacity : o->context;
     cache->identity = ++ctx->identities;
     if ((!o || make_caches(cache, o) == WEFT_OK) && weft_module_on_free(gpt, model_gone, cache) == WEFT_OK)
         return cache;
@@ -102,6 +98,8 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     weft__free(ctx, cache);
     return NULL;
 }
+
+weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) { return weft_gpt_cache_new_sized(gpt, 0); }
 
 void weft_gpt_cache_reset(weft_gpt_cache *cache) {
     if (!cache) return;
@@ -123,6 +121,10 @@ int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_
     return same;
 }
 
+/* Later keys and values are overwritten. */
+void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length) { cache->length = length; }
+bool weft__gpt_cache_cuts(const weft_gpt_cache *cache) { return cache->fed != NULL; }
+
 int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
 int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache) { return cache ? cache->capacity : 0; }
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache) { return cache->ctx; }
@@ -130,27 +132,53 @@ int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache) { return cache->vocab
 
 /* ---- a step ---- */
 
+/* The texts of a step. */
+typedef struct running {
+    weft_gpt_cache *const *texts;
+    int64_t count;
+} running;
+
 static weft_status assign_caches(void *user, weft_context *ctx, weft_derived *derived) {
-    const weft_gpt_cache *cache = user;
+    const running *r = user;
     (void)ctx;
-    for (int64_t i = 0; i < cache->layers; i++) {
-        const weft__decode *step = &cache->steps[i];
+    for (int64_t i = 0; i < r->count * r->texts[0]->layers; i++) {
+        const weft__decode *step = &r->texts[i / r->texts[0]->layers]->steps[i % r->texts[0]->layers];
         WEFT_TRY(weft__derived_assign(derived, step->keys, step->next_keys));
         WEFT_TRY(weft__derived_assign(derived, step->values, step->next_values));
     }
     return WEFT_OK;
 }
 
-weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
-                                    weft_tensor *last) {
-    weft_module *gpt = cache->gpt, *root = weft__module_root(gpt);
-    for (int64_t i = 0; i < cache->layers; i++) cache->steps[i].position = position;
+weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_step *step,
+                              weft_tensor *tokens) {
+    weft_module *gpt = texts[0]->gpt, *root = weft__module_root(gpt);
     root->decoding = true;
-    weft__gpt_decode(gpt, position, last, cache->steps);
+    weft__gpt_decode(gpt, step);
     weft_tensor *out = weft_forward_at(NULL, gpt, tokens);
-    weft__gpt_decode(gpt, NULL, NULL, NULL);
+    weft__gpt_decode(gpt, NULL);
     root->decoding = false;
     return weft__poisoned(out) || out->dtype == WEFT_F32 ? out : weft_cast_at(NULL, out, WEFT_F32);
+}
+
+weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, float *logits) {
+    weft_context *ctx = texts[0]->ctx;
+    running user = {texts, count};
+    WEFT_TRY(weft_tensor_status(out));
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, "gpt cache");
+    for (int64_t i = 0; i < count; i++) weft__hash_u64(&key, texts[i]->identity);
+    weft_derivation derivation = {
+        .roots = &out, .n_roots = 1, .key = key, .build = assign_caches, .user = &user};
+    WEFT_TRY(weft__derive_run(ctx, &derivation));
+    return weft_read(out, logits, (size_t)weft_numel(out) * sizeof *logits);
+}
+
+weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
+                                    weft_tensor *last) {
+    const weft__decode_step step = {.position = position, .last = last, .texts = &cache->steps, .count = 1};
+    for (int64_t i = 0; i < cache->layers; i++) cache->steps[i].position = position;
+    return weft__gpt_record(&cache, &step, tokens);
 }
 
 bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor **variable,
@@ -162,10 +190,11 @@ bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor *
     return true;
 }
 
-/* Feeds `count` tokens, padded to `padded` tokens. Writes the logits (vocab) of the last token. Padding comes
- * after the tokens, which therefore do not see it. The next step overwrites its keys and values. */
+/* Feeds `count` tokens, padded to `padded` tokens. Writes the logits (vocab) of the last token, or with `all`
+ * those of all tokens, which then need no padding. Padding comes after the tokens, which therefore do not see
+ * it. The next step overwrites its keys and values. */
 static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, int64_t padded,
-                               float *logits) {
+                               bool all, float *logits) {
     weft_context *ctx = cache->gpt->ctx;
     const char *where = NULL;
     int32_t *ids = weft__array(ctx, (size_t)padded, sizeof *ids);
@@ -174,18 +203,10 @@ static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int
     weft_tensor *input = weft_from(ctx, WEFT_I32, 2, (int64_t[]){1, padded}, ids);
     weft__free(ctx, ids);
     weft_tensor *position = weft_scalar_of(ctx, WEFT_I32, (double)cache->length), *last = NULL;
-    if (padded > 1)
+    if (padded > 1 && !all)
         last = weft_reshape_at(where, weft_scalar_of(ctx, WEFT_I32, (double)(count - 1)), 1, (int64_t[]){1});
     weft_tensor *out = weft__gpt_cache_record(cache, input, position, last);
-    WEFT_TRY(weft_tensor_status(out));
-    weft_hash key;
-    weft__hash_init(&key);
-    weft__hash_str(&key, "gpt cache");
-    weft__hash_u64(&key, cache->identity);
-    weft_derivation derivation = {
-        .roots = &out, .n_roots = 1, .key = key, .build = assign_caches, .user = cache};
-    WEFT_TRY(weft__derive_run(ctx, &derivation));
-    return weft_read(out, logits, (size_t)weft_numel(out) * sizeof *logits);
+    return weft__gpt_run(&cache, 1, out, logits);
 }
 
 /* The length to which `count` tokens are padded: 16, 32, 64, ... if that fits into the cache, else 1. *taken
@@ -201,41 +222,62 @@ static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t
     return 1;
 }
 
-weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
-    WEFT_NEED(NULL, cache);
+weft_status weft__gpt_feed_check(const weft_gpt_cache *cache, const char *name, const int32_t *tokens,
+                                 int64_t count, const float *logits) {
     weft_context *ctx = cache->ctx;
     if (!cache->gpt)
         return weft__fail(ctx, WEFT_ERR_STATE,
-                          "weft_gpt_feed: the cache's model was freed: free the model after its last token");
+                          "%s: the cache's model was freed: free the model after its last token", name);
     if (!tokens || !logits || count < 1)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "weft_gpt_feed: tokens, logits and a count of at least 1 are needed");
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: tokens, logits and a count of at least 1 are needed",
+                          name);
     if (count > cache->capacity - cache->length)
         return weft__fail(ctx, WEFT_ERR_STATE,
-                          "weft_gpt_feed: %lld tokens do not fit after the %lld in a cache for %lld: reset "
+                          "%s: %lld tokens do not fit after the %lld in a cache for %lld: reset "
                           "the cache and feed the end of the text again",
-                          (long long)count, (long long)cache->length, (long long)cache->capacity);
+                          name, (long long)count, (long long)cache->length, (long long)cache->capacity);
     for (int64_t i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= cache->vocab)
-            return weft__fail(ctx, WEFT_ERR_INDEX, "weft_gpt_feed: token %d at %lld is not in 0..%lld",
+            return weft__fail(ctx, WEFT_ERR_INDEX, "%s: token %d at %lld is not in 0..%lld", name,
                               (int)tokens[i], (long long)i, (long long)cache->vocab - 1);
-    int64_t before = cache->length;
-    if (weft__recurrent_vocab(cache->gpt)) {
-        WEFT_TRY(weft__recurrent_feed(cache->gpt, &cache->states, tokens, count, logits));
-        cache->length += count;
-        return WEFT_OK;
-    }
-    for (int64_t done = 0, taken; done < count; done += taken) {
-        int64_t padded = padded_length(cache, count - done, &taken);
-        weft_scope *scope = weft_scope_open(ctx);
-        weft_status status = scope ? feed_padded(cache, tokens + done, taken, padded, logits) : WEFT_ERR_OOM;
+    return WEFT_OK;
+}
+
+/* Feeds tokens in steps. With `all`, SHORT_MOST tokens or fewer are a step, and each writes its logits. */
+static weft_status feed_steps(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, bool all,
+                              float *logits) {
+    const int64_t before = cache->length;
+    weft_status status = WEFT_OK;
+    for (int64_t done = 0, taken; done < count && status == WEFT_OK; done += taken) {
+        taken = weft__smaller(count - done, SHORT_MOST);
+        const int64_t padded = all ? taken : padded_length(cache, count - done, &taken);
+        float *to = all ? logits + done * cache->vocab : logits;
+        weft_scope *scope = weft_scope_open(cache->ctx);
+        status = scope ? feed_padded(cache, tokens + done, taken, padded, all, to) : WEFT_ERR_OOM;
         weft_scope_close(scope);
-        if (status != WEFT_OK) {
-            cache->length = before;
-            return status;
-        }
+        if (status != WEFT_OK) break;
         memcpy(cache->fed + cache->length, tokens + done, (size_t)taken * sizeof *tokens);
         cache->length += taken;
     }
+    if (status != WEFT_OK) cache->length = before;
+    return status;
+}
+
+weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
+    WEFT_NEED(NULL, cache);
+    WEFT_TRY(weft__gpt_feed_check(cache, "weft_gpt_feed", tokens, count, logits));
+    if (!weft__recurrent_vocab(cache->gpt)) return feed_steps(cache, tokens, count, false, logits);
+    WEFT_TRY(weft__recurrent_feed(cache->gpt, &cache->states, tokens, count, logits));
+    cache->length += count;
     return WEFT_OK;
+}
+
+weft_status weft_gpt_feed_all(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
+    WEFT_NEED(NULL, cache);
+    WEFT_TRY(weft__gpt_feed_check(cache, "weft_gpt_feed_all", tokens, count, logits));
+    if (weft__recurrent_vocab(cache->gpt))
+        return weft__fail(cache->ctx, WEFT_ERR_UNSUPPORTED,
+                          "weft_gpt_feed_all: a recurrent model gives the logits of the last token only: use "
+                          "weft_gpt_feed for each token");
+    return feed_steps(cache, tokens, count, true, logits);
 }

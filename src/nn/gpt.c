@@ -12,7 +12,7 @@
 
 typedef struct gpt_own {
     weft_gpt_options o;
-    weft_tensor *position, *last; /* inputs of the current decoding step, or NULL */
+    const weft__decode_step *decoding; /* the current step, or NULL */
 } gpt_own;
 
 /* Indices of the children. They are: wte, wpe if positions are learned, h.0 ... h.(layers-1), ln_f, and
@@ -30,13 +30,11 @@ const weft_gpt_options *weft__gpt_options_of(const weft_module *gpt) {
     return gpt && gpt->forward == gpt_forward && !gpt->error ? &((const gpt_own *)gpt->user)->o : NULL;
 }
 
-void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last, weft__decode *steps) {
+void weft__gpt_decode(weft_module *gpt, const weft__decode_step *step) {
     gpt_own *own = gpt->user;
-    own->position = position;
-    own->last = last;
-    for (int64_t i = 0; i < own->o.layers; i++) {
-        weft__attention_decode(block_of(gpt, i)->children[1], steps ? &steps[i] : NULL);
-    }
+    own->decoding = step;
+    for (int64_t i = 0; i < own->o.layers; i++)
+        weft__attention_decode(block_of(gpt, i)->children[1], step, i);
 }
 
 /* Packed texts: rows of tokens (B, 2, T), whose second half is the place where the text of a token begins.
@@ -66,7 +64,8 @@ static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, w
     const weft_position_kind kind = own->o.positions;
     if (weft__poisoned(x) || kind == WEFT_POSITION_ROTARY || kind == WEFT_POSITION_NONE) return x;
     weft_tensor *row = weft_iota(m->ctx, WEFT_I32, 1, &time);
-    if (own->position) row = at_add(row, own->position);
+    weft_tensor *position = own->decoding ? own->decoding->position : NULL;
+    if (position) row = position->rank ? position : at_add(row, position);
     if (begins) row = at_sub(weft_cast_at(where, row, weft_dtype_of(begins)), begins); /* (B, T) */
     if (kind == WEFT_POSITION_SINUSOIDAL) {
         weft_tensor *waves = weft_sinusoids_at(where, row, own->o.width, 0);
@@ -74,8 +73,8 @@ static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, w
                       weft_cast_at(where, waves, weft_dtype_of(x)));
     }
     weft_tensor *table = weft__computed(m, m->children[POSITIONS]->parameters[0].variable);
-    return at_add(x, own->position || begins ? weft_gather_at(where, table, row, 0)
-                                             : weft_narrow_at(where, table, 0, 0, time));
+    return at_add(x, position || begins ? weft_gather_at(where, table, row, 0)
+                                        : weft_narrow_at(where, table, 0, 0, time));
 }
 
 /* Sets the logits of rows that stand for no token to -inf. They take no probability and get no gradient. */
@@ -101,7 +100,7 @@ static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
     weft_tensor *y = own->o.untied_head ? weft_forward_at(where, block_of(m, own->o.layers + 1), x)
                                         : weft__embedding_logits(where, m->children[TOKENS], x);
     if (own->o.logit_softcap > 0 && !weft__poisoned(y)) return masked(m, own, capped(m, own, y));
-    if (weft__poisoned(y) || own->last) return masked(m, own, y);
+    if (weft__poisoned(y) || own->decoding) return masked(m, own, y);
     const int64_t vocab = own->o.vocab;
     const bool spares = m->recompute || block_of(m, 0)->recompute;
     if (own->o.head_chunks || spares)
@@ -132,7 +131,8 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     if (packed) m->attend = &rows.attend;
     for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, block_of(m, i), x);
     m->attend = outer;
-    if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
+    weft_tensor *last = own->decoding ? own->decoding->last : NULL;
+    if (last) x = weft_gather_at(where, x, last, 1); /* (B, 1, width) */
     x = weft_forward_at(where, block_of(m, own->o.layers), x);
     return head(m, own, x);
 }

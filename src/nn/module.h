@@ -137,23 +137,37 @@ static inline int64_t weft__head_width(const weft_attention_form *form, int64_t 
 weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t width,
                                 const weft_norm_options *options);
 
-/* Inputs of an attention layer for one decoding step: its caches (1, KV heads, S, D). The step stores their
- * new values. */
+/* The caches of an attention layer for one text (1, KV heads, S, D). A decoding step stores their new values.
+ */
 typedef struct weft__decode {
     weft_tensor *position; /* i32 scalar: number of tokens before this step */
     weft_tensor *keys, *values;
     weft_tensor *next_keys, *next_values;
 } weft__decode;
 
-/* Sets the decoding step of a multi-head attention layer; NULL clears it. */
-void weft__attention_decode(weft_module *attention, weft__decode *step);
+/* The most texts of a decoding step. */
+enum { WEFT__DECODE_MOST = 64 };
 
-/* Sets the decoding step of a GPT. steps: one for each layer. last: index of the token whose logits are
- * wanted, i32 (1). NULLs clear it. */
-void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last, weft__decode *steps);
+/* A decoding step. Its tokens are (1, T): T tokens of one text, or one token of each of T texts. */
+typedef struct weft__decode_step {
+    weft_tensor *position; /* i32: a scalar, the number of tokens before; or (T), that of each text */
+    weft_tensor *last;     /* index of the token whose logits are wanted, i32 (1); NULL: of all tokens */
+    weft__decode **texts;  /* [count] the caches of each text, one for each layer */
+    int64_t count;         /* of texts */
+} weft__decode_step;
+
+/* Sets the decoding step of a multi-head attention layer, and the layer's number; NULL clears it. */
+void weft__attention_decode(weft_module *attention, const weft__decode_step *step, int64_t layer);
+
+/* Sets the decoding step of a GPT; NULL clears it. */
+void weft__gpt_decode(weft_module *gpt, const weft__decode_step *step);
 /* The context of a cache, and the number of its logits (0 after its model was freed). */
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
 int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
+/* Keeps the first `length` tokens of a cache, at most as many as it has. Not for a recurrent model. */
+void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length);
+/* Whether it is not of a recurrent model. */
+bool weft__gpt_cache_cuts(const weft_gpt_cache *cache);
 
 /* Whether a module is an adapter of a linear layer. */
 bool weft__is_lora(const weft_module *m);
@@ -178,11 +192,13 @@ typedef struct weft__sampling {
 /* weft_sample with all choices. */
 int64_t weft__sample(const float *logits, int64_t count, const weft__sampling *how, uint64_t seed,
                      uint64_t draw);
+/* The probabilities with which weft__sample draws each of the tokens. Returns false if no logit is finite. */
+bool weft__probabilities(const float *logits, int64_t count, const weft__sampling *how, double *out);
 /* Applies the repetition penalty to the logits of tokens ids (n), once for each. */
 void weft__penalize(float *logits, int64_t count, const int32_t *ids, int64_t n, double penalty);
 
 /* Records a step of decoding with the caches of a GPT: the logits in f32 that follow the tokens (1, n).
- * position: the number of tokens before, an i32 scalar. last: as for weft__gpt_decode. */
+ * position: the number of tokens before, an i32 scalar. last: as in weft__decode_step. */
 weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
                                     weft_tensor *last);
 /* Returns state i of the caches, and its value after the step that was recorded last. False: there is no

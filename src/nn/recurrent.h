@@ -22,4 +22,9 @@ int64_t weft__recurrent_vocab(const weft_module *m);
 weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
                                  float *logits);
 
+/* The same for `count` sequences, 1 to WEFT__DECODE_MOST, and one token of each. Writes the logits (count,
+ * vocab). After an error the states are unchanged. */
+weft_status weft__recurrent_feed_many(weft_module *m, weft_states *const *states, const int32_t *tokens,
+                                      int64_t count, float *logits);
+
 #endif

@@ -122,6 +122,56 @@ weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int3
     return WEFT_OK;
 }
 
+/* Joins h or c of sequences (layers, 1, width) to (layers, count, width). Sequences without states begin with
+ * 0. NULL: none has a state. */
+static weft_tensor *joined(weft_states *const *states, int64_t count, bool c) {
+    weft_tensor *parts[WEFT__DECODE_MOST], *some = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        parts[i] = c ? states[i]->c : states[i]->h;
+        if (parts[i]) some = parts[i];
+    }
+    for (int64_t i = 0; i < count && some; i++)
+        if (!parts[i]) parts[i] = weft_zeros_like_at(NULL, some);
+    return some ? weft_concat_at(NULL, parts, (int)count, 1) : NULL;
+}
+
+/* Records and computes a step of several sequences. parts: their new h, and then their new c, kept. *n gets
+ * their number. */
+static weft_status step_many(weft_module *m, weft_states *const *states, const int32_t *tokens, int64_t count,
+                             weft_tensor **parts, int64_t *n, float *logits) {
+    weft_module *root = weft__module_root(m);
+    weft_states all = {joined(states, count, false), NULL};
+    all.c = joined(states, count, true);
+    weft_tensor *input = weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){count, 1}, tokens);
+    root->decoding = true;
+    weft_tensor *y = weft_forward_from_at(NULL, m, input, &all, NULL);
+    root->decoding = false;
+    y = weft_cast_at(NULL, y, WEFT_F32);
+    WEFT_TRY(weft_tensor_status(y));
+    *n = all.c ? 2 * count : count;
+    for (int64_t i = 0; i < *n; i++)
+        parts[i] = weft_keep(weft_narrow_at(NULL, i < count ? all.h : all.c, 1, i % count, 1));
+    parts[*n] = y;
+    WEFT_TRY(weft_eval(parts, (size_t)*n + 1));
+    return weft_read(y, logits, (size_t)weft_numel(y) * sizeof *logits);
+}
+
+weft_status weft__recurrent_feed_many(weft_module *m, weft_states *const *states, const int32_t *tokens,
+                                      int64_t count, float *logits) {
+    weft_tensor *parts[2 * WEFT__DECODE_MOST + 1];
+    int64_t n = 0;
+    weft_scope *scope = weft_scope_open(m->ctx);
+    if (!scope) return WEFT_ERR_OOM;
+    const weft_status status = step_many(m, states, tokens, count, parts, &n, logits);
+    weft_scope_close(scope);
+    for (int64_t i = 0; i < n && status != WEFT_OK; i++) weft_free(parts[i]);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
+        free_states(states[i]);
+        *states[i] = (weft_states){parts[i], n > count ? parts[count + i] : NULL};
+    }
+    return status;
+}
+
 /* ---- making one ---- */
 
 weft_module *weft_nn_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options) {

@@ -91,34 +91,58 @@ int64_t weft_sample(const float *logits, int64_t count, double temperature, int6
                         draw);
 }
 
+/* The tokens that may be drawn: finite logits from `bar` on. */
+typedef struct candidates {
+    int64_t best; /* the likeliest; -1: none is finite */
+    float bar, top;
+    double total; /* of share_of */
+} candidates;
+
+static candidates candidates_of(const float *logits, int64_t count, const weft__sampling *how) {
+    const double temperature = how->temperature;
+    candidates c = {.best = largest(logits, count), .bar = -INFINITY};
+    if (c.best < 0 || !(temperature > 0.0)) return c;
+    if (how->top_k > 0 && how->top_k < count) c.bar = threshold(logits, count, how->top_k);
+    c.top = logits[c.best];
+    if (how->top_p > 0 && how->top_p < 1)
+        c.bar = threshold_of_share(logits, count, c.bar, c.top, temperature, how->top_p);
+    if (how->min_p > 0)
+        c.bar = fmaxf(c.bar, (float)fmin((double)c.top, (double)c.top + temperature * log(how->min_p)));
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(logits[i]) && logits[i] >= c.bar) c.total += share_of(logits[i], c.top, temperature);
+    return c;
+}
+
 int64_t weft__sample(const float *logits, int64_t count, const weft__sampling *how, uint64_t seed,
                      uint64_t draw) {
     const double temperature = how->temperature;
-    const int64_t top_k = how->top_k;
     WEFT_NEED_OR(-1, NULL, logits);
     if (count > INT32_MAX) {
         weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_sample: count is %lld, more than there are tokens",
                    (long long)count);
         return -1;
     }
-    int64_t best = largest(logits, count);
-    if (best < 0 || !(temperature > 0.0)) return best;
-    float bar = top_k > 0 && top_k < count ? threshold(logits, count, top_k) : -INFINITY;
-    const float top = logits[best];
-    double total = 0.0;
-    if (how->top_p > 0 && how->top_p < 1)
-        bar = threshold_of_share(logits, count, bar, top, temperature, how->top_p);
-    if (how->min_p > 0)
-        bar = fmaxf(bar, (float)fmin((double)top, (double)top + temperature * log(how->min_p)));
-    for (int64_t i = 0; i < count; i++)
-        if (isfinite(logits[i]) && logits[i] >= bar) total += share_of(logits[i], top, temperature);
-    double left = total * ((double)weft__random_u32(seed, 0x73616d706c65u, 0, draw) + 0.5) * 0x1p-32;
-    int64_t chosen = best;
+    const candidates c = candidates_of(logits, count, how);
+    if (c.best < 0 || !(temperature > 0.0)) return c.best;
+    double left = c.total * ((double)weft__random_u32(seed, 0x73616d706c65u, 0, draw) + 0.5) * 0x1p-32;
+    int64_t chosen = c.best;
     for (int64_t i = 0; i < count; i++) {
-        if (!isfinite(logits[i]) || logits[i] < bar) continue;
+        if (!isfinite(logits[i]) || logits[i] < c.bar) continue;
         chosen = i;
-        left -= share_of(logits[i], top, temperature);
+        left -= share_of(logits[i], c.top, temperature);
         if (left < 0.0) break;
     }
     return chosen;
+}
+
+bool weft__probabilities(const float *logits, int64_t count, const weft__sampling *how, double *out) {
+    const candidates c = candidates_of(logits, count, how);
+    if (c.best < 0) return false;
+    for (int64_t i = 0; i < count; i++) {
+        const bool drawn = isfinite(logits[i]) && logits[i] >= c.bar;
+        out[i] = !(how->temperature > 0.0) ? (double)(i == c.best)
+                 : drawn                   ? share_of(logits[i], c.top, how->temperature) / c.total
+                                           : 0;
+    }
+    return true;
 }

@@ -281,6 +281,8 @@ weft_gpt_cache *good_gpt_cache(void) {
     return made.cache;
 }
 
+weft_gpt_cache *const *good_gpt_caches(void) { return COPIES(weft_gpt_cache *, {good_gpt_cache()}); }
+
 weft_program *good_held(void) {
     if (!made.held) MUST(weft_optimizer_hold(good_optimizer(), good_loss(), &made.held));
     return made.held;
@@ -481,6 +483,9 @@ weft_resnet_options *good_resnet_options(void) {
 weft_tensor *good_weft_loss_graph_fn(void *user) { return (void)user, good_loss(); }
 weft_status good_weft_text_fn(void *user, const char *bytes, size_t count) {
     return (void)user, (void)bytes, (void)count, WEFT_OK;
+}
+weft_status good_weft_generated_fn(void *user, const weft_generated *text) {
+    return (void)user, (void)text, WEFT_OK;
 }
 weft_tensor *good_weft_forward_fn(weft_module *m, weft_tensor *x) { return (void)m, x; }
 void good_call(void *user) { (void)user; }

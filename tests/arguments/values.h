@@ -80,6 +80,7 @@ weft_optimizer *good_optimizer(void);
 weft_optimizer *good_other_optimizer(void);
 weft_optimizer **good_optimizers(void);
 weft_gpt_cache *good_gpt_cache(void);
+weft_gpt_cache *const *good_gpt_caches(void);
 weft_program *good_held(void); /* a step of good_optimizer */
 
 /* ---- data and files ---- */
@@ -135,6 +136,7 @@ weft_group_options *good_group_options(void);
 weft_tensor *good_weft_forward_fn(weft_module *m, weft_tensor *x);
 weft_tensor *good_weft_loss_graph_fn(void *user);
 weft_status good_weft_text_fn(void *user, const char *bytes, size_t count);
+weft_status good_weft_generated_fn(void *user, const weft_generated *text);
 void good_call(void *user);
 
 #endif

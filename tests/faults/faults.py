@@ -73,6 +73,7 @@ CASES.update({
     "generate": Case(["weft", "generate", "gpt", "--tokens", "5"]),
     "classify": Case(["weft", "classify", "texts", "pairs.txt"]),
     "predict-texts": Case(["weft", "predict", "texts", "pairs.jsonl"]),
+    "generate-prompts": Case(["weft", "generate", "gpt", "--prompts", "prompts.jsonl", "--batch", "2", "--tokens", "5"]),
     "check": Case(["weft", "info", "rows", "--check"]),
     "check-gpt": Case(["weft", "info", "gpt", "--check"]),
     "show": Case(["weft", "show", "rows"]),
@@ -223,6 +224,9 @@ def write_inputs(folder):
         file.write("".join("%s\t%s\n" % pair for pair in pairs))
     make = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "train", "make_published.py")
     subprocess.run([sys.executable, make, os.path.join(folder, "bert"), "--encoder"], check=True)
+    with open(os.path.join(folder, "prompts.jsonl"), "w", encoding="utf-8") as file:
+        for prompt in ("the loom", "", "a weft and"):
+            file.write(json.dumps({"prompt": prompt}) + "\n")
     with open(os.path.join(folder, "tokens.bin"), "wb") as file:
         file.write(struct.pack("<256H", *(chance.randrange(12) for _ in range(256))))
     numpy_file(os.path.join(folder, "images.npy"), "|u1", (12, 1, 6, 6), bytes(chance.randrange(256) for _ in range(12 * 36)))

@@ -220,16 +220,39 @@ void weft_predictions_free(weft_predictions *predictions) {
     *predictions = (weft_predictions){0};
 }
 
+/* WEFT_OK if the run's model is a language model. */
+static weft_status run_generates(const weft_run *run, const char *name) {
+    if (run->dataset.task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
+    return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
+                      "%s: the run's model is not a language model: use weft_run_predict", name);
+}
+
 weft_status weft_run_generate(weft_run *run, const weft_generate_options *options, weft_text_fn emit,
                               void *user) {
     WEFT_NEED(NULL, run);
     WEFT_NEED(run->ctx, emit);
     weft_generate_options wanted = options ? *options : (weft_generate_options){0};
-    if (run->dataset.task != WEFT__TASK_LANGUAGE_MODEL)
-        return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
-                          "weft_run_generate: the run's model is not a language model: use weft_run_predict");
+    WEFT_TRY(run_generates(run, "weft_run_generate"));
     if (!run->cache) run->cache = weft_gpt_cache_new(run->model.module);
     if (!run->cache) return weft_last_status(run->ctx);
     wanted.vocabulary = run->model.tokens;
     return weft_generate(run->cache, weft__dataset_tokenizer(&run->dataset), &wanted, emit, user);
+}
+
+weft_status weft_run_generate_many(weft_run *run, const weft_generate_options *options, size_t count,
+                                   int64_t rows, weft_generated_fn done, void *user) {
+    WEFT_NEED(NULL, run);
+    WEFT_NEED_ARRAY(run->ctx, options, count);
+    WEFT_NEED(run->ctx, done);
+    WEFT_TRY(run_generates(run, "weft_run_generate_many"));
+    weft_generate_options *wanted = weft__array(run->ctx, count + (count == 0), sizeof *wanted);
+    if (!wanted) return weft__fail_oom(run->ctx, count * sizeof *wanted, "the options of texts");
+    for (size_t i = 0; i < count; i++) {
+        wanted[i] = options[i];
+        wanted[i].vocabulary = run->model.tokens;
+    }
+    const weft_status status = weft_generate_many(run->model.module, weft__dataset_tokenizer(&run->dataset),
+                                                  wanted, count, rows, done, user);
+    weft__free(run->ctx, wanted);
+    return status;
 }

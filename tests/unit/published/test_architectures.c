@@ -55,6 +55,27 @@ static void check_decoding(const char *name, json_t *root, weft_module *model, d
     weft_gpt_cache_free(cache);
 }
 
+/* Feeds the begins of both texts to caches, and then a token of both in each step. */
+static void check_together(const char *name, json_t *root, weft_module *model, double bound) {
+    int32_t tokens[BATCH * TIME];
+    float logits[BATCH * VOCAB];
+    weft_gpt_cache *caches[2] = {weft_gpt_cache_new(model), weft_gpt_cache_new(model)};
+    int64_t at[2] = {12, 3};
+    take_tokens(root, tokens);
+    for (int i = 0; i < 2; i++) assert_ok(weft_gpt_feed(caches[i], tokens + i * TIME, at[i], logits));
+    while (at[1] < TIME - 1) {
+        const int32_t next[2] = {at[0] < TIME ? tokens[at[0]] : -1, tokens[TIME + at[1]]};
+        assert_ok(weft_gpt_feed_many(caches, 2, next, logits));
+        for (int i = 0; i < 2; i++) {
+            for (int k = 0; next[i] >= 0 && k < CHECKED; k++)
+                if (places[k][0] == i && places[k][1] == at[i])
+                    near(name, "together", root, k, logits + i * VOCAB, bound);
+            at[i] += next[i] >= 0;
+        }
+    }
+    for (int i = 0; i < 2; i++) weft_gpt_cache_free(caches[i]);
+}
+
 static weft_module *open_model(weft_context *ctx, const char *folder, const weft_published_options *options) {
     weft_module *model = weft_published_new(ctx, folder, options);
     assert_ok(weft_module_status(model));
@@ -96,6 +117,7 @@ static void check_model(weft_context *ctx, const char *name) {
     weft_module *model = open_model(ctx, folder, NULL);
     check_logits(name, "all at once", root, model, 2e-5);
     check_decoding(name, root, model, 2e-5);
+    check_together(name, root, model, 2e-5);
     check_saved(ctx, root, model, folder);
     weft_module_free(model);
     remove_all(folder);

@@ -1,0 +1,151 @@
+/* Continues the prompts of a file, several at once, and prints lines of JSON in the order of the prompts.
+ * Must not know: how tokens are sampled. Read next: prompts.c, nn/generate_many.c. */
+#include <errno.h>
+#include <string.h>
+
+#include <weft/published.h>
+
+#include "base/json.h"
+#include "cli/chat_turns.h"
+#include "cli/cli.h"
+#include "cli/generate_prompts.h"
+#include "cli/prompts.h"
+
+enum { LEFT_OUT = 64 };
+
+/* A prompt, and its line of output until it is its turn. */
+typedef struct prompted {
+    weft_chat_text text; /* of a conversation */
+    char left_out[LEFT_OUT];
+    bool incomplete;
+    char *line;
+    size_t bytes;
+} prompted;
+
+typedef struct prompting {
+    weft__use *use;
+    weft__prompts prompts;
+    weft_generate_options *options; /* [prompts.count] */
+    prompted *of;                   /* [prompts.count] */
+    size_t printed;                 /* lines that are printed */
+    weft_chat_template *chat;       /* NULL until a line has messages */
+    int32_t ends[WEFT__CHAT_ENDS];
+    size_t end_count;
+    bool *reader_left;
+} prompting;
+
+/* ---- output ---- */
+
+/* Prints the lines whose turn it is. */
+static weft_status print_ready(prompting *p) {
+    for (; p->printed < p->prompts.count && p->of[p->printed].line; p->printed++) {
+        prompted *one = &p->of[p->printed];
+        const bool fine = weft__print_text(stdout, one->line, one->bytes) &&
+                          weft__print_text(stdout, "\n", 1) && fflush(stdout) == 0;
+        *p->reader_left = !fine && errno == EPIPE;
+        if (!fine) return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
+        weft__free(NULL, one->line);
+        one->line = NULL;
+    }
+    return WEFT_OK;
+}
+
+/* Receives a text. */
+static weft_status prompts_show(void *user, const weft_generated *done) {
+    prompting *p = user;
+    prompted *one = &p->of[done->index];
+    const weft_generate_options *how = &p->options[done->index];
+    weft__json json;
+    weft__json_build(&json, NULL);
+    json_t *text = json_stringn(done->text, done->bytes);
+    json_t *object =
+        json_pack("{s:I, s:o, s:I, s:b, s:I}", "line", (json_int_t)p->prompts.list[done->index].line, "text",
+                  text ? text : json_null(), "tokens", (json_int_t)done->tokens, "ended", (int)done->ended,
+                  "seed", (json_int_t)how->seed);
+    if (how->grammar) json_object_set_new(object, "complete", json_boolean(!one->incomplete));
+    WEFT_TRY(weft__json_text(&json, object, JSON_COMPACT, "a text", &one->line, &one->bytes));
+    return print_ready(p);
+}
+
+/* ---- input ---- */
+
+/* Loads the chat template of the model, and the tokens that end an answer. */
+static weft_status need_template(prompting *p, const weft__prompt *prompt) {
+    const char *published = p->use->config.published;
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&p->use->dataset);
+    if (p->chat) return WEFT_OK;
+    if (!published || !tokenizer)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: messages need a published model with a chat template: give a \"prompt\"",
+                          prompt->name);
+    WEFT_TRY(weft_published_chat(NULL, published, &p->chat));
+    p->end_count = weft__turns_ends(published, tokenizer, p->chat, p->ends);
+    return WEFT_OK;
+}
+
+/* Writes a conversation as the model reads it, up to the begin of an answer. */
+static weft_status prompts_render(prompting *p, size_t i) {
+    const weft__prompt *prompt = &p->prompts.list[i];
+    WEFT_TRY(need_template(p, prompt));
+    const weft_status status =
+        weft_chat_template_render(p->chat, prompt->text, strlen(prompt->text),
+                                  &(weft_chat_options){.add_generation_prompt = true}, &p->of[i].text);
+    if (status != WEFT_OK) return weft__fail(NULL, status, "%s: %s", prompt->name, weft_last_error(NULL));
+    p->options[i].prompt = p->of[i].text.text;
+    p->options[i].no_frame = true;
+    p->options[i].ends = p->ends;
+    p->options[i].end_count = p->end_count;
+    return WEFT_OK;
+}
+
+static weft_status prompts_open(prompting *p, const weft_generate_options *how, const char *path) {
+    WEFT_TRY(weft__prompts_read(path, &p->prompts));
+    const size_t count = p->prompts.count;
+    p->options = weft__array(NULL, count, sizeof *p->options);
+    p->of = weft__array(NULL, count, sizeof *p->of);
+    if (!p->options || !p->of) return weft__fail_oom(NULL, count * sizeof *p->of, "the prompts");
+    for (size_t i = 0; i < count; i++) {
+        weft_generate_options *o = &p->options[i];
+        *o = *how;
+        o->prompt = p->prompts.list[i].text;
+        o->name = p->prompts.list[i].name;
+        o->seed = how->seed + i;
+        o->vocabulary = p->use->model.tokens;
+        o->only_new = true;
+        o->left_out = p->of[i].left_out;
+        o->left_out_bytes = LEFT_OUT;
+        o->incomplete = &p->of[i].incomplete;
+        if (p->prompts.list[i].messages) WEFT_TRY(prompts_render(p, i));
+    }
+    return WEFT_OK;
+}
+
+static void prompts_close(prompting *p) {
+    for (size_t i = 0; p->of && i < p->prompts.count; i++) {
+        weft_chat_text_free(&p->of[i].text);
+        weft__free(NULL, p->of[i].line);
+    }
+    weft_chat_template_free(p->chat);
+    weft__free(NULL, p->options);
+    weft__free(NULL, p->of);
+    weft__prompts_free(&p->prompts);
+}
+
+weft_status weft__generate_prompts(weft__use *use, const weft_generate_options *how, const char *path,
+                                   int64_t rows, bool *reader_left) {
+    prompting p = {.use = use, .reader_left = reader_left};
+    weft_status status = prompts_open(&p, how, path);
+    if (status == WEFT_OK)
+        status = weft_generate_many(use->model.module, weft__dataset_tokenizer(&use->dataset), p.options,
+                                    p.prompts.count, rows, prompts_show, &p);
+    *how->incomplete = false;
+    for (size_t i = 0; status == WEFT_OK && i < p.prompts.count; i++) {
+        *how->incomplete = *how->incomplete || p.of[i].incomplete;
+        if (p.of[i].left_out[0])
+            weft__complain("generate: %s: the model has never seen these characters, so they are left out of "
+                           "the prompt: %s",
+                           p.prompts.list[i].name, p.of[i].left_out);
+    }
+    prompts_close(&p);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* The inside of a weft_gpt_cache, which decode.c makes and feeds. Must not know: sampling. Read next:
+ * decode.c, decode_many.c. */
+#ifndef WEFT_SRC_NN_DECODE_H
+#define WEFT_SRC_NN_DECODE_H
+
+#include "nn/module.h"
+#include "nn/recurrent.h"
+
+struct weft_gpt_cache {
+    weft_shell shell;
+    weft_context *ctx;
+    weft_module *gpt; /* NULL after it was freed; then only the shell of the cache is left */
+    int64_t length, capacity, layers;
+    uint64_t identity;
+    weft__decode *steps; /* [layers] */
+    weft_states states;  /* states of a recurrent model, used instead of steps */
+    int64_t vocab;
+    int32_t *fed; /* [capacity] the tokens in the cache; NULL of a recurrent model */
+};
+
+/* Checks `count` tokens that a function called `name` shall append to a cache. */
+weft_status weft__gpt_feed_check(const weft_gpt_cache *cache, const char *name, const int32_t *tokens,
+                                 int64_t count, const float *logits);
+
+/* Records a step of decoding: logits in f32. texts: the caches of step->texts, whose positions are set. */
+weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_step *step,
+                              weft_tensor *tokens);
+
+/* Computes recorded logits, and updates the caches. */
+weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, float *logits);
+
+#endif
