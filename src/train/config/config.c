@@ -559,49 +559,11 @@ static void config_follow(weft__config *config) {
         config->schedule_min_lr = 0;
 }
 
-/* Reports an error of a key. The message begins with the place of its value, such as "file.yaml:7". */
-static weft_status blame(const weft__config *config, weft__config_key key, const char *what) {
+weft_status weft__config_blame(const weft__config *config, weft__config_key key, const char *what) {
     char origin[256];
     weft_status status = config->origin[key] == WEFT__ORIGIN_FILE ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT;
     return weft__fail(NULL, status, "%s: %s: %s", weft__config_origin(config, key, origin, sizeof origin),
                       weft__config_rows[key].key, what);
-}
-
-/* Chooses between `device` and `devices`. A device given by --device or --set overrides `devices` of a file.
- * Otherwise the first of `devices` is the device of the run. */
-static weft_status follow_devices(weft__config *config) {
-    const bool asked = config->origin[WEFT__KEY_device] == WEFT__ORIGIN_SET ||
-                       config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FLAG;
-    if (!config->devices.count) return WEFT_OK;
-    for (size_t i = 0; i < config->devices.count; i++)
-        if (!config->devices.values[i][0])
-            return blame(config, WEFT__KEY_devices, "give the name of a device, not an empty text");
-    if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
-        weft__config_one_device(config);
-        return WEFT_OK;
-    }
-    /* check() refuses both keys together */
-    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK;
-    return weft__config_put(config, WEFT__KEY_device, config->devices.values[0], WEFT__ORIGIN_FOUND,
-                            "devices");
-}
-
-/* Micro-batches of one device in each step; 0: they cannot be divided evenly. */
-static int64_t each_device(const weft__config *config) {
-    const int64_t n = (int64_t)config->devices.count, of = config->train_accumulate;
-    return n > 0 && of % n == 0 ? of / n : 0;
-}
-
-static bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
-
-/* If the host adds up the gradients of several devices, a tree costs nothing more. */
-static void follow_sum(weft__config *config) {
-    const bool cards = strncmp(config->device, "cuda", 4) == 0 || strncmp(config->device, "hip", 3) == 0;
-    if (config->devices.count < 2 || cards || !is_power_of_two(each_device(config)) ||
-        weft__config_given(config, WEFT__KEY_train_exact_sum))
-        return;
-    config->train_exact_sum = true;
-    config->origin[WEFT__KEY_train_exact_sum] = WEFT__ORIGIN_FOUND;
 }
 
 /* Refuses keys that the data source would ignore. */
@@ -610,39 +572,44 @@ static weft_status check_targets(const weft__config *config) {
     static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};
     if (config->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (inside && weft__config_given(config, WEFT__KEY_data_labels))
-        return blame(config, WEFT__KEY_data_labels,
-                     "csv and json files contain their targets: name the column or member in data.target");
+        return weft__config_blame(
+            config, WEFT__KEY_data_labels,
+            "csv and json files contain their targets: name the column or member in data.target");
     if (weft__config_form(config) == WEFT__FORM_FOLDER) {
         if (weft__config_given(config, WEFT__KEY_data_labels))
-            return blame(config, WEFT__KEY_data_labels,
-                         "images take their classes from the names of their folders: leave this key out");
+            return weft__config_blame(
+                config, WEFT__KEY_data_labels,
+                "images take their classes from the names of their folders: leave this key out");
         if (config->task == WEFT__TASK_REGRESSION && !weft__config_is(config, WEFT__TRAIT_NO_TARGETS))
-            return blame(config, WEFT__KEY_task, "folders of images have classes, not numbers to predict");
+            return weft__config_blame(config, WEFT__KEY_task,
+                                      "folders of images have classes, not numbers to predict");
     }
     for (int i = 0; i < 2 && !inside; i++)
         if (weft__config_given(config, names[i]))
-            return blame(config, names[i],
-                         "only csv and json files use this key; for idx and npy files name the label files "
-                         "in data.labels");
+            return weft__config_blame(
+                config, names[i],
+                "only csv and json files use this key; for idx and npy files name the label files "
+                "in data.labels");
     return WEFT_OK;
 }
 
 /* Refuses keys that do not fit the model. */
 static weft_status check_model(const weft__config *c) {
 #define REFUSE(id, field, when, why)                                                                         \
-    if (c->model_type == WEFT__MODEL_##id && (when)) return blame(c, WEFT__KEY_##field, why);
+    if (c->model_type == WEFT__MODEL_##id && (when)) return weft__config_blame(c, WEFT__KEY_##field, why);
 #include "train/model/models.def"
     return WEFT_OK;
 }
 
 static weft_status check_folds(const weft__config *config) {
     if (config->data_folds == 0) return WEFT_OK;
-    if (config->data_folds == 1) return blame(config, WEFT__KEY_data_folds, "give at least 2 parts");
+    if (config->data_folds == 1)
+        return weft__config_blame(config, WEFT__KEY_data_folds, "give at least 2 parts");
     if (config->data_val_path)
-        return blame(config, WEFT__KEY_data_folds,
-                     "the folds are parts of the training data, so leave out data.val_path");
+        return weft__config_blame(config, WEFT__KEY_data_folds,
+                                  "the folds are parts of the training data, so leave out data.val_path");
     if (config->data_fold < 1 || config->data_fold > config->data_folds)
-        return blame(config, WEFT__KEY_data_fold, "give a number from 1 to data.folds");
+        return weft__config_blame(config, WEFT__KEY_data_fold, "give a number from 1 to data.folds");
     return WEFT_OK;
 }
 
@@ -654,101 +621,89 @@ static weft_status check_data(const weft__config *config) {
                           config->file ? config->file : "configuration");
     const bool language = weft__config_language((weft__model_type)config->model_type);
     if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
-        return blame(config, WEFT__KEY_task,
-                     "use language-model with language models such as gpt, and classification or regression "
-                     "with other models such as mlp");
+        return weft__config_blame(
+            config, WEFT__KEY_task,
+            "use language-model with language models such as gpt, and classification or regression "
+            "with other models such as mlp");
     if ((config->data_source == WEFT__SOURCE_TEXTS) != weft__config_is(config, WEFT__TRAIT_TEXTS))
-        return blame(config, WEFT__KEY_data_source,
-                     "an encoder learns from texts, and no other model does: leave this key out");
+        return weft__config_blame(
+            config, WEFT__KEY_data_source,
+            "an encoder learns from texts, and no other model does: leave this key out");
     if (text != language)
-        return blame(config, WEFT__KEY_data_source,
-                     "use text, bytes or tokens with language models such as gpt, and other formats with "
-                     "other models such as mlp");
+        return weft__config_blame(
+            config, WEFT__KEY_data_source,
+            "use text, bytes or tokens with language models such as gpt, and other formats with "
+            "other models such as mlp");
     WEFT_TRY(check_model(config));
     if (config->model_image.count != 0 && config->model_image.count != 3)
-        return blame(config, WEFT__KEY_model_image, "give three numbers: channels, rows and columns");
+        return weft__config_blame(config, WEFT__KEY_model_image,
+                                  "give three numbers: channels, rows and columns");
     if (config->model_image.count && weft__config_form(config) != WEFT__FORM_FOLDER &&
         !weft__config_is(config, WEFT__TRAIT_IMAGES))
-        return blame(config, WEFT__KEY_model_image,
-                     "only cnn and resnet, and data.source images, use this key");
+        return weft__config_blame(config, WEFT__KEY_model_image,
+                                  "only cnn and resnet, and data.source images, use this key");
     if (language && config->train_batch == WEFT__BATCH_FULL)
-        return blame(config, WEFT__KEY_train_batch,
-                     "a text has no fixed number of windows, so give a number, not full");
+        return weft__config_blame(config, WEFT__KEY_train_batch,
+                                  "a text has no fixed number of windows, so give a number, not full");
     if (config->data_val_path && config->data_val_fraction > 0)
-        return blame(config, WEFT__KEY_data_val_fraction,
-                     "data.val_path names the validation data, so set this key to 0 or leave it out");
+        return weft__config_blame(
+            config, WEFT__KEY_data_val_fraction,
+            "data.val_path names the validation data, so set this key to 0 or leave it out");
     WEFT_TRY(check_folds(config));
     if (language && config->data_source == WEFT__SOURCE_TEXT &&
         (config->data_tokenizer == WEFT_TOKENIZER_BPE || config->data_tokenizer == WEFT_TOKENIZER_PIPELINE) &&
         !config->data_tokenizer_path)
-        return blame(config, WEFT__KEY_data_tokenizer,
-                     "bpe and pipeline are read from files: name the folder in data.tokenizer_path");
+        return weft__config_blame(
+            config, WEFT__KEY_data_tokenizer,
+            "bpe and pipeline are read from files: name the folder in data.tokenizer_path");
     if (config->data_source == WEFT__SOURCE_PREFERENCES && config->train_label_smoothing > 0)
-        return blame(config, WEFT__KEY_train_label_smoothing,
-                     "preferences have a label smoothing of their own: use dpo.label_smoothing");
+        return weft__config_blame(config, WEFT__KEY_train_label_smoothing,
+                                  "preferences have a label smoothing of their own: use dpo.label_smoothing");
     if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
-        return blame(config, WEFT__KEY_data_tokenizer_path,
-                     "data.source bytes needs no tokenizer: leave this key out");
+        return weft__config_blame(config, WEFT__KEY_data_tokenizer_path,
+                                  "data.source bytes needs no tokenizer: leave this key out");
     return check_targets(config);
-}
-
-static weft_status check_devices(const weft__config *config) {
-    const long long n = (long long)config->devices.count, of = (long long)config->train_accumulate;
-    char what[256];
-    if (n == 0) return WEFT_OK;
-    if (strcmp(config->device, config->devices.values[0]) != 0)
-        return blame(config, WEFT__KEY_devices, "give only one of device and devices");
-    if (n > 1 && each_device(config) > 0 && config->train_exact_sum &&
-        !is_power_of_two(each_device(config))) {
-        snprintf(what, sizeof what,
-                 "true needs 1, 2, 4, 8, ... batches for each device in a step, and there are %lld: choose "
-                 "another train.accumulate, or false",
-                 (long long)each_device(config));
-        return blame(config, WEFT__KEY_train_exact_sum, what);
-    }
-    if (of % n == 0) return WEFT_OK;
-    snprintf(what, sizeof what,
-             "%lld devices cannot divide the batches of a step (train.accumulate: %lld) evenly: use "
-             "train.accumulate: %lld",
-             n, of, of * n);
-    return blame(config, WEFT__KEY_devices, what);
 }
 
 static weft_status check_stopping(const weft__config *config) {
     if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0 &&
         config->data_folds == 0)
-        return blame(config, WEFT__KEY_train_patience,
-                     "there is no validation data: set data.val_fraction or data.val_path");
+        return weft__config_blame(config, WEFT__KEY_train_patience,
+                                  "there is no validation data: set data.val_fraction or data.val_path");
     if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)
-        return blame(config, WEFT__KEY_train_class_weights, "only task classification uses this key");
+        return weft__config_blame(config, WEFT__KEY_train_class_weights,
+                                  "only task classification uses this key");
     if (config->train_label_smoothing > 0 && config->task == WEFT__TASK_REGRESSION)
-        return blame(config, WEFT__KEY_train_label_smoothing,
-                     "only classes and tokens can be smoothed, so leave this key out of a regression");
+        return weft__config_blame(
+            config, WEFT__KEY_train_label_smoothing,
+            "only classes and tokens can be smoothed, so leave this key out of a regression");
     return WEFT_OK;
 }
 
 static weft_status config_check(const weft__config *config) {
     WEFT_TRY(check_data(config));
-    WEFT_TRY(check_devices(config));
+    WEFT_TRY(weft__config_check_devices(config));
     WEFT_TRY(check_stopping(config));
     if (config->model_hidden.count > WEFT__LIST_MAX)
-        return blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
+        return weft__config_blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
     if (config->optimizer_betas.count != 2)
-        return blame(config, WEFT__KEY_optimizer_betas, "give two numbers, as in [0.9, 0.999]");
+        return weft__config_blame(config, WEFT__KEY_optimizer_betas, "give two numbers, as in [0.9, 0.999]");
     if (config->optimizer_nesterov && config->optimizer_momentum == 0)
-        return blame(config, WEFT__KEY_optimizer_nesterov,
-                     "Nesterov momentum needs optimizer.momentum above 0");
+        return weft__config_blame(config, WEFT__KEY_optimizer_nesterov,
+                                  "Nesterov momentum needs optimizer.momentum above 0");
     bool falls =
         config->schedule_type == WEFT_SCHEDULE_COSINE || config->schedule_type == WEFT_SCHEDULE_LINEAR;
     if (falls && config->schedule_min_lr > config->optimizer_lr)
-        return blame(config, WEFT__KEY_schedule_min_lr,
-                     "the end of the schedule is above its beginning, optimizer.lr: make one of them smaller "
-                     "or larger");
+        return weft__config_blame(
+            config, WEFT__KEY_schedule_min_lr,
+            "the end of the schedule is above its beginning, optimizer.lr: make one of them smaller "
+            "or larger");
     if (config->train_steps == 0 && config->train_epochs == 0)
-        return blame(config, WEFT__KEY_train_steps,
-                     "give train.steps or train.epochs, to say how long to train");
+        return weft__config_blame(config, WEFT__KEY_train_steps,
+                                  "give train.steps or train.epochs, to say how long to train");
     if (config->train_steps > 0 && config->train_epochs > 0)
-        return blame(config, WEFT__KEY_train_epochs, "give only one of train.steps and train.epochs");
+        return weft__config_blame(config, WEFT__KEY_train_epochs,
+                                  "give only one of train.steps and train.epochs");
     return WEFT_OK;
 }
 
@@ -798,7 +753,6 @@ bool weft__config_unused(const weft__config *config, weft__config_key key, char 
 weft_status weft__config_resolve(weft__config *config) {
     WEFT_TRY(fill_defaults(config));
     config_follow(config);
-    WEFT_TRY(follow_devices(config));
-    follow_sum(config);
+    WEFT_TRY(weft__config_follow_devices(config));
     return config_check(config);
 }

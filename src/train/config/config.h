@@ -243,4 +243,13 @@ weft__config_key weft__config_find(const char *name);
 bool weft__config_take(weft__config *config, weft__config_key key, char *const *texts, size_t count,
                        bool list, char problem[256]);
 
+/* ---- for the files of this folder ---- */
+
+/* Reports an error of a key. The message begins with the place of its value, such as "file.yaml:7". */
+weft_status weft__config_blame(const weft__config *config, weft__config_key key, const char *what);
+
+/* Sets what follows from `device` and `devices`, and checks them. */
+weft_status weft__config_follow_devices(weft__config *config);
+weft_status weft__config_check_devices(const weft__config *config);
+
 #endif
