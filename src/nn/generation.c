@@ -90,6 +90,7 @@ static size_t free_bytes(weft__generation *g) {
 /* Passes new text on, except for what may begin a stop. */
 static weft_status generate_emit(weft__generation *g, const char *text, size_t bytes) {
     if (g->options->stop_count == 0) return pass_on(g, text, bytes);
+    if (bytes == 0) return WEFT_OK;
     if (g->held_bytes + bytes > g->held_room) {
         const size_t wanted = 2 * (g->held_bytes + bytes);
         char *held = weft__realloc(g->ctx, g->held, wanted);
@@ -97,7 +98,7 @@ static weft_status generate_emit(weft__generation *g, const char *text, size_t b
         g->held = held;
         g->held_room = wanted;
     }
-    if (bytes) memcpy(g->held + g->held_bytes, text, bytes);
+    memcpy(g->held + g->held_bytes, text, bytes);
     g->held_bytes += bytes;
     const size_t free = free_bytes(g);
     WEFT_TRY(pass_on(g, g->held, free));
