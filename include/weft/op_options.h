@@ -31,7 +31,8 @@ typedef enum weft_rotary_scaling_kind {
     WEFT_ROTARY_PLAIN,
     WEFT_ROTARY_LINEAR, /* all rates are divided by factor (Chen et al. 2023) */
     WEFT_ROTARY_LLAMA3, /* slow rates are divided by factor, fast ones stay, as in Llama 3.1 */
-    WEFT_ROTARY_YARN    /* Peng et al. 2023: the same by the channel; sines and cosines also grow */
+    WEFT_ROTARY_YARN,   /* Peng et al. 2023: the same by the channel; sines and cosines also grow */
+    WEFT_ROTARY_LONG    /* Ding et al. 2024 (LongRoPE): each rate is divided by its own divisor */
 } weft_rotary_scaling_kind;
 
 /* How a model that was trained on short texts rotates in longer ones. */
@@ -41,8 +42,9 @@ typedef struct weft_rotary_scaling {
     /* Rotations within the context of the training below which a rate is slow, and above which it is fast.
      * 0: 1 and 4; YARN: 1 and 32 */
     double slow, fast;
-    int64_t context;  /* tokens of the texts of the training */
-    double magnitude; /* YARN: factor of sines and cosines; 0: 0.1 ln(factor) + 1 */
+    int64_t context;       /* tokens of the texts of the training */
+    double magnitude;      /* YARN, LONG: factor of sines and cosines; 0: 0.1 ln(factor) + 1, LONG: 1 */
+    weft_tensor *divisors; /* LONG: f32 (channels / 2). The caller keeps it as long as it is used */
 } weft_rotary_scaling;
 
 typedef struct weft_rotary_options {

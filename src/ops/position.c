@@ -55,6 +55,8 @@ static weft_tensor *scaled_rates(const char *where, weft_context *ctx, int64_t w
                                  const weft_rotary_options *o, weft_dtype dtype) {
     weft_tensor *rate = rates(where, ctx, width, o->base, dtype);
     if (o->scaling.kind == WEFT_ROTARY_PLAIN || weft__poisoned(rate)) return rate;
+    if (o->scaling.kind == WEFT_ROTARY_LONG)
+        return at_div(rate, weft_cast_at(where, o->scaling.divisors, dtype));
     weft_tensor *slower = at_mul_scalar(rate, 1 / o->scaling.factor);
     if (o->scaling.kind == WEFT_ROTARY_LINEAR) return slower;
     return at_add(slower, at_mul(share_kept(where, rate, width, o), at_sub(rate, slower)));
@@ -76,8 +78,15 @@ static const char *rotary_defaults(weft_rotary_options *o, int64_t width) {
     if (!(o->base > 0 && o->base < (double)INFINITY)) return "base must be positive";
     if (o->channels < 2 || o->channels % 2 || o->channels > width)
         return "channels must be even, and not more than a head has";
-    if ((unsigned)s->kind > WEFT_ROTARY_YARN) return "scaling.kind is unknown";
+    if ((unsigned)s->kind > WEFT_ROTARY_LONG) return "scaling.kind is unknown";
     if (s->kind == WEFT_ROTARY_PLAIN) return NULL;
+    if (s->kind == WEFT_ROTARY_LONG) {
+        if (s->magnitude == 0) s->magnitude = 1;
+        const weft_tensor *d = s->divisors;
+        return d && d->rank == 1 && d->shape[0] == o->channels / 2 && weft_dtype_of(d) == WEFT_F32
+                   ? NULL
+                   : "scaling.divisors must be f32, and one for each pair of channels";
+    }
     if (s->slow == 0) s->slow = 1;
     if (s->fast == 0) s->fast = yarn ? 32 : 4;
     if (!(s->factor > 0 && s->factor < (double)INFINITY)) return "scaling.factor must be positive";
@@ -103,6 +112,9 @@ static weft_tensor *reject_rotary(const char *where, weft_tensor *x, weft_tensor
             x->ctx, where, WEFT_ERR_SHAPE,
             "rotary: position %s must be a scalar, or a vector with one position for each row of %s",
             weft__tensor_text(position, b), weft__tensor_text(x, a));
+    if (o->scaling.divisors)
+        bad = weft__reject("rotary", where, (weft_tensor *[]){x, o->scaling.divisors}, 2);
+    if (bad) return bad;
     const char *wrong = rotary_defaults(o, x->shape[x->rank - 1]);
     return wrong ? weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "rotary: %s", wrong) : NULL;
 }
@@ -146,7 +158,8 @@ weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *posi
     /* A statement of its own: C does not fix the order of arguments, and nodes are recorded in that order. */
     weft_tensor *along = at_mul(pairs, at_cos(angle));
     weft_tensor *y = at_add(along, at_mul(swapped, at_mul(sign, at_sin(angle))));
-    if (o.scaling.kind == WEFT_ROTARY_YARN) y = at_mul_scalar(y, o.scaling.magnitude);
+    if (o.scaling.kind == WEFT_ROTARY_YARN || o.scaling.kind == WEFT_ROTARY_LONG)
+        y = at_mul_scalar(y, o.scaling.magnitude);
     return as_dtype(where, weft_reshape_at(where, y, x->rank, x->shape), weft_dtype_of(x));
 }
 

@@ -98,9 +98,11 @@ static void read_scaling(weft__fields *f, const json_t *scaling, int64_t context
         if (field(&of, "mscale") || field(&of, "mscale_all_dim") || !weft__field_bool(&of, "truncate", true))
             weft__field_fail(&of, WEFT_ERR_FORMAT, "rope_scaling",
                              "Weft does not know mscale, mscale_all_dim and truncate");
+    } else if (weft__is_longrope(type)) {
+        out->kind = WEFT_ROTARY_LONG;
     } else if (strcmp(type, "default") != 0) {
         weft__field_fail(&of, WEFT_ERR_FORMAT, "rope_scaling",
-                         "Weft knows the types default, linear, llama3 and yarn");
+                         "Weft knows the types default, linear, llama3, yarn and longrope");
     }
     f->status = of.status;
 }
@@ -135,6 +137,8 @@ void weft__field_rotation(weft__fields *f, double base, int64_t head_width, weft
     }
     o->rotation.channels = (int64_t)(f->share * (double)head_width);
     o->window_rotation.channels = o->rotation.channels;
+    if (o->rotation.scaling.kind == WEFT_ROTARY_LONG)
+        weft__field_longrope(f, json_is_object(all) ? all : scaling, p);
 }
 
 /* ---- sliding windows ---- */

@@ -28,6 +28,10 @@ weft_activation_kind weft__field_activation(weft__fields *f, const char *name, c
 /* Reads how the channels of heads are rotated, with `base` as the default of rope_theta. */
 void weft__field_rotation(weft__fields *f, double base, int64_t head_width, weft__published *p);
 
+/* Whether rope_type names LongRoPE, and reads its lists. */
+bool weft__is_longrope(const char *type);
+void weft__field_longrope(weft__fields *f, const json_t *scaling, weft__published *p);
+
 /* The readers that architectures.def names. */
 void weft__read_gpt2(weft__fields *f, weft__published *p);
 void weft__read_neox(weft__fields *f, weft__published *p);

@@ -89,6 +89,34 @@ static bool put_llama3(const weft__gguf_tensor *divisors, double base, json_t *c
     return true;
 }
 
+/* The numbers of a tensor as a list. */
+static json_t *list_of(const weft__gguf_tensor *t) {
+    float values[2 * WEFT__LONGROPE_MOST];
+    json_t *list = json_array();
+    if (t->rank != 1 || t->shape[0] > (int64_t)(sizeof values / sizeof *values) ||
+        strcmp(t->type->name, "F32") != 0)
+        return list; /* whose length the reader of config.json refuses */
+    weft__block_unpack(t->type, t->data, t->shape[0], values);
+    for (int64_t i = 0; i < t->shape[0]; i++) json_array_append_new(list, json_real((double)values[i]));
+    return list;
+}
+
+/* LongRoPE: the file has both lists of divisors. */
+static bool put_longrope(const weft__gguf *g, const char *architecture, json_t *config) {
+    const weft__gguf_tensor *is_short = tensor_of(g, "rope_factors_short.weight"),
+                            *is_long = tensor_of(g, "rope_factors_long.weight");
+    double number;
+    if (!is_short || !is_long) return false;
+    json_t *scaling = json_pack("{s:s, s:o, s:o}", "rope_type", "longrope", "short_factor", list_of(is_short),
+                                "long_factor", list_of(is_long));
+    if (number_of(g, architecture, "rope.scaling.attn_factor", &number))
+        json_object_set_new(scaling, "attention_factor", json_real(number));
+    if (number_of(g, architecture, "rope.scaling.original_context_length", &number))
+        json_object_set_new(config, "original_max_position_embeddings", json_number(number));
+    json_object_set_new(config, "rope_scaling", scaling);
+    return true;
+}
+
 /* Sets how positions are scaled. False: Weft does not know how. */
 static bool put_scaling(const weft__gguf *g, const char *architecture, json_t *config) {
     char name[128];
@@ -99,6 +127,7 @@ static bool put_scaling(const weft__gguf *g, const char *architecture, json_t *c
     const weft__gguf_tensor *divisors = tensor_of(g, "rope_freqs.weight");
     number_of(g, architecture, "rope.freq_base", &base);
     if (divisors) return put_llama3(divisors, base, config);
+    if (put_longrope(g, architecture, config)) return true;
     snprintf(name, sizeof name, "%.60s.rope.scaling.type", architecture);
     if (!weft__gguf_find(g, name, &value) || !weft__gguf_text(&value, &text, &bytes)) return true;
     if (bytes == 4 && memcmp(text, "none", 4) == 0) return true;

@@ -48,7 +48,13 @@ static weft_status put_scaling(const describing *d) {
         return describe_fail(d, "positions scaled as in Llama 3");
     if (yarn && (s->slow != 1 || s->fast != 32 || s->magnitude != 0))
         return describe_fail(d, "YaRN with beta_slow, beta_fast or attention_factor");
-    if (!yarn && s->kind != WEFT_ROTARY_LINEAR) return WEFT_OK; /* Llama 3's divisors are a tensor */
+    if (s->kind == WEFT_ROTARY_LONG && strcmp(d->architecture->name, "phi3") != 0)
+        return describe_fail(d, "positions scaled as in LongRoPE");
+    if (s->kind == WEFT_ROTARY_LONG) {
+        put_count(d, "rope.scaling.original_context_length", s->context);
+        put_real(d, "rope.scaling.attn_factor", s->magnitude);
+    }
+    if (!yarn && s->kind != WEFT_ROTARY_LINEAR) return WEFT_OK; /* the others' divisors are tensors */
     const char *type = yarn ? "yarn" : "linear";
     weft__gguf_put_text(d->h, gguf_key_of(d, "rope.scaling.type", name), type, strlen(type));
     put_real(d, "rope.scaling.factor", s->factor);
@@ -67,12 +73,13 @@ static weft_status put_rotation(const describing *d) {
     return put_scaling(d);
 }
 
-int64_t weft__gguf_divisors(const weft__published *p, float out[512]) {
+/* Llama 3's divisors, which follow from a few numbers. */
+static int64_t llama3_divisors(const weft__published *p, float *out) {
     const weft_rotary_options *r = &p->gpt.rotation;
     const int64_t width = weft__head_width(&p->gpt.form, p->gpt.width, p->gpt.heads);
     const int64_t count = (r->channels > 0 ? r->channels : width) / 2;
     const weft_rotary_scaling *s = &r->scaling;
-    if (s->kind != WEFT_ROTARY_LLAMA3 || count > 512) return 0;
+    if (s->kind != WEFT_ROTARY_LLAMA3 || count > WEFT__GGUF_DIVISORS) return 0;
     for (int64_t i = 0; i < count; i++) {
         const double rotations =
             (double)s->context / (2 * acos(-1.0)) * pow(r->base, -(double)i / (double)count);
@@ -80,6 +87,21 @@ int64_t weft__gguf_divisors(const weft__published *p, float out[512]) {
         out[i] = (float)(1 / (kept + (1 - kept) / s->factor));
     }
     return count;
+}
+
+int weft__gguf_divisors(const weft__published *p, weft__gguf_divisor_list out[2]) {
+    static const char *const names[WEFT__LONGROPE_LISTS] = {"rope_factors_short.weight",
+                                                            "rope_factors_long.weight"};
+    const int64_t count = weft__longrope_count(p);
+    for (int i = 0; count && i < WEFT__LONGROPE_LISTS; i++) {
+        out[i].name = names[i];
+        out[i].count = count;
+        memcpy(out[i].values, p->longrope[i], (size_t)count * sizeof(float));
+    }
+    if (count) return WEFT__LONGROPE_LISTS;
+    out[0].name = "rope_freqs.weight";
+    out[0].count = llama3_divisors(p, out[0].values);
+    return out[0].count > 0;
 }
 
 /* ---- the model ---- */

@@ -193,7 +193,7 @@ weft_status weft__gguf_use_names(weft_context *ctx, const char *from, weft__publ
     return WEFT_OK;
 }
 
-static weft_status make_header(saving *s, int64_t divisors) {
+static weft_status make_header(saving *s, const weft__gguf_divisor_list *divisors, int lists) {
     weft__gguf_header *h = &s->header;
     WEFT_TRY(weft__gguf_use_names(s->ctx, s->from, &s->p));
     const weft__gguf_architecture *a = weft__gguf_architecture_of(s->p.architecture->type);
@@ -202,19 +202,21 @@ static weft_status make_header(saving *s, int64_t divisors) {
     weft__gguf_put_u32(h, "general.file_type", s->format.file_type);
     weft__gguf_put_u32(h, "general.quantization_version", QUANTIZATION_VERSION);
     WEFT_TRY(weft__gguf_put_tokenizer(s->ctx, s->from, s->p.gpt.vocab, h));
-    if (divisors)
-        weft__gguf_put_tensor(h, "rope_freqs.weight", 1, &divisors, weft__block_find(WEFT__BLOCK_F32));
+    for (int i = 0; i < lists; i++)
+        weft__gguf_put_tensor(h, divisors[i].name, 1, &divisors[i].count, weft__block_find(WEFT__BLOCK_F32));
     return each_tensor(s, NULL, list_tensor);
 }
 
 static weft_status write_file(saving *s, const char *path) {
-    float rates[512];
-    const int64_t divisors = weft__gguf_divisors(&s->p, rates);
-    const size_t bytes = (size_t)divisors * sizeof *rates;
-    WEFT_TRY(make_header(s, divisors));
+    weft__gguf_divisor_list divisors[2];
+    const int lists = weft__gguf_divisors(&s->p, divisors);
+    WEFT_TRY(make_header(s, divisors, lists));
     WEFT_TRY(weft__gguf_begin(&s->header, path, &s->writer));
-    WEFT_TRY(weft__writer_write(s->writer, rates, bytes));
-    WEFT_TRY(weft__gguf_pad(s->writer, bytes));
+    for (int i = 0; i < lists; i++) {
+        const size_t bytes = (size_t)divisors[i].count * sizeof(float);
+        WEFT_TRY(weft__writer_write(s->writer, divisors[i].values, bytes));
+        WEFT_TRY(weft__gguf_pad(s->writer, bytes));
+    }
     WEFT_TRY(each_tensor(s, take_values, write_tensor));
     weft__writer *writer = s->writer;
     s->writer = NULL;

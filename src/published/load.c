@@ -35,6 +35,20 @@ static weft_tensor *unmade_forward(weft_module *m, weft_tensor *x) {
     return x;
 }
 
+static void free_tensor(void *tensor) { weft_free(tensor); }
+
+/* Makes the gpt, which owns the divisors of its positions, if there are any. */
+static weft_module *new_gpt(weft_context *ctx, weft__published *p) {
+    if (weft__longrope_count(p) == 0) return weft_nn_gpt(ctx, &p->gpt);
+    weft_tensor *divisors = weft__longrope_divisors(ctx, p, p->gpt.context);
+    p->gpt.rotation.scaling.divisors = divisors;
+    weft_module *m = weft_nn_gpt(ctx, &p->gpt);
+    const weft_status status = weft_module_on_free(m, free_tensor, divisors);
+    if (status == WEFT_OK) return m;
+    weft_free(divisors);
+    return m->error ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));
+}
+
 weft_module *weft_published_new(weft_context *ctx, const char *folder,
                                 const weft_published_options *options) {
     if (!ctx) return weft__module_without_context(__func__);
@@ -58,7 +72,7 @@ weft_module *weft_published_new(weft_context *ctx, const char *folder,
     p.gpt.dropout = o.dropout;
     p.gpt.head_chunks = o.head_chunks;
     p.gpt.dtype = o.dtype;
-    weft_module *m = weft_nn_gpt(ctx, &p.gpt);
+    weft_module *m = new_gpt(ctx, &p);
     if (o.labels)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
                                    "weft_published_new: labels: a model of type %s is no encoder",

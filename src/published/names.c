@@ -121,7 +121,9 @@ bool weft__published_ignores(const weft__published *p, const char *name) {
                                            "layers.*.attention.rotary_emb.inv_freq",
                                            "layers.*.self_attn.rotary_emb.inv_freq",
                                            "rotary_emb.inv_freq",
-                                           "rope_freqs.weight"};
+                                           "rope_freqs.weight",
+                                           "rope_factors_long.weight",
+                                           "rope_factors_short.weight"};
     const size_t prefix = strlen(p->prefix);
     int layer;
     if (!p->gpt.untied_head && (strcmp(name, "lm_head.weight") == 0 || strcmp(name, "embed_out.weight") == 0))

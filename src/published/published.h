@@ -55,6 +55,9 @@ typedef enum weft__published_part {
     WEFT__PART_UP       /* the second half */
 } weft__published_part;
 
+/* The lists of divisors of LongRoPE: for texts as in the training, and for longer ones. */
+enum { WEFT__LONGROPE_SHORT, WEFT__LONGROPE_LONG, WEFT__LONGROPE_LISTS, WEFT__LONGROPE_MOST = 256 };
+
 struct weft__fields;
 typedef struct weft__published {
     weft_gpt_options gpt;         /* without dtype and context */
@@ -64,6 +67,7 @@ typedef struct weft__published {
     const struct weft__architecture *architecture;
     unsigned names; /* sets of names of tensors */
     const char *prefix;
+    float longrope[WEFT__LONGROPE_LISTS][WEFT__LONGROPE_MOST]; /* of rotation.scaling WEFT_ROTARY_LONG */
 } weft__published;
 
 typedef struct weft__architecture {
@@ -79,6 +83,15 @@ const weft__architecture *weft__architecture_find(const char *type);
 /* Reads config.json of a folder, or the metadata of a GGUF file. WEFT_ERR_FORMAT also names what Weft
  * cannot compute. */
 weft_status weft__published_read(weft_context *ctx, const char *path, weft__published *p);
+
+/* ---- longrope.c ---- */
+
+/* The number of divisors in a list; 0: the model has no LongRoPE. */
+int64_t weft__longrope_count(const weft__published *p);
+/* Makes a variable of the divisors for a module of so many tokens. The caller frees it. */
+weft_tensor *weft__longrope_divisors(weft_context *ctx, const weft__published *p, int64_t context);
+
+/* ---- GGUF ---- */
 
 /* Writes the metadata of a GGUF file as the text of config.json, which the caller frees with weft__free.
  * *names gets the sets of names of its tensors. */
@@ -112,9 +125,16 @@ struct json_t;
 void weft__gguf_gemma_config(struct json_t *config);
 const char *weft__gguf_gemma_lacks(const weft__published *p);
 
-/* Writes the divisors of the rates of rotary positions that Llama 3 has. Returns their number, at most 512; 0
- * if the model has none. */
-int64_t weft__gguf_divisors(const weft__published *p, float out[512]);
+/* A tensor of divisors of the rates of rotary positions. */
+enum { WEFT__GGUF_DIVISORS = 512 };
+typedef struct weft__gguf_divisor_list {
+    const char *name;
+    int64_t count;
+    float values[WEFT__GGUF_DIVISORS];
+} weft__gguf_divisor_list;
+
+/* Gives the tensors of divisors of a model. Returns their number: one for Llama 3, two for LongRoPE. */
+int weft__gguf_divisors(const weft__published *p, weft__gguf_divisor_list out[2]);
 
 /* Appends the tokenizer of a folder or of a GGUF file, with `rows` tokens, and the chat template.
  * WEFT_ERR_FORMAT names what GGUF files cannot hold. */

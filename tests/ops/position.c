@@ -115,6 +115,13 @@ void ops_case_rotary(matrix *m) {
         ops_refused(m, "rotary", dtype, "context",
                     weft_rotary(x, NULL, &(weft_rotary_options){.scaling = {WEFT_ROTARY_YARN, 2}}),
                     WEFT_ERR_ARGUMENT);
+        ops_refused(m, "rotary", dtype, "no divisors",
+                    weft_rotary(x, NULL, &(weft_rotary_options){.scaling = {WEFT_ROTARY_LONG}}),
+                    WEFT_ERR_ARGUMENT);
+        ops_refused(
+            m, "rotary", dtype, "divisors",
+            weft_rotary(x, NULL, &(weft_rotary_options){.scaling = {WEFT_ROTARY_LONG, .divisors = two}}),
+            WEFT_ERR_ARGUMENT);
         for (int i = 0; i < COUNT(samples); i++) {
             if (samples[i].options.interleaved && d == 0) ops_another_way(m);
             if (!m->gpu || i < 4) check(m, &samples[i], dtype, VIEW_PLAIN);

@@ -31,6 +31,7 @@ SMALL = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 40, "num_hidd
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16, "rope_theta": 10000.0}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 10000.0}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.2], "long_factor": [1.5, 2.5, 4.0, 6.5]}
 SLIDING = ["sliding_attention", "full_attention"]
 MODELS = {
     "gpt2": ("gpt2", {"vocab_size": 61, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 40}),
@@ -55,6 +56,10 @@ MODELS = {
     "phi3-partial": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None,
                                   rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
                                                    "partial_rotary_factor": 0.5})),
+    "phi3-longrope": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None, original_max_position_embeddings=16,
+                                   rope_parameters=dict(LONG, rope_theta=10000.0))),
+    "phi3-shortrope": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None, original_max_position_embeddings=64,
+                                    rope_parameters=dict(LONG, rope_theta=10000.0))),
     "gemma2": ("gemma2", dict(SMALL, sliding_window=5, query_pre_attn_scalar=20, layer_types=SLIDING,
                               attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3_text": ("gemma3_text", dict(SMALL, num_hidden_layers=3, sliding_window=5,

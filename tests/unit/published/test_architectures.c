@@ -284,7 +284,16 @@ static void test_refused_configurations(void **state) {
     refuses(ctx, "llama.json", "{\"rms_norm_eps\": \"small\"}", format, "rms_norm_eps");
     refuses(ctx, "llama.json", "{\"tie_word_embeddings\": 1}", format, "tie_word_embeddings");
     refuses(ctx, "llama.json", "{\"hidden_act\": \"mish\"}", format, "hidden_act");
-    refuses(ctx, "llama.json", "{\"rope_parameters\": {\"rope_type\": \"longrope\"}}", format, "yarn");
+    refuses(ctx, "llama.json", "{\"rope_parameters\": {\"rope_type\": \"dynamic\"}}", format, "yarn");
+    refuses(ctx, "llama.json", "{\"rope_parameters\": {\"rope_type\": \"longrope\"}}", format,
+            "short_factor");
+    refuses(ctx, "phi3-longrope.json",
+            "{\"rope_parameters\": {\"rope_type\": \"longrope\", \"short_factor\": [1, 1, 1, 1], "
+            "\"long_factor\": [1, 2, 3]}}",
+            format, "long_factor");
+    refuses(ctx, "phi3-longrope.json",
+            "{\"rope_parameters\": {\"rope_type\": \"longrope\", \"short_factor\": [1, 0, 1, 1]}}", format,
+            "a positive number for each pair");
     refuses(ctx, "gpt2.json", "{\"scale_attn_by_inverse_layer_idx\": true}", format, "inverse_layer");
     refuses(ctx, "qwen2.json",
             "{\"use_sliding_window\": true, \"sliding_window\": 4, \"layer_types\": [\"full_attention\", "

@@ -37,8 +37,8 @@ static void check_logits(json_t *root, const char *name, const float *logits, do
 }
 
 static const char *const architectures[] = {
-    "gpt2",  "llama", "llama-tied", "llama-linear", "llama-yarn",   "llama-biases",
-    "qwen2", "qwen3", "phi3",       "phi3-partial", "gemma2-usual", "gemma3_text-usual"};
+    "gpt2",  "llama", "llama-tied",   "llama-linear",  "llama-yarn",     "llama-biases", "qwen2",
+    "qwen3", "phi3",  "phi3-partial", "phi3-longrope", "phi3-shortrope", "gemma2-usual", "gemma3_text-usual"};
 
 static void test_logits(void **state) {
     (void)state;
