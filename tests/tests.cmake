@@ -192,7 +192,7 @@ else()
   set(test_devices opencl webgpu)
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
-set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_image_augment test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_decode_many test_nn_layers test_nn_module test_packing
+set(device_tests test_parts test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_image_augment test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module test_packing
     test_optim_laws test_optim_rules test_parity test_architectures test_classifiers test_dpo test_encoders test_random_graph test_random_program)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
