@@ -9,7 +9,7 @@
 #include "ops/build.h"
 
 /* Fewer tokens than SHORT_MOST + 1 are not padded if the logits of all are wanted. */
-enum { LEAST_PROMPT = 16, SHORT_MOST = 8 };
+enum { SHORT_MOST = 8 };
 
 /* ---- life ---- */
 
@@ -212,7 +212,7 @@ static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int
 /* The length to which `count` tokens are padded: 16, 32, 64, ... if that fits into the cache, else 1. *taken
  * gets the number of tokens of this step. Few lengths mean few programs. */
 static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t *taken) {
-    int64_t room = cache->capacity - cache->length, padded = LEAST_PROMPT;
+    int64_t room = cache->capacity - cache->length, padded = WEFT__LEAST_PROMPT;
     if (count > 1 && padded <= room) {
         while (padded < count && padded * 2 <= room) padded *= 2;
         *taken = count < padded ? count : padded;

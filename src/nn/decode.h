@@ -6,6 +6,8 @@
 #include "nn/module.h"
 #include "nn/recurrent.h"
 
+enum { WEFT__LEAST_PROMPT = 16 }; /* tokens to which weft_gpt_feed pads a prompt, at least */
+
 struct weft_gpt_cache {
     weft_shell shell;
     weft_context *ctx;

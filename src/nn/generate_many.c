@@ -3,19 +3,18 @@
  * Must not know: how tokens are drawn. Read next: generation.c, decode_many.c. */
 #include <string.h>
 
+#include "base/buffer.h"
+#include "nn/decode.h"
 #include "nn/generation.h"
-#include "nn/module.h"
 
-enum { DEFAULT_ROWS = 8, LEAST_PADDING = 16 };
+enum { DEFAULT_ROWS = 8 };
 
 typedef struct member {
     weft__generation g;
     weft_gpt_cache *cache;
     bool busy;
     size_t index; /* of its prompt */
-    char *text;   /* ended by NUL; grows */
-    size_t bytes, text_room;
-    weft_context *ctx;
+    weft__buffer text;
 } member;
 
 typedef struct many {
@@ -37,17 +36,8 @@ typedef struct many {
 
 static weft_status many_collect(void *user, const char *text, size_t bytes) {
     member *m = user;
-    if (m->bytes + bytes + 1 > m->text_room) {
-        const size_t wanted = 2 * (m->bytes + bytes) + 256;
-        char *grown = weft__realloc(m->ctx, m->text, wanted);
-        if (!grown) return weft__fail_oom(m->ctx, wanted, "a text");
-        m->text = grown;
-        m->text_room = wanted;
-    }
-    if (bytes) memcpy(m->text + m->bytes, text, bytes);
-    m->bytes += bytes;
-    m->text[m->bytes] = '\0';
-    return WEFT_OK;
+    weft__buffer_put(&m->text, text, bytes);
+    return weft__buffer_check(&m->text);
 }
 
 /* Names the prompt in the message of a failed call. */
@@ -61,10 +51,10 @@ static weft_status about(const many *b, const member *m, weft_status status) {
 /* Passes the text of a member on. The member is then free for another prompt. */
 static weft_status many_end(many *b, member *m) {
     WEFT_TRY(about(b, m, weft__generation_finish(&m->g)));
-    WEFT_TRY(many_collect(m, "", 0));
+    WEFT_TRY(many_collect(m, "", 1)); /* the NUL */
     const weft_generated result = {.index = m->index,
-                                   .text = m->text,
-                                   .bytes = m->bytes,
+                                   .text = m->text.text,
+                                   .bytes = m->text.bytes - 1,
                                    .prompt_tokens = m->g.prompt,
                                    .tokens = m->g.count - m->g.prompt,
                                    .ended = m->g.ended || m->g.stopped};
@@ -85,7 +75,7 @@ static weft_status many_take(many *b, member *m, float *logits) {
 /* Gives a member the next prompt, and draws its first token. */
 static weft_status many_start(many *b, member *m) {
     m->index = b->next++;
-    m->bytes = 0;
+    m->text.bytes = 0;
     m->busy = true;
     WEFT_TRY(about(b, m,
                    weft__generation_open(&m->g, b->ctx, b->vocab, b->tokenizer, &b->options[m->index],
@@ -162,7 +152,7 @@ static int64_t many_capacity(const many *b, const weft_gpt_options *o) {
         if (!b->tokenizer ||
             weft_tokenizer_encode_special(b->tokenizer, prompt, bytes, NULL, 0, &count) != WEFT_OK)
             count = bytes;
-        int64_t padded = LEAST_PADDING;
+        int64_t padded = WEFT__LEAST_PROMPT;
         while (padded < (int64_t)count + 1 && padded < o->context) padded *= 2;
         if (b->options[i].tokens >= o->context - padded) return 0;
         if (padded + b->options[i].tokens > most) most = padded + b->options[i].tokens;
@@ -178,7 +168,7 @@ static weft_status many_open(many *b, weft_module *gpt) {
         return weft__fail_oom(b->ctx, (size_t)b->rows * sizeof *b->members, "generating");
     for (b->steps = 0; b->steps < b->rows; b->steps++) {
         member *m = b->stepping[b->steps] = &b->members[b->steps];
-        m->ctx = b->ctx;
+        m->text.ctx = b->ctx;
         m->cache = weft_gpt_cache_new_sized(gpt, capacity);
         if (!m->cache) return weft_last_status(b->ctx);
     }
@@ -192,7 +182,7 @@ static void many_close(many *b) {
     for (int64_t i = 0; b->members && i < b->rows; i++) {
         weft__generation_close(&b->members[i].g);
         weft_gpt_cache_free(b->members[i].cache);
-        weft__free(b->ctx, b->members[i].text);
+        weft__buffer_free(&b->members[i].text);
     }
     weft__free(b->ctx, b->members);
     weft__free(b->ctx, b->stepping);

@@ -16,29 +16,13 @@
 
 #include <jansson.h>
 
+#include "base/buffer.h"
 #include "text/merges.h"
 
-/* ---- a text that grows: buffer.c ---- */
-
-typedef struct weft__buffer {
-    weft_context *ctx;
-    char *text; /* NULL while it is empty */
-    size_t bytes, capacity;
-    bool failed; /* memory was short, so text is missing */
-} weft__buffer;
-
-void weft__buffer_put(weft__buffer *b, const char *text, size_t bytes);
-void weft__buffer_put_point(weft__buffer *b, uint32_t point);
-/* Replaces the content. */
-void weft__buffer_set(weft__buffer *b, const char *text, size_t bytes);
-/* WEFT_ERR_OOM if memory was short since the content was set. */
-weft_status weft__buffer_check(const weft__buffer *b);
-void weft__buffer_free(weft__buffer *b);
+/* ---- characters: unicode.c ---- */
 
 /* Reads the code point at `at` < bytes of a text that is UTF-8, and returns its length. */
 size_t weft__read_point(const char *text, size_t bytes, size_t at, uint32_t *point);
-
-/* ---- characters: unicode.c ---- */
 
 bool weft__is_space(uint32_t point);       /* White_Space */
 bool weft__is_word(uint32_t point);        /* \w of Unicode: letters, marks, digits, connectors */

@@ -2,6 +2,7 @@
  * pipelines. Read next: normalizers.c. */
 #include <utf8proc.h>
 
+#include "base/utf8.h"
 #include "text/pipeline/pipeline.h"
 
 /* ---- properties ---- */
@@ -154,4 +155,15 @@ weft_status weft__normalize_bert(weft__part *part, const char *text, size_t byte
             weft__buffer_put_point(out, c);
     }
     return WEFT_OK;
+}
+
+size_t weft__read_point(const char *text, size_t bytes, size_t at, uint32_t *point) {
+    if ((unsigned char)text[at] < 0x80) {
+        *point = (unsigned char)text[at];
+        return 1;
+    }
+    int n = weft__utf8_read(text + at, bytes - at, point);
+    if (n > 0) return (size_t)n;
+    *point = 0xfffd; /* only a piece that a pattern cut within a character can have this */
+    return 1;
 }

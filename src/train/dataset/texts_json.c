@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/json.h"
 #include "data/parse.h"
 #include "train/dataset/texts.h"
@@ -13,34 +14,21 @@ typedef struct json_lines {
     weft_context *ctx;
     const char *path;
     weft_table *table;
-    char *text; /* the cells, each followed by 0 */
-    size_t size, capacity;
-    size_t *begin; /* of each cell in `text`, row after row; or NONE */
+    weft__buffer text; /* the cells, each followed by 0 */
+    size_t *begin;     /* of each cell in `text`, row after row; or NONE */
     size_t begin_capacity;
     size_t line_capacity;
 } json_lines;
-
-static bool json_lines_reserve(json_lines *r, size_t more) {
-    if (r->size + more <= r->capacity) return true;
-    const size_t wanted = (r->size + more) * 2 + 1024;
-    char *text = weft__realloc(r->ctx, r->text, wanted);
-    if (!text) return false;
-    r->text = text;
-    r->capacity = wanted;
-    return true;
-}
 
 /* Adds a cell. text NULL: none. False if memory is short. */
 static bool add_cell(json_lines *r, size_t cell, const char *text, size_t bytes) {
     if (!weft__grow(r->ctx, &r->begin, &r->begin_capacity, cell, sizeof *r->begin)) return false;
     r->begin[cell] = NONE;
     if (!text) return true;
-    if (!json_lines_reserve(r, bytes + 1)) return false;
-    memcpy(r->text + r->size, text, bytes);
-    r->text[r->size + bytes] = '\0';
-    r->begin[cell] = r->size;
-    r->size += bytes + 1;
-    return true;
+    r->begin[cell] = r->text.bytes;
+    weft__buffer_put(&r->text, text, bytes);
+    weft__buffer_put(&r->text, "", 1); /* the 0 */
+    return !r->text.failed;
 }
 
 /* Adds the value of a member: a text, a whole number or a truth value. */
@@ -78,7 +66,7 @@ static weft_status take_row(json_lines *r, size_t line, json_t *object) {
     bool made = weft__grow(r->ctx, &t->lines, &r->line_capacity, t->rows, sizeof *t->lines);
     for (size_t i = 0; made && i < t->column_count; i++)
         made = add_value(r, t->rows * t->column_count + i, json_object_get(object, t->columns[i]));
-    if (!made) return weft__fail_oom(r->ctx, r->size, r->path);
+    if (!made) return weft__fail_oom(r->ctx, r->text.bytes, r->path);
     t->lines[t->rows++] = line;
     return WEFT_OK;
 }
@@ -114,10 +102,10 @@ static weft_status parse_lines(json_lines *r, const weft_bytes *file) {
 /* Makes the cells of the table, in one block. */
 static weft_status finish_cells(json_lines *r) {
     const size_t count = r->table->rows * r->table->column_count;
-    char **cells = weft__alloc(r->ctx, count * sizeof *cells + r->size + 1);
-    if (!cells) return weft__fail_oom(r->ctx, r->size, r->path);
+    char **cells = weft__alloc(r->ctx, count * sizeof *cells + r->text.bytes + 1);
+    if (!cells) return weft__fail_oom(r->ctx, r->text.bytes, r->path);
     char *text = (char *)(cells + count);
-    if (r->size) memcpy(text, r->text, r->size);
+    if (r->text.bytes) memcpy(text, r->text.text, r->text.bytes);
     for (size_t i = 0; i < count; i++) cells[i] = r->begin[i] == NONE ? NULL : text + r->begin[i];
     r->table->cells = cells;
     return WEFT_OK;
@@ -125,13 +113,13 @@ static weft_status finish_cells(json_lines *r) {
 
 weft_status weft__texts_read_json(weft_context *ctx, const char *path, weft_table *table) {
     weft_bytes file;
-    json_lines r = {.ctx = ctx, .path = path, .table = table};
+    json_lines r = {.ctx = ctx, .path = path, .table = table, .text = {.ctx = ctx}};
     *table = (weft_table){0};
     WEFT_TRY(weft_read_file(ctx, path, 0, &file));
     weft_status status = parse_lines(&r, &file);
     if (status == WEFT_OK) status = finish_cells(&r);
     weft_bytes_free(ctx, &file);
-    weft__free(ctx, r.text);
+    weft__buffer_free(&r.text);
     weft__free(ctx, r.begin);
     return status;
 }

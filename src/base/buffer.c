@@ -1,9 +1,8 @@
-/* A text that grows, and reading of its characters. Must not know: what texts are for. Read next:
- * pipeline.c. */
+/* A text that grows, see buffer.h. Must not know: what texts are for. Read next: utf8.c. */
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/utf8.h"
-#include "text/pipeline/pipeline.h"
 
 void weft__buffer_put(weft__buffer *b, const char *text, size_t bytes) {
     if (bytes > b->capacity - b->bytes) {
@@ -39,15 +38,4 @@ weft_status weft__buffer_check(const weft__buffer *b) {
 void weft__buffer_free(weft__buffer *b) {
     weft__free(b->ctx, b->text);
     *b = (weft__buffer){.ctx = b->ctx};
-}
-
-size_t weft__read_point(const char *text, size_t bytes, size_t at, uint32_t *point) {
-    if ((unsigned char)text[at] < 0x80) {
-        *point = (unsigned char)text[at];
-        return 1;
-    }
-    int n = weft__utf8_read(text + at, bytes - at, point);
-    if (n > 0) return (size_t)n;
-    *point = 0xfffd; /* only a piece that a pattern cut within a character can have this */
-    return 1;
 }
