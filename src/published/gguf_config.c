@@ -61,6 +61,13 @@ static json_t *json_number(double number) {
                                                           : json_real(number);
 }
 
+/* Copies ARCHITECTURE.key, if the file has it, to a field. */
+static void copy_number(const weft__gguf *g, const char *architecture, const char *key, json_t *object,
+                        const char *field) {
+    double number;
+    if (number_of(g, architecture, key, &number)) json_object_set_new(object, field, json_number(number));
+}
+
 static const weft__gguf_tensor *tensor_of(const weft__gguf *g, const char *name) {
     for (size_t i = 0; i < weft__gguf_count(g); i++)
         if (strcmp(weft__gguf_tensor_at(g, i)->name, name) == 0) return weft__gguf_tensor_at(g, i);
@@ -111,8 +118,8 @@ static bool put_longrope(const weft__gguf *g, const char *architecture, json_t *
                                 "long_factor", list_of(is_long));
     if (number_of(g, architecture, "rope.scaling.attn_factor", &number))
         json_object_set_new(scaling, "attention_factor", json_real(number));
-    if (number_of(g, architecture, "rope.scaling.original_context_length", &number))
-        json_object_set_new(config, "original_max_position_embeddings", json_number(number));
+    copy_number(g, architecture, "rope.scaling.original_context_length", config,
+                "original_max_position_embeddings");
     json_object_set_new(config, "rope_scaling", scaling);
     return true;
 }
@@ -122,7 +129,7 @@ static bool put_scaling(const weft__gguf *g, const char *architecture, json_t *c
     char name[128];
     const char *text;
     size_t bytes;
-    double number = 0, base = 10000;
+    double number, base = 10000;
     weft__gguf_value value;
     const weft__gguf_tensor *divisors = tensor_of(g, "rope_freqs.weight");
     number_of(g, architecture, "rope.freq_base", &base);
@@ -133,9 +140,9 @@ static bool put_scaling(const weft__gguf *g, const char *architecture, json_t *c
     if (bytes == 4 && memcmp(text, "none", 4) == 0) return true;
     json_t *scaling = json_pack("{s:s#}", "rope_type", text, (int)weft__smaller((int64_t)bytes, 32));
     if (number_of(g, architecture, "rope.scaling.factor", &number))
-        json_object_set_new(scaling, "factor", json_real(number));
-    if (number_of(g, architecture, "rope.scaling.original_context_length", &number))
-        json_object_set_new(scaling, "original_max_position_embeddings", json_number(number));
+        json_object_set_new(scaling, "factor", json_real(number)); /* transformers wants a float */
+    copy_number(g, architecture, "rope.scaling.original_context_length", scaling,
+                "original_max_position_embeddings");
     json_object_set_new(config, "rope_scaling", scaling);
     return true;
 }
@@ -149,8 +156,7 @@ static bool put_fields(const weft__gguf *g, int which, json_t *config) {
     json_object_set_new(config, "model_type", json_string(architectures[which].type));
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *field = gpt2 ? fields[i].of_gpt2 : fields[i].field;
-        if (field && number_of(g, architecture, fields[i].key, &number))
-            json_object_set_new(config, field, json_number(number));
+        if (field) copy_number(g, architecture, fields[i].key, config, field);
     }
     if (table && table->rank == 2) json_object_set_new(config, "vocab_size", json_integer(table->shape[0]));
     json_object_set_new(config, "tie_word_embeddings", json_boolean(!tensor_of(g, "output.weight")));

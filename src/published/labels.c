@@ -12,14 +12,18 @@
 
 #define CONFIG_MAX ((size_t)1 << 20) /* bytes of config.json */
 
+static weft_status read_file(weft_context *ctx, const char *folder, char path[4096], weft_bytes *file) {
+    WEFT_TRY(weft__published_path(ctx, folder, "config.json", path));
+    return weft_read_file(ctx, path, CONFIG_MAX, file);
+}
+
 /* Opens config.json. The caller closes `json`, also after a failure. */
-static weft_status open_config(weft_context *ctx, const char *folder, weft__json *json, char path[4096],
-                               json_t **root) {
+static weft_status open_config(weft_context *ctx, const char *folder, weft__json *json, json_t **root) {
+    char path[4096];
     weft_bytes file;
     json_error_t error;
     weft__json_open(json, ctx);
-    WEFT_TRY(weft__published_path(ctx, folder, "config.json", path));
-    WEFT_TRY(weft_read_file(ctx, path, CONFIG_MAX, &file));
+    WEFT_TRY(read_file(ctx, folder, path, &file));
     const weft_status status = weft__json_load(json, (const char *)file.data, file.size, 0, &error, root);
     weft_bytes_free(ctx, &file);
     if (status != WEFT_ERR_FORMAT) return status;
@@ -47,13 +51,12 @@ static weft_status pack_names(weft_context *ctx, const json_t *names, size_t cou
 weft_status weft__published_labels(weft_context *ctx, const char *folder, char ***names, size_t *count) {
     weft__published p;
     weft__json json;
-    char path[4096];
     json_t *root;
     *names = NULL;
     *count = 0;
     WEFT_TRY(weft__published_read(ctx, folder, &p));
     if (p.encoder.labels < 1) return WEFT_OK;
-    weft_status status = open_config(ctx, folder, &json, path, &root);
+    weft_status status = open_config(ctx, folder, &json, &root);
     if (status == WEFT_OK)
         status = pack_names(ctx, json_object_get(root, "id2label"), (size_t)p.encoder.labels, names);
     if (status == WEFT_OK) *count = (size_t)p.encoder.labels;
@@ -67,11 +70,19 @@ static const char *class_of(const weft__published *p) {
     return p->names & ROBERTA_HEAD ? "RobertaForSequenceClassification" : "BertForSequenceClassification";
 }
 
-/* Changes a copy of config.json. */
-static void change_config(json_t *config, const weft__published *p, char *const *names, size_t count) {
-    json_object_set_new(config, "architectures", json_pack("[s]", class_of(p)));
+typedef struct classes {
+    const weft__published *p;
+    char *const *names; /* NULL: LABEL_0, LABEL_1, ... */
+    size_t count;
+} classes;
+
+static void change_classes(json_t *config, const void *user) {
+    const classes *c = user;
+    char *const *names = c->names;
+    const size_t count = c->count;
+    json_object_set_new(config, "architectures", json_pack("[s]", class_of(c->p)));
     json_object_set_new(config, "problem_type", json_string("single_label_classification"));
-    if (!names && p->encoder.labels == (int64_t)count) return;
+    if (!names && c->p->encoder.labels == (int64_t)count) return;
     json_t *by_id = json_object(), *by_name = json_object();
     for (size_t i = 0; i < count; i++) {
         char key[24], spelled[32];
@@ -88,21 +99,12 @@ static void change_config(json_t *config, const weft__published *p, char *const 
 weft_status weft__published_put_labels(weft_context *ctx, const char *folder, char *const *names,
                                        size_t count) {
     weft__published p;
-    weft__json read, made;
-    char path[4096], *text = NULL;
-    size_t bytes = 0;
-    json_t *root;
+    char path[4096];
+    weft_bytes file;
     WEFT_TRY(weft__published_read(ctx, folder, &p));
-    weft_status status = open_config(ctx, folder, &read, path, &root);
-    if (status == WEFT_OK) {
-        weft__json_build(&made, ctx);
-        json_t *config = json_deep_copy(root);
-        change_config(config, &p, names, count);
-        status = weft__json_text(&made, config, JSON_INDENT(2), "config.json", &text, &bytes);
-    }
-    weft__json_close(&read);
-    if (status != WEFT_OK) return status;
-    status = weft_write_file(ctx, path, text, bytes);
-    weft__free(ctx, text);
+    WEFT_TRY(read_file(ctx, folder, path, &file));
+    const weft_status status = weft__published_rewrite(ctx, (const char *)file.data, file.size, path,
+                                                       change_classes, &(classes){&p, names, count});
+    weft_bytes_free(ctx, &file);
     return status;
 }

@@ -194,6 +194,11 @@ weft_status weft__published_copy(weft_context *ctx, const char *from, const char
  * with weft__free. A class without a name is LABEL_0, LABEL_1, ... */
 weft_status weft__published_labels(weft_context *ctx, const char *folder, char ***names, size_t *count);
 
+/* Writes the text of config.json to `path`, as `change` changes it. */
+weft_status weft__published_rewrite(weft_context *ctx, const char *old, size_t old_bytes, const char *path,
+                                    void (*change)(struct json_t *config, const void *user),
+                                    const void *user);
+
 /* Writes config.json of a folder again, as that of a classifier with these classes. names NULL: they have
  * none; names that the file has stay if their number is the same. */
 weft_status weft__published_put_labels(weft_context *ctx, const char *folder, char *const *names,

@@ -94,11 +94,9 @@ static weft_status save_weights(weft_module *model, const weft__published *p, we
 
 /* ---- the other files ---- */
 
-/* Writes config.json again, with the dtype of the weights. */
-static weft_status save_config(weft_context *ctx, const char *old, size_t old_bytes, const char *path,
-                               weft_dtype dtype) {
-    const char *name = dtype == WEFT_F16 ? "float16" : dtype == WEFT_BF16 ? "bfloat16" : "float32";
-    weft__json read, json;
+weft_status weft__published_rewrite(weft_context *ctx, const char *old, size_t old_bytes, const char *path,
+                                    void (*change)(json_t *config, const void *user), const void *user) {
+    weft__json read, made;
     json_error_t error;
     json_t *root;
     char *text;
@@ -106,17 +104,24 @@ static weft_status save_config(weft_context *ctx, const char *old, size_t old_by
     weft__json_open(&read, ctx);
     weft_status status = weft__json_load(&read, old, old_bytes, 0, &error, &root);
     if (status == WEFT_OK) {
-        weft__json_build(&json, ctx);
+        weft__json_build(&made, ctx);
         json_t *copy = json_deep_copy(root);
-        json_object_set_new(copy, json_object_get(root, "dtype") ? "dtype" : "torch_dtype",
-                            json_string(name));
-        status = weft__json_text(&json, copy, JSON_INDENT(2), "config.json", &text, &bytes);
+        change(copy, user);
+        status = weft__json_text(&made, copy, JSON_INDENT(2), "config.json", &text, &bytes);
     }
     weft__json_close(&read);
     if (status != WEFT_OK) return status;
     status = weft_write_file(ctx, path, text, bytes);
     weft__free(ctx, text);
     return status;
+}
+
+/* Sets the dtype of the weights. */
+static void change_dtype(json_t *config, const void *user) {
+    const weft_dtype dtype = *(const weft_dtype *)user;
+    const char *name = dtype == WEFT_F16 ? "float16" : dtype == WEFT_BF16 ? "bfloat16" : "float32";
+    json_object_set_new(config, json_object_get(config, "dtype") ? "dtype" : "torch_dtype",
+                        json_string(name));
 }
 
 /* Whether a file is one that describes the model, such as tokenizer.json: not hidden, and no weights. */
@@ -137,9 +142,10 @@ static weft_status copy_file(weft_context *ctx, const char *from, const char *to
     WEFT_TRY(weft__published_path(ctx, to, name, target));
     if (stat(source, &kind) != 0 || !S_ISREG(kind.st_mode)) return WEFT_OK;
     WEFT_TRY(weft_read_file(ctx, source, FILE_MAX, &file));
-    const weft_status status = strcmp(name, "config.json") == 0
-                                   ? save_config(ctx, (const char *)file.data, file.size, target, dtype)
-                                   : weft_write_file(ctx, target, file.data, file.size);
+    const weft_status status =
+        strcmp(name, "config.json") == 0
+            ? weft__published_rewrite(ctx, (const char *)file.data, file.size, target, change_dtype, &dtype)
+            : weft_write_file(ctx, target, file.data, file.size);
     weft_bytes_free(ctx, &file);
     return status;
 }
@@ -176,7 +182,7 @@ static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to
     WEFT_TRY(weft__published_path(ctx, to, "config.json", target));
     WEFT_TRY(weft__gguf_open(ctx, from, &gguf));
     weft_status status = weft__gguf_config(ctx, from, gguf, &names, &text, &bytes);
-    if (status == WEFT_OK) status = save_config(ctx, text, bytes, target, dtype);
+    if (status == WEFT_OK) status = weft__published_rewrite(ctx, text, bytes, target, change_dtype, &dtype);
     if (status == WEFT_OK) status = copy_tokenizer(ctx, from, gguf, to);
     weft__gguf_close(gguf);
     weft__free(ctx, text);

@@ -1,7 +1,8 @@
-/* Folders of models that can become GGUF files: they have a tokenizer. */
+/* Folders of models that can become GGUF files: they have a tokenizer. And tensors of GGUF files. */
 #ifndef WEFT_TESTS_GGUF_FOLDER_H
 #define WEFT_TESTS_GGUF_FOLDER_H
 
+#include "published/gguf.h"
 #include "unit/published/models.h"
 
 /* Byte-level BPE of a few letters; %s is the pre-tokenizer, %s the normalizer. */
@@ -36,6 +37,13 @@ static inline const char *model_folder(weft_context *ctx, json_t *root, const ch
     const char *folder = make_folder(ctx, root, WEFT_F32, name);
     write_tokenizer(folder, "null", DIGITS);
     return folder;
+}
+
+static inline const weft__gguf_tensor *tensor_of(const weft__gguf *g, const char *name) {
+    for (size_t i = 0; i < weft__gguf_count(g); i++)
+        if (strcmp(weft__gguf_tensor_at(g, i)->name, name) == 0) return weft__gguf_tensor_at(g, i);
+    fail_msg("no tensor %s", name);
+    return NULL;
 }
 
 #endif

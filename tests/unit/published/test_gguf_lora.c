@@ -1,5 +1,4 @@
 /* Adapters as GGUF files: what they add to the base is what merged weights have more, and what is refused. */
-#include "published/gguf.h"
 #include "unit/published/gguf_folder.h"
 
 /* Opens the model with adapters of rank 2 whose matrices are not 0. */
@@ -21,13 +20,6 @@ static weft_module *open_adapted(weft_context *ctx, const char *folder, const ch
     return model;
 }
 
-static const weft__gguf_tensor *tensor_named(const weft__gguf *g, const char *name) {
-    for (size_t i = 0; i < weft__gguf_count(g); i++)
-        if (strcmp(weft__gguf_tensor_at(g, i)->name, name) == 0) return weft__gguf_tensor_at(g, i);
-    fail_msg("no tensor '%s'", name);
-    return NULL;
-}
-
 /* The merged tensor is that of the base, plus alpha / rank times B A. Returns how many tensors have
  * adapters. */
 static size_t check_sums(const weft__gguf *adapters, const weft__gguf *base, const weft__gguf *merged) {
@@ -40,9 +32,9 @@ static size_t check_sums(const weft__gguf *adapters, const weft__gguf *base, con
         assert_non_null(end);
         if (strcmp(end, ".lora_a") != 0) continue;
         memcpy(end, ".lora_b", strlen(".lora_b"));
-        const weft__gguf_tensor *b = tensor_named(adapters, name);
+        const weft__gguf_tensor *b = tensor_of(adapters, name);
         *end = '\0';
-        const weft__gguf_tensor *from = tensor_named(base, name), *to = tensor_named(merged, name);
+        const weft__gguf_tensor *from = tensor_of(base, name), *to = tensor_of(merged, name);
         assert_true(a->shape[0] == 2 && b->shape[1] == 2 && a->shape[1] == from->shape[1] &&
                     b->shape[0] == from->shape[0]);
         for (int64_t r = 0; r < from->shape[0]; r++)

@@ -1,6 +1,5 @@
 /* Writing GGUF files: all architectures are written and read back, and give the logits of transformers; the
  * metadata, the tokenizer, the formats of the tensors; and what is refused. */
-#include "published/gguf.h"
 #include "unit/failing_alloc.h"
 #include "unit/published/gguf_folder.h"
 
@@ -78,13 +77,6 @@ static void check_text(const weft__gguf *g, const char *key, const char *want) {
     if (!weft__gguf_find(g, key, &value) || !weft__gguf_text(&value, &text, &bytes)) fail_msg("no %s", key);
     if (bytes != strlen(want) || memcmp(text, want, bytes) != 0)
         fail_msg("%s is '%.*s', not '%s'", key, (int)bytes, text, want);
-}
-
-static const weft__gguf_tensor *tensor_of(const weft__gguf *g, const char *name) {
-    for (size_t i = 0; i < weft__gguf_count(g); i++)
-        if (strcmp(weft__gguf_tensor_at(g, i)->name, name) == 0) return weft__gguf_tensor_at(g, i);
-    fail_msg("no tensor %s", name);
-    return NULL;
 }
 
 static void check_type(const weft__gguf *g, const char *name, const char *type) {
