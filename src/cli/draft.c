@@ -30,7 +30,7 @@ static weft_status same_tokens(const char *path, const weft_tokenizer *ours, con
 }
 
 static weft_status open_published(weft_context *ctx, const char *path, weft__draft *draft) {
-    const weft_published_options options = {.packed = strcmp(weft_device_of(ctx), "cpu") == 0};
+    const weft_published_options options = {.packed = weft__use_packs(ctx)};
     draft->module = weft_published_new(ctx, path, &options);
     WEFT_TRY(weft_module_status(draft->module));
     WEFT_TRY(weft_published_load(draft->module, path));

@@ -31,11 +31,6 @@ static weft_status read_standard(weft_bytes *out) {
     }
 }
 
-static bool ends_in(const char *path, const char *end) {
-    const size_t n = strlen(path), m = strlen(end);
-    return n >= m && strcmp(path + n - m, end) == 0;
-}
-
 /* Reads "prompt" or "messages" of a line of JSON. */
 static weft_status read_object(weft__prompt *p, const char *line, size_t bytes) {
     weft__json json;
@@ -96,7 +91,7 @@ static weft_status read_lines(weft__prompts *prompts, const char *path, bool obj
 weft_status weft__prompts_read(const char *path, weft__prompts *out) {
     weft_bytes file = {NULL, 0};
     const bool standard = strcmp(path, "-") == 0;
-    const bool objects = ends_in(path, ".jsonl") || ends_in(path, ".jsonl.gz");
+    const bool objects = weft__matches("*.jsonl", path) || weft__matches("*.jsonl.gz", path);
     *out = (weft__prompts){0};
     weft_status status = standard ? read_standard(&file) : weft_read_file(NULL, path, 0, &file);
     if (status == WEFT_OK) status = read_lines(out, standard ? "standard input" : path, objects, &file);

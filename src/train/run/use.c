@@ -42,6 +42,9 @@ static weft_status use_reference(weft__use *use, const char *run) {
     return weft__reference_compute(&use->model, &use->config, WEFT__VALIDATION, &use->dataset);
 }
 
+/* interp unpacks a matrix by elementwise ops each time. */
+bool weft__use_packs(const weft_context *ctx) { return strcmp(weft_device_of(ctx), "interp") != 0; }
+
 weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use) {
     const char *precision = options->precision;
     const bool with_data = options->with_data;
@@ -59,10 +62,9 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     if (chooses) WEFT_TRY(choose(use, with_data));
     WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, weft__show_log, NULL, &ctx));
     use->model.ctx = ctx;
-    /* interp unpacks a matrix by elementwise ops each time */
     const bool holds =
         !weft__is_run(run) || (use->config.lora_rank > 0 && use->config.lora_weights == WEFT__LORA_PACKED);
-    use->config.packed = options->packed && holds && strcmp(weft_device_of(ctx), "interp") != 0;
+    use->config.packed = options->packed && holds && weft__use_packs(ctx);
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
     if (options->trains) WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));

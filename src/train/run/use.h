@@ -28,6 +28,9 @@ typedef struct weft__use_options {
     const char *tokenizer;     /* NULL: that of the model */
 } weft__use_options;
 
+/* Whether a device keeps packed weights packed. */
+bool weft__use_packs(const weft_context *ctx);
+
 /* Opens a checkpoint of a run. The caller frees *use with weft__use_close, also after a failure. */
 weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use);
 void weft__use_close(weft__use *use);
