@@ -168,6 +168,12 @@ def show(what, unit, ours, theirs, more_is_better):
     print(f"{what}: Weft {a:.4g} {unit}, peer {b:.4g} {unit}, ratio {a / b if more_is_better else b / a:.2f}")
 
 
+def show_step(what, pairs):
+    """Shows the times and the peak memory of a step: pairs of ours and the peer's."""
+    for i, (name, unit) in enumerate(((what, "s"), ("peak memory", "MB"))):
+        show(name, unit, [w[i] for w, _ in pairs], [p[i] for _, p in pairs], False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--weft", "--folder", "--data", "--gguf", "--llama-bench", "--llama-batched-bench", "--peft", "--encoder",
@@ -185,16 +191,14 @@ def main():
     if o.encoder:
         with tempfile.TemporaryDirectory() as folder:
             pairs = [(texts_weft(o, folder), texts_torch(o)) for _ in range(o.runs)]
-        show("classifier step", "s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], False)
-        show("peak memory", "MB", [w[1] for w, _ in pairs], [p[1] for _, p in pairs], False)
+        show_step("classifier step", pairs)
     if o.llama_batched_bench:
         with tempfile.TemporaryDirectory() as folder:
             return batches(o, folder)
     if o.folder:
         with tempfile.TemporaryDirectory() as folder:
             pairs = [(lora_weft(o, folder), lora_peft(o)) for _ in range(o.runs)]
-        show("LoRA step", "s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], False)
-        show("peak memory", "MB", [w[1] for w, _ in pairs], [p[1] for _, p in pairs], False)
+        show_step("LoRA step", pairs)
     if o.gguf:
         pairs = [(rates_weft(o), rates_llama(o)) for _ in range(o.runs)]
         show("prompt", "tokens/s", [w[0] for w, _ in pairs], [p[0] for _, p in pairs], True)

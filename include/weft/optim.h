@@ -29,11 +29,10 @@ typedef struct weft_optimizer weft_optimizer;
  * plus the penalty (lasso; with weight_decay of SGD, RMSprop or Adam the elastic net). The penalty is not
  * part of the loss, of the gradient norm and of clipping, and an accumulated step applies it once. Complex
  * parameters count as pairs of floats
- * - exact_sum: adds the gradients of micro-batches in a binary tree, so that a step has the same bits however
- *   many copies share its micro-batches, if each copy has 1, 2, 4, 8, ... of them (or there is one copy). A
- *   step of n micro-batches in one copy then keeps log2(n) sums of gradients in memory; in several copies,
- *   with m micro-batches each, 1 + log2(m). Without it there is one. Devices that add without the host (NCCL)
- *   are not used for it if there are more than two copies */
+ * - exact_sum: adds the gradients of micro-batches in a binary tree. A step then has the same bits on any
+ *   number of copies that share it. Each of several copies must have 1, 2, 4, 8, ... micro-batches. One copy
+ *   keeps log2(n) sums of gradients for n micro-batches; several copies keep 1 + log2(m), for m micro-batches
+ *   each. Without exact_sum there is one sum. For more than two copies the host adds, not NCCL */
 
 typedef struct weft_sgd_options {
     double lr;

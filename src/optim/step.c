@@ -58,9 +58,9 @@ static uint32_t levels_of(const weft_optimizer *opt, int n) {
     return opt->hyper.exact_sum ? (uint32_t)n : n > 0;
 }
 
-/* The part for micro-batch k, the last one of a step. */
-static weft__part last_micro_batch(const weft_optimizer *opt, int k) {
-    return (weft__part){.take = levels_of(opt, k), .put = -1, .update = true};
+/* The part that updates the parameters, after n micro-batches whose sums are kept. */
+static weft__part update_after(const weft_optimizer *opt, int n) {
+    return (weft__part){.take = levels_of(opt, n), .put = -1, .update = true};
 }
 
 /* ---- running ---- */
@@ -117,7 +117,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     if (of == 1) return weft_optimizer_step(opt, loss);
     if (k == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
-    const weft__part part = k == of - 1 ? last_micro_batch(opt, k) : next_micro_batch(opt, k);
+    const weft__part part = k == of - 1 ? update_after(opt, k) : next_micro_batch(opt, k);
     if (part.update) WEFT_TRY(weft__optimizer_numbers(opt, 0));
     WEFT_TRY(step_run(opt, loss, &part, of, NULL));
     if (part.update) {
@@ -223,7 +223,7 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
             opt->ctx, WEFT_ERR_STATE,
             "%s: no gradients were accumulated, or the number of micro-batches, %d, is not positive",
             weft_optimizer_kind(opt), parts);
-    const weft__part part = {.take = levels_of(opt, opt->next_part), .put = -1, .update = true};
+    const weft__part part = update_after(opt, opt->next_part);
     weft__sinks sinks;
     WEFT_TRY(weft__optimizer_numbers(opt, 0));
     weft_scope *scope = weft_scope_open(opt->ctx);

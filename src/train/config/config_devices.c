@@ -51,22 +51,22 @@ weft_status weft__config_follow_devices(weft__config *config) {
 
 weft_status weft__config_check_devices(const weft__config *config) {
     const long long n = (long long)config->devices.count, of = (long long)config->train_accumulate;
+    const int64_t each = each_device(config);
     char what[256];
     if (n == 0) return WEFT_OK;
     if (strcmp(config->device, config->devices.values[0]) != 0)
         return weft__config_blame(config, WEFT__KEY_devices, "give only one of device and devices");
-    if (n > 1 && each_device(config) > 0 && config->train_exact_sum &&
-        !is_power_of_two(each_device(config))) {
+    if (each == 0) {
         snprintf(what, sizeof what,
-                 "true needs 1, 2, 4, 8, ... batches for each device in a step, and there are %lld: choose "
-                 "another train.accumulate, or false",
-                 (long long)each_device(config));
-        return weft__config_blame(config, WEFT__KEY_train_exact_sum, what);
+                 "%lld devices cannot divide the batches of a step (train.accumulate: %lld) evenly: use "
+                 "train.accumulate: %lld",
+                 n, of, of * n);
+        return weft__config_blame(config, WEFT__KEY_devices, what);
     }
-    if (of % n == 0) return WEFT_OK;
+    if (n == 1 || !config->train_exact_sum || is_power_of_two(each)) return WEFT_OK;
     snprintf(what, sizeof what,
-             "%lld devices cannot divide the batches of a step (train.accumulate: %lld) evenly: use "
-             "train.accumulate: %lld",
-             n, of, of * n);
-    return weft__config_blame(config, WEFT__KEY_devices, what);
+             "true needs 1, 2, 4, 8, ... batches for each device in a step, and there are %lld: choose "
+             "another train.accumulate, or false",
+             (long long)each);
+    return weft__config_blame(config, WEFT__KEY_train_exact_sum, what);
 }
