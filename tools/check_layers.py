@@ -8,7 +8,7 @@ import sys
 
 import c_text
 
-TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["device"], ["compiler"],
+TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["device"], ["process"], ["compiler"],
          ["nn", "optim", "data", "text", "io"], ["published"], ["train"], ["cli"]]
 RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
 # Headers of lower folders that are hidden all the same: kernels and devices must not know nodes.

@@ -95,6 +95,10 @@ find_missing() {
         need clang-format has clang-format
         need clang-tidy has clang-tidy
         like ccache has ccache
+        like libopenmpi-dev has mpicc.openmpi
+        like openmpi-bin has mpirun.openmpi
+        like libmpich-dev has mpicc.mpich
+        like mpich has mpirun.mpich
     fi
 }
 

@@ -62,6 +62,7 @@ extern "C" {
     X(ERR_STATE, "not possible in this state")                                                               \
     X(ERR_BUSY, "in use by another process")                                                                 \
     X(ERR_STOPPED, "stopped, as the program asked")                                                          \
+    X(ERR_TIMEOUT, "another process does not answer in time")                                                \
     X(ERR_INTERNAL, "a bug in Weft")
 
 typedef enum weft_status {

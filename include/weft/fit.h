@@ -81,6 +81,10 @@ typedef struct weft_fit_options {
      * that of one device, except for the order in which gradients are added. Copied. */
     const weft_replica *replicas;
     size_t n_replicas;
+    /* If the optimizer has joined other processes (weft_optimizer_join), all of them call weft_fit with equal
+     * options, models and data, and `accumulate` is also a multiple of their number. Each process computes
+     * the part of its rank. All must then call weft_fit_losses in the same steps, and stop after the same
+     * step. Only stops that on_step asks for end training early. */
     double beta; /* of WEFT_LOSS_DPO; 0: 0.1 */
 } weft_fit_options;
 

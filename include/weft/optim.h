@@ -11,6 +11,7 @@
 
 #include <weft/memory.h>
 #include <weft/nn.h>
+#include <weft/process_group.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -128,6 +129,24 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_all_reduce(weft_optimizer *cons
 /* Divides the sum by `micro_batches`, the number of micro-batches of all copies, and changes the
  * parameters. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int micro_batches);
+
+/* ---- steps of several processes ----
+ *
+ * Copies of a model in the processes of a group share steps in the same way. weft_optimizer_join adds the
+ * other processes to the sums of weft_optimizer_all_reduce, whose order is then that of the ranks. The first
+ * optimizer of its list decides: of several copies in a process only that one has to join.
+ *
+ * Join before the first step, or between two steps. weft_optimizer_step then makes one step of all processes,
+ * which have one micro-batch each. weft_optimizer_accumulate is refused. */
+
+/* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
+ * number of steps, or the names and shapes of the parameters. All processes must call it. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group);
+/* The group that the optimizer has joined, or NULL. */
+WEFT_API weft_process_group *weft_optimizer_processes(const weft_optimizer *opt);
+/* Compares a hash of all parameters over the processes. WEFT_ERR_STATE names the processes that have drifted
+ * apart. All processes must call it. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_compare(weft_optimizer *opt);
 
 /* Compiles a step without running it, and returns its memory plan. of > 1: the step is the first
  * micro-batch of an accumulated one. The step may follow. */

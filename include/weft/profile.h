@@ -79,6 +79,7 @@ typedef struct weft_profile_times {
     double data;                  /* host: making batches */
     double transfer;              /* transfers to the device and back */
     double waiting;               /* waiting for the thread that makes batches */
+    double exchange;              /* adding up gradients of several devices or processes, on the host */
     double compile;
     double host; /* everything else: recording, program lookup, the caller's own code */
     double total;

@@ -11,6 +11,7 @@
 #include <weft/nn.h>
 #include <weft/recurrent.h>
 #include <weft/optim.h>
+#include <weft/process_group.h>
 #include <weft/data.h>
 #include <weft/loader.h>
 #include <weft/fit.h>

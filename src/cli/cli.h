@@ -20,7 +20,8 @@ typedef enum weft__exit {
     WEFT__EXIT_NOTHING,
     WEFT__EXIT_IO,
     WEFT__EXIT_BUSY,
-    WEFT__EXIT_INCOMPLETE
+    WEFT__EXIT_INCOMPLETE,
+    WEFT__EXIT_TIMEOUT
 } weft__exit;
 
 /* The name by which the command was called, such as "build/weft". Used in suggested commands. */

@@ -20,6 +20,7 @@ int weft__exit_code(weft_status status) {
     case WEFT_ERR_NUMERIC: return WEFT__EXIT_DIVERGED;
     case WEFT_ERR_IO: return WEFT__EXIT_IO;
     case WEFT_ERR_BUSY: return WEFT__EXIT_BUSY;
+    case WEFT_ERR_TIMEOUT: return WEFT__EXIT_TIMEOUT;
     case WEFT_ERR_SHAPE:
     case WEFT_ERR_DTYPE:
     case WEFT_ERR_STALE:

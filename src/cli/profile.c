@@ -39,6 +39,7 @@ static void by_stage(const weft_profile_times *t, weft__shares *shares) {
     weft__shares_add(shares, "upload", t->upload);
     weft__shares_add(shares, "download", t->download);
     weft__shares_add(shares, "waiting", t->waiting);
+    weft__shares_add(shares, "exchange", t->exchange);
     weft__shares_add(shares, "compile", t->compile);
     weft__shares_add(shares, "host", t->host);
 }

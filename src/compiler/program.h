@@ -5,6 +5,7 @@
 #define WEFT_COMPILER_PROGRAM_H
 
 #include <weft/memory.h>
+#include <weft/process_group.h>
 #include <weft/profile.h>
 #include "compiler/passes/ir.h"
 #include "compiler/runtime/derive.h"
@@ -233,8 +234,9 @@ weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_si
                             ir_sink **all);
 
 /* ---- share.c ---- */
-/* Replaces variables by their sum. They are f32 or f64, of one size, and each belongs to another context.
- * tree: the bits are those of a binary tree over the list; else the devices may choose the order. */
-weft_status weft__sum_shared(weft_tensor *const *list, size_t n, bool tree);
+/* Replaces variables by their sum, also over the lists of all processes of the group, which may be NULL. They
+ * are f32 or f64, of one size, and each belongs to another context. tree: the bits are those of a binary tree
+ * over all lists; else devices and MPI may choose the order. */
+weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_group *group, bool tree);
 
 #endif

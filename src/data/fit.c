@@ -11,12 +11,15 @@
 #include "data/loader.h"
 #include "data/loss.h"
 #include "data/pending.h"
+#include "process/group.h"
 
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
+
+enum { LOOK_EVERY = 64 }; /* steps after which several processes look at their losses at the latest */
 
 /* ---- training ---- */
 
@@ -42,9 +45,12 @@ typedef struct weft__fit {
     worker *workers;
     weft_optimizer **optimizers; /* the optimizers of all workers */
     size_t n_workers;
-    uint64_t accumulate; /* batches of one step */
-    uint64_t per_worker; /* batches of one step that one worker computes, in a row */
-    bool assigns;        /* forward passes change buffers such as running statistics */
+    weft_process_group *group; /* the optimizer's; each process has as many workers; NULL: this one alone */
+    bool shares;               /* there are several workers, here or in other processes */
+    uint64_t accumulate;       /* batches of one step, of all processes */
+    uint64_t per_worker;       /* batches of one step that one worker computes, in a row */
+    uint64_t first;            /* the first batch of a step that this process computes */
+    bool assigns;              /* forward passes change buffers such as running statistics */
     bool planned;
     uint64_t seen;       /* steps whose losses were read */
     double loss;         /* loss of the last of these steps */
@@ -106,27 +112,50 @@ static weft_status read_losses(worker *w) {
     return WEFT_OK;
 }
 
-/* Reads the losses of all batches so far. This waits for the devices. */
+/* Takes the losses of complete steps. all: for each process, for each step, those of its workers. */
+static weft_status take_losses(fit *f, uint64_t steps, const double *all) {
+    const uint64_t processes = (uint64_t)weft_process_group_size(f->group), own = f->accumulate / processes;
+    for (uint64_t s = 0; s < steps; s++, f->seen++) {
+        f->loss = 0;
+        for (uint64_t p = 0; p < processes; p++)
+            for (uint64_t k = 0; k < own; k++)
+                f->loss += all[(p * steps + s) * own + k] / (double)f->accumulate;
+        WEFT_TRY(take_loss(f, f->seen));
+    }
+    return WEFT_OK;
+}
+
+/* Moves the losses of complete steps out of the workers. */
+static void move_losses(const fit *f, uint64_t steps, double *to) {
+    for (uint64_t s = 0; s < steps; s++)
+        for (size_t i = 0; i < f->n_workers; i++, to += f->per_worker)
+            memcpy(to, f->workers[i].losses + s * f->per_worker, f->per_worker * sizeof *to);
+    for (size_t i = 0; i < f->n_workers; i++) {
+        worker *w = &f->workers[i];
+        w->n_losses -= steps * f->per_worker;
+        memmove(w->losses, w->losses + steps * f->per_worker, w->n_losses * sizeof *w->losses);
+    }
+}
+
+/* Reads the losses of all batches so far. This waits for the devices, and for the other processes. */
 static weft_status fit_look(fit *f) {
+    const size_t rank = (size_t)weft_process_group_rank(f->group);
     uint64_t steps = UINT64_MAX; /* complete steps: every worker has all its losses of them */
     for (size_t i = 0; i < f->n_workers; i++) {
         worker *w = &f->workers[i];
         WEFT_TRY(read_losses(w));
         if (w->n_losses / f->per_worker < steps) steps = w->n_losses / f->per_worker;
     }
-    for (uint64_t s = 0; s < steps; s++, f->seen++) {
-        f->loss = 0;
-        for (size_t i = 0; i < f->n_workers; i++)
-            for (uint64_t k = 0; k < f->per_worker; k++)
-                f->loss += f->workers[i].losses[s * f->per_worker + k] / (double)f->accumulate;
-        WEFT_TRY(take_loss(f, f->seen));
-    }
-    for (size_t i = 0; i < f->n_workers && steps; i++) {
-        worker *w = &f->workers[i];
-        w->n_losses -= steps * f->per_worker;
-        memmove(w->losses, w->losses + steps * f->per_worker, w->n_losses * sizeof *w->losses);
-    }
-    return WEFT_OK;
+    if (steps == 0) return WEFT_OK; /* also in the other processes, which have made as many steps */
+    const size_t own = steps * f->per_worker * f->n_workers;
+    double *all = weft__array(f->ctx, (size_t)weft_process_group_size(f->group), own * sizeof *all);
+    if (!all) return weft__fail_oom(f->ctx, own * sizeof *all, "losses");
+    move_losses(f, steps, all + rank * own);
+    weft__process_group_purpose(f->group, f->seen + steps, "the losses");
+    weft_status status = weft_process_group_all_gather(f->group, all, own * sizeof *all);
+    if (status == WEFT_OK) status = take_losses(f, steps, all);
+    weft__free(f->ctx, all);
+    return status;
 }
 
 weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *mean) {
@@ -166,8 +195,8 @@ static weft_status fit_plan(fit *f, const worker *w, const weft_batch *batch, we
 /* Adds the gradients of micro-batch k of a step. With a single worker, the last micro-batch also updates the
  * parameters. */
 static weft_status learn(const fit *f, const worker *w, weft_tensor *loss, uint64_t k) {
-    return f->n_workers > 1 ? weft_optimizer_add_gradients(w->opt, loss)
-                            : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->accumulate);
+    return f->shares ? weft_optimizer_add_gradients(w->opt, loss)
+                     : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->accumulate);
 }
 
 /* Runs micro-batch k of a step, forward and backward. */
@@ -179,7 +208,7 @@ static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, wef
     weft_status status = weft_loader_get(w->loader, step * f->accumulate + k, &batch);
     double loaded = now();
     state->seconds_data += loaded - started;
-    if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_micro_batch(w->opt, (int)k);
+    if (status == WEFT_OK && f->shares) status = weft_optimizer_micro_batch(w->opt, (int)k);
     if (status == WEFT_OK) {
         weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
         if (f->options->on_plan && !f->planned) status = fit_plan(f, w, &batch, value);
@@ -187,16 +216,17 @@ static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, wef
         if (status == WEFT_OK) status = weft__pending_add(&w->pending, value);
     }
     weft_scope_close(scope);
-    if (status == WEFT_OK && weft__pending_due(&w->pending, 1)) status = fit_look(f);
+    if (status == WEFT_OK && weft__pending_due(&w->pending, 1))
+        status = f->group ? read_losses(w) : fit_look(f);
     state->seconds_step += now() - loaded;
     return status;
 }
 
 /* Decides whether a stop may abandon the step after k micro-batches. Usually it may: gradients that are still
  * being accumulated are dropped. But buffers that forward passes changed would keep their values, and
- * replicas would differ. In these cases the step is completed. */
+ * replicas would differ. In these cases the step is completed. Other processes wait for each step. */
 static weft_status may_leave(const fit *f, uint64_t k) {
-    if (k > 0 && (f->assigns || f->n_workers > 1))
+    if (f->group || (k > 0 && (f->assigns || f->n_workers > 1)))
         for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = true;
     return weft__go_on(f->ctx);
 }
@@ -206,15 +236,15 @@ static weft_status micro_batches(fit *f, uint64_t step, weft_fit_state *state) {
     for (uint64_t k = 0; k < f->per_worker; k++)
         for (size_t i = 0; i < f->n_workers; i++) {
             WEFT_TRY(may_leave(f, k + i));
-            WEFT_TRY(micro_batch(f, &f->workers[i], step, i * f->per_worker + k, state));
+            WEFT_TRY(micro_batch(f, &f->workers[i], step, f->first + i * f->per_worker + k, state));
         }
-    if (f->n_workers == 1) return WEFT_OK;
+    if (!f->shares) return WEFT_OK;
     const double started = now();
     WEFT_TRY(weft_optimizer_all_reduce(f->optimizers, f->n_workers));
     for (size_t i = 0; i < f->n_workers; i++)
         WEFT_TRY(weft_optimizer_update(f->optimizers[i], (int)f->accumulate));
     state->seconds_step += now() - started;
-    return WEFT_OK;
+    return f->group && (step + 1) % LOOK_EVERY == 0 ? fit_look(f) : WEFT_OK;
 }
 
 static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
@@ -312,12 +342,15 @@ static weft_status add_workers(fit *f) {
     if (o->n_replicas > 0 && !o->replicas)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: options.replicas is NULL, but there are %zu",
                           o->n_replicas);
-    const size_t n = o->n_replicas + 1; /* 0: the sum overflowed */
-    if (n == 0 || f->accumulate % n)
+    const size_t n = o->n_replicas + 1, processes = (size_t)weft_process_group_size(f->group);
+    if (n == 0 || f->accumulate % n || f->accumulate / n % processes) /* n is 0: the sum overflowed */
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
-                          "fit: the %llu batches of a step cannot be divided evenly among %zu devices",
-                          (unsigned long long)f->accumulate, n);
-    f->per_worker = f->accumulate / n;
+                          "fit: the %llu batches of a step cannot be divided evenly among %zu %s",
+                          (unsigned long long)f->accumulate, n * processes,
+                          processes > 1 ? "copies of the model in all processes" : "devices");
+    f->shares = n > 1 || processes > 1;
+    f->per_worker = f->accumulate / n / processes;
+    f->first = (uint64_t)weft_process_group_rank(f->group) * f->per_worker * n;
     f->workers = weft__array(f->ctx, n, sizeof *f->workers);
     f->optimizers = weft__array(f->ctx, n, sizeof *f->optimizers);
     if (!f->workers || !f->optimizers) return weft__fail_oom(f->ctx, n * sizeof *f->workers, "replicas");
@@ -373,6 +406,7 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
              .loader = loader,
              .options = options,
              .history = history};
+    f.group = weft_optimizer_processes(opt);
     f.accumulate = options->accumulate > 1 ? (uint64_t)options->accumulate : 1;
     bool stop = false;
     const weft_status status = train(&f, &stop);

@@ -106,8 +106,9 @@ struct weft_optimizer {
     uint64_t identity;     /* identity of the layout: part of the program's key */
     uint64_t freeze_count; /* the module's count when it was laid out */
     bool laid_out, held;
-    int next_part;     /* next micro-batch to accumulate, 0: none; of a shared step: number added so far */
-    weft_error *error; /* poisoned: the cause */
+    int next_part; /* next micro-batch to accumulate, 0: none; of a shared step: number added so far */
+    weft_process_group *group; /* processes that share the steps; NULL: this one alone */
+    weft_error *error;         /* poisoned: the cause */
 };
 
 /* The number of state tensors that a kind has, and their names. */

@@ -4,6 +4,7 @@
 #include "compiler/runtime/derive.h"
 #include "compiler/profile/profile.h"
 #include "optim/optimizer.h"
+#include "process/group.h"
 
 /* The arguments of build(), which weft__derive_run calls. */
 typedef struct step_plan {
@@ -91,12 +92,21 @@ static void steps_done(weft_optimizer *opt, uint64_t steps) {
     opt->steps += steps;
     opt->next_part = 0;
     opt->ctx->step += steps;
-    opt->ctx->micro_batch = 0;
+    opt->ctx->micro_batch = (uint64_t)weft_process_group_rank(opt->group);
+}
+
+/* A step to which each process adds one micro-batch. */
+static weft_status joint_step(weft_optimizer *opt, weft_tensor *loss) {
+    opt->next_part = 0;
+    WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
+    WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
+    return weft_optimizer_update(opt, weft_process_group_size(opt->group));
 }
 
 weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
+    if (opt->group) return joint_step(opt, loss);
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* gives up an unfinished accumulation */
     WEFT_TRY(weft__optimizer_numbers(opt, 0));
@@ -114,6 +124,11 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
             opt->ctx, WEFT_ERR_ARGUMENT,
             "%s: micro-batch %d of %d: micro-batches are numbered 0, 1, ... in order, and the next one is %d",
             weft_optimizer_kind(opt), k, of, opt->next_part);
+    if (opt->group)
+        return weft__fail(opt->ctx, WEFT_ERR_STATE,
+                          "%s: the optimizer has joined other processes: use weft_optimizer_add_gradients, "
+                          "weft_optimizer_all_reduce and weft_optimizer_update",
+                          weft_optimizer_kind(opt));
     if (of == 1) return weft_optimizer_step(opt, loss);
     if (k == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
@@ -203,13 +218,15 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
     for (size_t i = 0; i < n; i++) WEFT_TRY(weft_optimizer_status(optimizers[i]));
     weft_context *ctx = optimizers[0]->ctx;
     WEFT_TRY(comparable(optimizers, n));
-    if (n == 1) return WEFT_OK;
+    weft_process_group *group = optimizers[0]->group;
+    if (n == 1 && !group) return WEFT_OK;
+    weft__process_group_purpose(group, optimizers[0]->steps + 1, "the gradients");
     const int level = level_of_sum(optimizers[0]);
     weft_tensor **sums = weft__array(ctx, n, sizeof *sums);
     weft_status status = sums ? WEFT_OK : weft__fail_oom(ctx, n * sizeof *sums, "a list of sums");
     for (size_t b = 0; b < optimizers[0]->n_blocks && status == WEFT_OK; b++) {
         for (size_t i = 0; i < n; i++) sums[i] = optimizers[i]->blocks[b].sums[level];
-        status = weft__sum_shared(sums, n, optimizers[0]->hyper.exact_sum);
+        status = weft__sum_shared(sums, n, group, optimizers[0]->hyper.exact_sum);
     }
     weft__free(ctx, sums);
     return status;
@@ -302,6 +319,10 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_NEED(opt->ctx, program);
+    if (opt->group)
+        return weft__fail(opt->ctx, WEFT_ERR_STATE,
+                          "weft_optimizer_hold: the optimizer has joined other processes, with which a held "
+                          "step exchanges nothing: use weft_optimizer_step");
     WEFT_TRY(prepare(opt, loss));
     weft__sinks sinks;
     weft__span span = weft__profile_enter(opt->ctx, WEFT__DOING_COMPILE);

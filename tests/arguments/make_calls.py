@@ -24,7 +24,7 @@ CANNOT_SUCCEED = {
 }
 
 # Functions that return an answer and cannot fail: NULL means that there is no answer.
-ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model", "weft_checkpoint_optimizer",
+ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_optimizer_processes", "weft_checkpoint_model", "weft_checkpoint_optimizer",
           "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
           "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
           "weft_profile_entries", "weft_chat_template_source", "weft_chats_tokens", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
@@ -80,6 +80,7 @@ BY_TYPE = {
     "weft_context *": "good_context()", "weft_tensor *": "good_tensor()", "weft_tensor **": "good_tensors()",
     "weft_module *": "good_module()", "weft_module **": "good_modules()",
     "weft_optimizer *": "good_optimizer()", "weft_optimizer **": "good_optimizers()",
+    "weft_process_group *": "NULL", "weft_process_group **": "&(weft_process_group *){NULL}",
     "weft_loader *": "good_loader()", "weft_scope *": "good_scope()", "weft_program *": "good_program()",
     "weft_defined_op *": "good_defined_op()", "weft_profile *": "good_profile()", "weft_tokens *": "good_tokens()",
     "weft_gpt_cache *": "good_gpt_cache()", "weft_safetensors *": 'good_safetensors("model.safetensors")',

@@ -244,9 +244,11 @@ void weft_profile_total(const weft_profile *p, weft_profile_times *times) {
     times->download = 1e-9 * ns[WEFT__DOING_DOWNLOAD];
     times->transfer = times->upload + times->download;
     times->waiting = 1e-9 * ns[WEFT__DOING_WAITING];
+    times->exchange = 1e-9 * ns[WEFT__DOING_EXCHANGE];
     times->compile = 1e-9 * ns[WEFT__DOING_COMPILE];
     times->host = 1e-9 * ns[WEFT__DOING_HOST];
-    times->total = times->data + times->transfer + times->waiting + times->compile + times->host;
+    times->total =
+        times->data + times->transfer + times->waiting + times->exchange + times->compile + times->host;
     for (int w = 0; w < WEFT_WORK_COUNT; w++) times->total += times->work[w];
     times->context = p->ctx->open_seconds;
     times->busy = times->total > 0 ? busy / times->total : 0;

@@ -14,6 +14,7 @@ typedef enum weft__activity {
     WEFT__DOING_DOWNLOAD,
     WEFT__DOING_DEVICE, /* waiting for the device */
     WEFT__DOING_WAITING,
+    WEFT__DOING_EXCHANGE, /* gradients of several devices and processes */
     WEFT__DOING_COMPILE,
     WEFT__DOING_RUN,
     WEFT__DOING_COUNT

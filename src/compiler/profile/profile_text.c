@@ -105,8 +105,9 @@ int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t 
 /* ---- the trace: Chrome's Trace Event Format, complete events ("ph": "X"), times in microseconds ---- */
 
 static json_t *event_json(const weft_profile *p, const profile_event *event) {
-    static const char *const doing[] = {"host",    "data",    "upload", "download", "waiting for the device",
-                                        "waiting", "compile", "run"};
+    static const char *const doing[] = {
+        "host",    "data",     "upload",  "download", "waiting for the device",
+        "waiting", "exchange", "compile", "run"};
     double from = (event->start_ns - p->started_ns) / 1e3, length = (event->end_ns - event->start_ns) / 1e3;
     if (event->command == SIZE_MAX)
         return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "ph", "X", "name", doing[event->activity], "pid",

@@ -1,9 +1,11 @@
-/* Sums over contexts: one variable of each context becomes the sum of all. Must not
- * know: what is summed. Read next: optim/step.c, which shares gradients. */
+/* Sums over contexts and processes: one variable of each context becomes the sum of all. Must not know: what
+ * is summed. Read next: optim/step.c, which shares gradients; process/sum.c. */
 #include <string.h>
 
+#include "compiler/profile/profile.h"
 #include "compiler/program.h"
 #include "device/device.h"
+#include "process/group.h"
 
 /* Lets the devices compute the sum, if all are of one kind and this kind can. *done tells whether they
  * did. */
@@ -30,13 +32,6 @@ static weft_status by_devices(weft_tensor *const *list, size_t n, bool *done) {
     return status;
 }
 
-static void add_up(void *sum, const void *more, weft_dtype dtype, size_t count) {
-    if (dtype == WEFT_F32)
-        for (size_t i = 0; i < count; i++) ((float *)sum)[i] += ((const float *)more)[i];
-    else
-        for (size_t i = 0; i < count; i++) ((double *)sum)[i] += ((const double *)more)[i];
-}
-
 /* Adds up in a binary tree: first the largest power of two of the variables that leaves one, then the rest.
  */
 static weft_status add_tree(weft_tensor *const *list, size_t n, void *sum) {
@@ -50,23 +45,41 @@ static weft_status add_tree(weft_tensor *const *list, size_t n, void *sum) {
     void *more = weft__alloc(ctx, bytes);
     if (!more) return weft__fail_oom(ctx, bytes, "a sum over devices");
     const weft_status status = add_tree(list + first, n - first, more);
-    if (status == WEFT_OK) add_up(sum, more, dtype, count);
+    if (status == WEFT_OK) weft__add_numbers(sum, more, dtype, count);
     weft__free(ctx, more);
     return status;
 }
 
-static weft_status by_host(weft_tensor *const *list, size_t n) {
+/* The memory of a variable, if the host may change it in place; else NULL. */
+static void *in_place(const weft_tensor *t) {
+    const weft_buffer *buffer = t->storage->buffer;
+    return buffer && buffer->host && !t->ctx->device->asynchronous
+               ? (char *)buffer->host + (size_t)t->offset * weft_dtype_size(weft_dtype_of(t))
+               : NULL;
+}
+
+/* Adds up on the host, and over the processes. summed: the variables already have the sum of all. */
+static weft_status by_host(weft_tensor *const *list, size_t n, bool summed, weft_process_group *group,
+                           bool tree) {
     weft_context *ctx = list[0]->ctx;
-    const size_t bytes = (size_t)weft_numel(list[0]) * weft_dtype_size(weft_dtype_of(list[0]));
+    const weft_dtype dtype = weft_dtype_of(list[0]);
+    const size_t count = (size_t)weft_numel(list[0]), bytes = count * weft_dtype_size(dtype);
+    void *place = n == 1 ? in_place(list[0]) : NULL;
+    if (place) return weft_process_group_all_reduce(group, place, dtype, count, tree);
     void *sum = weft__alloc(ctx, bytes);
-    weft_status status = sum ? add_tree(list, n, sum) : weft__fail_oom(ctx, bytes, "a sum over devices");
+    weft_status status = sum ? add_tree(list, summed ? 1 : n, sum) : weft__fail_oom(ctx, bytes, "a sum");
+    if (status == WEFT_OK) status = weft_process_group_all_reduce(group, sum, dtype, count, tree);
     for (size_t i = 0; i < n && status == WEFT_OK; i++) status = weft_write(list[i], sum, bytes);
     weft__free(ctx, sum);
     return status;
 }
 
-weft_status weft__sum_shared(weft_tensor *const *list, size_t n, bool tree) {
-    bool done = false;
+weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_group *group, bool tree) {
+    bool done = n == 1;
     if (!tree || n == 2) WEFT_TRY(by_devices(list, n, &done)); /* two numbers have but one sum */
-    return done ? WEFT_OK : by_host(list, n);
+    if (done && !group) return WEFT_OK;
+    const weft__span span = weft__profile_enter(list[0]->ctx, WEFT__DOING_EXCHANGE);
+    const weft_status status = by_host(list, n, done, group, tree);
+    weft__profile_leave(list[0]->ctx, span);
+    return status;
 }

@@ -23,6 +23,7 @@ void weft__shares_add_parts(weft__shares *shares, const weft_profile_times *time
     weft__shares_add(shares, "upload", times->upload);
     weft__shares_add(shares, "download", times->download);
     weft__shares_add(shares, "waiting", times->waiting);
+    weft__shares_add(shares, "exchange", times->exchange);
     weft__shares_add(shares, "context", times->context);
     weft__shares_add(shares, "compile", times->compile);
     weft__shares_add(shares, "host", times->host);

@@ -1,0 +1,244 @@
+/* Groups of processes: joining, waiting with a time limit, and copying memory. Must not know: engines,
+ * tensors. Read next: sum.c, launcher.c. */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "process/group.h"
+
+#define TIMEOUT     60.0 /* seconds, by default */
+#define ROLL_CALL   3.0  /* seconds in which the others can say that they are there */
+#define BUSY_WAIT   2e-3 /* seconds: a transfer is tested without a pause */
+#define SHORT_PAUSE 0.1  /* seconds: until then pauses are short */
+#define LONGEST                                                                                              \
+    0.5 /* seconds that one round of waiting counts at most: the process may have been stopped               \
+         */
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- failures ---- */
+
+/* Lists the processes that do not answer: "2 (node7), 5 (node8)". Returns their number. */
+static int list_absent(const weft_process_group *g, weft_text *list) {
+    enum { SHOWN = 4 };
+    int absent = 0;
+    for (int i = 0; i < g->size; i++) {
+        if (g->present[i]) continue;
+        if (absent < SHOWN) weft__put(list, "%s%d (%s)", absent ? ", " : "", i, g->hosts[i]);
+        absent++;
+    }
+    if (absent > SHOWN) weft__put(list, " and %d more", absent - SHOWN);
+    return absent;
+}
+
+/* Finds out who does not answer, and says it. */
+static weft_status timed_out(const weft_process_group *g) {
+    char names[512], step[48] = "";
+    weft_text list = weft__text(names, sizeof names);
+    g->transport->call_roll(g->transport, ROLL_CALL, g->present);
+    const int absent = list_absent(g, &list);
+    if (g->step) snprintf(step, sizeof step, "step %llu: ", (unsigned long long)g->step);
+    return weft__fail(NULL, WEFT_ERR_TIMEOUT, "rank %d (%s): %swaited %g s for %s: %s%s%s", g->rank,
+                      g->hosts[g->rank], step, g->timeout, g->purpose,
+                      absent ? "no answer from rank " : "all ranks answer, but one of them is slow", names,
+                      absent ? "; see what happened to that process" : "; a larger time limit helps");
+}
+
+static weft_status broken(const weft_process_group *g, const char *error) {
+    return weft__fail(NULL, WEFT_ERR_DEVICE, "rank %d (%s): %s fails to exchange %s: %s", g->rank,
+                      g->hosts[g->rank], g->transport->name, g->purpose, error);
+}
+
+/* ---- waiting ---- */
+
+/* A pause between two tests. The longer the wait, the longer the pause, so that waiting processes leave the
+ * processors to others. */
+static void rest(double waited) {
+    const struct timespec nap = {0, waited < SHORT_PAUSE ? 50000 : 1000000};
+    if (waited < BUSY_WAIT)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
+weft_status weft__process_group_wait(weft_process_group *g, const char *error, weft_transfer *transfer) {
+    const double from = now();
+    double waited = 0, before = from;
+    int ended = 0;
+    if (error) return broken(g, error);
+    while (!(error = g->transport->test(g->transport, transfer, &ended)) && !ended) {
+        const double at = now();
+        waited += at - before < LONGEST ? at - before : LONGEST;
+        before = at;
+        if (waited > g->timeout) return timed_out(g);
+        rest(waited);
+    }
+    g->seconds += now() - from;
+    return error ? broken(g, error) : WEFT_OK;
+}
+
+void *weft__process_group_staging(weft_process_group *g, size_t bytes) {
+    if (bytes <= g->staging_bytes) return g->staging;
+    void *more = weft__realloc(NULL, g->staging, bytes);
+    if (!more) {
+        const weft_status status = weft__fail_oom(NULL, bytes, "an exchange between processes");
+        (void)status; /* the caller passes it on */
+        return NULL;
+    }
+    g->staging = more;
+    g->staging_bytes = bytes;
+    return more;
+}
+
+/* ---- copying memory ---- */
+
+weft_status weft_process_group_broadcast(weft_process_group *g, void *data, size_t bytes, int from) {
+    weft_transfer transfer;
+    if (!g || bytes == 0) return WEFT_OK;
+    WEFT_NEED(NULL, data);
+    if (from < 0 || from >= g->size)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "weft_process_group_broadcast: there is no rank %d: ranks are 0 to %d", from,
+                          g->size - 1);
+    for (size_t at = 0; at < bytes; at += WEFT_TRANSPORT_BYTES) {
+        const size_t piece = bytes - at < WEFT_TRANSPORT_BYTES ? bytes - at : WEFT_TRANSPORT_BYTES;
+        const char *error = g->transport->broadcast(g->transport, (char *)data + at, piece, from, &transfer);
+        WEFT_TRY(weft__process_group_wait(g, error, &transfer));
+    }
+    return WEFT_OK;
+}
+
+/* Gathers bytes at..at + piece of all parts. */
+static weft_status gather_piece(weft_process_group *g, char *data, size_t bytes, size_t at, size_t piece) {
+    weft_transfer transfer;
+    const size_t size = (size_t)g->size, own = (size_t)g->rank;
+    char *parts = piece == bytes ? data : weft__process_group_staging(g, size * piece);
+    if (!parts) return WEFT_ERR_OOM;
+    if (parts != data) memcpy(parts + own * piece, data + own * bytes + at, piece);
+    const char *error = g->transport->all_gather(g->transport, parts, piece, &transfer);
+    WEFT_TRY(weft__process_group_wait(g, error, &transfer));
+    for (size_t i = 0; parts != data && i < size; i++)
+        if (i != own) memcpy(data + i * bytes + at, parts + i * piece, piece);
+    return WEFT_OK;
+}
+
+weft_status weft_process_group_all_gather(weft_process_group *g, void *data, size_t bytes) {
+    if (!g || bytes == 0) return WEFT_OK;
+    WEFT_NEED(NULL, data);
+    const size_t most = WEFT_TRANSPORT_BYTES / (size_t)g->size;
+    for (size_t at = 0; at < bytes; at += most)
+        WEFT_TRY(gather_piece(g, data, bytes, at, bytes - at < most ? bytes - at : most));
+    return WEFT_OK;
+}
+
+weft_status weft_process_group_barrier(weft_process_group *g) {
+    if (!g) return WEFT_OK;
+    memset(g->present, 0, (size_t)g->size);
+    return weft_process_group_all_gather(g, g->present, 1);
+}
+
+weft_status weft__process_group_same(weft_process_group *g, const char *what, weft_hash hash,
+                                     const char *advice) {
+    char names[512];
+    weft_text list = weft__text(names, sizeof names);
+    if (!g) return WEFT_OK;
+    weft_hash *all = weft__array(NULL, (size_t)g->size, sizeof *all);
+    if (!all) return weft__fail_oom(NULL, (size_t)g->size * sizeof *all, "a comparison of processes");
+    all[g->rank] = hash;
+    const weft_status status = weft_process_group_all_gather(g, all, sizeof *all);
+    for (int i = 0; i < g->size && status == WEFT_OK; i++) g->present[i] = weft__hash_equal(all[i], all[0]);
+    weft__free(NULL, all);
+    WEFT_TRY(status);
+    if (list_absent(g, &list) == 0) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_STATE, "rank %s: %s than rank 0 (%s): %s", names, what, g->hosts[0],
+                      advice);
+}
+
+/* ---- joining and leaving ---- */
+
+/* Tells all processes the names of all machines, and counts those of this machine. */
+static weft_status meet(weft_process_group *g) {
+    g->purpose = "the names of the machines";
+    if (gethostname(g->hosts[g->rank], WEFT__HOST_BYTES - 1) != 0)
+        snprintf(g->hosts[g->rank], WEFT__HOST_BYTES, "unknown");
+    WEFT_TRY(weft_process_group_all_gather(g, g->hosts, WEFT__HOST_BYTES));
+    for (int i = 0; i < g->size; i++) {
+        g->hosts[i][WEFT__HOST_BYTES - 1] = 0;
+        if (strcmp(g->hosts[i], g->hosts[g->rank]) != 0) continue;
+        g->local_rank += i < g->rank;
+        g->local_size++;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__process_group_on(weft_transport *transport, const weft_process_group_options *options,
+                                   weft_process_group **group) {
+    const size_t size = (size_t)transport->size;
+    weft_process_group *g = weft__array(NULL, 1, sizeof *g);
+    if (!g) {
+        transport->close(transport);
+        return weft__fail_oom(NULL, sizeof *g, "a group of processes");
+    }
+    *g = (weft_process_group){.transport = transport,
+                              .rank = transport->rank,
+                              .size = transport->size,
+                              .timeout = options && options->timeout > 0 ? options->timeout : TIMEOUT,
+                              .purpose = "data",
+                              .hosts = weft__array(NULL, size, sizeof *g->hosts),
+                              .present = weft__array(NULL, size, 1)};
+    const weft_status status = g->hosts && g->present
+                                   ? meet(g)
+                                   : weft__fail_oom(NULL, size * sizeof *g->hosts, "a group of processes");
+    if (status == WEFT_OK)
+        *group = g;
+    else
+        weft_process_group_close(g);
+    return status;
+}
+
+weft_status weft_process_group_open(const weft_process_group_options *options, weft_process_group **group) {
+    weft_transport *transport = NULL;
+    WEFT_NEED(NULL, group);
+    *group = NULL;
+    if (options && !(options->timeout >= 0))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "weft_process_group_open: timeout is %g; give seconds, or 0 for the default",
+                          options->timeout);
+    WEFT_TRY(weft__launcher_open(&transport));
+    if (!transport) return WEFT_OK;
+    if (transport->size > 1) return weft__process_group_on(transport, options, group);
+    transport->close(transport);
+    return WEFT_OK;
+}
+
+void weft_process_group_close(weft_process_group *g) {
+    if (!g) return;
+    g->transport->close(g->transport);
+    weft__free(NULL, g->hosts);
+    weft__free(NULL, g->present);
+    weft__free(NULL, g->staging);
+    weft__free(NULL, g);
+}
+
+void weft_process_group_abort(weft_process_group *g, int code) {
+    if (g) g->transport->abort(g->transport, code);
+}
+
+/* ---- questions ---- */
+
+int weft_process_group_rank(const weft_process_group *g) { return g ? g->rank : 0; }
+int weft_process_group_size(const weft_process_group *g) { return g ? g->size : 1; }
+int weft_process_group_local_rank(const weft_process_group *g) { return g ? g->local_rank : 0; }
+int weft_process_group_local_size(const weft_process_group *g) { return g ? g->local_size : 1; }
+const char *weft_process_group_engine(const weft_process_group *g) { return g ? g->transport->name : ""; }
+
+const char *weft_process_group_host(const weft_process_group *g, int rank) {
+    return g && rank >= 0 && rank < g->size ? g->hosts[rank] : "";
+}

@@ -1,0 +1,57 @@
+/* A group of processes: what its functions share, and what only the library calls.
+ * Must not know: tensors. Read next: group.c, sum.c, transport.h. */
+#ifndef WEFT_PROCESS_GROUP_INSIDE_H
+#define WEFT_PROCESS_GROUP_INSIDE_H
+
+#include <weft/process_group.h>
+
+#include "base/base.h"
+#include "process/transport.h"
+
+enum { WEFT__HOST_BYTES = 64 };
+
+struct weft_process_group {
+    weft_transport *transport;
+    int rank, size, local_rank, local_size;
+    char (*hosts)[WEFT__HOST_BYTES]; /* [size] */
+    double timeout;                  /* seconds */
+    uint64_t step;                   /* for messages; 0: not in a step */
+    const char *purpose;             /* for messages: what is exchanged */
+    double seconds;                  /* seconds spent in transfers so far */
+    char *staging;                   /* memory for transfers */
+    size_t staging_bytes;
+    unsigned char *present; /* [size], for a roll call */
+};
+
+/* Makes a group on an engine, which it then owns, also after a failure. */
+weft_status weft__process_group_on(weft_transport *transport, const weft_process_group_options *options,
+                                   weft_process_group **group);
+
+/* Opens the engine of the launcher that started this process. *transport is NULL if none did. */
+weft_status weft__launcher_open(weft_transport **transport);
+
+/* What the next transfers are for, such as "the gradients", and in which step, from 1 on; 0: in none. For
+ * messages. The text must live as long as the group. */
+static inline void weft__process_group_purpose(weft_process_group *group, uint64_t step,
+                                               const char *purpose) {
+    if (!group) return;
+    group->step = step;
+    group->purpose = purpose;
+}
+
+/* Waits for the end of a transfer. error: what the function that started it returned. */
+weft_status weft__process_group_wait(weft_process_group *group, const char *error, weft_transfer *transfer);
+
+/* Returns memory for transfers, which is valid until the next call. NULL: memory is short, and the error is
+ * set. */
+void *weft__process_group_staging(weft_process_group *group, size_t bytes);
+
+/* Compares a hash over all processes. WEFT_ERR_STATE, in all of them, names those whose hash is not that of
+ * rank 0, and `what` they have: "other weights". `advice` tells what helps. */
+weft_status weft__process_group_same(weft_process_group *group, const char *what, weft_hash hash,
+                                     const char *advice);
+
+/* sum += more, for `count` numbers of dtype f32 or f64. */
+void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count);
+
+#endif

@@ -1,0 +1,98 @@
+/* Sums over the processes of a group. Must not know: what is summed. Read next: group.c,
+ * docs/design/030-data-parallel-steps.md. */
+#include <string.h>
+
+#include "process/group.h"
+
+enum {
+    PIECE_BYTES =
+        8 << 20, /* bytes that are exchanged at once: they fit into a cache beside what they are added to */
+    SMALL_BYTES = 1 << 16 /* of all processes: one transfer of everything is faster than two of parts */
+};
+
+void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count) {
+    if (dtype == WEFT_F32)
+        for (size_t i = 0; i < count; i++) ((float *)sum)[i] += ((const float *)more)[i];
+    else
+        for (size_t i = 0; i < count; i++) ((double *)sum)[i] += ((const double *)more)[i];
+}
+
+/* Adds up n parts in a binary tree, and leaves the sum in part 0: ((0 + 1) + (2 + 3)) + ... */
+static void add_parts(char *parts, size_t n, weft_dtype dtype, size_t count) {
+    const size_t bytes = count * weft_dtype_size(dtype);
+    for (size_t apart = 1; apart < n; apart *= 2)
+        for (size_t i = 0; i + apart < n; i += 2 * apart)
+            weft__add_numbers(parts + i * bytes, parts + (i + apart) * bytes, dtype, count);
+}
+
+/* Every process receives the numbers of all others, and adds them up. */
+static weft_status sum_small(weft_process_group *g, void *data, weft_dtype dtype, size_t count) {
+    weft_transfer transfer;
+    const size_t bytes = count * weft_dtype_size(dtype);
+    char *parts = weft__process_group_staging(g, (size_t)g->size * bytes);
+    if (!parts) return WEFT_ERR_OOM;
+    memcpy(parts + (size_t)g->rank * bytes, data, bytes);
+    const char *error = g->transport->all_gather(g->transport, parts, bytes, &transfer);
+    WEFT_TRY(weft__process_group_wait(g, error, &transfer));
+    add_parts(parts, (size_t)g->size, dtype, count);
+    memcpy(data, parts, bytes);
+    return WEFT_OK;
+}
+
+/* Every process adds up one part of the numbers, and the others receive its sum. piece: size times `part`
+ * numbers; parts: memory of the same size. */
+static weft_status sum_piece(weft_process_group *g, char *piece, char *parts, weft_dtype dtype, size_t part) {
+    weft_transfer transfer;
+    const size_t bytes = part * weft_dtype_size(dtype);
+    const char *error = g->transport->all_to_all(g->transport, piece, parts, bytes, &transfer);
+    WEFT_TRY(weft__process_group_wait(g, error, &transfer));
+    add_parts(parts, (size_t)g->size, dtype, part);
+    memcpy(piece + (size_t)g->rank * bytes, parts, bytes);
+    error = g->transport->all_gather(g->transport, piece, bytes, &transfer);
+    return weft__process_group_wait(g, error, &transfer);
+}
+
+static weft_status sum_exactly(weft_process_group *g, char *data, weft_dtype dtype, size_t count) {
+    const size_t size = (size_t)g->size, each = weft_dtype_size(dtype), bytes = count * each;
+    if (bytes <= SMALL_BYTES / size) return sum_small(g, data, dtype, count);
+    size_t part = PIECE_BYTES / each / size;
+    if (part > (count + size - 1) / size) part = (count + size - 1) / size;
+    const size_t whole = size * part * each; /* bytes of a piece */
+    char *parts = weft__process_group_staging(g, 2 * whole), *padded = parts + whole;
+    if (!parts) return WEFT_ERR_OOM;
+    for (size_t at = 0; at < bytes; at += whole) {
+        const size_t left = bytes - at;
+        char *piece = left < whole ? padded : data + at;
+        if (left < whole) {
+            memcpy(padded, data + at, left);
+            memset(padded + left, 0, whole - left);
+        }
+        WEFT_TRY(sum_piece(g, piece, parts, dtype, part));
+        if (left < whole) memcpy(data + at, padded, left);
+    }
+    return WEFT_OK;
+}
+
+/* Lets the engine add up, in its own order. */
+static weft_status sum_by_engine(weft_process_group *g, char *data, weft_dtype dtype, size_t count) {
+    const size_t each = weft_dtype_size(dtype), most = WEFT_TRANSPORT_BYTES / each;
+    weft_transfer transfer;
+    for (size_t at = 0; at < count; at += most) {
+        const size_t n = count - at < most ? count - at : most;
+        const char *error =
+            g->transport->all_reduce(g->transport, data + at * each, dtype == WEFT_F64, n, &transfer);
+        WEFT_TRY(weft__process_group_wait(g, error, &transfer));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_process_group_all_reduce(weft_process_group *g, void *data, weft_dtype dtype, size_t count,
+                                          bool exact) {
+    if (dtype != WEFT_F32 && dtype != WEFT_F64)
+        return weft__fail(NULL, WEFT_ERR_DTYPE,
+                          "weft_process_group_all_reduce: the dtype is %s; give f32 or f64",
+                          weft_dtype_name(dtype));
+    if (!g || count == 0) return WEFT_OK;
+    WEFT_NEED(NULL, data);
+    return (exact ? sum_exactly : sum_by_engine)(g, data, dtype, count);
+}

@@ -1,0 +1,341 @@
+/* Groups of processes, on ranks that are threads: copying memory, sums in the promised tree, steps that ranks
+ * share, and what is said if ranks differ or do not answer. */
+#include <stdatomic.h>
+
+#include <weft/fit.h>
+
+#include "unit/nn_help.h"
+#include "unit/process/threads.h"
+
+/* Counts what is wrong in a thread, where assertions cannot be made. */
+static atomic_int wrong;
+#define EXPECT(what)                                                                                         \
+    do {                                                                                                     \
+        if (!(what)) {                                                                                       \
+            print_error("%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, weft_last_error(NULL));               \
+            atomic_fetch_add(&wrong, 1);                                                                     \
+        }                                                                                                    \
+    } while (0)
+
+static void run(int size, double timeout, rank_work work, void *user) {
+    network net = {0};
+    run_ranks(&net, size, timeout, work, user);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+/* ---- copying ---- */
+
+static void copy_memory(weft_process_group *g, void *user) {
+    const int rank = weft_process_group_rank(g), size = weft_process_group_size(g);
+    const size_t bytes = *(const size_t *)user;
+    unsigned char *all = malloc((size_t)size * bytes);
+    memset(all, 0xee, (size_t)size * bytes);
+    memset(all + (size_t)rank * bytes, rank + 1, bytes);
+    EXPECT(weft_process_group_all_gather(g, all, bytes) == WEFT_OK);
+    for (int i = 0; i < size; i++)
+        EXPECT(all[(size_t)i * bytes] == i + 1 && all[(size_t)(i + 1) * bytes - 1] == i + 1);
+    memset(all, rank, bytes);
+    EXPECT(weft_process_group_broadcast(g, all, bytes, size - 1) == WEFT_OK);
+    EXPECT(all[0] == size - 1 && all[bytes - 1] == size - 1);
+    EXPECT(weft_process_group_barrier(g) == WEFT_OK);
+    EXPECT(weft_process_group_broadcast(g, all, bytes, size) == WEFT_ERR_ARGUMENT);
+    EXPECT(weft_process_group_local_size(g) == size && weft_process_group_local_rank(g) == rank);
+    EXPECT(weft_process_group_host(g, rank)[0] && !weft_process_group_host(g, size)[0]);
+    EXPECT(strcmp(weft_process_group_engine(g), "threads") == 0);
+    free(all);
+}
+
+static void test_copying(void **state) {
+    (void)state;
+    const size_t sizes[] = {1, 17, 100000, (size_t)160 << 20}; /* the last one in several transfers */
+    for (int size = 2; size <= RANKS_MOST; size += 3)
+        for (size_t i = 0; i < COUNT(sizes) - (size > 2); i++)
+            run(size, 0, copy_memory, (void *)(uintptr_t)&sizes[i]);
+}
+
+/* ---- sums ---- */
+
+static double number(int rank, size_t i) {
+    const int mixed = (int)(((size_t)rank * 7919 + i * 104729 + (size_t)rank * i * 31) % 2003) - 1001;
+    return (float)mixed * (rank % 3 == 0 ? 1.0F : 3.1e-4F);
+}
+
+/* The sum of ranks first..first + n: the largest power of two of them, and then the rest. */
+static double tree_sum(int first, int n, size_t i, weft_dtype dtype) {
+    int half = 1;
+    if (n == 1) return number(first, i);
+    while (2 * half < n) half *= 2;
+    const double a = tree_sum(first, half, i, dtype), b = tree_sum(first + half, n - half, i, dtype);
+    return dtype == WEFT_F32 ? (double)((float)a + (float)b) : a + b;
+}
+
+typedef struct sum_case {
+    size_t count;
+    weft_dtype dtype;
+    bool exact;
+} sum_case;
+
+static void add_numbers(weft_process_group *g, void *user) {
+    const sum_case *c = user;
+    const int rank = weft_process_group_rank(g), size = weft_process_group_size(g);
+    const bool wide = c->dtype == WEFT_F64;
+    void *data = malloc((c->count + 1) * 8);
+    int other = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (wide)
+            ((double *)data)[i] = number(rank, i);
+        else
+            ((float *)data)[i] = (float)number(rank, i);
+    EXPECT(weft_process_group_all_reduce(g, data, c->dtype, c->count, c->exact) == WEFT_OK);
+    for (size_t i = 0; i < c->count; i++)
+        other += (wide ? ((double *)data)[i] : (double)((float *)data)[i]) != tree_sum(0, size, i, c->dtype);
+    EXPECT(c->exact ? other == 0 : size < 4 || other > 0); /* the engine has another order */
+    free(data);
+}
+
+static void test_sums(void **state) {
+    (void)state;
+    for (int size = 2; size <= RANKS_MOST; size++) {
+        const sum_case cases[] = {{1, WEFT_F32, true},      {1000, WEFT_F64, true},
+                                  {20011, WEFT_F32, true},  {3000017, WEFT_F32, true},
+                                  {100003, WEFT_F64, true}, {20011, WEFT_F32, false}};
+        for (size_t i = 0; i < COUNT(cases); i++)
+            if (size < 4 || cases[i].count < 1000000) run(size, 0, add_numbers, (void *)(uintptr_t)&cases[i]);
+    }
+}
+
+static void test_alone(void **state) {
+    (void)state;
+    weft_process_group *group = (weft_process_group *)state;
+    float one = 1.5F;
+    assert_ok(weft_process_group_open(NULL, &group));
+    assert_null(group);
+    assert_ok(weft_process_group_all_reduce(NULL, &one, WEFT_F32, 1, true));
+    assert_ok(weft_process_group_all_gather(NULL, &one, sizeof one));
+    assert_ok(weft_process_group_broadcast(NULL, &one, sizeof one, 0));
+    assert_ok(weft_process_group_barrier(NULL));
+    assert_true(one == 1.5F);
+    assert_int_equal(weft_process_group_size(NULL), 1);
+    assert_int_equal(weft_process_group_all_reduce(NULL, &one, WEFT_F16, 1, true), WEFT_ERR_DTYPE);
+    weft_process_group_close(NULL);
+}
+
+/* ---- failures ---- */
+
+static void miss_one(weft_process_group *g, void *user) {
+    float number = 1;
+    (void)user;
+    if (weft_process_group_rank(g) == 2) return;
+    weft__process_group_purpose(g, 17, "the gradients");
+    EXPECT(weft_process_group_all_reduce(g, &number, WEFT_F32, 1, true) == WEFT_ERR_TIMEOUT);
+    EXPECT(strstr(weft_last_error(NULL), "step 17: waited 0.2 s for the gradients: no answer from rank 2 ("));
+}
+
+static void come_late(weft_process_group *g, void *user) {
+    const struct timespec late = {1, 0};
+    float number = 1;
+    (void)user;
+    if (weft_process_group_rank(g) == 1) nanosleep(&late, NULL);
+    const weft_status status = weft_process_group_all_reduce(g, &number, WEFT_F32, 1, true);
+    EXPECT(status == WEFT_OK || status == WEFT_ERR_TIMEOUT);
+}
+
+static void differ(weft_process_group *g, void *user) {
+    char bytes[64] = {0};
+    (void)user;
+    if (weft_process_group_rank(g) != 1) return;
+    EXPECT(weft_process_group_broadcast(g, bytes, 3, 0) == WEFT_ERR_TIMEOUT);
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    run(4, 0.2, miss_one, NULL);
+    run(2, 5, come_late, NULL);
+    run(2, 0.1, differ, NULL);
+}
+
+/* ---- steps that ranks share ---- */
+
+enum { ROWS = 88, INPUTS = 3, STEPS = 7, PARTS = 8, WEIGHTS = INPUTS * 8 + 8 + 8 * 2 + 2 };
+
+typedef struct copy {
+    weft_context *ctx;
+    weft_module *net;
+    weft_optimizer *opt;
+    weft_loader *loader;
+} copy;
+
+static copy make_copy(double lr, uint64_t seed) {
+    float numbers[ROWS][INPUTS];
+    int32_t classes[ROWS];
+    copy c;
+    EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = 1, .seed = seed}, &c.ctx) == WEFT_OK);
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < INPUTS; k++) numbers[i][k] = (float)((i * 37 + k * 11) % 17) / 5 - 1.6F;
+        classes[i] = numbers[i][0] * numbers[i][1] > numbers[i][2];
+    }
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, numbers, sizeof numbers},
+                     y = {WEFT_I32, 1, {ROWS}, classes, sizeof classes};
+    c.net = weft_nn_mlp(c.ctx, (int64_t[]){INPUTS, 8, 2}, 3, &(weft_mlp_options){.dropout = 0.2});
+    c.opt = weft_adamw(c.net, &(weft_adam_options){.lr = lr, .clip = 0.5, .exact_sum = true});
+    EXPECT(weft_loader_new(c.ctx, &x, &y, &(weft_loader_options){.batch = 5, .classes = 2}, &c.loader) ==
+           WEFT_OK);
+    return c;
+}
+
+static void free_copy(copy c) {
+    weft_loader_free(c.loader);
+    weft_close(c.ctx);
+}
+
+static void read_weights(const copy *c, float out[WEIGHTS]) {
+    size_t at = 0;
+    weft_parameter_info p;
+    for (size_t i = 0; weft_parameter_get(c->net, i, &p); i++) {
+        const size_t n = (size_t)weft_numel(p.tensor);
+        EXPECT(weft_read(p.tensor, out + at, n * sizeof *out) == WEFT_OK);
+        at += n;
+    }
+}
+
+typedef struct trained {
+    bool two_copies;  /* each rank has two copies of the model */
+    bool look_always; /* reads the losses after each step */
+    float weights[RANKS_MOST][WEIGHTS];
+    double losses[RANKS_MOST][STEPS], last[RANKS_MOST];
+} trained;
+
+typedef struct watcher {
+    trained *t;
+    int rank;
+} watcher;
+
+static weft_status watch(void *user, const weft_fit_state *state, bool *stop) {
+    const watcher *w = user;
+    *stop = false;
+    if (w->t->look_always) return weft_fit_losses(state, &w->t->losses[w->rank][state->step - 1], NULL);
+    return state->step == STEPS ? weft_fit_losses(state, &w->t->last[w->rank], NULL) : WEFT_OK;
+}
+
+static void train_share(weft_process_group *g, void *user) {
+    trained *t = user;
+    const int rank = weft_process_group_rank(g);
+    copy c = make_copy(0.02, 3), second = make_copy(0.02, 3);
+    const weft_replica other = {second.net, second.opt, second.loader};
+    watcher w = {t, rank};
+    const weft_fit_options options = {.steps = STEPS,
+                                      .accumulate = PARTS,
+                                      .on_step = watch,
+                                      .user = &w,
+                                      .replicas = &other,
+                                      .n_replicas = t->two_copies};
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_processes(c.opt) == g);
+    EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
+    EXPECT(weft_optimizer_compare(c.opt) == WEFT_OK);
+    read_weights(&c, t->weights[rank]);
+    free_copy(c);
+    free_copy(second);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    static trained one, shared;
+    one = (trained){.look_always = true};
+    train_share(NULL, &one);
+    for (int size = 2; size <= RANKS_MOST; size *= 2)
+        for (int variant = 0; variant < 4; variant++) {
+            shared = (trained){.two_copies = variant & 1 && size < RANKS_MOST, .look_always = variant & 2};
+            run(size, 0, train_share, &shared);
+            for (int i = 0; i < size; i++) {
+                assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
+                if (shared.look_always)
+                    assert_memory_equal(one.losses[0], shared.losses[i], sizeof one.losses[0]);
+                else
+                    assert_true(shared.last[i] == one.losses[0][STEPS - 1]);
+            }
+        }
+}
+
+/* One's own loop: weft_optimizer_step in each rank is weft_optimizer_accumulate in one. */
+static void step_share(weft_process_group *g, void *user) {
+    float(*weights)[WEIGHTS] = user;
+    const int rank = weft_process_group_rank(g), parts = g ? 1 : 4;
+    copy c = make_copy(0.02, 3);
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    for (uint64_t step = 0; step < STEPS; step++)
+        for (int k = 0; k < parts; k++) {
+            weft_batch batch;
+            weft_scope *scope = weft_scope_open(c.ctx);
+            EXPECT(weft_loader_get(c.loader, 4 * step + (uint64_t)(g ? rank : k), &batch) == WEFT_OK);
+            weft_tensor *loss =
+                weft_batch_loss(WEFT_LOSS_CROSS_ENTROPY, weft_forward(c.net, batch.x), &batch);
+            if (g) EXPECT(weft_optimizer_accumulate(c.opt, loss, 0, 2) == WEFT_ERR_STATE);
+            EXPECT((g ? weft_optimizer_step(c.opt, loss) : weft_optimizer_accumulate(c.opt, loss, k, 4)) ==
+                   WEFT_OK);
+            weft_scope_close(scope);
+        }
+    read_weights(&c, weights[rank]);
+    free_copy(c);
+}
+
+static void test_own_loop(void **state) {
+    (void)state;
+    static float one[1][WEIGHTS], shared[4][WEIGHTS];
+    step_share(NULL, one);
+    run(4, 0, step_share, shared);
+    for (int i = 0; i < 4; i++) assert_memory_equal(one[0], shared[i], sizeof one[0]);
+}
+
+/* ---- ranks that differ ---- */
+
+static void join_differently(weft_process_group *g, void *user) {
+    copy c = make_copy(weft_process_group_rank(g) == 1 ? 0.03 : 0.02, 3);
+    (void)user;
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(NULL), "rank 1 (") && strstr(weft_last_error(NULL), "another optimizer"));
+    free_copy(c);
+}
+
+static void drift(weft_process_group *g, void *user) {
+    copy c = make_copy(0.02, weft_process_group_rank(g) == 2 ? 4 : 3);
+    (void)user;
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_compare(c.opt) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(NULL), "rank 2 (") && strstr(weft_last_error(NULL), "other parameters"));
+    free_copy(c);
+}
+
+static void divide_unevenly(weft_process_group *g, void *user) {
+    copy c = make_copy(0.02, 3);
+    weft_program *program;
+    (void)user;
+    const weft_fit_options options = {.steps = 1, .accumulate = 4};
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_ERR_ARGUMENT);
+    EXPECT(strstr(weft_last_error(c.ctx), "cannot be divided evenly among 3 copies"));
+    weft_scope *scope = weft_scope_open(c.ctx);
+    weft_batch batch;
+    EXPECT(weft_loader_get(c.loader, 0, &batch) == WEFT_OK);
+    weft_tensor *loss = weft_batch_loss(WEFT_LOSS_CROSS_ENTROPY, weft_forward(c.net, batch.x), &batch);
+    EXPECT(weft_optimizer_hold(c.opt, loss, &program) == WEFT_ERR_STATE);
+    weft_scope_close(scope);
+    EXPECT(weft_optimizer_join(c.opt, NULL) == WEFT_OK);
+    EXPECT(!weft_optimizer_processes(c.opt));
+    free_copy(c);
+}
+
+static void test_differences(void **state) {
+    (void)state;
+    run(3, 0, join_differently, NULL);
+    run(3, 0, drift, NULL);
+    run(3, 0, divide_unevenly, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copying),    cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_alone),      cmocka_unit_test(test_failures),
+                                       cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_own_loop),
+                                       cmocka_unit_test(test_differences)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
