@@ -43,7 +43,13 @@ WEFT_API const char *weft_process_group_host(const weft_process_group *group, in
 /* The number of this process among those of its machine, and how many these are. */
 WEFT_API int weft_process_group_local_rank(const weft_process_group *group);
 WEFT_API int weft_process_group_local_size(const weft_process_group *group);
-/* The engine and its version, such as "Open MPI 4.1.4". */
+/* How many threads this process should use, so that those of one machine do not share processors:
+ * OMP_NUM_THREADS if it is set, else a part of the processors that the launcher allows. For
+ * weft_open_options.threads. */
+WEFT_API int weft_process_group_threads(const weft_process_group *group);
+/* Changes the time limit, in seconds. */
+WEFT_API void weft_process_group_set_timeout(weft_process_group *group, double timeout);
+/* The engine and its version, such as "Open MPI v4.1.4". */
 WEFT_API const char *weft_process_group_engine(const weft_process_group *group);
 
 /* The functions below exchange memory of the host. Each process waits for the others, at most for the time

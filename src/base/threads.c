@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/threads.h"
 
 /* ---- how many ---- */
@@ -20,6 +21,19 @@ int weft__processors(void) {
 #endif
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (int)n : 1;
+}
+
+uint64_t weft__processors_hash(void) {
+    weft_hash hash;
+    weft__hash_init(&hash);
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+    weft__hash_bytes(&hash, &set, sizeof set);
+    return hash.a;
+#else
+    return 0;
+#endif
 }
 
 int weft__default_threads(void) {

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define WEFT__THREADS_MOST 256
 
@@ -14,6 +15,8 @@ int weft__default_threads(void);
 
 /* The number of processors that this process may use. */
 int weft__processors(void);
+/* A hash of the set of these processors; 0 if the system does not tell. */
+uint64_t weft__processors_hash(void);
 
 /* Starts a thread; false if the system refuses. */
 bool weft__thread_start(pthread_t *thread, void *(*begin)(void *user), void *user);

@@ -10,18 +10,23 @@
 #include "cli/run.h"
 #include "published/published.h"
 #include "train/analysis/pace.h"
+#include "train/dataset/dataset.h"
+#include "train/run/processes.h"
 #include "train/run/use.h"
 
 #define TEXT_MINUTES 2.0 /* of `weft train text` */
 
 int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]) {
     weft__train_result result;
-    weft_status status = weft__train(config, options, &result);
+    const bool follows = weft_process_group_rank(options->group) > 0;
+    weft_status status = (follows ? weft__follow : weft__train)(config, options, &result);
     if (run) snprintf(run, WEFT__RUN_BYTES, "%s", result.dir);
     if (status != WEFT_OK) {
-        weft__complain("%s", result.error[0] ? result.error : weft_status_name(status));
+        if (!result.silent) weft__complain("%s", result.error[0] ? result.error : weft_status_name(status));
+        if (result.abandons) weft_process_group_abort(options->group, weft__exit_code(status));
         return weft__exit_code(status);
     }
+    if (follows) return WEFT__EXIT_DONE;
     if (result.nothing && result.early) {
         weft__complain("%s: nothing to do: the run stopped early; to continue, use --set train.patience=0 or "
                        "a larger number",
@@ -146,6 +151,12 @@ static weft_status fit_time(weft__config *config, const char *name, double minut
     if (minutes == 0 && (!text || weft__config_given(config, WEFT__KEY_train_steps) ||
                          weft__config_given(config, WEFT__KEY_train_epochs)))
         return WEFT_OK;
+    if (config->processes)
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "train: %s measures the time of a step in one process, and there are %d: name a model, and "
+            "use --set train.steps=N",
+            minutes == 0 ? "text" : "--minutes", config->processes);
     if (minutes == 0) minutes = TEXT_MINUTES;
     for (int i = 0; i < WEFT__KEY_COUNT; i++)
         if ((i == WEFT__KEY_train_steps || i == WEFT__KEY_train_epochs) &&
@@ -167,10 +178,40 @@ static weft_status fit_time(weft__config *config, const char *name, double minut
     return WEFT_OK;
 }
 
+/* Joins the processes that were started with this one. Only rank 0 prints, and followers are silent about the
+ * data. */
+static weft_status join_processes(weft__config *config, weft__wanted *wanted, weft__train_options *how) {
+    WEFT_TRY(weft_process_group_open(NULL, &how->group));
+    if (!how->group) return WEFT_OK;
+    config->processes = weft_process_group_size(how->group);
+    config->threads = weft_process_group_threads(how->group);
+    weft__dataset_sharers = weft_process_group_local_size(how->group);
+    if (weft_process_group_rank(how->group) == 0) return WEFT_OK;
+    wanted->silent = how->quiet = true;
+    weft__dataset_tell = NULL;
+    return WEFT_OK;
+}
+
+/* Trains, if the arguments are right in all processes, and leaves them. Takes the status of reading the
+ * arguments. */
+static int train_together(weft__config *config, const weft__train_options *how, weft_status status) {
+    char run[WEFT__RUN_BYTES];
+    bool silent;
+    weft__processes others = weft__processes_start(how->group, config->train_timeout);
+    int code = 0;
+    status = weft__processes_agree(&others, status, &silent);
+    if (status == WEFT_OK)
+        code = weft__cli_train(config, how, run);
+    else
+        code = silent ? weft__exit_code(status) : weft__give_up(NULL, status);
+    if (code == WEFT__EXIT_DONE && !how->quiet) weft__cli_next(config, run);
+    weft_process_group_close(how->group);
+    return code;
+}
+
 int weft__command_train(const weft__command *command, int argc, char **argv) {
     weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
     const char *dir = NULL;
-    char run[WEFT__RUN_BYTES];
     bool quiet = false, verbose = false;
     double minutes = 0;
     int code = 0;
@@ -191,12 +232,11 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     }
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, &wanted);
-    if (status == WEFT_OK) status = fit_time(&config, wanted.config, minutes, quiet);
-    const weft__train_options how = {
-        .dir = dir, .quiet = quiet, .verbose = verbose, .argc = argc, .argv = argv};
-    code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
-    if (code == WEFT__EXIT_DONE && !quiet) weft__cli_next(&config, run);
+    weft__train_options how = {.dir = dir, .quiet = quiet, .verbose = verbose, .argc = argc, .argv = argv};
+    weft_status status = join_processes(&config, &wanted, &how);
+    if (status == WEFT_OK) status = weft__cli_config(&config, &wanted);
+    if (status == WEFT_OK) status = fit_time(&config, wanted.config, minutes, how.quiet);
+    code = train_together(&config, &how, status);
     weft__config_free(&config);
     return code;
 }
@@ -225,7 +265,6 @@ static weft_status resumed(weft__config *config, const char *dir, const weft__wa
 int weft__command_resume(const weft__command *command, int argc, char **argv) {
     weft__wanted wanted = {0};
     const char *dir = NULL;
-    char run[WEFT__RUN_BYTES];
     bool quiet = false, verbose = false, strict = false;
     int code = 0;
     const weft__option options[] = {
@@ -240,16 +279,16 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__config config;
     weft__config_init(&config);
-    const weft_status status = resumed(&config, dir, &wanted);
-    const weft__train_options how = {.dir = dir,
-                                     .resume = true,
-                                     .strict = strict,
-                                     .quiet = quiet,
-                                     .verbose = verbose,
-                                     .argc = argc,
-                                     .argv = argv};
-    code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
-    if (code == WEFT__EXIT_DONE && !quiet) weft__cli_next(&config, run);
+    weft__train_options how = {.dir = dir,
+                               .resume = true,
+                               .strict = strict,
+                               .quiet = quiet,
+                               .verbose = verbose,
+                               .argc = argc,
+                               .argv = argv};
+    weft_status status = join_processes(&config, &wanted, &how);
+    if (status == WEFT_OK) status = resumed(&config, dir, &wanted);
+    code = train_together(&config, &how, status);
     weft__config_free(&config);
     return code;
 }

@@ -2,11 +2,13 @@
  * tensors. Read next: sum.c, launcher.c. */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/threads.h"
 #include "process/group.h"
 
 #define TIMEOUT     60.0 /* seconds, by default */
@@ -163,18 +165,29 @@ weft_status weft__process_group_same(weft_process_group *g, const char *what, we
 
 /* ---- joining and leaving ---- */
 
-/* Tells all processes the names of all machines, and counts those of this machine. */
-static weft_status meet(weft_process_group *g) {
+/* Where a process runs. */
+typedef struct place {
+    char host[WEFT__HOST_BYTES];
+    uint64_t processors; /* hash of the set that it may use */
+} place;
+
+/* Tells all processes where each of them runs. Counts those of this machine, and those that may use the same
+ * processors. */
+static weft_status meet(weft_process_group *g, place *places) {
+    place *own = &places[g->rank];
+    int sharers = 0;
     g->purpose = "the names of the machines";
-    if (gethostname(g->hosts[g->rank], WEFT__HOST_BYTES - 1) != 0)
-        snprintf(g->hosts[g->rank], WEFT__HOST_BYTES, "unknown");
-    WEFT_TRY(weft_process_group_all_gather(g, g->hosts, WEFT__HOST_BYTES));
+    if (gethostname(own->host, WEFT__HOST_BYTES - 1) != 0) snprintf(own->host, WEFT__HOST_BYTES, "unknown");
+    own->processors = weft__processors_hash();
+    WEFT_TRY(weft_process_group_all_gather(g, places, sizeof *places));
     for (int i = 0; i < g->size; i++) {
-        g->hosts[i][WEFT__HOST_BYTES - 1] = 0;
-        if (strcmp(g->hosts[i], g->hosts[g->rank]) != 0) continue;
+        memcpy(g->hosts[i], places[i].host, WEFT__HOST_BYTES - 1);
+        if (strcmp(g->hosts[i], own->host) != 0) continue;
         g->local_rank += i < g->rank;
         g->local_size++;
+        sharers += places[i].processors == own->processors;
     }
+    g->threads = weft__processors() / sharers;
     return WEFT_OK;
 }
 
@@ -193,9 +206,11 @@ weft_status weft__process_group_on(weft_transport *transport, const weft_process
                               .purpose = "data",
                               .hosts = weft__array(NULL, size, sizeof *g->hosts),
                               .present = weft__array(NULL, size, 1)};
-    const weft_status status = g->hosts && g->present
-                                   ? meet(g)
-                                   : weft__fail_oom(NULL, size * sizeof *g->hosts, "a group of processes");
+    place *places = weft__array(NULL, size, sizeof *places);
+    const weft_status status = g->hosts && g->present && places
+                                   ? meet(g, places)
+                                   : weft__fail_oom(NULL, size * sizeof *places, "a group of processes");
+    weft__free(NULL, places);
     if (status == WEFT_OK)
         *group = g;
     else
@@ -236,6 +251,13 @@ void weft_process_group_abort(weft_process_group *g, int code) {
 int weft_process_group_rank(const weft_process_group *g) { return g ? g->rank : 0; }
 int weft_process_group_size(const weft_process_group *g) { return g ? g->size : 1; }
 int weft_process_group_local_rank(const weft_process_group *g) { return g ? g->local_rank : 0; }
+int weft_process_group_threads(const weft_process_group *g) {
+    const int threads = g && !getenv("OMP_NUM_THREADS") ? g->threads : weft__default_threads();
+    return threads > 0 ? threads : 1;
+}
+void weft_process_group_set_timeout(weft_process_group *g, double timeout) {
+    if (g && timeout > 0) g->timeout = timeout;
+}
 int weft_process_group_local_size(const weft_process_group *g) { return g ? g->local_size : 1; }
 const char *weft_process_group_engine(const weft_process_group *g) { return g ? g->transport->name : ""; }
 

@@ -15,6 +15,7 @@ struct weft_process_group {
     int rank, size, local_rank, local_size;
     char (*hosts)[WEFT__HOST_BYTES]; /* [size] */
     double timeout;                  /* seconds */
+    int threads;                     /* processors for each of the processes that share them with this one */
     uint64_t step;                   /* for messages; 0: not in a step */
     const char *purpose;             /* for messages: what is exchanged */
     double seconds;                  /* seconds spent in transfers so far */

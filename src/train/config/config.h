@@ -103,6 +103,8 @@ typedef struct weft__config {
     char *file;                /* path of the file, or NULL */
     char *published;           /* folder or GGUF file that describes the model, or NULL: the keys do */
     bool packed;               /* its weights stay packed, if the file holds them so */
+    int processes;             /* that share each step; 0: this one alone */
+    int threads;               /* of the cpu; 0: the default of weft_open */
 } weft__config;
 
 /* weft__config_init makes an empty configuration, weft__config_free frees its contents. The memory is that of

@@ -198,7 +198,7 @@ static uint64_t batches_left(const weft__loop *loop, uint64_t step) {
 /* Reads the loss if it is needed now. Reading waits for the device. */
 static weft_status loop_look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
     const double from = weft__now();
-    if (d->logs || d->shows || d->saves) WEFT_TRY(weft_fit_losses(state, loss, NULL));
+    if (d->logs || d->shows || d->saves) WEFT_TRY(weft__processes_losses(&loop->processes, state, loss));
     if (state->step > loop->first + 1) { /* the first step is mostly compilation */
         loop->rate_seconds += state->seconds_data + state->seconds_step + weft__now() - from;
         loop->rate_steps++;
@@ -208,7 +208,9 @@ static weft_status loop_look(weft__loop *loop, const weft_fit_state *state, cons
 
 /* Handles a requested stop. From here on nothing interrupts what is needed to save. */
 static void heed_stop(weft__loop *loop) {
-    if (loop->signal || !(loop->signal = weft__signals_stop())) return;
+    if (loop->signal) return;
+    loop->signal = weft__signals_stop() ? weft__signals_stop() : loop->processes.signal;
+    if (!loop->signal) return;
     weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
     weft__signals_drop_output();
 }
@@ -249,16 +251,19 @@ static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
 
 /* Saves if a save is due or a stop was requested. state NULL: an earlier process made the step. */
 static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint64_t step, const duties *d) {
-    const bool wanted = weft__signals_save();
+    const bool wanted = weft__signals_save() || loop->processes.save;
+    loop->processes.save = false;
     heed_stop(loop);
     if (!d->saves && !d->ends && !wanted && !loop->signal) return WEFT_OK;
     if (state) /* never save weights that follow from a loss that is not finite */
-        WEFT_TRY(weft_fit_losses(state, NULL, NULL));
+        WEFT_TRY(weft__processes_losses(&loop->processes, state, NULL));
+    WEFT_TRY(weft__processes_compare(&loop->processes, loop->model.optimizer));
     return write_in_folder(loop, step, keep);
 }
 
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
     duties d = duties_of(loop, state);
+    loop->processes.attended = true;
     weft__run_beat(&loop->run);
     weft__metrics m = weft__metrics_none(state->step);
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* from now on there is something to save */
@@ -273,7 +278,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     if (d.logs && !loop->signal) WEFT_TRY(report_on(loop, state->step));
     *stop = loop->signal != 0 || d.ends;
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
-    return WEFT_OK;
+    return weft__processes_order(&loop->processes, *stop ? WEFT__ORDER_STOP : WEFT__ORDER_GO);
 }
 
 /* Makes the evaluation that a stop interrupted in an earlier process. The checkpoint is written again, as if
@@ -286,7 +291,7 @@ static weft_status catch_up(weft__loop *loop, bool *stop) {
     WEFT_TRY(keep_due(loop, NULL, m.step, &d));
     *stop = loop->signal != 0 || d.ends;
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
-    return WEFT_OK;
+    return weft__processes_order(&loop->processes, *stop ? WEFT__ORDER_STOP : WEFT__ORDER_GO);
 }
 
 static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
@@ -328,6 +333,11 @@ static weft_status introduce(weft__loop *loop) {
                        : setting ? setting
                                  : "",
                        device.detail ? device.detail : "");
+    if (loop->processes.group)
+        weft__progress_say(&loop->progress, "%d processes by %s share the %lld batches of a step",
+                           weft_process_group_size(loop->processes.group),
+                           weft_process_group_engine(loop->processes.group),
+                           (long long)loop->config->train_accumulate);
     for (size_t i = 0; i < loop->replicas.count; i++)
         weft__progress_say(&loop->progress, "and on %s: the devices share the micro-batches of a step",
                            weft_device_of(loop->replicas.models[i].ctx));
@@ -438,9 +448,11 @@ static weft_status train(weft__loop *loop) {
     options.on_plan = on_plan;
     options.user = loop;
     bool stop = false;
+    loop->processes.attended = loop->stopping.due.step != 0;
     if (loop->stopping.due.step) WEFT_TRY(catch_up(loop, &stop));
     weft_status status = WEFT_OK;
     if (!stop) status = weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL);
+    if (status == WEFT_OK) loop->processes.attended = true;
     if (status == WEFT_ERR_STOPPED) { /* stopped between two micro-batches of a step */
         heed_stop(loop);
         status = write_in_folder(loop, weft_optimizer_steps(loop->model.optimizer), keep);
@@ -512,11 +524,12 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     weft__signals_install(options->resume ? "weft: stopped before the next step: the run is unchanged\n"
                                           : "weft: stopped before the first step: nothing was saved\n");
     weft_status status = weft__loop_open(&loop, config, options);
+    status =
+        weft__processes_unite(&loop.processes, status, config, &loop.dataset, &loop.model, &result->silent);
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
-    const bool done = loop.first >= loop.steps && !loop.stopping.due.step;
-    if (status == WEFT_OK && (done || result->early)) {
-        result->nothing = true;
+    if (status == WEFT_OK && weft__loop_done(&loop)) {
+        result->nothing = loop.processes.attended = true;
         status = complete(&loop, result->early ? "stopped early" : "done");
     } else if (status == WEFT_OK) {
         status = train(&loop);
@@ -526,6 +539,7 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     /* the folder may have moved */
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->signal = loop.signal;
+    result->abandons = weft__processes_end(&loop.processes, status);
     weft__signals_mode(WEFT__STOP_AT_ONCE, ""); /* everything is written */
     weft__loop_close(&loop);
     weft__signals_restore();

@@ -18,6 +18,7 @@
 #include "train/model/reference.h"
 #include "train/model/published.h"
 #include "train/run/loop_setup.h"
+#include "train/run/signals.h"
 #include "train/analysis/planning.h"
 
 #define TIMED_EVERY 100 /* every N-th run of a program is timed; timing makes a run up to a third slower */
@@ -26,6 +27,8 @@
  * warnings to the user. */
 static void on_log(void *user, weft_log_level level, const char *message) {
     weft__loop *loop = user;
+    if (weft__processes_follows(&loop->processes) && level != WEFT_LOG_ERROR)
+        return; /* the leader tells it */
     static const char *const names[] = {"debug", "info", "warning", "error"};
     if (loop->run.dir && !(level == WEFT_LOG_DEBUG && getenv("WEFT_DEBUG"))) {
         uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
@@ -33,6 +36,14 @@ static void on_log(void *user, weft_log_level level, const char *message) {
         (void)ignored; /* the loop writes to the log too, and reports the error */
     }
     weft__show_log(NULL, level, message);
+}
+
+/* Asks for a stop while the leader works, and tells followers that it does. */
+static bool interrupted(void *user) {
+    weft__loop *loop = user;
+    const weft_status status = weft__processes_beat(&loop->processes);
+    (void)status; /* the next order reports it */
+    return weft__signals_interrupt(NULL);
 }
 
 /* Returns the absolute path of a file, or of a pattern of file names in a folder. NULL if there is no such
@@ -192,24 +203,27 @@ static weft_status cut_logs(weft__loop *loop) {
     return WEFT_OK;
 }
 
-/* Loads the newest checkpoint, if there is one, and cuts the logs back to its step. */
-static weft_status go_on(weft__loop *loop) {
+/* Loads the newest checkpoint of a run, if there is one. */
+static weft_status loop_load(weft__loop *loop, const char *dir) {
     uint64_t step = 0;
-    WEFT_TRY(weft__reference_load(loop->model.ctx, &loop->dataset, loop->run.dir));
-    weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
-                                          loop->options->strict, &loop->stopping, &step);
-    if (status == WEFT_OK) {
-        loop->first = loop->saved = step;
-        WEFT_TRY(restore_best(loop));
-        status = weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, loop->run.dir,
-                                     loop->options->strict);
-    } else if (status == WEFT_ERR_STATE) { /* the run was stopped before its first checkpoint */
-        status = take_init(loop);
-    }
+    const bool strict = loop->options->strict;
+    WEFT_TRY(weft__reference_load(loop->model.ctx, &loop->dataset, dir));
+    const weft_status status =
+        weft__model_load(&loop->model, loop->config, &loop->dataset, dir, strict, &loop->stopping, &step);
+    if (status == WEFT_ERR_STATE)
+        return take_init(loop); /* the run was stopped before its first checkpoint */
     WEFT_TRY(status);
+    loop->first = loop->saved = step;
+    return weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, dir, strict);
+}
+
+/* Loads the newest checkpoint, and cuts the logs back to its step. */
+static weft_status go_on(weft__loop *loop) {
+    WEFT_TRY(loop_load(loop, loop->run.dir));
+    WEFT_TRY(restore_best(loop));
     WEFT_TRY(take_choices(loop));
     WEFT_TRY(cut_logs(loop));
-    status = weft__summary_read(loop->run.dir, &loop->before);
+    weft_status status = weft__summary_read(loop->run.dir, &loop->before);
     if (status != WEFT_OK && status != WEFT_ERR_STATE && status != WEFT_ERR_FORMAT) return status;
     if (status == WEFT_OK) {
         loop->summary.phases = loop->before.phases;
@@ -283,6 +297,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(weft__model_open_context(config, loop->choice.device, on_log, loop, &ctx));
     loop->config = config;
     loop->model.ctx = ctx;
+    if (loop->processes.group) ctx->interrupted = interrupted, ctx->interrupted_user = loop;
     WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.every = TIMED_EVERY}, &loop->profile));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DATA);
     weft_status status = chooses ? WEFT_OK : weft__dataset_read(NULL, config, run, &loop->dataset);
@@ -302,13 +317,34 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     return weft__model_optimizer(&loop->model, config, loop->steps);
 }
 
-weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options) {
-    bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
+/* Starts a loop. Of several processes on a machine with several devices of a kind, each takes one. */
+static void loop_begin(weft__loop *loop, const weft__config *config, const weft__train_options *options,
+                       bool quiet) {
     memset(loop, 0, sizeof *loop);
     loop->options = options;
     loop->saved = UINT64_MAX;
     loop->last = weft__metrics_none(0);
-    weft__progress_start(&loop->progress, options->quiet, tokens);
+    loop->processes = weft__processes_start(options->group, config->train_timeout);
+    weft__processes_device(&loop->processes, config, loop->choice.device);
+    weft__progress_start(&loop->progress, quiet, config->task == WEFT__TASK_LANGUAGE_MODEL);
+}
+
+bool weft__loop_done(const weft__loop *loop) {
+    return (loop->first >= loop->steps && !loop->stopping.due.step) ||
+           weft__stopping_over(&loop->stopping, loop->config);
+}
+
+weft_status weft__loop_follow(weft__loop *loop, weft__config *config, const weft__train_options *options) {
+    loop_begin(loop, config, options, true);
+    WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
+    if (options->resume) return loop_load(loop, options->dir);
+    return loop->dataset.pairs ? weft__reference_compute(&loop->model, config, WEFT__TRAIN, &loop->dataset)
+                               : WEFT_OK;
+}
+
+weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options) {
+    const bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
+    loop_begin(loop, config, options, options->quiet);
     if (options->resume)
         WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* the lock keeps other processes out */
     WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));

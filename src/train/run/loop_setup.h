@@ -6,6 +6,7 @@
 #include "train/run/telemetry.h"
 #include "train/run/history.h"
 #include "train/run/loop.h"
+#include "train/run/processes.h"
 #include "train/model/model.h"
 #include "train/run/progress.h"
 #include "train/run/replicas.h"
@@ -25,6 +26,7 @@ typedef struct weft__loop {
     weft__dataset dataset;
     weft__model model;
     weft__replicas replicas;                 /* copies on further devices */
+    weft__processes processes;               /* others that share the steps */
     weft_loader *loader, *validation, *test; /* the last two are NULL without such data */
     weft_loader *whole;    /* all validation data, if evaluations in training use a part; otherwise NULL */
     weft_gpt_cache *cache; /* for samples; NULL until the first sample */
@@ -52,6 +54,7 @@ typedef struct weft__loop {
     int signal;
     bool hinted;     /* the hint about a single predicted class was given */
     bool introduced; /* training has begun: this process wrote the summary in the folder */
+    bool ended;      /* follower: the leader has ordered the end */
 } weft__loop;
 
 /* The first half of weft__loop_open, which needs no run folder. Reads the data, builds the model, and makes
@@ -62,6 +65,12 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
  * The caller frees *loop with weft__loop_close, also after a failure. */
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options);
 void weft__loop_close(weft__loop *loop);
+
+/* The same for a follower, which has no run folder of its own: it only reads that of a resumed run. */
+weft_status weft__loop_follow(weft__loop *loop, weft__config *config, const weft__train_options *options);
+
+/* Tells whether the run has made all its steps, or stopped early. */
+bool weft__loop_done(const weft__loop *loop);
 
 /* Makes the paths of the data absolute, so that a run can be resumed from any folder. */
 weft_status weft__loop_absolute(weft__config *config);

@@ -14,6 +14,7 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
             NULL, WEFT_ERR_DEVICE,
             "the device null computes nothing and is only for plans and tests: use cpu or another device");
     const weft_open_options options = {.device = device[0] ? device : config->device,
+                                       .threads = config->threads,
                                        .seed = (uint64_t)config->train_seed,
                                        .tf32 = config->train_precision == WEFT__PRECISION_TF32,
                                        .log = log,

@@ -19,6 +19,7 @@ static atomic_int wrong;
 
 static void run(int size, double timeout, rank_work work, void *user) {
     network net = {0};
+    atomic_store(&wrong, 0);
     run_ranks(&net, size, timeout, work, user);
     assert_int_equal(atomic_load(&wrong), 0);
 }

@@ -1,0 +1,61 @@
+/* A process of a run that is not the leader: it trains its part of each step, and follows orders. It writes
+ * no file. Must not know: the run folder, evaluations, the terminal. Read next: processes.h, loop.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train/run/loop_setup.h"
+#include "train/run/signals.h"
+
+/* Obeys orders until one of them ends this wait: GO, STOP or END. state NULL: no step was just made. */
+static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order *order) {
+    do {
+        WEFT_TRY(weft__processes_await(&loop->processes, order));
+        if (*order == WEFT__ORDER_LOSSES && state) WEFT_TRY(weft_fit_losses(state, NULL, NULL));
+        if (*order == WEFT__ORDER_COMPARE) WEFT_TRY(weft_optimizer_compare(loop->model.optimizer));
+    } while (*order == WEFT__ORDER_LOSSES || *order == WEFT__ORDER_COMPARE || *order == WEFT__ORDER_WAIT);
+    loop->ended = *order == WEFT__ORDER_END;
+    return WEFT_OK;
+}
+
+static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
+    weft__loop *loop = user;
+    weft__order order;
+    WEFT_TRY(obey(loop, state, &order));
+    *stop = order != WEFT__ORDER_GO;
+    return WEFT_OK;
+}
+
+static weft_status follow(weft__loop *loop, bool trains) {
+    weft__order order = WEFT__ORDER_GO;
+    weft_fit_options options = weft__loop_fit(loop, loop->steps);
+    options.on_step = on_step;
+    options.user = loop;
+    weft__signals_mode(WEFT__STOP_IN_ORDER, NULL);
+    if (trains && loop->stopping.due.step)
+        WEFT_TRY(obey(loop, NULL, &order)); /* the leader evaluates first */
+    if (trains && order == WEFT__ORDER_GO)
+        WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
+    weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
+    while (!loop->ended) WEFT_TRY(obey(loop, NULL, &order));
+    return WEFT_OK;
+}
+
+weft_status weft__follow(weft__config *config, const weft__train_options *options,
+                         weft__train_result *result) {
+    weft__loop loop;
+    memset(result, 0, sizeof *result);
+    weft__signals_install("");
+    weft_status status = weft__loop_follow(&loop, config, options);
+    status =
+        weft__processes_unite(&loop.processes, status, config, &loop.dataset, &loop.model, &result->silent);
+    const bool united = status == WEFT_OK;
+    if (united) status = follow(&loop, !weft__loop_done(&loop));
+    if (united)
+        result->silent = status == WEFT_ERR_NUMERIC || status == WEFT_ERR_STATE; /* the leader has it, too */
+    result->abandons = status != WEFT_OK && !loop.processes.parted && !result->silent;
+    if (status != WEFT_OK) snprintf(result->error, sizeof result->error, "%s", weft_last_error(NULL));
+    weft__signals_mode(WEFT__STOP_AT_ONCE, "");
+    weft__loop_close(&loop);
+    weft__signals_restore();
+    return status;
+}

@@ -1,0 +1,159 @@
+/* Orders of the leader, and what all processes of a run agree on. Must not know: the loop. Read next:
+ * follower.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "device/device.h"
+#include "process/group.h"
+#include "train/run/processes.h"
+#include "train/run/progress.h"
+#include "train/run/signals.h"
+
+#define START_PATIENCE 10  /* times train.timeout: reading data and saving take longer than a step */
+#define BEAT_SHARE     0.2 /* of train.timeout is the time between two beats */
+
+weft__processes weft__processes_start(weft_process_group *group, double timeout) {
+    weft_process_group_set_timeout(group, START_PATIENCE * timeout);
+    return (weft__processes){.group = group, .timeout = timeout};
+}
+
+bool weft__processes_follows(const weft__processes *p) { return weft_process_group_rank(p->group) > 0; }
+
+void weft__processes_device(const weft__processes *p, const weft__config *config, char device[64]) {
+    const int rank = weft_process_group_local_rank(p->group);
+    const char *wanted = config->device ? config->device : "";
+    device[0] = 0;
+    for (int i = 0; i < weft__device_kinds() && weft_process_group_local_size(p->group) > 1; i++) {
+        const weft_device_ops *kind = weft__device_kind(i);
+        const int n = strcmp(wanted, kind->name) == 0 ? weft__device_count(kind) : 0;
+        if (n > 1) snprintf(device, 64, "%s:%d", kind->name, rank % n);
+    }
+}
+
+/* ---- agreement ---- */
+
+weft_status weft__processes_agree(weft__processes *p, weft_status status, bool *silent) {
+    const int rank = weft_process_group_rank(p->group), size = weft_process_group_size(p->group);
+    char error[WEFT_ERROR_SIZE];
+    int first = 0;
+    *silent = false;
+    if (!p->group) return status;
+    snprintf(error, sizeof error, "%s", status == WEFT_OK ? "" : weft_last_error(NULL));
+    int32_t *all = weft__array(NULL, (size_t)size, sizeof *all);
+    if (!all) return weft__fail_oom(NULL, (size_t)size * sizeof *all, "the start of all processes");
+    all[rank] = (int32_t)status;
+    weft__process_group_purpose(p->group, 0, "the start of all processes");
+    const weft_status gathered = weft_process_group_all_gather(p->group, all, sizeof *all);
+    while (gathered == WEFT_OK && first < size && all[first] == WEFT_OK) first++;
+    const weft_status failure = first < size ? (weft_status)all[first] : WEFT_OK;
+    weft__free(NULL, all);
+    weft_process_group_set_timeout(p->group, p->timeout);
+    if (gathered != WEFT_OK) return gathered;
+    *silent = first != rank;
+    if (first > 0 && first == rank)
+        return weft__fail(NULL, failure, "rank %d (%s): %s", rank, weft_process_group_host(p->group, rank),
+                          error);
+    return failure == WEFT_OK ? WEFT_OK : weft__fail(NULL, failure, "%s", error);
+}
+
+static weft_status same(weft__processes *p, const char *what, const char *text, const char *advice) {
+    weft_hash hash;
+    weft__hash_init(&hash);
+    weft__hash_str(&hash, text);
+    return weft__process_group_same(p->group, what, hash, advice);
+}
+
+/* Compares what must be the same, and lets the optimizers share the steps. */
+static weft_status join(weft__processes *p, const weft__config *config, const weft__dataset *dataset,
+                        const weft__model *model) {
+    char hash[17];
+    weft__process_group_purpose(p->group, 0, "hashes of configuration, data and weights");
+    WEFT_TRY(weft__config_hash(NULL, config, hash));
+    WEFT_TRY(same(p, "another configuration", hash, "start all processes with the same arguments and files"));
+    weft__dataset_hash(dataset, hash);
+    WEFT_TRY(same(p, "other data", hash, "give all machines the same files"));
+    WEFT_TRY(same(p, "another kind of device", model->ctx->device->ops->name,
+                  "kinds of devices round differently: choose one with --device"));
+    WEFT_TRY(weft_optimizer_join(model->optimizer, p->group));
+    return weft_optimizer_compare(model->optimizer);
+}
+
+weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
+                                  const weft__dataset *dataset, const weft__model *model, bool *silent) {
+    status = weft__processes_agree(p, status, silent);
+    if (!p->group) return status;
+    if (status == WEFT_OK && (status = join(p, config, dataset, model)) == WEFT_ERR_STATE)
+        *silent = weft__processes_follows(p); /* all have the same message */
+    p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
+    return status;
+}
+
+/* ---- orders ---- */
+
+/* A word for each process: that of the leader holds the order, and those of the followers hold their signals.
+ */
+static weft_status exchange(weft__processes *p, uint64_t own, uint64_t *leader, uint64_t *others) {
+    const int rank = weft_process_group_rank(p->group), size = weft_process_group_size(p->group);
+    uint64_t *words = weft__array(NULL, (size_t)size, sizeof *words);
+    if (!words) return weft__fail_oom(NULL, (size_t)size * sizeof *words, "an order to the processes");
+    words[rank] = own;
+    weft__process_group_purpose(p->group, p->group->step, "the order of rank 0");
+    const weft_status status = weft_process_group_all_gather(p->group, words, sizeof *words);
+    *leader = words[0];
+    *others = 0;
+    for (int i = 1; i < size; i++)
+        if (words[i] > *others) *others = words[i];
+    weft__free(NULL, words);
+    return status;
+}
+
+enum { SAVE = 1 << 8 }; /* beside the number of a signal */
+
+weft_status weft__processes_order(weft__processes *p, weft__order order) {
+    uint64_t leader, others;
+    if (!p->group) return WEFT_OK;
+    WEFT_TRY(exchange(p, (uint64_t)order, &leader, &others));
+    p->ordered = weft__now();
+    p->attended = order != WEFT__ORDER_GO && order != WEFT__ORDER_END;
+    p->save = p->save || others & SAVE;
+    if (others & (SAVE - 1)) p->signal = (int)(others & (SAVE - 1));
+    return WEFT_OK;
+}
+
+weft_status weft__processes_beat(weft__processes *p) {
+    const bool due = p->attended && weft__now() - p->ordered > BEAT_SHARE * p->timeout;
+    return due ? weft__processes_order(p, WEFT__ORDER_WAIT) : WEFT_OK;
+}
+
+/* Notes a failure that all processes have. */
+static weft_status same_in_all(weft__processes *p, weft_status status) {
+    if (status == WEFT_ERR_NUMERIC || status == WEFT_ERR_STATE) p->parted = true, p->attended = false;
+    return status;
+}
+
+weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *state, double *loss) {
+    WEFT_TRY(weft__processes_order(p, WEFT__ORDER_LOSSES));
+    return same_in_all(p, weft_fit_losses(state, loss, NULL));
+}
+
+weft_status weft__processes_compare(weft__processes *p, weft_optimizer *optimizer) {
+    WEFT_TRY(weft__processes_order(p, WEFT__ORDER_COMPARE));
+    return same_in_all(p, weft_optimizer_compare(optimizer));
+}
+
+bool weft__processes_end(weft__processes *p, weft_status status) {
+    if (p->group && p->attended && weft__processes_order(p, WEFT__ORDER_END) == WEFT_OK) return false;
+    return p->group && status != WEFT_OK && !p->parted &&
+           status != WEFT_ERR_NUMERIC; /* all have seen the losses */
+}
+
+weft_status weft__processes_await(weft__processes *p, weft__order *order) {
+    uint64_t leader, others;
+    const uint64_t own = (uint64_t)weft__signals_stop() | (weft__signals_save() ? SAVE : 0);
+    weft_process_group_set_timeout(p->group, p->saves ? START_PATIENCE * p->timeout : p->timeout);
+    WEFT_TRY(exchange(p, own, &leader, &others));
+    *order = (weft__order)leader;
+    p->saves = *order == WEFT__ORDER_COMPARE;
+    return WEFT_OK;
+}

@@ -1,0 +1,68 @@
+/* Runs of several processes. Rank 0, the leader, runs the loop of the command: it owns the run folder,
+ * evaluates, and prints. The others, the followers, compute their part of each step, and do what the leader
+ * orders in between. Must not know: the loop. Read next: processes.c, follower.c. */
+#ifndef WEFT_SRC_TRAIN_RUN_PROCESSES_H
+#define WEFT_SRC_TRAIN_RUN_PROCESSES_H
+
+#include <weft/fit.h>
+#include <weft/process_group.h>
+
+#include "train/model/model.h"
+
+/* What the leader orders. Followers wait for an order after each step, and at the end. */
+typedef enum weft__order {
+    WEFT__ORDER_GO,      /* make the next step */
+    WEFT__ORDER_LOSSES,  /* exchange the losses: all call weft_fit_losses */
+    WEFT__ORDER_COMPARE, /* compare the parameters: all call weft_optimizer_compare. Then the leader saves
+                            them */
+    WEFT__ORDER_WAIT,    /* the leader is busy */
+    WEFT__ORDER_STOP,    /* end training after this step */
+    WEFT__ORDER_END      /* end the process */
+} weft__order;
+
+typedef struct weft__processes {
+    weft_process_group *group; /* NULL: this process is alone, and all functions do nothing */
+    bool attended;             /* leader: the followers wait for an order */
+    double ordered;            /* leader: when the last order was given */
+    double timeout;            /* seconds */
+    bool parted;               /* all processes know of a failure, so that none of them waits for another */
+    bool saves;                /* follower: the leader is saving, which may take longer than a step */
+    int signal;                /* leader: a signal that a follower has received; 0: none */
+    bool save;                 /* leader: a follower was asked to save */
+} weft__processes;
+
+/* Starts. `group` may be NULL. */
+weft__processes weft__processes_start(weft_process_group *group, double timeout);
+
+bool weft__processes_follows(const weft__processes *p);
+
+/* Chooses among the devices of the configuration's kind: "cuda:1" for the second process of a machine with
+ * two cards. "": there is nothing to choose. */
+void weft__processes_device(const weft__processes *p, const weft__config *config, char device[64]);
+
+/* Returns WEFT_OK in all processes if `status` is WEFT_OK in all of them, or a failure in all. One of them
+ * reports it, the leader if it can; *silent is true in the others. */
+weft_status weft__processes_agree(weft__processes *p, weft_status status, bool *silent);
+
+/* Ends the setting up, which gave `status` in this process. Returns WEFT_OK if it was WEFT_OK in all
+ * processes, and they have the same configuration, data, kind of device and weights; their optimizers then
+ * share the steps. Otherwise all fail, as above. */
+weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
+                                  const weft__dataset *dataset, const weft__model *model, bool *silent);
+
+/* Leader: gives an order, and learns of the signals that followers have received. */
+weft_status weft__processes_order(weft__processes *p, weft__order order);
+/* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
+weft_status weft__processes_beat(weft__processes *p);
+/* Leader: reads the losses as weft_fit_losses does, and compares the parameters as weft_optimizer_compare
+ * does. */
+weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *state, double *loss);
+weft_status weft__processes_compare(weft__processes *p, weft_optimizer *optimizer);
+/* Leader: ends the followers, if they wait for an order. Returns true if they do not know of a failure of the
+ * leader, so that the group must be aborted. */
+bool weft__processes_end(weft__processes *p, weft_status status);
+
+/* Follower: waits for an order, and tells the leader of signals. */
+weft_status weft__processes_await(weft__processes *p, weft__order *order);
+
+#endif
