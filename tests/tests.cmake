@@ -74,7 +74,7 @@ function(weft_add_test name)
   if(name MATCHES "test_nvrtc|test_amdgcn|test_sass|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
-  if(name MATCHES "opencl|_gpu|_cuda|_hip|_ptx|_render|_sass|_amdgcn") # a driver, a compiler or an interpreter of their kernels
+  if(name MATCHES "opencl|_gpu|_cuda|_hip|_ptx|_render|_sass|_amdgcn|test_processes") # a driver, a compiler or an interpreter of their kernels; an MPI
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 20)
   endif()
 endfunction()

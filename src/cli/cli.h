@@ -121,6 +121,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
 /* X(name, "what it does") for every command, in the order of the help. */
 #define WEFT__COMMANDS(X)                                                                                    \
     X(train, "trains a model as the configuration says")                                                     \
+    X(launch, "trains with several processes of this machine, by mpirun")                                    \
     X(resume, "continues a run that was stopped or killed")                                                  \
     X(cv, "cross-validation: trains and measures a model on each part of the data")                          \
     X(sweep, "trains a run for each of many values of the configuration, and sorts them")                    \

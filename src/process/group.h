@@ -31,6 +31,10 @@ weft_status weft__process_group_on(weft_transport *transport, const weft_process
 /* Opens the engine of the launcher that started this process. *transport is NULL if none did. */
 weft_status weft__launcher_open(weft_transport **transport);
 
+/* Tells whether the engine "openmpi" or "mpich" is installed. Writes the Debian package with which it can be
+ * built. */
+bool weft__launcher_has(const char *name, const char **package);
+
 /* What the next transfers are for, such as "the gradients", and in which step, from 1 on; 0: in none. For
  * messages. The text must live as long as the group. */
 static inline void weft__process_group_purpose(weft_process_group *group, uint64_t step,

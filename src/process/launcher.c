@@ -55,6 +55,13 @@ static void *open_engine(const char *file, char path[WEFT_LIBRARY_PATH]) {
     return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
 
+bool weft__launcher_has(const char *name, const char **package) {
+    const engine *e = strcmp(name, mpich.name) == 0 ? &mpich : &openmpi;
+    char path[WEFT_LIBRARY_PATH];
+    *package = e->package;
+    return open_engine(e->file, path) != NULL;
+}
+
 static weft_status start_engine(const char *file, const char *package, weft_transport **transport) {
     char path[WEFT_LIBRARY_PATH], hint[160] = "";
     weft_transport_open_fn open = NULL;

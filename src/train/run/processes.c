@@ -50,7 +50,7 @@ weft_status weft__processes_agree(weft__processes *p, weft_status status, bool *
     weft__free(NULL, all);
     weft_process_group_set_timeout(p->group, p->timeout);
     if (gathered != WEFT_OK) return gathered;
-    *silent = first != rank;
+    *silent = failure != WEFT_OK && first != rank;
     if (first > 0 && first == rank)
         return weft__fail(NULL, failure, "rank %d (%s): %s", rank, weft_process_group_host(p->group, rank),
                           error);
@@ -65,8 +65,8 @@ static weft_status same(weft__processes *p, const char *what, const char *text, 
 }
 
 /* Compares what must be the same, and lets the optimizers share the steps. */
-static weft_status join(weft__processes *p, const weft__config *config, const weft__dataset *dataset,
-                        const weft__model *model) {
+static weft_status processes_join(weft__processes *p, const weft__config *config,
+                                  const weft__dataset *dataset, const weft__model *model) {
     char hash[17];
     weft__process_group_purpose(p->group, 0, "hashes of configuration, data and weights");
     WEFT_TRY(weft__config_hash(NULL, config, hash));
@@ -83,7 +83,7 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
                                   const weft__dataset *dataset, const weft__model *model, bool *silent) {
     status = weft__processes_agree(p, status, silent);
     if (!p->group) return status;
-    if (status == WEFT_OK && (status = join(p, config, dataset, model)) == WEFT_ERR_STATE)
+    if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */
     p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
     return status;
@@ -143,7 +143,9 @@ weft_status weft__processes_compare(weft__processes *p, weft_optimizer *optimize
 }
 
 bool weft__processes_end(weft__processes *p, weft_status status) {
-    if (p->group && p->attended && weft__processes_order(p, WEFT__ORDER_END) == WEFT_OK) return false;
+    if (p->group && p->attended && status != WEFT_ERR_TIMEOUT &&
+        weft__processes_order(p, WEFT__ORDER_END) == WEFT_OK)
+        return false;
     return p->group && status != WEFT_OK && !p->parted &&
            status != WEFT_ERR_NUMERIC; /* all have seen the losses */
 }

@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# Trains one model with several processes, by Open MPI and by MPICH: the same bits for any number of them, also after a
+# resume with another number, and a message and an end in time if a process dies, hangs, or differs from the others.
+# shellcheck source=tests/train/command.sh
+. "$(dirname "$0")/command.sh"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none
+
+# A process notes its number before it becomes weft, and may be told to differ.
+cat >rank.sh <<END
+#!/usr/bin/env bash
+rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}
+echo \$\$ >pid.\$rank
+if [ "\$rank" = "\${OTHER_RANK:-none}" ]; then
+    set -- "\$@" \$OTHER_ARGUMENTS
+fi
+exec "$weft" "\$@"
+END
+chmod +x rank.sh
+
+cat >gpt.yaml <<'END'
+task: language-model
+data: {path: text.txt}
+model: {type: gpt, layers: 1, heads: 2, width: 16, context: 16, dropout: 0.1}
+train: {steps: 12, batch: 4, accumulate: 4, exact_sum: true, eval_every: 6, save_every: 6, log_every: 3, timeout: 2}
+END
+cat >long.yaml <<'END'
+task: language-model
+data: {path: text.txt}
+model: {type: gpt, layers: 1, heads: 2, width: 16, context: 16}
+schedule: {type: constant, warmup: 0}
+train: {steps: 1000000, batch: 4, accumulate: 4, eval_every: 0, save_every: 40, log_every: 10, timeout: 2}
+END
+
+# same A B STEP: compares weights, optimizer state and scores of two runs, and the losses of their metrics.
+same() {
+    local file
+    for file in model optimizer; do
+        check "$2: the same $file" cmp "$1/checkpoints/step-$3/$file.safetensors" "$2/checkpoints/step-$3/$file.safetensors"
+    done
+    check "$2: the same losses" cmp <(cut -d, -f1,2,3,4,7,8 "$1/metrics.csv") <(cut -d, -f1,2,3,4,7,8 "$2/metrics.csv")
+    check "$2: the same scores" cmp "$1/scores.json" "$2/scores.json"
+}
+
+# wait_for PATTERN FILE: waits until a line of the file matches, at most half a minute.
+wait_for() {
+    local _
+    for _ in $(seq 600); do
+        grep -Eqs -- "$1" "$2" && return
+        sleep 0.05
+    done
+    echo "no '$1' in $2"
+}
+
+# begin N RUN ARGUMENTS...: starts a long training in the background, and waits until it has saved.
+begin() {
+    local n=$1 run=$2
+    shift 2
+    $mpirun -n "$n" ./rank.sh train long.yaml --run "$run" --quiet "$@" >"$run.out" 2>&1 &
+    job=$!
+    wait_for '"step": 50,' "$run/metrics.jsonl"
+}
+
+# gone PID...: the launcher has ended these processes, or ends them within some seconds.
+gone() {
+    local pid _
+    for pid; do
+        for _ in $(seq 100); do
+            kill -0 "$pid" 2>/dev/null || continue 2
+            sleep 0.1
+        done
+        return 1
+    done
+}
+
+# ended NAME SECONDS PATTERN RUN: the job must end in time, with an error, and say what the pattern says.
+ended() {
+    local name=$1 seconds=$2 pattern=$3 began=$SECONDS
+    wait "$job"
+    local code=$?
+    check "$name: an error, not $code" test "$code" != 0
+    check "$name: the end came after $((SECONDS - began)) s" test $((SECONDS - began)) -le "$seconds"
+    check "$name: no process is left" gone "$(cat pid.0)" "$(cat pid.1)"
+    check "$name: '$pattern' is said: $(cat "$4.out")" grep -Eq -- "$pattern" "$4.out"
+    check "$name: the run is sound" "$weft" info "$4" --check
+}
+
+expect 0 '' "$weft" train gpt.yaml --run one --quiet
+expect 0 '' "$weft" train mlp --data table.csv --set data.target=kind --set train.epochs=4 --set train.batch=4 \
+    --set train.accumulate=4 --set train.exact_sum=true --run mlp-one --quiet
+expect 0 '' "$weft" train lstm --data text.txt --set train.steps=6 --set train.batch=4 --set train.accumulate=4 --set data.streams=false \
+    --set model.width=16 --set model.context=16 --set train.exact_sum=true --run lstm-one --quiet
+
+found=0
+for mpi in openmpi mpich; do
+    if [ ! -e "$(dirname "$weft")/libweft-$mpi.so" ] || ! command -v mpirun.$mpi >/dev/null; then
+        echo "skipped: $mpi is not installed"
+        continue
+    fi
+    found=1
+    mpirun="mpirun.$mpi"
+
+    # ---- the same bits ----
+    for n in 2 4; do
+        expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml --run $mpi-$n --quiet
+        same one $mpi-$n 12
+    done
+    expect 0 'processes by .* share the 4 batches of a step' $mpirun -n 4 ./rank.sh train gpt.yaml --set train.steps=6 --run $mpi-moved
+    expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-moved --set train.steps=12 --quiet
+    expect 0 '' $mpirun -n 2 ./rank.sh train mlp --data table.csv --set data.target=kind --set train.epochs=4 \
+        --set train.batch=4 --set train.accumulate=4 --run mlp-$mpi --quiet
+    same mlp-one mlp-$mpi "$(sed -n 's/.*"step": \([0-9]*\).*/\1/p' mlp-one/scores.json | head -1)"
+    expect 0 '' $mpirun -n 2 ./rank.sh train lstm --data text.txt --set train.steps=6 --set train.batch=4 \
+        --set train.accumulate=4 --set model.width=16 --set model.context=16 --run lstm-$mpi --quiet
+    same lstm-one lstm-$mpi 6
+    expect 7 'all steps of the run are done' $mpirun -n 2 ./rank.sh resume $mpi-2
+    expect 0 '' env WEFT_MPI=$mpi "$weft" launch -n 2 -- train gpt.yaml --run $mpi-launched --quiet
+    same one $mpi-launched 12
+
+    # ---- a process that dies or hangs ----
+    begin 2 $mpi-dead
+    kill -KILL "$(cat pid.1)"
+    ended "a dead process" 8 "." $mpi-dead
+    begin 2 $mpi-stopped
+    kill -STOP "$(cat pid.1)"
+    ended "a process that hangs" 14 "rank 0 \(.*\): step [0-9]+: waited 2 s for .*: no answer from rank 1 \(" $mpi-stopped
+    begin 2 $mpi-leader
+    kill -STOP "$(cat pid.0)"
+    ended "a leader that hangs" 14 "rank 1 \(.*\): step [0-9]+: waited 2 s for .*: no answer from rank 0 \(" $mpi-leader
+    last=$(find $mpi-stopped/checkpoints -name 'step-*' | sed 's/.*-//' | sort -n | tail -1)
+    expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-stopped --quiet --set train.steps=$((last + 20))
+    expect 0 '' "$weft" info $mpi-stopped --check
+
+    # ---- a signal that only one process receives ----
+    begin 2 $mpi-signal
+    kill -TERM "$(cat pid.1)"
+    wait "$job"
+    check "a signal to one process stops and saves all" grep -q "stopped by a signal" $mpi-signal/log.txt
+    check "the run is sound" "$weft" info $mpi-signal --check
+
+    # ---- processes that differ ----
+    sed 's/warp/wasp/' text.txt >other.txt
+    for case in "--set data.path=other.txt|rank 1 \(.*\): other data than rank 0" \
+        "--set optimizer.lr=0.5|rank 1 \(.*\): another configuration than rank 0" \
+        "--set data.path=none.txt|rank 1 \(.*\): cannot open .*none.txt"; do
+        export OTHER_RANK=1 OTHER_ARGUMENTS=${case%%|*}
+        rm -rf differs
+        $mpirun -n 2 ./rank.sh train gpt.yaml --run differs --quiet >out 2>&1
+        check "$mpi: ${case%%|*} is refused" test $? != 0
+        check "$mpi: it is said once: $(cat out)" test "$(grep -Ec -- "weft: .*${case##*|}" out)" = 1
+    done
+    unset OTHER_RANK OTHER_ARGUMENTS
+    $mpirun -n 3 ./rank.sh train gpt.yaml --run differs --quiet >out 2>&1
+    check "three processes for four batches" test "$(grep -c 'use train.accumulate: 12' out)" = 1
+    $mpirun -n 2 ./rank.sh train lstm --data text.txt --set data.streams=true >out 2>&1
+    check "streams of several processes" grep -q 'one device must compute all of them' out
+    $mpirun -n 2 ./rank.sh train text --data text.txt >out 2>&1
+    check "time of several processes" grep -q 'measures the time of a step in one process' out
+done
+
+# ---- without an engine ----
+expect 1 'cannot be opened' env WEFT_MPI=/nowhere/libweft-none.so "$weft" train gpt.yaml
+expect 1 'srun started 2 tasks without MPI' env SLURM_STEP_NUM_TASKS=2 "$weft" train gpt.yaml
+expect 0 '' env SLURM_STEP_NUM_TASKS=2 WEFT_MPI=off "$weft" train gpt.yaml --quiet
+expect 0 '' env OMPI_COMM_WORLD_SIZE=1 "$weft" train gpt.yaml --quiet
+expect 2 "of 'train' and 'resume', not of 'eval'" "$weft" launch -n 2 -- eval one
+expect 2 'give the number of processes' "$weft" launch -n 0 -- train gpt.yaml
+expect 1 'there is no mpirun' env PATH=/nowhere "$weft" launch -n 2 -- train gpt.yaml
+
+echo "$cells checks, $fail failures"
+[ "$fail" = 0 ] || exit 1
+[ $found = 1 ] || echo "skipped: training with several processes: neither Open MPI nor MPICH is installed"
