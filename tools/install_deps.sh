@@ -99,6 +99,10 @@ find_missing() {
         like openmpi-bin has mpirun.openmpi
         like libmpich-dev has mpicc.mpich
         like mpich has mpirun.mpich
+        like slurmctld has slurmctld
+        like slurmd has slurmd
+        like slurm-client has srun
+        like munge has munged
     fi
 }
 

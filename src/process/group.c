@@ -1,5 +1,6 @@
 /* Groups of processes: joining, waiting with a time limit, and copying memory. Must not know: engines,
  * tensors. Read next: sum.c, launcher.c. */
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,15 +41,16 @@ static int list_absent(const weft_process_group *g, weft_text *list) {
     return absent;
 }
 
-/* Finds out who does not answer, and says it. */
-static weft_status timed_out(const weft_process_group *g) {
+/* Finds out who does not answer, and says it. waited: seconds. */
+static weft_status timed_out(const weft_process_group *g, double waited) {
     char names[512], step[48] = "";
     weft_text list = weft__text(names, sizeof names);
     g->transport->call_roll(g->transport, ROLL_CALL, g->present);
     const int absent = list_absent(g, &list);
     if (g->step) snprintf(step, sizeof step, "step %llu: ", (unsigned long long)g->step);
     return weft__fail(NULL, WEFT_ERR_TIMEOUT, "rank %d (%s): %swaited %g s for %s: %s%s%s", g->rank,
-                      g->hosts[g->rank], step, g->timeout, g->purpose,
+                      g->hosts[g->rank], step, waited < g->timeout ? round(10 * waited) / 10 : g->timeout,
+                      g->purpose,
                       absent ? "no answer from rank " : "all ranks answer, but one of them is slow", names,
                       absent ? "; see what happened to that process" : "; a larger time limit helps");
 }
@@ -79,7 +81,8 @@ weft_status weft__process_group_wait(weft_process_group *g, const char *error, w
         const double at = now();
         waited += at - before < LONGEST ? at - before : LONGEST;
         before = at;
-        if (waited > g->timeout) return timed_out(g);
+        if (waited > g->timeout || (waited > BUSY_WAIT && g->transport->asked(g->transport)))
+            return timed_out(g, waited);
         rest(waited);
     }
     g->seconds += now() - from;

@@ -38,8 +38,10 @@ struct weft_transport {
     /* Tells whether the transfer has ended. It also makes transfers go on. */
     const char *(*test)(weft_transport *t, weft_transfer *transfer, int *ended);
 
-    /* Calls all processes that call this function at about the same time. After `seconds` present[i] tells
-     * whether process i did. Nothing but `abort` may be called afterwards. */
+    /* Tells whether another process has called the roll. */
+    int (*asked)(weft_transport *t);
+    /* Tells all processes that this one is there, and waits for the same from them. After `seconds`
+     * present[i] tells whether process i was there. Nothing but `abort` may be called afterwards. */
     void (*call_roll)(weft_transport *t, double seconds, unsigned char *present);
     /* Ends all processes. Does not return. */
     void (*abort)(weft_transport *t, int code);

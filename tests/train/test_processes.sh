@@ -2,7 +2,8 @@
 # Trains one model with several processes, by Open MPI and by MPICH: the same bits for any number of them, also after a
 # resume with another number, and a message and an end in time if a process dies, hangs, or differs from the others.
 # shellcheck source=tests/train/command.sh
-. "$(dirname "$0")/command.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/command.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 
@@ -73,6 +74,10 @@ gone() {
     done
 }
 
+in_folder() { # in_folder FOLDER COMMAND...
+    (cd "$1" && shift && "$@")
+}
+
 # ended NAME SECONDS PATTERN RUN: the job must end in time, with an error, and say what the pattern says.
 ended() {
     local name=$1 seconds=$2 pattern=$3 began=$SECONDS
@@ -137,6 +142,12 @@ for mpi in openmpi mpich; do
     wait "$job"
     check "a signal to one process stops and saves all" grep -q "stopped by a signal" $mpi-signal/log.txt
     check "the run is sound" "$weft" info $mpi-signal --check
+
+    # ---- faults at random moments ----
+    mkdir trials-$mpi
+    cp rank.sh text.txt trials-$mpi
+    check "$mpi: random faults" in_folder trials-$mpi python3 "$here/process_faults.py" "$weft" $mpirun "${WEFT_FAULT_TRIALS:-4}" "${WEFT_FAULT_SEED:-1}"
+    grep FAIL checked
 
     # ---- processes that differ ----
     sed 's/warp/wasp/' text.txt >other.txt

@@ -84,6 +84,12 @@ static const char *mpi_test(weft_transport *t, weft_transfer *transfer, int *end
     return mpi_keep(m, "MPI_Test", error, request, transfer);
 }
 
+static int mpi_asked(weft_transport *t) {
+    int there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, ((mpi_transport *)t)->roll, &there, MPI_STATUS_IGNORE);
+    return there;
+}
+
 /* Sends an empty message to each process, and notes which processes have sent one. */
 static void mpi_call_roll(weft_transport *t, double seconds, unsigned char *present) {
     mpi_transport *m = (mpi_transport *)t;
@@ -163,6 +169,7 @@ __attribute__((visibility("default"))) const char *weft_transport_open(weft_tran
                                .all_reduce = mpi_all_reduce,
                                .reduce_scatter = mpi_reduce_scatter,
                                .test = mpi_test,
+                               .asked = mpi_asked,
                                .call_roll = mpi_call_roll,
                                .abort = mpi_abort,
                                .close = mpi_close};

@@ -129,6 +129,15 @@ static const char *threads_test(weft_transport *t, weft_transfer *transfer, int 
     return NULL;
 }
 
+static int threads_asked(weft_transport *t) {
+    network *n = ((thread_rank *)t)->net;
+    int asked = 0;
+    pthread_mutex_lock(&n->lock);
+    for (int i = 0; i < n->size; i++) asked |= n->here[i];
+    pthread_mutex_unlock(&n->lock);
+    return asked;
+}
+
 static void threads_call_roll(weft_transport *t, double seconds, unsigned char *present) {
     network *n = ((thread_rank *)t)->net;
     const double from = network_now();
@@ -171,6 +180,7 @@ static void *rank_begin(void *user) {
                                .all_reduce = threads_all_reduce,
                                .reduce_scatter = threads_reduce_scatter,
                                .test = threads_test,
+                               .asked = threads_asked,
                                .call_roll = threads_call_roll,
                                .close = threads_close};
     const weft_process_group_options options = {.timeout = s->timeout};
