@@ -205,6 +205,7 @@ static int train_together(weft__config *config, const weft__train_options *how, 
     else
         code = silent ? weft__exit_code(status) : weft__give_up(NULL, status);
     if (code == WEFT__EXIT_DONE && !how->quiet) weft__cli_next(config, run);
+    weft__processes_free(&others);
     weft_process_group_close(how->group);
     return code;
 }

@@ -110,6 +110,8 @@ for mpi in openmpi mpich; do
         expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml --run $mpi-$n --quiet
         same one $mpi-$n 12
     done
+    check "$mpi: a row for each process in the report" test "$(grep -c 'class="share"><div class="bar"' $mpi-4/report.html)" -ge 4
+    check "$mpi: figures of all" test "$(grep -o '"computing"' $mpi-4/processes.json | wc -l)" = 4
     expect 0 'processes by .* share the 4 batches of a step' $mpirun -n 4 ./rank.sh train gpt.yaml --set train.steps=6 --run $mpi-moved
     expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-moved --set train.steps=12 --quiet
     expect 0 '' $mpirun -n 2 ./rank.sh train mlp --data table.csv --set data.target=kind --set train.epochs=4 \

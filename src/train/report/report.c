@@ -241,6 +241,7 @@ static weft_status put_report(FILE *out, const char *dir, const weft__summary *s
     WEFT_TRY(weft__report_scores(out, dir));
     WEFT_TRY(weft__report_pictures(out, dir));
     times(out, summary);
+    WEFT_TRY(weft__report_processes(out, dir));
     WEFT_TRY(samples(out, dir));
     WEFT_TRY(file_section(out, dir, "config.yaml", "Configuration, and where each value came from"));
     WEFT_TRY(file_section(out, dir, "env.json", "Machine and versions"));

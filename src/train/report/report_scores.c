@@ -19,14 +19,14 @@ static void cell(FILE *out, const json_t *value) {
         fprintf(out, "<td class=\"n\">-</td>");
 }
 
-static void put_text(FILE *out, const json_t *object, const char *key) {
+void weft__report_text(FILE *out, const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
     if (text) weft__html_text(out, text, strlen(text));
 }
 
 static void name_cell(FILE *out, const char *tag, const json_t *class) {
     fprintf(out, "<%s><div class=\"name\">", tag);
-    put_text(out, class, "class");
+    weft__report_text(out, class, "class");
     fprintf(out, "</div></%s>", tag);
 }
 
@@ -133,9 +133,9 @@ static void mistakes(FILE *out, const json_t *list) {
         fprintf(out, "<figure class=\"picture\">");
         image(out, json_string_value(json_object_get(m, "png")));
         fprintf(out, "<figcaption><span>is ");
-        put_text(out, m, "class");
+        weft__report_text(out, m, "class");
         fprintf(out, "</span> <span>predicted: ");
-        put_text(out, m, "predicted");
+        weft__report_text(out, m, "predicted");
         fprintf(out, "</span> <span>%.2f %%</span></figcaption></figure>\n",
                 json_number_value(json_object_get(m, "probability")) * 100);
     }
@@ -151,7 +151,7 @@ static void examples(FILE *out, const json_t *list) {
         for (size_t j = 0; j < json_array_size(pngs); j++)
             image(out, json_string_value(json_array_get(pngs, j)));
         fprintf(out, "<figcaption>");
-        put_text(out, class, "class");
+        weft__report_text(out, class, "class");
         fprintf(out, "</figcaption></figure>\n");
     }
     fprintf(out, "</div>\n");
@@ -191,8 +191,8 @@ static void section(FILE *out, const json_t *all, const char *key, const char *t
 }
 
 /* Shows a sealed file of the run. A damaged one is named in the report. */
-static weft_status show(FILE *out, const char *dir, const char *name, void put(FILE *, const json_t *),
-                        const char *remedy) {
+weft_status weft__report_json(FILE *out, const char *dir, const char *name, void put(FILE *, const json_t *),
+                              const char *remedy) {
     weft__json json;
     json_t *all;
     const weft_status status = weft__sealed_read(NULL, dir, name, &json, &all);
@@ -213,9 +213,9 @@ static void pictures(FILE *out, const json_t *all) {
 }
 
 weft_status weft__report_scores(FILE *out, const char *dir) {
-    return show(out, dir, "scores.json", sections, ": 'weft eval' computes the scores again");
+    return weft__report_json(out, dir, "scores.json", sections, ": 'weft eval' computes the scores again");
 }
 
 weft_status weft__report_pictures(FILE *out, const char *dir) {
-    return show(out, dir, "pictures.json", pictures, ": its pictures are not shown");
+    return weft__report_json(out, dir, "pictures.json", pictures, ": its pictures are not shown");
 }

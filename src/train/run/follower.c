@@ -20,6 +20,7 @@ static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__ord
 static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
     weft__loop *loop = user;
     weft__order order;
+    weft__processes_step(&loop->processes, state);
     WEFT_TRY(obey(loop, state, &order));
     *stop = order != WEFT__ORDER_GO;
     return WEFT_OK;

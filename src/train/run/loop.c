@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <weft/generate.h>
 #include <weft/recurrent.h>
@@ -31,12 +30,6 @@ static bool due(const weft__loop *loop, weft__config_key key, int64_t every, con
     if (state->step == state->steps) return true;
     if (every > 0) return state->step % (uint64_t)every == 0;
     return loop->config->origin[key] == WEFT__ORIGIN_UNSET && state->epoch_ends;
-}
-
-/* Returns bytes, or NaN if the system does not tell. */
-static double memory_peak(void) {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024 : (double)NAN;
 }
 
 /* ---- actions after a step ---- */
@@ -121,6 +114,7 @@ static weft_status keep(weft__loop *loop, uint64_t step) {
 
 static weft_status report(weft__loop *loop, uint64_t step) {
     (void)step;
+    if (loop->processes.group) WEFT_TRY(weft__processes_write(&loop->processes, loop->run.dir));
     return weft__report_write(loop->run.dir);
 }
 
@@ -151,7 +145,7 @@ static void describe_step(weft__loop *loop, const weft_fit_state *state, weft__m
 }
 
 static weft_status log_step(weft__loop *loop, weft__metrics *m) {
-    m->memory_peak = memory_peak();
+    m->memory_peak = weft__memory_peak();
     m->telemetry = weft__telemetry_take(loop->telemetry);
     loop->last = *m;
     return weft__run_metrics(&loop->run, m);
@@ -264,6 +258,7 @@ static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint6
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
     duties d = duties_of(loop, state);
     loop->processes.attended = true;
+    weft__processes_step(&loop->processes, state);
     weft__run_beat(&loop->run);
     weft__metrics m = weft__metrics_none(state->step);
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* from now on there is something to save */
@@ -357,7 +352,7 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
     weft__loop *loop = user;
     weft_device_description device;
     weft_device_describe(loop->model.ctx, &device);
-    const double mb = 1 << 20, total = (memory_peak() + (double)(plan->pending + YET_TO_RUN)) / mb;
+    const double mb = 1 << 20, total = (weft__memory_peak() + (double)(plan->pending + YET_TO_RUN)) / mb;
     double parameters = (double)plan->parameters / mb, states = (double)plan->states / mb,
            work = (double)plan->work / mb, rest = total - parameters - states - work;
     weft__progress_say(&loop->progress,

@@ -360,6 +360,7 @@ void weft__loop_close(weft__loop *loop) {
     loop->telemetry = NULL;
     weft_gpt_cache_free(loop->cache);
     weft__replicas_close(&loop->replicas);
+    weft__processes_free(&loop->processes);
     weft_loader_free(loop->loader);
     weft_loader_free(loop->validation);
     weft_loader_free(loop->whole);

@@ -2,6 +2,7 @@
  * run_dir.c, which writes them. */
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "train/run/metrics.h"
 
@@ -63,4 +64,9 @@ weft__results weft__results_none(void) {
     weft__results r;
     for (int i = 0; i < WEFT__RESULTS; i++) weft__result_set(&r, &weft__result_rows[i], (double)NAN);
     return r;
+}
+
+double weft__memory_peak(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024 : (double)NAN;
 }

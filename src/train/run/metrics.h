@@ -87,6 +87,9 @@ weft__metrics weft__metrics_none(uint64_t step);
 double weft__metric_get(const weft__metrics *metrics, const weft__metric *metric);
 void weft__metric_set(weft__metrics *metrics, const weft__metric *metric, double value);
 
+/* Returns the bytes of the process at its peak, or NaN if the system does not tell. */
+double weft__memory_peak(void);
+
 /* Chooses between the two texts of a metric. */
 const char *weft__metric_word(const weft__metric_text text, bool tokens);
 

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/json.h"
 #include "device/device.h"
+#include "io/sealed.h"
 #include "process/group.h"
 #include "train/run/processes.h"
 #include "train/run/progress.h"
@@ -15,7 +16,16 @@
 
 weft__processes weft__processes_start(weft_process_group *group, double timeout) {
     weft_process_group_set_timeout(group, START_PATIENCE * timeout);
-    return (weft__processes){.group = group, .timeout = timeout};
+    return (weft__processes){.group = group,
+                             .timeout = timeout,
+                             .figures = group ? weft__array(NULL, (size_t)weft_process_group_size(group),
+                                                            sizeof(weft__process_figures))
+                                              : NULL};
+}
+
+void weft__processes_free(weft__processes *p) {
+    weft__free(NULL, p->figures);
+    p->figures = NULL;
 }
 
 bool weft__processes_follows(const weft__processes *p) { return weft_process_group_rank(p->group) > 0; }
@@ -86,34 +96,42 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
     if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */
     p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
+    p->exchanged = p->group->seconds;
     return status;
 }
 
 /* ---- orders ---- */
 
-/* A word for each process: that of the leader holds the order, and those of the followers hold their signals.
- */
-static weft_status exchange(weft__processes *p, uint64_t own, uint64_t *leader, uint64_t *others) {
+void weft__processes_step(weft__processes *p, const weft_fit_state *state) {
+    if (!p->group) return;
+    weft__process_figures *own = &p->figures[weft_process_group_rank(p->group)];
+    const double exchanged = p->group->seconds - p->exchanged;
+    own->exchanging += exchanged;
+    own->computing += state->seconds_data + state->seconds_step - exchanged;
+}
+
+/* Sends the own word, and receives those of all: the order of the leader, and the signals of followers. */
+static weft_status exchange(weft__processes *p, uint64_t own, uint64_t *others) {
     const int rank = weft_process_group_rank(p->group), size = weft_process_group_size(p->group);
-    uint64_t *words = weft__array(NULL, (size_t)size, sizeof *words);
-    if (!words) return weft__fail_oom(NULL, (size_t)size * sizeof *words, "an order to the processes");
-    words[rank] = own;
+    if (!p->figures)
+        return weft__fail_oom(NULL, (size_t)size * sizeof *p->figures, "an order to the processes");
+    p->figures[rank].word = own;
+    p->figures[rank].memory = weft__memory_peak();
     weft__process_group_purpose(p->group, p->group->step, "the order of rank 0");
-    const weft_status status = weft_process_group_all_gather(p->group, words, sizeof *words);
-    *leader = words[0];
+    WEFT_TRY(weft_process_group_all_gather(p->group, p->figures, sizeof *p->figures));
+    p->exchanged = p->group->seconds;
     *others = 0;
     for (int i = 1; i < size; i++)
-        if (words[i] > *others) *others = words[i];
-    weft__free(NULL, words);
-    return status;
+        if (p->figures[i].word > *others) *others = p->figures[i].word;
+    return WEFT_OK;
 }
 
 enum { SAVE = 1 << 8 }; /* beside the number of a signal */
 
 weft_status weft__processes_order(weft__processes *p, weft__order order) {
-    uint64_t leader, others;
+    uint64_t others;
     if (!p->group) return WEFT_OK;
-    WEFT_TRY(exchange(p, (uint64_t)order, &leader, &others));
+    WEFT_TRY(exchange(p, (uint64_t)order, &others));
     p->ordered = weft__now();
     p->attended = order != WEFT__ORDER_GO && order != WEFT__ORDER_END;
     p->save = p->save || others & SAVE;
@@ -151,11 +169,28 @@ bool weft__processes_end(weft__processes *p, weft_status status) {
 }
 
 weft_status weft__processes_await(weft__processes *p, weft__order *order) {
-    uint64_t leader, others;
+    uint64_t others;
     const uint64_t own = (uint64_t)weft__signals_stop() | (weft__signals_save() ? SAVE : 0);
     weft_process_group_set_timeout(p->group, p->saves ? START_PATIENCE * p->timeout : p->timeout);
-    WEFT_TRY(exchange(p, own, &leader, &others));
-    *order = (weft__order)leader;
+    WEFT_TRY(exchange(p, own, &others));
+    *order = (weft__order)p->figures[0].word;
     p->saves = *order == WEFT__ORDER_COMPARE;
     return WEFT_OK;
+}
+
+/* ---- figures ---- */
+
+weft_status weft__processes_write(const weft__processes *p, const char *dir) {
+    weft__json json;
+    weft__json_build(&json, NULL);
+    json_t *list = json_array();
+    for (int i = 0; i < weft_process_group_size(p->group); i++) {
+        const weft__process_figures *f = &p->figures[i];
+        json_array_append_new(list,
+                              json_pack("{s:i, s:s, s:f, s:f, s:I}", "rank", i, "machine",
+                                        weft_process_group_host(p->group, i), "computing", f->computing,
+                                        "exchanging", f->exchanging, "memory_peak", (json_int_t)f->memory));
+    }
+    json_t *all = json_pack("{s:s, s:o}", "engine", weft_process_group_engine(p->group), "processes", list);
+    return weft__sealed_write(dir, "processes.json", &json, all, JSON_REAL_PRECISION(6));
 }

@@ -20,19 +20,30 @@ typedef enum weft__order {
     WEFT__ORDER_END      /* end the process */
 } weft__order;
 
+/* What a process tells the leader with each order. */
+typedef struct weft__process_figures {
+    uint64_t word;     /* of the leader: its order; of followers: their signals */
+    double computing;  /* seconds of all steps in this process, with reading data */
+    double exchanging; /* seconds of exchange in these steps, with waiting for slower processes */
+    double memory;     /* bytes at the peak */
+} weft__process_figures;
+
 typedef struct weft__processes {
-    weft_process_group *group; /* NULL: this process is alone, and all functions do nothing */
-    bool attended;             /* leader: the followers wait for an order */
-    double ordered;            /* leader: when the last order was given */
-    double timeout;            /* seconds */
-    bool parted;               /* all processes know of a failure, so that none of them waits for another */
-    bool saves;                /* follower: the leader is saving, which may take longer than a step */
-    int signal;                /* leader: a signal that a follower has received; 0: none */
-    bool save;                 /* leader: a follower was asked to save */
+    weft_process_group *group;      /* NULL: this process is alone, and all functions do nothing */
+    weft__process_figures *figures; /* [size] of all processes; of this one it is up to date */
+    double exchanged;               /* seconds of exchange when the last order ended */
+    bool attended;                  /* leader: the followers wait for an order */
+    double ordered;                 /* leader: when the last order was given */
+    double timeout;                 /* seconds */
+    bool parted; /* all processes know of a failure, so that none of them waits for another */
+    bool saves;  /* follower: the leader is saving, which may take longer than a step */
+    int signal;  /* leader: a signal that a follower has received; 0: none */
+    bool save;   /* leader: a follower was asked to save */
 } weft__processes;
 
 /* Starts. `group` may be NULL. */
 weft__processes weft__processes_start(weft_process_group *group, double timeout);
+void weft__processes_free(weft__processes *p);
 
 bool weft__processes_follows(const weft__processes *p);
 
@@ -49,6 +60,11 @@ weft_status weft__processes_agree(weft__processes *p, weft_status status, bool *
  * share the steps. Otherwise all fail, as above. */
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
                                   const weft__dataset *dataset, const weft__model *model, bool *silent);
+
+/* Counts the time of a step, right after it. */
+void weft__processes_step(weft__processes *p, const weft_fit_state *state);
+/* Leader: writes processes.json with the figures of all processes into the folder of the run. */
+weft_status weft__processes_write(const weft__processes *p, const char *dir);
 
 /* Leader: gives an order, and learns of the signals that followers have received. */
 weft_status weft__processes_order(weft__processes *p, weft__order order);
