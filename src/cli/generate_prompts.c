@@ -37,7 +37,8 @@ typedef struct prompting {
     size_t end_count;
     bool *reader_left;
     weft__each devices;
-    pthread_mutex_t lock; /* of `of`, `printed` and the output while devices compute */
+    pthread_mutex_t lock; /* of the output while devices compute: of `of`, `printed` and `broken` */
+    bool broken;          /* a line could not be printed */
 } prompting;
 
 /* The prompts of one device. */
@@ -80,12 +81,13 @@ static weft_status prompts_line(prompting *p, size_t i, const weft_generated *do
 static weft_status prompts_show(void *user, const weft_generated *done) {
     const prompting_on *on = user;
     prompting *p = on->all;
+    if (p->devices.failed) return weft__fail(NULL, WEFT_ERR_STOPPED, "another device failed");
     pthread_mutex_lock(&p->lock);
-    weft_status status = prompts_line(p, on->device + done->index * p->copies->count, done);
-    if (status == WEFT_OK) status = print_ready(p);
+    weft_status status = WEFT_OK;
+    if (!p->broken) status = prompts_line(p, on->device + done->index * p->copies->count, done);
+    if (!p->broken && status == WEFT_OK) status = print_ready(p);
+    p->broken = p->broken || status != WEFT_OK; /* the device that met this failure tells it */
     pthread_mutex_unlock(&p->lock);
-    if (status == WEFT_OK && p->devices.failed) /* another device; its failure is told */
-        return weft__fail(NULL, WEFT_ERR_STOPPED, "another device failed");
     return status;
 }
 
