@@ -1,23 +1,14 @@
 /* weft eval: measures a trained model on its validation and test data, or on new data. Must not know: how
- * scores are computed. Read next: train/report/scores.c. */
+ * scores are computed. Read next: train/run/copies.c, train/report/scores.c. */
 #include "base/json.h"
 #include <weft/published.h>
 
 #include "cli/cli.h"
-#include "train/report/scores.h"
-#include "train/run/use.h"
+#include "train/run/copies.h"
 
 enum { SPLITS = 2 };
 static const weft__split splits[SPLITS] = {WEFT__VALIDATION, WEFT__TEST};
 static const char *const names[SPLITS] = {"validation", "test"};
-
-static weft_status cli_eval_measure(weft__use *use, weft__split split, weft__scores *scores) {
-    weft_loader *loader = NULL;
-    WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, split, 0, &loader));
-    const weft_status status = weft__scores_take(&use->model, &use->dataset, loader, true, scores);
-    weft_loader_free(loader);
-    return status;
-}
 
 static weft_status cli_eval_print_json(const weft__use *use, bool new_data,
                                        const weft__scores scores[SPLITS]) {
@@ -35,12 +26,13 @@ static weft_status cli_eval_print_json(const weft__use *use, bool new_data,
     return WEFT_OK;
 }
 
-static weft_status evaluate(weft__use *use, bool json, bool new_data, int *measured) {
+static weft_status evaluate(const weft__copies *copies, bool json, bool new_data, int *measured) {
+    const weft__use *use = &copies->uses[0];
     weft__scores scores[SPLITS] = {0};
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK && i < SPLITS; i++) {
         if (!weft__dataset_has(&use->dataset, splits[i])) continue;
-        status = cli_eval_measure(use, splits[i], &scores[i]);
+        status = weft__copies_score(copies, &use->dataset, splits[i], true, &scores[i]);
         *measured += 1;
         if (status == WEFT_OK && !json)
             weft__scores_print(stdout, new_data ? "new data" : names[i], &scores[i], &use->dataset);
@@ -51,7 +43,7 @@ static weft_status evaluate(weft__use *use, bool json, bool new_data, int *measu
 }
 
 int weft__command_eval(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *data = NULL, *labels = NULL, *device = NULL, *checkpoint = NULL;
+    const char *dir = NULL, *data = NULL, *labels = NULL, *device = NULL, *devices = NULL, *checkpoint = NULL;
     bool json = false;
     int code = 0, measured = 0;
     const weft__option options[] = {
@@ -60,7 +52,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
          "new data with targets, in the form of the training data; default: the run's own"},
         {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
-        {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
+        WEFT__DEVICE_OPTIONS(&device, &devices),
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -71,7 +63,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
             dir);
         return WEFT__EXIT_USAGE;
     }
-    weft__use use;
+    weft__copies copies;
     const weft__use_options how = {.device = device,
                                    .precision = WEFT__AS_COMPUTED,
                                    .checkpoint = checkpoint,
@@ -79,9 +71,10 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
                                    .data = data,
                                    .labels = labels,
                                    .packed = true};
-    weft_status status = weft__use_open(dir, &how, &use);
-    if (status == WEFT_OK && !json) weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)use.step);
-    if (status == WEFT_OK) status = evaluate(&use, json, data, &measured);
+    weft_status status = weft__copies_open(dir, devices, &how, &copies);
+    if (status == WEFT_OK && !json)
+        weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)copies.uses[0].step);
+    if (status == WEFT_OK) status = evaluate(&copies, json, data, &measured);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     if (status == WEFT_OK && measured == 0 && data) {
         weft__complain("%s: there is nothing to measure: the text is too short", data);
@@ -91,6 +84,6 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
             "%s: has neither validation nor test data: name them in data.val_path and data.test_path", dir);
         code = WEFT__EXIT_NOTHING;
     }
-    weft__use_close(&use);
+    weft__copies_close(&copies);
     return code;
 }

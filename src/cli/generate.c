@@ -20,9 +20,10 @@ static weft_status cli_generate_show(void *user, const char *text, size_t bytes)
 
 /* Options besides those of weft_generate. */
 typedef struct generate_wanted {
-    const char *file;  /* of prompts; NULL: there is one prompt */
-    int64_t batch;     /* prompts that are computed at once; -1: not given */
-    const char *draft; /* a model; NULL: none */
+    const char *file;    /* of prompts; NULL: there is one prompt */
+    int64_t batch;       /* prompts that are computed at once; -1: not given */
+    const char *draft;   /* a model; NULL: none */
+    const char *devices; /* names with commas between them; NULL: one device */
 } generate_wanted;
 
 /* Says what is wrong with the arguments. */
@@ -36,6 +37,10 @@ static bool generate_wrong(const weft_generate_options *wanted, const generate_w
         weft__complain("generate: --batch is for a file of prompts: give --prompts FILE");
     else if (several && prompts->draft)
         weft__complain("generate: --draft is for one prompt: with --prompts, a batch is faster");
+    else if (!several && prompts->devices && strchr(prompts->devices, ','))
+        weft__complain("generate: --devices %s: several devices divide the prompts of a file, and one prompt "
+                       "needs one device: give --prompts FILE, or --device",
+                       prompts->devices);
     else if (several && (prompts->batch == 0 || prompts->batch > 64))
         weft__complain("generate: --batch %lld: give 1 to 64", (long long)prompts->batch);
     else
@@ -43,14 +48,15 @@ static bool generate_wrong(const weft_generate_options *wanted, const generate_w
     return true;
 }
 
-static weft_status generate(weft__use *use, weft_generate_options *wanted, const generate_wanted *prompts,
-                            bool *reader_left) {
+static weft_status generate(const weft__copies *copies, weft_generate_options *wanted,
+                            const generate_wanted *prompts, bool *reader_left) {
+    weft__use *use = &copies->uses[0];
     if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "generate: the run's model is not a language model: use 'weft predict'");
     if (prompts->file)
-        return weft__generate_prompts(use, wanted, prompts->file, prompts->batch == -1 ? 0 : prompts->batch,
-                                      reader_left);
+        return weft__generate_prompts(copies, wanted, prompts->file,
+                                      prompts->batch == -1 ? 0 : prompts->batch, reader_left);
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
     char left_out[64] = "";
@@ -79,7 +85,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL, *schema = NULL;
     weft_generate_options wanted = {.tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = INT64_MIN; /* not given */
-    generate_wanted prompts = {NULL, -1, NULL};
+    generate_wanted prompts = {.batch = -1};
     bool reader_left = false, json = false, incomplete = false;
     weft_grammar *grammar = NULL;
     weft__repeated stops = {0};
@@ -97,7 +103,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         WEFT__PRECISION_OPTION(&precision),
         WEFT__CHECKPOINT_OPTION(&checkpoint),
-        {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
+        WEFT__DEVICE_OPTIONS(&device, &prompts.devices),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     wanted.stops = stops.values;
@@ -105,7 +111,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     const bool seeded = seed != INT64_MIN;
     if (seeded) wanted.seed = (uint64_t)seed;
     if (generate_wrong(&wanted, &prompts)) return WEFT__EXIT_USAGE;
-    weft__use use = {0};
+    weft__copies copies = {0};
     const weft__use_options how = {.device = device,
                                    .precision = precision ? precision : WEFT__AS_COMPUTED,
                                    .checkpoint = checkpoint,
@@ -114,8 +120,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     wanted.grammar = grammar;
     wanted.incomplete = &incomplete;
     wanted.only_new = grammar != NULL; /* so that the output is JSON */
-    if (status == WEFT_OK) status = weft__use_open(dir, &how, &use);
-    if (status == WEFT_OK) status = generate(&use, &wanted, &prompts, &reader_left);
+    if (status == WEFT_OK) status = weft__copies_open(dir, prompts.devices, &how, &copies);
+    if (status == WEFT_OK) status = generate(&copies, &wanted, &prompts, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;
     else
@@ -127,7 +133,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         weft__json_incomplete("generate", wanted.tokens);
         code = WEFT__EXIT_INCOMPLETE;
     }
-    weft__use_close(&use);
+    weft__copies_close(&copies);
     weft_grammar_free(grammar);
     return code;
 }

@@ -1,6 +1,8 @@
 /* Continues the prompts of a file, several at once, and prints lines of JSON in the order of the prompts.
+ * Several devices divide the prompts: device i of n continues the prompts i, i + n, i + 2 n, ...
  * Must not know: how tokens are sampled. Read next: prompts.c, nn/generate_many.c. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <weft/published.h>
@@ -23,16 +25,27 @@ typedef struct prompted {
 } prompted;
 
 typedef struct prompting {
-    weft__use *use;
+    const weft__copies *copies;
+    const weft__use *use; /* the first copy */
     weft__prompts prompts;
     weft_generate_options *options; /* [prompts.count] */
     prompted *of;                   /* [prompts.count] */
+    int64_t rows;                   /* prompts that a device computes at once */
     size_t printed;                 /* lines that are printed */
     weft_chat_template *chat;       /* NULL until a line has messages */
     int32_t ends[WEFT__CHAT_ENDS];
     size_t end_count;
     bool *reader_left;
+    weft__each devices;
+    pthread_mutex_t lock; /* of the output while devices compute: of `of`, `printed` and `broken` */
+    bool broken;          /* a line could not be printed */
 } prompting;
+
+/* The prompts of one device. */
+typedef struct prompting_on {
+    prompting *all;
+    size_t device;
+} prompting_on;
 
 /* ---- output ---- */
 
@@ -50,21 +63,32 @@ static weft_status print_ready(prompting *p) {
     return WEFT_OK;
 }
 
-/* Receives a text. */
-static weft_status prompts_show(void *user, const weft_generated *done) {
-    prompting *p = user;
-    prompted *one = &p->of[done->index];
-    const weft_generate_options *how = &p->options[done->index];
+/* Makes the line of a text. */
+static weft_status prompts_line(prompting *p, size_t i, const weft_generated *done) {
+    prompted *one = &p->of[i];
+    const weft_generate_options *how = &p->options[i];
     weft__json json;
     weft__json_build(&json, NULL);
     json_t *text = json_stringn(done->text, done->bytes);
-    json_t *object =
-        json_pack("{s:I, s:o, s:I, s:b, s:I}", "line", (json_int_t)p->prompts.list[done->index].line, "text",
-                  text ? text : json_null(), "tokens", (json_int_t)done->tokens, "ended", (int)done->ended,
-                  "seed", (json_int_t)how->seed);
+    json_t *object = json_pack("{s:I, s:o, s:I, s:b, s:I}", "line", (json_int_t)p->prompts.list[i].line,
+                               "text", text ? text : json_null(), "tokens", (json_int_t)done->tokens, "ended",
+                               (int)done->ended, "seed", (json_int_t)how->seed);
     if (how->grammar) json_object_set_new(object, "complete", json_boolean(!one->incomplete));
-    WEFT_TRY(weft__json_text(&json, object, JSON_COMPACT, "a text", &one->line, &one->bytes));
-    return print_ready(p);
+    return weft__json_text(&json, object, JSON_COMPACT, "a text", &one->line, &one->bytes);
+}
+
+/* Receives a text of a device. */
+static weft_status prompts_show(void *user, const weft_generated *done) {
+    const prompting_on *on = user;
+    prompting *p = on->all;
+    if (p->devices.failed) return weft__fail(NULL, WEFT_ERR_STOPPED, "another device failed");
+    pthread_mutex_lock(&p->lock);
+    weft_status status = WEFT_OK;
+    if (!p->broken) status = prompts_line(p, on->device + done->index * p->copies->count, done);
+    if (!p->broken && status == WEFT_OK) status = print_ready(p);
+    p->broken = p->broken || status != WEFT_OK; /* the device that met this failure tells it */
+    pthread_mutex_unlock(&p->lock);
+    return status;
 }
 
 /* ---- input ---- */
@@ -131,13 +155,37 @@ static void prompts_close(prompting *p) {
     weft__prompts_free(&p->prompts);
 }
 
-weft_status weft__generate_prompts(weft__use *use, const weft_generate_options *how, const char *path,
-                                   int64_t rows, bool *reader_left) {
-    prompting p = {.use = use, .reader_left = reader_left};
+/* ---- devices ---- */
+
+/* Continues the prompts of a device. */
+static weft_status prompts_on(void *user, size_t device) {
+    prompting *p = user;
+    const size_t devices = p->copies->count, all = p->prompts.count;
+    const size_t count = all > device ? (all - device - 1) / devices + 1 : 0;
+    const weft__use *use = &p->copies->uses[device];
+    prompting_on on = {p, device};
+    weft_generate_options *options = weft__array(NULL, count + 1, sizeof *options);
+    if (!options) return weft__fail_oom(NULL, count * sizeof *options, "the prompts");
+    for (size_t i = 0; i < count; i++) options[i] = p->options[device + i * devices];
+    const weft_status status = weft_generate_many(use->model.module, weft__dataset_tokenizer(&use->dataset),
+                                                  options, count, p->rows, prompts_show, &on);
+    weft__free(NULL, options);
+    return status;
+}
+
+static weft_status prompts_run(prompting *p) {
+    if (pthread_mutex_init(&p->lock, NULL) != 0)
+        return weft__fail(NULL, WEFT_ERR_INTERNAL, "generate: the system made no lock");
+    const weft_status status = weft__copies_run(p->copies, prompts_on, p, &p->devices);
+    pthread_mutex_destroy(&p->lock);
+    return status;
+}
+
+weft_status weft__generate_prompts(const weft__copies *copies, const weft_generate_options *how,
+                                   const char *path, int64_t rows, bool *reader_left) {
+    prompting p = {.copies = copies, .use = &copies->uses[0], .rows = rows, .reader_left = reader_left};
     weft_status status = prompts_open(&p, how, path);
-    if (status == WEFT_OK)
-        status = weft_generate_many(use->model.module, weft__dataset_tokenizer(&use->dataset), p.options,
-                                    p.prompts.count, rows, prompts_show, &p);
+    if (status == WEFT_OK) status = prompts_run(&p);
     *how->incomplete = false;
     for (size_t i = 0; status == WEFT_OK && i < p.prompts.count; i++) {
         *how->incomplete = *how->incomplete || p.of[i].incomplete;

@@ -5,12 +5,12 @@
 
 #include <weft/generate.h>
 
-#include "train/run/use.h"
+#include "train/run/copies.h"
 
-/* Continues the prompts of a file, `rows` at once. Prints a line of JSON for each, in their order. `how` has
- * the options of all prompts; its seed is that of the first one. *reader_left becomes whether the reader
- * closed the pipe; how->incomplete, whether a value of how->grammar is not complete. */
-weft_status weft__generate_prompts(weft__use *use, const weft_generate_options *how, const char *path,
-                                   int64_t rows, bool *reader_left);
+/* Continues the prompts of a file, `rows` at once on each device. Prints a line of JSON for each, in their
+ * order. `how` has the options of all prompts; its seed is that of the first one. *reader_left becomes
+ * whether the reader closed the pipe; how->incomplete, whether a value of how->grammar is not complete. */
+weft_status weft__generate_prompts(const weft__copies *copies, const weft_generate_options *how,
+                                   const char *path, int64_t rows, bool *reader_left);
 
 #endif

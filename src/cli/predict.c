@@ -12,8 +12,7 @@
 #include "cli/cli.h"
 #include "cli/predict.h"
 #include "train/model/predict.h"
-#include "train/report/scores.h"
-#include "train/run/use.h"
+#include "train/run/copies.h"
 
 /* ---- standard input ---- */
 
@@ -57,7 +56,9 @@ static weft_status read_ids(weft__use *use, const char *path, const char *name, 
                       name, table->rows, (long long)rows);
 }
 
-static weft_status predict(weft__use *use, const char *path, const char *shown, weft__predict_table *table) {
+static weft_status predict(const weft__copies *copies, const char *path, const char *shown,
+                           weft__predict_table *table) {
+    weft__use *use = &copies->uses[0];
     weft_context *ctx = use->model.ctx;
     weft__inputs inputs;
     weft_table ids = {0};
@@ -66,8 +67,9 @@ static weft_status predict(weft__use *use, const char *path, const char *shown, 
     const int64_t rows = status == WEFT_OK ? inputs.x.shape[0] : 0;
     if (status == WEFT_OK) {
         answers = weft__array(ctx, (size_t)rows * (size_t)use->dataset.outputs, sizeof *answers);
-        status = answers ? weft__model_predict(&use->model, &use->dataset, &inputs, answers)
-                         : weft__fail_oom(ctx, (size_t)rows * 4, "predictions");
+        status = answers
+                     ? weft__model_predict_on(copies->models, copies->count, &use->dataset, &inputs, answers)
+                     : weft__fail_oom(ctx, (size_t)rows * 4, "predictions");
     }
     if (status == WEFT_OK && table->options.id) status = read_ids(use, path, table->options.id, rows, &ids);
     for (int64_t i = 0; status == WEFT_OK && i < rows; i++)
@@ -79,22 +81,22 @@ static weft_status predict(weft__use *use, const char *path, const char *shown, 
     return status;
 }
 
-static weft_status predict_input(weft__use *use, const char *input, weft__predict_table *table) {
+static weft_status predict_input(const weft__copies *copies, const char *input, weft__predict_table *table) {
     char path[4096];
-    if (strcmp(input, "-") != 0) return predict(use, input, input, table);
+    if (strcmp(input, "-") != 0) return predict(copies, input, input, table);
     WEFT_TRY(take_standard_input(path));
-    const weft_status status = predict(use, path, "-", table);
+    const weft_status status = predict(copies, path, "-", table);
     unlink(path);
-    return status == WEFT_OK ? WEFT_OK : name_standard_input(use->model.ctx, status, path);
+    return status == WEFT_OK ? WEFT_OK : name_standard_input(copies->models[0]->ctx, status, path);
 }
 
 /* ---- accuracy ---- */
 
 /* If an input has the targets, too, tells how right the predictions are. Whatever is wrong with the targets
  * is no error: nobody said that there are any. */
-static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
+static void tell_accuracy(const weft__copies *copies, const char *dir, const char *input) {
+    weft__use *use = &copies->uses[0];
     weft__dataset labelled = {0};
-    weft_loader *loader = NULL;
     weft__scores scores = {0};
     if (weft__config_is(&use->config, WEFT__TRAIT_NO_TARGETS)) return;
     weft_status status = weft__config_new_data(&use->config, input, NULL);
@@ -102,9 +104,7 @@ static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
     weft__dataset_tell = NULL;
     if (status == WEFT_OK) status = weft__dataset_read(NULL, &use->config, dir, &labelled);
     weft__dataset_tell = tells;
-    if (status == WEFT_OK)
-        status = weft__dataset_loader(use->model.ctx, &labelled, &use->config, WEFT__VALIDATION, 0, &loader);
-    if (status == WEFT_OK) status = weft__scores_take(&use->model, &labelled, loader, false, &scores);
+    if (status == WEFT_OK) status = weft__copies_score(copies, &labelled, WEFT__VALIDATION, false, &scores);
     if (status == WEFT_OK && scores.task == WEFT__TASK_CLASSIFICATION)
         weft__print(stderr, "accuracy %.2f %% of %lld", 100 * scores.accuracy, (long long)scores.samples);
     else if (status == WEFT_OK)
@@ -116,14 +116,14 @@ static void tell_accuracy(weft__use *use, const char *dir, const char *input) {
         weft__print(stderr, "\n");
     }
     weft__scores_free(&scores);
-    weft_loader_free(loader);
     weft__dataset_free(NULL, &labelled);
 }
 
 /* ---- the command ---- */
 
-static weft_status predict_all(weft__use *use, const weft__repeated *inputs, const char *out,
+static weft_status predict_all(const weft__copies *copies, const weft__repeated *inputs, const char *out,
                                const weft__predict_options *options, bool *reader_left) {
+    const weft__use *use = &copies->uses[0];
     char *text = NULL;
     size_t bytes = 0;
     weft__predict_table table = {
@@ -132,7 +132,7 @@ static weft_status predict_all(weft__use *use, const weft__repeated *inputs, con
     table.with_files = inputs->count > 1 || use->config.data_source == WEFT__SOURCE_IMAGES;
     weft_status status = weft__predict_table_begin(&table);
     for (size_t i = 0; status == WEFT_OK && i < inputs->count; i++)
-        status = predict_input(use, inputs->values[i], &table);
+        status = predict_input(copies, inputs->values[i], &table);
     if (!out) return status;
     const bool whole = fclose(table.out) == 0;
     if (status == WEFT_OK && !whole) status = weft__fail_oom(NULL, bytes, "predictions");
@@ -142,7 +142,7 @@ static weft_status predict_all(weft__use *use, const weft__repeated *inputs, con
 }
 
 int weft__command_predict(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *device = NULL, *checkpoint = NULL, *out = NULL;
+    const char *dir = NULL, *device = NULL, *devices = NULL, *checkpoint = NULL, *out = NULL;
     weft__repeated inputs = {0};
     weft__predict_options how = {0};
     bool json = false, reader_left = false;
@@ -159,23 +159,23 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
         {"--out FILE", WEFT__OPTION_TEXT, &out,
          "write to a file; NAME.csv has commas, NAME.json is as --json"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
-        {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
+        WEFT__DEVICE_OPTIONS(&device, &devices),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     how.form = json ? WEFT__PREDICT_JSON : weft__predict_form(out);
-    weft__use use;
-    weft_status status =
-        weft__use_open(dir, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &use);
-    if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
+    weft__copies copies;
+    weft_status status = weft__copies_open(
+        dir, devices, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &copies);
+    if (status == WEFT_OK && copies.uses[0].config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a language model: use 'weft generate'");
-    if (status == WEFT_OK) status = predict_all(&use, &inputs, out, &how, &reader_left);
+    if (status == WEFT_OK) status = predict_all(&copies, &inputs, out, &how, &reader_left);
     if (status == WEFT_OK && inputs.count == 1 && strcmp(inputs.values[0], "-") != 0)
-        tell_accuracy(&use, dir, inputs.values[0]);
+        tell_accuracy(&copies, dir, inputs.values[0]);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;
     else
         code = reader_left ? WEFT__EXIT_IO : weft__give_up(NULL, status);
-    weft__use_close(&use);
+    weft__copies_close(&copies);
     return code;
 }

@@ -1,24 +1,39 @@
 /* weft_module_evaluate and weft_module_evaluate_all: run a module over all samples of a loader, and return
- * loss, accuracy or predictions. Must not know: optimizers, files. Read next: fit.c, and metrics.c for scores
+ * loss, accuracy or predictions. Several devices with equal copies of the module share the batches. Must not
+ * know: optimizers, files. Read next: fit.c, and metrics.c for scores
  * of predictions. */
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <weft/metrics.h>
 
+#include "base/each.h"
 #include "data/evaluate.h"
 #include "data/loader.h"
 #include "data/pending.h"
 #include "ops/head.h"
 
 typedef struct evaluation {
+    const weft__evaluators *on;
     const weft__loss *loss;
-    int count;             /* sums that are wanted: those of losses, of right answers, of margins */
-    weft__pending pending; /* per batch: its sums */
-    double totals[WEFT__MEANS], weight;
+    int count;       /* sums that are wanted: those of losses, of right answers, of margins */
+    int64_t batches; /* of the loaders */
+    double *sums;    /* [batches][count] of each batch */
+    double *weights; /* [batches] of each batch */
     weft_array *predictions, *targets; /* results of each sample; NULL if not wanted */
-    int64_t rows;                      /* rows of these arrays filled so far */
+    pthread_mutex_t lock;              /* of making these arrays */
+    weft__each devices;
 } evaluation;
+
+/* What one device does: batches index, index + devices, index + 2 devices, ... */
+typedef struct evaluating {
+    evaluation *e;
+    weft_module *m;
+    weft_loader *loader;
+    int64_t step, read;    /* number of devices; the next batch whose sums will be read */
+    weft__pending pending; /* per batch: its sums */
+} evaluating;
 
 /* Sums over predictions, or over a part of them. */
 typedef struct sums {
@@ -79,39 +94,43 @@ static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, c
     }
 }
 
-/* Copies the first `count` rows of an evaluated tensor into the array. The first batch allocates the array
- * for all samples. */
-static weft_status take_rows(const evaluation *e, weft_tensor *t, int64_t count, int64_t samples,
-                             weft_array *array) {
+/* Makes the array for all samples, unless another batch did. `t` has the results of one batch. */
+static weft_status make_rows(evaluation *e, weft_tensor *t, int64_t samples, weft_array *array) {
     int64_t shape[WEFT_MAX_RANK];
+    weft_status status = WEFT_OK;
     if (weft_rank(t) < 1)
         return weft__fail(weft_context_of(t), WEFT_ERR_SHAPE, "evaluate: a prediction has no samples");
     for (int i = 0; i < weft_rank(t); i++) shape[i] = weft_dim(t, i);
     shape[0] = samples;
-    if (!array->data) WEFT_TRY(weft_array_new(NULL, weft_dtype_of(t), weft_rank(t), shape, array));
-    const size_t row = array->bytes / (size_t)samples, batch = row * (size_t)weft_dim(t, 0);
+    pthread_mutex_lock(&e->lock);
+    if (!array->data) status = weft_array_new(NULL, weft_dtype_of(t), weft_rank(t), shape, array);
+    pthread_mutex_unlock(&e->lock);
+    return status;
+}
+
+/* Copies the rows of an evaluated tensor into the array, from row `first` on. Rows that only pad the batch
+ * are left out. */
+static weft_status take_rows(evaluation *e, const weft_loader *loader, weft_tensor *t, int64_t first,
+                             weft_array *array) {
+    WEFT_TRY(make_rows(e, t, loader->samples, array));
+    const int64_t left = weft__smaller(loader->samples - first, loader->options.batch),
+                  rows = weft__smaller(left, weft_dim(t, 0));
+    const size_t row = array->bytes / (size_t)loader->samples, batch = row * (size_t)weft_dim(t, 0);
     char *whole = weft__alloc(NULL, batch);
     if (!whole) return weft__fail_oom(weft_context_of(t), batch, "predictions");
     const weft_status status = weft_read(t, whole, batch);
-    if (status == WEFT_OK) memcpy((char *)array->data + row * (size_t)e->rows, whole, row * (size_t)count);
+    if (status == WEFT_OK) memcpy((char *)array->data + row * (size_t)first, whole, row * (size_t)rows);
     weft__free(NULL, whole);
     return status;
 }
 
-static weft_status take_samples(evaluation *e, weft_tensor *prediction, weft_tensor *target,
-                                int64_t samples) {
-    const int64_t left = samples - e->rows, rows = weft__smaller(left, weft_dim(prediction, 0));
-    WEFT_TRY(take_rows(e, prediction, rows, samples, e->predictions));
-    WEFT_TRY(take_rows(e, target, rows, samples, e->targets));
-    e->rows += rows;
-    return WEFT_OK;
-}
-
-/* Adds one batch: the sums of its losses and of its right answers, and its predictions if they are wanted. */
-static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *loader, uint64_t position) {
+/* Computes one batch: the sums of its losses and of its right answers, and its predictions if they are
+ * wanted. */
+static weft_status evaluate_batch(evaluating *d, int64_t position) {
+    evaluation *e = d->e;
     weft_batch batch;
-    WEFT_TRY(weft_loader_get(loader, position, &batch));
-    weft_tensor *prediction = weft_forward(m, batch.x);
+    WEFT_TRY(weft_loader_get(d->loader, (uint64_t)position, &batch));
+    weft_tensor *prediction = weft_forward(d->m, batch.x);
     WEFT_TRY(weft_tensor_status(prediction));
     const bool classes = e->loss->kind == WEFT_LOSS_CROSS_ENTROPY;
     const int64_t parts = classes ? weft__logit_parts(prediction) : 1;
@@ -130,51 +149,124 @@ static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *lo
         results[n + 1] = weft_cast(batch.y, classes ? WEFT_I32 : weft_dtype_of(batch.y));
     }
     WEFT_TRY(weft_eval(results, e->predictions ? n + 2 : n));
-    e->weight += batch.weight;
-    for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&e->pending, results[i]));
-    return e->predictions ? take_samples(e, results[n], results[n + 1], loader->samples) : WEFT_OK;
+    e->weights[position] = batch.weight;
+    for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&d->pending, results[i]));
+    if (!e->predictions) return WEFT_OK;
+    const int64_t first = position * d->loader->options.batch;
+    WEFT_TRY(take_rows(e, d->loader, results[n], first, e->predictions));
+    return take_rows(e, d->loader, results[n + 1], first, e->targets);
 }
 
-static weft_status add_up(evaluation *e) {
+static weft_status read_sums(evaluating *d) {
+    const size_t n = (size_t)d->e->count;
     double values[WEFT__PENDING];
     size_t count;
-    WEFT_TRY(weft__pending_read(&e->pending, values, &count));
-    for (size_t i = 0; i < count; i++) e->totals[i % (size_t)e->count] += values[i];
+    WEFT_TRY(weft__pending_read(&d->pending, values, &count));
+    for (size_t i = 0; i < count; i += n, d->read += d->step)
+        memcpy(d->e->sums + (size_t)d->read * n, values + i, n * sizeof *values);
     return WEFT_OK;
 }
 
-static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *loader) {
-    weft_context *ctx = weft_module_context(m);
-    for (int64_t b = 0; b < loader->batches; b++) {
+static weft_status evaluate_batches(evaluating *d) {
+    weft_context *ctx = weft_module_context(d->m);
+    for (int64_t b = d->read; b < d->e->batches && !d->e->devices.failed; b += d->step) {
         WEFT_TRY(weft__go_on(ctx));
         weft_scope *scope = weft_scope_open(ctx);
         if (!scope) return weft__fail_oom(ctx, 0, "a scope");
-        weft_status status = evaluate_batch(e, m, loader, (uint64_t)b);
+        weft_status status = evaluate_batch(d, b);
         weft_scope_close(scope);
         WEFT_TRY(status);
-        if (weft__pending_due(&e->pending, (size_t)e->count)) WEFT_TRY(add_up(e));
+        if (weft__pending_due(&d->pending, (size_t)d->e->count)) WEFT_TRY(read_sums(d));
     }
-    return add_up(e);
+    return read_sums(d);
 }
 
-/* Evaluates in evaluation mode. The previous mode is restored. */
-static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, double means[WEFT__MEANS]) {
-    const bool was_training = weft_module_is_training(m);
-    WEFT_TRY(weft_module_status(m));
-    weft_module_set_training(m, false);
-    const weft_status status = evaluate_all(e, m, loader);
-    weft__pending_free(&e->pending);
-    weft_module_set_training(m, was_training);
-    for (int i = 0; i < e->count && status == WEFT_OK && e->weight > 0; i++)
-        means[i] = e->totals[i] / e->weight;
+/* Evaluates a device's batches in evaluation mode. The previous mode is restored. */
+static weft_status evaluate_on(void *user, size_t index) {
+    evaluation *e = user;
+    const weft__evaluated *on = &e->on->list[index];
+    evaluating d = {
+        .e = e, .m = on->module, .loader = on->loader, .step = (int64_t)e->on->count, .read = (int64_t)index};
+    const bool was_training = weft_module_is_training(d.m);
+    WEFT_TRY(weft_module_status(d.m));
+    weft_module_set_training(d.m, false);
+    const weft_status status = evaluate_batches(&d);
+    weft__pending_free(&d.pending);
+    weft_module_set_training(d.m, was_training);
     return status;
 }
 
-weft_status weft__evaluate_means(weft_module *m, weft_loader *loader, const weft__loss *loss, int count,
+/* Evaluates on all devices, and adds up what they measured. */
+static weft_status evaluate_each(evaluation *e, double means[WEFT__MEANS]) {
+    double totals[WEFT__MEANS] = {0}, weight = 0;
+    e->devices.count = e->on->count;
+    e->devices.task = evaluate_on;
+    e->devices.user = e;
+    for (size_t i = 0; i < e->on->count; i++)
+        e->devices.names[i] = weft_device_of(weft_module_context(e->on->list[i].module));
+    WEFT_TRY(weft__each_run(&e->devices));
+    for (int64_t b = 0; b < e->batches; b++) {
+        for (int i = 0; i < e->count; i++) totals[i] += e->sums[b * e->count + i];
+        weight += e->weights[b];
+    }
+    for (int i = 0; i < e->count && weight > 0; i++) means[i] = totals[i] / weight;
+    return WEFT_OK;
+}
+
+static weft_status evaluate(evaluation *e, double means[WEFT__MEANS]) {
+    weft_context *ctx = weft_module_context(e->on->list[0].module);
+    e->batches = e->on->list[0].loader->batches;
+    const size_t batches = (size_t)e->batches + 1, count = (size_t)e->count;
+    e->sums = weft__array(NULL, batches, count * sizeof *e->sums);
+    e->weights = weft__array(NULL, batches, sizeof *e->weights);
+    weft_status status = WEFT_OK;
+    if (!e->sums || !e->weights)
+        status = weft__fail_oom(ctx, batches * (count + 1) * sizeof *e->sums, "an evaluation");
+    else if (pthread_mutex_init(&e->lock, NULL) != 0)
+        status = weft__fail(ctx, WEFT_ERR_INTERNAL, "evaluate: the system made no lock");
+    else {
+        status = evaluate_each(e, means);
+        pthread_mutex_destroy(&e->lock);
+    }
+    weft__free(NULL, e->sums);
+    weft__free(NULL, e->weights);
+    return status;
+}
+
+weft_status weft__evaluate_means(const weft__evaluators *on, const weft__loss *loss, int count,
                                  double means[WEFT__MEANS]) {
-    evaluation e = {.loss = loss, .count = count};
+    evaluation e = {.on = on, .loss = loss, .count = count};
     for (int i = 0; i < WEFT__MEANS; i++) means[i] = (double)NAN;
-    return evaluate(&e, m, loader, means);
+    return evaluate(&e, means);
+}
+
+weft_status weft__evaluate(const weft__evaluators *on, weft_loss_kind kind, double *loss, double *accuracy) {
+    const bool answers = kind == WEFT_LOSS_CROSS_ENTROPY || kind == WEFT_LOSS_BCE || kind == WEFT_LOSS_DPO;
+    double means[WEFT__MEANS];
+    const weft_status status =
+        weft__evaluate_means(on, &(weft__loss){.kind = kind}, accuracy && answers ? 2 : 1, means);
+    *loss = means[WEFT__MEAN_LOSS];
+    if (accuracy) *accuracy = means[WEFT__MEAN_RIGHT];
+    return status;
+}
+
+weft_status weft__evaluate_all(const weft__evaluators *on, weft_loss_kind kind, double *loss,
+                               weft_array *predictions, weft_array *targets) {
+    const weft_loader *loader = on->list[0].loader;
+    const weft__loss how = {.kind = kind};
+    evaluation e = {.on = on, .loss = &how, .count = 1, .predictions = predictions, .targets = targets};
+    double means[WEFT__MEANS] = {(double)NAN};
+    *predictions = *targets = (weft_array){0};
+    if (loader->text || !loader->options.in_order)
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
+                          "evaluate_all: give a loader of samples, not of text, with options.in_order");
+    const weft_status status = evaluate(&e, means);
+    *loss = means[WEFT__MEAN_LOSS];
+    if (status != WEFT_OK) {
+        weft_array_free(NULL, predictions);
+        weft_array_free(NULL, targets);
+    }
+    return status;
 }
 
 weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
@@ -182,13 +274,7 @@ weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_
     WEFT_NEED(NULL, m);
     WEFT_NEED(weft_module_context(m), loader);
     WEFT_NEED(weft_module_context(m), loss);
-    const bool answers = kind == WEFT_LOSS_CROSS_ENTROPY || kind == WEFT_LOSS_BCE || kind == WEFT_LOSS_DPO;
-    double means[WEFT__MEANS];
-    const weft_status status =
-        weft__evaluate_means(m, loader, &(weft__loss){.kind = kind}, accuracy && answers ? 2 : 1, means);
-    *loss = means[WEFT__MEAN_LOSS];
-    if (accuracy) *accuracy = means[WEFT__MEAN_RIGHT];
-    return status;
+    return weft__evaluate(&(weft__evaluators){&(weft__evaluated){m, loader}, 1}, kind, loss, accuracy);
 }
 
 weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
@@ -198,18 +284,6 @@ weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_l
     WEFT_NEED(weft_module_context(m), loss);
     WEFT_NEED(weft_module_context(m), predictions);
     WEFT_NEED(weft_module_context(m), targets);
-    const weft__loss how = {.kind = kind};
-    evaluation e = {.loss = &how, .count = 1, .predictions = predictions, .targets = targets};
-    double means[WEFT__MEANS] = {(double)NAN};
-    *predictions = *targets = (weft_array){0};
-    if (loader->text || !loader->options.in_order)
-        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
-                          "evaluate_all: give a loader of samples, not of text, with options.in_order");
-    const weft_status status = evaluate(&e, m, loader, means);
-    *loss = means[WEFT__MEAN_LOSS];
-    if (status != WEFT_OK) {
-        weft_array_free(NULL, predictions);
-        weft_array_free(NULL, targets);
-    }
-    return status;
+    return weft__evaluate_all(&(weft__evaluators){&(weft__evaluated){m, loader}, 1}, kind, loss, predictions,
+                              targets);
 }

@@ -1,16 +1,41 @@
-/* Means over all samples of a loader, in evaluation mode. Must not know: optimizers, files. Read next:
- * evaluate.c. */
+/* Means over all samples of a loader, in evaluation mode, on one device or several. Must not know:
+ * optimizers, files. Read next: evaluate.c. */
 #ifndef WEFT_SRC_DATA_EVALUATE_H
 #define WEFT_SRC_DATA_EVALUATE_H
+
+#include <weft/preferences.h>
 
 #include "data/loss.h"
 
 /* What is measured, in this order. */
 enum { WEFT__MEAN_LOSS, WEFT__MEAN_RIGHT, WEFT__MEAN_MARGIN, WEFT__MEANS };
 
+/* A model on a device, and a loader there. */
+typedef struct weft__evaluated {
+    weft_module *module;
+    weft_loader *loader;
+} weft__evaluated;
+
+/* The devices that share an evaluation, 1 to WEFT__EACH_MOST. Their models are equal, and their loaders give
+ * equal batches. Each batch is computed by one device. Sums are in the order of the batches, so one device
+ * gives the same bits. */
+typedef struct weft__evaluators {
+    const weft__evaluated *list;
+    size_t count;
+} weft__evaluators;
+
 /* Computes the first `count` means: the loss, the fraction of right answers, and the margins of pairs. NaN
  * after a failure. */
-weft_status weft__evaluate_means(weft_module *m, weft_loader *loader, const weft__loss *loss, int count,
+weft_status weft__evaluate_means(const weft__evaluators *on, const weft__loss *loss, int count,
                                  double means[WEFT__MEANS]);
+
+/* weft_module_evaluate and weft_module_evaluate_all on these devices. */
+weft_status weft__evaluate(const weft__evaluators *on, weft_loss_kind kind, double *loss, double *accuracy);
+weft_status weft__evaluate_all(const weft__evaluators *on, weft_loss_kind kind, double *loss,
+                               weft_array *predictions, weft_array *targets);
+
+/* weft_preferences_evaluate on these devices (preferences.c). */
+weft_status weft__preferences_evaluate(const weft__evaluators *on, double beta,
+                                       weft_preference_scores *scores);
 
 #endif

@@ -60,15 +60,20 @@ weft_status weft_preferences_reference(weft_module *gpt, weft_loader *loader, we
     return status;
 }
 
-weft_status weft_preferences_evaluate(weft_module *gpt, weft_loader *loader, double beta,
-                                      weft_preference_scores *scores) {
+weft_status weft__preferences_evaluate(const weft__evaluators *on, double beta,
+                                       weft_preference_scores *scores) {
     double means[WEFT__MEANS];
-    WEFT_NEED(NULL, gpt);
-    WEFT_NEED(weft_module_context(gpt), loader);
-    WEFT_NEED(loader->ctx, scores);
     const weft__loss loss = {.kind = WEFT_LOSS_DPO, .beta = beta};
-    const weft_status status = weft__evaluate_means(gpt, loader, &loss, WEFT__MEANS, means);
+    const weft_status status = weft__evaluate_means(on, &loss, WEFT__MEANS, means);
     *scores =
         (weft_preference_scores){means[WEFT__MEAN_LOSS], means[WEFT__MEAN_RIGHT], means[WEFT__MEAN_MARGIN]};
     return status;
+}
+
+weft_status weft_preferences_evaluate(weft_module *gpt, weft_loader *loader, double beta,
+                                      weft_preference_scores *scores) {
+    WEFT_NEED(NULL, gpt);
+    WEFT_NEED(weft_module_context(gpt), loader);
+    WEFT_NEED(loader->ctx, scores);
+    return weft__preferences_evaluate(&(weft__evaluators){&(weft__evaluated){gpt, loader}, 1}, beta, scores);
 }

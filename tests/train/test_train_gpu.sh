@@ -82,6 +82,18 @@ for device in cpu "$gpu"; do
     "$weft" predict "images-$gpu" "$images" --device $device | cut -f1 >classes-$device
 done
 { [ "$(wc -l <classes-cpu)" -gt 100 ] && cmp -s classes-cpu "classes-$gpu"; } || fail "predict: other classes"
+# several devices: two cards, or one card twice; the output is that of one, whatever the number of batches and of prompts
+other=$gpu:0
+"$weft" devices 2>&1 | grep "^ *$gpu:1 " | grep -vq absent && other=$gpu:1
+printf 'the weft\nline\nwarp\n' >prompts.txt
+for devices in "$gpu:0" "$gpu:0,$other"; do
+    for model in $models; do "$weft" eval "$model-cpu" --devices "$devices" --json || fail "eval on $devices"; done >"scores-$devices"
+    "$weft" predict images-cpu "$images" --devices "$devices" >"answers-$devices" || fail "predict on $devices"
+    "$weft" generate gpt-cpu --prompts prompts.txt --tokens 12 --devices "$devices" >"texts-$devices" || fail "generate on $devices"
+done
+for what in scores answers texts; do
+    { [ -s "$what-$gpu:0" ] && cmp "$what-$gpu:0" "$what-$gpu:0,$other"; } || fail "$what of two devices"
+done
 "$weft" demo xor --device "$gpu" | grep -q '1 xor 0 = 0.9' || fail "demo xor"
 if [ "$gpu" != cuda ]; then # the simulated CUDA driver is too slow for large matmuls
     "$weft" demo device --device "$gpu" >demo || fail "demo device: $(cat demo)"

@@ -1,8 +1,9 @@
-/* Applies a trained model to inputs, batch by batch. Must not know: files, terminals. Read next: run.c,
- * cli/predict.c. */
+/* Applies a trained model to inputs, batch by batch, on one device or several. Must not know: files,
+ * terminals. Read next: run.c, cli/predict.c. */
 #include <math.h>
 #include <string.h>
 
+#include "base/each.h"
 #include "train/model/predict.h"
 
 /* Most inputs of a batch, most texts, and most numbers, unless one input has more. */
@@ -39,30 +40,46 @@ static void put_answers(const weft__model *model, const weft__dataset *d, const 
     if (d->task == WEFT__TASK_REGRESSION) weft__dataset_unscale(d, answers, rows);
 }
 
-static weft_status predict_batches(const weft__model *model, const weft__dataset *d, weft_loader *loader,
-                                   int64_t left, float *out, float *answers) {
-    const int64_t rows = weft_loader_batch_size(loader),
+/* What all devices share. */
+typedef struct predicting {
+    const weft__model *const *models;
+    const weft__dataset *dataset;
+    const weft__inputs *inputs;
+    float *answers;
+    weft__each devices;
+} predicting;
+
+/* Computes the batches `index`, index + devices, ... of the loader. `out` has room for the outputs of one. */
+static weft_status predict_batches(const predicting *p, size_t index, weft_loader *loader, float *out) {
+    const weft__model *model = p->models[index];
+    const weft__dataset *d = p->dataset;
+    const int64_t rows = weft_loader_batch_size(loader), count = p->inputs->x.shape[0],
                   width = model->loss == WEFT_LOSS_BCE ? 1 : d->outputs;
+    const int64_t batches = weft__ceil_div(count, rows);
     weft_status status = WEFT_OK;
-    for (uint64_t b = 0; status == WEFT_OK && left > 0; b++, left -= rows) {
-        const int64_t real = left < rows ? left : rows;
+    for (int64_t b = (int64_t)index; status == WEFT_OK && b < batches && !p->devices.failed;
+         b += (int64_t)p->devices.count) {
+        const int64_t first = b * rows, real = weft__smaller(count - first, rows);
         weft_batch batch;
         weft_scope *scope = weft_scope_open(model->ctx);
-        status = scope ? weft_loader_get(loader, b, &batch) : weft__fail_oom(model->ctx, 0, "a scope");
+        status =
+            scope ? weft_loader_get(loader, (uint64_t)b, &batch) : weft__fail_oom(model->ctx, 0, "a scope");
         if (status == WEFT_OK)
             status = weft_read(weft_forward(model->module, batch.x), out,
                                (size_t)rows * (size_t)width * sizeof *out);
         weft_scope_close(scope);
-        if (status == WEFT_OK) put_answers(model, d, out, real, answers + (int64_t)b * rows * d->outputs);
+        if (status == WEFT_OK) put_answers(model, d, out, real, p->answers + first * d->outputs);
     }
     return status;
 }
 
-weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset,
-                                const weft__inputs *inputs, float *answers) {
+static weft_status predict_on(void *user, size_t index) {
+    const predicting *p = user;
+    const weft__dataset *dataset = p->dataset;
+    const weft__inputs *inputs = p->inputs;
     const weft_array *x = &inputs->x;
     const char *const *files = x->data ? NULL : (const char *const *)inputs->files;
-    weft_context *ctx = model->ctx;
+    weft_context *ctx = p->models[index]->ctx;
     weft_loader *loader = NULL;
     const int64_t fit = dataset->features < NUMBERS ? NUMBERS / dataset->features : 1,
                   most = dataset->texts ? TEXTS : weft__smaller(fit, BATCH);
@@ -73,9 +90,24 @@ weft_status weft__model_predict(const weft__model *model, const weft__dataset *d
                                          .images = weft__dataset_images(dataset, files, inputs->sample)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
     float *out = weft__array(ctx, (size_t)options.batch * (size_t)dataset->outputs, sizeof *out);
-    weft_status status = out ? predict_batches(model, dataset, loader, x->shape[0], out, answers)
-                             : weft__fail_oom(ctx, 0, "predictions");
+    const weft_status status =
+        out ? predict_batches(p, index, loader, out) : weft__fail_oom(ctx, 0, "predictions");
     weft__free(ctx, out);
     weft_loader_free(loader);
     return status;
+}
+
+weft_status weft__model_predict_on(const weft__model *const *models, size_t count,
+                                   const weft__dataset *dataset, const weft__inputs *inputs, float *answers) {
+    predicting p = {.models = models, .dataset = dataset, .inputs = inputs, .answers = answers};
+    p.devices.count = count;
+    p.devices.task = predict_on;
+    p.devices.user = &p;
+    for (size_t i = 0; i < count; i++) p.devices.names[i] = weft_device_of(models[i]->ctx);
+    return weft__each_run(&p.devices);
+}
+
+weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset,
+                                const weft__inputs *inputs, float *answers) {
+    return weft__model_predict_on(&model, 1, dataset, inputs, answers);
 }

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include <weft/preferences.h>
-
 #include "data/loader.h"
 #include "train/print.h"
 #include "train/report/scores.h"
@@ -114,31 +112,38 @@ static weft_status score(const weft__dataset *dataset, weft_array *predictions, 
     return weft_score_weighted_numbers(NULL, predictions, targets, weights, &s->numbers);
 }
 
-static weft_status score_pairs(const weft__model *model, weft_loader *loader, weft__scores *s) {
+static weft_status score_pairs(const weft__model *model, const weft__evaluators *on, weft__scores *s) {
     weft_preference_scores made;
-    const weft_status status = weft_preferences_evaluate(model->module, loader, model->beta, &made);
+    const weft_status status = weft__preferences_evaluate(on, model->beta, &made);
     s->loss = made.loss;
     s->accuracy = made.accuracy;
     s->margin = made.margin;
-    s->samples = weft_loader_samples(loader);
+    s->samples = on->list[0].loader->samples;
+    return status;
+}
+
+weft_status weft__scores_gather(const weft__model *model, const weft__dataset *dataset,
+                                const weft__evaluators *on, bool auc, weft__scores *s) {
+    const weft_loader *loader = on->list[0].loader;
+    weft_array predictions, targets;
+    *s = (weft__scores){.task = dataset->task, .pairs = dataset->pairs, .accuracy = (double)NAN};
+    if (s->pairs) return score_pairs(model, on, s);
+    if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
+        WEFT_TRY(weft__evaluate(on, model->loss, &s->loss, &s->accuracy));
+        s->samples = loader->samples;
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft__evaluate_all(on, model->loss, &s->loss, &predictions, &targets));
+    const weft_status status = score(dataset, &predictions, &targets, loader->options.weights, auc, s);
+    weft_array_free(NULL, &predictions);
+    weft_array_free(NULL, &targets);
     return status;
 }
 
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
                               bool auc, weft__scores *s) {
-    weft_array predictions, targets;
-    *s = (weft__scores){.task = dataset->task, .pairs = dataset->pairs, .accuracy = (double)NAN};
-    if (s->pairs) return score_pairs(model, loader, s);
-    if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
-        WEFT_TRY(weft_module_evaluate(model->module, loader, model->loss, &s->loss, &s->accuracy));
-        s->samples = weft_loader_samples(loader);
-        return WEFT_OK;
-    }
-    WEFT_TRY(weft_module_evaluate_all(model->module, loader, model->loss, &s->loss, &predictions, &targets));
-    const weft_status status = score(dataset, &predictions, &targets, loader->options.weights, auc, s);
-    weft_array_free(NULL, &predictions);
-    weft_array_free(NULL, &targets);
-    return status;
+    return weft__scores_gather(model, dataset,
+                               &(weft__evaluators){&(weft__evaluated){model->module, loader}, 1}, auc, s);
 }
 
 void weft__scores_free(weft__scores *s) { weft_class_scores_free(NULL, &s->classes); }

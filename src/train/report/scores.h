@@ -8,6 +8,7 @@
 #include <weft/metrics.h>
 
 #include "base/json.h"
+#include "data/evaluate.h"
 #include "train/model/model.h"
 
 /* A sample whose class was not predicted. */
@@ -54,6 +55,9 @@ extern const weft__score weft__class_score_rows[WEFT__CLASS_SCORES];
  * caller frees *scores with weft__scores_free, also after a failure. */
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
                               bool auc, weft__scores *scores);
+/* The same on several devices that have the model. The scores have the same bits. */
+weft_status weft__scores_gather(const weft__model *model, const weft__dataset *dataset,
+                                const weft__evaluators *on, bool auc, weft__scores *scores);
 void weft__scores_free(weft__scores *scores);
 
 /* Returns {"loss": ..., "accuracy": ..., "classes": [...], "confusion": [[...]]}. Call this between

@@ -9,12 +9,17 @@
 
 weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
                                      void *user, weft_context **ctx) {
+    return weft__model_open_threads(config, device, config->threads, log, user, ctx);
+}
+
+weft_status weft__model_open_threads(const weft__config *config, const char *device, int threads,
+                                     weft_log_fn log, void *user, weft_context **ctx) {
     if (config->device && strcmp(config->device, "null") == 0)
         return weft__fail(
             NULL, WEFT_ERR_DEVICE,
             "the device null computes nothing and is only for plans and tests: use cpu or another device");
     const weft_open_options options = {.device = device[0] ? device : config->device,
-                                       .threads = config->threads,
+                                       .threads = threads,
                                        .seed = (uint64_t)config->train_seed,
                                        .tf32 = config->train_precision == WEFT__PRECISION_TF32,
                                        .log = log,

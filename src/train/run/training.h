@@ -9,6 +9,9 @@
 /* Opens a context on `device`, or on the configuration's device if it is "". Log messages go to `log`. */
 weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
                                      void *user, weft_context **ctx);
+/* The same with that many threads for the device cpu; 0: the default. */
+weft_status weft__model_open_threads(const weft__config *config, const char *device, int threads,
+                                     weft_log_fn log, void *user, weft_context **ctx);
 
 /* Writes a checkpoint of the optimizer's current step. */
 weft_status weft__model_save(const weft__model *model, const weft__config *config,

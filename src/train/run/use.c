@@ -60,7 +60,8 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     const bool chooses = weft__auto_chooses(&use->config);
     if (chooses) WEFT_TRY(take_data(use, run, with_data));
     if (chooses) WEFT_TRY(choose(use, with_data));
-    WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, weft__show_log, NULL, &ctx));
+    WEFT_TRY(weft__model_open_threads(&use->config, use->choice.device, options->threads, weft__show_log,
+                                      NULL, &ctx));
     use->model.ctx = ctx;
     const bool holds =
         !weft__is_run(run) || (use->config.lora_rank > 0 && use->config.lora_weights == WEFT__LORA_PACKED);

@@ -16,6 +16,7 @@ typedef struct weft__use {
 #define WEFT__AS_COMPUTED ""
 typedef struct weft__use_options {
     const char *device; /* NULL: WEFT_DEVICE, or the device of the run */
+    int threads;        /* of the device cpu; 0: the default */
     /* dtype of the weights; NULL: as stored; WEFT__AS_COMPUTED: rounded to the dtype of the layers */
     const char *precision;
     const char *checkpoint; /* best, last, or a step; NULL: the best if kept, else the last undamaged one */
