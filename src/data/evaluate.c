@@ -12,10 +12,12 @@
 #include "data/evaluate.h"
 #include "data/loader.h"
 #include "data/pending.h"
+#include "process/group.h"
 #include "ops/head.h"
 
 typedef struct evaluation {
     const weft__evaluators *on;
+    weft_process_group *group; /* processes that share the batches, or NULL */
     const weft__loss *loss;
     int count;       /* sums that are wanted: those of losses, of right answers, of margins */
     int64_t batches; /* of the loaders */
@@ -26,7 +28,8 @@ typedef struct evaluation {
     weft__each devices;
 } evaluation;
 
-/* What one device does: batches index, index + devices, index + 2 devices, ... */
+/* What one device does: batches index, index + devices, index + 2 devices, ... Index and devices are counted
+ * over all processes. */
 typedef struct evaluating {
     evaluation *e;
     weft_module *m;
@@ -185,8 +188,12 @@ static weft_status evaluate_batches(evaluating *d) {
 static weft_status evaluate_on(void *user, size_t index) {
     evaluation *e = user;
     const weft__evaluated *on = &e->on->list[index];
-    evaluating d = {
-        .e = e, .m = on->module, .loader = on->loader, .step = (int64_t)e->on->count, .read = (int64_t)index};
+    const int64_t count = (int64_t)e->on->count;
+    evaluating d = {.e = e,
+                    .m = on->module,
+                    .loader = on->loader,
+                    .step = count * weft_process_group_size(e->group),
+                    .read = count * weft_process_group_rank(e->group) + (int64_t)index};
     const bool was_training = weft_module_is_training(d.m);
     WEFT_TRY(weft_module_status(d.m));
     weft_module_set_training(d.m, false);
@@ -194,6 +201,46 @@ static weft_status evaluate_on(void *user, size_t index) {
     weft__pending_free(&d.pending);
     weft_module_set_training(d.m, was_training);
     return status;
+}
+
+/* ---- several processes ---- */
+
+/* Gives all processes the results of all batches. A round is the batches that all devices compute at the same
+ * time; they are adjacent, and so are those of a process. each: bytes of a batch; bytes: of all results,
+ * whose last batch may be shorter. */
+static weft_status share_results(const evaluation *e, void *results, size_t each, size_t bytes) {
+    const size_t own = e->on->count * each, round = own * (size_t)weft_process_group_size(e->group),
+                 first = own * (size_t)weft_process_group_rank(e->group);
+    size_t at = 0;
+    for (; at + round <= bytes; at += round)
+        WEFT_TRY(weft_process_group_all_gather(e->group, (char *)results + at, own));
+    if (at == bytes) return WEFT_OK;
+    char *last = weft__array(NULL, round, 1);
+    if (!last) return weft__fail_oom(NULL, round, "results of other processes");
+    if (at + first < bytes)
+        memcpy(last + first, (char *)results + at + first,
+               bytes - at - first < own ? bytes - at - first : own);
+    const weft_status status = weft_process_group_all_gather(e->group, last, own);
+    if (status == WEFT_OK) memcpy((char *)results + at, last, bytes - at);
+    weft__free(NULL, last);
+    return status;
+}
+
+static weft_status share_array(const evaluation *e, weft_array *array) {
+    const weft_loader *loader = e->on->list[0].loader;
+    if (!array) return WEFT_OK;
+    const size_t row = array->bytes / (size_t)loader->samples;
+    return share_results(e, array->data, row * (size_t)loader->options.batch, array->bytes);
+}
+
+static weft_status share_all(const evaluation *e) {
+    const size_t batches = (size_t)e->batches, each = (size_t)e->count * sizeof *e->sums;
+    if (!e->group) return WEFT_OK;
+    weft__process_group_purpose(e->group, e->group->step, "the evaluation");
+    WEFT_TRY(share_results(e, e->sums, each, batches * each));
+    WEFT_TRY(share_results(e, e->weights, sizeof *e->weights, batches * sizeof *e->weights));
+    WEFT_TRY(share_array(e, e->predictions));
+    return share_array(e, e->targets);
 }
 
 /* Evaluates on all devices, and adds up what they measured. */
@@ -205,6 +252,7 @@ static weft_status evaluate_each(evaluation *e, double means[WEFT__MEANS]) {
     for (size_t i = 0; i < e->on->count; i++)
         e->devices.names[i] = weft_device_of(weft_module_context(e->on->list[i].module));
     WEFT_TRY(weft__each_run(&e->devices));
+    WEFT_TRY(share_all(e));
     for (int64_t b = 0; b < e->batches; b++) {
         for (int i = 0; i < e->count; i++) totals[i] += e->sums[b * e->count + i];
         weight += e->weights[b];
@@ -216,6 +264,9 @@ static weft_status evaluate_each(evaluation *e, double means[WEFT__MEANS]) {
 static weft_status evaluate(evaluation *e, double means[WEFT__MEANS]) {
     weft_context *ctx = weft_module_context(e->on->list[0].module);
     e->batches = e->on->list[0].loader->batches;
+    /* Each process needs a batch, to know what a result is. Otherwise each computes all batches. */
+    e->group =
+        e->batches < (int64_t)e->on->count * weft_process_group_size(e->on->group) ? NULL : e->on->group;
     const size_t batches = (size_t)e->batches + 1, count = (size_t)e->count;
     e->sums = weft__array(NULL, batches, count * sizeof *e->sums);
     e->weights = weft__array(NULL, batches, sizeof *e->weights);
@@ -274,7 +325,7 @@ weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_
     WEFT_NEED(NULL, m);
     WEFT_NEED(weft_module_context(m), loader);
     WEFT_NEED(weft_module_context(m), loss);
-    return weft__evaluate(&(weft__evaluators){&(weft__evaluated){m, loader}, 1}, kind, loss, accuracy);
+    return weft__evaluate(&(weft__evaluators){&(weft__evaluated){m, loader}, 1, NULL}, kind, loss, accuracy);
 }
 
 weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
@@ -284,6 +335,6 @@ weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_l
     WEFT_NEED(weft_module_context(m), loss);
     WEFT_NEED(weft_module_context(m), predictions);
     WEFT_NEED(weft_module_context(m), targets);
-    return weft__evaluate_all(&(weft__evaluators){&(weft__evaluated){m, loader}, 1}, kind, loss, predictions,
-                              targets);
+    return weft__evaluate_all(&(weft__evaluators){&(weft__evaluated){m, loader}, 1, NULL}, kind, loss,
+                              predictions, targets);
 }

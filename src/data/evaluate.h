@@ -22,6 +22,8 @@ typedef struct weft__evaluated {
 typedef struct weft__evaluators {
     const weft__evaluated *list;
     size_t count;
+    weft_process_group
+        *group; /* processes that share it, too, each with as many devices; NULL: this one alone */
 } weft__evaluators;
 
 /* Computes the first `count` means: the loss, the fraction of right answers, and the margins of pairs. NaN

@@ -90,3 +90,25 @@ weft_status weft_optimizer_compare(weft_optimizer *opt) {
     return weft__process_group_same(opt->group, "other parameters", hash,
                                     "the copies have drifted apart: start the run again from a checkpoint");
 }
+
+/* ---- buffers ---- */
+
+static weft_status share_buffer(const weft_optimizer *opt, weft_tensor *buffer) {
+    const size_t bytes = (size_t)weft_numel(buffer) * weft_dtype_size(weft_dtype_of(buffer));
+    void *values = weft__alloc(opt->ctx, bytes);
+    if (!values) return weft__fail_oom(opt->ctx, bytes, "running statistics");
+    weft_status status = weft_read(buffer, values, bytes);
+    if (status == WEFT_OK) status = weft_process_group_broadcast(opt->group, values, bytes, 0);
+    if (status == WEFT_OK && weft_process_group_rank(opt->group) > 0)
+        status = weft_write(buffer, values, bytes);
+    weft__free(opt->ctx, values);
+    return status;
+}
+
+weft_status weft__optimizer_share_buffers(const weft_optimizer *opt) {
+    weft_parameter_info info;
+    weft__process_group_purpose(opt->group, opt->steps, "running statistics");
+    for (size_t i = 0; opt->group && weft_parameter_get(opt->module, i, &info); i++)
+        if (info.buffer) WEFT_TRY(share_buffer(opt, info.tensor));
+    return WEFT_OK;
+}

@@ -115,6 +115,10 @@ struct weft_optimizer {
 size_t weft__optimizer_states(const weft_optimizer *opt);
 const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
 
+/* Gives all processes the buffers of rank 0, such as running statistics, which follow the batches of each
+ * process. */
+weft_status weft__optimizer_share_buffers(const weft_optimizer *opt);
+
 /* Updates the layout if parameters were frozen or thawed, groups were added, or others moved parameters. */
 weft_status weft__optimizer_layout(weft_optimizer *opt);
 void weft__optimizer_release(weft_optimizer *opt);

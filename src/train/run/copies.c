@@ -127,8 +127,8 @@ weft_status weft__copies_score(const weft__copies *copies, const weft__dataset *
             weft__dataset_loader(copies->models[i]->ctx, dataset, &first->config, split, 0, &list[i].loader);
     }
     if (status == WEFT_OK)
-        status = weft__scores_gather(&first->model, dataset, &(weft__evaluators){list, copies->count}, auc,
-                                     scores);
+        status = weft__scores_gather(&first->model, dataset, &(weft__evaluators){list, copies->count, NULL},
+                                     auc, scores);
     for (size_t i = 0; i < copies->count; i++) weft_loader_free(list[i].loader);
     return status;
 }

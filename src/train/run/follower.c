@@ -3,25 +3,35 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/run/loop_setup.h"
+#include "train/run/loop_scores.h"
 #include "train/run/signals.h"
 
-/* Obeys orders until one of them ends this wait: GO, STOP or END. state NULL: no step was just made. */
-static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order *order) {
-    do {
-        WEFT_TRY(weft__processes_await(&loop->processes, order));
-        if (*order == WEFT__ORDER_LOSSES && state) WEFT_TRY(weft_fit_losses(state, NULL, NULL));
-        if (*order == WEFT__ORDER_COMPARE) WEFT_TRY(weft_optimizer_compare(loop->model.optimizer));
-    } while (*order == WEFT__ORDER_LOSSES || *order == WEFT__ORDER_COMPARE || *order == WEFT__ORDER_WAIT);
-    loop->ended = *order == WEFT__ORDER_END;
-    return WEFT_OK;
+/* Obeys an order that does not end the wait. state NULL: no step was just made. */
+static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order order, int loader) {
+    weft__scores scores;
+    if (order == WEFT__ORDER_LOSSES && state) return weft_fit_losses(state, NULL, NULL);
+    if (order == WEFT__ORDER_COMPARE) return weft_optimizer_compare(loop->model.optimizer);
+    if (order != WEFT__ORDER_EVALUATE) return WEFT_OK;
+    const weft_status status = weft__loop_take(loop, (weft__loaders)loader, false, &scores);
+    weft__scores_free(&scores);
+    return status;
+}
+
+/* Obeys orders until one of them ends this wait: GO, STOP or END. */
+static weft_status await(weft__loop *loop, const weft_fit_state *state, weft__order *order) {
+    for (int loader;;) {
+        WEFT_TRY(weft__processes_await(&loop->processes, order, &loader));
+        loop->ended = *order == WEFT__ORDER_END;
+        if (*order == WEFT__ORDER_GO || *order == WEFT__ORDER_STOP || loop->ended) return WEFT_OK;
+        WEFT_TRY(obey(loop, state, *order, loader));
+    }
 }
 
 static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
     weft__loop *loop = user;
     weft__order order;
     weft__processes_step(&loop->processes, state);
-    WEFT_TRY(obey(loop, state, &order));
+    WEFT_TRY(await(loop, state, &order));
     *stop = order != WEFT__ORDER_GO;
     return WEFT_OK;
 }
@@ -33,11 +43,11 @@ static weft_status follow(weft__loop *loop, bool trains) {
     options.user = loop;
     weft__signals_mode(WEFT__STOP_IN_ORDER, NULL);
     if (trains && loop->stopping.due.step)
-        WEFT_TRY(obey(loop, NULL, &order)); /* the leader evaluates first */
+        WEFT_TRY(await(loop, NULL, &order)); /* the leader evaluates first */
     if (trains && order == WEFT__ORDER_GO)
         WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
     weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
-    while (!loop->ended) WEFT_TRY(obey(loop, NULL, &order));
+    while (!loop->ended) WEFT_TRY(await(loop, NULL, &order));
     return WEFT_OK;
 }
 

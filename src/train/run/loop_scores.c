@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "io/sealed.h"
+#include "optim/optimizer.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/trained.h"
 #include "train/report/pictures.h"
@@ -34,6 +35,28 @@ static void hint(weft__loop *loop, uint64_t step) {
     (void)noted; /* writing the metrics will report what is wrong with the disk */
 }
 
+static weft_loader *loader_of(const weft__loop *loop, weft__loaders which) {
+    return which == WEFT__LOADER_VALIDATION ? loop->validation
+           : which == WEFT__LOADER_WHOLE    ? loop->whole
+                                            : loop->test;
+}
+
+weft_status weft__loop_take(weft__loop *loop, weft__loaders which, bool auc, weft__scores *scores) {
+    weft_loader *loader = loader_of(loop, which);
+    weft__processes *p = &loop->processes;
+    const weft__evaluated here = {loop->model.module, loader};
+    if (!p->group) return weft__scores_take(&loop->model, &loop->dataset, loader, auc, scores);
+    *scores = (weft__scores){0};
+    if (!weft__processes_follows(p)) WEFT_TRY(weft__processes_evaluate(p, (int)which));
+    WEFT_TRY(weft__optimizer_share_buffers(loop->model.optimizer));
+    loop->model.ctx->completes = true; /* the others wait for the results */
+    const weft_status status = weft__scores_gather(&loop->model, &loop->dataset,
+                                                   &(weft__evaluators){&here, 1, p->group}, auc, scores);
+    loop->model.ctx->completes = false;
+    p->attended = status == WEFT_OK && !weft__processes_follows(p);
+    return status;
+}
+
 #define HINT_STEPS      10      /* fewer steps tell nothing, even if they are epochs */
 #define AUC_IN_TRAINING 1000000 /* samples times classes; above this, ROC AUC is computed only at the end */
 
@@ -44,7 +67,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     const bool last = m->step == loop->steps,
                few = loop->dataset.outputs <= AUC_IN_TRAINING / (weft_loader_samples(loop->validation) + 1);
     weft__scores_free(s);
-    WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
+    WEFT_TRY(weft__loop_take(loop, WEFT__LOADER_VALIDATION, last || few, s));
     loop->progress.batches_done += (uint64_t)weft_loader_batches(loop->validation);
     loop->summary.results.val_loss = m->val_loss = s->loss;
     loop->summary.results.val_accuracy = m->val_accuracy = s->accuracy;
@@ -80,6 +103,12 @@ static weft_status write_pictures(weft__loop *loop, weft__split split, const wef
     return weft__pictures_write(loop->run.dir, &loop->dataset, split, scores);
 }
 
+/* Takes final scores. Only the leader has the weights of an earlier checkpoint, so it is alone with them. */
+static weft_status measure(weft__loop *loop, weft__loaders which, bool alone, weft__scores *scores) {
+    return alone ? weft__scores_take(&loop->model, &loop->dataset, loader_of(loop, which), true, scores)
+                 : weft__loop_take(loop, which, true, scores);
+}
+
 weft_status weft__loop_score(weft__loop *loop) {
     weft__results *s = &loop->summary.results;
     weft__scores test;
@@ -89,15 +118,15 @@ weft_status weft__loop_score(weft__loop *loop) {
     WEFT_TRY(weft__run_follow(&loop->run));
     if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", false, &step));
     if (loop->validation && (earlier || loop->whole || loop->scores.samples == 0)) {
-        weft_loader *all = loop->whole ? loop->whole : loop->validation;
         weft__scores_free(&loop->scores);
-        WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, all, true, &loop->scores));
+        WEFT_TRY(measure(loop, loop->whole ? WEFT__LOADER_WHOLE : WEFT__LOADER_VALIDATION, earlier,
+                         &loop->scores));
         s->val_loss = loop->scores.loss;
         s->val_accuracy = loop->scores.accuracy;
     }
     if (loop->validation || !loop->test) WEFT_TRY(write_pictures(loop, WEFT__VALIDATION, &loop->scores));
     if (!loop->test) return write_scores(loop, step, NULL);
-    weft_status status = weft__scores_take(&loop->model, &loop->dataset, loop->test, true, &test);
+    weft_status status = measure(loop, WEFT__LOADER_TEST, earlier, &test);
     s->test_loss = test.loss;
     s->test_accuracy = test.accuracy;
     loop->test_r2 = test.task == WEFT__TASK_REGRESSION ? test.numbers.r2 : (double)NAN;

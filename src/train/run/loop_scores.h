@@ -5,6 +5,13 @@
 
 #include "train/run/loop_setup.h"
 
+/* The loaders that scores are taken from. */
+typedef enum weft__loaders { WEFT__LOADER_VALIDATION, WEFT__LOADER_WHOLE, WEFT__LOADER_TEST } weft__loaders;
+
+/* Takes the scores of the model as it is. Several processes share the work: the leader orders it, and all
+ * call this function. The caller frees *scores with weft__scores_free, also after a failure. */
+weft_status weft__loop_take(weft__loop *loop, weft__loaders which, bool auc, weft__scores *scores);
+
 /* Measures the model on the validation data, if there are any, fills in *m and gives hints. m->step and
  * m->epoch are set by the caller. Returns WEFT_ERR_STOPPED if a stop was requested meanwhile. */
 weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m);

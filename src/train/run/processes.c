@@ -139,6 +139,12 @@ weft_status weft__processes_order(weft__processes *p, weft__order order) {
     return WEFT_OK;
 }
 
+weft_status weft__processes_evaluate(weft__processes *p, int loader) {
+    WEFT_TRY(weft__processes_order(p, (weft__order)(WEFT__ORDER_EVALUATE | loader << 8)));
+    p->attended = false;
+    return WEFT_OK;
+}
+
 weft_status weft__processes_beat(weft__processes *p) {
     const bool due = p->attended && weft__now() - p->ordered > BEAT_SHARE * p->timeout;
     return due ? weft__processes_order(p, WEFT__ORDER_WAIT) : WEFT_OK;
@@ -168,12 +174,13 @@ bool weft__processes_end(weft__processes *p, weft_status status) {
            status != WEFT_ERR_NUMERIC; /* all have seen the losses */
 }
 
-weft_status weft__processes_await(weft__processes *p, weft__order *order) {
+weft_status weft__processes_await(weft__processes *p, weft__order *order, int *loader) {
     uint64_t others;
     const uint64_t own = (uint64_t)weft__signals_stop() | (weft__signals_save() ? SAVE : 0);
     weft_process_group_set_timeout(p->group, p->saves ? START_PATIENCE * p->timeout : p->timeout);
     WEFT_TRY(exchange(p, own, &others));
-    *order = (weft__order)p->figures[0].word;
+    *order = (weft__order)(p->figures[0].word & 0xff);
+    *loader = (int)(p->figures[0].word >> 8);
     p->saves = *order == WEFT__ORDER_COMPARE;
     return WEFT_OK;
 }

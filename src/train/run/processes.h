@@ -11,13 +11,14 @@
 
 /* What the leader orders. Followers wait for an order after each step, and at the end. */
 typedef enum weft__order {
-    WEFT__ORDER_GO,      /* make the next step */
-    WEFT__ORDER_LOSSES,  /* exchange the losses: all call weft_fit_losses */
-    WEFT__ORDER_COMPARE, /* compare the parameters: all call weft_optimizer_compare. Then the leader saves
-                            them */
-    WEFT__ORDER_WAIT,    /* the leader is busy */
-    WEFT__ORDER_STOP,    /* end training after this step */
-    WEFT__ORDER_END      /* end the process */
+    WEFT__ORDER_GO,       /* make the next step */
+    WEFT__ORDER_LOSSES,   /* exchange the losses: all call weft_fit_losses */
+    WEFT__ORDER_EVALUATE, /* evaluate together; the number of the loader comes with the order */
+    WEFT__ORDER_COMPARE,  /* compare the parameters: all call weft_optimizer_compare. Then the leader saves
+                             them */
+    WEFT__ORDER_WAIT,     /* the leader is busy */
+    WEFT__ORDER_STOP,     /* end training after this step */
+    WEFT__ORDER_END       /* end the process */
 } weft__order;
 
 /* What a process tells the leader with each order. */
@@ -68,6 +69,8 @@ weft_status weft__processes_write(const weft__processes *p, const char *dir);
 
 /* Leader: gives an order, and learns of the signals that followers have received. */
 weft_status weft__processes_order(weft__processes *p, weft__order order);
+/* Leader: orders an evaluation with a loader. The followers wait for no order until it has ended. */
+weft_status weft__processes_evaluate(weft__processes *p, int loader);
 /* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
 weft_status weft__processes_beat(weft__processes *p);
 /* Leader: reads the losses as weft_fit_losses does, and compares the parameters as weft_optimizer_compare
@@ -78,7 +81,7 @@ weft_status weft__processes_compare(weft__processes *p, weft_optimizer *optimize
  * leader, so that the group must be aborted. */
 bool weft__processes_end(weft__processes *p, weft_status status);
 
-/* Follower: waits for an order, and tells the leader of signals. */
-weft_status weft__processes_await(weft__processes *p, weft__order *order);
+/* Follower: waits for an order, and tells the leader of signals. loader: of WEFT__ORDER_EVALUATE. */
+weft_status weft__processes_await(weft__processes *p, weft__order *order, int *loader);
 
 #endif

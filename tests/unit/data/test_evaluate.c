@@ -72,7 +72,7 @@ static void test_same_bits(void **state) {
     assert_memory_equal(&loss, &all_loss, sizeof loss);
     assert_int_equal(predictions.shape[0], ROWS);
     for (size_t n = 1; n <= DEVICES; n++) {
-        const weft__evaluators on = {s.list, n};
+        const weft__evaluators on = {s.list, n, NULL};
         double loss_n, accuracy_n, all_loss_n;
         weft_array predictions_n, targets_n;
         assert_ok(weft__evaluate(&on, WEFT_LOSS_CROSS_ENTROPY, &loss_n, &accuracy_n));
@@ -103,7 +103,8 @@ static void test_few_batches(void **state) {
         assert_ok(weft_loader_new(s.contexts[i], &x, &y, &how, &s.list[i].loader));
     }
     assert_ok(weft_module_evaluate(s.list[0].module, s.list[0].loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL));
-    assert_ok(weft__evaluate(&(weft__evaluators){s.list, DEVICES}, WEFT_LOSS_CROSS_ENTROPY, &loss_n, NULL));
+    assert_ok(
+        weft__evaluate(&(weft__evaluators){s.list, DEVICES, NULL}, WEFT_LOSS_CROSS_ENTROPY, &loss_n, NULL));
     assert_memory_equal(&loss, &loss_n, sizeof loss);
     tear_down(&s);
 }
@@ -115,7 +116,7 @@ static void test_failures(void **state) {
     double loss;
     weft_array predictions, targets;
     set_up(&s);
-    const weft__evaluators on = {s.list, 3};
+    const weft__evaluators on = {s.list, 3, NULL};
     s.stop = true;
     assert_int_equal(weft__evaluate_all(&on, WEFT_LOSS_CROSS_ENTROPY, &loss, &predictions, &targets),
                      WEFT_ERR_STOPPED);

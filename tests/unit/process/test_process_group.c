@@ -4,6 +4,8 @@
 
 #include <weft/fit.h>
 
+#include "data/evaluate.h"
+#include "optim/optimizer.h"
 #include "unit/nn_help.h"
 #include "unit/process/threads.h"
 
@@ -169,15 +171,19 @@ typedef struct copy {
     weft_loader *loader;
 } copy;
 
-static copy make_copy(double lr, uint64_t seed) {
-    float numbers[ROWS][INPUTS];
-    int32_t classes[ROWS];
-    copy c;
-    EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = 1, .seed = seed}, &c.ctx) == WEFT_OK);
+static void make_samples(float numbers[ROWS][INPUTS], int32_t classes[ROWS]) {
     for (int i = 0; i < ROWS; i++) {
         for (int k = 0; k < INPUTS; k++) numbers[i][k] = (float)((i * 37 + k * 11) % 17) / 5 - 1.6F;
         classes[i] = numbers[i][0] * numbers[i][1] > numbers[i][2];
     }
+}
+
+static copy make_copy(double lr, uint64_t seed) {
+    float numbers[ROWS][INPUTS];
+    int32_t classes[ROWS];
+    copy c;
+    make_samples(numbers, classes);
+    EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = 1, .seed = seed}, &c.ctx) == WEFT_OK);
     const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, numbers, sizeof numbers},
                      y = {WEFT_I32, 1, {ROWS}, classes, sizeof classes};
     c.net = weft_nn_mlp(c.ctx, (int64_t[]){INPUTS, 8, 2}, 3, &(weft_mlp_options){.dropout = 0.2});
@@ -291,6 +297,90 @@ static void test_own_loop(void **state) {
     for (int i = 0; i < 4; i++) assert_memory_equal(one[0], shared[i], sizeof one[0]);
 }
 
+/* ---- evaluations that ranks share ---- */
+
+typedef struct measured {
+    int64_t batch;
+    double loss[RANKS_MOST], accuracy[RANKS_MOST];
+    float predictions[RANKS_MOST][ROWS * 2];
+    int32_t targets[RANKS_MOST][ROWS];
+} measured;
+
+static void measure_share(weft_process_group *g, void *user) {
+    measured *e = user;
+    const int rank = weft_process_group_rank(g);
+    copy c = make_copy(0.02, 3);
+    const weft_loader_options how = {.batch = e->batch, .classes = 2, .in_order = true};
+    weft_array predictions = {0}, targets = {0};
+    weft_loader *loader;
+    double loss;
+    float numbers[ROWS][INPUTS];
+    int32_t classes[ROWS];
+    make_samples(numbers, classes);
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, numbers, sizeof numbers},
+                     y = {WEFT_I32, 1, {ROWS}, classes, sizeof classes};
+    EXPECT(weft_loader_new(c.ctx, &x, &y, &how, &loader) == WEFT_OK);
+    const weft__evaluated here = {c.net, loader};
+    const weft__evaluators on = {&here, 1, g};
+    EXPECT(weft__evaluate(&on, WEFT_LOSS_CROSS_ENTROPY, &e->loss[rank], &e->accuracy[rank]) == WEFT_OK);
+    EXPECT(weft__evaluate_all(&on, WEFT_LOSS_CROSS_ENTROPY, &loss, &predictions, &targets) == WEFT_OK);
+    EXPECT(loss == e->loss[rank] && predictions.bytes == sizeof e->predictions[0] &&
+           targets.bytes == sizeof e->targets[0]);
+    memcpy(e->predictions[rank], predictions.data, sizeof e->predictions[0]);
+    memcpy(e->targets[rank], targets.data, sizeof e->targets[0]);
+    weft_array_free(NULL, &predictions);
+    weft_array_free(NULL, &targets);
+    weft_loader_free(loader);
+    free_copy(c);
+}
+
+/* Batches of all sizes: more than ranks, as many, fewer, and a last one that is shorter. */
+static void test_evaluations(void **state) {
+    (void)state;
+    static measured one, shared;
+    static const int64_t batches[] = {5, 11, 22, 30, 44, 88};
+    for (size_t i = 0; i < COUNT(batches); i++) {
+        one.batch = shared.batch = batches[i];
+        measure_share(NULL, &one);
+        for (int size = 2; size <= 5; size++) {
+            run(size, 0, measure_share, &shared);
+            for (int r = 0; r < size; r++) {
+                assert_true(shared.loss[r] == one.loss[0] && shared.accuracy[r] == one.accuracy[0]);
+                assert_memory_equal(shared.predictions[r], one.predictions[0], sizeof one.predictions[0]);
+                assert_memory_equal(shared.targets[r], one.targets[0], sizeof one.targets[0]);
+            }
+        }
+    }
+}
+
+/* ---- buffers ---- */
+
+static void share_buffers(weft_process_group *g, void *user) {
+    float(*means)[2] = user;
+    const int rank = weft_process_group_rank(g);
+    weft_context *ctx;
+    weft_parameter_info info;
+    EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = 1, .seed = 1}, &ctx) == WEFT_OK);
+    weft_module *net = weft_nn_sequential(ctx, "net", weft_nn_linear(ctx, 2, 2, NULL),
+                                          weft_nn_batch_norm(ctx, 2, NULL), NULL);
+    weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
+    EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
+    for (size_t i = 0; weft_parameter_get(net, i, &info); i++)
+        if (info.buffer)
+            EXPECT(weft_write(info.tensor, (float[]){(float)rank + 1, (float)rank}, 8) == WEFT_OK);
+    EXPECT(weft__optimizer_share_buffers(opt) == WEFT_OK);
+    for (size_t i = 0; weft_parameter_get(net, i, &info); i++)
+        if (info.buffer) EXPECT(weft_read(info.tensor, means[rank], 8) == WEFT_OK);
+    weft_close(ctx);
+}
+
+static void test_buffers(void **state) {
+    (void)state;
+    float means[4][2] = {{0}};
+    run(4, 0, share_buffers, means);
+    for (int i = 0; i < 4; i++) assert_true(means[i][0] == 1 && means[i][1] == 0);
+}
+
 /* ---- ranks that differ ---- */
 
 static void join_differently(weft_process_group *g, void *user) {
@@ -337,9 +427,10 @@ static void test_differences(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copying),    cmocka_unit_test(test_sums),
-                                       cmocka_unit_test(test_alone),      cmocka_unit_test(test_failures),
-                                       cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_own_loop),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_alone),       cmocka_unit_test(test_failures),
+                                       cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_own_loop),
+                                       cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),
                                        cmocka_unit_test(test_differences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
