@@ -71,11 +71,11 @@ typedef struct weft__option {
             "best, last, or the number of a step; default: the best if the run keeps one, else the last"     \
     }
 
-/* The options that say where a trained model computes. */
-#define WEFT__DEVICE_OPTIONS(device, devices)                                                                \
+/* The options that say where a trained model computes. divides: what several devices divide, as text. */
+#define WEFT__DEVICE_OPTIONS(device, devices, divides)                                                       \
     {"--device D", WEFT__OPTION_TEXT, device, "another device than the run's"}, {                            \
         "--devices D,D,...", WEFT__OPTION_TEXT, devices,                                                     \
-            "divide the work between devices of one kind, such as cuda:0,cuda:1"                             \
+            "divide " divides " between devices of one kind, such as cuda:0,cuda:1"                          \
     }
 
 /* The options that tell how tokens are drawn. how: weft_generate_options *; stops: weft__repeated *; warmth:

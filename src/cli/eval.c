@@ -52,7 +52,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
          "new data with targets, in the form of the training data; default: the run's own"},
         {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
-        WEFT__DEVICE_OPTIONS(&device, &devices),
+        WEFT__DEVICE_OPTIONS(&device, &devices, "the data"),
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

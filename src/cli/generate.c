@@ -37,10 +37,6 @@ static bool generate_wrong(const weft_generate_options *wanted, const generate_w
         weft__complain("generate: --batch is for a file of prompts: give --prompts FILE");
     else if (several && prompts->draft)
         weft__complain("generate: --draft is for one prompt: with --prompts, a batch is faster");
-    else if (!several && prompts->devices && strchr(prompts->devices, ','))
-        weft__complain("generate: --devices %s: several devices divide the prompts of a file, and one prompt "
-                       "needs one device: give --prompts FILE, or --device",
-                       prompts->devices);
     else if (several && (prompts->batch == 0 || prompts->batch > 64))
         weft__complain("generate: --batch %lld: give 1 to 64", (long long)prompts->batch);
     else
@@ -48,7 +44,7 @@ static bool generate_wrong(const weft_generate_options *wanted, const generate_w
     return true;
 }
 
-static weft_status generate(const weft__copies *copies, weft_generate_options *wanted,
+static weft_status generate(weft__copies *copies, weft_generate_options *wanted,
                             const generate_wanted *prompts, bool *reader_left) {
     weft__use *use = &copies->uses[0];
     if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
@@ -57,8 +53,8 @@ static weft_status generate(const weft__copies *copies, weft_generate_options *w
     if (prompts->file)
         return weft__generate_prompts(copies, wanted, prompts->file,
                                       prompts->batch == -1 ? 0 : prompts->batch, reader_left);
-    weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
-    if (!cache) return weft_last_status(use->model.ctx);
+    weft_gpt_cache *cache = weft__copies_cache(copies);
+    if (!cache) return weft_last_status(NULL);
     char left_out[64] = "";
     wanted->vocabulary = use->model.tokens;
     wanted->left_out = left_out;
@@ -69,7 +65,6 @@ static weft_status generate(const weft__copies *copies, weft_generate_options *w
         status = weft_generate(cache, weft__dataset_tokenizer(&use->dataset), wanted, cli_generate_show,
                                reader_left);
     weft__draft_close(&draft);
-    weft_gpt_cache_free(cache);
     if (status == WEFT_OK) putchar('\n');
     if (status == WEFT_OK && prompts->draft && isatty(STDOUT_FILENO))
         weft__print(stderr, "(the model accepted %lld of %lld tokens of the draft)\n",
@@ -103,7 +98,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         WEFT__PRECISION_OPTION(&precision),
         WEFT__CHECKPOINT_OPTION(&checkpoint),
-        WEFT__DEVICE_OPTIONS(&device, &prompts.devices),
+        WEFT__DEVICE_OPTIONS(&device, &prompts.devices, "prompts of a file, or the layers,"),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     wanted.stops = stops.values;
@@ -120,7 +115,9 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     wanted.grammar = grammar;
     wanted.incomplete = &incomplete;
     wanted.only_new = grammar != NULL; /* so that the output is JSON */
-    if (status == WEFT_OK) status = weft__copies_open(dir, prompts.devices, &how, &copies);
+    if (status == WEFT_OK)
+        status = (prompts.file ? weft__copies_open : weft__copies_open_layers)(dir, prompts.devices, &how,
+                                                                               &copies);
     if (status == WEFT_OK) status = generate(&copies, &wanted, &prompts, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;

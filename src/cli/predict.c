@@ -159,7 +159,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
         {"--out FILE", WEFT__OPTION_TEXT, &out,
          "write to a file; NAME.csv has commas, NAME.json is as --json"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
-        WEFT__DEVICE_OPTIONS(&device, &devices),
+        WEFT__DEVICE_OPTIONS(&device, &devices, "the data"),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     how.form = json ? WEFT__PREDICT_JSON : weft__predict_form(out);

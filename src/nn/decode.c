@@ -49,11 +49,13 @@ static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o)
     const int64_t d = weft__head_width(&o->form, o->width, o->heads);
     const int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, cache->capacity, d};
     const weft_dtype dtype = cache->gpt->compute != WEFT_F32 ? cache->gpt->compute : o->dtype;
+    int64_t first, end;
+    weft__gpt_kept(cache->gpt, &first, &end);
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
     cache->fed = weft__array(ctx, (size_t)cache->capacity, sizeof *cache->fed);
     if (!cache->steps || !cache->fed)
         return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
-    for (int64_t i = 0; i < o->layers; i++) {
+    for (int64_t i = first; i < end; i++) {
         cache->steps[i].keys = weft_variable_new(ctx, "cache.keys", dtype, 4, shape, NULL);
         WEFT_TRY(weft_tensor_status(cache->steps[i].keys));
         cache->steps[i].values = weft_variable_new(ctx, "cache.values", dtype, 4, shape, NULL);
@@ -101,9 +103,16 @@ weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity) {
 
 weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) { return weft_gpt_cache_new_sized(gpt, 0); }
 
+void weft__gpt_cache_link(weft_gpt_cache *cache, weft_gpt_cache *next) { cache->next = next; }
+
+/* Sets how many tokens a cache and those that follow it hold. Later keys and values are overwritten. */
+static void set_length(weft_gpt_cache *cache, int64_t length) {
+    for (; cache; cache = cache->next) cache->length = length;
+}
+
 void weft_gpt_cache_reset(weft_gpt_cache *cache) {
     if (!cache) return;
-    cache->length = 0;
+    set_length(cache, 0);
     weft_free(cache->states.h);
     weft_free(cache->states.c);
     cache->states = (weft_states){NULL, NULL};
@@ -117,12 +126,11 @@ int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_
     if (same == 0)
         weft_gpt_cache_reset(cache);
     else
-        cache->length = same; /* later keys and values are overwritten */
+        set_length(cache, same);
     return same;
 }
 
-/* Later keys and values are overwritten. */
-void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length) { cache->length = length; }
+void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length) { set_length(cache, length); }
 bool weft__gpt_cache_cuts(const weft_gpt_cache *cache) { return cache->fed != NULL; }
 
 int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
@@ -140,12 +148,15 @@ typedef struct running {
 
 static weft_status assign_caches(void *user, weft_context *ctx, weft_derived *derived) {
     const running *r = user;
+    int64_t first, end;
     (void)ctx;
-    for (int64_t i = 0; i < r->count * r->texts[0]->layers; i++) {
-        const weft__decode *step = &r->texts[i / r->texts[0]->layers]->steps[i % r->texts[0]->layers];
-        WEFT_TRY(weft__derived_assign(derived, step->keys, step->next_keys));
-        WEFT_TRY(weft__derived_assign(derived, step->values, step->next_values));
-    }
+    weft__gpt_kept(r->texts[0]->gpt, &first, &end);
+    for (int64_t i = 0; i < r->count; i++)
+        for (int64_t k = first; k < end; k++) {
+            const weft__decode *step = &r->texts[i]->steps[k];
+            WEFT_TRY(weft__derived_assign(derived, step->keys, step->next_keys));
+            WEFT_TRY(weft__derived_assign(derived, step->values, step->next_values));
+        }
     return WEFT_OK;
 }
 
@@ -157,10 +168,11 @@ weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_s
     weft_tensor *out = weft_forward_at(NULL, gpt, tokens);
     weft__gpt_decode(gpt, NULL);
     root->decoding = false;
-    return weft__poisoned(out) || out->dtype == WEFT_F32 ? out : weft_cast_at(NULL, out, WEFT_F32);
+    const bool stays = weft__poisoned(out) || out->dtype == WEFT_F32 || texts[0]->next;
+    return stays ? out : weft_cast_at(NULL, out, WEFT_F32);
 }
 
-weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, float *logits) {
+weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, void *values) {
     weft_context *ctx = texts[0]->ctx;
     running user = {texts, count};
     WEFT_TRY(weft_tensor_status(out));
@@ -171,7 +183,7 @@ weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tens
     weft_derivation derivation = {
         .roots = &out, .n_roots = 1, .key = key, .build = assign_caches, .user = &user};
     WEFT_TRY(weft__derive_run(ctx, &derivation));
-    return weft_read(out, logits, (size_t)weft_numel(out) * sizeof *logits);
+    return weft_read(out, values, (size_t)weft_numel(out) * weft_dtype_size(weft_dtype_of(out)));
 }
 
 weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
@@ -190,23 +202,55 @@ bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor *
     return true;
 }
 
-/* Feeds `count` tokens, padded to `padded` tokens. Writes the logits (vocab) of the last token, or with `all`
+static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t count, bool all,
+                             float *logits);
+
+/* Feeds an input of `count` tokens and padding: tokens (1, T), or their hidden states. Passes the hidden
+ * states on if blocks follow on another device. Writes the logits (vocab) of the last token, or with `all`
  * those of all tokens, which then need no padding. Padding comes after the tokens, which therefore do not see
  * it. The next step overwrites its keys and values. */
+static weft_status feed_input(weft_gpt_cache *cache, weft_tensor *input, int64_t count, bool all,
+                              float *logits) {
+    weft_context *ctx = cache->gpt->ctx;
+    const char *where = NULL;
+    weft_tensor *position = weft_scalar_of(ctx, WEFT_I32, (double)cache->length), *last = NULL;
+    if (!cache->next && !weft__poisoned(input) && input->shape[1] > 1 && !all)
+        last = weft_reshape_at(where, weft_scalar_of(ctx, WEFT_I32, (double)(count - 1)), 1, (int64_t[]){1});
+    weft_tensor *out = weft__gpt_cache_record(cache, input, position, last);
+    return cache->next ? feed_next(cache, out, count, all, logits) : weft__gpt_run(&cache, 1, out, logits);
+}
+
+/* Computes the hidden states (1, T, width) that a cache passes on, and feeds them to the next device, by way
+ * of the host. */
+static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t count, bool all,
+                             float *logits) {
+    weft_gpt_cache *next = cache->next;
+    WEFT_TRY(weft_tensor_status(hidden));
+    const weft_dtype dtype = weft_dtype_of(hidden);
+    const int64_t shape[3] = {1, weft_dim(hidden, 1), weft_dim(hidden, 2)};
+    const size_t bytes = (size_t)weft_numel(hidden) * weft_dtype_size(dtype);
+    void *values = weft__alloc(cache->ctx, bytes);
+    if (!values) return weft__fail_oom(cache->ctx, bytes, "hidden states");
+    weft_status status = weft__gpt_run(&cache, 1, hidden, values);
+    weft_scope *scope = status == WEFT_OK ? weft_scope_open(next->ctx) : NULL;
+    if (status == WEFT_OK)
+        status = scope ? feed_input(next, weft_from(next->ctx, dtype, 3, shape, values), count, all, logits)
+                       : WEFT_ERR_OOM;
+    weft_scope_close(scope);
+    weft__free(cache->ctx, values);
+    return status;
+}
+
+/* Feeds `count` tokens, padded to `padded` tokens. */
 static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, int64_t padded,
                                bool all, float *logits) {
     weft_context *ctx = cache->gpt->ctx;
-    const char *where = NULL;
     int32_t *ids = weft__array(ctx, (size_t)padded, sizeof *ids);
     if (!ids) return weft__fail_oom(ctx, (size_t)padded * sizeof *ids, "tokens");
     memcpy(ids, tokens, (size_t)count * sizeof *ids);
     weft_tensor *input = weft_from(ctx, WEFT_I32, 2, (int64_t[]){1, padded}, ids);
     weft__free(ctx, ids);
-    weft_tensor *position = weft_scalar_of(ctx, WEFT_I32, (double)cache->length), *last = NULL;
-    if (padded > 1 && !all)
-        last = weft_reshape_at(where, weft_scalar_of(ctx, WEFT_I32, (double)(count - 1)), 1, (int64_t[]){1});
-    weft_tensor *out = weft__gpt_cache_record(cache, input, position, last);
-    return weft__gpt_run(&cache, 1, out, logits);
+    return feed_input(cache, input, count, all, logits);
 }
 
 /* The length to which `count` tokens are padded: 16, 32, 64, ... if that fits into the cache, else 1. *taken
@@ -257,9 +301,9 @@ static weft_status feed_steps(weft_gpt_cache *cache, const int32_t *tokens, int6
         weft_scope_close(scope);
         if (status != WEFT_OK) break;
         memcpy(cache->fed + cache->length, tokens + done, (size_t)taken * sizeof *tokens);
-        cache->length += taken;
+        set_length(cache, cache->length + taken);
     }
-    if (status != WEFT_OK) cache->length = before;
+    if (status != WEFT_OK) set_length(cache, before);
     return status;
 }
 

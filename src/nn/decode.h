@@ -18,17 +18,21 @@ struct weft_gpt_cache {
     weft_states states;  /* states of a recurrent model, used instead of steps */
     int64_t vocab;
     int32_t *fed; /* [capacity] the tokens in the cache; NULL of a recurrent model */
+    /* Of the blocks that follow on another device, see weft__gpt_cache_link; NULL: none. Its length is that
+     * of this cache. */
+    weft_gpt_cache *next;
 };
 
 /* Checks `count` tokens that a function called `name` shall append to a cache. */
 weft_status weft__gpt_feed_check(const weft_gpt_cache *cache, const char *name, const int32_t *tokens,
                                  int64_t count, const float *logits);
 
-/* Records a step of decoding: logits in f32. texts: the caches of step->texts, whose positions are set. */
+/* Records a step of decoding: logits in f32, or what the next cache needs. texts: the caches of step->texts,
+ * whose positions are set. */
 weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_step *step,
                               weft_tensor *tokens);
 
-/* Computes recorded logits, and updates the caches. */
-weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, float *logits);
+/* Computes recorded logits or hidden states, and updates the caches. values: room for them. */
+weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, void *values);
 
 #endif

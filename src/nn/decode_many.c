@@ -17,6 +17,10 @@ static weft_status many_check(weft_context *ctx, weft_gpt_cache *const *caches, 
             return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                               "weft_gpt_feed_many: cache %lld is of another model than cache 0",
                               (long long)i);
+        if (caches[i]->next)
+            return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+                              "weft_gpt_feed_many: the layers of the model are on several devices: feed each "
+                              "cache by itself");
         for (int64_t j = 0; j < i; j++)
             if (caches[i] == caches[j])
                 return weft__fail(ctx, WEFT_ERR_ARGUMENT,

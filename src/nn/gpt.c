@@ -13,6 +13,7 @@
 typedef struct gpt_own {
     weft_gpt_options o;
     const weft__decode_step *decoding; /* the current step, or NULL */
+    int64_t first, end;                /* the blocks that are computed here: all, unless weft__gpt_keep */
 } gpt_own;
 
 /* Indices of the children. They are: wte, wpe if positions are learned, h.0 ... h.(layers-1), ln_f, and
@@ -35,6 +36,24 @@ void weft__gpt_decode(weft_module *gpt, const weft__decode_step *step) {
     own->decoding = step;
     for (int64_t i = 0; i < own->o.layers; i++)
         weft__attention_decode(block_of(gpt, i)->children[1], step, i);
+}
+
+void weft__gpt_keep(weft_module *gpt, int64_t first, int64_t end) {
+    gpt_own *own = gpt->user;
+    const int64_t layers = own->o.layers;
+    own->first = first;
+    own->end = end;
+    for (int64_t i = 0; i < layers; i++) block_of(gpt, i)->elsewhere = i < first || i >= end;
+    for (size_t i = TOKENS; gpt->children[i] != block_of(gpt, 0); i++) /* the tables */
+        gpt->children[i]->elsewhere = first > 0 && (i != TOKENS || own->o.untied_head || end < layers);
+    for (size_t i = gpt->n_children; gpt->children[--i] != block_of(gpt, layers - 1);) /* norm and head */
+        gpt->children[i]->elsewhere = end < layers;
+}
+
+void weft__gpt_kept(const weft_module *gpt, int64_t *first, int64_t *end) {
+    const gpt_own *own = gpt->user;
+    *first = own->first;
+    *end = own->end;
 }
 
 /* Packed texts: rows of tokens (B, 2, T), whose second half is the place where the text of a token begins.
@@ -110,8 +129,24 @@ static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
     return masked(m, own, y);
 }
 
+/* Computes the blocks that are here and, if the last one is, the logits. x: hidden states (B, T, width). */
+static weft_tensor *run_blocks(weft_module *m, const gpt_own *own, weft_tensor *x,
+                               const weft_attend_options *attend) {
+    const char *where = m->where;
+    const weft_attend_options *outer = m->attend;
+    if (attend) m->attend = attend;
+    for (int64_t i = own->first; i < own->end; i++) x = weft_forward_at(where, block_of(m, i), x);
+    m->attend = outer;
+    if (own->end < own->o.layers) return x;
+    weft_tensor *last = own->decoding ? own->decoding->last : NULL;
+    if (last) x = weft_gather_at(where, x, last, 1); /* (B, 1, width) */
+    x = weft_forward_at(where, block_of(m, own->o.layers), x);
+    return head(m, own, x);
+}
+
 static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     const gpt_own *own = m->user;
+    if (own->first > 0) return run_blocks(m, own, tokens, NULL);
     const char *where = m->where;
     const bool packed = tokens->rank == 3 && tokens->shape[1] == 2;
     if ((tokens->rank != 2 && !packed) || tokens->shape[tokens->rank - 1] > own->o.context) {
@@ -127,14 +162,7 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     if (own->o.embedding_scale > 0 && !weft__poisoned(x)) x = at_mul_scalar(x, own->o.embedding_scale);
     x = placed(m, own, x, rows.begins, tokens->shape[tokens->rank - 1]);
     if (m->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
-    const weft_attend_options *outer = m->attend;
-    if (packed) m->attend = &rows.attend;
-    for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, block_of(m, i), x);
-    m->attend = outer;
-    weft_tensor *last = own->decoding ? own->decoding->last : NULL;
-    if (last) x = weft_gather_at(where, x, last, 1); /* (B, 1, width) */
-    x = weft_forward_at(where, block_of(m, own->o.layers), x);
-    return head(m, own, x);
+    return run_blocks(m, own, x, packed ? &rows.attend : NULL);
 }
 
 static bool gpt_check_options(weft_module *m, const weft_gpt_options *given) {
@@ -165,7 +193,7 @@ weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options) {
     weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
     if (m->error || !gpt_check_options(m, &o)) return m;
     if (o.tokens == 0) o.tokens = o.vocab;
-    ((gpt_own *)m->user)->o = o;
+    *(gpt_own *)m->user = (gpt_own){.o = o, .end = o.layers};
     weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};
     weft_embedding_options table = {.dtype = o.dtype, .weight = small};
     weft_module_child(m, "wte", weft_nn_embedding(ctx, o.vocab, o.width, &table));

@@ -208,6 +208,7 @@ static weft_status merge_layer(weft_module *linear) {
 
 /* Merges the adapters of m and below. */
 static weft_status merge_below(weft_module *m) {
+    if (m->elsewhere) return WEFT_OK;
     for (size_t i = 0; i < m->n_children; i++) {
         if (weft__is_lora(m->children[i])) return merge_layer(m);
         WEFT_TRY(merge_below(m->children[i]));

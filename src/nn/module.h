@@ -45,6 +45,7 @@ struct weft_module {
     bool unit;         /* WEFT_RECOMPUTE_BLOCK recomputes it as a whole */
     bool decoding;     /* root: evaluates during a decoding step, whatever the mode */
     bool running;      /* a forward call is running */
+    bool elsewhere;    /* a copy on another device computes it, so its parameters are never loaded */
     const weft_attend_options *attend; /* options of the running weft_attend */
     weft_dtype compute; /* bf16 or f16: used instead of f32; WEFT_F32: the dtype of parameters */
     uint64_t freezes;   /* root: number of calls of weft_module_freeze in the tree */
@@ -76,6 +77,9 @@ void weft__module_remove(weft_module *child);
 
 /* Makes the variables of the whole tree that m belongs to. */
 weft_status weft__module_use(weft_module *m);
+
+/* Whether m is part of a module that another device computes. */
+bool weft__module_elsewhere(const weft_module *m);
 
 /* Begins a segment (graph/graph.h) if m is in training and its policy recomputes layers of that kind. End it
  * by weft__segment_end in any case. */
@@ -161,6 +165,16 @@ void weft__attention_decode(weft_module *attention, const weft__decode_step *ste
 
 /* Sets the decoding step of a GPT; NULL clears it. */
 void weft__gpt_decode(weft_module *gpt, const weft__decode_step *step);
+/* Lets a GPT that is not used yet compute only its blocks first to end - 1. Without block 0 it takes hidden
+ * states (1, T, width) instead of tokens; without the last block it returns them instead of logits. Weights
+ * of other blocks are checked when they are loaded, but take no memory. */
+void weft__gpt_keep(weft_module *gpt, int64_t first, int64_t end);
+/* The blocks that it computes. */
+void weft__gpt_kept(const weft_module *gpt, int64_t *first, int64_t *end);
+/* Lets a cache pass the hidden states of its GPT on to `next`, the cache of the GPT with the next blocks, on
+ * another device. The first cache of such a chain stands for all: it is fed, cut and reset. Each is freed by
+ * itself. */
+void weft__gpt_cache_link(weft_gpt_cache *cache, weft_gpt_cache *next);
 /* The context of a cache, and the number of its logits (0 after its model was freed). */
 weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
 int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);

@@ -134,8 +134,9 @@ static weft_status load_entry(weft_tensor *t, weft_safetensors *file, size_t at,
     return weft_write(t, buffer, bytes);
 }
 
-static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
-                                weft_safetensors *file, bool round, const char *what) {
+/* `elsewhere`: [count] tensors that are checked but not loaded; NULL: none. */
+static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tensors, const bool *elsewhere,
+                                size_t count, weft_safetensors *file, bool round, const char *what) {
     size_t at, most = 0;
     weft_entry_info info;
     if (!what) what = "loading";
@@ -151,6 +152,7 @@ static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tens
     if (!buffer) return weft__fail_oom(ctx, most, "an entry of a file");
     weft_status status = WEFT_OK;
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
+        if (elsewhere && elsewhere[i]) continue;
         status = check_entry(ctx, &tensors[i], file, round, what, &at, &info);
         if (status == WEFT_OK) status = load_entry(tensors[i].tensor, file, at, &info, buffer);
     }
@@ -162,7 +164,7 @@ weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensor
                               weft_safetensors *file, const char *what) {
     WEFT_NEED_ARRAY(ctx, tensors, count);
     WEFT_NEED(ctx, file);
-    return load_entries(ctx, tensors, count, file, false, what);
+    return load_entries(ctx, tensors, NULL, count, file, false, what);
 }
 
 /* ---- modules ---- */
@@ -187,6 +189,18 @@ static weft_status named_parameters(weft_module *m, bool trained, weft_named_ten
     *count = 0;
     for (size_t i = 0; i < n && weft_parameter_get(m, i, &info); i++)
         if (!trained || may_change(&info)) (*list)[(*count)++] = (weft_named_tensor){info.name, info.tensor};
+    return WEFT_OK;
+}
+
+/* Tells which tensors of named_parameters belong to layers of another device. Free the array with weft__free.
+ */
+static weft_status list_elsewhere(weft_module *m, bool trained, size_t count, bool **elsewhere) {
+    weft_parameter_info info;
+    size_t n = 0;
+    *elsewhere = weft__array(m->ctx, count + 1, sizeof **elsewhere);
+    if (!*elsewhere) return weft__fail_oom(m->ctx, count + 1, "a list of parameters");
+    for (size_t i = 0; n < count && weft_parameter_get(m, i, &info); i++)
+        if (!trained || may_change(&info)) (*elsewhere)[n++] = weft__module_elsewhere(info.module);
     return WEFT_OK;
 }
 
@@ -293,7 +307,10 @@ static weft_status load_module(weft_module *m, weft_safetensors *file, bool trai
     weft_named_tensor *list = NULL;
     size_t count = 0;
     weft_status status = named_parameters(m, trained, &list, &count);
-    if (status == WEFT_OK) status = load_entries(m->ctx, list, count, file, round, m->kind);
+    bool *elsewhere = NULL;
+    if (status == WEFT_OK) status = list_elsewhere(m, trained, count, &elsewhere);
+    if (status == WEFT_OK) status = load_entries(m->ctx, list, elsewhere, count, file, round, m->kind);
+    weft__free(m->ctx, elsewhere);
     weft__free(m->ctx, list);
     if (status != WEFT_OK && fresh) unuse(m);
     return status;

@@ -71,6 +71,11 @@ weft_status weft__module_use(weft_module *m) {
     return WEFT_OK;
 }
 
+bool weft__module_elsewhere(const weft_module *m) {
+    while (m && !m->elsewhere) m = m->parent;
+    return m != NULL;
+}
+
 weft_status weft_module_prepare(weft_module *m) {
     WEFT_NEED(NULL, m);
     return weft__module_use(m);

@@ -292,7 +292,8 @@ static weft_status load_all(weft_module *model, const char *folder, bool body) {
     WEFT_TRY(weights_open(model, folder, body, &l));
     weft_status status = WEFT_OK;
     for (size_t i = 0; status == WEFT_OK && weft_parameter_get(model, i, &p); i++)
-        if (!weft__published_added(&p) && !stays_random(l, &p)) status = load_parameter(l, &p);
+        if (!weft__published_added(&p) && !stays_random(l, &p) && !weft__module_elsewhere(p.module))
+            status = load_parameter(l, &p);
     weft__weights_close(l);
     return status;
 }

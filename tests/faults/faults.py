@@ -38,7 +38,7 @@ SECONDS = 60  # a command that takes longer hangs: without faults each takes les
 TEXT = "schedule: {warmup: 0}\ndata: {path: text.txt, val_fraction: 0.2}\noptimizer: {lr: 0.01}\ndevice: cpu\ntask: language-model\n"
 TRAIN = "train: {steps: 4, batch: 2, eval_every: 2, save_every: 2, log_every: 2, keep: %d%s}\n"
 CONFIGS = {
-    "gpt": TEXT + "model: {type: gpt, layers: 1, heads: 1, width: 4, context: 8, dropout: 0.1}\n" +
+    "gpt": TEXT + "model: {type: gpt, layers: 2, heads: 1, width: 4, context: 8, dropout: 0.1}\n" +
            TRAIN % (2, ", accumulate: 2, recompute: block"),
     "lstm": TEXT + "model: {type: lstm, layers: 1, width: 4, context: 8}\n" + TRAIN % (1, ""),
     "tokens": TEXT.replace("text.txt", "tokens.bin") + TRAIN % (1, "") +
@@ -77,6 +77,7 @@ CASES.update({
     "eval-devices": Case(["weft", "eval", "rows", "--json", "--devices", "cpu,cpu"]),
     "predict-devices": Case(["weft", "predict", "rows", "rows.csv", "--devices", "cpu,cpu"]),
     "generate-devices": Case(["weft", "generate", "gpt", "--prompts", "prompts.jsonl", "--batch", "2", "--tokens", "5", "--devices", "cpu,cpu"]),
+    "generate-layers": Case(["weft", "generate", "gpt", "--tokens", "12", "--devices", "cpu,cpu"]),
     "check": Case(["weft", "info", "rows", "--check"]),
     "check-gpt": Case(["weft", "info", "gpt", "--check"]),
     "show": Case(["weft", "show", "rows"]),

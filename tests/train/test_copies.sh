@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft eval, predict and generate --prompts on several devices: the output is that of one device of the kind, byte for byte.
-# Lists of devices that cannot be, and failures of one device.
+# weft eval, predict and generate on several devices: the output is that of one device of the kind, byte for byte. Lists of
+# devices that cannot be, and failures of one device.
 tree=${WEFT_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 # shellcheck source=tests/train/command.sh
 source "$tree/tests/train/command.sh"
@@ -72,6 +72,18 @@ python3 "$tree/tests/train/make_published.py" model || exit 1
 same "a published model" cpu,cpu "$weft" generate model --prompts prompts.txt --tokens 12 --seed 4
 same "a published model measured" cpu,cpu "$weft" eval model text.txt
 
+# ---- one prompt: the layers are divided ----
+expect 0 '' "$weft" train gpt --data text.txt --run deep "${few[@]}" --set model.layers=5 --set model.heads=2 --set model.width=16 \
+    --set model.context=16 --set train.batch=4
+for devices in cpu,cpu cpu,cpu,cpu cpu,cpu,cpu,cpu,cpu; do
+    same "five layers" $devices "$weft" generate deep --prompt 'the weft' --tokens 40
+done
+same "a published model" cpu,cpu "$weft" generate model --prompt 'the weft' --tokens 12 --seed 4
+same "a draft" cpu,cpu "$weft" generate deep --prompt 'the weft' --tokens 20 --draft gpt
+printf '{"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "the weft"}]}\n%.0s' {1..20} >chats.jsonl
+expect 0 '' "$weft" train gpt --data chats.jsonl --run lora "${few[@]}" --set model.init=model --set lora.rank=4 --set train.batch=2
+same "adapters" cpu,cpu "$weft" generate lora --prompt hello --tokens 12
+
 # ---- other devices ----
 if "$weft" devices 2>&1 | grep '^ *opencl:[0-9]' | grep -vq absent; then
     same "eval kinds" opencl,opencl "$weft" eval kinds --json
@@ -90,7 +102,9 @@ expect 2 'devices cpu,,cpu: a name is missing' "$weft" eval kinds --devices cpu,
 expect 2 'devices : a name is missing' "$weft" eval kinds --devices ''
 expect 2 'auto is one device: name each' "$weft" eval kinds --devices auto,auto
 expect 2 'more than 64 devices' "$weft" eval kinds --devices "$(printf 'cpu,%.0s' {1..64})cpu"
-expect 2 'one prompt needs one device: give --prompts FILE, or --device' "$weft" generate gpt --prompt a --devices cpu,cpu
+expect 2 '2 devices cannot divide the layers of the model, of which there are 1: name fewer' "$weft" generate gpt --prompt a --devices cpu,cpu
+one_line
+expect 2 'only a gpt can be divided between devices' "$weft" generate kinds --prompt a --devices cpu,cpu
 one_line
 expect 4 'device "abacus" is unknown' "$weft" eval kinds --devices abacus
 expect 4 'device 2 of 2 \(cpu:1\): device "cpu:1": there is only one cpu' "$weft" eval kinds --devices cpu,cpu:1

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "io/checkpoint.h"
+#include "nn/module.h"
 #include "train/model/base.h"
 #include "train/model/published.h"
 #include "train/model/trained.h"
@@ -107,6 +108,21 @@ weft_status weft__model_use(weft__model *model, const weft__config *config, cons
     *step = weft_checkpoint_state_of(checkpoint)->step;
     weft_checkpoint_close(checkpoint);
     return status;
+}
+
+weft_status weft__model_keep(weft__model *model, int part, int parts) {
+    const weft_gpt_options *o = weft__gpt_options_of(model->module);
+    WEFT_TRY(weft_module_status(model->module));
+    if (!o)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "only a gpt can be divided between devices, by its layers: use one device");
+    if (o->layers < parts)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "%d devices cannot divide the layers of the model, of which there are %lld: name "
+                          "fewer devices",
+                          parts, (long long)o->layers);
+    weft__gpt_keep(model->module, o->layers * part / parts, o->layers * (part + 1) / parts);
+    return WEFT_OK;
 }
 
 weft_status weft__model_merge(weft__model *model, const weft__config *config) {

@@ -19,6 +19,10 @@ weft_status weft__model_matches(const weft__model *model, const weft__config *co
 weft_status weft__model_weights(weft__model *model, const weft__config *config, const char *run,
                                 weft_checkpoint *checkpoint);
 
+/* Lets the model, before its weights are loaded, compute only part `part` of `parts` of its layers. They are
+ * divided evenly. WEFT_ERR_ARGUMENT: it is no gpt, or has fewer layers than parts. */
+weft_status weft__model_keep(weft__model *model, int part, int parts);
+
 /* Adds adapters to weights in f32, where they change nothing but the time and memory of use. Adapters of
  * shorter weights stay. */
 weft_status weft__model_merge(weft__model *model, const weft__config *config);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "nn/module.h"
 #include "train/run/copies.h"
 
 /* ---- the list of devices ---- */
@@ -69,13 +70,14 @@ static int share_of_threads(size_t i, size_t count) {
     return all / n + more > 0 ? all / n + more : 1;
 }
 
-static weft_status open_copy(const char *run, const device_names *names, const weft__use_options *options,
-                             weft__copies *copies) {
+static weft_status open_copy(const char *run, const device_names *names, bool layers,
+                             const weft__use_options *options, weft__copies *copies) {
     const size_t i = copies->count++;
     weft__use_options how = *options;
     copies->models[i] = &copies->uses[i].model;
     if (names->count > 0) how.device = names->of[i];
-    if (names->count > 1) how.threads = share_of_threads(i, names->count);
+    if (names->count > 1 && !layers) how.threads = share_of_threads(i, names->count);
+    if (layers) how.part = (int)i, how.parts = (int)names->count;
     if (i > 0) how.with_data = false;
     const weft_status status = weft__use_open(run, &how, &copies->uses[i]);
     if (status == WEFT_OK || i == 0) return status;
@@ -83,8 +85,8 @@ static weft_status open_copy(const char *run, const device_names *names, const w
                       weft_last_error(NULL));
 }
 
-weft_status weft__copies_open(const char *run, const char *devices, const weft__use_options *options,
-                              weft__copies *copies) {
+static weft_status open_all(const char *run, const char *devices, bool layers,
+                            const weft__use_options *options, weft__copies *copies) {
     device_names names = {.count = 0};
     *copies = (weft__copies){0};
     if (devices && options->device)
@@ -94,12 +96,25 @@ weft_status weft__copies_open(const char *run, const char *devices, const weft__
     const size_t count = names.count > 0 ? names.count : 1;
     copies->uses = weft__array(NULL, count, sizeof *copies->uses);
     if (!copies->uses) return weft__fail_oom(NULL, count * sizeof *copies->uses, "a model");
-    while (copies->count < count) WEFT_TRY(open_copy(run, &names, options, copies));
+    while (copies->count < count) WEFT_TRY(open_copy(run, &names, layers, options, copies));
     return WEFT_OK;
 }
 
+weft_status weft__copies_open(const char *run, const char *devices, const weft__use_options *options,
+                              weft__copies *copies) {
+    return open_all(run, devices, false, options, copies);
+}
+
+weft_status weft__copies_open_layers(const char *run, const char *devices, const weft__use_options *options,
+                                     weft__copies *copies) {
+    return open_all(run, devices, true, options, copies);
+}
+
 void weft__copies_close(weft__copies *copies) {
-    for (size_t i = copies->count; i-- > 0;) weft__use_close(&copies->uses[i]);
+    for (size_t i = copies->count; i-- > 0;) {
+        weft_gpt_cache_free(copies->caches[i]);
+        weft__use_close(&copies->uses[i]);
+    }
     weft__free(NULL, copies->uses);
     *copies = (weft__copies){0};
 }
@@ -113,6 +128,15 @@ weft_status weft__copies_run(const weft__copies *copies, weft_status (*task)(voi
     each->user = user;
     for (size_t i = 0; i < copies->count; i++) each->names[i] = weft_device_of(copies->models[i]->ctx);
     return weft__each_run(each);
+}
+
+weft_gpt_cache *weft__copies_cache(weft__copies *copies) {
+    for (size_t i = 0; i < copies->count; i++) {
+        copies->caches[i] = weft_gpt_cache_new(copies->models[i]->module);
+        if (!copies->caches[i]) return NULL;
+        if (i > 0) weft__gpt_cache_link(copies->caches[i - 1], copies->caches[i]);
+    }
+    return copies->caches[0];
 }
 
 weft_status weft__copies_score(const weft__copies *copies, const weft__dataset *dataset, weft__split split,

@@ -1,6 +1,6 @@
 /* A trained model on several devices, for use. Each device has a copy of the model in a context of its own,
- * and the devices divide the work. Must not know: what the model is used for. Read next: copies.c,
- * base/each.h. */
+ * and the devices divide the work; or each has a part of the layers. Must not know: what the model is used
+ * for. Read next: copies.c, base/each.h. */
 #ifndef WEFT_SRC_TRAIN_RUN_COPIES_H
 #define WEFT_SRC_TRAIN_RUN_COPIES_H
 
@@ -14,6 +14,7 @@ typedef struct weft__copies {
      * tokenizer of their own, since one thread at a time may use a tokenizer. */
     weft__use *uses;                            /* [count] */
     const weft__model *models[WEFT__EACH_MOST]; /* [count] of uses */
+    weft_gpt_cache *caches[WEFT__EACH_MOST];    /* [count] of weft__copies_cache, or NULL */
 } weft__copies;
 
 /* Opens a checkpoint of a run on each of `devices`, names with commas between them, which are of one kind.
@@ -21,12 +22,20 @@ typedef struct weft__copies {
  * failure. */
 weft_status weft__copies_open(const char *run, const char *devices, const weft__use_options *options,
                               weft__copies *copies);
+/* The same for a gpt whose layers are divided: each device has those that follow the layers of the device
+ * before it. Only weft__copies_cache can use it. */
+weft_status weft__copies_open_layers(const char *run, const char *devices, const weft__use_options *options,
+                                     weft__copies *copies);
 void weft__copies_close(weft__copies *copies);
 
 /* Runs task(user, i) for each copy at the same time. each: as weft__each_run leaves it; the tasks may look at
  * each->failed. */
 weft_status weft__copies_run(const weft__copies *copies, weft_status (*task)(void *user, size_t index),
                              void *user, weft__each *each);
+
+/* Makes a cache of a language model for weft_generate, whose layers may be divided. It belongs to the copies.
+ * NULL after a failure. */
+weft_gpt_cache *weft__copies_cache(weft__copies *copies);
 
 /* Measures the model on a split of these data. The caller frees *scores with weft__scores_free, also after a
  * failure. */

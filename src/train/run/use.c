@@ -68,6 +68,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     use->config.packed = options->packed && holds && weft__use_packs(ctx);
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
+    if (options->parts > 1) WEFT_TRY(weft__model_keep(&use->model, options->part, options->parts));
     if (options->trains) WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));
     if (with_data && use->dataset.pairs) WEFT_TRY(use_reference(use, options->data ? NULL : run));
     WEFT_TRY(

@@ -20,6 +20,7 @@ typedef struct weft__use_options {
     /* dtype of the weights; NULL: as stored; WEFT__AS_COMPUTED: rounded to the dtype of the layers */
     const char *precision;
     const char *checkpoint; /* best, last, or a step; NULL: the best if kept, else the last undamaged one */
+    int part, parts;        /* the model has only this part of its layers; 0, 0: all of them */
     bool with_data;         /* also read the data, not only their description */
     bool adapters;          /* adapters stay beside the weights */
     bool trains;            /* also make the optimizer, with its state in the checkpoint */
