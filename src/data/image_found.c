@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/shard_files.h"
+
 void weft__names_free(weft_context *ctx, weft__names *n) {
     for (size_t i = 0; i < n->count; i++) weft__free(ctx, n->at[i]);
     weft__free(ctx, n->at);
@@ -40,5 +42,7 @@ void weft__image_found_free(weft_context *ctx, weft__image_found *f) {
     weft__names_free(ctx, &f->skipped);
     weft__names_free(ctx, &f->classes);
     weft__free(ctx, f->labels);
+    weft__free(ctx, f->members);
+    weft__shards_free(ctx, f->shards);
     *f = (weft__image_found){0};
 }

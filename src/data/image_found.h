@@ -22,11 +22,18 @@ void weft__names_sort(weft__names *names, size_t from);
 char *weft__path_join(weft_context *ctx, const char *folder, const char *name);
 
 typedef struct weft__image_found {
-    weft__names files, skipped;
-    weft__names classes;
-    int32_t *labels; /* [files.count] */
-    size_t capacity;
+    weft__names files;         /* paths; none if the images are in tar files */
+    weft_image_shards *shards; /* these tar files, or NULL */
+    weft_image_member *members;
+    size_t member_count;
+    weft__names skipped, classes;
+    int32_t *labels; /* [images]; NULL without classes */
+    size_t capacity; /* of `labels` */
 } weft__image_found;
+
+static inline size_t weft__image_found_count(const weft__image_found *found) {
+    return found->shards ? found->member_count : found->files.count;
+}
 
 /* Tells whether a file of this name counts as an image. */
 bool weft__is_image_name(const char *name);

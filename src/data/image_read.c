@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "data/image_found.h"
 #include "data/image_pixels.h"
+#include "data/image_shards.h"
 #include "data/parse.h"
 
 #define SCAN_BYTES                                                                                           \
@@ -15,21 +16,24 @@
 /* Removes the files that have a reason in `bad`, with their pixels or notes, and labels. */
 static void remove_bad(weft_context *ctx, weft__image_found *f, char *const *bad, weft_array *images,
                        weft__image_note *notes) {
-    const size_t bytes = images->bytes / f->files.count;
+    const size_t count = weft__image_found_count(f), bytes = images->bytes / count;
     uint8_t *pixels = images->data;
     size_t kept = 0;
-    for (size_t i = 0; i < f->files.count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (bad[i]) {
-            weft__free(ctx, f->files.at[i]);
+            if (!f->shards) weft__free(ctx, f->files.at[i]);
             continue;
         }
-        f->files.at[kept] = f->files.at[i];
+        if (f->shards)
+            f->members[kept] = f->members[i];
+        else
+            f->files.at[kept] = f->files.at[i];
         if (f->labels) f->labels[kept] = f->labels[i];
         if (pixels && kept < i) memcpy(pixels + kept * bytes, pixels + i * bytes, bytes);
         if (notes) notes[kept] = notes[i];
         kept++;
     }
-    f->files.count = kept;
+    *(f->shards ? &f->member_count : &f->files.count) = kept;
     images->shape[0] = (int64_t)kept;
     images->bytes = kept * bytes;
 }
@@ -37,15 +41,16 @@ static void remove_bad(weft_context *ctx, weft__image_found *f, char *const *bad
 /* Reports images that cannot be read, unless the options skip them and each class keeps an image. */
 static weft_status check_bad(weft_context *ctx, const char *path, const weft_image_folder_options *o,
                              const weft__image_found *f, char *const *bad) {
-    size_t count = 0, first = f->files.count;
-    for (size_t i = f->files.count; i-- > 0;)
+    const size_t all = weft__image_found_count(f);
+    size_t count = 0, first = all;
+    for (size_t i = all; i-- > 0;)
         if (bad[i]) first = i, count++;
-    if (count > 0 && (!o->skip_bad || count == f->files.count))
+    if (count > 0 && (!o->skip_bad || count == all))
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu of %zu images cannot be read; the first: %s", path,
-                          count, f->files.count, bad[first]);
-    for (size_t i = 0, end; f->labels && i < f->files.count; i = end) {
+                          count, all, bad[first]);
+    for (size_t i = 0, end; f->labels && i < all; i = end) {
         bool good = false;
-        for (end = i; end < f->files.count && f->labels[end] == f->labels[i]; end++) good = good || !bad[end];
+        for (end = i; end < all && f->labels[end] == f->labels[i]; end++) good = good || !bad[end];
         if (!good)
             return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: no image of a class can be read; the first: %s",
                               path, bad[i]);
@@ -77,7 +82,8 @@ static weft_status scan_files(weft_context *ctx, const weft__image_files *files,
     weft_status status = planes && scan->notes ? WEFT_OK : weft__fail_oom(ctx, most * bytes, "images");
     for (size_t at = 0; status == WEFT_OK && at < files->count; at += most) {
         weft__image_files some = *files;
-        some.paths += at;
+        if (some.paths) some.paths += at;
+        if (some.members) some.members += at;
         some.count = files->count - at < most ? files->count - at : most;
         some.notes = scan->notes + at;
         status = weft__images_read(ctx, &some, planes, bad + at);
@@ -91,8 +97,9 @@ static weft_status scan_files(weft_context *ctx, const weft__image_files *files,
 /* Reads the pixels of all files, or scans them, and leaves out what cannot be read. */
 static weft_status read_pixels(weft_context *ctx, const char *path, const weft_image_folder_options *o,
                                weft__image_found *f, weft__image_scan *scan, weft_image_folder *out) {
-    const size_t count = f->files.count;
-    weft__image_files files = {.paths = f->files.at, .count = count, .options = o};
+    const size_t count = weft__image_found_count(f);
+    weft__image_files files = {
+        .paths = f->files.at, .shards = f->shards, .members = f->members, .count = count, .options = o};
     WEFT_TRY(weft__images_shape(ctx, &files));
     const int64_t shape[4] = {(int64_t)count, files.shape[0], files.shape[1], files.shape[2]};
     if (scan || o->in_files) {
@@ -140,12 +147,17 @@ weft_status weft__read_image_folder(weft_context *ctx, const char *path,
                                     weft_image_folder *out) {
     const weft_image_folder_options defaults = {0}, *o = options ? options : &defaults;
     weft__image_found f = {0};
+    weft__names tars = {0};
     *out = (weft_image_folder){0};
     if (scan) scan->notes = NULL;
     weft_status status = image_folder_check_options(ctx, o);
-    if (status == WEFT_OK) status = weft__image_folder_find(ctx, path, o, &f);
+    if (status == WEFT_OK) status = weft__shard_paths(ctx, path, &tars);
+    if (status == WEFT_OK)
+        status = tars.count ? weft__image_shards_find(ctx, path, &tars, o, &f)
+                            : weft__image_folder_find(ctx, path, o, &f);
+    weft__names_free(ctx, &tars);
     if (status == WEFT_OK) status = read_pixels(ctx, path, o, &f, scan, out);
-    const int64_t count = (int64_t)f.files.count;
+    const int64_t count = (int64_t)weft__image_found_count(&f);
     if (status == WEFT_OK && o->with_classes) status = weft_array_new(ctx, WEFT_I32, 1, &count, &out->labels);
     if (status == WEFT_OK && o->with_classes) memcpy(out->labels.data, f.labels, out->labels.bytes);
     if (status == WEFT_OK) {
@@ -155,7 +167,12 @@ weft_status weft__read_image_folder(weft_context *ctx, const char *path,
         out->classes = packed(ctx, &f.classes);
         out->skipped_count = f.skipped.count;
         out->skipped = packed(ctx, &f.skipped);
-        if (!out->files || (out->class_count && !out->classes) || (out->skipped_count && !out->skipped))
+        out->shards = f.shards;
+        out->members = f.members;
+        f.shards = NULL;
+        f.members = NULL;
+        if ((!out->files && !out->shards) || (out->class_count && !out->classes) ||
+            (out->skipped_count && !out->skipped))
             status = weft__fail_oom(ctx, 0, "names of images");
     }
     weft__image_found_free(ctx, &f);
@@ -182,5 +199,7 @@ void weft_image_folder_free(weft_context *ctx, weft_image_folder *images) {
     weft__free(ctx, images->files);
     weft__free(ctx, images->skipped);
     weft__free(ctx, images->bad);
+    weft__free(ctx, images->members);
+    weft__shards_free(ctx, images->shards);
     *images = (weft_image_folder){0};
 }

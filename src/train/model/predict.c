@@ -61,7 +61,9 @@ static weft_status predict_batches(const weft__model *model, const weft__dataset
 weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset,
                                 const weft__inputs *inputs, float *answers) {
     const weft_array *x = &inputs->x;
-    const char *const *files = x->data ? NULL : (const char *const *)inputs->files;
+    weft__image_places places = {
+        .members = x->data ? NULL : inputs->members, .shards = inputs->shards, .sample = inputs->sample};
+    if (!x->data && !inputs->members) places.files = (const char *const *)inputs->files;
     weft_context *ctx = model->ctx;
     weft_loader *loader = NULL;
     const int64_t fit = dataset->features < NUMBERS ? NUMBERS / dataset->features : 1,
@@ -70,7 +72,7 @@ weft_status weft__model_predict(const weft__model *model, const weft__dataset *d
                                          .in_order = true,
                                          .scale = dataset->scale,
                                          .lengths = inputs->lengths.data,
-                                         .images = weft__dataset_images(dataset, files, inputs->sample)};
+                                         .images = weft__dataset_images(dataset, &places)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
     float *out = weft__array(ctx, (size_t)options.batch * (size_t)dataset->outputs, sizeof *out);
     weft_status status = out ? predict_batches(model, dataset, loader, x->shape[0], out, answers)
