@@ -70,7 +70,7 @@ typedef struct weft_image_folder_options {
                       that the shape depends on are read, so bad ones are not found */
 } weft_image_folder_options;
 
-/* Tar files that hold images. */
+/* Tar files that hold images. They belong to a weft_image_folder. */
 typedef struct weft_image_shards weft_image_shards;
 
 /* Where an image is in tar files. */
