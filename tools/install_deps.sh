@@ -81,6 +81,7 @@ find_missing() {
     like ninja-build has ninja
     like libgif-dev gif_header
     like libwebp-dev header webp/decode.h
+    like libarchive-dev header archive.h
     like valgrind has valgrind
     like libdnnl2 matmul_library
     like ocl-icd-libopencl1 opencl
@@ -141,7 +142,7 @@ if ! has apt-get >/dev/null || { [ "$(id -u)" -ne 0 ] && ! $sudo; }; then
     if [ ${#optional[@]} -gt 0 ]; then
         echo "These optional packages are missing: ${optional[*]}"
         echo "(Without oneDNN or OpenBLAS matmul is slower. Tests that need OpenCL or valgrind are skipped."
-        echo "Without libgif-dev or libwebp-dev, Weft reads no GIF or WebP images.)"
+        echo "Without libgif-dev or libwebp-dev, Weft reads no GIF or WebP images, without libarchive-dev no tar files.)"
     fi
     if has apt-get >/dev/null; then
         echo "To install all: ${as_root[*]} $install ${required[*]} ${optional[*]}" | tr -s ' '

@@ -70,25 +70,38 @@ typedef struct weft_image_folder_options {
                       that the shape depends on are read, so bad ones are not found */
 } weft_image_folder_options;
 
+/* Tar files that hold images. They belong to a weft_image_folder. */
+typedef struct weft_image_shards weft_image_shards;
+
+/* Where an image is in tar files. */
+typedef struct weft_image_member {
+    uint64_t header; /* byte at which its headers begin */
+    uint32_t size;   /* bytes of the image file */
+    uint16_t shard;  /* number of the tar file, in the order of their paths */
+    uint16_t blocks; /* 512-byte blocks of its headers; the image file follows them */
+} weft_image_member;
+
 typedef struct weft_image_folder {
     weft_array images; /* u8 (N, channels, rows, columns); with in_files its data is NULL */
     weft_array labels; /* i32 (N); empty without classes */
     char **classes;    /* names, in one block; NULL without classes, or if the options gave them */
     size_t class_count;
-    char **files; /* the path of each image, in one block */
-    char *
-        *skipped; /* sorted paths of what was not read, in one block; NULL: nothing. They are files with other
-                     endings, names that begin with a dot, and empty folders, whose paths end in '/' */
+    char **files;   /* the path of each image, in one block; NULL for tar files */
+    char **skipped; /* sorted paths of what was not read, in one block; NULL: nothing. They are files with
+                       other endings, names that begin with a dot, and empty folders, whose paths end in '/'.
+                       Not for tar files */
     size_t skipped_count;
     char **bad; /* why each image that was left out cannot be read, in one block; NULL: there is none */
     size_t bad_count;
+    weft_image_shards *shards;  /* the tar files that hold the images, or NULL */
+    weft_image_member *members; /* [N] where each image is in them, or NULL */
 } weft_image_folder;
 
 /* Frees everything and makes it empty. NULL is allowed. */
 WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *images);
 
 /* Reads the images of a folder and its subfolders, sorted by the bytes of their paths. `path` may also be
- * one image, without classes.
+ * one image, without classes, or tar files: see below.
  *
  * In a folder, files named .png, .jpg, .jpeg, .gif, .webp or .bmp are read; the result names what was
  * skipped. The first bytes of a file tell its format. GIF needs giflib and WebP needs libwebp when Weft is
@@ -99,10 +112,29 @@ WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *image
  *
  * NULL options: all defaults. WEFT_ERR_FORMAT: images cannot be read; the message has their number and the
  * first one. With skip_bad they are left out, and the others keep their order; a class or folder without any
- * good image is still an error. WEFT_ERR_FORMAT also names an image of another size or in no class. */
+ * good image is still an error. WEFT_ERR_FORMAT also names an image of another size or in no class.
+ *
+ * Tar files are a file named .tar, a pattern ("shards/train-*.tar"), or a folder that holds .tar files but
+ * neither images nor folders. The files of a pattern or folder follow each other in the order of their paths.
+ * Their images get a class in one of two ways:
+ *
+ * - CLASS/NAME.jpg: the class is the folder, as in a folder of images. Folders that all members share, and
+ *   that lie above the classes, do not count.
+ * - NAME.jpg and NAME.cls, as WebDataset writes them: the class is the text of NAME.cls, a name or a number
+ *   from 0 on. If they are numbers, `classes` has all from 0 to the largest, as text. NAME ends at the first
+ *   dot of the file name. If one member has the ending .cls, all images need one.
+ *
+ * The images are sorted by class, then by tar file, then by the names of the members as in a folder. So a
+ * folder, and its tar file, give the same. With in_files memory holds only `members` and `labels`, and the
+ * names of one tar file at a time. Tar files must not be packed. They need libarchive when Weft is built. */
 WEFT_API WEFT_CHECKED weft_status weft_read_image_folder(weft_context *ctx, const char *path,
                                                          const weft_image_folder_options *options,
                                                          weft_image_folder *out);
+
+/* Writes "TAR/MEMBER": the path of a tar file, and the name of an image in it. Reads the name from the file.
+ * Free it with weft_bytes_free. WEFT_ERR_FORMAT: the tar file has changed. */
+WEFT_API WEFT_CHECKED weft_status weft_image_member_name(weft_context *ctx, const weft_image_shards *shards,
+                                                         const weft_image_member *member, weft_bytes *name);
 
 /* ---- csv ---- */
 

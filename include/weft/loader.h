@@ -43,6 +43,8 @@ typedef struct weft_image_options {
     const char *const *files; /* [N]: the inputs stay in these image files, for data sets larger than memory,
                                  and inputs->data is NULL. The files of the next batch are decoded by threads
                                  while the device computes. Borrowed, as the arrays; or NULL */
+    const weft_image_member *members; /* [N]: the same for inputs in tar files. Borrowed; or NULL */
+    const weft_image_shards *shards;  /* of `members`, borrowed */
 } weft_image_options;
 
 typedef struct weft_loader_options {

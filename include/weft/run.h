@@ -106,13 +106,14 @@ typedef struct weft_predictions {
     int64_t count;     /* number of inputs */
     int64_t outputs;   /* number of elements of an answer */
     float *values;     /* (count, outputs), as weft_run_predict writes them */
-    char **files;      /* [count] path of each image; NULL if the inputs are not image files */
+    char **files;      /* [count] path of each image, or TAR/MEMBER; NULL if the inputs are not image files */
     weft_context *ctx; /* for weft_predictions_free */
 } weft_predictions;
 
-/* Predicts for each row of a file, for an image file, or for all images of a folder. The file has the form
- * of the training data. Columns of a csv file are found by name; the target and other columns are ignored.
- * Images are scaled to the size of the model. Free *out with weft_predictions_free; on failure it is empty.
+/* Predicts for each row of a file, for an image file, or for all images of a folder or of tar files. The file
+ * has the form of the training data. Columns of a csv file are found by name; the target and other columns
+ * are ignored. Images are scaled to the size of the model. Free *out with weft_predictions_free; on failure
+ * it is empty.
  *
  * WEFT_ERR_IO, WEFT_ERR_FORMAT: the message names file and place. WEFT_ERR_SHAPE: inputs of another size.
  * WEFT_ERR_ARGUMENT: the model is a language model. */

@@ -150,8 +150,8 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"INPUT ...", WEFT__OPTION_ARGS, &inputs,
-         "files with rows like those of the training data, - for standard input; for images files or "
-         "folders"},
+         "files with rows like those of the training data, - for standard input; for images files, "
+         "folders or tar files"},
         {"--id COLUMN", WEFT__OPTION_TEXT, &how.id, "csv: begin each line with the cell of this column"},
         {"--probabilities", WEFT__OPTION_FLAG, &how.probabilities, "add a column for each class"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object per line"},

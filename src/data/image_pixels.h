@@ -15,7 +15,9 @@ typedef struct weft__image_note {
 
 /* Files that become planes of the same shape. All arrays belong to the caller. */
 typedef struct weft__image_files {
-    char *const *paths; /* [count] */
+    char *const *paths; /* [count]; NULL: the images are in tar files */
+    const weft_image_shards *shards;
+    const weft_image_member *members; /* [count] in them */
     size_t count;
     const weft_image_folder_options *options;
     int64_t shape[3];        /* channels, rows, columns; by weft__images_shape */

@@ -238,7 +238,7 @@ static weft_status make_slots(weft_loader *loader) {
         WEFT_TRY(weft_tensor_status(loader->count));
     }
     const bool resident =
-        !loader->options.images.files && limit >= 0 && bytes <= (size_t)limit && reach <= INT32_MAX;
+        !weft__loader_in_files(loader) && limit >= 0 && bytes <= (size_t)limit && reach <= INT32_MAX;
     return resident ? make_resident(loader) : make_gathered(loader);
 }
 
@@ -288,7 +288,8 @@ static weft_status check_lengths(const weft_loader *loader) {
 static weft_status take_arrays(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     const weft_loader_options *o = &loader->options;
-    WEFT_TRY(o->images.files ? weft__loader_check_files(loader) : narrow(ctx, "inputs", &loader->x));
+    WEFT_TRY(weft__loader_in_files(loader) ? weft__loader_check_files(loader)
+                                           : narrow(ctx, "inputs", &loader->x));
     if (loader->y.array.data) WEFT_TRY(narrow(ctx, "targets", &loader->y));
     loader->samples = loader->x.array.shape[0];
     loader->batches = loader->samples / o->batch + (!o->drop_last && loader->samples % o->batch > 0);
@@ -311,7 +312,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
     WEFT_NEED(ctx, inputs);
     WEFT_TRY(loader_start(ctx, options, out));
     weft_status status = WEFT_OK;
-    if ((!inputs->data && !(*out)->options.images.files) || inputs->rank < 1) {
+    if ((!inputs->data && !weft__loader_in_files(*out)) || inputs->rank < 1) {
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: inputs must be an array of samples, (N, ...)");
     } else if (targets && (targets->rank < 1 || targets->shape[0] != inputs->shape[0])) {
         status =
@@ -340,6 +341,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     memcpy(&array.data, &ids, sizeof ids); /* the loader never writes to the data of an array */
     loader->text = true;
     loader->options.images.files = NULL;
+    loader->options.images.members = NULL;
     loader->options.lengths = NULL;
     loader->context = context;
     loader->tokens = n;

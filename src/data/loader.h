@@ -116,6 +116,10 @@ weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts
 /* For a loader whose inputs stay in files, before its first batch. `notes` say what the files must hold, and
  * are borrowed; NULL: anything. `reproduces`: the targets of a batch are its inputs. */
 void weft__loader_expect(weft_loader *loader, const weft__image_note *notes, bool reproduces);
+/* Tells whether the inputs stay in image files, or in tar files of them. */
+static inline bool weft__loader_in_files(const weft_loader *loader) {
+    return loader->options.images.files || loader->options.images.members;
+}
 /* Checks inputs that stay in files, and sets the bytes of x. */
 weft_status weft__loader_check_files(weft_loader *loader);
 

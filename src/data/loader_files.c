@@ -15,9 +15,13 @@ weft_status weft__loader_check_files(weft_loader *loader) {
                       bytes > 0;
     if (!fits)
         return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
-                          "loader: images.files needs inputs of u8 without data, and images.channels (1 or "
-                          "3), rows and columns");
-    for (int64_t i = 0; i < shape[0]; i++)
+                          "loader: images.%s needs inputs of u8 without data, and images.channels (1 or "
+                          "3), rows and columns",
+                          o->files ? "files" : "members");
+    if (o->members && (o->files || !o->shards))
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
+                          "loader: images.members needs images.shards, and no images.files");
+    for (int64_t i = 0; o->files && i < shape[0]; i++)
         if (!o->files[i])
             return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: images.files[%lld] is NULL",
                               (long long)i);
@@ -34,15 +38,20 @@ weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts
     const weft_image_options *o = &loader->options.images;
     const size_t batch = (size_t)loader->options.batch;
     const weft_image_folder_options size = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
-    char **paths = weft__array(NULL, batch, sizeof *paths), **bad = weft__zalloc(NULL, batch * sizeof *bad);
+    char **paths = o->files ? weft__array(NULL, batch, sizeof *paths) : NULL,
+         **bad = weft__zalloc(NULL, batch * sizeof *bad);
+    weft_image_member *members = o->files ? NULL : weft__array(NULL, batch, sizeof *members);
     uint64_t *hashes = loader->notes ? weft__array(NULL, batch, sizeof *hashes) : NULL;
-    const bool made = paths && bad && (hashes || !loader->notes);
+    const bool made = (paths || members) && bad && (hashes || !loader->notes);
     weft_status status = made ? WEFT_OK : weft__fail_oom(NULL, batch * sizeof *bad, "images");
     for (size_t b = 0; made && b < batch; b++) {
-        memcpy(&paths[b], &o->files[starts[b]], sizeof *paths);
+        if (paths) memcpy(&paths[b], &o->files[starts[b]], sizeof *paths);
+        if (members) members[b] = o->members[starts[b]];
         if (hashes) hashes[b] = loader->notes[starts[b]].hash;
     }
     const weft__image_files files = {.paths = paths,
+                                     .shards = members ? o->shards : NULL,
+                                     .members = members,
                                      .count = batch,
                                      .options = &size,
                                      .shape = {o->channels, o->rows, o->columns},
@@ -54,6 +63,7 @@ weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts
     }
     weft__free(NULL, bad);
     weft__free(NULL, hashes);
+    weft__free(NULL, members);
     weft__free(NULL, paths);
     return status;
 }

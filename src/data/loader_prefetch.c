@@ -35,7 +35,7 @@ struct weft__prefetch {
 static void loader_prefetch_fill(const weft_loader *loader, slot *s) {
     s->count = weft__loader_starts(loader, s->position, s->starts);
     s->status = WEFT_OK;
-    if (loader->options.images.files) {
+    if (weft__loader_in_files(loader)) {
         s->status = weft__loader_decode(loader, s->starts, (uint8_t *)s->bytes);
         if (s->status != WEFT_OK) memcpy(s->message, weft_last_error(NULL), sizeof s->message);
     } else {

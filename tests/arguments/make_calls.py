@@ -21,6 +21,7 @@ import c_text  # noqa: E402
 CANNOT_SUCCEED = {
     "weft_fit_losses": "only a callback of weft_fit has a state",
     "weft_module_assign": "only a forward function may assign",
+    "weft_image_member_name": "tar files need libarchive, which is optional",
 }
 
 # Functions that return an answer and cannot fail: NULL means that there is no answer.
@@ -83,6 +84,7 @@ BY_TYPE = {
     "weft_process_group *": "NULL", "weft_process_group **": "&(weft_process_group *){NULL}",
     "weft_loader *": "good_loader()", "weft_scope *": "good_scope()", "weft_program *": "good_program()",
     "weft_defined_op *": "good_defined_op()", "weft_profile *": "good_profile()", "weft_tokens *": "good_tokens()",
+    "weft_image_shards *": "good_images()->shards", "weft_image_member *": "good_images()->members",
     "weft_gpt_cache *": "good_gpt_cache()", "weft_safetensors *": 'good_safetensors("model.safetensors")',
     "weft_checkpoint *": "good_checkpoint()", "weft_run_lock *": "good_run_lock()", "weft_run *": 'good_run("trained")', "uint8_t *": "good_pixels()",
     "weft_gradcheck_options *": "good_zeros(sizeof(weft_gradcheck_options))",

@@ -22,6 +22,7 @@ static struct {
     weft_gpt_cache *cache;
     weft_loader *loader;
     weft_tokens *tokens;
+    weft_image_folder images;
     weft_tokenizer *tokenizer;
     weft_chat_template *chat;
     weft_chats *chats, *pairs;
@@ -47,6 +48,7 @@ void good_end(void) {
     weft_loader_free(made.pair_loader);
     weft_profile_free(made.profile);
     weft_tokens_free(made.tokens);
+    weft_image_folder_free(NULL, &made.images);
     weft_decoder_free(made.decoder);
     weft_chat_template_free(made.chat);
     weft_chats_free(made.chats);
@@ -323,6 +325,14 @@ size_t good_file_size(const char *path) {
     return size;
 }
 
+weft_image_folder *good_images(void) {
+    const weft_image_folder_options options = {.in_files = true};
+    const weft_status status =
+        made.images.shards ? WEFT_OK : weft_read_image_folder(NULL, "images.tar", &options, &made.images);
+    (void)status;
+    return &made.images;
+}
+
 weft_tokens *good_tokens(void) {
     if (!made.tokens) MUST(weft_tokens_open(good_context(), "tokens.bin", &made.tokens));
     return made.tokens;
@@ -507,6 +517,23 @@ static void small_image(const char *path) {
     file(path, png, sizeof png);
 }
 
+/* Writes a tar file with one image, in the format ustar. */
+static void small_tar(const char *path) {
+    static char tar[4 * 512] = "1.png";
+    weft_bytes image;
+    unsigned sum = 0;
+    MUST(weft_read_file(NULL, "images/a/1.png", 0, &image));
+    snprintf(tar + 100, 8, "0000644");
+    snprintf(tar + 124, 12, "%011zo", image.size);
+    memcpy(tar + 148, "        0", 9); /* a checksum of spaces, and the type of a file */
+    memcpy(tar + 257, "ustar\00000", 8);
+    for (int i = 0; i < 512; i++) sum += (unsigned char)tar[i];
+    snprintf(tar + 148, 8, "%06o", sum);
+    memcpy(tar + 512, image.data, image.size);
+    weft_bytes_free(NULL, &image);
+    file(path, tar, sizeof tar);
+}
+
 /* Writes GPT-2's two files: the character and id of each byte, and one merge. */
 static void gpt2_files(void) {
     char json[8192];
@@ -566,6 +593,7 @@ void good_files(void) {
     folder("images/b");
     small_image("images/a/1.png");
     small_image("images/b/1.png");
+    small_tar("images.tar");
     file("data.idx", idx, sizeof idx);
     file("data.bin", cifar, sizeof cifar);
     file("data.csv", csv, sizeof csv - 1);

@@ -89,6 +89,7 @@ weft_batch *good_batch(void);
 void *good_file(const char *path);
 size_t good_file_size(const char *path);
 weft_tokens *good_tokens(void);
+weft_image_folder *good_images(void); /* in a tar file; empty without libarchive */
 weft_tokenizer *good_tokenizer(void);
 const char *const *good_text_paths(void); /* one */
 weft_chat_template *good_chat_template(void);

@@ -23,6 +23,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 
@@ -56,6 +57,9 @@ CONFIGS = {
              "data: {path: pairs.jsonl, val_fraction: 0.3}\n"
              "model: {type: encoder, init: bert}\n" + TRAIN % (1, ""),
 }
+with open(COMMAND, "rb") as command:
+    if b"archive_read_new" in command.read():  # libarchive is optional
+        CONFIGS["tars"] = CONFIGS["photos"].replace("path: photos", "path: photos.tar")
 RUNS = ("gpt", "rows", "tokens", "texts")  # trained without faults, as input of the commands that read runs
 
 # name: (arguments, the run folder that the command writes or None, the files that it writes)
@@ -237,6 +241,8 @@ def write_inputs(folder):
     numpy_file(os.path.join(folder, "labels.npy"), "|u1", (12,), bytes(i % 3 for i in range(12)))
     for i in range(12):
         bitmap(os.path.join(folder, "photos", "ab"[i % 2], "%d.bmp" % i), chance)
+    with tarfile.open(os.path.join(folder, "photos.tar"), "w") as tar:
+        tar.add(os.path.join(folder, "photos"), "photos")
     for name, text in CONFIGS.items():
         with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
             file.write(text)

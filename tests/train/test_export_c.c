@@ -193,7 +193,8 @@ static void check_samples(const model_case *c, void *handle, weft__use *use) {
     const weft_loader_options options = {.batch = 1,
                                          .in_order = true,
                                          .scale = use->dataset.scale,
-                                         .images = weft__dataset_images(&use->dataset, NULL, NULL)};
+                                         .images =
+                                             weft__dataset_images(&use->dataset, &(weft__image_places){0})};
     assert_int_equal(weft_loader_new(use->model.ctx, &inputs.x, NULL, &options, &loader), WEFT_OK);
     for (int i = 0; i < IMAGES; i++) {
         weft_batch batch;

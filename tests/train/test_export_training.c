@@ -257,7 +257,7 @@ static void open_samples(pair *p) {
     const weft_loader_options options = {.batch = p->c->batch,
                                          .in_order = true,
                                          .scale = d->scale,
-                                         .images = weft__dataset_images(d, NULL, NULL)};
+                                         .images = weft__dataset_images(d, &(weft__image_places){0})};
     assert_int_equal(weft_loader_new(p->use.model.ctx, &p->inputs.x, &p->y, &options, &p->loader), WEFT_OK);
 }
 

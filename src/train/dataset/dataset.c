@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/loader.h"
 #include "data/parse.h"
+#include "data/shard_files.h"
 #include "io/sealed.h"
 #include "io/sum.h"
 #include "train/dataset/dataset.h"
@@ -124,6 +125,9 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
         weft_array_free(ctx, &dataset->paths[i]);
         weft_array_free(ctx, &dataset->notes[i]);
         weft__free(ctx, dataset->names[i]);
+        weft_array_free(ctx, &dataset->members[i]);
+        if (i == WEFT__TRAIN || dataset->shards[i] != dataset->shards[WEFT__TRAIN])
+            weft__shards_free(ctx, dataset->shards[i]);
     }
     weft__free(ctx, dataset->mean);
     weft__free(ctx, dataset->deviation);
@@ -244,16 +248,18 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
 }
 
-weft_image_options weft__dataset_images(const weft__dataset *d, const char *const *files,
-                                        const int64_t sample[3]) {
-    const int64_t *image = files ? sample : d->image;
+weft_image_options weft__dataset_images(const weft__dataset *d, const weft__image_places *places) {
+    const bool in_files = places->files || places->members;
+    const int64_t *image = in_files ? places->sample : d->image;
     weft_image_options options = {.channels = image[0],
                                   .rows = image[1],
                                   .columns = image[2],
                                   .mean = d->pixel_mean,
                                   .deviation = d->pixel_deviation,
-                                  .files = files};
-    if (files && d->mean) { /* an autoencoder, all of whose pixels have the same factor */
+                                  .files = places->files,
+                                  .members = places->members,
+                                  .shards = places->shards};
+    if (in_files && d->mean) { /* an autoencoder, all of whose pixels have the same factor */
         options.mean = d->mean;
         options.deviation = d->deviation;
     }
@@ -272,7 +278,10 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         .seed = (uint64_t)config->train_seed,
         .scale = dataset->scale,
         .drop_last = split == WEFT__TRAIN && weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
-        .images = weft__dataset_images(dataset, dataset->paths[split].data, dataset->sample)};
+        .images = weft__dataset_images(dataset, &(weft__image_places){.files = dataset->paths[split].data,
+                                                                      .members = dataset->members[split].data,
+                                                                      .shards = dataset->shards[split],
+                                                                      .sample = dataset->sample})};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;
     options.images.crop = config->data_crop;

@@ -10,20 +10,10 @@
 #include <weft/text.h>
 
 #include "data/image_pixels.h"
+#include "data/image_skipped.h"
 #include "train/dataset/columns.h"
 
 typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLIT_COUNT } weft__split;
-
-/* What a folder of images holds besides images. */
-typedef struct weft__skipped {
-    int64_t hidden, empty; /* names that begin with a dot; empty folders */
-    int64_t bad;           /* images that cannot be read */
-    int64_t files;         /* files of other kinds */
-    struct {
-        char ending[12]; /* such as ".gif"; "" for a file without one */
-        int64_t files;
-    } kinds[32]; /* the first kinds that were met */
-} weft__skipped;
 
 typedef struct weft__dataset {
     weft__task task;
@@ -59,7 +49,11 @@ typedef struct weft__dataset {
      * `names` for each sample, and a weft__image_note */
     bool in_files;
     weft_array paths[WEFT__SPLIT_COUNT], notes[WEFT__SPLIT_COUNT];
-    char **names[WEFT__SPLIT_COUNT];       /* one block each */
+    char **names[WEFT__SPLIT_COUNT]; /* one block each */
+    /* images in tar files: a weft_image_member for each sample, instead of its path */
+    weft_array members[WEFT__SPLIT_COUNT];
+    weft_image_shards *shards[WEFT__SPLIT_COUNT]; /* of validation: may be those of training */
+    int64_t tars;                          /* tar files of the training data; 0: they are no tar files */
     double memory_needed;                  /* bytes that the pixels would take in memory */
     uint64_t memory_free;                  /* bytes, if they decided about in_files; else 0 */
     weft_array weights[WEFT__SPLIT_COUNT]; /* csv: f32 (N); empty: all samples count the same */
@@ -87,10 +81,12 @@ typedef struct weft__dataset {
 
 /* Inputs of a trained model. */
 typedef struct weft__inputs {
-    weft_array x;       /* (N, features); without data if the images stay in files; texts: (N, 2, T) */
-    weft_array lengths; /* of texts: as in weft__dataset; else empty */
-    char **files;       /* the paths of the images in one block; NULL: the inputs are not images */
-    int64_t sample[3];  /* channels, rows, columns of images */
+    weft_array x;              /* (N, features); without data if the images stay in files; texts: (N, 2, T) */
+    weft_array lengths;        /* of texts: as in weft__dataset; else empty */
+    char **files;              /* the paths of the images in one block; NULL: the inputs are not images */
+    int64_t sample[3];         /* channels, rows, columns of images */
+    weft_image_shards *shards; /* x without data: the tar files that hold the images; or NULL */
+    weft_image_member *members; /* [N] in them */
 } weft__inputs;
 
 /* Receives lines about the data that a user should see at once, such as the files that cannot be read. The
@@ -153,10 +149,17 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out);
 
+/* Where images of shape `sample` are that stay in their files. All fields are NULL if they are in memory. */
+typedef struct weft__image_places {
+    const char *const *files;
+    const weft_image_member *members;
+    const weft_image_shards *shards; /* of `members` */
+    const int64_t *sample;
+} weft__image_places;
+
 /* Returns what a loader must do with the images of the data. All fields are 0 if the model reads no images
- * and `files` is NULL. `files`: the paths of images of shape `sample` that stay in their files. */
-weft_image_options weft__dataset_images(const weft__dataset *dataset, const char *const *files,
-                                        const int64_t sample[3]);
+ * and they are in memory. */
+weft_image_options weft__dataset_images(const weft__dataset *dataset, const weft__image_places *places);
 
 /* Gives the pixels of a sample of images, (channels, rows, columns) of u8. *room is NULL at first and may be
  * used again; the caller frees it with weft__free. The pixels are valid until it is used again. */
@@ -238,11 +241,12 @@ weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset
 
 /* ---- dataset_images.c, dataset_files.c ---- */
 
-/* Reads a folder of images. If y is not NULL, each subfolder is a class. With dataset->in_files x gets a
- * shape but no data. `files`: gets their paths, and nothing is noted in the data set then; or NULL. */
+/* Reads images from a folder or from tar files, with their classes if y is not NULL. With dataset->in_files x
+ * gets a shape but no data. `inputs`: gets their paths, or their places in tar files, and nothing is noted in
+ * the data set then; or NULL. */
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y,
-                                      char ***files);
+                                      weft__inputs *inputs);
 /* Sets the size for all images: that of the configuration, otherwise that of the images read before. 0 if
  * there is neither: the reader then decides. */
 void weft__dataset_image_size(const weft__config *config, const weft__dataset *dataset,
@@ -250,8 +254,10 @@ void weft__dataset_image_size(const weft__config *config, const weft__dataset *d
 /* Decides whether the pixels of the images in these folders stay in their files. A path may be NULL. */
 weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
                                        const char *const *paths, size_t count, weft__dataset *dataset);
-/* Takes the paths and notes of a split. `names` then belong to the data set, also after a failure. */
-weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, char **names, int64_t count,
+/* Takes the paths, or places in tar files, and notes of a split out of a folder. */
+weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, weft_image_folder *folder,
                                      const weft__image_note *notes, weft__dataset *dataset);
+/* Moves the paths of images into `inputs`, and if they stay in tar files, their places. */
+weft_status weft__dataset_take_inputs(weft_context *ctx, weft_image_folder *folder, weft__inputs *inputs);
 
 #endif

@@ -4,6 +4,7 @@
  * dataset_images.c. */
 #include <string.h>
 
+#include "data/parse.h"
 #include "train/dataset/dataset.h"
 
 int weft__dataset_sharers = 1;
@@ -48,14 +49,55 @@ weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *co
     return WEFT_OK;
 }
 
-weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, char **names, int64_t count,
+/* Copies `count` elements of `size` bytes into an array of bytes. */
+static weft_status rows_of(weft_context *ctx, const void *from, int64_t count, size_t size, weft_array *out) {
+    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 2, (int64_t[]){count, (int64_t)size}, out));
+    memcpy(out->data, from, out->bytes);
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, weft_image_folder *folder,
                                      const weft__image_note *notes, weft__dataset *d) {
-    weft_array *paths = &d->paths[split], *all = &d->notes[split];
-    d->names[split] = names;
-    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 2, (int64_t[]){count, sizeof *names}, paths));
-    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 2, (int64_t[]){count, sizeof *notes}, all));
-    memcpy(paths->data, names, paths->bytes);
-    memcpy(all->data, notes, all->bytes);
+    const int64_t count = folder->images.shape[0];
+    char **names = d->names[split] = folder->files;
+    d->shards[split] = folder->shards;
+    folder->files = NULL;
+    folder->shards = NULL;
+    WEFT_TRY(rows_of(ctx, notes, count, sizeof *notes, &d->notes[split]));
+    if (names) return rows_of(ctx, names, count, sizeof *names, &d->paths[split]);
+    return rows_of(ctx, folder->members, count, sizeof *folder->members, &d->members[split]);
+}
+
+/* Makes the list of the names of images in tar files. */
+static weft_status list_names(weft_context *ctx, const weft_image_folder *folder, char ***out) {
+    const size_t count = (size_t)folder->images.shape[0];
+    weft_bytes *names = weft__array(ctx, count, sizeof *names);
+    const char **list = weft__array(ctx, count, sizeof *list);
+    weft_status status =
+        names && list ? WEFT_OK : weft__fail_oom(ctx, count * sizeof *names, "names of images");
+    for (size_t i = 0; status == WEFT_OK && i < count; i++) {
+        status = weft_image_member_name(ctx, folder->shards, &folder->members[i], &names[i]);
+        list[i] = (const char *)names[i].data;
+    }
+    if (status == WEFT_OK && !(*out = weft__strings_pack(ctx, list, count)))
+        status = weft__fail_oom(ctx, 0, "names of images");
+    for (size_t i = 0; names && i < count; i++) weft_bytes_free(ctx, &names[i]);
+    weft__free(ctx, names);
+    weft__free(ctx, list);
+    return status;
+}
+
+weft_status weft__dataset_take_inputs(weft_context *ctx, weft_image_folder *folder, weft__inputs *inputs) {
+    if (!folder->shards) {
+        inputs->files = folder->files;
+        folder->files = NULL;
+        return WEFT_OK;
+    }
+    WEFT_TRY(list_names(ctx, folder, &inputs->files));
+    inputs->shards = folder->shards;
+    inputs->members = folder->members;
+    folder->shards = NULL;
+    folder->members = NULL;
     return WEFT_OK;
 }
 
@@ -71,7 +113,10 @@ weft_status weft__dataset_pixels(const weft__dataset *d, weft__split split, int6
         .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2]};
     const weft__image_note *note = (const weft__image_note *)d->notes[split].data + sample;
     char *bad = NULL;
-    weft__image_files file = {.paths = (char *const *)d->paths[split].data + sample,
+    const weft_image_member *members = d->members[split].data;
+    weft__image_files file = {.paths = members ? NULL : (char *const *)d->paths[split].data + sample,
+                              .shards = d->shards[split],
+                              .members = members ? members + sample : NULL,
                               .count = 1,
                               .options = &size,
                               .hashes = &note->hash};

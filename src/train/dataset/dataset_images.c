@@ -1,9 +1,9 @@
 /* Reads folders of images as data. Must not know: how images are decoded (weft/data.h). Read
  * next: dataset_table.c. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "data/shard_files.h"
 #include "train/dataset/dataset_summary.h"
 
 void weft__dataset_image_size(const weft__config *config, const weft__dataset *d,
@@ -16,51 +16,11 @@ void weft__dataset_image_size(const weft__config *config, const weft__dataset *d
 
 /* ---- what was skipped ---- */
 
-#define KINDS (sizeof((weft__skipped *)0)->kinds / sizeof *((weft__skipped *)0)->kinds)
-
-static void count_kind(weft__skipped *s, const char *name) {
-    const char *dot = strrchr(name, '.');
-    char ending[sizeof s->kinds[0].ending] = "";
-    s->files++;
-    if (dot && strlen(dot) >= sizeof ending) return;
-    for (size_t i = 0; dot && dot[i]; i++) ending[i] = (char)tolower((unsigned char)dot[i]);
-    for (size_t i = 0; i < KINDS; i++) {
-        if (s->kinds[i].files > 0 && strcmp(s->kinds[i].ending, ending) != 0) continue;
-        memcpy(s->kinds[i].ending, ending, sizeof ending);
-        s->kinds[i].files++;
-        return;
-    }
-}
-
-static void count_skipped(weft__skipped *s, char *const *paths, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const char *name = strrchr(paths[i], '/') + 1;
-        if (name[0] == '\0')
-            s->empty++;
-        else if (name[0] == '.')
-            s->hidden++;
-        else
-            count_kind(s, name);
-    }
-}
-
-/* Takes the kind with the most files. Returns the number of its files, 0 if no kind is left. */
-static int64_t take_kind(weft__skipped *s, const char **ending) {
-    size_t best = 0;
-    for (size_t i = 1; i < KINDS; i++)
-        if (s->kinds[i].files > s->kinds[best].files) best = i;
-    const int64_t files = s->kinds[best].files;
-    *ending = s->kinds[best].ending[0] ? s->kinds[best].ending : "without ending";
-    s->kinds[best].files = 0;
-    s->files -= files;
-    return files;
-}
-
 static void put_skipped(weft__skipped s, weft__lines *l) {
     const char *ending;
     if (s.files > 0)
         weft__line(l, "skipped: %lld file%s of other kinds: ", (long long)s.files, weft__plural(s.files));
-    for (int64_t files; (files = take_kind(&s, &ending)) > 0;)
+    for (int64_t files; (files = weft__skipped_take(&s, &ending)) > 0;)
         weft__line_item(l, s.files == 0, "%lld %s", (long long)files, ending);
     if (s.files > 0) weft__line_item(l, true, "%lld more", (long long)s.files);
     if (s.bad > 0)
@@ -92,6 +52,7 @@ void weft__dataset_image_lines(const weft__dataset *d, const weft__config *confi
     weft__line(l, "data: %lld images, %s%lld x %lld, %lld channel%s, from %.300s", (long long)count,
                scaled ? "scaled to " : "", (long long)d->sample[1], (long long)d->sample[2],
                (long long)channels, weft__plural(channels), weft__line_file(config->data_path));
+    if (d->tars) weft__line_item(l, true, " (%lld tar file%s)", (long long)d->tars, weft__plural(d->tars));
     if (d->in_files) put_in_files(d, l);
     put_skipped(d->skipped, l);
 }
@@ -132,7 +93,7 @@ static weft_status read_folder(weft_context *ctx, const char *path, const weft_i
 
 weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
                                       weft__split split, weft__dataset *d, weft_array *x, weft_array *y,
-                                      char ***files) {
+                                      weft__inputs *inputs) {
     weft_image_folder folder;
     weft__image_scan scan = {0};
     weft_image_folder_options options = {.with_classes = y != NULL,
@@ -144,18 +105,17 @@ weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *con
     weft_status status = tell_bad(ctx, config, path, &folder);
     if (status == WEFT_OK && folder.classes)
         status = weft__dataset_take_classes(ctx, path, folder.classes, folder.class_count, d);
-    count_skipped(&d->skipped, folder.skipped, folder.skipped_count);
+    for (size_t i = 0; i < folder.skipped_count; i++) weft__skipped_count(&d->skipped, folder.skipped[i]);
+    if (folder.shards) weft__skipped_add(&d->skipped, weft__shards_skipped(folder.shards));
     d->skipped.bad += (int64_t)folder.bad_count;
-    if (status == WEFT_OK && d->in_files && !files) {
-        status = weft__dataset_take_files(ctx, split, folder.files, folder.images.shape[0], scan.notes, d);
-        folder.files = NULL;
-    }
+    if (folder.shards && split == WEFT__TRAIN) d->tars = (int64_t)weft__shards_count(folder.shards);
+    if (status == WEFT_OK && inputs) status = weft__dataset_take_inputs(ctx, &folder, inputs);
+    if (status == WEFT_OK && d->in_files && !inputs)
+        status = weft__dataset_take_files(ctx, split, &folder, scan.notes, d);
     if (status == WEFT_OK) {
         *x = folder.images;
         if (y) *y = folder.labels;
-        if (files) *files = folder.files;
         folder.images = folder.labels = (weft_array){0};
-        if (files) folder.files = NULL;
     }
     weft__free(ctx, scan.notes);
     weft_image_folder_free(ctx, &folder);

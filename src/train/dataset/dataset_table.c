@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/shard_files.h"
 #include "train/dataset/dataset.h"
 
 /* Finds the label file for the inputs of a split: the file that the configuration names, or the file name
@@ -218,6 +219,7 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
                               {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]},
                               {&d->paths[WEFT__TRAIN], &d->paths[WEFT__VALIDATION]},
+                              {&d->members[WEFT__TRAIN], &d->members[WEFT__VALIDATION]},
                               {&d->notes[WEFT__TRAIN], &d->notes[WEFT__VALIDATION]},
                               {&d->lengths[WEFT__TRAIN], &d->lengths[WEFT__VALIDATION]}};
     const int count = sizeof pairs / sizeof *pairs;
@@ -232,6 +234,7 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
         *pairs[i][0] = train;
     }
     if (d->in_files && kept < rows) {
+        d->shards[WEFT__VALIDATION] = d->shards[WEFT__TRAIN];
         d->x[WEFT__VALIDATION] = d->x[WEFT__TRAIN];
         d->x[WEFT__VALIDATION].shape[0] = rows - kept;
         d->x[WEFT__TRAIN].shape[0] = kept;
@@ -370,6 +373,8 @@ void weft__inputs_free(weft_context *ctx, weft__inputs *inputs) {
     weft_array_free(ctx, &inputs->x);
     weft_array_free(ctx, &inputs->lengths);
     weft__free(ctx, inputs->files);
+    weft__free(ctx, inputs->members);
+    weft__shards_free(ctx, inputs->shards);
     *inputs = (weft__inputs){0};
 }
 
@@ -401,10 +406,9 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     if (dataset->texts) return read_text_inputs(ctx, dataset, config, path, inputs);
     weft_status status = weft__dataset_choose_files(ctx, config, &path, 1, &known);
     if (status == WEFT_OK)
-        status =
-            config->data_source == WEFT__SOURCE_IMAGES
-                ? weft__dataset_read_images(ctx, config, path, WEFT__TEST, &known, x, NULL, &inputs->files)
-                : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+        status = config->data_source == WEFT__SOURCE_IMAGES
+                     ? weft__dataset_read_images(ctx, config, path, WEFT__TEST, &known, x, NULL, inputs)
+                     : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
     if (status == WEFT_OK && x->rank == 4) memcpy(inputs->sample, x->shape + 1, sizeof inputs->sample);
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);

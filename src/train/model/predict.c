@@ -78,7 +78,9 @@ static weft_status predict_on(void *user, size_t index) {
     const weft__dataset *dataset = p->dataset;
     const weft__inputs *inputs = p->inputs;
     const weft_array *x = &inputs->x;
-    const char *const *files = x->data ? NULL : (const char *const *)inputs->files;
+    weft__image_places places = {
+        .members = x->data ? NULL : inputs->members, .shards = inputs->shards, .sample = inputs->sample};
+    if (!x->data && !inputs->members) places.files = (const char *const *)inputs->files;
     weft_context *ctx = p->models[index]->ctx;
     weft_loader *loader = NULL;
     const int64_t fit = dataset->features < NUMBERS ? NUMBERS / dataset->features : 1,
@@ -87,7 +89,7 @@ static weft_status predict_on(void *user, size_t index) {
                                          .in_order = true,
                                          .scale = dataset->scale,
                                          .lengths = inputs->lengths.data,
-                                         .images = weft__dataset_images(dataset, files, inputs->sample)};
+                                         .images = weft__dataset_images(dataset, &places)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
     float *out = weft__array(ctx, (size_t)options.batch * (size_t)dataset->outputs, sizeof *out);
     const weft_status status =
