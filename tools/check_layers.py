@@ -32,7 +32,7 @@ UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime/", "compiler/profile/"),
 INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
 DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "device/device.h"},
          "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
-         "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/cpu/cpu.h", "device/device.h"},
+         "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/cpu/cpu.h", "device/device.h", "device/shared_library.h"},
          # device/c99/c99.h: `weft export --to c` writes source from the program that ran last on the device c99
          "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
          "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h", "device/hip/components.h",

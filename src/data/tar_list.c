@@ -30,6 +30,47 @@ weft_status weft__read_at(weft_context *ctx, int fd, const char *path, uint64_t 
 #include <archive.h>
 #include <archive_entry.h>
 
+#include "device/shared_library.h"
+
+/* ---- libarchive, opened when a tar file is read: it loads a dozen other libraries ---- */
+
+#define ARCHIVE_FUNCTIONS(X)                                                                                 \
+    X(archive_entry_filetype)                                                                                \
+    X(archive_entry_hardlink)                                                                                \
+    X(archive_entry_pathname) X(archive_entry_pathname_utf8) X(archive_entry_size)                           \
+        X(archive_entry_sparse_count) X(archive_entry_symlink) X(archive_errno) X(archive_error_string)      \
+            X(archive_read_free) X(archive_read_header_position) X(archive_read_new)                         \
+                X(archive_read_next_header) X(archive_read_open1) X(archive_read_set_callback_data)          \
+                    X(archive_read_set_read_callback) X(archive_read_set_skip_callback)                      \
+                        X(archive_read_support_format_tar)
+
+typedef struct archive_functions {
+#define MEMBER(name) __typeof__(name) *name;
+    ARCHIVE_FUNCTIONS(MEMBER)
+#undef MEMBER
+} archive_functions;
+static archive_functions la;
+
+static weft_status open_library(weft_context *ctx, const char *path) {
+    static const char *const files[] = {"libarchive.so.13", "libarchive.so", "libarchive.13.dylib"};
+    static const weft_shared_symbol wanted[] = {
+#define SYMBOL(name) {#name, offsetof(archive_functions, name)},
+        ARCHIVE_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+    };
+    static weft_shared_library library = {.files = files,
+                                          .n_files = sizeof files / sizeof *files,
+                                          .wanted = wanted,
+                                          .n_wanted = sizeof wanted / sizeof *wanted,
+                                          .table = &la,
+                                          .absent = "install libarchive (Debian: libarchive13)",
+                                          .old = "install a newer libarchive"};
+    const char *problem = weft__shared_library_open(&library, NULL, NULL);
+    return problem ? weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+                                "%s: to read a tar file, %s; or unpack the tar file", path, problem)
+                   : WEFT_OK;
+}
+
 enum { BLOCK = 512, PIECE = 4096 /* bytes read at once: the headers of a member, and small files */ };
 
 /* ---- what libarchive reads from ---- */
@@ -63,24 +104,24 @@ static la_int64_t skip(struct archive *archive, void *user, la_int64_t wanted) {
 }
 
 static weft_status start(weft_context *ctx, source *s, struct archive **archive) {
-    struct archive *a = *archive = archive_read_new();
-    if (a && archive_read_support_format_tar(a) == ARCHIVE_OK &&
-        archive_read_set_callback_data(a, s) == ARCHIVE_OK &&
-        archive_read_set_read_callback(a, read_piece) == ARCHIVE_OK &&
-        archive_read_set_skip_callback(a, skip) == ARCHIVE_OK && archive_read_open1(a) == ARCHIVE_OK)
+    struct archive *a = *archive = la.archive_read_new();
+    if (a && la.archive_read_support_format_tar(a) == ARCHIVE_OK &&
+        la.archive_read_set_callback_data(a, s) == ARCHIVE_OK &&
+        la.archive_read_set_read_callback(a, read_piece) == ARCHIVE_OK &&
+        la.archive_read_set_skip_callback(a, skip) == ARCHIVE_OK && la.archive_read_open1(a) == ARCHIVE_OK)
         return WEFT_OK;
     if (s->error) return weft__fail_io(ctx, "read", s->tar->path, s->error);
-    if (a && archive_errno(a) != ENOMEM && archive_error_string(a))
+    if (a && la.archive_errno(a) != ENOMEM && la.archive_error_string(a))
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this is not a tar file: %s", s->tar->path,
-                          archive_error_string(a));
+                          la.archive_error_string(a));
     return weft__fail_oom(ctx, 0, s->tar->path);
 }
 
 /* `at`: the headers that were read last. */
 static weft_status damaged(weft_context *ctx, const source *s, struct archive *a, uint64_t at) {
-    const char *why = archive_error_string(a);
+    const char *why = la.archive_error_string(a);
     if (s->error) return weft__fail_io(ctx, "read", s->tar->path, s->error);
-    if (archive_errno(a) == ENOMEM) return weft__fail_oom(ctx, 0, s->tar->path);
+    if (la.archive_errno(a) == ENOMEM) return weft__fail_oom(ctx, 0, s->tar->path);
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the tar file is damaged after byte %llu: %s: copy it again",
                       s->tar->path, (unsigned long long)at, why ? why : "unknown error");
 }
@@ -133,8 +174,8 @@ static const char *plain(const char *name) {
 
 /* Returns the bytes of the name, as the file has them where the locale allows it. */
 static const char *entry_name(struct archive_entry *entry) {
-    const char *name = archive_entry_pathname(entry);
-    if (!name) name = archive_entry_pathname_utf8(entry);
+    const char *name = la.archive_entry_pathname(entry);
+    if (!name) name = la.archive_entry_pathname_utf8(entry);
     return name ? plain(name) : "";
 }
 
@@ -174,17 +215,17 @@ static weft_status hold_member(walk *w, struct archive *a, struct archive_entry 
         w->capacity = 2 * size;
     }
     memcpy(w->name, name, size);
-    const bool link = archive_entry_hardlink(entry) || archive_entry_symlink(entry),
-               file = archive_entry_filetype(entry) == AE_IFREG,
-               sparse = archive_entry_sparse_count(entry) > 0;
+    const bool link = la.archive_entry_hardlink(entry) || la.archive_entry_symlink(entry),
+               file = la.archive_entry_filetype(entry) == AE_IFREG,
+               sparse = la.archive_entry_sparse_count(entry) > 0;
     w->member = (weft__tar_member){.name = w->name,
-                                   .header = (uint64_t)archive_read_header_position(a),
-                                   .size = (uint64_t)archive_entry_size(entry),
+                                   .header = (uint64_t)la.archive_read_header_position(a),
+                                   .size = (uint64_t)la.archive_entry_size(entry),
                                    .no_bytes = link     ? "a link"
                                                : !file  ? "no file"
                                                : sparse ? "a sparse file"
                                                         : NULL};
-    w->waiting = archive_entry_filetype(entry) != AE_IFDIR;
+    w->waiting = la.archive_entry_filetype(entry) != AE_IFDIR;
     return WEFT_OK;
 }
 
@@ -215,17 +256,17 @@ static weft_status check_end(const walk *w, uint64_t end) {
 static weft_status list_members(walk *w, struct archive *a) {
     struct archive_entry *entry;
     for (;;) {
-        const int code = archive_read_next_header(a, &entry);
+        const int code = la.archive_read_next_header(a, &entry);
         if (code == ARCHIVE_EOF) break;
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN) { /* a warning is about a name or a time */
-            const char *why = archive_error_string(a);    /* nothing else tells "cut off" from "damaged" */
+            const char *why = la.archive_error_string(a); /* nothing else tells "cut off" from "damaged" */
             const bool cut = !w->source->error && w->waiting && why && strstr(why, "runcated");
             return cut ? cut_off(w) : damaged(w->ctx, w->source, a, w->member.header);
         }
-        WEFT_TRY(pass_on(w, (uint64_t)archive_read_header_position(a)));
+        WEFT_TRY(pass_on(w, (uint64_t)la.archive_read_header_position(a)));
         WEFT_TRY(hold_member(w, a, entry));
     }
-    const uint64_t end = (uint64_t)archive_read_header_position(a);
+    const uint64_t end = (uint64_t)la.archive_read_header_position(a);
     WEFT_TRY(pass_on(w, end));
     return check_end(w, end);
 }
@@ -235,9 +276,10 @@ weft_status weft__tar_list(weft_context *ctx, const weft__tar_file *tar, weft__t
     walk w = {.ctx = ctx, .source = &s, .visit = visit, .user = user};
     struct archive *a = NULL;
     WEFT_TRY(refuse_packed(ctx, tar));
+    WEFT_TRY(open_library(ctx, tar->path));
     weft_status status = start(ctx, &s, &a);
     if (status == WEFT_OK) status = list_members(&w, a);
-    archive_read_free(a);
+    la.archive_read_free(a);
     weft__free(ctx, w.name);
     return status;
 }
@@ -246,9 +288,10 @@ weft_status weft__tar_name(weft_context *ctx, const weft__tar_file *tar, uint64_
     source s = {.tar = tar, .at = header};
     struct archive *a = NULL;
     struct archive_entry *entry;
+    WEFT_TRY(open_library(ctx, tar->path));
     weft_status status = start(ctx, &s, &a);
     if (status == WEFT_OK) {
-        const int code = archive_read_next_header(a, &entry);
+        const int code = la.archive_read_next_header(a, &entry);
         status = code == ARCHIVE_OK || code == ARCHIVE_WARN ? WEFT_OK : damaged(ctx, &s, a, header);
     }
     if (status == WEFT_OK) {
@@ -256,7 +299,7 @@ weft_status weft__tar_name(weft_context *ctx, const weft__tar_file *tar, uint64_
         status = weft__bytes_new(ctx, strlen(text), "a name", name);
         if (status == WEFT_OK) memcpy(name->data, text, name->size);
     }
-    archive_read_free(a);
+    la.archive_read_free(a);
     return status;
 }
 
