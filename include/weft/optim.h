@@ -142,6 +142,17 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int
 /* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
  * number of steps, or the names and shapes of the parameters. All processes must call it. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group);
+/* What the processes of a group divide among them instead of having it whole. */
+typedef enum weft_shard {
+    WEFT_SHARD_NONE,
+    WEFT_SHARD_OPTIMIZER /* the state of the optimizer (ZeRO stage 1: Rajbhandari et al. 2020) */
+} weft_shard;
+
+/* Divides the state. Each process then updates its part of the parameters, and gives it to the others. The
+ * results have the same bits. Call it after weft_optimizer_join and weft_optimizer_load_from. There is no way
+ * back: parameters cannot be frozen or thawed, and the state cannot be read, any more. WEFT_ERR_STATE if the
+ * optimizer has not joined a group. All processes must call it. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard);
 /* The group that the optimizer has joined, or NULL. */
 WEFT_API weft_process_group *weft_optimizer_processes(const weft_optimizer *opt);
 /* Compares a hash of all parameters over the processes. WEFT_ERR_STATE names the processes that have drifted

@@ -211,19 +211,12 @@ static weft_status evaluate_on(void *user, size_t index) {
 static weft_status share_results(const evaluation *e, void *results, size_t each, size_t bytes) {
     const size_t own = e->on->count * each, round = own * (size_t)weft_process_group_size(e->group),
                  first = own * (size_t)weft_process_group_rank(e->group);
-    size_t at = 0;
-    for (; at + round <= bytes; at += round)
-        WEFT_TRY(weft_process_group_all_gather(e->group, (char *)results + at, own));
-    if (at == bytes) return WEFT_OK;
-    char *last = weft__array(NULL, round, 1);
-    if (!last) return weft__fail_oom(NULL, round, "results of other processes");
-    if (at + first < bytes)
-        memcpy(last + first, (char *)results + at + first,
-               bytes - at - first < own ? bytes - at - first : own);
-    const weft_status status = weft_process_group_all_gather(e->group, last, own);
-    if (status == WEFT_OK) memcpy((char *)results + at, last, bytes - at);
-    weft__free(NULL, last);
-    return status;
+    for (size_t at = 0; at < bytes; at += round) {
+        char *all = (char *)results + at;
+        WEFT_TRY(weft__process_group_collect(e->group, all + first, all, own,
+                                             bytes - at < round ? bytes - at : round));
+    }
+    return WEFT_OK;
 }
 
 static weft_status share_array(const evaluation *e, weft_array *array) {

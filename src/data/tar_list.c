@@ -37,12 +37,22 @@ weft_status weft__read_at(weft_context *ctx, int fd, const char *path, uint64_t 
 #define ARCHIVE_FUNCTIONS(X)                                                                                 \
     X(archive_entry_filetype)                                                                                \
     X(archive_entry_hardlink)                                                                                \
-    X(archive_entry_pathname) X(archive_entry_pathname_utf8) X(archive_entry_size)                           \
-        X(archive_entry_sparse_count) X(archive_entry_symlink) X(archive_errno) X(archive_error_string)      \
-            X(archive_read_free) X(archive_read_header_position) X(archive_read_new)                         \
-                X(archive_read_next_header) X(archive_read_open1) X(archive_read_set_callback_data)          \
-                    X(archive_read_set_read_callback) X(archive_read_set_skip_callback)                      \
-                        X(archive_read_support_format_tar)
+    X(archive_entry_pathname)                                                                                \
+    X(archive_entry_pathname_utf8)                                                                           \
+    X(archive_entry_size)                                                                                    \
+    X(archive_entry_sparse_count)                                                                            \
+    X(archive_entry_symlink)                                                                                 \
+    X(archive_errno)                                                                                         \
+    X(archive_error_string)                                                                                  \
+    X(archive_read_free)                                                                                     \
+    X(archive_read_header_position)                                                                          \
+    X(archive_read_new)                                                                                      \
+    X(archive_read_next_header)                                                                              \
+    X(archive_read_open1)                                                                                    \
+    X(archive_read_set_callback_data)                                                                        \
+    X(archive_read_set_read_callback)                                                                        \
+    X(archive_read_set_skip_callback)                                                                        \
+    X(archive_read_support_format_tar)
 
 typedef struct archive_functions {
 #define MEMBER(name) __typeof__(name) *name;

@@ -86,6 +86,20 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
 
 /* ---- slots ---- */
 
+weft_status weft__slot_state(weft_optimizer *opt, weft__slot *slot, size_t s) {
+    weft_context *ctx = opt->ctx;
+    const weft_tensor *parameter = slot->parameter;
+    const char *prefix = weft__optimizer_state_name(opt, s);
+    const size_t bytes = strlen(prefix) + strlen(slot->name) + 2;
+    char *name = weft__alloc(ctx, bytes);
+    if (!name) return weft__fail_oom(ctx, bytes, "a state's name");
+    snprintf(name, bytes, "%s.%s", prefix, slot->name);
+    slot->state[s] = weft_variable_new(ctx, name, weft_dtype_of(parameter), weft_rank(parameter),
+                                       weft_shape(parameter), NULL);
+    weft__free(ctx, name);
+    return weft_tensor_status(slot->state[s]);
+}
+
 static weft_status slot_of(weft_optimizer *opt, const weft_parameter_info *info, weft__slot **out) {
     for (size_t i = 0; i < opt->n_slots; i++)
         if (opt->slots[i].parameter == info->tensor) {
@@ -97,21 +111,10 @@ static weft_status slot_of(weft_optimizer *opt, const weft_parameter_info *info,
         return weft__fail_oom(ctx, sizeof *opt->slots, "an optimizer's state");
     weft__slot slot = {.parameter = info->tensor, .name = info->name};
     for (size_t s = 0; s < weft__optimizer_states(opt); s++) {
-        const char *prefix = weft__optimizer_state_name(opt, s);
-        size_t a = strlen(prefix), b = strlen(info->name);
-        char *name = weft__alloc(ctx, a + b + 2);
-        if (!name) return weft__fail_oom(ctx, a + b + 2, "a state's name");
-        memcpy(name, prefix, a);
-        name[a] = '.';
-        memcpy(name + a + 1, info->name, b + 1);
-        slot.state[s] = weft_variable_new(ctx, name, weft_dtype_of(info->tensor), weft_rank(info->tensor),
-                                          weft_shape(info->tensor), NULL);
-        weft__free(ctx, name);
-        weft_status status = weft_tensor_status(slot.state[s]);
-        if (status != WEFT_OK) {
-            if (s) weft_free(slot.state[0]);
-            return status;
-        }
+        const weft_status status = weft__slot_state(opt, &slot, s);
+        if (status == WEFT_OK) continue;
+        if (s) weft_free(slot.state[0]);
+        return status;
     }
     opt->slots[opt->n_slots] = slot;
     *out = &opt->slots[opt->n_slots++];
@@ -143,6 +146,7 @@ static weft_status find_trained(weft_optimizer *opt) {
 static void release_block(weft_context *ctx, weft__block *block) {
     if (block->rounded) block->values->storage->rounded = NULL;
     weft_free(block->rounded);
+    weft_free(block->part);
     weft_free(block->values);
     for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->state[s]);
     for (int l = 0; l < WEFT__LEVELS; l++) weft_free(block->sums[l]);
@@ -309,11 +313,13 @@ static weft_status make_norm(weft_optimizer *opt) {
 weft_status weft__optimizer_layout(weft_optimizer *opt) {
     uint64_t freezes = weft_module_freeze_count(opt->module);
     if (opt->laid_out && opt->freeze_count == freezes && in_place(opt)) return WEFT_OK;
-    if (opt->held || opt->next_part)
-        return weft__fail(
-            opt->ctx, WEFT_ERR_STATE,
-            "%s: parameters were frozen, thawed or moved while a step is %s: make a new optimizer",
-            weft_optimizer_kind(opt), opt->held ? "held" : "being accumulated");
+    if (opt->held || opt->next_part || weft__optimizer_sharded(opt))
+        return weft__fail(opt->ctx, WEFT_ERR_STATE,
+                          "%s: parameters were frozen, thawed or moved while %s: make a new optimizer",
+                          weft_optimizer_kind(opt),
+                          opt->held        ? "a step is held"
+                          : opt->next_part ? "a step is being accumulated"
+                                           : "the state is divided");
     weft__optimizer_release(opt);
     WEFT_TRY(find_trained(opt));
     weft__slot **sorted = weft__array(opt->ctx, opt->n_slots, sizeof *sorted);

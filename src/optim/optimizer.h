@@ -66,8 +66,12 @@ typedef struct weft__block {
     size_t count;
     weft_tensor **parameters; /* [count], in the order of their offsets */
     int64_t *offsets;
-    weft_tensor *values;              /* the block's values, a vector */
-    weft_tensor *rounded;             /* values in the dtype of computation, written with them; or NULL */
+    weft_tensor *values; /* the block's values, a vector */
+    /* Sharded: this process has the states of elements from..from + own, and updates these. Processes have
+     * `each` elements, the last ones fewer or none. */
+    int64_t from, own, each;
+    weft_tensor *part;    /* the values of these elements, a variable within `values`; NULL: of none */
+    weft_tensor *rounded; /* values in the dtype of computation, written with them; or NULL */
     weft_tensor *state[WEFT__STATES]; /* blocks of the state tensors */
     weft_tensor *sums[WEFT__LEVELS];  /* sums of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;
@@ -107,6 +111,8 @@ struct weft_optimizer {
     uint64_t freeze_count; /* the module's count when it was laid out */
     bool laid_out, held;
     int next_part; /* next micro-batch to accumulate, 0: none; of a shared step: number added so far */
+    weft_shard shard;
+    bool collected;            /* sharded: rank 0 has the states of all slots, to save them */
     weft_process_group *group; /* processes that share the steps; NULL: this one alone */
     weft_error *error;         /* poisoned: the cause */
 };
@@ -114,6 +120,21 @@ struct weft_optimizer {
 /* The number of state tensors that a kind has, and their names. */
 size_t weft__optimizer_states(const weft_optimizer *opt);
 const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
+
+/* ---- shard.c ---- */
+
+/* Is the state divided among processes? */
+static inline bool weft__optimizer_sharded(const weft_optimizer *opt) {
+    return opt->shard != WEFT_SHARD_NONE;
+}
+/* Makes state s of a slot. */
+weft_status weft__slot_state(weft_optimizer *opt, weft__slot *slot, size_t s);
+/* Gives all processes the parameters that each of them has updated. */
+weft_status weft__optimizer_share_values(weft_optimizer *opt);
+/* Sharded: gives rank 0 the states of all slots, for a checkpoint, and frees them again. All processes must
+ * call the first one. */
+weft_status weft__optimizer_collect(weft_optimizer *opt);
+void weft__optimizer_drop_collected(weft_optimizer *opt);
 
 /* Gives all processes the buffers of rank 0, such as running statistics, which follow the batches of each
  * process. */

@@ -4,14 +4,20 @@
 #include <string.h>
 #include "optim/optimizer.h"
 
+/* Slots whose states are whole. Of a divided optimizer only rank 0 has some, while it saves. */
+static size_t slots_with_state(const weft_optimizer *opt) {
+    return weft__optimizer_sharded(opt) && !opt->collected ? 0 : opt->n_slots;
+}
+
 size_t weft_optimizer_state_count(weft_optimizer *opt) {
     if (weft_optimizer_status(opt) != WEFT_OK) return 0;
-    return opt->n_slots * weft__optimizer_states(opt) + (opt->scaling.scale ? WEFT__SCALING_STATES : 0);
+    return slots_with_state(opt) * weft__optimizer_states(opt) +
+           (opt->scaling.scale ? WEFT__SCALING_STATES : 0);
 }
 
 bool weft_optimizer_state_get(weft_optimizer *opt, size_t i, weft_named_tensor *state) {
     if (i >= weft_optimizer_state_count(opt)) return false;
-    const size_t n = weft__optimizer_states(opt), of_slots = opt->n_slots * n;
+    const size_t n = weft__optimizer_states(opt), of_slots = slots_with_state(opt) * n;
     weft_tensor *t = i < of_slots ? opt->slots[i / n].state[i % n] : weft__scaling_state(opt, i - of_slots);
     if (!state) return false;
     *state = (weft_named_tensor){weft__variable_name(t), t};

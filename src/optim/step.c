@@ -219,6 +219,11 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
     weft_context *ctx = optimizers[0]->ctx;
     WEFT_TRY(comparable(optimizers, n));
     weft_process_group *group = optimizers[0]->group;
+    if (n > 1 && weft__optimizer_sharded(optimizers[0]))
+        return weft__fail(
+            ctx, WEFT_ERR_STATE,
+            "weft_optimizer_all_reduce: the state of the first optimizer is divided among processes, which "
+            "must then have one optimizer each");
     if (n == 1 && !group) return WEFT_OK;
     weft__process_group_purpose(group, optimizers[0]->steps + 1, "the gradients");
     const int level = level_of_sum(optimizers[0]);
@@ -249,7 +254,7 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
     if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
     weft_scope_close(scope);
     if (status == WEFT_OK) steps_done(opt, 1);
-    return status;
+    return status == WEFT_OK && weft__optimizer_sharded(opt) ? weft__optimizer_share_values(opt) : status;
 }
 
 /* ---- planning and holding a step ---- */
@@ -304,7 +309,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
             leave_out(opt, opt->blocks[b].state[s], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             plan->states += step_bytes_of(opt->blocks[b].state[s]);
-        for (size_t s = 0; of > 1 && s < weft__optimizer_states(opt);
+        for (size_t s = 0; of > 1 && opt->blocks[b].state[0] && s < weft__optimizer_states(opt);
              s++) /* only the last micro-batch uses the states */
             plan->pending +=
                 opt->blocks[b].state[s]->storage->buffer ? 0 : step_bytes_of(opt->blocks[b].state[s]);

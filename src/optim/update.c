@@ -37,13 +37,13 @@ static bool same_number(const weft__range *a, const weft__range *b, range_number
 static weft_tensor *by_range(weft_context *ctx, const weft__block *block, range_number what) {
     size_t last = block->n_ranges - 1;
     weft_tensor *value = scalar_of(&block->ranges[last], what);
-    int64_t n = weft_numel(block->values);
+    int64_t n = block->part ? block->own : weft_numel(block->values);
     weft_dtype index = n > INT32_MAX ? WEFT_I64 : WEFT_I32;
     weft_tensor *place = weft_iota(ctx, index, 1, &n);
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
         if (same_number(range, range + 1, what)) continue;
-        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, range->end));
+        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, range->end - block->from));
         value = at_where(before, scalar_of(range, what), value);
     }
     return value;
@@ -236,7 +236,9 @@ static weft_tensor *kept(weft_tensor *finite, weft_tensor *variable, weft_tensor
 static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g, weft_tensor *finite,
                          weft__sinks *sinks) {
     size_t n = weft__optimizer_states(opt);
-    weft_tensor *p = as(block->values, block->wide), *state[WEFT__STATES] = {NULL, NULL};
+    weft_tensor *values = block->part ? block->part : block->values, *state[WEFT__STATES] = {NULL, NULL},
+                *p = as(values, block->wide);
+    if (block->part) g = weft_narrow_at(where, g, 0, block->from, block->own);
     for (size_t s = 0; s < n; s++) state[s] = as(block->state[s], block->wide);
     if (opt->kind == WEFT__SGD)
         p = sgd(opt, block, p, g, state);
@@ -244,9 +246,9 @@ static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g
         p = rmsprop(opt, block, p, g, state);
     else
         p = adam(opt, block, p, g, state);
-    p = kept(finite, block->values, p);
-    weft__optimizer_sink(sinks, block->values, p);
-    if (block->rounded) weft__optimizer_sink(sinks, block->rounded, p);
+    p = kept(finite, values, p);
+    weft__optimizer_sink(sinks, values, p);
+    if (block->rounded && !block->part) weft__optimizer_sink(sinks, block->rounded, p);
     for (size_t s = 0; s < n; s++)
         weft__optimizer_sink(sinks, block->state[s], kept(finite, block->state[s], state[s]));
 }
@@ -263,7 +265,9 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__pa
     if (part->update) {
         weft_tensor *finite = weft__unscale(opt, g);
         norm_and_clip(opt, g, sinks);
-        for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);
+        for (size_t b = 0; b < opt->n_blocks; b++)
+            if (opt->blocks[b].part || !weft__optimizer_sharded(opt))
+                update_block(opt, &opt->blocks[b], g[b], finite, sinks);
         weft__scaling_sinks(opt, finite, sinks);
     }
     for (size_t i = 0; i < sinks->count; i++) WEFT_TRY(weft_tensor_status(sinks->value[i]));

@@ -20,6 +20,8 @@
     0.5 /* seconds that one round of waiting counts at most: the process may have been stopped               \
          */
 
+enum { PIECE_BYTES = 8 << 20 }; /* bytes of all parts that are collected at once */
+
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -120,27 +122,45 @@ weft_status weft_process_group_broadcast(weft_process_group *g, void *data, size
     return WEFT_OK;
 }
 
-/* Gathers bytes at..at + piece of all parts. */
-static weft_status gather_piece(weft_process_group *g, char *data, size_t bytes, size_t at, size_t piece) {
+/* Bytes at..at + piece of part i, of which only those below `bytes` exist. */
+static size_t existing(size_t part, size_t bytes, size_t i, size_t at, size_t piece) {
+    const size_t from = i * part + at;
+    return from >= bytes ? 0 : bytes - from < piece ? bytes - from : piece;
+}
+
+/* Collects bytes at..at + piece of all parts. */
+static weft_status collect_piece(weft_process_group *g, const char *own, char *all, size_t part, size_t bytes,
+                                 size_t at, size_t piece) {
     weft_transfer transfer;
-    const size_t size = (size_t)g->size, own = (size_t)g->rank;
-    char *parts = piece == bytes ? data : weft__process_group_staging(g, size * piece);
+    const size_t size = (size_t)g->size, rank = (size_t)g->rank;
+    char *parts = weft__process_group_staging(g, size * piece);
     if (!parts) return WEFT_ERR_OOM;
-    if (parts != data) memcpy(parts + own * piece, data + own * bytes + at, piece);
+    memcpy(parts + rank * piece, own + at, existing(part, bytes, rank, at, piece));
     const char *error = g->transport->all_gather(g->transport, parts, piece, &transfer);
     WEFT_TRY(weft__process_group_wait(g, error, &transfer));
-    for (size_t i = 0; parts != data && i < size; i++)
-        if (i != own) memcpy(data + i * bytes + at, parts + i * piece, piece);
+    for (size_t i = 0; all && i < size; i++)
+        if (all + i * part != own)
+            memcpy(all + i * part + at, parts + i * piece, existing(part, bytes, i, at, piece));
+    return WEFT_OK;
+}
+
+weft_status weft__process_group_collect(weft_process_group *g, const void *own, void *all, size_t part,
+                                        size_t bytes) {
+    const size_t most = PIECE_BYTES / (size_t)g->size;
+    for (size_t at = 0; at < part; at += most)
+        WEFT_TRY(collect_piece(g, own, all, part, bytes, at, part - at < most ? part - at : most));
     return WEFT_OK;
 }
 
 weft_status weft_process_group_all_gather(weft_process_group *g, void *data, size_t bytes) {
+    weft_transfer transfer;
     if (!g || bytes == 0) return WEFT_OK;
     WEFT_NEED(NULL, data);
-    const size_t most = WEFT_TRANSPORT_BYTES / (size_t)g->size;
-    for (size_t at = 0; at < bytes; at += most)
-        WEFT_TRY(gather_piece(g, data, bytes, at, bytes - at < most ? bytes - at : most));
-    return WEFT_OK;
+    if (bytes > WEFT_TRANSPORT_BYTES / (size_t)g->size)
+        return weft__process_group_collect(g, (char *)data + (size_t)g->rank * bytes, data, bytes,
+                                           bytes * (size_t)g->size);
+    const char *error = g->transport->all_gather(g->transport, data, bytes, &transfer);
+    return weft__process_group_wait(g, error, &transfer);
 }
 
 weft_status weft_process_group_barrier(weft_process_group *g) {

@@ -51,6 +51,12 @@ weft_status weft__process_group_wait(weft_process_group *group, const char *erro
  * set. */
 void *weft__process_group_staging(weft_process_group *group, size_t bytes);
 
+/* Collects `bytes` bytes of which process i has part i, from byte i * part on; the last parts may be shorter
+ * or empty. own: the part of this process. all: receives all parts, and may hold the own one already; NULL:
+ * they are not kept here. */
+weft_status weft__process_group_collect(weft_process_group *group, const void *own, void *all, size_t part,
+                                        size_t bytes);
+
 /* Compares a hash over all processes. WEFT_ERR_STATE, in all of them, names those whose hash is not that of
  * rank 0, and `what` they have: "other weights". `advice` tells what helps. */
 weft_status weft__process_group_same(weft_process_group *group, const char *what, weft_hash hash,

@@ -83,3 +83,29 @@ weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_gr
     weft__profile_leave(list[0]->ctx, span);
     return status;
 }
+
+static weft_status share_parts(weft_tensor *whole, size_t part, weft_process_group *group) {
+    weft_context *ctx = whole->ctx;
+    const size_t bytes = (size_t)weft_numel(whole) * weft_dtype_size(weft_dtype_of(whole)),
+                 first = part * (size_t)weft_process_group_rank(group);
+    char *place = in_place(whole);
+    if (place) {
+        whole->storage->write_epoch = whole->epoch = ++ctx->epoch;
+        return weft__process_group_collect(group, place + first, place, part, bytes);
+    }
+    char *values = weft__alloc(ctx, bytes);
+    if (!values) return weft__fail_oom(ctx, bytes, "the parameters of all processes");
+    weft_status status = weft_read(whole, values, bytes);
+    if (status == WEFT_OK) status = weft__process_group_collect(group, values + first, values, part, bytes);
+    if (status == WEFT_OK) status = weft_write(whole, values, bytes);
+    weft__free(ctx, values);
+    return status;
+}
+
+weft_status weft__parts_shared(weft_tensor *whole, int64_t part, weft_process_group *group) {
+    const weft__span span = weft__profile_enter(whole->ctx, WEFT__DOING_EXCHANGE);
+    const weft_status status =
+        share_parts(whole, (size_t)part * weft_dtype_size(weft_dtype_of(whole)), group);
+    weft__profile_leave(whole->ctx, span);
+    return status;
+}

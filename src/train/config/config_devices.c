@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/optim.h>
+
 #include "train/config/config.h"
 
 /* Chooses between `device` and `devices`. A device given by --device or --set overrides `devices` of a file.
@@ -98,6 +100,11 @@ weft_status weft__config_check_devices(const weft__config *config) {
         return weft__config_blame(config, WEFT__KEY_train_batch,
                                   "several processes may have different free memory: give a number");
     if (copies_of(config) == 1) return WEFT_OK;
+    if (config->train_shard != WEFT_SHARD_NONE && config->devices.count > 1)
+        return weft__config_blame(
+            config, WEFT__KEY_train_shard,
+            "processes that divide the state have one device each: leave out devices, and start "
+            "more processes");
     if (config->data_streams)
         return weft__config_blame(
             config, WEFT__KEY_data_streams,

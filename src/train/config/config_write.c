@@ -361,6 +361,7 @@ static bool counts(const weft__config *config, weft__config_key key, const char 
     case WEFT__KEY_train_steps:
     case WEFT__KEY_train_epochs:
     case WEFT__KEY_train_timeout:
+    case WEFT__KEY_train_shard: /* gives the same bits */
     case WEFT__KEY_train_eval_every:
     case WEFT__KEY_train_eval_batches:
     case WEFT__KEY_train_save_every:

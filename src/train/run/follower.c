@@ -10,7 +10,7 @@
 static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order order, int loader) {
     weft__scores scores;
     if (order == WEFT__ORDER_LOSSES && state) return weft_fit_losses(state, NULL, NULL);
-    if (order == WEFT__ORDER_COMPARE) return weft_optimizer_compare(loop->model.optimizer);
+    if (order == WEFT__ORDER_SAVE) return weft__processes_prepare_save(loop->model.optimizer);
     if (order != WEFT__ORDER_EVALUATE) return WEFT_OK;
     const weft_status status = weft__loop_take(loop, (weft__loaders)loader, false, &scores);
     weft__scores_free(&scores);

@@ -9,6 +9,7 @@
 #include <weft/recurrent.h>
 
 #include "base/text.h"
+#include "optim/optimizer.h"
 #include "train/print.h"
 #include "train/dataset/dataset_summary.h"
 #include "train/model/reference.h"
@@ -251,8 +252,10 @@ static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint6
     if (!d->saves && !d->ends && !wanted && !loop->signal) return WEFT_OK;
     if (state) /* never save weights that follow from a loss that is not finite */
         WEFT_TRY(weft__processes_losses(&loop->processes, state, NULL));
-    WEFT_TRY(weft__processes_compare(&loop->processes, loop->model.optimizer));
-    return write_in_folder(loop, step, keep);
+    WEFT_TRY(weft__processes_save(&loop->processes, loop->model.optimizer));
+    const weft_status status = write_in_folder(loop, step, keep);
+    weft__optimizer_drop_collected(loop->model.optimizer);
+    return status;
 }
 
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {

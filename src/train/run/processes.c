@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "device/device.h"
 #include "io/sealed.h"
+#include "optim/optimizer.h"
 #include "process/group.h"
 #include "train/run/processes.h"
 #include "train/run/progress.h"
@@ -86,7 +87,8 @@ static weft_status processes_join(weft__processes *p, const weft__config *config
     WEFT_TRY(same(p, "another kind of device", model->ctx->device->ops->name,
                   "kinds of devices round differently: choose one with --device"));
     WEFT_TRY(weft_optimizer_join(model->optimizer, p->group));
-    return weft_optimizer_compare(model->optimizer);
+    WEFT_TRY(weft_optimizer_compare(model->optimizer));
+    return weft_optimizer_shard(model->optimizer, (weft_shard)config->train_shard);
 }
 
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
@@ -161,9 +163,14 @@ weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *sta
     return same_in_all(p, weft_fit_losses(state, loss, NULL));
 }
 
-weft_status weft__processes_compare(weft__processes *p, weft_optimizer *optimizer) {
-    WEFT_TRY(weft__processes_order(p, WEFT__ORDER_COMPARE));
-    return same_in_all(p, weft_optimizer_compare(optimizer));
+weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer) {
+    WEFT_TRY(weft__processes_order(p, WEFT__ORDER_SAVE));
+    return same_in_all(p, weft__processes_prepare_save(optimizer));
+}
+
+weft_status weft__processes_prepare_save(weft_optimizer *optimizer) {
+    WEFT_TRY(weft_optimizer_compare(optimizer));
+    return weft__optimizer_collect(optimizer);
 }
 
 bool weft__processes_end(weft__processes *p, weft_status status) {
@@ -181,7 +188,7 @@ weft_status weft__processes_await(weft__processes *p, weft__order *order, int *l
     WEFT_TRY(exchange(p, own, &others));
     *order = (weft__order)(p->figures[0].word & 0xff);
     *loader = (int)(p->figures[0].word >> 8);
-    p->saves = *order == WEFT__ORDER_COMPARE;
+    p->saves = *order == WEFT__ORDER_SAVE;
     return WEFT_OK;
 }
 

@@ -14,8 +14,7 @@ typedef enum weft__order {
     WEFT__ORDER_GO,       /* make the next step */
     WEFT__ORDER_LOSSES,   /* exchange the losses: all call weft_fit_losses */
     WEFT__ORDER_EVALUATE, /* evaluate together; the number of the loader comes with the order */
-    WEFT__ORDER_COMPARE,  /* compare the parameters: all call weft_optimizer_compare. Then the leader saves
-                             them */
+    WEFT__ORDER_SAVE,     /* all call weft__processes_prepare_save; then the leader saves */
     WEFT__ORDER_WAIT,     /* the leader is busy */
     WEFT__ORDER_STOP,     /* end training after this step */
     WEFT__ORDER_END       /* end the process */
@@ -73,10 +72,11 @@ weft_status weft__processes_order(weft__processes *p, weft__order order);
 weft_status weft__processes_evaluate(weft__processes *p, int loader);
 /* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
 weft_status weft__processes_beat(weft__processes *p);
-/* Leader: reads the losses as weft_fit_losses does, and compares the parameters as weft_optimizer_compare
- * does. */
+/* Compares the parameters of all processes, and gives the leader the state that they have divided. */
+weft_status weft__processes_prepare_save(weft_optimizer *optimizer);
+/* Leader: reads the losses as weft_fit_losses does, and lets all processes prepare a save. */
 weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *state, double *loss);
-weft_status weft__processes_compare(weft__processes *p, weft_optimizer *optimizer);
+weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer);
 /* Leader: ends the followers, if they wait for an order. Returns true if they do not know of a failure of the
  * leader, so that the group must be aborted. */
 bool weft__processes_end(weft__processes *p, weft_status status);

@@ -211,6 +211,7 @@ static void read_weights(const copy *c, float out[WEIGHTS]) {
 typedef struct trained {
     bool two_copies;  /* each rank has two copies of the model */
     bool look_always; /* reads the losses after each step */
+    bool shards;      /* ranks divide the state of the optimizer */
     float weights[RANKS_MOST][WEIGHTS];
     double losses[RANKS_MOST][STEPS], last[RANKS_MOST];
 } trained;
@@ -241,6 +242,7 @@ static void train_share(weft_process_group *g, void *user) {
                                       .n_replicas = t->two_copies};
     EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_processes(c.opt) == g);
+    if (t->shards) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
     EXPECT(weft_optimizer_compare(c.opt) == WEFT_OK);
     read_weights(&c, t->weights[rank]);
@@ -265,6 +267,85 @@ static void test_same_bits(void **state) {
                     assert_true(shared.last[i] == one.losses[0][STEPS - 1]);
             }
         }
+}
+
+/* ---- divided state ---- */
+
+typedef struct kept {
+    uint64_t bytes[RANKS_MOST];
+    size_t count;
+    float states[2 * WEIGHTS];
+} kept;
+
+/* Trains some steps, divides the state on the way, and reads the state that rank 0 collects. */
+static void shard_late(weft_process_group *g, void *user) {
+    kept *k = user;
+    const int rank = weft_process_group_rank(g);
+    copy c = make_copy(0.02, 3);
+    weft_fit_options options = {.steps = STEPS - 3, .accumulate = PARTS};
+    weft_named_tensor state;
+    size_t at = 0;
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    options.steps = STEPS;
+    EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_state_count(c.opt) == 0);
+    for (size_t b = 0; b < c.opt->n_blocks; b++)
+        for (int s = 0; s < 2; s++)
+            if (c.opt->blocks[b].state[s])
+                k->bytes[rank] += (uint64_t)weft_numel(c.opt->blocks[b].state[s]) * sizeof(float);
+    EXPECT(weft__optimizer_collect(c.opt) == WEFT_OK);
+    if (rank == 0) k->count = weft_optimizer_state_count(c.opt);
+    for (size_t i = 0; rank == 0 && weft_optimizer_state_get(c.opt, i, &state); i++) {
+        const size_t n = (size_t)weft_numel(state.tensor);
+        EXPECT(weft_read(state.tensor, k->states + at, n * sizeof *k->states) == WEFT_OK);
+        at += n;
+    }
+    weft__optimizer_drop_collected(c.opt);
+    if (g) EXPECT(weft_optimizer_state_count(c.opt) == 0);
+    free_copy(c);
+}
+
+static void refuse_shard(weft_process_group *g, void *user) {
+    copy c = make_copy(0.02, 3);
+    (void)user;
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(c.ctx), "call weft_optimizer_join first"));
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, (weft_shard)7) == WEFT_ERR_ARGUMENT);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_NONE) == WEFT_ERR_STATE);
+    free_copy(c);
+}
+
+static void test_shards(void **state) {
+    (void)state;
+    static trained one, shared;
+    static kept whole, divided;
+    one = (trained){.look_always = true};
+    whole = (kept){.count = 0};
+    train_share(NULL, &one);
+    shard_late(NULL, &whole);
+    assert_true(whole.count > 0);
+    for (int size = 2; size <= RANKS_MOST; size *= 2) {
+        shared = (trained){.shards = true};
+        divided = (kept){.count = 0};
+        run(size, 0, train_share, &shared);
+        for (int i = 0; i < size; i++)
+            assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
+        run(size, 0, shard_late, &divided);
+        assert_int_equal(divided.count, whole.count);
+        assert_memory_equal(divided.states, whole.states, sizeof whole.states);
+        uint64_t bytes = 0;
+        for (int i = 0; i < size; i++) {
+            bytes += divided.bytes[i];
+            assert_true(divided.bytes[i] < whole.bytes[0]);
+        }
+        assert_int_equal(bytes, whole.bytes[0]);
+    }
+    run(2, 0, refuse_shard, NULL);
 }
 
 /* One's own loop: weft_optimizer_step in each rank is weft_optimizer_accumulate in one. */
@@ -427,10 +508,10 @@ static void test_differences(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),
-                                       cmocka_unit_test(test_alone),       cmocka_unit_test(test_failures),
-                                       cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_own_loop),
-                                       cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),
-                                       cmocka_unit_test(test_differences)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),      cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_failures),    cmocka_unit_test(test_same_bits), cmocka_unit_test(test_own_loop),
+        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),   cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_differences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
