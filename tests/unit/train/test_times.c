@@ -42,7 +42,7 @@ static void names_are_added_to(void **state) {
     const weft_profile_times times = {
         .work = {6, 1, 1, 0.5}, .data = 0.5, .context = 0.25, .compile = 1, .host = 0.25, .total = 10.25};
     for (int i = 0; i < 2; i++) weft__shares_add_parts(&shares, &times);
-    assert_int_equal(shares.count, 11);
+    assert_int_equal(shares.count, 12);
     assert_string_equal(shares.item[0].name, "matmul");
     assert_true(shares.item[0].seconds == 12);
     assert_true(weft__shares_total(&shares) == 21);
