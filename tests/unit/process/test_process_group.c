@@ -187,7 +187,10 @@ static copy make_copy(double lr, uint64_t seed) {
     const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, numbers, sizeof numbers},
                      y = {WEFT_I32, 1, {ROWS}, classes, sizeof classes};
     c.net = weft_nn_mlp(c.ctx, (int64_t[]){INPUTS, 8, 2}, 3, &(weft_mlp_options){.dropout = 0.2});
-    c.opt = weft_adamw(c.net, &(weft_adam_options){.lr = lr, .clip = 0.5, .exact_sum = true});
+    c.opt = weft_adamw(
+        c.net,
+        &(weft_adam_options){
+            .lr = lr, .weight_decay = 0.3, .decay_matrices_only = true, .clip = 0.5, .exact_sum = true});
     EXPECT(weft_loader_new(c.ctx, &x, &y, &(weft_loader_options){.batch = 5, .classes = 2}, &c.loader) ==
            WEFT_OK);
     return c;
