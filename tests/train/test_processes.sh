@@ -149,6 +149,12 @@ for mpi in openmpi mpich; do
     expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-stopped --quiet --set train.steps=$((last + 20))
     expect 0 '' "$weft" info $mpi-stopped --check
 
+    # ---- a loss that is not finite: all see it, and one tells it ----
+    $mpirun -n 2 ./rank.sh train mlp --data table.csv --set data.target=a --set task=regression --set optimizer.type=sgd \
+        --set optimizer.lr=1e6 --set train.batch=4 --set train.steps=50 --run $mpi-diverged --quiet >out 2>&1
+    check "$mpi: a loss that is not finite: $(cat out)" test "$(grep -c 'weft: .*the loss is -*\(nan\|inf\)' out)" = 1
+    check "$mpi: the run says so" grep -q diverged $mpi-diverged/summary.json
+
     # ---- a signal that only one process receives ----
     begin 2 $mpi-signal
     kill -TERM "$(cat pid.1)"

@@ -10,7 +10,8 @@
 static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order order, int loader) {
     weft__scores scores;
     if (order == WEFT__ORDER_LOSSES && state) return weft_fit_losses(state, NULL, NULL);
-    if (order == WEFT__ORDER_SAVE) return weft__processes_prepare_save(loop->model.optimizer);
+    if (order == WEFT__ORDER_SAVE)
+        return weft__processes_prepare_save(&loop->processes, loop->model.optimizer);
     if (order != WEFT__ORDER_EVALUATE) return WEFT_OK;
     const weft_status status = weft__loop_take(loop, (weft__loaders)loader, false, &scores);
     weft__scores_free(&scores);
@@ -62,7 +63,7 @@ weft_status weft__follow(weft__config *config, const weft__train_options *option
     const bool united = status == WEFT_OK;
     if (united) status = follow(&loop, !weft__loop_done(&loop));
     if (united)
-        result->silent = status == WEFT_ERR_NUMERIC || status == WEFT_ERR_STATE; /* the leader has it, too */
+        result->silent = loop.processes.parted || status == WEFT_ERR_NUMERIC; /* all have seen the losses */
     result->abandons = status != WEFT_OK && !loop.processes.parted && !result->silent;
     if (status != WEFT_OK) snprintf(result->error, sizeof result->error, "%s", weft_last_error(NULL));
     weft__signals_mode(WEFT__STOP_AT_ONCE, "");

@@ -165,11 +165,11 @@ weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *sta
 
 weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer) {
     WEFT_TRY(weft__processes_order(p, WEFT__ORDER_SAVE));
-    return same_in_all(p, weft__processes_prepare_save(optimizer));
+    return weft__processes_prepare_save(p, optimizer);
 }
 
-weft_status weft__processes_prepare_save(weft_optimizer *optimizer) {
-    WEFT_TRY(weft_optimizer_compare(optimizer));
+weft_status weft__processes_prepare_save(weft__processes *p, weft_optimizer *optimizer) {
+    WEFT_TRY(same_in_all(p, weft_optimizer_compare(optimizer)));
     return weft__optimizer_collect(optimizer);
 }
 

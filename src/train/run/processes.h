@@ -73,7 +73,7 @@ weft_status weft__processes_evaluate(weft__processes *p, int loader);
 /* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
 weft_status weft__processes_beat(weft__processes *p);
 /* Compares the parameters of all processes, and gives the leader the state that they have divided. */
-weft_status weft__processes_prepare_save(weft_optimizer *optimizer);
+weft_status weft__processes_prepare_save(weft__processes *p, weft_optimizer *optimizer);
 /* Leader: reads the losses as weft_fit_losses does, and lets all processes prepare a save. */
 weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *state, double *loss);
 weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer);
