@@ -52,6 +52,11 @@ weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group) 
         return weft__fail(opt->ctx, WEFT_ERR_STATE,
                           "weft_optimizer_join: a step is %s: join before or after it",
                           opt->held ? "held" : "being accumulated");
+    if (weft__optimizer_sharded(opt))
+        return weft__fail(
+            opt->ctx, WEFT_ERR_STATE,
+            "weft_optimizer_join: the state is divided among the processes of a group, which the "
+            "optimizer cannot leave");
     WEFT_TRY(weft__optimizer_layout(opt));
     weft__process_group_purpose(group, 0, "the options of the optimizer");
     WEFT_TRY(weft__process_group_same(group, "another optimizer, other options or other parameters",

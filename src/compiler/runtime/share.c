@@ -76,7 +76,7 @@ static weft_status by_host(weft_tensor *const *list, size_t n, bool summed, weft
 
 weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_group *group, bool tree) {
     bool done = n == 1;
-    if (!tree || n == 2) WEFT_TRY(by_devices(list, n, &done)); /* two numbers have but one sum */
+    if (n > 1 && (!tree || n == 2)) WEFT_TRY(by_devices(list, n, &done)); /* two numbers have but one sum */
     if (done && !group) return WEFT_OK;
     const weft__span span = weft__profile_enter(list[0]->ctx, WEFT__DOING_EXCHANGE);
     const weft_status status = by_host(list, n, done, group, tree);

@@ -1,5 +1,5 @@
 /* A process of a run that is not the leader: it trains its part of each step, and follows orders. It writes
- * no file. Must not know: the run folder, evaluations, the terminal. Read next: processes.h, loop.c. */
+ * no file. Must not know: the run folder, the terminal. Read next: processes.h, loop.c. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* Runs of several processes. Rank 0, the leader, runs the loop of the command: it owns the run folder,
- * evaluates, and prints. The others, the followers, compute their part of each step, and do what the leader
- * orders in between. Must not know: the loop. Read next: processes.c, follower.c. */
+/* Runs of several processes. Rank 0, the leader, runs the loop of the command: it owns the run folder
+ * and prints. The others, the followers, compute their part of each step, and do what the leader orders in
+ * between, such as their part of an evaluation. Must not know: the loop. Read next: processes.c, follower.c.
+ */
 #ifndef WEFT_SRC_TRAIN_RUN_PROCESSES_H
 #define WEFT_SRC_TRAIN_RUN_PROCESSES_H
 

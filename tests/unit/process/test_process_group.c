@@ -320,6 +320,7 @@ static void refuse_shard(weft_process_group *g, void *user) {
     EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
     EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
     EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_NONE) == WEFT_ERR_STATE);
+    EXPECT(weft_optimizer_join(c.opt, NULL) == WEFT_ERR_STATE && weft_optimizer_processes(c.opt) == g);
     free_copy(c);
 }
 
