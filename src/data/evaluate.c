@@ -1,7 +1,6 @@
 /* weft_module_evaluate and weft_module_evaluate_all: run a module over all samples of a loader, and return
  * loss, accuracy or predictions. Several devices with equal copies of the module share the batches. Must not
- * know: optimizers, files. Read next: fit.c, and metrics.c for scores
- * of predictions. */
+ * know: optimizers, files. Read next: fit.c, and metrics.c for scores of predictions. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * Must not know: formulas. Read next: update.c, join.c. */
 #include <string.h>
 
-#include "compiler/runtime/derive.h"
+#include "compiler/profile/profile.h"
 #include "optim/optimizer.h"
 #include "process/group.h"
 

@@ -16,11 +16,8 @@
 #define ROLL_CALL   3.0  /* seconds in which the others can say that they are there */
 #define BUSY_WAIT   2e-3 /* seconds: a transfer is tested without a pause */
 #define SHORT_PAUSE 0.1  /* seconds: until then pauses are short */
-#define LONGEST                                                                                              \
-    0.5 /* seconds that one round of waiting counts at most: the process may have been stopped               \
-         */
-
-enum { PIECE_BYTES = 8 << 20 }; /* bytes of all parts that are collected at once */
+/* seconds that one round of waiting counts at most: the process may have been stopped */
+#define LONGEST 0.5
 
 static double now(void) {
     struct timespec time;
@@ -146,7 +143,7 @@ static weft_status collect_piece(weft_process_group *g, const char *own, char *a
 
 weft_status weft__process_group_collect(weft_process_group *g, const void *own, void *all, size_t part,
                                         size_t bytes) {
-    const size_t most = PIECE_BYTES / (size_t)g->size;
+    const size_t most = WEFT__PIECE_BYTES / (size_t)g->size;
     for (size_t at = 0; at < part; at += most)
         WEFT_TRY(collect_piece(g, own, all, part, bytes, at, part - at < most ? part - at : most));
     return WEFT_OK;

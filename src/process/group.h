@@ -8,7 +8,10 @@
 #include "base/base.h"
 #include "process/transport.h"
 
-enum { WEFT__HOST_BYTES = 64 };
+enum {
+    WEFT__HOST_BYTES = 64,
+    WEFT__PIECE_BYTES = 8 << 20 /* bytes of all processes that are exchanged at once, and fit into a cache */
+};
 
 struct weft_process_group {
     weft_transport *transport;

@@ -4,11 +4,7 @@
 
 #include "process/group.h"
 
-enum {
-    PIECE_BYTES =
-        8 << 20, /* bytes that are exchanged at once: they fit into a cache beside what they are added to */
-    SMALL_BYTES = 1 << 16 /* of all processes: one transfer of everything is faster than two of parts */
-};
+enum { SMALL_BYTES = 1 << 16 }; /* of all processes: one transfer of everything is faster than two of parts */
 
 void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count) {
     if (dtype == WEFT_F32)
@@ -55,7 +51,7 @@ static weft_status sum_piece(weft_process_group *g, char *piece, char *parts, we
 static weft_status sum_exactly(weft_process_group *g, char *data, weft_dtype dtype, size_t count) {
     const size_t size = (size_t)g->size, each = weft_dtype_size(dtype), bytes = count * each;
     if (bytes <= SMALL_BYTES / size) return sum_small(g, data, dtype, count);
-    size_t part = PIECE_BYTES / each / size;
+    size_t part = WEFT__PIECE_BYTES / each / size;
     if (part > (count + size - 1) / size) part = (count + size - 1) / size;
     const size_t whole = size * part * each; /* bytes of a piece */
     char *parts = weft__process_group_staging(g, 2 * whole), *padded = parts + whole;

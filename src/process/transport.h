@@ -31,10 +31,6 @@ struct weft_transport {
                               weft_transfer *transfer);
     /* Sums over all processes, in the engine's own order. wide: f64 instead of f32. */
     const char *(*all_reduce)(weft_transport *t, void *data, int wide, size_t count, weft_transfer *transfer);
-    /* send: `size` parts of `count` numbers. The sum of the parts with this process's rank goes to `receive`.
-     */
-    const char *(*reduce_scatter)(weft_transport *t, const void *send, void *receive, int wide, size_t count,
-                                  weft_transfer *transfer);
     /* Tells whether the transfer has ended. It also makes transfers go on. */
     const char *(*test)(weft_transport *t, weft_transfer *transfer, int *ended);
 

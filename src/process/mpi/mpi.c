@@ -67,15 +67,6 @@ static const char *mpi_all_reduce(weft_transport *t, void *data, int wide, size_
     return mpi_keep(m, "MPI_Iallreduce", error, request, transfer);
 }
 
-static const char *mpi_reduce_scatter(weft_transport *t, const void *send, void *receive, int wide,
-                                      size_t count, weft_transfer *transfer) {
-    mpi_transport *m = (mpi_transport *)t;
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error = MPI_Ireduce_scatter_block(send, receive, (int)count, wide ? MPI_DOUBLE : MPI_FLOAT,
-                                                MPI_SUM, m->world, &request);
-    return mpi_keep(m, "MPI_Ireduce_scatter_block", error, request, transfer);
-}
-
 static const char *mpi_test(weft_transport *t, weft_transfer *transfer, int *ended) {
     mpi_transport *m = (mpi_transport *)t;
     MPI_Request request;
@@ -167,7 +158,6 @@ __attribute__((visibility("default"))) const char *weft_transport_open(weft_tran
                                .all_gather = mpi_all_gather,
                                .all_to_all = mpi_all_to_all,
                                .all_reduce = mpi_all_reduce,
-                               .reduce_scatter = mpi_reduce_scatter,
                                .test = mpi_test,
                                .asked = mpi_asked,
                                .call_roll = mpi_call_roll,

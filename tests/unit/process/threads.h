@@ -12,7 +12,7 @@
 
 enum { RANKS_MOST = 8, UNDER_WAY = 8 };
 
-typedef enum transfer_kind { BROADCAST, ALL_GATHER, ALL_TO_ALL, ALL_REDUCE, REDUCE_SCATTER } transfer_kind;
+typedef enum transfer_kind { BROADCAST, ALL_GATHER, ALL_TO_ALL, ALL_REDUCE } transfer_kind;
 
 /* A transfer of all ranks. */
 typedef struct meeting {
@@ -50,18 +50,16 @@ static void add_at(void *sum, const void *more, int wide, size_t bytes) {
 
 /* Sums in the order of the ranks, which is not that of a tree. */
 static void perform_sum(const network *n, const meeting *m) {
-    const size_t parts = m->kind == REDUCE_SCATTER ? (size_t)n->size : 1;
-    char *sum = malloc(parts * m->bytes);
-    memcpy(sum, m->send[0], parts * m->bytes);
-    for (int i = 1; i < n->size; i++) add_at(sum, m->send[i], m->wide, parts * m->bytes);
-    for (size_t i = 0; i < (size_t)n->size; i++)
-        memcpy(m->receive[i], parts > 1 ? sum + i * m->bytes : sum, m->bytes);
+    char *sum = malloc(m->bytes);
+    memcpy(sum, m->send[0], m->bytes);
+    for (int i = 1; i < n->size; i++) add_at(sum, m->send[i], m->wide, m->bytes);
+    for (int i = 0; i < n->size; i++) memcpy(m->receive[i], sum, m->bytes);
     free(sum);
 }
 
 static void perform(const network *n, const meeting *m) {
     const size_t size = (size_t)n->size;
-    if (m->kind == ALL_REDUCE || m->kind == REDUCE_SCATTER) return perform_sum(n, m);
+    if (m->kind == ALL_REDUCE) return perform_sum(n, m);
     for (size_t to = 0; to < size; to++)
         for (size_t from = 0; from < size; from++) {
             char *place = m->receive[to];
@@ -113,12 +111,6 @@ static const char *threads_all_reduce(weft_transport *t, void *data, int wide, s
     return post(t, (meeting){.kind = ALL_REDUCE, .wide = wide, .bytes = count * (wide ? 8 : 4)}, data, data,
                 transfer);
 }
-static const char *threads_reduce_scatter(weft_transport *t, const void *send, void *receive, int wide,
-                                          size_t count, weft_transfer *transfer) {
-    return post(t, (meeting){.kind = REDUCE_SCATTER, .wide = wide, .bytes = count * (wide ? 8 : 4)}, send,
-                receive, transfer);
-}
-
 static const char *threads_test(weft_transport *t, weft_transfer *transfer, int *ended) {
     thread_rank *r = (thread_rank *)t;
     meeting *m = transfer->inside[0];
@@ -178,7 +170,6 @@ static void *rank_begin(void *user) {
                                .all_gather = threads_all_gather,
                                .all_to_all = threads_all_to_all,
                                .all_reduce = threads_all_reduce,
-                               .reduce_scatter = threads_reduce_scatter,
                                .test = threads_test,
                                .asked = threads_asked,
                                .call_roll = threads_call_roll,
