@@ -64,9 +64,9 @@ WEFT_API WEFT_CHECKED weft_status weft_process_group_broadcast(weft_process_grou
 WEFT_API WEFT_CHECKED weft_status weft_process_group_all_gather(weft_process_group *group, void *data,
                                                                 size_t bytes);
 /* Replaces each of `count` numbers, f32 or f64, by the sum of this number over all processes.
- * exact: the sums of processes are added in a binary tree, ((0 + 1) + (2 + 3)) + ..., so that they do not
- * depend on the engine, nor on how many processes the leaves of the tree are divided among. Otherwise the
- * engine chooses the order. */
+ * exact: adds in a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ... The result does not depend on the
+ * engine. If each process gives the sum of a subtree, it does not depend on their number either. Otherwise
+ * the engine chooses the order. */
 WEFT_API WEFT_CHECKED weft_status weft_process_group_all_reduce(weft_process_group *group, void *data,
                                                                 weft_dtype dtype, size_t count, bool exact);
 /* Waits until all processes have called it. */

@@ -24,16 +24,16 @@ int weft__processors(void) {
 }
 
 uint64_t weft__processors_hash(void) {
-    weft_hash hash;
-    weft__hash_init(&hash);
 #ifdef __linux__
+    weft_hash hash;
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-    weft__hash_bytes(&hash, &set, sizeof set);
-    return hash.a;
-#else
-    return 0;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        weft__hash_init(&hash);
+        weft__hash_bytes(&hash, &set, sizeof set);
+        return hash.a;
+    }
 #endif
+    return 0;
 }
 
 int weft__default_threads(void) {

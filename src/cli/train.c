@@ -197,15 +197,13 @@ static weft_status join_processes(weft__config *config, weft__wanted *wanted, we
 static int train_together(weft__config *config, const weft__train_options *how, weft_status status) {
     char run[WEFT__RUN_BYTES];
     bool silent;
-    weft__processes others = weft__processes_start(how->group, config->train_timeout);
     int code = 0;
-    status = weft__processes_agree(&others, status, &silent);
+    status = weft__processes_agree(how->group, config->train_timeout, status, &silent);
     if (status == WEFT_OK)
         code = weft__cli_train(config, how, run);
     else
         code = silent ? weft__exit_code(status) : weft__give_up(NULL, status);
     if (code == WEFT__EXIT_DONE && !how->quiet) weft__cli_next(config, run);
-    weft__processes_free(&others);
     weft_process_group_close(how->group);
     return code;
 }

@@ -271,6 +271,7 @@ void weft_process_group_abort(weft_process_group *g, int code) {
 int weft_process_group_rank(const weft_process_group *g) { return g ? g->rank : 0; }
 int weft_process_group_size(const weft_process_group *g) { return g ? g->size : 1; }
 int weft_process_group_local_rank(const weft_process_group *g) { return g ? g->local_rank : 0; }
+int weft_process_group_local_size(const weft_process_group *g) { return g ? g->local_size : 1; }
 int weft_process_group_threads(const weft_process_group *g) {
     const int threads = g && !getenv("OMP_NUM_THREADS") ? g->threads : weft__default_threads();
     return threads > 0 ? threads : 1;
@@ -278,7 +279,6 @@ int weft_process_group_threads(const weft_process_group *g) {
 void weft_process_group_set_timeout(weft_process_group *g, double timeout) {
     if (g && timeout > 0) g->timeout = timeout;
 }
-int weft_process_group_local_size(const weft_process_group *g) { return g ? g->local_size : 1; }
 const char *weft_process_group_engine(const weft_process_group *g) { return g ? g->transport->name : ""; }
 
 const char *weft_process_group_host(const weft_process_group *g, int rank) {

@@ -52,3 +52,13 @@ check() { # check NAME COMMAND...: the command must succeed; "out" holds the las
         head -c 2000 checked
     fi
 }
+
+# wait_for_line PATTERN FILE: waits until a line of the file matches, at most half a minute.
+wait_for_line() {
+    local _
+    for _ in $(seq 600); do
+        grep -Eqs -- "$1" "$2" && return
+        sleep 0.05
+    done
+    echo "no '$1' in $2"
+}

@@ -43,23 +43,13 @@ same() {
     check "$2: the same scores" cmp "$1/scores.json" "$2/scores.json"
 }
 
-# wait_for PATTERN FILE: waits until a line of the file matches, at most half a minute.
-wait_for() {
-    local _
-    for _ in $(seq 600); do
-        grep -Eqs -- "$1" "$2" && return
-        sleep 0.05
-    done
-    echo "no '$1' in $2"
-}
-
 # begin N RUN ARGUMENTS...: starts a long training in the background, and waits until it has saved.
 begin() {
     local n=$1 run=$2
     shift 2
     $mpirun -n "$n" ./rank.sh train long.yaml --run "$run" --quiet "$@" >"$run.out" 2>&1 &
     job=$!
-    wait_for '"step": 50,' "$run/metrics.jsonl"
+    wait_for_line '"step": 50,' "$run/metrics.jsonl"
 }
 
 # gone PID...: the launcher has ended these processes, or ends them within some seconds.

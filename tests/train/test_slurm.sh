@@ -78,16 +78,6 @@ train: {steps: 12, batch: 4, accumulate: 4, exact_sum: true, eval_every: 0, save
 END
 expect 0 '' "$weft" train gpt.yaml --run one --quiet
 
-# wait_for PATTERN FILE: waits until a line of the file matches, at most half a minute.
-wait_for() {
-    local _
-    for _ in $(seq 600); do
-        grep -Eqs -- "$1" "$2" && return
-        sleep 0.05
-    done
-    echo "no '$1' in $2"
-}
-
 for kind in openmpi:pmix mpich:pmi2; do
     mpi=${kind%:*} how=${kind#*:}
     if [ ! -e "$(dirname "$weft")/libweft-$mpi.so" ] || ! srun --mpi=list 2>&1 | grep -q "$how"; then
@@ -100,12 +90,12 @@ for kind in openmpi:pmix mpich:pmi2; do
     # ---- signals ----
     sbatch -n 2 --output=$mpi.out --wrap "srun --mpi=$how $weft train gpt.yaml --set train.steps=100000000 --run $mpi-long --quiet" >submitted
     job=$(grep -o '[0-9]*$' submitted)
-    wait_for '"step": 30,' $mpi-long/metrics.jsonl
+    wait_for_line '"step": 30,' $mpi-long/metrics.jsonl
     scancel --signal=USR1 "$job"
-    wait_for 'saving' $mpi-long/log.txt
+    wait_for_line 'saving' $mpi-long/log.txt
     check "$mpi: SIGUSR1 saves" grep -q 'saving' $mpi-long/log.txt
     scancel --signal=TERM "$job"
-    wait_for 'stopped by a signal' $mpi-long/log.txt
+    wait_for_line 'stopped by a signal' $mpi-long/log.txt
     check "$mpi: SIGTERM stops and saves" grep -q 'stopped by a signal' $mpi-long/log.txt
     check "$mpi: the run is sound" "$weft" info $mpi-long --check
 
@@ -120,15 +110,15 @@ fi
 END
     sbatch --requeue -n 2 --output=$mpi-job.out job.sh >submitted
     job=$(grep -o '[0-9]*$' submitted)
-    wait_for 'step 200: saving' $mpi-again/log.txt
+    wait_for_line 'step 200: saving' $mpi-again/log.txt
     scontrol requeue "$job"
     sleep 1
     scontrol release "$job" 2>/dev/null
     scontrol update jobid="$job" starttime=now 2>/dev/null
-    wait_for 'resumed' $mpi-again/log.txt
+    wait_for_line 'resumed' $mpi-again/log.txt
     check "$mpi: the requeued job resumes: $(tail -n 5 $mpi-job.out)" grep -q 'resumed' $mpi-again/log.txt
     scancel --full "$job"
-    wait_for 'stopped by a signal' $mpi-again/log.txt
+    wait_for_line 'stopped by a signal' $mpi-again/log.txt
     check "$mpi: the run is sound" "$weft" info $mpi-again --check
 done
 

@@ -15,15 +15,6 @@ schedule: {warmup: 2}
 train: {steps: 8, batch: 8, eval_every: 4, eval_batches: 0, save_every: 100, log_every: 1, keep: 1, patience: 5, keep_best: true}
 END
 
-# wait_for_line PATTERN FILE: waits until a line of the file matches, at most half a minute.
-wait_for_line() {
-    local _
-    for _ in $(seq 600); do
-        grep -Eqs -- "$1" "$2" && return
-        sleep 0.05
-    done
-}
-
 # stopped CODE NAME: stops the process $pid and waits for its end. It must end within seconds, with this exit code.
 stopped() {
     local code=$1 name=$2 began got

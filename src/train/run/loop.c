@@ -204,7 +204,8 @@ static weft_status loop_look(weft__loop *loop, const weft_fit_state *state, cons
 /* Handles a requested stop. From here on nothing interrupts what is needed to save. */
 static void heed_stop(weft__loop *loop) {
     if (loop->signal) return;
-    loop->signal = weft__signals_stop() ? weft__signals_stop() : loop->processes.signal;
+    const int own = weft__signals_stop();
+    loop->signal = own ? own : loop->processes.signal;
     if (!loop->signal) return;
     weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
     weft__signals_drop_output();

@@ -12,11 +12,10 @@
 #include "train/run/progress.h"
 #include "train/run/signals.h"
 
-#define START_PATIENCE 10  /* times train.timeout: reading data and saving take longer than a step */
-#define BEAT_SHARE     0.2 /* of train.timeout is the time between two beats */
+#define PATIENCE   10  /* times train.timeout: reading data and saving take longer than a step */
+#define BEAT_SHARE 0.2 /* of train.timeout is the time between two beats */
 
 weft__processes weft__processes_start(weft_process_group *group, double timeout) {
-    weft_process_group_set_timeout(group, START_PATIENCE * timeout);
     return (weft__processes){.group = group,
                              .timeout = timeout,
                              .figures = group ? weft__array(NULL, (size_t)weft_process_group_size(group),
@@ -44,26 +43,28 @@ void weft__processes_device(const weft__processes *p, const weft__config *config
 
 /* ---- agreement ---- */
 
-weft_status weft__processes_agree(weft__processes *p, weft_status status, bool *silent) {
-    const int rank = weft_process_group_rank(p->group), size = weft_process_group_size(p->group);
+weft_status weft__processes_agree(weft_process_group *group, double timeout, weft_status status,
+                                  bool *silent) {
+    const int rank = weft_process_group_rank(group), size = weft_process_group_size(group);
     char error[WEFT_ERROR_SIZE];
     int first = 0;
     *silent = false;
-    if (!p->group) return status;
+    if (!group) return status;
     snprintf(error, sizeof error, "%s", status == WEFT_OK ? "" : weft_last_error(NULL));
     int32_t *all = weft__array(NULL, (size_t)size, sizeof *all);
     if (!all) return weft__fail_oom(NULL, (size_t)size * sizeof *all, "the start of all processes");
     all[rank] = (int32_t)status;
-    weft__process_group_purpose(p->group, 0, "the start of all processes");
-    const weft_status gathered = weft_process_group_all_gather(p->group, all, sizeof *all);
+    weft__process_group_purpose(group, 0, "the start of all processes");
+    weft_process_group_set_timeout(group, PATIENCE * timeout);
+    const weft_status gathered = weft_process_group_all_gather(group, all, sizeof *all);
     while (gathered == WEFT_OK && first < size && all[first] == WEFT_OK) first++;
     const weft_status failure = first < size ? (weft_status)all[first] : WEFT_OK;
     weft__free(NULL, all);
-    weft_process_group_set_timeout(p->group, p->timeout);
+    weft_process_group_set_timeout(group, timeout);
     if (gathered != WEFT_OK) return gathered;
     *silent = failure != WEFT_OK && first != rank;
     if (first > 0 && first == rank)
-        return weft__fail(NULL, failure, "rank %d (%s): %s", rank, weft_process_group_host(p->group, rank),
+        return weft__fail(NULL, failure, "rank %d (%s): %s", rank, weft_process_group_host(group, rank),
                           error);
     return failure == WEFT_OK ? WEFT_OK : weft__fail(NULL, failure, "%s", error);
 }
@@ -93,7 +94,7 @@ static weft_status processes_join(weft__processes *p, const weft__config *config
 
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
                                   const weft__dataset *dataset, const weft__model *model, bool *silent) {
-    status = weft__processes_agree(p, status, silent);
+    status = weft__processes_agree(p->group, p->timeout, status, silent);
     if (!p->group) return status;
     if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */
@@ -184,7 +185,7 @@ bool weft__processes_end(weft__processes *p, weft_status status) {
 weft_status weft__processes_await(weft__processes *p, weft__order *order, int *loader) {
     uint64_t others;
     const uint64_t own = (uint64_t)weft__signals_stop() | (weft__signals_save() ? SAVE : 0);
-    weft_process_group_set_timeout(p->group, p->saves ? START_PATIENCE * p->timeout : p->timeout);
+    weft_process_group_set_timeout(p->group, p->saves ? PATIENCE * p->timeout : p->timeout);
     WEFT_TRY(exchange(p, own, &others));
     *order = (weft__order)(p->figures[0].word & 0xff);
     *loader = (int)(p->figures[0].word >> 8);

@@ -54,7 +54,8 @@ void weft__processes_device(const weft__processes *p, const weft__config *config
 
 /* Returns WEFT_OK in all processes if `status` is WEFT_OK in all of them, or a failure in all. One of them
  * reports it, the leader if it can; *silent is true in the others. */
-weft_status weft__processes_agree(weft__processes *p, weft_status status, bool *silent);
+weft_status weft__processes_agree(weft_process_group *group, double timeout, weft_status status,
+                                  bool *silent);
 
 /* Ends the setting up, which gave `status` in this process. Returns WEFT_OK if it was WEFT_OK in all
  * processes, and they have the same configuration, data, kind of device and weights; their optimizers then
