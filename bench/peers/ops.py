@@ -32,7 +32,7 @@ def elementwise(args):
     x = torch.rand(N, N) * 2 - 1
     for name, chain in chains().items():
         run = peer.compiled(args, chain)
-        seconds, _ = peer.timed(lambda: run(x) is None, args.steps or 15, 3)
+        seconds, _ = peer.timed(args, lambda: run(x) is None, args.steps or 15, 3)
         peer.report(f"ew_{name}_4096", args, seconds)
 
 
@@ -40,7 +40,7 @@ def adamw(args):
     parameter = torch.nn.Parameter(torch.randn(N, N))
     parameter.grad = torch.randn(N, N)
     optimizer = torch.optim.AdamW([parameter], lr=1e-3, weight_decay=0.1, fused=True)
-    seconds, _ = peer.timed(optimizer.step, args.steps or 15, 3)
+    seconds, _ = peer.timed(args, optimizer.step, args.steps or 15, 3)
     peer.report("ew_adamw_4096", args, seconds)
 
 
@@ -53,7 +53,7 @@ def matmuls(args):
         def step():
             for _ in range(parts):
                 torch.matmul(a, b, out=c)
-        seconds, _ = peer.timed(step, args.steps or (3 if n > 2048 else 7), 1)
+        seconds, _ = peer.timed(args, step, args.steps or (3 if n > 2048 else 7), 1)
         peer.report(f"gemm_f32_n{n}", args, seconds, parts=parts)
 
 
@@ -94,7 +94,7 @@ def sorts(args):
             else:
                 with torch.inference_mode():
                     run(x)
-        seconds, _ = peer.timed(step, args.steps or 9, 2)
+        seconds, _ = peer.timed(args, step, args.steps or 9, 2)
         peer.report(f"sort_{name}", args, seconds)
 
 
@@ -124,7 +124,7 @@ def convolutions(args):
         for what, run in passes.items():
             if args.only and args.only not in f"conv_{name}_{what}":
                 continue
-            seconds, _ = peer.timed(lambda: run() is None, args.steps or 15, 3)
+            seconds, _ = peer.timed(args, lambda: run() is None, args.steps or 15, 3)
             peer.report(f"conv_{name}_{what}", args, seconds)
 
 

@@ -23,15 +23,29 @@ def arguments(workloads, about):
     parser.add_argument("--steps", type=int, default=0, help="timed steps; 0: the default of the workload")
     parser.add_argument("--threads", type=int, default=int(os.environ.get("OMP_NUM_THREADS", "2")))
     parser.add_argument("--only", help="run only single operations whose name contains this text")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--precision", default="f32", choices=["f32", "tf32", "bf16"], help="bf16: autocast")
+    parser.add_argument("--graphs", action="store_true", help="with --compile: CUDA graphs (mode reduce-overhead)")
     parser.add_argument("--data", help="a folder with fashion-mnist/*.gz and tinyshakespeare.txt")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
+    torch.set_default_device(args.device)
+    torch.set_float32_matmul_precision("high" if args.precision == "tf32" else "highest")
     return args
 
 
 def compiled(args, function):
-    return torch.compile(function) if args.compile else function
+    """Returns the function, compiled if the options say so, in their precision."""
+    if args.compile:
+        function = torch.compile(function, mode="reduce-overhead" if args.graphs else None)
+    if args.precision != "bf16":
+        return function
+
+    def cast(*inputs):
+        with torch.autocast(args.device, dtype=torch.bfloat16):
+            return function(*inputs)
+    return cast
 
 
 # ---- data as in weft bench: real if a folder is given, else synthetic ----
@@ -39,6 +53,10 @@ def compiled(args, function):
 def find(folder, names):
     paths = [os.path.join(folder, name) for name in names] if folder else []
     return next((path for path in paths if os.path.exists(path)), None)
+
+
+def on_device(args, array):
+    return torch.from_numpy(array).to(args.device)
 
 
 def idx(path):
@@ -58,7 +76,7 @@ def images(args):
         y = numpy.random.default_rng(1).integers(0, 10, 60000)
         x = numpy.random.default_rng(2).integers(0, 256, (60000, 784)) * (numpy.arange(784) // 79 == y[:, None])
     x = numpy.ascontiguousarray(x.reshape(len(x), 784), dtype=numpy.float32) / 255
-    return torch.from_numpy(x), torch.from_numpy(y.astype(numpy.int64))
+    return on_device(args, x), on_device(args, y.astype(numpy.int64))
 
 
 def color_images(args):
@@ -72,7 +90,7 @@ def color_images(args):
         y = numpy.random.default_rng(1).integers(0, 10, 4000)
         x = numpy.random.default_rng(2).integers(0, 256, (4000, 3072)) * (numpy.arange(3072) // 308 == y[:, None])
     x = numpy.ascontiguousarray(x.reshape(-1, 3, 32, 32), dtype=numpy.float32) / 255
-    return torch.from_numpy(x), torch.from_numpy(y.astype(numpy.int64))
+    return on_device(args, x), on_device(args, y.astype(numpy.int64))
 
 
 def characters(args):
@@ -82,30 +100,42 @@ def characters(args):
         with open(path, "rb") as file:
             raw = numpy.frombuffer(file.read(), numpy.uint8)
         kinds, ids = numpy.unique(raw, return_inverse=True)
-        return torch.from_numpy(ids.astype(numpy.int64)), len(kinds)
+        return on_device(args, ids.astype(numpy.int64)), len(kinds)
     return (65 * torch.rand(1115394) ** 3).long(), 65
 
 
 # ---- timing ----
 
-def timed(step, steps, warmup):
-    """Returns the seconds of each timed step, and the first and the last loss."""
+def wait(args):
+    if args.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(args, step, steps, warmup, block=1):
+    """Returns the seconds of a step of each timed block, and the first and the last loss. A block ends with a wait for the
+    device, as in `weft bench`."""
     first = step() if warmup else None
     for _ in range(warmup - 1):
         step()
+    wait(args)
     seconds, loss = [], None
-    for _ in range(steps):
+    for _ in range(max(1, steps // block)):
         start = time.perf_counter()
-        loss = step()
-        seconds.append(time.perf_counter() - start)
+        for _ in range(block):
+            loss = step()
+        wait(args)
+        seconds.append((time.perf_counter() - start) / block)
     first = loss if first is None else first
     return seconds, [None if value is None else float(value) for value in (first, loss)]
 
 
 def report(workload, args, seconds, losses=(None, None), parts=1):
     """Prints one JSON line. A step repeats its operation `parts` times, and the line gives the time of one."""
+    card = {"device": torch.cuda.get_device_name(), "precision": args.precision, "compiled": args.compile,
+            "graphs": args.graphs,
+            "peak_device_mb": torch.cuda.max_memory_allocated() / 1e6} if args.device == "cuda" else {}
     print(json.dumps({
-        "workload": workload, "peer": "torch", "version": torch.__version__, "threads": args.threads,
+        "workload": workload, "peer": "torch", "version": torch.__version__, "threads": args.threads, **card,
         "seconds_per_step_min": min(seconds) / parts, "seconds_per_step_median": statistics.median(seconds) / parts,
         "loss_first": losses[0], "loss_last": losses[1],
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}), flush=True)

@@ -37,6 +37,8 @@ const weft__workload weft__workloads[] = {
      false, true, weft__bench_characters, weft__bench_lstm},
     {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, false, true, weft__bench_tokens,
      weft__bench_gpt2},
+    {"gpt2_b64t1024", "GPT-2 124M, batch 64, context 1024, AdamW, clipping; 30 GB in bf16", 10, 3, 1, false,
+     true, weft__bench_long_tokens, weft__bench_gpt2_full},
     {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, false, false,
      weft__bench_regression, weft__bench_linreg},
     {"logreg", "logistic regression, the same sizes", 20, 1, 1, false, false, weft__bench_regression,

@@ -259,19 +259,25 @@ weft_status weft__bench_characters(weft__bench *b) {
 }
 
 weft_status weft__bench_tokens(weft__bench *b) { return make_ids(b, 100000, some_token); }
+weft_status weft__bench_long_tokens(weft__bench *b) { return make_ids(b, 2000000, some_token); }
 
-static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch,
-                             int64_t context) {
+static weft_status train_gpt_clipped(weft__bench *b, const weft_gpt_options *options, int64_t batch,
+                                     int64_t context, double clip) {
     if (b->batch_size) batch = b->batch_size;
     b->module = weft_nn_gpt(b->ctx, options);
-    b->optimizer =
-        weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
+    b->optimizer = weft_adamw(
+        b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1, .clip = clip});
     WEFT_TRY(take_precision(b));
     b->items = "tokens";
     b->items_per_step = (double)(batch * context);
     b->step = weft__bench_loop;
     return weft_loader_tokens(b->ctx, b->ids, b->n_ids, context, &(weft_loader_options){.batch = batch},
                               &b->loader);
+}
+
+static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch,
+                             int64_t context) {
+    return train_gpt_clipped(b, options, batch, context, 0);
 }
 
 weft_status weft__bench_chargpt_small(weft__bench *b) {
@@ -308,11 +314,11 @@ weft_status weft__bench_llama(weft__bench *b) {
     return train_gpt(b, &options, 8, 256);
 }
 
-weft_status weft__bench_gpt2(weft__bench *b) {
-    const weft_gpt_options options = {
-        .vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768};
-    return train_gpt(b, &options, 4, 64);
-}
+static const weft_gpt_options gpt2_options = {
+    .vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768};
+
+weft_status weft__bench_gpt2(weft__bench *b) { return train_gpt(b, &gpt2_options, 4, 64); }
+weft_status weft__bench_gpt2_full(weft__bench *b) { return train_gpt_clipped(b, &gpt2_options, 64, 1024, 1); }
 
 /* ---- a recurrent network over streams of text; states are carried from step to step ---- */
 
