@@ -79,6 +79,14 @@ W_FN W_F32 w_trunc_f32(W_F32 a) {
 W_FN W_F32 w_sqrt_f32(W_F32 a) { return w_root(a); }
 W_FN W_F32 w_rsqrt_f32(W_F32 a) { return 1.0f / w_root(a); }
 W_FN W_F32 w_recip_f32(W_F32 a) { return 1.0f / a; }
+/* The same for 1 <= a < 2^126: without cases for subnormal numbers, and within 1 ULP. */
+#ifdef W_RECIP_NEAR
+W_FN W_F32 w_recip_normal(W_F32 a) { return W_RECIP_NEAR(a); }
+#define W_OVER(a, b) ((a)*w_recip_normal(b))
+#else
+W_FN W_F32 w_recip_normal(W_F32 a) { return 1.0f / a; }
+#define W_OVER(a, b) ((a) / (b))
+#endif
 
 /* ---- exponentials: x = n ln 2 + r, |r| <= ln 2 / 2 (Cody and Waite) ---- */
 
@@ -105,6 +113,21 @@ W_FN W_F32 w_scale_bits(W_F32 y, W_I32 z) {
     return w_scale_f32(y, w_sig(w_uns(z) - w_uns(w_bits(W_ROUND_MAGIC))));
 #endif
 }
+#ifdef W_EXP2_NEAR
+/* exp(x) = 2^t (1 + l ln 2), where t + l is x log2 e, and t is rounded. W_EXP2_NEAR is the device's own 2^t,
+ * within 2 ULP. This takes half of the instructions of the polynomial. */
+#define W_LOG2E_LO 0x1.4ae0cp-26f
+#define W_LN2      0x1.62e43p-1f
+#define W_EXP_BY(exp2, x)                                                                                    \
+    W_F32 t = (x)*W_LOG2E, l = w_fma_f32((x), W_LOG2E_LO, w_fma_f32((x), W_LOG2E, -t));                      \
+    return exp2(t) * w_fma_f32(l, W_LN2, 1.0f);
+W_FN W_F32 w_exp_f32(W_F32 x) {
+    W_F32 m = w_limit_f32(x, 105.0f);
+    W_EXP_BY(W_EXP2_NEAR, m)
+}
+/* The same for -87 <= x <= 88. Results are normal numbers. */
+W_FN W_F32 w_exp_normal(W_F32 x) { W_EXP_BY(W_EXP2_NORMAL, x) }
+#else
 /* Returns y with exp(x) = y 2^n, 0.7 < y < 1.5. n is in the low bits of *z_bits. */
 W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
     W_F32 z = w_exact(w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC)), n = z - W_ROUND_MAGIC;
@@ -128,6 +151,7 @@ W_FN W_F32 w_exp_normal(W_F32 x) {
     W_F32 y = w_exp_core(x, &z);
     return w_float(w_sig(w_uns(w_bits(y)) + (w_uns(z) << 23)));
 }
+#endif
 /* 2^(n + r) for whole n and |r| <= 1/2. */
 W_FN W_F32 w_exp2_core(W_F32 r, W_I32 n) {
     W_F32 p = 0x1.41f77cp-13f;
@@ -173,7 +197,7 @@ W_FN W_F32 w_tanh_f32(W_F32 x) {
 /* exp(-|x|) never overflows. */
 W_FN W_F32 w_sigmoid_f32(W_F32 x) {
     W_F32 e = w_exp_f32(-w_abs_f32(x));
-    return (x >= 0 ? 1.0f : e) / (1.0f + e);
+    return W_OVER(x >= 0 ? 1.0f : e, 1.0f + e);
 }
 
 /* ---- logarithms: x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2) ---- */
@@ -291,14 +315,14 @@ W_FN W_F32 w_gelu_slope_f32(W_F32 x) {
 W_FN W_F32 w_gelu_tanh_f32(W_F32 x) {
     W_F32 t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
     W_F32 z = t * w_fma_f32(t * t, -W_TANH_CUBE, -W_TANH_LINE);
-    W_F32 y = t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
+    W_F32 y = W_OVER(t, 1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
     return x < -0x1.fffffep127f ? w_exact(x) - x : y;
 }
 W_FN W_F32 w_gelu_tanh_slope_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
     W_F32 z = t * w_fma_f32(q, -W_TANH_CUBE, -W_TANH_LINE);
     W_F32 step = t * w_fma_f32(q, W_TANH_CUBE_3, W_TANH_LINE);
-    W_F32 e = w_exp_normal(z), s = 1.0f / (1.0f + e) + (w_exact(x) - x);
+    W_F32 e = w_exp_normal(z), s = w_recip_normal(1.0f + e) + (w_exact(x) - x);
     return w_fma_f32(step * (e * s), s, s);
 }
 

@@ -166,6 +166,8 @@ static inline void fake_asm_cvt_rna_tf32_f32(unsigned &to, float x) {
     to = x != x ? 0x7fffffffu : (to & 0x7f800000u) == 0x7f800000u ? to : (to + 0x1000) & ~0x1fffu;
 }
 
+static inline void fake_asm_rcp_approx_ftz_f32(float &to, float x) { to = 1 / x; }
+static inline void fake_asm_ex2_approx_f32(float &to, float x) { to = (float)__builtin_exp2((double)x); }
 static inline void fake_asm_ex2_approx_ftz_f32(float &to, float x) {
     const float y = exp2f(x);
     to = y < 0x1p-126f ? 0 : y; /* NaN stays NaN */

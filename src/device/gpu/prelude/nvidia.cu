@@ -30,6 +30,27 @@ W_FN void vstore_half_rte(float x, long i, half *p) {
     p[i] = bits;
 }
 
+/* Return 2 to the power of x, within 2 ULP. The second one returns 0 instead of subnormal numbers. */
+W_FN float w_exp2_near(float x) {
+    float y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+W_FN float w_exp2_normal(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+/* Returns 1 / x for 1 <= x < 2^126, within 1 ULP. */
+W_FN float w_recip_near(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#define W_RECIP_NEAR  w_recip_near
+#define W_EXP2_NEAR   w_exp2_near
+#define W_EXP2_NORMAL w_exp2_normal
+
 /* From compute capability 8.0 on: two numbers as bf16, and the larger or smaller of two numbers, where NaN wins. The
  * conversion of one number takes several times as long. */
 #if __CUDA_ARCH__ >= 800

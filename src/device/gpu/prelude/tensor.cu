@@ -92,13 +92,6 @@ W_FN uint w_pair_f16(float low, float high) {
     return bits[0] | (uint)bits[1] << 16;
 }
 
-/* Returns 2 to the power of x, within 2 ULP; subnormal numbers become 0. */
-W_FN float w_exp2_near(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 /* Copy 16, 8 or 4 bytes from global to local memory. Both addresses are multiples of the size. Only `count` bytes are
  * read, and the others become 0. w_copy_group ends a group of copies. After w_copy_wait<n> at most n groups are open,
  * and the lane sees the copies of its closed groups. */

@@ -274,11 +274,11 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
                 W_UNROLL for (int c = 0; c < BC / 8; c++) best = fmax(best, fmax(s[m][c][2 * g], s[m][c][2 * g + 1]));
                 best = fmax(most[m][g], row_most(best));
                 const float high = best == -INFINITY ? 0 : best; /* if all scores are -inf, weights are 0, not NaN */
-                const float base = high * by, keep = w_exp2_near(EXPONENT(most[m][g], high, base));
+                const float base = high * by, keep = w_exp2_normal(EXPONENT(most[m][g], high, base));
                 most[m][g] = best;
                 W_UNROLL for (int c = 0; c < BC / 8; c++)
                     W_UNROLL for (int i = 2 * g; i < 2 * g + 2; i++) {
-                        const float e = w_exp2_near(EXPONENT(s[m][c][i], high, base));
+                        const float e = w_exp2_normal(EXPONENT(s[m][c][i], high, base));
                         more += e;
                         s[m][c][i] = e * KEEP_ROWS(m, c, i);
                     }
@@ -410,7 +410,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++)
                     s[m][c][i] =
-                        w_exp2_near(s[m][c][i] * by) * LESS(dp[m][c][i], KEEP_ROWS(m, c, i), mean[m][i / 2]);
+                        w_exp2_normal(s[m][c][i] * by) * LESS(dp[m][c][i], KEEP_ROWS(m, c, i), mean[m][i / 2]);
         gather(s, keys + step * TILE, sums);
         if (STEPS == 1 && next < end) {
             w_barrier();
@@ -478,7 +478,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++) {
-                    const float keep = KEEP_COLUMNS(m, c, i), weight = w_exp2_near(s[m][c][i] * by);
+                    const float keep = KEEP_COLUMNS(m, c, i), weight = w_exp2_normal(s[m][c][i] * by);
                     s[m][c][i] = weight * keep;
                     dp[m][c][i] = weight * LESS(dp[m][c][i], keep, mean[c][i % 2]);
                 }
