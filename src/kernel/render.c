@@ -201,6 +201,8 @@ static void put_indices(weft_render *r, const partition *c) {
         const char *size = weft__render_size(r, c->tile, "tile_size");
         if (--left == 0) {
             weft__put_line(r, "const %s first_lane = %s * %s;", weft__index_type(r), rest, size);
+        } else if (c->tiles == 1) {
+            weft__put_line(r, "const %s first_lane = 0;", weft__index_type(r));
         } else {
             const char *count = weft__render_size(r, c->tiles, "tiles");
             weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r), count, size);

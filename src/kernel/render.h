@@ -48,20 +48,21 @@ typedef struct weft_render {
     bool sink;
     int product; /* of an epilogue: the argument that the matmul passes as a value; else -1 */
     /* choices: render_choose.c */
-    int lane;     /* the lane dimension; -1: none, one lane works */
-    bool reduced; /* the lane dimension is a reduction dimension */
-    int span;     /* adjacent elements that a lane takes at once; see render_span.c */
-    bool outside; /* write the index of the span's first element */
-    int lanes;    /* as many as the target has, or fewer if many short rows are reduced */
-    int teams;    /* of a group, each of `lanes` lanes; 1, unless the dialect is CUDA */
-    bool split;   /* the teams share each sum over a reduced dimension; else they take rows of their own */
-    int turns;    /* spans of a lane in a row, whose loops are unrolled; 0: loops are loops */
-    int outer;    /* outer order: the dimension outer which units follow each other; -1: tiles of the lane
-                   * dimension do. Set if the elements of lanes are far apart in memory, but those of units
-                   * are adjacent. Then a cache line fetched for a lane serves several units */
-    bool wide;    /* indices have 64 bits */
-    bool literal; /* too many numbers for arguments, so they are literals in the source */
-    int stages;   /* the last stage */
+    int lane;      /* the lane dimension; -1: none, one lane works */
+    bool reduced;  /* the lane dimension is a reduction dimension */
+    int span;      /* adjacent elements that a lane takes at once; see render_span.c */
+    bool outside;  /* write the index of the span's first element */
+    int lanes;     /* as many as the target has, or fewer if many short rows are reduced */
+    int teams;     /* of a group, each of `lanes` lanes; 1, unless the dialect is CUDA */
+    bool split;    /* the teams share each sum over a reduced dimension; else they take rows of their own */
+    int turns;     /* spans of a lane in a row, whose loops are unrolled; 0: loops are loops */
+    int outer;     /* outer order: the dimension outer which units follow each other; -1: tiles of the lane
+                    * dimension do. Set if the elements of lanes are far apart in memory, but those of units
+                    * are adjacent. Then a cache line fetched for a lane serves several units */
+    bool wide;     /* indices have 64 bits */
+    bool literal;  /* too many numbers for arguments, so they are literals in the source */
+    int stages;    /* the last stage */
+    int last_loop; /* the stage whose loop stores elements */
     uint8_t *stage;
     bool *varies;
     bool *wanted; /* needed by the loop that is being written */
@@ -128,6 +129,8 @@ weft_status weft__render_choose(weft_render *r);
 bool weft__render_vector(const weft_render *r, int v); /* is v a vector? */
 /* Does v access adjacent elements in its lanes, without a guard? */
 bool weft__in_line(const weft_render *r, int v);
+bool weft__stores_elements(const weft_instr *in); /* one for each reduced index */
+bool weft__ends_loop(const weft_instr *in); /* needs a loop over the reduced indices, in its own stage */
 bool weft__stage_is_full(const weft_render *r, int stage);
 /* Does an access differ between indices of dimension d? */
 bool weft__moves_along(const weft_map *m, int d);
@@ -143,14 +146,22 @@ void weft__put_fetches(weft_render *r, int stage);
 
 /* ---- render_team.c ---- */
 bool weft__has_teams(const weft_render *r); /* is the kernel for work-items of CUDA? */
+bool weft__is_map(const weft_render *r);    /* does the kernel compute elements, without sums? */
+/* Returns the lanes of a team that computes a row of so many spans. */
+int weft__team_of(const weft_render *r, int64_t spans);
+/* Can the lanes of several teams add up a column together? All results are row values then, and each team
+ * takes every teams-th reduced index. */
+bool weft__may_split(const weft_render *r);
 bool weft__is_column_fold(const weft_render *r, int v);
 int weft__team_lanes(const weft_render *r, int d); /* number of lanes if they run along d */
 void weft__choose_teams(weft_render *r);
 /* Returns the only dimension of the loops over a row. -1: there are several, or none. */
 int weft__only_loop(const weft_render *r);
-/* May lanes hold values of a row? Do those fit that are `kept`? */
+/* Groups with a stash that a multiprocessor should hold: one reads its row while the other computes. */
+#define WEFT_GROUPS_AT_ONCE 2
+/* May lanes hold values of a row? Do those fit that are `kept`, if so many groups share the local memory? */
 bool weft__may_hold(const weft_render *r);
-bool weft__holding_fits(weft_render *r);
+bool weft__holding_fits(weft_render *r, int at_once);
 int weft__stash_word(const weft_render *r, int v); /* bytes of a word of a kept value in the stash */
 
 /* ---- render_span.c ---- */

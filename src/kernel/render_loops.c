@@ -22,9 +22,8 @@
 
 static bool ends_stage(const weft_render *r, int v, int stage) {
     const weft_instr *in = weft__code_of(r, v);
-    if (in->kind == WEFT_INSTR_REDUCE) return r->stage[v] == stage;
-    if (in->kind == WEFT_INSTR_FOLD) return in->level == WEFT_LEVEL_COLUMN && r->stage[v] == stage;
-    return in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_FULL && stage == r->stages;
+    if (weft__stores_elements(in)) return stage == r->last_loop;
+    return weft__ends_loop(in) && r->stage[v] == stage;
 }
 
 void weft__find_wanted(weft_render *r, int stage) {
@@ -127,13 +126,17 @@ static void choose_kept(weft_render *r, int room, bool reads_only) {
 
 void weft__choose_loops(weft_render *r) {
     const bool hold = weft__may_hold(r);
-    choose_kept(r, hold || vectors_of_row(r) > 0 ? KEPT_MOST : 0, false);
-    if (!hold || weft__holding_fits(r)) return;
-    choose_kept(r, KEPT_MOST, true);
-    if (!weft__holding_fits(r)) {
-        choose_kept(r, 0, false);
-        r->stash_bytes = 0;
+    if (!hold) {
+        choose_kept(r, vectors_of_row(r) > 0 ? KEPT_MOST : 0, false);
+        return;
     }
+    for (int at_once = WEFT_GROUPS_AT_ONCE; at_once > 0; at_once--)
+        for (int reads_only = 0; reads_only <= 1; reads_only++) {
+            choose_kept(r, KEPT_MOST, reads_only);
+            if (weft__holding_fits(r, at_once)) return;
+        }
+    choose_kept(r, 0, false);
+    r->stash_bytes = 0;
 }
 
 /* ---- what is fetched ahead ---- */
@@ -201,7 +204,7 @@ void weft__put_fetches(weft_render *r, int stage) {
         const bool stored = in->kind == WEFT_INSTR_STORE;
         const int loop = r->kernel->n_reduce == 0 ? 0
                          : by_rows(r)             ? r->most_expensive
-                         : stored                 ? r->stages
+                         : stored                 ? r->last_loop
                                                   : r->first[v];
         const int64_t ahead = distance(r, &r->kernel->views[in->view].map[0]);
         if (loop != stage || ahead == 0) continue;

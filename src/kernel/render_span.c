@@ -29,9 +29,15 @@ static int64_t render_span_bytes_of(const weft_render *r, int v) {
     return (int64_t)weft_dtype_size((weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype);
 }
 
+/* The lanes that take spans of n elements. In a short row of a map, as many as it has spans. */
+static int lanes_of(const weft_render *r, int n) {
+    const bool map = weft__has_teams(r) && !r->reduced && weft__is_map(r);
+    return map ? weft__team_of(r, weft__ceil_div(r->kernel->extent[r->lane], n)) : r->lanes;
+}
+
 /* Are all stores outer the lanes dense, and do idle lanes add at most a third to the work? */
 static bool suits(const weft_render *r, int n) {
-    const int64_t extent = r->kernel->extent[r->lane], step = (int64_t)r->lanes * n;
+    const int64_t extent = r->kernel->extent[r->lane], step = (int64_t)lanes_of(r, n) * n;
     if (extent % n != 0 || 3 * weft__ceil_div(extent, step) * step > 4 * extent) return false;
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = weft__code_of(r, v);
@@ -61,6 +67,7 @@ void weft__choose_span(weft_render *r) {
     int n = (int)weft__smaller(SPAN_MOST, SPAN_BYTES / bytes);
     while (n > 1 && (n * widest > 2 * SPAN_BYTES || !suits(r, n))) n /= 2;
     r->span = n;
+    r->lanes = lanes_of(r, n);
 }
 
 bool weft__could_span(const weft_render *r, int v, int n) {

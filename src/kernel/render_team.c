@@ -15,10 +15,12 @@
 #include "kernel/render.h"
 
 #define WARP        32
+#define TEAM_LEAST  4    /* lanes of a team that computes a short row of a map */
 #define ROWS_MANY   1024 /* from so many rows on, each row gets few lanes */
 #define EACH_MOST   32   /* elements of a row for each lane */
+#define EACH_FEW    4    /* the same if rows are few */
 #define LONG_ROW    8192 /* longer rows that are read several times get LONG_LANES lanes */
-#define LONG_LANES  1024
+#define LONG_LANES  512
 #define TURNS_MOST  16
 #define SUMS_MOST   96     /* registers of a lane for columns of folds */
 #define SUMS_FEW    48     /* with more, a group has half as many teams */
@@ -26,6 +28,7 @@
 #define STASH_AWAY  512    /* bytes of local memory that are no stash: room of sums */
 #define SPLIT_MOST  65536  /* with more results there are enough groups without splitting rows */
 #define SPLIT_LEAST 32     /* reduced elements */
+#define LANES_LEAST 8      /* that share the reduced elements of a column: 8 f32 are a sector of memory */
 #define SPLIT_SMALL 32768  /* with at most so many elements, one group adds up all */
 #define SPLIT_LARGE 262144 /* with more elements, groups have few columns, so that there are many groups */
 
@@ -63,28 +66,35 @@ static int64_t each_most(const weft_render *r) {
     return weft__larger(8, weft__smaller(EACH_MOST, SUMS_MOST / columns / 8 * 8));
 }
 
+bool weft__is_map(const weft_render *r) { return r->kernel->n_reduce == 0 && r->kernel->n_fold == 0; }
+
+int weft__team_of(const weft_render *r, int64_t spans) {
+    int lanes = r->target->lanes;
+    while (lanes > TEAM_LEAST && lanes / 2 >= spans) lanes /= 2;
+    return lanes;
+}
+
 int weft__team_lanes(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k), n = k->extent[d];
     const int most = r->target->lanes;
     int lanes = most < WARP ? most : WARP;
-    if (d < k->n_parallel) return most;
+    if (d < k->n_parallel) return weft__is_map(r) ? weft__team_of(r, n) : most;
     if (k->n_fold == 0 && n > LONG_ROW && loops_of(r) > 1) return most < 256 ? most : LONG_LANES;
-    if (k->n_fold == 0 && rows < ROWS_MANY) return most;
+    if (k->n_fold == 0 && rows < ROWS_MANY)
+        return n > lanes * EACH_FEW ? most : lanes; /* groups of equal size fuse */
     while (lanes < most && n > lanes * each_most(r)) lanes *= 2;
     return lanes;
 }
 
 /* ---- teams that share rows of a column sum ---- */
 
-/* Can the lanes of several teams add up a column together? All results are row values then, and each team
- * takes every teams-th reduced index. */
-static bool may_split(const weft_render *r) {
+bool weft__may_split(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     int64_t length = 1;
-    if (r->lane < 0 || r->reduced || k->n_reduce == 0 || k->n_fold > 0 || r->span > 1) return false;
+    if (!weft__has_teams(r) || k->n_reduce == 0 || k->n_fold > 0) return false;
     for (int v = 0; v < k->n_code; v++)
-        if (k->code[v].kind == WEFT_INSTR_STORE && k->code[v].level == WEFT_LEVEL_FULL) return false;
+        if (weft__stores_elements(&k->code[v])) return false;
     for (int d = k->n_parallel; d < k->n_parallel + k->n_reduce; d++)
         if (k->extent[d] != 1) length = k->extent[d];
     return length >= SPLIT_LEAST && weft__kernel_rows(k) < SPLIT_MOST;
@@ -94,12 +104,13 @@ static void choose_split(weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int64_t results = weft__kernel_rows(k);
     const int items = r->lanes;
-    if (!may_split(r)) return;
+    if (r->span > 1 || !weft__may_split(r)) return;
     r->lanes = WARP;
-    if (results * weft__kernel_row_length(k) <= SPLIT_SMALL)
+    while (r->lanes > LANES_LEAST && r->lanes / 2 >= k->extent[r->lane]) r->lanes /= 2;
+    if (results <= items && results * weft__kernel_row_length(k) <= SPLIT_SMALL)
         while (r->lanes < items && r->lanes < k->extent[r->lane]) r->lanes *= 2;
     else if (results * weft__kernel_row_length(k) > SPLIT_LARGE)
-        while (r->lanes > 8 && results / r->lanes < 512) r->lanes /= 2; /* 8 f32 are a sector of memory */
+        while (r->lanes > LANES_LEAST && results / r->lanes < 512) r->lanes /= 2;
     r->teams = items / r->lanes;
     r->split = r->teams > 1;
     if (!r->split) r->lanes = items, r->teams = 1;
@@ -134,6 +145,7 @@ void weft__choose_teams(weft_render *r) {
     if (!weft__has_teams(r) || r->lane < 0) return;
     if (!r->reduced) {
         choose_split(r);
+        if (weft__is_map(r)) r->teams = r->target->lanes / r->lanes;
         return;
     }
     choose_turns(r);
@@ -180,9 +192,9 @@ int weft__stash_word(const weft_render *r, int v) { return (int)weft__smaller(16
 /* Gives each kept value a part of the stash. A value may take the place of another one that no later loop
  * needs: each lane reads the old value of a slot before it writes the new one. False if the stash is too
  * small. */
-static bool fits_stash(weft_render *r) {
+static bool fits_stash(weft_render *r, int at_once) {
     const weft_kernel *k = r->kernel;
-    const int64_t most = r->target->most_local_bytes - STASH_AWAY;
+    const int64_t most = r->target->most_local_bytes / at_once - STASH_AWAY;
     struct {
         int64_t at, bytes;
         int last, word;
@@ -217,7 +229,7 @@ bool weft__may_hold(const weft_render *r) {
                         r->teams == 1);
 }
 
-bool weft__holding_fits(weft_render *r) {
+bool weft__holding_fits(weft_render *r, int at_once) {
     r->stash_bytes = 0;
-    return r->turns ? fits_registers(r) : fits_stash(r);
+    return r->turns ? fits_registers(r) : fits_stash(r, at_once);
 }

@@ -212,15 +212,17 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
 /* ---- reductions ---- */
 
 /* The most blocks of a large card: several for each of its multiprocessors. All blocks of a column sum
- * together have at most PARTIAL_MOST results. A block has at least BLOCK_LEAST elements. One group of
- * work-items sums a vector of at most ONE_GROUP elements. */
-enum { MANY_BLOCKS = 1024, BLOCK_LEAST = 32, PARTIAL_MOST = 1 << 21, ONE_GROUP = 8192 };
+ * together have at most PARTIAL_MOST results. A block has at least BLOCK_LEAST elements of the reduced
+ * extent, and ELEMENTS_LEAST elements. One group of work-items sums a vector of at most ONE_GROUP elements.
+ */
+enum { MANY_BLOCKS = 1024, BLOCK_LEAST = 8, ELEMENTS_LEAST = 2048, PARTIAL_MOST = 1 << 21, ONE_GROUP = 8192 };
 
 /* Returns the number of blocks for a device with many_blocks. If possible, it divides the length into blocks
  * whose lengths are multiples of 8, so that accesses are wide. */
 static int64_t many_blocks(int64_t rows, int64_t length) {
     int64_t target = weft__smaller(MANY_BLOCKS, length / BLOCK_LEAST);
     target = weft__smaller(target, PARTIAL_MOST / weft__larger(rows, 1));
+    target = weft__larger(1, weft__smaller(target, rows * length / ELEMENTS_LEAST));
     for (int64_t multiple = 8; multiple > 0; multiple /= 8)
         for (int64_t blocks = target; 2 * blocks >= target && blocks > 1; blocks--)
             if (length % (blocks * multiple) == 0) return blocks;

@@ -235,6 +235,9 @@ void weft__space_of(const ir_node *reduce, ir_cluster *out);
 /* Can two clusters with reductions share an index space? Writes a copy of x with that space. y may also be
  * one reduction over row values of x. */
 bool weft__space_join(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, ir_cluster *out);
+/* Writes x with the space in which it folds the columns that it only reduces now. False if that does not pay.
+ */
+bool weft__space_of_columns(const weft_ir *ir, const ir_cluster *x, ir_cluster *out);
 /* Does the reduction sum the rows of blocks, in a cluster of that space? */
 bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce);
 /* Writes the view of an edge over the cluster's space. `shape` is the shape of the space; reduced extents may

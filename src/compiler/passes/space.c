@@ -19,6 +19,10 @@
  * keeps a sum for each column, so rows must not be too long. */
 enum { FEWEST_BLOCKS = 8, LONGEST_ROW = 1 << 14 };
 
+/* So many tasks fill most of a card. With fewer, work-items that take a column each have more to do at a
+ * time. */
+enum { MANY_BLOCKS = 64 };
+
 /* Writes the space in its shortest form and returns its rank. Adjacent dimensions that are both reduced, or
  * both not, are merged. Extents of 1 vanish. */
 static int canonical(const ir_cluster *c, int64_t *out, uint32_t *out_axes) {
@@ -142,18 +146,29 @@ static bool folds(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, b
     return are_rows(in_x ? y : x, out->all, out->length);
 }
 
+/* Turns x into the space of these blocks, if their number and size suit a fold. */
+static bool set_blocks(ir_cluster *x, const blocks *b, int64_t fewest) {
+    if (b->count < fewest || b->length > LONGEST_ROW) return false;
+    x->rank = 3;
+    x->shape[0] = b->count, x->shape[1] = b->rows, x->shape[2] = b->length;
+    x->axes = 4;
+    x->folds = 2;
+    x->full = b->all * b->length;
+    x->rows = b->all;
+    return true;
+}
+
 bool weft__space_join(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, ir_cluster *out) {
     blocks b;
     *out = *x;
     if (x->full == y->full && x->folds == y->folds && same_partition(x, y)) return true;
-    if (!folds(ir, x, y, &b) || b.count < FEWEST_BLOCKS || b.length > LONGEST_ROW) return false;
-    out->rank = 3;
-    out->shape[0] = b.count, out->shape[1] = b.rows, out->shape[2] = b.length;
-    out->axes = 4;
-    out->folds = 2;
-    out->full = b.all * b.length;
-    out->rows = b.all;
-    return true;
+    return folds(ir, x, y, &b) && set_blocks(out, &b, FEWEST_BLOCKS);
+}
+
+bool weft__space_of_columns(const weft_ir *ir, const ir_cluster *x, ir_cluster *out) {
+    blocks b;
+    *out = *x;
+    return !x->folds && blocks_of(ir, x, &b) && set_blocks(out, &b, MANY_BLOCKS);
 }
 
 bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce) {

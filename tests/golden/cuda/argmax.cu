@@ -13,33 +13,46 @@ kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
   v8 i32 row = reduce min v7
   store arg1[i0] = v8
 */
+W_SHARED(row_max_eq_isnan_or_where) {
+    float f32[32];
+    int i32[32];
+};
 W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, n_i0, n_r0, s0_i0, c6;
+    int per, units, n_r0, s0_i0, c6;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_NUMBERS(row_max_eq_isnan_or_where) of W_ALSO(row_max_eq_isnan_or_where)) {
+    W_MEMORY(row_max_eq_isnan_or_where)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            float t1 = -INFINITY;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+    for (int unit = first + team; unit < last; unit += 8) {
+        const int i0 = unit;
+        float kept0[1];
+        float t1 = -INFINITY;
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
                 const float v0 = arg0[i0*s0_i0 + r0];
+                kept0[turn] = v0;
                 t1 = w_max_f32(t1, v0);
             }
-            const float v1 = t1;
-            int t8 = 2147483647;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const float v0 = arg0[i0*s0_i0 + r0];
+        }
+        W_HALVES(float, t1, shared->f32, 32, w_max_f32(x, y));
+        const float v1 = t1;
+        int t8 = 2147483647;
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
+                const float v0 = kept0[turn];
                 const int v2 = w_bool(v0 == v1);
                 const int v3 = w_isnan_f32(v0);
                 const int v4 = v2 | v3;
@@ -47,7 +60,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
                 const int v7 = w_sel_i32(v4, v5, c6);
                 t8 = w_min_i32(t8, v7);
             }
-            const int v8 = t8;
+        }
+        W_HALVES(int, t8, shared->i32, 32, w_min_i32(x, y));
+        const int v8 = t8;
+        if (lane == 0) {
             arg1[i0] = v8;
         }
     }

@@ -18,9 +18,12 @@ kernel row_add_gelu_gelu_slope_mul_sum (rows 16, 16; reduce 32)
   store arg4[i0*512 + i1 + r0*16] = v6
   store arg5[i0*16 + i1] = v7
 */
+W_SHARED(row_add_gelu_gelu_slope_mul_sum) {
+    float f32[32];
+};
 W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
-    int per, units, tile_size, tiles, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+    int per, units, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
     const W_GLOBAL float *arg0_,
@@ -29,50 +32,44 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
     const W_GLOBAL float *arg3_,
     W_GLOBAL float *arg4_,
     W_GLOBAL float *arg5_,
-    const W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) of) {
+    const W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) of W_ALSO(row_add_gelu_gelu_slope_mul_sum)) {
+    W_MEMORY(row_add_gelu_gelu_slope_mul_sum)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int i1 = rest % n_i1;
+        rest /= n_i1;
         const int i0 = rest;
-        const int i1 = first_lane + lane;
-        if (i1 < n_i1) {
-            const float v1 = arg1[i1];
-            float t7 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 32) {
-                float p7 = 0.0f;
-                const int end = min(tile + 32, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 1) {
-                    const float v0 = arg0[i0*s0_i0 + i1 + r0*s0_r0];
-                    const float v2 = v0 + v1;
-                    const float v4 = arg3[i0*s0_i0 + i1 + r0*s0_r0];
-                    const float v5 = w_gelu_slope_f32(v2);
-                    const float v6 = v4 * v5;
-                    p7 = p7 + v6;
-                }
-                t7 = t7 + p7;
-            }
-            const float v7 = t7;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+        const float v1 = arg1[i1];
+        float t7 = 0.0f;
+        for (int tile = 0; tile < n_r0; tile += 1024) {
+            float p7 = 0.0f;
+            const int end = min(tile + 1024, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 32) {
                 const float v0 = arg0[i0*s0_i0 + i1 + r0*s0_r0];
                 const float v2 = v0 + v1;
                 const float v3 = w_gelu_f32(v2);
                 const float v4 = arg3[i0*s0_i0 + i1 + r0*s0_r0];
                 const float v5 = w_gelu_slope_f32(v2);
                 const float v6 = v4 * v5;
+                p7 = p7 + v6;
                 arg2[i0*s0_i0 + i1 + r0*s0_r0] = v3;
                 arg4[i0*s0_i0 + i1 + r0*s0_r0] = v6;
             }
+            t7 = t7 + p7;
+        }
+        W_HALVES(float, t7, shared->f32, 32, x + y);
+        const float v7 = t7;
+        if (lane == 0) {
             arg5[i0*s1_i0 + i1] = v7;
         }
     }

@@ -23,19 +23,29 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL half *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = w_get_f16(arg0, i0);
-            const float v1 = v0;
-            const float v2 = arg1[i0];
-            const float v3 = v1 * v2;
-            const float v4 = w_round_f16(v3);
-            w_put_f16(arg2, i0, v3);
+        const int i0_0 = first_lane + lane*4;
+        if (i0_0 < n_i0) {
+            float span0[4];
+            W_READ(f16, ushort, ulong, 4, arg0 + (i0_0), span0);
+            float span2[4];
+            W_READ(f32, float, uint4, 4, arg1 + (i0_0), span2);
+            float span5[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i0 = i0_0 + e;
+                const float v0 = span0[e];
+                const float v1 = v0;
+                const float v2 = span2[e];
+                const float v3 = v1 * v2;
+                const float v4 = w_round_f16(v3);
+                span5[e] = v3;
+            }
+            W_WRITE(f16, ushort, ulong, 4, arg2 + (i0_0), span5);
         }
     }
 }

@@ -17,16 +17,24 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_neg(
     const W_GLOBAL half *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL half *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 16, team = w_item(0) / 16;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 16) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = w_get_f16(arg0, i0);
-            const float v1 = -v0;
-            w_put_f16(arg1, i0, v1);
+        const int i0_0 = first_lane + lane*8;
+        if (i0_0 < n_i0) {
+            float span0[8];
+            W_READ(f16, ushort, uint4, 8, arg0 + (i0_0), span0);
+            float span2[8];
+            W_UNROLL
+            for (int e = 0; e < 8; e++) {
+                const int i0 = i0_0 + e;
+                const float v0 = span0[e];
+                const float v1 = -v0;
+                span2[e] = v1;
+            }
+            W_WRITE(f16, ushort, uint4, 8, arg1 + (i0_0), span2);
         }
     }
 }

@@ -13,33 +13,46 @@ kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
   v8 i32 row = reduce min v7
   store arg1[i0] = v8
 */
+W_SHARED(row_max_eq_isnan_or_where) {
+    float f32[32];
+    int i32[32];
+};
 W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, n_i0, n_r0, s0_i0, c6;
+    int per, units, n_r0, s0_i0, c6;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
     W_GLOBAL int *arg1_,
-    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_NUMBERS(row_max_eq_isnan_or_where) of W_ALSO(row_max_eq_isnan_or_where)) {
+    W_MEMORY(row_max_eq_isnan_or_where)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            float t1 = -INFINITY;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+    for (int unit = first + team; unit < last; unit += 8) {
+        const int i0 = unit;
+        float kept0[1];
+        float t1 = -INFINITY;
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
                 const float v0 = arg0[i0*s0_i0 + r0];
+                kept0[turn] = v0;
                 t1 = w_max_f32(t1, v0);
             }
-            const float v1 = t1;
-            int t8 = 2147483647;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const float v0 = arg0[i0*s0_i0 + r0];
+        }
+        W_HALVES(float, t1, shared->f32, 32, w_max_f32(x, y));
+        const float v1 = t1;
+        int t8 = 2147483647;
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
+                const float v0 = kept0[turn];
                 const int v2 = w_bool(v0 == v1);
                 const int v3 = w_isnan_f32(v0);
                 const int v4 = v2 | v3;
@@ -47,7 +60,10 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
                 const int v7 = w_sel_i32(v4, v5, c6);
                 t8 = w_min_i32(t8, v7);
             }
-            const int v8 = t8;
+        }
+        W_HALVES(int, t8, shared->i32, 32, w_min_i32(x, y));
+        const int v8 = t8;
+        if (lane == 0) {
             arg1[i0] = v8;
         }
     }
@@ -68,15 +84,21 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
     const W_NUMBERS(copy) of) {
     W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 4, team = w_item(0) / 4;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 64) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const int v0 = convert_int((int)(i0));
-            arg0[i0] = v0;
+        const int i0_0 = first_lane + lane*4;
+        if (i0_0 < n_i0) {
+            int span1[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i0 = i0_0 + e;
+                const int v0 = convert_int((int)(i0));
+                span1[e] = v0;
+            }
+            W_WRITE(i32, int, uint4, 4, arg0 + (i0_0), span1);
         }
     }
 }
@@ -90,7 +112,7 @@ kernel row_sum (one row; reduce 128)
   store arg1[0] = v1
 */
 W_SHARED(row_sum) {
-    float f32[256];
+    float f32[32];
 };
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
@@ -104,21 +126,27 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         float t1 = 0.0f;
-        for (int tile = 0; tile < n_r0; tile += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 1024) {
             float p1 = 0.0f;
-            const int end = min(tile + 8192, n_r0);
-            for (int r0 = tile + lane; r0 < end; r0 += 256) {
-                const float v0 = arg0[r0];
-                p1 = p1 + v0;
+            const int end = min(tile + 1024, n_r0);
+            for (int r0_0 = tile + lane*4; r0_0 < end; r0_0 += 128) {
+                float span0[4];
+                W_READ(f32, float, uint4, 4, arg0 + (r0_0), span0);
+                W_UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const int r0 = r0_0 + e;
+                    const float v0 = span0[e];
+                    p1 = p1 + v0;
+                }
             }
             t1 = t1 + p1;
         }
-        W_HALVES(float, t1, shared->f32, 256, x + y);
+        W_HALVES(float, t1, shared->f32, 32, x + y);
         const float v1 = t1;
         if (lane == 0) {
             arg1[0] = v1;
@@ -168,9 +196,12 @@ kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
   store arg4[i0] = v15
   store arg6[i0*16 + r0] = v28
 */
+W_SHARED(row_max_eq_where_sub_exp) {
+    float f32[32];
+};
 W_NUMBERS(row_max_eq_where_sub_exp) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at;
-    int per, units, tile_size, n_i0, bound10, pitch10, n_r0, s0_i0;
+    int per, units, bound10, pitch10, n_r0, s0_i0;
     float c17;
     int command;
 };
@@ -183,7 +214,8 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
     const W_GLOBAL float *arg5_,
     W_GLOBAL float *arg6_,
     W_GLOBAL w_faults *faults,
-    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    const W_NUMBERS(row_max_eq_where_sub_exp) of W_ALSO(row_max_eq_where_sub_exp)) {
+    W_MEMORY(row_max_eq_where_sub_exp)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL int *arg2 = arg2_ + of.arg2_at;
@@ -191,61 +223,68 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, bound10 = of.bound10, pitch10 = of.pitch10, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, bound10 = of.bound10, pitch10 = of.pitch10, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c17 = of.c17;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const int v9 = arg2[i0];
-            const int in10 = v9 >= 0 && v9 < bound10;
-            if (!in10) {
-                w_fault(faults, of.command, W_FAULT_GATHER, v9, bound10, i0);
-            }
-            const int v10 = in10 ? arg3[0 + convert_int(v9)*pitch10] : 0;
-            const float v16 = arg5[0];
-            const float v18 = v16 * c17;
-            const float v19 = -v18;
-            float t1 = -INFINITY;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+    for (int unit = first + team; unit < last; unit += 8) {
+        const int i0 = unit;
+        float kept0[1];
+        float kept7[1];
+        const int v9 = arg2[i0];
+        const int in10 = v9 >= 0 && v9 < bound10;
+        if (!in10) {
+            w_fault(faults, of.command, W_FAULT_GATHER, v9, bound10, i0);
+        }
+        const int v10 = in10 ? arg3[0 + convert_int(v9)*pitch10] : 0;
+        const float v16 = arg5[0];
+        const float v18 = v16 * c17;
+        const float v19 = -v18;
+        float t1 = -INFINITY;
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
                 const float v0 = arg0[i0*s0_i0 + r0];
+                kept0[turn] = v0;
                 t1 = w_max_f32(t1, v0);
             }
-            const float v1 = t1;
-            const int v3 = w_bool(v1 == -INFINITY);
-            const float v5 = w_sel_f32(v3, 0.0f, v1);
-            float t8 = 0.0f;
-            float t15 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 32) {
-                float p8 = 0.0f;
-                float p15 = 0.0f;
-                const int end = min(tile + 32, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 1) {
-                    const float v0 = arg0[i0*s0_i0 + r0];
-                    const float v6 = v0 - v5;
-                    const float v7 = w_exp_f32(v6);
-                    p8 = p8 + v7;
-                    const int v11 = convert_int((int)(r0));
-                    const int v12 = w_bool(v10 == v11);
-                    const float v14 = w_sel_f32(v12, v6, 0.0f);
-                    p15 = p15 + v14;
-                }
-                t8 = t8 + p8;
-                t15 = t15 + p15;
-            }
-            const float v8 = t8;
-            const float v15 = t15;
-            const int v22 = w_bool(v8 == 0.0f);
-            const float v24 = w_sel_f32(v22, 1.0f, v8);
-            const float v25 = w_div_f32(v18, v24);
-            const float v26 = w_sel_f32(v22, 0.0f, v25);
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const float v0 = arg0[i0*s0_i0 + r0];
+        }
+        W_HALVES(float, t1, shared->f32, 32, w_max_f32(x, y));
+        const float v1 = t1;
+        const int v3 = w_bool(v1 == -INFINITY);
+        const float v5 = w_sel_f32(v3, 0.0f, v1);
+        float t8 = 0.0f;
+        float t15 = 0.0f;
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
+                const float v0 = kept0[turn];
                 const float v6 = v0 - v5;
                 const float v7 = w_exp_f32(v6);
+                kept7[turn] = v7;
+                t8 = t8 + v7;
+                const int v11 = convert_int((int)(r0));
+                const int v12 = w_bool(v10 == v11);
+                const float v14 = w_sel_f32(v12, v6, 0.0f);
+                t15 = t15 + v14;
+            }
+        }
+        W_HALVES(float, t8, shared->f32, 32, x + y);
+        const float v8 = t8;
+        W_HALVES(float, t15, shared->f32, 32, x + y);
+        const float v15 = t15;
+        const int v22 = w_bool(v8 == 0.0f);
+        const float v24 = w_sel_f32(v22, 1.0f, v8);
+        const float v25 = w_div_f32(v18, v24);
+        const float v26 = w_sel_f32(v22, 0.0f, v25);
+        W_UNROLL
+        for (int turn = 0; turn < 1; turn++) {
+            const int r0 = turn*32 + lane;
+            if (r0 < n_r0) {
+                const float v7 = kept7[turn];
                 const int v11 = convert_int((int)(r0));
                 const int v12 = w_bool(v10 == v11);
                 const float v20 = w_sel_f32(v12, v19, 0.0f);
@@ -253,7 +292,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
                 const float v28 = v20 + v27;
                 arg6[i0*s0_i0 + r0] = v28;
             }
+        }
+        if (lane == 0) {
             arg1[i0] = v8;
+        }
+        if (lane == 0) {
             arg4[i0] = v15;
         }
     }
@@ -278,7 +321,7 @@ kernel row_eq_where_log_sub_sum (one row; reduce 8)
   store arg2[0] = v10
 */
 W_SHARED(row_eq_where_log_sub_sum) {
-    float f32[256];
+    float f32[32];
 };
 W_NUMBERS(row_eq_where_log_sub_sum) {
     long arg0_at, arg1_at, arg2_at;
@@ -296,15 +339,15 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_eq_where_log_sub_sum(
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
     const float c9 = of.c9;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         float t8 = 0.0f;
-        for (int tile = 0; tile < n_r0; tile += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 1024) {
             float p8 = 0.0f;
-            const int end = min(tile + 8192, n_r0);
-            for (int r0 = tile + lane; r0 < end; r0 += 256) {
+            const int end = min(tile + 1024, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 32) {
                 const float v0 = arg0[r0];
                 const int v2 = w_bool(v0 == 0.0f);
                 const float v4 = w_sel_f32(v2, 1.0f, v0);
@@ -315,7 +358,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_eq_where_log_sub_sum(
             }
             t8 = t8 + p8;
         }
-        W_HALVES(float, t8, shared->f32, 256, x + y);
+        W_HALVES(float, t8, shared->f32, 32, x + y);
         const float v8 = t8;
         const float v10 = v8 * c9;
         if (lane == 0) {

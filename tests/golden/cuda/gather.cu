@@ -9,7 +9,7 @@ kernel map_gather (rows 5, 16)
 */
 W_NUMBERS(map_gather) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, tile_size, tiles, n_i1, bound1, pitch1, s0_i0;
+    int per, units, tile_size, n_i1, bound1, pitch1, s0_i0;
     int command;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_gather(
@@ -21,24 +21,29 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gather(
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL int *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, bound1 = of.bound1, pitch1 = of.pitch1, s0_i0 = of.s0_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, bound1 = of.bound1, pitch1 = of.pitch1, s0_i0 = of.s0_i0;
+    const int lane = w_item(0) % 4, team = w_item(0) / 4;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 64) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
-        const int i1 = first_lane + lane;
-        if (i1 < n_i1) {
-            const int v0 = arg0[i0];
-            const int in1 = v0 >= 0 && v0 < bound1;
-            if (!in1) {
-                w_fault(faults, of.command, W_FAULT_GATHER, v0, bound1, i0);
+        const int i1_0 = first_lane + lane*4;
+        if (i1_0 < n_i1) {
+            int span2[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i1 = i1_0 + e;
+                const int v0 = arg0[i0];
+                const int in1 = v0 >= 0 && v0 < bound1;
+                if (!in1) {
+                    w_fault(faults, of.command, W_FAULT_GATHER, v0, bound1, i0);
+                }
+                const int v1 = in1 ? arg1[i1 + convert_int(v0)*pitch1] : 0;
+                span2[e] = v1;
             }
-            const int v1 = in1 ? arg1[i1 + convert_int(v0)*pitch1] : 0;
-            arg2[i0*s0_i0 + i1] = v1;
+            W_WRITE(i32, int, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span2);
         }
     }
 }

@@ -97,21 +97,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_gather_mul_sum_mul_add(
                     const float v1 = in1 ? arg1[i0 + convert_int(v0)*pitch1] : 0;
                     const float v2 = v1 * v1;
                     p3 = p3 + v2;
+                    const float v5 = v4 * v1;
+                    const float v6 = v5 + v5;
+                    arg4[i0 + r0*s0_r0] = v6;
                 }
                 t3 = t3 + p3;
             }
             const float v3 = t3;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const int v0 = arg0[r0];
-                const int in1 = v0 >= 0 && v0 < bound1;
-                if (!in1) {
-                    w_fault(faults, of.command, W_FAULT_GATHER, v0, bound1, r0);
-                }
-                const float v1 = in1 ? arg1[i0 + convert_int(v0)*pitch1] : 0;
-                const float v5 = v4 * v1;
-                const float v6 = v5 + v5;
-                arg4[i0 + r0*s0_r0] = v6;
-            }
             arg2[i0] = v3;
         }
     }

@@ -17,16 +17,24 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = arg0[i0];
-            const float v1 = w_gelu_f32(v0);
-            arg1[i0] = v1;
+        const int i0_0 = first_lane + lane*4;
+        if (i0_0 < n_i0) {
+            float span0[4];
+            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            float span2[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i0 = i0_0 + e;
+                const float v0 = span0[e];
+                const float v1 = w_gelu_f32(v0);
+                span2[e] = v1;
+            }
+            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span2);
         }
     }
 }

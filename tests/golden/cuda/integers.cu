@@ -24,22 +24,30 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_shr_add_mod(
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const int v0 = arg0[i0];
-            const int v2 = as_int(as_uint(v0) * as_uint(3));
-            const int v3 = w_shr_i32(v2, v0);
-            const int v5 = as_int(as_uint(v0) + as_uint(5));
-            if (v5 == 0) {
-                w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, -1);
+        const int i0_0 = first_lane + lane*4;
+        if (i0_0 < n_i0) {
+            int span0[4];
+            W_READ(i32, int, uint4, 4, arg0 + (i0_0), span0);
+            int span7[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i0 = i0_0 + e;
+                const int v0 = span0[e];
+                const int v2 = as_int(as_uint(v0) * as_uint(3));
+                const int v3 = w_shr_i32(v2, v0);
+                const int v5 = as_int(as_uint(v0) + as_uint(5));
+                if (v5 == 0) {
+                    w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, -1);
+                }
+                const int v6 = w_mod_i32(v3, v5);
+                span7[e] = v6;
             }
-            const int v6 = w_mod_i32(v3, v5);
-            arg1[i0] = v6;
+            W_WRITE(i32, int, uint4, 4, arg1 + (i0_0), span7);
         }
     }
 }

@@ -26,9 +26,12 @@ kernel fold_mul_sum_add_sub_mul (blocks 64; rows 160; reduce 4)
   store arg4[i0*4 + r0] = v14
   store arg5[i0] = v15
 */
+W_SHARED(fold_mul_sum_add_sub_mul) {
+    float f32[128];
+};
 W_NUMBERS(fold_mul_sum_add_sub_mul) {
-    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, fold14_at;
-    int per, units, tile_size, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
+    int per, units, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c10;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_sub_mul(
@@ -38,70 +41,81 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_sub_mul(
     W_GLOBAL float *arg3_,
     W_GLOBAL float *arg4_,
     W_GLOBAL float *arg5_,
-    W_GLOBAL float *fold14_,
-    const W_NUMBERS(fold_mul_sum_add_sub_mul) of) {
+    const W_NUMBERS(fold_mul_sum_add_sub_mul) of W_ALSO(fold_mul_sum_add_sub_mul)) {
+    W_MEMORY(fold_mul_sum_add_sub_mul)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
-    W_GLOBAL float *fold14 = fold14_ + of.fold14_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
+    const int per = of.per, units = of.units, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
     const float c10 = of.c10;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            float b9 = 0.0f;
-            float b15 = 0.0f;
-            for (int f0 = 0; f0 < n_f0; f0++) {
-                const int fresh = f0 == 0;
-                const float v4 = arg1[0];
-                const float v6 = arg2[i0*s1_i0 + f0];
-                float t3 = 0.0f;
-                for (int tile = 0; tile < n_r0; tile += 32) {
-                    float p3 = 0.0f;
-                    const int end = min(tile + 32, n_r0);
-                    for (int r0 = tile; r0 < end; r0 += 1) {
-                        const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
-                        const float v1 = arg1[r0];
-                        const float v2 = v0 * v1;
-                        p3 = p3 + v2;
-                    }
-                    t3 = t3 + p3;
-                }
-                const float v3 = t3;
-                const float v5 = v3 + v4;
-                const float v7 = v5 - v6;
-                const float v8 = v7 * v7;
-                const float v11 = c10 * v7;
-                const float v12 = v11 + v11;
-                for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                    const int column = (r0)*n_i0 + i0;
+        const int i0 = unit;
+        float kept0[1];
+        float b9 = 0.0f;
+        float b15 = 0.0f;
+        float s14[1];
+        W_UNROLL
+        for (int e = 0; e < 1; e++) s14[e] = 0.0f;
+        for (int f0 = team; f0 < n_f0; f0 += 8) {
+            const float v4 = arg1[0];
+            const float v6 = arg2[i0*s1_i0 + f0];
+            float t3 = 0.0f;
+            W_UNROLL
+            for (int turn = 0; turn < 1; turn++) {
+                const int r0 = turn*32 + lane;
+                if (r0 < n_r0) {
                     const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
-                    const float v13 = v0 * v12;
-                    float s14 = v13;
-                    if (!fresh) {
-                        s14 = s14 + fold14[column];
-                    }
-                    fold14[column] = s14;
+                    kept0[turn] = v0;
+                    const float v1 = arg1[r0];
+                    const float v2 = v0 * v1;
+                    t3 = t3 + v2;
                 }
-                b9 = b9 + v8;
-                b15 = b15 + v12;
             }
-            const float v9 = b9;
+            W_HALVES(float, t3, shared->f32, 32, x + y);
+            const float v3 = t3;
+            const float v5 = v3 + v4;
+            const float v7 = v5 - v6;
+            const float v8 = v7 * v7;
+            const float v11 = c10 * v7;
+            const float v12 = v11 + v11;
+            W_UNROLL
+            for (int turn = 0; turn < 1; turn++) {
+                const int r0 = turn*32 + lane;
+                if (r0 < n_r0) {
+                    const float v0 = kept0[turn];
+                    const float v13 = v0 * v12;
+                    s14[turn] = s14[turn] + v13;
+                }
+            }
+            b9 = b9 + v8;
+            b15 = b15 + v12;
+        }
+        W_TEAMS_SHARE(float, b9, shared->f32, 32, 8, x + y);
+        const float v9 = b9;
+        if (lane == 0 && team == 0) {
             arg3[i0] = v9;
-            const float v15 = b15;
+        }
+        W_TEAMS_SHARE(float, b15, shared->f32, 32, 8, x + y);
+        const float v15 = b15;
+        if (lane == 0 && team == 0) {
             arg5[i0] = v15;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const int column = (r0)*n_i0 + i0;
-                const float s14 = fold14[column];
-                const float v14 = s14;
-                arg4[i0*s2_i0 + r0] = v14;
+        }
+        W_TEAMS(float, s14, 1, shared->f32, 32, 8, x + y);
+        if (team == 0) {
+            W_UNROLL
+            for (int turn = 0; turn < 1; turn++) {
+                const int r0 = turn*32 + lane;
+                if (r0 < n_r0) {
+                    const float c14 = s14[turn];
+                    const float v14 = c14;
+                    arg4[i0*s2_i0 + r0] = v14;
+                }
             }
         }
     }
@@ -121,11 +135,11 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
   store arg2[i0] = v5
 */
 W_SHARED(row_sum_mul_sub) {
-    float f32[128];
+    float f32[32];
 };
 W_NUMBERS(row_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, tile_size, n_i0, n_r0, s0_r0;
+    int per, units, n_r0, s0_r0;
     float c3;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
@@ -137,33 +151,30 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
     const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = min(first_lane + lane, n_i0 - 1);
-          {
-            const float v0 = arg0[i0];
-            float t2 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 256) {
-                float p2 = 0.0f;
-                const int end = min(tile + 256, n_r0);
-                for (int r0 = tile + team; r0 < end; r0 += 8) {
-                    const float v1 = arg1[i0 + r0*s0_r0];
-                    p2 = p2 + v1;
-                }
-                t2 = t2 + p2;
+    for (int unit = first + team; unit < last; unit += 8) {
+        const int i0 = unit;
+        const float v0 = arg0[i0];
+        float t2 = 0.0f;
+        for (int tile = 0; tile < n_r0; tile += 1024) {
+            float p2 = 0.0f;
+            const int end = min(tile + 1024, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 32) {
+                const float v1 = arg1[i0 + r0*s0_r0];
+                p2 = p2 + v1;
             }
-            W_TEAMS_SHARE(float, t2, shared->f32, 32, 8, x + y);
-            const float v2 = t2;
-            const float v4 = v2 * c3;
-            const float v5 = v0 - v4;
-            if (team == 0 && first_lane + lane < n_i0) {
-                arg2[i0] = v5;
-            }
+            t2 = t2 + p2;
+        }
+        W_HALVES(float, t2, shared->f32, 32, x + y);
+        const float v2 = t2;
+        const float v4 = v2 * c3;
+        const float v5 = v0 - v4;
+        if (lane == 0) {
+            arg2[i0] = v5;
         }
     }
 }
@@ -189,7 +200,7 @@ kernel row_sum_mul_sum_mul_sub (rows 1; reduce 64)
   store arg4[0] = v9
 */
 W_SHARED(row_sum_mul_sum_mul_sub) {
-    float f32[256];
+    float f32[32];
 };
 W_NUMBERS(row_sum_mul_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
@@ -211,29 +222,37 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sum_mul_sub(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
     const float c2 = of.c2, c7 = of.c7;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         const float v4 = arg2[0];
         float t1 = 0.0f;
         float t6 = 0.0f;
-        for (int tile = 0; tile < n_r0; tile += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 1024) {
             float p1 = 0.0f;
             float p6 = 0.0f;
-            const int end = min(tile + 8192, n_r0);
-            for (int r0 = tile + lane; r0 < end; r0 += 256) {
-                const float v0 = arg0[r0];
-                p1 = p1 + v0;
-                const float v5 = arg3[r0];
-                p6 = p6 + v5;
+            const int end = min(tile + 1024, n_r0);
+            for (int r0_0 = tile + lane*2; r0_0 < end; r0_0 += 64) {
+                float span0[2];
+                W_READ(f32, float, ulong, 2, arg0 + (r0_0), span0);
+                float span5[2];
+                W_READ(f32, float, ulong, 2, arg3 + (r0_0), span5);
+                W_UNROLL
+                for (int e = 0; e < 2; e++) {
+                    const int r0 = r0_0 + e;
+                    const float v0 = span0[e];
+                    p1 = p1 + v0;
+                    const float v5 = span5[e];
+                    p6 = p6 + v5;
+                }
             }
             t1 = t1 + p1;
             t6 = t6 + p6;
         }
-        W_HALVES(float, t1, shared->f32, 256, x + y);
+        W_HALVES(float, t1, shared->f32, 32, x + y);
         const float v1 = t1;
-        W_HALVES(float, t6, shared->f32, 256, x + y);
+        W_HALVES(float, t6, shared->f32, 32, x + y);
         const float v6 = t6;
         const float v3 = v1 * c2;
         const float v8 = v6 * c7;

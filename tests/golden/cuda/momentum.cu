@@ -42,23 +42,37 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sub(
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0;
     const float c1 = of.c1;
     W_RETURN_IF_FAULTED(256, 1)
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 16, team = w_item(0) / 16;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 16) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = arg0[i0];
-            const float v2 = v0 * c1;
-            const float v3 = arg1[i0];
-            const float v4 = v2 + v3;
-            const float v5 = arg3[i0];
-            const float v6 = arg4[0];
-            const float v7 = v6 * v4;
-            const float v8 = v5 - v7;
-            arg2[i0] = v4;
-            arg5[i0] = v8;
+        const int i0_0 = first_lane + lane*4;
+        if (i0_0 < n_i0) {
+            float span0[4];
+            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            float span3[4];
+            W_READ(f32, float, uint4, 4, arg1 + (i0_0), span3);
+            float span5[4];
+            W_READ(f32, float, uint4, 4, arg3 + (i0_0), span5);
+            float span9[4];
+            float span10[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i0 = i0_0 + e;
+                const float v0 = span0[e];
+                const float v2 = v0 * c1;
+                const float v3 = span3[e];
+                const float v4 = v2 + v3;
+                const float v5 = span5[e];
+                const float v6 = arg4[0];
+                const float v7 = v6 * v4;
+                const float v8 = v5 - v7;
+                span9[e] = v4;
+                span10[e] = v8;
+            }
+            W_WRITE(f32, float, uint4, 4, arg2 + (i0_0), span9);
+            W_WRITE(f32, float, uint4, 4, arg5 + (i0_0), span10);
         }
     }
 }

@@ -10,7 +10,7 @@ kernel map_where (rows 9, 18)
 */
 W_NUMBERS(map_where) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i1, lo1_i0, hi1_i1, s1_i0, o1, c2, s0_i0;
+    int per, units, tile_size, n_i1, lo1_i0, hi1_i1, s1_i0, o1, c2, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_where(
     const W_GLOBAL int *arg0_,
@@ -18,14 +18,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_where(
     const W_NUMBERS(map_where) of) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi1_i1 = of.hi1_i1, s1_i0 = of.s1_i0, o1 = of.o1, c2 = of.c2, s0_i0 = of.s0_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi1_i1 = of.hi1_i1, s1_i0 = of.s1_i0, o1 = of.o1, c2 = of.c2, s0_i0 = of.s0_i0;
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int i1 = first_lane + lane;
         if (i1 < n_i1) {

@@ -13,7 +13,7 @@ kernel map_exp_mul (rows 512, 16)
 */
 W_NUMBERS(map_exp_mul) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
-    int per, units, tile_size, tiles, n_i0, s0_i0, s1_i0;
+    int per, units, tile_size, n_i1, s0_i0, s1_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_exp_mul(
     const W_GLOBAL float *arg0_,
@@ -25,23 +25,34 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp_mul(
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i0 = of.n_i0, s0_i0 = of.s0_i0, s1_i0 = of.s1_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, s0_i0 = of.s0_i0, s1_i0 = of.s1_i0;
+    const int lane = w_item(0) % 4, team = w_item(0) / 4;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 64) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
-        const int i1 = rest;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = arg0[i0*s0_i0 + i1];
-            const float v1 = w_exp_f32(v0);
-            const float v2 = arg1[i0*s0_i0 + i1];
-            const float v3 = v1 * v2;
-            arg2[i0*s1_i0 + i1] = v3;
-            arg3[i0*s1_i0 + i1] = v1;
+        const int first_lane = 0;
+        const int i0 = rest;
+        const int i1_0 = first_lane + lane*4;
+        if (i1_0 < n_i1) {
+            float span0[4];
+            W_READ(f32, float, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span0);
+            float span2[4];
+            W_READ(f32, float, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span2);
+            float span4[4];
+            float span5[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i1 = i1_0 + e;
+                const float v0 = span0[e];
+                const float v1 = w_exp_f32(v0);
+                const float v2 = span2[e];
+                const float v3 = v1 * v2;
+                span4[e] = v3;
+                span5[e] = v1;
+            }
+            W_WRITE(f32, float, uint4, 4, arg2 + (i0*s1_i0 + i1_0), span4);
+            W_WRITE(f32, float, uint4, 4, arg3 + (i0*s1_i0 + i1_0), span5);
         }
     }
 }

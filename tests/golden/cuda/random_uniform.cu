@@ -25,19 +25,25 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_random_shr_and_mul(
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, c3 = of.c3;
     const float c6 = of.c6;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const int v0 = w_random(arg0, convert_ulong((int)(i0)));
-            const int v2 = w_shr_i32(v0, 8);
-            const int v4 = v2 & c3;
-            const float v5 = convert_float(v4);
-            const float v7 = v5 * c6;
-            arg1[i0] = v7;
+        const int i0_0 = first_lane + lane*4;
+        if (i0_0 < n_i0) {
+            float span8[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i0 = i0_0 + e;
+                const int v0 = w_random(arg0, convert_ulong((int)(i0)));
+                const int v2 = w_shr_i32(v0, 8);
+                const int v4 = v2 & c3;
+                const float v5 = convert_float(v4);
+                const float v7 = v5 * c6;
+                span8[e] = v7;
+            }
+            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span8);
         }
     }
 }

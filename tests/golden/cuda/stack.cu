@@ -14,7 +14,7 @@ kernel map_exp_where (rows 2, 128)
 */
 W_NUMBERS(map_exp_where) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, tile_size, tiles, n_i1, lo1_i0, hi2_i0, s0_i0;
+    int per, units, tile_size, n_i1, lo1_i0, hi2_i0, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_exp_where(
     const W_GLOBAL float *arg0_,
@@ -24,24 +24,29 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp_where(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi2_i0 = of.hi2_i0, s0_i0 = of.s0_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi2_i0 = of.hi2_i0, s0_i0 = of.s0_i0;
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
-        const int i1 = first_lane + lane;
-        if (i1 < n_i1) {
-            const int v0 = i0 >= lo1_i0;
-            const float v1 = i0 >= lo1_i0 ? arg0[i1] : 0;
-            const float v2 = w_exp_f32(v1);
-            const float v4 = w_sel_f32(v0, v2, 0.0f);
-            const float v5 = i0 < hi2_i0 ? arg1[i1] : 0;
-            const float v6 = w_sel_f32(v0, v4, v5);
-            arg2[i0*s0_i0 + i1] = v6;
+        const int i1_0 = first_lane + lane*4;
+        if (i1_0 < n_i1) {
+            float span7[4];
+            W_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int i1 = i1_0 + e;
+                const int v0 = i0 >= lo1_i0;
+                const float v1 = i0 >= lo1_i0 ? arg0[i1] : 0;
+                const float v2 = w_exp_f32(v1);
+                const float v4 = w_sel_f32(v0, v2, 0.0f);
+                const float v5 = i0 < hi2_i0 ? arg1[i1] : 0;
+                const float v6 = w_sel_f32(v0, v4, v5);
+                span7[e] = v6;
+            }
+            W_WRITE(f32, float, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span7);
         }
     }
 }

@@ -7,7 +7,7 @@ kernel row_sum (one row; reduce 128)
   store arg1[0] = v1
 */
 W_SHARED(row_sum) {
-    float f32[256];
+    float f32[32];
 };
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
@@ -21,21 +21,27 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, n_r0 = of.n_r0;
-    const int lane = w_item(0);
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 8) {
         float t1 = 0.0f;
-        for (int tile = 0; tile < n_r0; tile += 8192) {
+        for (int tile = 0; tile < n_r0; tile += 1024) {
             float p1 = 0.0f;
-            const int end = min(tile + 8192, n_r0);
-            for (int r0 = tile + lane; r0 < end; r0 += 256) {
-                const float v0 = arg0[r0];
-                p1 = p1 + v0;
+            const int end = min(tile + 1024, n_r0);
+            for (int r0_0 = tile + lane*4; r0_0 < end; r0_0 += 128) {
+                float span0[4];
+                W_READ(f32, float, uint4, 4, arg0 + (r0_0), span0);
+                W_UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const int r0 = r0_0 + e;
+                    const float v0 = span0[e];
+                    p1 = p1 + v0;
+                }
             }
             t1 = t1 + p1;
         }
-        W_HALVES(float, t1, shared->f32, 256, x + y);
+        W_HALVES(float, t1, shared->f32, 32, x + y);
         const float v1 = t1;
         if (lane == 0) {
             arg1[0] = v1;

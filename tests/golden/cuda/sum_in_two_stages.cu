@@ -58,35 +58,39 @@ kernel row_sum (rows 4; reduce 4)
   v1 f32 row = reduce sum v0
   store arg1[i0] = v1
 */
+W_SHARED(row_sum) {
+    float f32[32];
+};
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, n_i0, n_r0, s0_i0;
+    int per, units, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
+    const W_NUMBERS(row_sum) of W_ALSO(row_sum)) {
+    W_MEMORY(row_sum)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int lane = w_item(0) % 32, team = w_item(0) / 32;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            float t1 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 32) {
-                float p1 = 0.0f;
-                const int end = min(tile + 32, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 1) {
-                    const float v0 = arg0[i0*s0_i0 + r0];
-                    p1 = p1 + v0;
-                }
-                t1 = t1 + p1;
+    for (int unit = first + team; unit < last; unit += 8) {
+        const int i0 = unit;
+        float t1 = 0.0f;
+        for (int tile = 0; tile < n_r0; tile += 1024) {
+            float p1 = 0.0f;
+            const int end = min(tile + 1024, n_r0);
+            for (int r0 = tile + lane; r0 < end; r0 += 32) {
+                const float v0 = arg0[i0*s0_i0 + r0];
+                p1 = p1 + v0;
             }
-            const float v1 = t1;
+            t1 = t1 + p1;
+        }
+        W_HALVES(float, t1, shared->f32, 32, x + y);
+        const float v1 = t1;
+        if (lane == 0) {
             arg1[i0] = v1;
         }
     }

@@ -10,7 +10,7 @@ kernel map_add (rows 16, 8)
 */
 W_NUMBERS(map_add) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, tile_size, tiles, n_i0, s1_i1, s0_i0;
+    int per, units, tile_size, n_i1, s0_i0, s1_i1;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void map_add(
     const W_GLOBAL float *arg0_,
@@ -20,21 +20,28 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_add(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i0 = of.n_i0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
-    const int lane = w_item(0);
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, s0_i0 = of.s0_i0, s1_i1 = of.s1_i1;
+    const int lane = w_item(0) % 4, team = w_item(0) / 4;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
+    for (int unit = first + team; unit < last; unit += 64) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
-        const int i1 = rest;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = arg0[i0 + i1*s1_i1];
-            const float v1 = arg1[i0*s0_i0 + i1];
-            const float v2 = v0 + v1;
-            arg2[i0*s0_i0 + i1] = v2;
+        const int first_lane = 0;
+        const int i0 = rest;
+        const int i1_0 = first_lane + lane*2;
+        if (i1_0 < n_i1) {
+            float span1[2];
+            W_READ(f32, float, ulong, 2, arg1 + (i0*s0_i0 + i1_0), span1);
+            float span3[2];
+            W_UNROLL
+            for (int e = 0; e < 2; e++) {
+                const int i1 = i1_0 + e;
+                const float v0 = arg0[i0 + i1*s1_i1];
+                const float v1 = span1[e];
+                const float v2 = v0 + v1;
+                span3[e] = v2;
+            }
+            W_WRITE(f32, float, ulong, 2, arg2 + (i0*s0_i0 + i1_0), span3);
         }
     }
 }

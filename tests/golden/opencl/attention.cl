@@ -7,7 +7,7 @@ kernel copy (rows 3, 2, 4, 16)
 */
 W_NUMBERS(copy) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i2, n_i1, n_i3, s1_i0, s1_i1, s1_i2, s0_i0, s0_i1, s0_i2;
+    int per, units, tile_size, n_i2, n_i1, n_i3, s1_i0, s1_i1, s1_i2, s0_i0, s0_i1, s0_i2;
 };
 W_ONCE void copy_group(
     const W_GLOBAL int *arg0_,
@@ -15,13 +15,12 @@ W_ONCE void copy_group(
     const W_NUMBERS(copy) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s1_i0 = of.s1_i0, s1_i1 = of.s1_i1, s1_i2 = of.s1_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s1_i0 = of.s1_i0, s1_i1 = of.s1_i1, s1_i2 = of.s1_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i2 = rest % n_i2;
         rest /= n_i2;
         const int i1 = rest % n_i1;

@@ -20,7 +20,7 @@ kernel row_add_gelu_gelu_slope_mul_sum (rows 16, 16; reduce 32)
 */
 W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
-    int per, units, tile_size, tiles, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+    int per, units, tile_size, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
 W_ONCE void row_add_gelu_gelu_slope_mul_sum_group(
     const W_GLOBAL float *arg0_,
@@ -36,18 +36,16 @@ W_ONCE void row_add_gelu_gelu_slope_mul_sum_group(
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
-            float16 kept5[256];
             const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
             float16 t7 = 0.0f;
             for (int tile = 0; tile < n_r0; tile += 32) {
@@ -56,25 +54,17 @@ W_ONCE void row_add_gelu_gelu_slope_mul_sum_group(
                 for (int r0 = tile; r0 < end; r0 += 1) {
                     const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
                     const float16 v2 = v0 + v1;
+                    const float16 v3 = w_gelu_f32(v2);
                     const float16 v4 = w_load_f32(arg3 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
                     const float16 v5 = w_gelu_slope_f32(v2);
-                    kept5[r0] = v5;
                     const float16 v6 = v4 * v5;
                     p7 = p7 + v6;
+                    w_store_f32(arg2 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v3);
+                    w_store_f32(arg4 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v6);
                 }
                 t7 = t7 + p7;
             }
             const float16 v7 = t7;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
-                const float16 v2 = v0 + v1;
-                const float16 v3 = w_gelu_f32(v2);
-                const float16 v4 = w_load_f32(arg3 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
-                const float16 v5 = kept5[r0];
-                const float16 v6 = v4 * v5;
-                w_store_f32(arg2 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v3);
-                w_store_f32(arg4 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v6);
-            }
             w_store_f32(arg5 + (i0*s1_i0 + i1), 0, m, v7);
         }
     }

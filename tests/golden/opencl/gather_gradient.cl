@@ -89,7 +89,6 @@ W_ONCE void row_gather_mul_sum_mul_add_group(
         const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
-            float16 kept1[256];
             const float16 v4 = w_load_f32(arg3 + (i0), 0, m);
             float16 t3 = 0.0f;
             for (int tile = 0; tile < n_r0; tile += 32) {
@@ -102,19 +101,15 @@ W_ONCE void row_gather_mul_sum_mul_add_group(
                         w_fault(faults, of.command, W_FAULT_GATHER, v0, bound1, r0);
                     }
                     const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
-                    kept1[r0] = v1;
                     const float16 v2 = v1 * v1;
                     p3 = p3 + v2;
+                    const float16 v5 = v4 * v1;
+                    const float16 v6 = v5 + v5;
+                    w_store_f32(arg4 + (i0 + r0*s0_r0), 0, m, v6);
                 }
                 t3 = t3 + p3;
             }
             const float16 v3 = t3;
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const float16 v1 = kept1[r0];
-                const float16 v5 = v4 * v1;
-                const float16 v6 = v5 + v5;
-                w_store_f32(arg4 + (i0 + r0*s0_r0), 0, m, v6);
-            }
             w_store_f32(arg2 + (i0), 0, m, v3);
         }
     }

@@ -49,9 +49,12 @@ kernel fold_sum_mul_sub_mul_sum (blocks 16; rows 32; reduce 16)
   store arg5[i0*16 + r0] = v34
   store arg6[i0*16 + r0] = v36
 */
+W_SHARED(fold_sum_mul_sub_mul_sum) {
+    float f32[64];
+};
 W_NUMBERS(fold_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at, fold34_at, fold36_at;
-    int per, units, tile_size, n_i0, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
+    int per, units, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
     float c2, c8;
 };
 W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
@@ -64,7 +67,8 @@ W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg6_,
     W_GLOBAL float *fold34_,
     W_GLOBAL float *fold36_,
-    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of) {
+    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of W_ALSO(fold_sum_mul_sub_mul_sum)) {
+    W_MEMORY(fold_sum_mul_sub_mul_sum)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -74,123 +78,124 @@ W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
     W_GLOBAL float *fold34 = fold34_ + of.fold34_at;
     W_GLOBAL float *fold36 = fold36_ + of.fold36_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
     const float c2 = of.c2, c8 = of.c8;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        const int first_lane = unit * tile_size;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            for (int f0 = 0; f0 < n_f0; f0++) {
-                const int fresh = f0 == 0;
-                float t1 = 0.0f;
-                for (int tile = 0; tile < n_r0; tile += 32) {
-                    float p1 = 0.0f;
-                    const int end = min(tile + 32, n_r0);
-                    for (int r0 = tile; r0 < end; r0 += 1) {
-                        const int column = (r0)*n_i0 + i0;
-                        const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
-                        p1 = p1 + v0;
-                        const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
-                        float s34 = v16;
-                        if (!fresh) {
-                            s34 = s34 + fold34[column];
-                        }
-                        fold34[column] = s34;
+        const int i0 = unit;
+        for (int f0 = 0; f0 < n_f0; f0++) {
+            const int fresh = f0 == 0;
+            float t1 = 0.0f;
+            for (int tile = 0; tile < n_r0; tile += 2048) {
+                float p1 = 0.0f;
+                const int end = min(tile + 2048, n_r0);
+                for (int r0 = tile + lane; r0 < end; r0 += 64) {
+                    const int column = (i0)*n_r0 + r0;
+                    const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                    p1 = p1 + v0;
+                    const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                    float s34 = v16;
+                    if (!fresh) {
+                        s34 = s34 + fold34[column];
                     }
-                    t1 = t1 + p1;
+                    fold34[column] = s34;
                 }
-                const float v1 = t1;
-                const float v3 = v1 * c2;
-                float t6 = 0.0f;
-                float t20 = 0.0f;
-                for (int tile = 0; tile < n_r0; tile += 32) {
-                    float p6 = 0.0f;
-                    float p20 = 0.0f;
-                    const int end = min(tile + 32, n_r0);
-                    for (int r0 = tile; r0 < end; r0 += 1) {
-                        const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
-                        const float v4 = v0 - v3;
-                        const float v5 = v4 * v4;
-                        p6 = p6 + v5;
-                        const float v12 = arg1[r0];
-                        const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
-                        const float v17 = v16 * v12;
-                        const float v19 = v17 * v4;
-                        p20 = p20 + v19;
-                    }
-                    t6 = t6 + p6;
-                    t20 = t20 + p20;
+                t1 = t1 + p1;
+            }
+            W_HALVES(float, t1, shared->f32, 64, x + y);
+            const float v1 = t1;
+            const float v3 = v1 * c2;
+            float t6 = 0.0f;
+            float t20 = 0.0f;
+            for (int tile = 0; tile < n_r0; tile += 2048) {
+                float p6 = 0.0f;
+                float p20 = 0.0f;
+                const int end = min(tile + 2048, n_r0);
+                for (int r0 = tile + lane; r0 < end; r0 += 64) {
+                    const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                    const float v4 = v0 - v3;
+                    const float v5 = v4 * v4;
+                    p6 = p6 + v5;
+                    const float v12 = arg1[r0];
+                    const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                    const float v17 = v16 * v12;
+                    const float v19 = v17 * v4;
+                    p20 = p20 + v19;
                 }
-                const float v6 = t6;
-                const float v20 = t20;
-                const float v7 = v6 * c2;
-                const float v9 = v7 + c8;
-                const float v10 = w_rsqrt_f32(v9);
-                const float v22 = v20 * -0x1p-1f;
-                const float v23 = v10 * v10;
-                const float v24 = v10 * v23;
-                const float v25 = v22 * v24;
-                const float v26 = v25 * c2;
-                float t31 = 0.0f;
-                for (int tile = 0; tile < n_r0; tile += 32) {
-                    float p31 = 0.0f;
-                    const int end = min(tile + 32, n_r0);
-                    for (int r0 = tile; r0 < end; r0 += 1) {
-                        const int column = (r0)*n_i0 + i0;
-                        const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
-                        const float v4 = v0 - v3;
-                        const float v11 = v4 * v10;
-                        const float v12 = arg1[r0];
-                        const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
-                        const float v17 = v16 * v12;
-                        const float v18 = v17 * v10;
-                        const float v27 = v26 * v4;
-                        const float v28 = v18 + v27;
-                        const float v29 = v28 + v27;
-                        const float v30 = -v29;
-                        p31 = p31 + v30;
-                        const float v35 = v16 * v11;
-                        float s36 = v35;
-                        if (!fresh) {
-                            s36 = s36 + fold36[column];
-                        }
-                        fold36[column] = s36;
-                    }
-                    t31 = t31 + p31;
-                }
-                const float v31 = t31;
-                const float v32 = v31 * c2;
-                for (int r0 = 0; r0 < n_r0; r0 += 1) {
+                t6 = t6 + p6;
+                t20 = t20 + p20;
+            }
+            W_HALVES(float, t6, shared->f32, 64, x + y);
+            const float v6 = t6;
+            W_HALVES(float, t20, shared->f32, 64, x + y);
+            const float v20 = t20;
+            const float v7 = v6 * c2;
+            const float v9 = v7 + c8;
+            const float v10 = w_rsqrt_f32(v9);
+            const float v22 = v20 * -0x1p-1f;
+            const float v23 = v10 * v10;
+            const float v24 = v10 * v23;
+            const float v25 = v22 * v24;
+            const float v26 = v25 * c2;
+            float t31 = 0.0f;
+            for (int tile = 0; tile < n_r0; tile += 2048) {
+                float p31 = 0.0f;
+                const int end = min(tile + 2048, n_r0);
+                for (int r0 = tile + lane; r0 < end; r0 += 64) {
+                    const int column = (i0)*n_r0 + r0;
                     const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
                     const float v4 = v0 - v3;
                     const float v11 = v4 * v10;
                     const float v12 = arg1[r0];
-                    const float v13 = v11 * v12;
-                    const float v14 = -v12;
-                    const float v15 = v13 + v14;
                     const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
                     const float v17 = v16 * v12;
                     const float v18 = v17 * v10;
                     const float v27 = v26 * v4;
                     const float v28 = v18 + v27;
                     const float v29 = v28 + v27;
-                    const float v33 = v29 + v32;
-                    arg2[i0*s0_i0 + f0*s0_f0 + r0] = v15;
-                    arg4[i0*s0_i0 + f0*s0_f0 + r0] = v33;
+                    const float v30 = -v29;
+                    p31 = p31 + v30;
+                    const float v35 = v16 * v11;
+                    float s36 = v35;
+                    if (!fresh) {
+                        s36 = s36 + fold36[column];
+                    }
+                    fold36[column] = s36;
                 }
+                t31 = t31 + p31;
             }
-            for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const int column = (r0)*n_i0 + i0;
-                const float s34 = fold34[column];
-                const float v34 = s34;
-                arg5[i0*s1_i0 + r0] = v34;
-                const float s36 = fold36[column];
-                const float v36 = s36;
-                arg6[i0*s1_i0 + r0] = v36;
+            W_HALVES(float, t31, shared->f32, 64, x + y);
+            const float v31 = t31;
+            const float v32 = v31 * c2;
+            for (int r0 = lane; r0 < n_r0; r0 += 64) {
+                const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                const float v4 = v0 - v3;
+                const float v11 = v4 * v10;
+                const float v12 = arg1[r0];
+                const float v13 = v11 * v12;
+                const float v14 = -v12;
+                const float v15 = v13 + v14;
+                const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                const float v17 = v16 * v12;
+                const float v18 = v17 * v10;
+                const float v27 = v26 * v4;
+                const float v28 = v18 + v27;
+                const float v29 = v28 + v27;
+                const float v33 = v29 + v32;
+                arg2[i0*s0_i0 + f0*s0_f0 + r0] = v15;
+                arg4[i0*s0_i0 + f0*s0_f0 + r0] = v33;
             }
+        }
+        for (int r0 = lane; r0 < n_r0; r0 += 64) {
+            const int column = (i0)*n_r0 + r0;
+            const float s34 = fold34[column];
+            const float v34 = s34;
+            arg5[i0*s1_i0 + r0] = v34;
+            const float s36 = fold36[column];
+            const float v36 = s36;
+            arg6[i0*s1_i0 + r0] = v36;
         }
     }
 }

@@ -56,7 +56,7 @@ kernel row_sum (rows 3, 8; reduce 16)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i0, n_r0, s1_i1, s0_i0;
+    int per, units, tile_size, n_i0, n_r0, s1_i1, s0_i0;
 };
 W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
@@ -64,13 +64,12 @@ W_ONCE void row_sum_group(
     const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i0 = of.n_i0, n_r0 = of.n_r0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i1 = rest;
         const int end_lane = min(first_lane + tile_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
@@ -106,7 +105,7 @@ kernel copy (rows 24, 12)
 */
 W_NUMBERS(copy) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i1, s0_i0;
+    int per, units, tile_size, n_i1, s0_i0;
 };
 W_ONCE void copy_group(
     const W_GLOBAL int *arg0_,
@@ -114,13 +113,12 @@ W_ONCE void copy_group(
     const W_NUMBERS(copy) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {

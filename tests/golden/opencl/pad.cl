@@ -10,7 +10,7 @@ kernel map_where (rows 9, 18)
 */
 W_NUMBERS(map_where) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i1, lo1_i0, hi1_i1, s1_i0, o1, c2, s0_i0;
+    int per, units, tile_size, n_i1, lo1_i0, hi1_i1, s1_i0, o1, c2, s0_i0;
 };
 W_ONCE void map_where_group(
     const W_GLOBAL int *arg0_,
@@ -18,13 +18,12 @@ W_ONCE void map_where_group(
     const W_NUMBERS(map_where) of, const int group) {
     const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi1_i1 = of.hi1_i1, s1_i0 = of.s1_i0, o1 = of.o1, c2 = of.c2, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi1_i1 = of.hi1_i1, s1_i0 = of.s1_i0, o1 = of.o1, c2 = of.c2, s0_i0 = of.s0_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {

@@ -13,7 +13,7 @@ kernel map_exp_mul (rows 512, 16)
 */
 W_NUMBERS(map_exp_mul) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
-    int per, units, tile_size, tiles, n_i1, s0_i0, s1_i0;
+    int per, units, tile_size, n_i1, s0_i0, s1_i0;
 };
 W_ONCE void map_exp_mul_group(
     const W_GLOBAL float *arg0_,
@@ -25,13 +25,12 @@ W_ONCE void map_exp_mul_group(
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, s0_i0 = of.s0_i0, s1_i0 = of.s1_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {

@@ -53,7 +53,7 @@ kernel map_mul_cos (rows 8, 8)
 */
 W_NUMBERS(map_mul_cos) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i1, s0_i0;
+    int per, units, tile_size, n_i1, s0_i0;
 };
 W_ONCE void map_mul_cos_group(
     const W_GLOBAL float *arg0_,
@@ -61,13 +61,12 @@ W_ONCE void map_mul_cos_group(
     const W_NUMBERS(map_mul_cos) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
@@ -108,7 +107,7 @@ kernel map_mul_add_mul_sin_mul (rows 8, 2, 8)
 */
 W_NUMBERS(map_mul_add_mul_sin_mul) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i1, n_i2, s0_i0, s0_i1;
+    int per, units, tile_size, n_i1, n_i2, s0_i0, s0_i1;
 };
 W_ONCE void map_mul_add_mul_sin_mul_group(
     const W_GLOBAL float *arg0_,
@@ -116,13 +115,12 @@ W_ONCE void map_mul_add_mul_sin_mul_group(
     const W_NUMBERS(map_mul_add_mul_sin_mul) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, n_i2 = of.n_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i1 = rest % n_i1;
         rest /= n_i1;
         const int i0 = rest;
@@ -167,7 +165,7 @@ kernel map_mul_add (rows 3, 8, 2, 8)
 */
 W_NUMBERS(map_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
-    int per, units, tile_size, tiles, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
+    int per, units, tile_size, n_i2, n_i1, n_i3, s0_i0, s0_i1, s0_i2, s1_i1, s2_i0, s2_i1, s2_i2, o2, s3_i1, s3_i2;
 };
 W_ONCE void map_mul_add_group(
     const W_GLOBAL float *arg0_,
@@ -179,13 +177,12 @@ W_ONCE void map_mul_add_group(
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i3 = of.n_i3, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2, s1_i1 = of.s1_i1, s2_i0 = of.s2_i0, s2_i1 = of.s2_i1, s2_i2 = of.s2_i2, o2 = of.o2, s3_i1 = of.s3_i1, s3_i2 = of.s3_i2;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i2 = rest % n_i2;
         rest /= n_i2;
         const int i1 = rest % n_i1;

@@ -8,7 +8,7 @@ kernel row_sum (rows 3, 16; reduce 8)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, tile_size, tiles, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+    int per, units, tile_size, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
 W_ONCE void row_sum_group(
     const W_GLOBAL float *arg0_,
@@ -16,13 +16,12 @@ W_ONCE void row_sum_group(
     const W_NUMBERS(row_sum) of, const int group) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, tile_size = of.tile_size, tiles = of.tiles, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int first = group*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % tiles * tile_size;
-        rest /= tiles;
+        const int first_lane = 0;
         const int i0 = rest;
         const int end_lane = min(first_lane + tile_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {

@@ -61,27 +61,24 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
     let per: i32 = i32(w_words[17].z);
     let units: i32 = i32(w_words[17].w);
     let tile_size: i32 = i32(w_words[18].x);
-    let tiles: i32 = i32(w_words[18].y);
-    let n_i1: i32 = i32(w_words[18].z);
-    let bound1: i32 = i32(w_words[18].w);
-    let pitch1: i32 = i32(w_words[19].x);
-    let s0_i0: i32 = i32(w_words[19].y);
+    let n_i1: i32 = i32(w_words[18].y);
+    let bound1: i32 = i32(w_words[18].z);
+    let pitch1: i32 = i32(w_words[18].w);
+    let s0_i0: i32 = i32(w_words[19].x);
     let lane: i32 = w_item.x;
     let first: i32 = w_group.x * per;
     let last: i32 = min(first + per, units);
     {
         var unit: i32 = first;
         for (; unit < last; unit = unit + 1) {
-            var rest: i32 = unit;
-            let first_lane: i32 = rest % tiles * tile_size;
-            rest = rest / tiles;
+            let rest: i32 = unit;
             let i0: i32 = rest;
-            let i1: i32 = first_lane + lane;
+            let i1: i32 = 0 + lane;
             if (i1 < n_i1) {
                 let v0: i32 = i32(buffer0[arg0 + i0]);
                 let in1: i32 = i32(v0 >= 0 && v0 < bound1);
                 if (!(in1 != 0)) {
-                    w_fault(faults, i32(w_words[19].z), 1, w64_of_i32(v0), w64_of_i32(bound1), w64_of_i32(i0));
+                    w_fault(faults, i32(w_words[19].y), 1, w64_of_i32(v0), w64_of_i32(bound1), w64_of_i32(i0));
                 }
                 var w_t2: i32;
                 if (in1 != 0) {

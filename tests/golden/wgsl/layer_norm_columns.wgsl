@@ -58,7 +58,8 @@ kernel fold_sum_mul_sub_mul_sum (blocks 16; rows 32; reduce 16)
 @group(0) @binding(6) var<storage, read_write> buffer6: array<u32>;
 @group(0) @binding(7) var<storage, read_write> buffer7: array<u32>;
 @group(0) @binding(8) var<storage, read_write> buffer8: array<u32>;
-@group(1) @binding(0) var<uniform> w_words: array<vec4<u32>, 24>;
+@group(1) @binding(0) var<uniform> w_words: array<vec4<u32>, 23>;
+var<workgroup> w_local_shared__f320: array<f32, 64>;
 fn w_rsqrt_f32(a: f32) -> f32 {
     return 1.0f / sqrt(a);
 }
@@ -94,158 +95,221 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
     let fold36: i32 = fold36_ + i32(w_words[20].x);
     let per: i32 = i32(w_words[20].z);
     let units: i32 = i32(w_words[20].w);
-    let tile_size: i32 = i32(w_words[21].x);
-    let n_i0: i32 = i32(w_words[21].y);
-    let n_f0: i32 = i32(w_words[21].z);
-    let n_r0: i32 = i32(w_words[21].w);
-    let s0_i0: i32 = i32(w_words[22].x);
-    let s0_f0: i32 = i32(w_words[22].y);
-    let s1_i0: i32 = i32(w_words[22].z);
-    let c2: f32 = bitcast<f32>(w_words[22].w);
-    let c8: f32 = bitcast<f32>(w_words[23].x);
+    let n_f0: i32 = i32(w_words[21].x);
+    let n_r0: i32 = i32(w_words[21].y);
+    let s0_i0: i32 = i32(w_words[21].z);
+    let s0_f0: i32 = i32(w_words[21].w);
+    let s1_i0: i32 = i32(w_words[22].x);
+    let c2: f32 = bitcast<f32>(w_words[22].y);
+    let c8: f32 = bitcast<f32>(w_words[22].z);
     let lane: i32 = w_item.x;
     let first: i32 = w_group.x * per;
     let last: i32 = min(first + per, units);
     {
         var unit: i32 = first;
         for (; unit < last; unit = unit + 1) {
-            let first_lane: i32 = unit * tile_size;
-            let i0: i32 = first_lane + lane;
-            if (i0 < n_i0) {
-                {
-                    var f0: i32 = 0;
-                    for (; f0 < n_f0; f0 = f0 + 1) {
-                        let fresh: i32 = i32(f0 == 0);
-                        var t1: f32 = 0.0f;
-                        {
-                            var tile: i32 = 0;
-                            for (; tile < n_r0; tile = tile + 32) {
-                                var p1: f32 = 0.0f;
-                                let end: i32 = min(tile + 32, n_r0);
-                                {
-                                    var r0: i32 = tile;
-                                    for (; r0 < end; r0 = r0 + 1) {
-                                        let column: i32 = r0 * n_i0 + i0;
-                                        let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                        p1 = p1 + v0;
-                                        let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                        var s34: f32 = v16;
-                                        if (!(fresh != 0)) {
-                                            s34 = s34 + bitcast<f32>(buffer7[fold34 + column]);
-                                        }
-                                        buffer7[fold34 + column] = bitcast<u32>(s34);
+            let i0: i32 = unit;
+            {
+                var f0: i32 = 0;
+                for (; f0 < n_f0; f0 = f0 + 1) {
+                    let fresh: i32 = i32(f0 == 0);
+                    var t1: f32 = 0.0f;
+                    {
+                        var tile: i32 = 0;
+                        for (; tile < n_r0; tile = tile + 2048) {
+                            var p1: f32 = 0.0f;
+                            let end: i32 = min(tile + 2048, n_r0);
+                            {
+                                var r0: i32 = tile + lane;
+                                for (; r0 < end; r0 = r0 + 64) {
+                                    let column: i32 = i0 * n_r0 + r0;
+                                    let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                                    p1 = p1 + v0;
+                                    let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                                    var s34: f32 = v16;
+                                    if (!(fresh != 0)) {
+                                        s34 = s34 + bitcast<f32>(buffer7[fold34 + column]);
                                     }
+                                    buffer7[fold34 + column] = bitcast<u32>(s34);
                                 }
-                                t1 = t1 + p1;
+                            }
+                            t1 = t1 + p1;
+                        }
+                    }
+                    {
+                        w_local_shared__f320[lane] = t1;
+                        workgroupBarrier();
+                        {
+                            var half_: i32 = 32;
+                            for (; half_ > 0; half_ = half_ / 2) {
+                                if (lane < half_) {
+                                    let x: f32 = w_local_shared__f320[lane];
+                                    let y: f32 = w_local_shared__f320[lane + half_];
+                                    w_local_shared__f320[lane] = x + y;
+                                }
+                                workgroupBarrier();
                             }
                         }
-                        let v1: f32 = t1;
-                        let v3: f32 = v1 * c2;
-                        var t6: f32 = 0.0f;
-                        var t20: f32 = 0.0f;
-                        {
-                            var tile: i32 = 0;
-                            for (; tile < n_r0; tile = tile + 32) {
-                                var p6: f32 = 0.0f;
-                                var p20: f32 = 0.0f;
-                                let end: i32 = min(tile + 32, n_r0);
-                                {
-                                    var r0: i32 = tile;
-                                    for (; r0 < end; r0 = r0 + 1) {
-                                        let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                        let v4: f32 = v0 - v3;
-                                        let v5: f32 = v4 * v4;
-                                        p6 = p6 + v5;
-                                        let v12: f32 = bitcast<f32>(buffer1[arg1 + r0]);
-                                        let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                        let v17: f32 = v16 * v12;
-                                        let v19: f32 = v17 * v4;
-                                        p20 = p20 + v19;
-                                    }
+                        t1 = w_local_shared__f320[0];
+                        workgroupBarrier();
+                    }
+                    let v1: f32 = t1;
+                    let v3: f32 = v1 * c2;
+                    var t6: f32 = 0.0f;
+                    var t20: f32 = 0.0f;
+                    {
+                        var tile: i32 = 0;
+                        for (; tile < n_r0; tile = tile + 2048) {
+                            var p6: f32 = 0.0f;
+                            var p20: f32 = 0.0f;
+                            let end: i32 = min(tile + 2048, n_r0);
+                            {
+                                var r0: i32 = tile + lane;
+                                for (; r0 < end; r0 = r0 + 64) {
+                                    let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                                    let v4: f32 = v0 - v3;
+                                    let v5: f32 = v4 * v4;
+                                    p6 = p6 + v5;
+                                    let v12: f32 = bitcast<f32>(buffer1[arg1 + r0]);
+                                    let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                                    let v17: f32 = v16 * v12;
+                                    let v19: f32 = v17 * v4;
+                                    p20 = p20 + v19;
                                 }
-                                t6 = t6 + p6;
-                                t20 = t20 + p20;
+                            }
+                            t6 = t6 + p6;
+                            t20 = t20 + p20;
+                        }
+                    }
+                    {
+                        w_local_shared__f320[lane] = t6;
+                        workgroupBarrier();
+                        {
+                            var half_: i32 = 32;
+                            for (; half_ > 0; half_ = half_ / 2) {
+                                if (lane < half_) {
+                                    let x: f32 = w_local_shared__f320[lane];
+                                    let y: f32 = w_local_shared__f320[lane + half_];
+                                    w_local_shared__f320[lane] = x + y;
+                                }
+                                workgroupBarrier();
                             }
                         }
-                        let v6: f32 = t6;
-                        let v20: f32 = t20;
-                        let v7: f32 = v6 * c2;
-                        let v9: f32 = v7 + c8;
-                        let v10: f32 = w_rsqrt_f32(v9);
-                        let v22: f32 = v20 * -0x1p-1f;
-                        let v23: f32 = v10 * v10;
-                        let v24: f32 = v10 * v23;
-                        let v25: f32 = v22 * v24;
-                        let v26: f32 = v25 * c2;
-                        var t31: f32 = 0.0f;
+                        t6 = w_local_shared__f320[0];
+                        workgroupBarrier();
+                    }
+                    let v6: f32 = t6;
+                    {
+                        w_local_shared__f320[lane] = t20;
+                        workgroupBarrier();
                         {
-                            var tile: i32 = 0;
-                            for (; tile < n_r0; tile = tile + 32) {
-                                var p31: f32 = 0.0f;
-                                let end: i32 = min(tile + 32, n_r0);
-                                {
-                                    var r0: i32 = tile;
-                                    for (; r0 < end; r0 = r0 + 1) {
-                                        let column: i32 = r0 * n_i0 + i0;
-                                        let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                        let v4: f32 = v0 - v3;
-                                        let v11: f32 = v4 * v10;
-                                        let v12: f32 = bitcast<f32>(buffer1[arg1 + r0]);
-                                        let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                        let v17: f32 = v16 * v12;
-                                        let v18: f32 = v17 * v10;
-                                        let v27: f32 = v26 * v4;
-                                        let v28: f32 = v18 + v27;
-                                        let v29: f32 = v28 + v27;
-                                        let v30: f32 = -v29;
-                                        p31 = p31 + v30;
-                                        let v35: f32 = v16 * v11;
-                                        var s36: f32 = v35;
-                                        if (!(fresh != 0)) {
-                                            s36 = s36 + bitcast<f32>(buffer8[fold36 + column]);
-                                        }
-                                        buffer8[fold36 + column] = bitcast<u32>(s36);
-                                    }
+                            var half_: i32 = 32;
+                            for (; half_ > 0; half_ = half_ / 2) {
+                                if (lane < half_) {
+                                    let x: f32 = w_local_shared__f320[lane];
+                                    let y: f32 = w_local_shared__f320[lane + half_];
+                                    w_local_shared__f320[lane] = x + y;
                                 }
-                                t31 = t31 + p31;
+                                workgroupBarrier();
                             }
                         }
-                        let v31: f32 = t31;
-                        let v32: f32 = v31 * c2;
-                        {
-                            var r0: i32 = 0;
-                            for (; r0 < n_r0; r0 = r0 + 1) {
-                                let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                let v4: f32 = v0 - v3;
-                                let v11: f32 = v4 * v10;
-                                let v12: f32 = bitcast<f32>(buffer1[arg1 + r0]);
-                                let v13: f32 = v11 * v12;
-                                let v14: f32 = -v12;
-                                let v15: f32 = v13 + v14;
-                                let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
-                                let v17: f32 = v16 * v12;
-                                let v18: f32 = v17 * v10;
-                                let v27: f32 = v26 * v4;
-                                let v28: f32 = v18 + v27;
-                                let v29: f32 = v28 + v27;
-                                let v33: f32 = v29 + v32;
-                                buffer2[arg2 + (i0 * s0_i0 + f0 * s0_f0 + r0)] = bitcast<u32>(v15);
-                                buffer4[arg4 + (i0 * s0_i0 + f0 * s0_f0 + r0)] = bitcast<u32>(v33);
+                        t20 = w_local_shared__f320[0];
+                        workgroupBarrier();
+                    }
+                    let v20: f32 = t20;
+                    let v7: f32 = v6 * c2;
+                    let v9: f32 = v7 + c8;
+                    let v10: f32 = w_rsqrt_f32(v9);
+                    let v22: f32 = v20 * -0x1p-1f;
+                    let v23: f32 = v10 * v10;
+                    let v24: f32 = v10 * v23;
+                    let v25: f32 = v22 * v24;
+                    let v26: f32 = v25 * c2;
+                    var t31: f32 = 0.0f;
+                    {
+                        var tile: i32 = 0;
+                        for (; tile < n_r0; tile = tile + 2048) {
+                            var p31: f32 = 0.0f;
+                            let end: i32 = min(tile + 2048, n_r0);
+                            {
+                                var r0: i32 = tile + lane;
+                                for (; r0 < end; r0 = r0 + 64) {
+                                    let column: i32 = i0 * n_r0 + r0;
+                                    let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                                    let v4: f32 = v0 - v3;
+                                    let v11: f32 = v4 * v10;
+                                    let v12: f32 = bitcast<f32>(buffer1[arg1 + r0]);
+                                    let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                                    let v17: f32 = v16 * v12;
+                                    let v18: f32 = v17 * v10;
+                                    let v27: f32 = v26 * v4;
+                                    let v28: f32 = v18 + v27;
+                                    let v29: f32 = v28 + v27;
+                                    let v30: f32 = -v29;
+                                    p31 = p31 + v30;
+                                    let v35: f32 = v16 * v11;
+                                    var s36: f32 = v35;
+                                    if (!(fresh != 0)) {
+                                        s36 = s36 + bitcast<f32>(buffer8[fold36 + column]);
+                                    }
+                                    buffer8[fold36 + column] = bitcast<u32>(s36);
+                                }
                             }
+                            t31 = t31 + p31;
+                        }
+                    }
+                    {
+                        w_local_shared__f320[lane] = t31;
+                        workgroupBarrier();
+                        {
+                            var half_: i32 = 32;
+                            for (; half_ > 0; half_ = half_ / 2) {
+                                if (lane < half_) {
+                                    let x: f32 = w_local_shared__f320[lane];
+                                    let y: f32 = w_local_shared__f320[lane + half_];
+                                    w_local_shared__f320[lane] = x + y;
+                                }
+                                workgroupBarrier();
+                            }
+                        }
+                        t31 = w_local_shared__f320[0];
+                        workgroupBarrier();
+                    }
+                    let v31: f32 = t31;
+                    let v32: f32 = v31 * c2;
+                    {
+                        var r0: i32 = lane;
+                        for (; r0 < n_r0; r0 = r0 + 64) {
+                            let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                            let v4: f32 = v0 - v3;
+                            let v11: f32 = v4 * v10;
+                            let v12: f32 = bitcast<f32>(buffer1[arg1 + r0]);
+                            let v13: f32 = v11 * v12;
+                            let v14: f32 = -v12;
+                            let v15: f32 = v13 + v14;
+                            let v16: f32 = bitcast<f32>(buffer3[arg3 + (i0 * s0_i0 + f0 * s0_f0 + r0)]);
+                            let v17: f32 = v16 * v12;
+                            let v18: f32 = v17 * v10;
+                            let v27: f32 = v26 * v4;
+                            let v28: f32 = v18 + v27;
+                            let v29: f32 = v28 + v27;
+                            let v33: f32 = v29 + v32;
+                            buffer2[arg2 + (i0 * s0_i0 + f0 * s0_f0 + r0)] = bitcast<u32>(v15);
+                            buffer4[arg4 + (i0 * s0_i0 + f0 * s0_f0 + r0)] = bitcast<u32>(v33);
                         }
                     }
                 }
-                {
-                    var r0: i32 = 0;
-                    for (; r0 < n_r0; r0 = r0 + 1) {
-                        let column: i32 = r0 * n_i0 + i0;
-                        let s34: f32 = bitcast<f32>(buffer7[fold34 + column]);
-                        let v34: f32 = s34;
-                        buffer5[arg5 + (i0 * s1_i0 + r0)] = bitcast<u32>(v34);
-                        let s36: f32 = bitcast<f32>(buffer8[fold36 + column]);
-                        let v36: f32 = s36;
-                        buffer6[arg6 + (i0 * s1_i0 + r0)] = bitcast<u32>(v36);
-                    }
+            }
+            {
+                var r0: i32 = lane;
+                for (; r0 < n_r0; r0 = r0 + 64) {
+                    let column: i32 = i0 * n_r0 + r0;
+                    let s34: f32 = bitcast<f32>(buffer7[fold34 + column]);
+                    let v34: f32 = s34;
+                    buffer5[arg5 + (i0 * s1_i0 + r0)] = bitcast<u32>(v34);
+                    let s36: f32 = bitcast<f32>(buffer8[fold36 + column]);
+                    let v36: f32 = s36;
+                    buffer6[arg6 + (i0 * s1_i0 + r0)] = bitcast<u32>(v36);
                 }
             }
         }

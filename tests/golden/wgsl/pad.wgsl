@@ -33,25 +33,22 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
     let per: i32 = i32(w_words[17].x);
     let units: i32 = i32(w_words[17].y);
     let tile_size: i32 = i32(w_words[17].z);
-    let tiles: i32 = i32(w_words[17].w);
-    let n_i1: i32 = i32(w_words[18].x);
-    let lo1_i0: i32 = i32(w_words[18].y);
-    let hi1_i1: i32 = i32(w_words[18].z);
-    let s1_i0: i32 = i32(w_words[18].w);
-    let o1: i32 = i32(w_words[19].x);
-    let c2: i32 = i32(w_words[19].y);
-    let s0_i0: i32 = i32(w_words[19].z);
+    let n_i1: i32 = i32(w_words[17].w);
+    let lo1_i0: i32 = i32(w_words[18].x);
+    let hi1_i1: i32 = i32(w_words[18].y);
+    let s1_i0: i32 = i32(w_words[18].z);
+    let o1: i32 = i32(w_words[18].w);
+    let c2: i32 = i32(w_words[19].x);
+    let s0_i0: i32 = i32(w_words[19].y);
     let lane: i32 = w_item.x;
     let first: i32 = w_group.x * per;
     let last: i32 = min(first + per, units);
     {
         var unit: i32 = first;
         for (; unit < last; unit = unit + 1) {
-            var rest: i32 = unit;
-            let first_lane: i32 = rest % tiles * tile_size;
-            rest = rest / tiles;
+            let rest: i32 = unit;
             let i0: i32 = rest;
-            let i1: i32 = first_lane + lane;
+            let i1: i32 = 0 + lane;
             if (i1 < n_i1) {
                 let v0: i32 = i32(i0 >= lo1_i0 && i1 < hi1_i1);
                 var w_t1: i32;

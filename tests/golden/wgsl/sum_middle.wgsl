@@ -8,7 +8,7 @@ kernel row_sum (rows 3, 16; reduce 8)
 */
 @group(0) @binding(0) var<storage, read> buffer0: array<u32>;
 @group(0) @binding(1) var<storage, read_write> buffer1: array<u32>;
-@group(1) @binding(0) var<uniform> w_words: array<vec4<u32>, 20>;
+@group(1) @binding(0) var<uniform> w_words: array<vec4<u32>, 19>;
 @compute @workgroup_size(64, 1, 1)
 fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: vec3<u32>,
         @builtin(local_invocation_id) w_local: vec3<u32>) {
@@ -28,23 +28,20 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
     let per: i32 = i32(w_words[17].x);
     let units: i32 = i32(w_words[17].y);
     let tile_size: i32 = i32(w_words[17].z);
-    let tiles: i32 = i32(w_words[17].w);
-    let n_i1: i32 = i32(w_words[18].x);
-    let n_r0: i32 = i32(w_words[18].y);
-    let s0_i0: i32 = i32(w_words[18].z);
-    let s0_r0: i32 = i32(w_words[18].w);
-    let s1_i0: i32 = i32(w_words[19].x);
+    let n_i1: i32 = i32(w_words[17].w);
+    let n_r0: i32 = i32(w_words[18].x);
+    let s0_i0: i32 = i32(w_words[18].y);
+    let s0_r0: i32 = i32(w_words[18].z);
+    let s1_i0: i32 = i32(w_words[18].w);
     let lane: i32 = w_item.x;
     let first: i32 = w_group.x * per;
     let last: i32 = min(first + per, units);
     {
         var unit: i32 = first;
         for (; unit < last; unit = unit + 1) {
-            var rest: i32 = unit;
-            let first_lane: i32 = rest % tiles * tile_size;
-            rest = rest / tiles;
+            let rest: i32 = unit;
             let i0: i32 = rest;
-            let i1: i32 = first_lane + lane;
+            let i1: i32 = 0 + lane;
             if (i1 < n_i1) {
                 var t1: f32 = 0.0f;
                 {

@@ -11,7 +11,7 @@ kernel map_add (rows 16, 8)
 @group(0) @binding(0) var<storage, read> buffer0: array<u32>;
 @group(0) @binding(1) var<storage, read> buffer1: array<u32>;
 @group(0) @binding(2) var<storage, read_write> buffer2: array<u32>;
-@group(1) @binding(0) var<uniform> w_words: array<vec4<u32>, 20>;
+@group(1) @binding(0) var<uniform> w_words: array<vec4<u32>, 19>;
 @compute @workgroup_size(64, 1, 1)
 fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: vec3<u32>,
         @builtin(local_invocation_id) w_local: vec3<u32>) {
@@ -33,21 +33,18 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
     let per: i32 = i32(w_words[17].z);
     let units: i32 = i32(w_words[17].w);
     let tile_size: i32 = i32(w_words[18].x);
-    let tiles: i32 = i32(w_words[18].y);
-    let n_i0: i32 = i32(w_words[18].z);
-    let s1_i1: i32 = i32(w_words[18].w);
-    let s0_i0: i32 = i32(w_words[19].x);
+    let n_i0: i32 = i32(w_words[18].y);
+    let s1_i1: i32 = i32(w_words[18].z);
+    let s0_i0: i32 = i32(w_words[18].w);
     let lane: i32 = w_item.x;
     let first: i32 = w_group.x * per;
     let last: i32 = min(first + per, units);
     {
         var unit: i32 = first;
         for (; unit < last; unit = unit + 1) {
-            var rest: i32 = unit;
-            let first_lane: i32 = rest % tiles * tile_size;
-            rest = rest / tiles;
+            let rest: i32 = unit;
             let i1: i32 = rest;
-            let i0: i32 = first_lane + lane;
+            let i0: i32 = 0 + lane;
             if (i0 < n_i0) {
                 let v0: f32 = bitcast<f32>(buffer0[arg0 + (i0 + i1 * s1_i1)]);
                 let v1: f32 = bitcast<f32>(buffer1[arg1 + (i0 * s0_i0 + i1)]);

@@ -33,10 +33,11 @@
 #define W_ENTRY       extern "C" __global__
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))
 
-/* Joins the t of a warp's first n lanes by halves. All lanes get the result. A warp has 32 lanes on all cards. */
-#define W_WARP_HALVES(T, t, n, JOINED)                                                                     \
+/* Joins the t of a warp's first n lanes by halves. All lanes get the result. A warp has 32 lanes on all cards, of which
+ * the first `calling` call this. */
+#define W_WARP_HALVES(T, t, n, calling, JOINED)                                                            \
     do {                                                                                                   \
-        const unsigned who_ = (n) < 32 ? (1u << ((n) & 31)) - 1 : ~0u;                                     \
+        const unsigned who_ = (calling) < 32 ? (1u << ((calling) & 31)) - 1 : ~0u;                         \
         _Pragma("unroll") for (int half_ = (n) / 2; half_ > 0; half_ /= 2) {                               \
             const T x = t, y = w_lane_down(who_, t, half_);                                                \
             t = JOINED;                                                                                    \
@@ -49,7 +50,7 @@
 #define W_HALVES(T, t, room, lanes, JOINED)                                                                \
     do {                                                                                                   \
         if ((lanes) > 256) {                                                                               \
-            W_WARP_HALVES(T, t, 32, JOINED);                                                               \
+            W_WARP_HALVES(T, t, 32, 32, JOINED);                                                           \
             if (lane % 32 == 0) (room)[lane / 32] = t;                                                     \
             w_barrier();                                                                                   \
             t = (room)[lane % ((lanes) / 32)];                                                             \
@@ -68,7 +69,7 @@
                 }                                                                                          \
             t = far_[0];                                                                                   \
         }                                                                                                  \
-        W_WARP_HALVES(T, t, (lanes) > 256 ? (lanes) / 32 : (lanes) < 32 ? (lanes) : 32, JOINED);           \
+        W_WARP_HALVES(T, t, (lanes) > 256 ? (lanes) / 32 : (lanes) < 32 ? (lanes) : 32, lanes, JOINED);    \
     } while (0)
 /* Joins the t of all teams by halves, as W_HALVES joins lanes: an array of `count` elements for each lane. Team 0 gets
  * the result. `room` has count * lanes elements for half the teams. */

@@ -1,7 +1,7 @@
-/* Rows and columns of many shapes on a GPU: norms and their gradients, column sums, softmax and
- * cross-entropy. On CUDA, teams of lanes hold rows in registers or in local memory (kernel/render_team.c);
- * the shapes are on both sides of each limit. Values are compared with the interpreter's, and a second run
- * must give the same bits. */
+/* Rows and columns of many shapes on a GPU: norms and their gradients, column sums, alone and beside stored
+ * results, elements of short rows, softmax and cross-entropy. On CUDA, teams of lanes hold rows in registers
+ * or in local memory (kernel/render_team.c); the shapes are on both sides of each limit. Values are compared
+ * with the interpreter's, and a second run must give the same bits. */
 #include "unit/core_help.h"
 
 #include "gpu.h"
@@ -70,6 +70,25 @@ static int losses(weft_context *ctx, const shape *s, weft_tensor *out[8]) {
     assert_ok(weft_gradient(out[0], wrt, 1, out + 1));
     out[2] = weft_softmax(x, 1);
     return 3;
+}
+
+/* The gradient of an activation after a bias, which is stored, and the bias gradient, its column sums. */
+static int activations(weft_context *ctx, const shape *s, weft_tensor *out[8]) {
+    weft_tensor *x = matrix(ctx, s, 1), *up = matrix(ctx, s, 2), *bias = numbers(ctx, true, 3, SHAPE(s->n));
+    weft_tensor *wrt[] = {x, bias}, *sum = weft_add(x, weft_cast(bias, s->dtype));
+    weft_tensor *loss =
+        weft_sum(weft_cast(weft_mul(weft_gelu_tanh(sum), up), WEFT_F32), WEFT_ALL_AXES, false);
+    assert_ok(weft_gradient(loss, wrt, 2, out));
+    return 2;
+}
+
+/* Elements of rows, by numbers of their columns and of their rows, rounded once. */
+static int elements(weft_context *ctx, const shape *s, weft_tensor *out[8]) {
+    weft_tensor *x = weft_cast(matrix(ctx, s, 1), WEFT_F32), *scale = numbers(ctx, true, 2, SHAPE(s->n));
+    weft_tensor *shift = numbers(ctx, true, 3, SHAPE(s->rows, 1));
+    out[0] = weft_cast(weft_relu(weft_add(weft_mul(x, scale), shift)), s->dtype);
+    out[1] = weft_sub(x, scale);
+    return 2;
 }
 
 static double *read_all(weft_tensor *const *out, int count, int64_t *total) {
@@ -144,6 +163,20 @@ static void test_sums(void **state) {
     check(sums, shapes, COUNT(shapes));
 }
 
+static void test_activations(void **state) {
+    static const shape shapes[] = {{4096, 96, WEFT_BF16}, {2048, 1600, WEFT_F32}, {1024, 10, WEFT_F32},
+                                   {513, 128, WEFT_BF16}, {130, 200, WEFT_F32},   {64, 33, WEFT_F32}};
+    (void)state;
+    check(activations, shapes, COUNT(shapes));
+}
+
+static void test_short_rows(void **state) {
+    static const shape shapes[] = {{5000, 16, WEFT_F32}, {5000, 3, WEFT_F32},   {777, 10, WEFT_BF16},
+                                   {100, 64, WEFT_BF16}, {1001, 100, WEFT_F32}, {3000, 1, WEFT_F32}};
+    (void)state;
+    check(elements, shapes, COUNT(shapes));
+}
+
 static void test_losses(void **state) {
     static const shape shapes[] = {{2, 8200, WEFT_BF16}, {2, 10000, WEFT_F32},  {1, 50304, WEFT_BF16},
                                    {1, 9001, WEFT_BF16}, {1030, 80, WEFT_BF16}, {2, 3000, WEFT_BF16},
@@ -154,6 +187,7 @@ static void test_losses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_norms), cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_activations), cmocka_unit_test(test_short_rows),
                                        cmocka_unit_test(test_losses)};
     return cmocka_run_group_tests(tests, open_contexts, close_contexts);
 }
