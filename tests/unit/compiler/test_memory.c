@@ -88,14 +88,15 @@ static void on_devices(void (*check)(const char *device)) {
 
 /* ---- messages ---- */
 
-/* A number of rows for which a single activation exceeds the memory of the device. 0 if no such number is
- * possible. */
+/* A number of rows for which the activations exceed the memory of the device. 0 if no such number is
+ * possible. A matmul has at most INT32_MAX / 2 rows. */
 static int64_t rows_too_many(void) {
     const weft_device_description d = test_described();
     const int64_t most = (int64_t)(test_on_cuda() ? d.memory : d.buffer_limit);
     assert_true(most > 0);
     const int64_t rows = most / (WIDTH * 4) + 1;
-    return rows < INT32_MAX ? rows : 0;
+    const int64_t matmul = INT32_MAX / 2;
+    return rows <= matmul ? rows : 2 * matmul * WIDTH * 4 > most ? matmul : 0;
 }
 
 /* The activations of a large batch: after a small batch, in the first step, and more than the device really

@@ -16,6 +16,7 @@
 #endif
 
 #include "device/cuda/hooks.h"
+#include "device/webgpu/hooks.h"
 #include "gpu.h"
 #include "unit/io_scratch.h"
 
@@ -72,11 +73,19 @@ static void keep_line(void *user, weft_log_level level, const char *message) {
     l->count++;
 }
 
+/* Hides the devices of a real card that "gpu" and lists would prefer. */
+static void hide_others(bool hidden) {
+    weft__cuda_hook.library = weft__webgpu_hook.library = hidden ? "libabsent.so" : NULL;
+    weft__cuda_forget();
+    weft__webgpu_forget();
+}
+
 static void test_lists(void **state) {
     (void)state;
     log_lines lines = {0};
     weft_context ctx = {.log = keep_line, .log_user = &lines};
     weft_device *device;
+    hide_others(true);
     weft__opencl_hook.library = "libabsent.so";
     weft__opencl_forget();
     assert_int_equal(weft__device_open(&ctx, "cuda,opencl,cpu", NULL, &device), WEFT_OK);
@@ -99,6 +108,7 @@ static void test_lists(void **state) {
     assert_int_equal(lines.count, 2);
     weft__opencl_hook.library = NULL;
     weft__opencl_forget();
+    hide_others(false);
 }
 
 static void opens(test_programs *f, const char *selector, const char *spec) {
@@ -135,6 +145,7 @@ static void test_names(void **state) {
     assert_non_null(strstr(weft_last_error(&f.ctx), list[0].gpu.name)); /* lists the devices */
     assert_int_equal(weft__device_open(&f.ctx, "opencl:abacus", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "\"opencl:abacus\": there is none"));
+    hide_others(true);
     weft__opencl_hook.cards = true; /* "gpu" opens a GPU, without a warning */
     weft__opencl_forget();
     log_lines lines = {0};
@@ -145,6 +156,7 @@ static void test_names(void **state) {
     assert_int_equal(lines.count, 0);
     weft__opencl_hook.cards = false;
     weft__opencl_forget();
+    hide_others(false);
     test_teardown(&f);
 }
 
