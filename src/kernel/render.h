@@ -146,7 +146,8 @@ void weft__put_fetches(weft_render *r, int stage);
 
 /* ---- render_team.c ---- */
 bool weft__has_teams(const weft_render *r); /* is the kernel for work-items of CUDA? */
-bool weft__is_map(const weft_render *r);    /* does the kernel compute elements, without sums? */
+/* May teams of few lanes each take a row, if lanes run outer d? */
+bool weft__takes_short_rows(const weft_render *r, int d);
 /* Returns the lanes of a team that computes a row of so many spans. */
 int weft__team_of(const weft_render *r, int64_t spans);
 /* Can the lanes of several teams add up a column together? All results are row values then, and each team

@@ -29,10 +29,10 @@ static int64_t render_span_bytes_of(const weft_render *r, int v) {
     return (int64_t)weft_dtype_size((weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype);
 }
 
-/* The lanes that take spans of n elements. In a short row of a map, as many as it has spans. */
+/* The lanes that take spans of n elements. In a short row, as many as it has spans. */
 static int lanes_of(const weft_render *r, int n) {
-    const bool map = weft__has_teams(r) && !r->reduced && weft__is_map(r);
-    return map ? weft__team_of(r, weft__ceil_div(r->kernel->extent[r->lane], n)) : r->lanes;
+    if (!weft__takes_short_rows(r, r->lane)) return r->lanes;
+    return weft__team_of(r, weft__ceil_div(r->kernel->extent[r->lane], n));
 }
 
 /* Are all stores outer the lanes dense, and do idle lanes add at most a third to the work? */

@@ -15,7 +15,8 @@
 #include "kernel/render.h"
 
 #define WARP        32
-#define TEAM_LEAST  4    /* lanes of a team that computes a short row of a map */
+#define TEAM_LEAST  4    /* lanes of a team that takes short rows */
+#define SHORT_ROW   256  /* most columns of a short row that is summed by columns */
 #define ROWS_MANY   1024 /* from so many rows on, each row gets few lanes */
 #define EACH_MOST   32   /* elements of a row for each lane */
 #define EACH_FEW    4    /* the same if rows are few */
@@ -29,7 +30,7 @@
 #define SPLIT_MOST  65536  /* with more results there are enough groups without splitting rows */
 #define SPLIT_LEAST 32     /* reduced elements */
 #define LANES_LEAST 8      /* that share the reduced elements of a column: 8 f32 are a sector of memory */
-#define SPLIT_SMALL 32768  /* with at most so many elements, one group adds up all */
+#define SPLIT_SMALL 4096   /* with at most so many elements, one group adds up all */
 #define SPLIT_LARGE 262144 /* with more elements, groups have few columns, so that there are many groups */
 
 bool weft__has_teams(const weft_render *r) {
@@ -66,7 +67,19 @@ static int64_t each_most(const weft_render *r) {
     return weft__larger(8, weft__smaller(EACH_MOST, SUMS_MOST / columns / 8 * 8));
 }
 
-bool weft__is_map(const weft_render *r) { return r->kernel->n_reduce == 0 && r->kernel->n_fold == 0; }
+/* Does each element stand alone, or are there only column sums? Then the lanes of a row need not meet. */
+static bool rows_stand_alone(const weft_render *r) {
+    for (int v = 0; v < r->kernel->n_code; v++)
+        if (r->kernel->code[v].kind == WEFT_INSTR_REDUCE) return false;
+    return true;
+}
+
+bool weft__takes_short_rows(const weft_render *r, int d) {
+    const weft_kernel *k = r->kernel;
+    if (!weft__has_teams(r)) return false;
+    if (d < k->n_parallel) return k->n_reduce == 0 && k->n_fold == 0;
+    return k->n_fold > 0 && k->extent[d] <= SHORT_ROW && rows_stand_alone(r);
+}
 
 int weft__team_of(const weft_render *r, int64_t spans) {
     int lanes = r->target->lanes;
@@ -79,7 +92,8 @@ int weft__team_lanes(const weft_render *r, int d) {
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k), n = k->extent[d];
     const int most = r->target->lanes;
     int lanes = most < WARP ? most : WARP;
-    if (d < k->n_parallel) return weft__is_map(r) ? weft__team_of(r, n) : most;
+    if (weft__takes_short_rows(r, d)) return weft__team_of(r, n);
+    if (d < k->n_parallel) return most;
     if (k->n_fold == 0 && n > LONG_ROW && loops_of(r) > 1) return most < 256 ? most : LONG_LANES;
     if (k->n_fold == 0 && rows < ROWS_MANY)
         return n > lanes * EACH_FEW ? most : lanes; /* groups of equal size fuse */
@@ -145,7 +159,7 @@ void weft__choose_teams(weft_render *r) {
     if (!weft__has_teams(r) || r->lane < 0) return;
     if (!r->reduced) {
         choose_split(r);
-        if (weft__is_map(r)) r->teams = r->target->lanes / r->lanes;
+        if (weft__takes_short_rows(r, r->lane)) r->teams = r->target->lanes / r->lanes;
         return;
     }
     choose_turns(r);

@@ -212,17 +212,19 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
 /* ---- reductions ---- */
 
 /* The most blocks of a large card: several for each of its multiprocessors. All blocks of a column sum
- * together have at most PARTIAL_MOST results. A block has at least BLOCK_LEAST elements of the reduced
- * extent, and ELEMENTS_LEAST elements. One group of work-items sums a vector of at most ONE_GROUP elements.
- */
-enum { MANY_BLOCKS = 1024, BLOCK_LEAST = 8, ELEMENTS_LEAST = 2048, PARTIAL_MOST = 1 << 21, ONE_GROUP = 8192 };
+ * together have at most PARTIAL_MOST results. A block has at least BLOCK_ROWS elements of the reduced extent.
+ * If there are fewer than BUSY_BLOCKS of them, it may have ROWS_LEAST. It has at least BLOCK_ELEMENTS
+ * elements. One group of work-items sums a vector of at most ONE_GROUP elements. */
+enum { MANY_BLOCKS = 1024, BUSY_BLOCKS = 128, BLOCK_ROWS = 32, ROWS_LEAST = 8, BLOCK_ELEMENTS = 2048 };
+enum { PARTIAL_MOST = 1 << 21, ONE_GROUP = 8192 };
 
 /* Returns the number of blocks for a device with many_blocks. If possible, it divides the length into blocks
  * whose lengths are multiples of 8, so that accesses are wide. */
 static int64_t many_blocks(int64_t rows, int64_t length) {
-    int64_t target = weft__smaller(MANY_BLOCKS, length / BLOCK_LEAST);
+    int64_t target = weft__larger(length / BLOCK_ROWS, weft__smaller(BUSY_BLOCKS, length / ROWS_LEAST));
+    target = weft__smaller(target, MANY_BLOCKS);
     target = weft__smaller(target, PARTIAL_MOST / weft__larger(rows, 1));
-    target = weft__larger(1, weft__smaller(target, rows * length / ELEMENTS_LEAST));
+    target = weft__larger(1, weft__smaller(target, rows * length / BLOCK_ELEMENTS));
     for (int64_t multiple = 8; multiple > 0; multiple /= 8)
         for (int64_t blocks = target; 2 * blocks >= target && blocks > 1; blocks--)
             if (length % (blocks * multiple) == 0) return blocks;

@@ -43,8 +43,6 @@ static struct allowance {
     {"row_sum", WIDTH, "the same: lanes along the rows that are added have no spans", 0},
     {"row_mul_sub_mul_sum", WIDTH, "gradient of a batch norm: no spans where each lane adds its own column",
      0},
-    {"row_mul_sub_mul_add_le", BLOCKS, "the same, with the ReLU after it", 0},
-    {"row_mul_sub_mul_add_le", WIDTH, "the same", 0},
     {"row_mul_sub_mul_add_relu", WIDTH, "mean of an image after a batch norm: no spans", 0},
     {"row_mul_sub_mul_add_rsqrt", WIDTH,
      "weight and bias gradient of a layer norm whose input needs none: the same as of a batch norm", 0},
