@@ -32,6 +32,7 @@ def arguments(workloads, about):
     torch.manual_seed(1)
     torch.set_default_device(args.device)
     torch.set_float32_matmul_precision("high" if args.precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = args.precision == "tf32"
     return args
 
 

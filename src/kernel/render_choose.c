@@ -46,7 +46,6 @@ bool weft__stage_is_full(const weft_render *r, int stage) {
 
 #define ROWS_MANY 8     /* with at least so many rows for each compute unit, rows are many */
 #define EACH_MOST 32    /* elements of a row for each lane; longer rows get more lanes */
-#define EACH_FEW  4     /* the same if rows are few */
 #define BUSY      16384 /* fewer work-items leave parts of a card idle; fixed, since bits depend on it */
 #define TINY      4096  /* elements of a kernel that takes no longer than its launch */
 
@@ -70,9 +69,8 @@ static int lanes_along(const weft_render *r, int d) {
     int lanes = 64; /* items in step; OpenCL does not tell */
     if (weft__has_teams(r)) return weft__team_lanes(r, d);
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
-    if (r->target->vectors || d < k->n_parallel) return most;
-    const int each = rows < ROWS_MANY * (int64_t)r->target->units ? EACH_FEW : EACH_MOST;
-    while (lanes < most && k->extent[d] > (int64_t)lanes * each) lanes *= 2;
+    if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
+    while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;
     return lanes < most ? lanes : most;
 }
 

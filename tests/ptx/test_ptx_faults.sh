@@ -24,15 +24,15 @@ plant() {
     fi
 }
 
-plant 'bar.sync=>// bar.sync' 'of shared memory is' test_ops cuda --op softmax
+plant 'bar.sync=>// bar.sync' 'of shared memory is' test_ops cuda --op sum
 plant 'bar.sync=>// bar.sync' 'of shared memory is' test_ops cuda --op recurrent
-plant $'bar.sync \t0;=>'"$few exit; } bar.sync 0;" 'have returned before it' test_ops cuda --op softmax
+plant $'bar.sync \t0;=>'"$few exit; } bar.sync 0;" 'have returned before it' test_ops cuda --op sum
 plant 'bar.warp.sync=>// bar.warp.sync' 'race: byte' test_ops cuda --op matmul
 plant 'shfl.sync.down.b32=>@%p1 shfl.sync.down.b32' 'predicate\|lane\|divergent' test_ops cuda --op softmax
 plant ', 4;=>, 2;' 'misaligned: 4 bytes' test_ops cuda --op softmax
 plant ', 4;=>, 4000;' 'outside of' test_ops cuda --op softmax
 plant 'mov.f32=>// mov.f32' 'never written' test_ops cuda --op softmax
-plant '%ctaid.x;=>%nctaid.y;' 'race: the byte at' test_ops cuda --op softmax
+plant '%ctaid.x;=>%nctaid.y;' 'race: the byte at' test_ops cuda --op sum
 plant 'cp.async.wait_group 1=>cp.async.wait_group 2' 'while cp.async' test_gpu_tensor
 echo "ptx faults: cells=$cells fail=$failed"
 [ $failed = 0 ]

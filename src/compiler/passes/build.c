@@ -216,7 +216,7 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
  * If there are fewer than BUSY_BLOCKS of them, it may have ROWS_LEAST. It has at least BLOCK_ELEMENTS
  * elements. One group of work-items sums a vector of at most ONE_GROUP elements. */
 enum { MANY_BLOCKS = 1024, BUSY_BLOCKS = 128, BLOCK_ROWS = 32, ROWS_LEAST = 8, BLOCK_ELEMENTS = 2048 };
-enum { PARTIAL_MOST = 1 << 21, ONE_GROUP = 8192 };
+enum { PARTIAL_MOST = 1 << 22, ONE_GROUP = 8192 };
 
 /* Returns the number of blocks for a device with many_blocks. If possible, it divides the length into blocks
  * whose lengths are multiples of 8, so that accesses are wide. */

@@ -19,9 +19,9 @@
  * keeps a sum for each column, so rows must not be too long. */
 enum { FEWEST_BLOCKS = 8, LONGEST_ROW = 1 << 14 };
 
-/* So many tasks fill most of a card. With fewer, work-items that take a column each have more to do at a
- * time. */
-enum { MANY_BLOCKS = 64 };
+/* For column sums beside stored results. So many tasks fill most of a card. The sums of all columns must fit
+ * the registers of a group (kernel/render_team.c). */
+enum { MANY_BLOCKS = 64, COLUMNS_MOST = 1 << 13, WORDS_MOST = 3 << 13 };
 
 /* Writes the space in its shortest form and returns its rank. Adjacent dimensions that are both reduced, or
  * both not, are merged. Extents of 1 vanish. */
@@ -167,8 +167,14 @@ bool weft__space_join(const weft_ir *ir, const ir_cluster *x, const ir_cluster *
 
 bool weft__space_of_columns(const weft_ir *ir, const ir_cluster *x, ir_cluster *out) {
     blocks b;
+    int64_t words = 0; /* of the sums of a column */
     *out = *x;
-    return !x->folds && blocks_of(ir, x, &b) && set_blocks(out, &b, MANY_BLOCKS);
+    for (int i = 0; i < x->n_members; i++) {
+        const ir_node *node = &ir->nodes[x->members[i]];
+        if (node->kind == IR_REDUCE) words += weft_dtype_size((weft_dtype)node->dtype) > 4 ? 2 : 1;
+    }
+    return !x->folds && blocks_of(ir, x, &b) && b.length <= COLUMNS_MOST && words * b.length <= WORDS_MOST &&
+           set_blocks(out, &b, MANY_BLOCKS);
 }
 
 bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce) {
