@@ -118,15 +118,21 @@ W_FN W_F32 w_scale_bits(W_F32 y, W_I32 z) {
  * within 2 ULP. This takes half of the instructions of the polynomial. */
 #define W_LOG2E_LO 0x1.4ae0cp-26f
 #define W_LN2      0x1.62e43p-1f
-#define W_EXP_BY(exp2, x)                                                                                    \
-    W_F32 t = (x)*W_LOG2E, l = w_fma_f32((x), W_LOG2E_LO, w_fma_f32((x), W_LOG2E, -t));                      \
-    return exp2(t) * w_fma_f32(l, W_LN2, 1.0f);
+/* Returns t, and the factor of 2^t. */
+W_FN W_F32 w_exp_parts(W_F32 x, W_F32 *factor) {
+    W_F32 t = x * W_LOG2E;
+    *factor = w_fma_f32(w_fma_f32(x, W_LOG2E_LO, w_fma_f32(x, W_LOG2E, -t)), W_LN2, 1.0f);
+    return t;
+}
 W_FN W_F32 w_exp_f32(W_F32 x) {
-    W_F32 m = w_limit_f32(x, 105.0f);
-    W_EXP_BY(W_EXP2_NEAR, m)
+    W_F32 factor, t = w_exp_parts(w_limit_f32(x, 105.0f), &factor);
+    return W_EXP2_NEAR(t) * factor;
 }
 /* The same for -87 <= x <= 88. Results are normal numbers. */
-W_FN W_F32 w_exp_normal(W_F32 x) { W_EXP_BY(W_EXP2_NORMAL, x) }
+W_FN W_F32 w_exp_normal(W_F32 x) {
+    W_F32 factor, t = w_exp_parts(x, &factor);
+    return W_EXP2_NORMAL(t) * factor;
+}
 #else
 /* Returns y with exp(x) = y 2^n, 0.7 < y < 1.5. n is in the low bits of *z_bits. */
 W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {

@@ -158,8 +158,6 @@ int weft__team_lanes(const weft_render *r, int d); /* number of lanes if they ru
 void weft__choose_teams(weft_render *r);
 /* Returns the only dimension of the loops over a row. -1: there are several, or none. */
 int weft__only_loop(const weft_render *r);
-/* Groups with a stash that a multiprocessor should hold: one reads its row while the other computes. */
-#define WEFT_GROUPS_AT_ONCE 2
 /* May lanes hold values of a row? Do those fit that are `kept`, if so many groups share the local memory? */
 bool weft__may_hold(const weft_render *r);
 bool weft__holding_fits(weft_render *r, int at_once);

@@ -14,6 +14,7 @@
 #define MANY       1024  /* size of the array for a row with more than FEW vectors */
 #define EXPENSIVE  8     /* cost of an expensive value, in cheap values */
 #define KEPT_MOST  4     /* number of values that a row keeps */
+#define AT_ONCE    2     /* groups with a stash that a multiprocessor should hold: one reads, one computes */
 #define FAR        1024  /* elements to fetch ahead: 2 to 4 KiB are best (PoCL, one to seven streams) */
 #define NEAR_ROW   16384 /* a row of at most so many elements is still in the cache when it is read again */
 #define WORTHWHILE 65536 /* an operand of at least so many elements does not stay in a cache */
@@ -130,7 +131,7 @@ void weft__choose_loops(weft_render *r) {
         choose_kept(r, vectors_of_row(r) > 0 ? KEPT_MOST : 0, false);
         return;
     }
-    for (int at_once = WEFT_GROUPS_AT_ONCE; at_once > 0; at_once--)
+    for (int at_once = AT_ONCE; at_once > 0; at_once--)
         for (int reads_only = 0; reads_only <= 1; reads_only++) {
             choose_kept(r, KEPT_MOST, reads_only);
             if (weft__holding_fits(r, at_once)) return;

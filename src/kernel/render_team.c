@@ -67,18 +67,18 @@ static int64_t each_most(const weft_render *r) {
     return weft__larger(8, weft__smaller(EACH_MOST, SUMS_MOST / columns / 8 * 8));
 }
 
-/* Does each element stand alone, or are there only column sums? Then the lanes of a row need not meet. */
-static bool rows_stand_alone(const weft_render *r) {
+/* Must the lanes of a row meet? */
+static bool reduces_rows(const weft_render *r) {
     for (int v = 0; v < r->kernel->n_code; v++)
-        if (r->kernel->code[v].kind == WEFT_INSTR_REDUCE) return false;
-    return true;
+        if (r->kernel->code[v].kind == WEFT_INSTR_REDUCE) return true;
+    return false;
 }
 
 bool weft__takes_short_rows(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     if (!weft__has_teams(r)) return false;
     if (d < k->n_parallel) return k->n_reduce == 0 && k->n_fold == 0;
-    return k->n_fold > 0 && k->extent[d] <= SHORT_ROW && rows_stand_alone(r);
+    return k->n_fold > 0 && k->extent[d] <= SHORT_ROW && !reduces_rows(r);
 }
 
 int weft__team_of(const weft_render *r, int64_t spans) {

@@ -701,23 +701,22 @@ static weft_status choose_stored(weft_ir *ir) {
 
 /* ---- column sums beside results ---- */
 
+static bool stores_elements(const weft_ir *ir, const ir_cluster *cluster) {
+    for (int i = 0; i < cluster->n_members; i++) {
+        const ir_node *node = &ir->nodes[cluster->members[i]];
+        if (node->stored && node->kind != IR_REDUCE && node->numel == cluster->full) return true;
+    }
+    return false;
+}
+
 /* A kernel that stores elements and sums their columns, as the gradient of an activation and of the bias
  * before it, has a work-item for each column. On a card its accesses are narrow, and it waits for each
  * element. As a fold it reads several elements of a row at once. */
-static bool stores_beside_sums(const weft_ir *ir, const ir_cluster *cluster) {
-    bool stores = false;
-    for (int i = 0; i < cluster->n_members; i++) {
-        const ir_node *node = &ir->nodes[cluster->members[i]];
-        stores = stores || (node->stored && node->kind != IR_REDUCE && node->numel == cluster->full);
-    }
-    return stores;
-}
-
 static void fold_columns(weft_ir *ir) {
     ir_cluster space;
     for (int c = 0; ir->device->many_blocks && c < ir->n_clusters; c++) {
         ir_cluster *cluster = &ir->clusters[c];
-        if (cluster->row && cluster->heavy < 0 && cluster->n_members && stores_beside_sums(ir, cluster) &&
+        if (cluster->row && cluster->heavy < 0 && cluster->n_members && stores_elements(ir, cluster) &&
             weft__space_of_columns(ir, cluster, &space) && all_suit(ir, cluster, &space))
             set_space(ir, cluster, &space);
     }
