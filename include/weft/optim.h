@@ -137,7 +137,9 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int
  * optimizer of its list decides: of several copies in a process only that one has to join.
  *
  * Join before the first step, or between two steps. weft_optimizer_step then makes one step of all processes,
- * which have one micro-batch each. weft_optimizer_accumulate is refused. */
+ * which have one micro-batch each. weft_optimizer_accumulate(opt, loss, k, of) makes one of which each
+ * process has `of` micro-batches: before you record micro-batch k, call weft_optimizer_micro_batch with rank
+ * * of + k. On cpu the processes exchange their gradients while the last micro-batch is still computed. */
 
 /* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
  * number of steps, or the names and shapes of the parameters. All processes must call it. */

@@ -34,6 +34,7 @@ WEFT_API const char *weft_stage_name(weft_stage stage);
     X(MATMUL, "matmul")                                                                                      \
     X(ATTENTION, "attention")                                                                                \
     X(CONVOLUTION, "convolution")                                                                            \
+    X(EXCHANGE, "exchange")   /* with other processes: the time in which the device waits for its end */     \
     X(OTHER, "other kernels") /* also copies, and everything else that the device does */
 
 typedef enum weft_work {

@@ -46,7 +46,7 @@ typedef struct weft__fit {
     weft_optimizer **optimizers; /* the optimizers of all workers */
     size_t n_workers;
     weft_process_group *group; /* the optimizer's; each process has as many workers; NULL: this one alone */
-    bool shares;               /* there are several workers, here or in other processes */
+    bool shares;               /* there are several workers */
     uint64_t accumulate;       /* batches of one step, of all processes */
     uint64_t per_worker;       /* batches of one step that one worker computes, in a row */
     uint64_t first;            /* the first batch of a step that this process computes */
@@ -187,7 +187,8 @@ static weft_status fit_plan(fit *f, const worker *w, const weft_batch *batch, we
     weft_memory_plan memory;
     f->planned = true;
     if (w->loader->uncut) loss = loss_of(f, w, weft_forward(w->m, w->loader->uncut), batch);
-    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)f->accumulate, &memory));
+    const uint64_t batches = f->shares ? f->accumulate : f->per_worker;
+    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)batches, &memory));
     f->options->on_plan(f->options->user, &memory);
     return WEFT_OK;
 }
@@ -196,7 +197,7 @@ static weft_status fit_plan(fit *f, const worker *w, const weft_batch *batch, we
  * parameters. */
 static weft_status learn(const fit *f, const worker *w, weft_tensor *loss, uint64_t k) {
     return f->shares ? weft_optimizer_add_gradients(w->opt, loss)
-                     : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->accumulate);
+                     : weft_optimizer_accumulate(w->opt, loss, (int)(k - f->first), (int)f->per_worker);
 }
 
 /* Runs micro-batch k of a step, forward and backward. */
@@ -208,7 +209,7 @@ static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, wef
     weft_status status = weft_loader_get(w->loader, step * f->accumulate + k, &batch);
     double loaded = now();
     state->seconds_data += loaded - started;
-    if (status == WEFT_OK && f->shares) status = weft_optimizer_micro_batch(w->opt, (int)k);
+    if (status == WEFT_OK && (f->shares || f->group)) status = weft_optimizer_micro_batch(w->opt, (int)k);
     if (status == WEFT_OK) {
         weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
         if (f->options->on_plan && !f->planned) status = fit_plan(f, w, &batch, value);
@@ -238,10 +239,9 @@ static weft_status micro_batches(fit *f, uint64_t step, weft_fit_state *state) {
             WEFT_TRY(may_leave(f, k + i));
             WEFT_TRY(micro_batch(f, &f->workers[i], step, f->first + i * f->per_worker + k, state));
         }
-    if (!f->shares) return WEFT_OK;
     const double started = now();
-    WEFT_TRY(weft_optimizer_all_reduce(f->optimizers, f->n_workers));
-    for (size_t i = 0; i < f->n_workers; i++)
+    if (f->shares) WEFT_TRY(weft_optimizer_all_reduce(f->optimizers, f->n_workers));
+    for (size_t i = 0; f->shares && i < f->n_workers; i++)
         WEFT_TRY(weft_optimizer_update(f->optimizers[i], (int)f->accumulate));
     state->seconds_step += now() - started;
     return f->group && (step + 1) % LOOK_EVERY == 0 ? fit_look(f) : WEFT_OK;
@@ -348,7 +348,7 @@ static weft_status add_workers(fit *f) {
                           "fit: the %llu batches of a step cannot be divided evenly among %zu %s",
                           (unsigned long long)f->accumulate, n * processes,
                           processes > 1 ? "copies of the model in all processes" : "devices");
-    f->shares = n > 1 || processes > 1;
+    f->shares = n > 1;
     f->per_worker = f->accumulate / n / processes;
     f->first = (uint64_t)weft_process_group_rank(f->group) * f->per_worker * n;
     f->workers = weft__array(f->ctx, n, sizeof *f->workers);

@@ -27,6 +27,7 @@ typedef enum weft_fault_kind {
     WEFT_FAULT_DIVIDE, /* an integer divided by 0: value and bound are 0 */
     WEFT_FAULT_SCATTER,
     WEFT_FAULT_UPDATE,
+    WEFT_FAULT_EXCHANGE, /* an exchange with other processes failed; the exchanger knows why */
     WEFT_FAULT_KINDS
 } weft_fault_kind;
 
@@ -38,6 +39,20 @@ typedef struct weft_fault {
     int64_t value, bound; /* the index and its limit */
     int64_t element;      /* position in the index tensor */
 } weft_fault;
+
+/* ---- other processes ---- */
+
+/* Exchanges numbers with other processes while a program runs. The commands of a program call it. */
+typedef struct weft_exchanger weft_exchanger;
+struct weft_exchanger {
+    /* Starts to add up `data` over all processes, and returns. The memory must not be touched before `wait`
+     * has returned. Exchanges run in the order of their numbers. */
+    void (*start)(weft_exchanger *x, const weft_heavy_exchange *what, void *data);
+    /* Waits for the end of the exchange. False: it failed. Call it once for each start. */
+    bool (*wait)(weft_exchanger *x, int number);
+    /* Fails with the reason why an exchange failed. */
+    weft_status (*failed)(const weft_exchanger *x);
+};
 
 /* ---- programs ---- */
 
@@ -52,7 +67,8 @@ typedef enum weft_command_kind {
     WEFT_COMMAND_KERNEL,
     WEFT_COMMAND_HEAVY,
     WEFT_COMMAND_COPY,
-    WEFT_COMMAND_ZERO
+    WEFT_COMMAND_ZERO,
+    WEFT_COMMAND_WAIT /* for the end of an exchange */
 } weft_command_kind;
 
 typedef struct weft_command {
@@ -61,7 +77,7 @@ typedef struct weft_command {
     bool after; /* must wait for all commands before it; false: independent of all commands since the last
                    `after` */
     const weft_kernel *kernel; /* KERNEL */
-    weft_heavy heavy;          /* HEAVY */
+    weft_heavy heavy;          /* HEAVY; WAIT: the exchange */
     int64_t bytes;             /* COPY (operands: from, to), ZERO (operand: to) */
     int n_operands;
     weft_operand *operands;
@@ -224,6 +240,7 @@ struct weft_device {
     /* choices of an earlier process; they take precedence over those on disk */
     const weft_tile_choice *given;
     int n_given;
+    weft_exchanger *exchanger; /* what programs exchange with; NULL: there are no other processes */
     /* counters for profiles and tests; the compiler's calls increment them */
     uint64_t uploads, downloads, submissions;
     uint64_t bytes_up, bytes_down;

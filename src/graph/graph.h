@@ -48,6 +48,10 @@ typedef struct weft_attr_scan {
 typedef struct weft_attr_sorted {
     int64_t count, descending;
 } weft_attr_sorted; /* ARGSORT (argsort or top-k), along the last dimension */
+typedef struct weft_attr_exchange {
+    int64_t number, count; /* its place among the exchanges of the program, which run in this order */
+    int64_t exact;
+} weft_attr_exchange; /* EXCHANGE */
 typedef struct weft_attr_output {
     int64_t index;
 } weft_attr_output; /* OUTPUT of a composite */

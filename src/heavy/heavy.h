@@ -10,6 +10,7 @@
 #include "heavy/argsort.h"
 #include "heavy/attention.h"
 #include "heavy/conv.h"
+#include "heavy/exchange.h"
 #include "heavy/matmul.h"
 #include "heavy/packed.h"
 #include "heavy/recurrent.h"

@@ -37,6 +37,9 @@
 weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,
                         int64_t n);
 
+/* The sum of x over the processes that train together; see ops/exchange.c. */
+weft_tensor *weft__exchange(const char *where, weft_tensor *x, const weft_attr_exchange *attr);
+
 /* Causal attention over caches (B, H, S, D), for queries at positions position, position + 1, ... Query i
  * sees key j if j <= position + i; position is an i32 scalar. Cached values beyond must be finite. Of the
  * options, scale, window and softcap count. No gradient. */

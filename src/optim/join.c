@@ -63,6 +63,7 @@ weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group) 
                                       hash_optimizer(opt),
                                       "give all processes the same program and configuration"));
     opt->group = group;
+    opt->identity = ++opt->ctx->identities;
     opt->ctx->micro_batch = (uint64_t)weft_process_group_rank(group);
     return WEFT_OK;
 }

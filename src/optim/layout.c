@@ -159,6 +159,7 @@ static void release_block(weft_context *ctx, weft__block *block) {
     weft__free(ctx, block->parameters);
     weft__free(ctx, block->offsets);
     weft__free(ctx, block->ranges);
+    weft__free(ctx, block->pieces);
     *block = (weft__block){0};
 }
 
@@ -286,7 +287,9 @@ static weft_status make_blocks(weft_optimizer *opt, weft__slot **sorted) {
         WEFT_TRY(layout_place(opt, block, sorted, n));
         WEFT_TRY(make_rounded(opt, block, sorted, n));
         WEFT_TRY(make_ranges(opt, block, sorted, n));
+        WEFT_TRY(weft__make_pieces(opt, block, sorted));
     }
+    weft__number_pieces(opt);
     return WEFT_OK;
 }
 

@@ -60,6 +60,14 @@ typedef struct weft__range {
     weft__step_number shrink; /* L1: how far parameters move towards 0, before the division by their size */
 } weft__range;
 
+/* Consecutive parameters of a block, whose gradients the processes exchange together. */
+typedef struct weft__piece {
+    size_t first, count; /* the parameters */
+    int64_t from, n;     /* their elements in the block */
+    size_t earliest;     /* slot of the first of them in the module, so the last of the backward pass */
+    int number;          /* its place in the order of exchanges, which all processes share */
+} weft__piece;
+
 /* All trained parameters of one dtype. Complex ones count as pairs of floats. */
 typedef struct weft__block {
     weft_dtype dtype, wide; /* dtype of storage, dtype of computation */
@@ -76,6 +84,8 @@ typedef struct weft__block {
     weft_tensor *sums[WEFT__LEVELS];  /* sums of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;
     size_t n_ranges;
+    weft__piece *pieces;
+    size_t n_pieces;
     weft__step_number epsilon; /* Adam: eps sqrt(1 - beta2^t) */
 } weft__block;
 
@@ -104,8 +114,8 @@ struct weft_optimizer {
     weft__slot *slots;
     size_t n_slots, cap_slots;
     weft__block blocks[WEFT__BLOCKS];
-    size_t n_blocks;
-    weft_tensor *norm; /* variable of one element; NULL if the norm is not tracked */
+    size_t n_blocks, n_pieces; /* n_pieces: of all blocks */
+    weft_tensor *norm;         /* variable of one element; NULL if the norm is not tracked */
     weft__scaling scaling;
     uint64_t identity;     /* identity of the layout: part of the program's key */
     uint64_t freeze_count; /* the module's count when it was laid out */
@@ -135,6 +145,17 @@ weft_status weft__optimizer_share_values(weft_optimizer *opt);
  * call the first one. */
 weft_status weft__optimizer_collect(weft_optimizer *opt);
 void weft__optimizer_drop_collected(weft_optimizer *opt);
+
+/* ---- exchange.c ---- */
+
+/* Do the processes exchange gradients while a step runs? Otherwise they do it afterwards. */
+bool weft__optimizer_exchanges(const weft_optimizer *opt);
+/* Divides a new block into pieces. sorted: the slots of its parameters. */
+weft_status weft__make_pieces(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted);
+/* Numbers the pieces of all blocks. */
+void weft__number_pieces(weft_optimizer *opt);
+/* Prepares the device for a program with exchanges. */
+weft_status weft__optimizer_exchanger(weft_optimizer *opt);
 
 /* Gives all processes the buffers of rank 0, such as running statistics, which follow the batches of each
  * process. */

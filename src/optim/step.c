@@ -95,24 +95,44 @@ static void steps_done(weft_optimizer *opt, uint64_t steps) {
     opt->ctx->micro_batch = (uint64_t)weft_process_group_rank(opt->group);
 }
 
-/* A step to which each process adds one micro-batch. */
-static weft_status joint_step(weft_optimizer *opt, weft_tensor *loss) {
-    opt->next_part = 0;
-    WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
-    WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
-    return weft_optimizer_update(opt, weft_process_group_size(opt->group));
+/* The level at which the sum of n micro-batches is. -1: there are several sums. */
+static int level_of_sum(const weft_optimizer *opt, int n) {
+    const uint32_t levels = levels_of(opt, n);
+    int level = 0;
+    while (levels >> level > 1) level++;
+    return levels == 1U << level ? level : -1;
+}
+
+static weft_status uneven(const weft_optimizer *opt, int n) {
+    return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
+                      "%s: with exact_sum each optimizer must add 1, 2, 4, 8, ... micro-batches, not %d",
+                      weft_optimizer_kind(opt), n);
+}
+
+/* Runs the last micro-batch of a step, whose number is k, and updates the parameters. The processes exchange
+ * their gradients meanwhile, if the device can; else after the backward pass. */
+static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int k) {
+    const weft__part part = update_after(opt, k);
+    const int processes = weft_process_group_size(opt->group);
+    if (opt->group && level_of_sum(opt, k + 1) < 0) return uneven(opt, k + 1);
+    if (opt->group && !weft__optimizer_exchanges(opt)) {
+        WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
+        WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
+        return weft_optimizer_update(opt, (k + 1) * processes);
+    }
+    if (opt->group) WEFT_TRY(weft__optimizer_exchanger(opt));
+    WEFT_TRY(weft__optimizer_numbers(opt, 0));
+    WEFT_TRY(step_run(opt, loss, &part, (k + 1) * processes, NULL));
+    steps_done(opt, 1);
+    return weft__optimizer_sharded(opt) ? weft__optimizer_share_values(opt) : WEFT_OK;
 }
 
 weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
-    if (opt->group) return joint_step(opt, loss);
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* gives up an unfinished accumulation */
-    WEFT_TRY(weft__optimizer_numbers(opt, 0));
-    WEFT_TRY(step_run(opt, loss, &weft__whole_step, 1, NULL));
-    steps_done(opt, 1);
-    return WEFT_OK;
+    return last_micro_batch(opt, loss, 0);
 }
 
 weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k, int of) {
@@ -124,23 +144,15 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
             opt->ctx, WEFT_ERR_ARGUMENT,
             "%s: micro-batch %d of %d: micro-batches are numbered 0, 1, ... in order, and the next one is %d",
             weft_optimizer_kind(opt), k, of, opt->next_part);
-    if (opt->group)
-        return weft__fail(opt->ctx, WEFT_ERR_STATE,
-                          "%s: the optimizer has joined other processes: use weft_optimizer_add_gradients, "
-                          "weft_optimizer_all_reduce and weft_optimizer_update",
-                          weft_optimizer_kind(opt));
     if (of == 1) return weft_optimizer_step(opt, loss);
     if (k == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
-    const weft__part part = k == of - 1 ? update_after(opt, k) : next_micro_batch(opt, k);
-    if (part.update) WEFT_TRY(weft__optimizer_numbers(opt, 0));
+    if (k == of - 1) return last_micro_batch(opt, loss, k);
+    const weft__part part = next_micro_batch(opt, k);
     WEFT_TRY(step_run(opt, loss, &part, of, NULL));
-    if (part.update) {
-        steps_done(opt, 1);
-    } else {
-        opt->next_part = k + 1;
-        opt->ctx->micro_batch = (uint64_t)k + 1; /* for nodes recorded next */
-    }
+    opt->next_part = k + 1;
+    opt->ctx->micro_batch = (uint64_t)(weft_process_group_rank(opt->group) * of + k + 1); /* of nodes recorded
+                                                                                           * next */
     return WEFT_OK;
 }
 
@@ -167,14 +179,6 @@ weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss)
     return WEFT_OK;
 }
 
-/* The level at which the sum of all micro-batches is. -1: there are several sums. */
-static int level_of_sum(const weft_optimizer *opt) {
-    const uint32_t levels = levels_of(opt, opt->next_part);
-    int level = 0;
-    while (levels >> level > 1) level++;
-    return levels == 1U << level ? level : -1;
-}
-
 /* Checks that the sums of an optimizer are those of equally many micro-batches as the first one's. */
 static weft_status comparable_sums(const weft_optimizer *first, const weft_optimizer *other) {
     if (first->hyper.exact_sum != other->hyper.exact_sum ||
@@ -182,11 +186,7 @@ static weft_status comparable_sums(const weft_optimizer *first, const weft_optim
         return weft__fail(first->ctx, WEFT_ERR_ARGUMENT,
                           "%s: with exact_sum all optimizers must have it, and equally many micro-batches",
                           weft_optimizer_kind(first));
-    if (level_of_sum(first) < 0)
-        return weft__fail(first->ctx, WEFT_ERR_ARGUMENT,
-                          "%s: with exact_sum each optimizer must add 1, 2, 4, 8, ... micro-batches, not %d",
-                          weft_optimizer_kind(first), first->next_part);
-    return WEFT_OK;
+    return level_of_sum(first, first->next_part) < 0 ? uneven(first, first->next_part) : WEFT_OK;
 }
 
 /* Checks that the gradient sums of all optimizers have the same blocks. */
@@ -226,7 +226,7 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
             "must then have one optimizer each");
     if (n == 1 && !group) return WEFT_OK;
     weft__process_group_purpose(group, optimizers[0]->steps + 1, "the gradients");
-    const int level = level_of_sum(optimizers[0]);
+    const int level = level_of_sum(optimizers[0], optimizers[0]->next_part);
     weft_tensor **sums = weft__array(ctx, n, sizeof *sums);
     weft_status status = sums ? WEFT_OK : weft__fail_oom(ctx, n * sizeof *sums, "a list of sums");
     for (size_t b = 0; b < optimizers[0]->n_blocks && status == WEFT_OK; b++) {
@@ -298,7 +298,10 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
     *plan = (weft_memory_plan){0};
     WEFT_TRY(prepare(opt, loss));
     const weft__part first = next_micro_batch(opt, 0);
-    WEFT_TRY(step_run(opt, loss, of > 1 ? &first : &weft__whole_step, of, plan));
+    const bool sums =
+        of > 1 || (opt->group && !weft__optimizer_exchanges(opt)); /* it keeps sums of gradients */
+    WEFT_TRY(step_run(opt, loss, sums ? &first : &weft__whole_step, of * weft_process_group_size(opt->group),
+                      plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         plan->parameters += step_bytes_of(opt->blocks[b].values) + step_bytes_of(opt->blocks[b].rounded);
         plan->states += step_bytes_of(opt->blocks[b].sums[0]) * (uint64_t)sums_of(opt, of);
@@ -309,7 +312,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
             leave_out(opt, opt->blocks[b].state[s], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             plan->states += step_bytes_of(opt->blocks[b].state[s]);
-        for (size_t s = 0; of > 1 && opt->blocks[b].state[0] && s < weft__optimizer_states(opt);
+        for (size_t s = 0; sums && opt->blocks[b].state[0] && s < weft__optimizer_states(opt);
              s++) /* only the last micro-batch uses the states */
             plan->pending +=
                 opt->blocks[b].state[s]->storage->buffer ? 0 : step_bytes_of(opt->blocks[b].state[s]);

@@ -155,30 +155,15 @@ static weft_status refuse_unreached(const weft_optimizer *opt, weft_tensor *loss
                       names, n > 3 ? ", ..." : "");
 }
 
-/* Records the gradients of every block, packed in the parameters' layout, in wide dtypes. */
-static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **packed) {
-    weft_context *ctx = opt->ctx;
-    size_t n = 0, at = 0;
-    for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
-    weft_tensor **wrt = weft__array(ctx, n, 2 * sizeof *wrt);
-    if (!wrt) return weft__fail_oom(ctx, 2 * n * sizeof *wrt, "the list of gradients");
-    weft_tensor **grads = wrt + n;
+/* Records the gradients of all parameters, in the order of blocks and offsets. */
+static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **wrt, weft_tensor **grads) {
+    size_t n = 0;
     for (size_t b = 0; b < opt->n_blocks; b++)
-        for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[at++] = opt->blocks[b].parameters[i];
-    weft_status status = weft_gradient(weft__scaled_loss(opt, loss), wrt, n, grads);
-    if (status == WEFT_OK) status = refuse_unreached(opt, loss, wrt, n);
-    for (size_t i = 0; status == WEFT_OK && i < n; i++) grads[i] = as_floats(grads[i]);
-    at = 0;
-    for (size_t b = 0; status == WEFT_OK && b < opt->n_blocks; b++) {
-        const weft__block *block = &opt->blocks[b];
-        weft_tensor *g =
-            weft__pack(where, grads + at, block->offsets, (int)block->count, weft_numel(block->values));
-        packed[b] = as(g, block->wide);
-        status = weft_tensor_status(packed[b]);
-        at += block->count;
-    }
-    weft__free(ctx, wrt);
-    return status;
+        for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[n++] = opt->blocks[b].parameters[i];
+    WEFT_TRY(weft_gradient(weft__scaled_loss(opt, loss), wrt, n, grads));
+    WEFT_TRY(refuse_unreached(opt, loss, wrt, n));
+    for (size_t i = 0; i < n; i++) grads[i] = as_floats(grads[i]);
+    return WEFT_OK;
 }
 
 void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value) {
@@ -196,15 +181,59 @@ static weft_status ensure_sum(weft_context *ctx, weft__block *block, int level) 
     return WEFT_OK;
 }
 
-/* Adds the sums that the part takes to the gradients *g of a block, or to nothing, and keeps the result. */
-static weft_status accumulate(weft_optimizer *opt, weft__block *block, const weft__part *part,
-                              weft_tensor **g, weft__sinks *sinks) {
-    for (int l = 0; l < WEFT__LEVELS; l++)
-        if (part->take >> l & 1) *g = *g ? at_add(block->sums[l], *g) : block->sums[l];
-    if (part->put < 0) return WEFT_OK;
-    WEFT_TRY(ensure_sum(opt->ctx, block, part->put));
-    weft__optimizer_sink(sinks, block->sums[part->put], *g);
-    return WEFT_OK;
+/* Packs the gradients of a piece in the parameters' layout, in the wide dtype, and adds the sums that the
+ * part takes. grads NULL: there are only these sums. offsets: memory for one number a parameter. */
+static weft_tensor *pack_piece(const weft__block *block, const weft__piece *piece, weft_tensor *const *grads,
+                               const weft__part *part, int64_t *offsets) {
+    weft_tensor *g = NULL;
+    for (size_t i = 0; i < piece->count; i++) offsets[i] = block->offsets[piece->first + i] - piece->from;
+    if (grads)
+        g = as(weft__pack(where, grads + piece->first, offsets, (int)piece->count, piece->n), block->wide);
+    for (int l = 0; l < WEFT__LEVELS; l++) {
+        if (!(part->take >> l & 1)) continue;
+        weft_tensor *sum = block->sums[l];
+        if (piece->n < weft_numel(sum)) sum = weft_narrow_at(where, sum, 0, piece->from, piece->n);
+        g = g ? at_add(sum, g) : sum;
+    }
+    return g;
+}
+
+/* Records the gradients of a block with the sums that the part takes. exchanges: of all processes. */
+static weft_status block_gradients(weft_optimizer *opt, const weft__block *block, weft_tensor *const *grads,
+                                   const weft__part *part, bool exchanges, weft_tensor **g) {
+    const weft__piece whole = {.count = block->count, .n = weft_numel(block->values)};
+    const size_t count = exchanges ? block->n_pieces : 1;
+    weft_tensor **pieces = weft__array(opt->ctx, count, sizeof *pieces);
+    int64_t *offsets = weft__array(opt->ctx, 2 * block->count, sizeof *offsets);
+    int64_t *starts = offsets + block->count;
+    const bool good = pieces && offsets;
+    for (size_t i = 0; good && i < count; i++) {
+        const weft__piece *piece = exchanges ? &block->pieces[i] : &whole;
+        const weft_attr_exchange attr = {piece->number, (int64_t)opt->n_pieces, opt->hyper.exact_sum};
+        starts[i] = piece->from;
+        pieces[i] = pack_piece(block, piece, grads, part, offsets);
+        if (exchanges) pieces[i] = weft__exchange(where, pieces[i], &attr);
+    }
+    if (good) *g = count == 1 ? pieces[0] : weft__pack(where, pieces, starts, (int)count, whole.n);
+    weft__free(opt->ctx, pieces);
+    weft__free(opt->ctx, offsets);
+    return good ? WEFT_OK
+                : weft__fail_oom(opt->ctx, 2 * block->count * sizeof *offsets, "a list of gradients");
+}
+
+/* Records the gradients of all blocks, summed as the part wants it. */
+static weft_status all_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
+                                 weft_tensor **g) {
+    size_t n = 0, at = 0;
+    const bool exchanges = loss && part->update && weft__optimizer_exchanges(opt);
+    for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
+    weft_tensor **wrt = weft__array(opt->ctx, n, 2 * sizeof *wrt), **grads = wrt + n;
+    if (!wrt) return weft__fail_oom(opt->ctx, 2 * n * sizeof *wrt, "the list of gradients");
+    weft_status status = loss ? gradients(opt, loss, wrt, grads) : WEFT_OK;
+    for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; at += opt->blocks[b++].count)
+        status = block_gradients(opt, &opt->blocks[b], loss ? grads + at : NULL, part, exchanges, &g[b]);
+    weft__free(opt->ctx, wrt);
+    return status;
 }
 
 /* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
@@ -257,10 +286,12 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__pa
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
-    if (loss) WEFT_TRY(gradients(opt, loss, g));
+    WEFT_TRY(all_gradients(opt, loss, part, g));
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        WEFT_TRY(accumulate(opt, &opt->blocks[b], part, &g[b], sinks));
-        if (part->update && part->take) g[b] = at_mul_scalar(g[b], 1.0 / parts);
+        WEFT_TRY(weft_tensor_status(g[b]));
+        if (part->put >= 0) WEFT_TRY(ensure_sum(opt->ctx, &opt->blocks[b], part->put));
+        if (part->put >= 0) weft__optimizer_sink(sinks, opt->blocks[b].sums[part->put], g[b]);
+        if (part->update && parts > 1) g[b] = at_mul_scalar(g[b], 1.0 / parts);
     }
     if (part->update) {
         weft_tensor *finite = weft__unscale(opt, g);

@@ -19,7 +19,7 @@
 /* seconds that one round of waiting counts at most: the process may have been stopped */
 #define LONGEST 0.5
 
-static double now(void) {
+double weft__process_group_now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
@@ -63,28 +63,28 @@ static weft_status broken(const weft_process_group *g, const char *error) {
 
 /* A pause between two tests. The longer the wait, the longer the pause, so that waiting processes leave the
  * processors to others. */
-static void rest(double waited) {
+static void rest(const weft_process_group *g, double waited) {
     const struct timespec nap = {0, waited < SHORT_PAUSE ? 50000 : 1000000};
-    if (waited < BUSY_WAIT)
+    if (waited < BUSY_WAIT && !g->beside)
         sched_yield();
     else
         nanosleep(&nap, NULL);
 }
 
 weft_status weft__process_group_wait(weft_process_group *g, const char *error, weft_transfer *transfer) {
-    const double from = now();
+    const double from = weft__process_group_now();
     double waited = 0, before = from;
     int ended = 0;
     if (error) return broken(g, error);
     while (!(error = g->transport->test(g->transport, transfer, &ended)) && !ended) {
-        const double at = now();
+        const double at = weft__process_group_now();
         waited += at - before < LONGEST ? at - before : LONGEST;
         before = at;
         if (waited > g->timeout || (waited > BUSY_WAIT && g->transport->asked(g->transport)))
             return timed_out(g, waited);
-        rest(waited);
+        rest(g, waited);
     }
-    g->seconds += now() - from;
+    if (!g->beside) g->waited += weft__process_group_now() - from; /* else the program may wait later */
     return error ? broken(g, error) : WEFT_OK;
 }
 
@@ -255,6 +255,7 @@ weft_status weft_process_group_open(const weft_process_group_options *options, w
 
 void weft_process_group_close(weft_process_group *g) {
     if (!g) return;
+    weft__process_group_end_exchanges(g);
     g->transport->close(g->transport);
     weft__free(NULL, g->hosts);
     weft__free(NULL, g->present);

@@ -6,6 +6,7 @@
 #include <weft/process_group.h>
 
 #include "base/base.h"
+#include "device/device.h"
 #include "process/transport.h"
 
 enum {
@@ -21,7 +22,10 @@ struct weft_process_group {
     int threads;                     /* processors for each of the processes that share them with this one */
     uint64_t step;                   /* for messages; 0: not in a step */
     const char *purpose;             /* for messages: what is exchanged */
-    double seconds;                  /* seconds spent in transfers so far */
+    double waited;                   /* seconds in which this process has waited for transfers */
+    double hidden;                   /* seconds of transfers during which it computed */
+    bool beside;                     /* transfers go on beside a program, which needs the processors */
+    struct weft__exchange *exchange; /* exchange.c; NULL until needed */
     char *staging;                   /* memory for transfers */
     size_t staging_bytes;
     unsigned char *present; /* [size], for a roll call */
@@ -64,6 +68,17 @@ weft_status weft__process_group_collect(weft_process_group *group, const void *o
  * rank 0, and `what` they have: "other weights". `advice` tells what helps. */
 weft_status weft__process_group_same(weft_process_group *group, const char *what, weft_hash hash,
                                      const char *advice);
+
+/* ---- exchange.c ---- */
+
+/* Gives the exchanger of programs with up to `count` exchanges. It lives as long as the group. While a
+ * program with exchanges runs, nothing else of the group may be called. */
+weft_status weft__process_group_exchanger(weft_process_group *group, size_t count,
+                                          weft_exchanger **exchanger);
+void weft__process_group_end_exchanges(weft_process_group *group);
+
+/* Seconds of a clock. */
+double weft__process_group_now(void);
 
 /* sum += more, for `count` numbers of dtype f32 or f64. */
 void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count);

@@ -51,6 +51,8 @@ typedef enum ir_kind {
  *                                                                   a a a b b */
 enum { IR_PACK_IN_TURN, IR_PACK_APART, IR_PACK_PAIRS };
 
+#define IR_CHUNK_OF_EXCHANGE UINT32_C(0x80000000) /* chunks of exchanges come after those of segments */
+
 /* An operand: element i of the consumer's index space is element view(i) of `node`. view -1 is the row-major
  * identity. For a constant, view -1 fits any shape. */
 typedef struct ir_edge {
@@ -70,7 +72,7 @@ typedef struct ir_node {
     bool live;
     bool recomputed; /* recomputed for the backward pass; never unified with the original */
     bool early;      /* of the forward pass; never in one kernel with recomputed nodes */
-    uint32_t chunk;  /* its chunk; nodes of two chunks never share a kernel; 0: no chunk */
+    uint32_t chunk;  /* its chunk, or its exchange; nodes of two chunks never share a kernel; 0: no chunk */
     bool fold;       /* a REDUCE over the rows of a block of its cluster's space */
     bool copy;       /* a CAST that only moves data; must stay a node of its own */
     int rank, n_in;

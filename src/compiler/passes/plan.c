@@ -105,6 +105,7 @@ static weft_status make_units(plan *p) {
         const ir_cluster *cluster = &ir->clusters[c];
         if (cluster->gone) continue;
         plan_unit u = {.heavy = -1,
+                       .waits_for = -1,
                        .from = -1,
                        .to_sink = -1,
                        .key = newest(ir, cluster),
@@ -184,6 +185,63 @@ int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
 static weft_status link_units(plan *p) {
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) WEFT_TRY(reads(p, i, n));
+    return WEFT_OK;
+}
+
+/* ---- exchanges ---- */
+
+/* Lists the units of all exchanges by their numbers. *count is how many there are. */
+static weft_status list_exchanges(const plan *p, int **list, int *count) {
+    int most = 0;
+    *count = 0;
+    *list = weft__arena_alloc(&p->ir->arena, ((size_t)p->n_units + 1) * sizeof **list);
+    if (!*list) return weft__ir_failed(p->ir);
+    for (int i = 0; i < p->n_units; i++) {
+        const int heavy = p->units[i].heavy;
+        if (heavy < 0 || p->ir->nodes[heavy].heavy->kind != WEFT_HEAVY_EXCHANGE) continue;
+        const weft_heavy_exchange *x = &p->ir->nodes[heavy].heavy->as.exchange;
+        most = x->count;
+        if (x->number < p->n_units) (*list)[x->number] = i;
+        ++*count;
+    }
+    return *count == most ? WEFT_OK
+                          : weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL, "a program has %d of its %d exchanges",
+                                       *count, most);
+}
+
+/* Adds a unit that waits for the end of the exchange of unit `start`. All readers of the exchange run after
+ * it, and it runs as late as the first of them. */
+static weft_status add_wait(plan *p, int start) {
+    plan_unit wait = {.heavy = -1,
+                      .waits_for = p->units[start].heavy,
+                      .from = -1,
+                      .to_sink = -1,
+                      .key = UINT64_MAX,
+                      .stage = p->units[start].stage};
+    const int at = p->n_units;
+    for (int i = 0; i < at; i++)
+        for (int k = 0; k < p->units[i].n_after; k++) {
+            if (p->units[i].after[k] != start) continue;
+            p->units[i].after[k] = at;
+            if (p->units[i].key < wait.key) wait.key = p->units[i].key;
+        }
+    WEFT_TRY(add_unit(p, wait));
+    return weft__plan_after(p, at, start);
+}
+
+/* Each exchange starts as soon as its input is there, and ends before its first reader. They start in the
+ * order of their numbers, in which the processes make them. */
+static weft_status place_exchanges(plan *p) {
+    int *list, count;
+    WEFT_TRY(list_exchanges(p, &list, &count));
+    for (int x = 0; x < count; x++) {
+        plan_unit *u = &p->units[list[x]];
+        u->key = x > 0 ? p->units[list[x - 1]].key : 0;
+        for (int k = 0; k < u->n_after; k++)
+            if (p->units[u->after[k]].key > u->key) u->key = p->units[u->after[k]].key;
+        WEFT_TRY(add_wait(p, list[x]));
+        if (x > 0) WEFT_TRY(weft__plan_after(p, list[x], list[x - 1]));
+    }
     return WEFT_OK;
 }
 
@@ -319,6 +377,7 @@ static weft_status place_sinks(plan *p) {
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others are copied after everything else */
         if (ir->sinks[s].in_place) continue;
         WEFT_TRY(add_unit(p, (plan_unit){.heavy = -1,
+                                         .waits_for = -1,
                                          .from = ir->sinks[s].node,
                                          .to_sink = (int)s,
                                          .key = UINT64_MAX,
@@ -574,6 +633,11 @@ static weft_status make_command(plan *p, const plan_unit *u, weft_command *comma
     weft_ir *ir = p->ir;
     command->sink = u->sink;
     if (u->heavy >= 0) return heavy_command(p, u, command);
+    if (u->waits_for >= 0) {
+        command->kind = WEFT_COMMAND_WAIT;
+        command->heavy = *ir->nodes[u->waits_for].heavy;
+        return WEFT_OK;
+    }
     if (u->kernel) {
         weft_operand *to = new_operands(p, command, u->kernel->n_args);
         if (!to) return weft__ir_failed(ir);
@@ -674,6 +738,7 @@ static weft_status run_plan(plan *p) {
     WEFT_TRY(make_units(p));
     WEFT_TRY(link_units(p));
     if (p->ir->fuse) WEFT_TRY(weft__plan_epilogues(p));
+    WEFT_TRY(place_exchanges(p));
     WEFT_TRY(place_sinks(p));
     WEFT_TRY(order_units(p));
     delay_chunks(p);

@@ -10,6 +10,7 @@ typedef struct plan_unit {
     weft_kernel *kernel;
     int *args;         /* of the kernel: nodes */
     int heavy;         /* the HEAVY node, -1: none; together with `kernel`: a matmul and its epilogue */
+    int waits_for;     /* the HEAVY node of an exchange for whose end it waits, -1: none */
     int from, to_sink; /* a copy of node `from` into the variable of sink `to_sink`; both -1: no copy */
     uint64_t key;      /* serial of the newest node that it computes; units run in this order where they
                         * may */

@@ -9,6 +9,7 @@ void weft__command_work(const weft_command *command, double *flops, double *byte
     case WEFT_COMMAND_HEAVY: weft__heavy_class(&command->heavy)->cost(&command->heavy, flops, bytes); break;
     case WEFT_COMMAND_COPY: *bytes = 2 * (double)command->bytes; break;
     case WEFT_COMMAND_ZERO: *bytes = (double)command->bytes; break;
+    case WEFT_COMMAND_WAIT: break;
     }
 }
 
@@ -17,7 +18,8 @@ weft_dtype weft__command_dtype(const weft_command *command) {
 }
 
 weft_work weft__command_kind(const weft_command *command) {
-    return command->kind == WEFT_COMMAND_HEAVY ? weft__heavy_class(&command->heavy)->work : WEFT_WORK_OTHER;
+    const bool heavy = command->kind == WEFT_COMMAND_HEAVY || command->kind == WEFT_COMMAND_WAIT;
+    return heavy ? weft__heavy_class(&command->heavy)->work : WEFT_WORK_OTHER;
 }
 
 weft_program_work weft__program_work(const weft_program *program) {

@@ -21,6 +21,9 @@ const char *weft__command_text(const weft_command *command, char name[WEFT_COMMA
         break;
     case WEFT_COMMAND_COPY: snprintf(name, WEFT_COMMAND_TEXT, "copy to variable"); break;
     case WEFT_COMMAND_ZERO: snprintf(name, WEFT_COMMAND_TEXT, "zero"); break;
+    case WEFT_COMMAND_WAIT:
+        snprintf(name, WEFT_COMMAND_TEXT, "wait for exchange %d", command->heavy.as.exchange.number + 1);
+        break;
     }
     return name;
 }

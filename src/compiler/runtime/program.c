@@ -138,10 +138,12 @@ weft_status weft__report_fault(weft_context *ctx) {
         [WEFT_FAULT_DIVIDE] = "div or mod: integer division by zero",
         [WEFT_FAULT_SCATTER] = "scatter_add: index out of range",
         [WEFT_FAULT_UPDATE] = "update: offset out of range",
+        [WEFT_FAULT_EXCHANGE] = "",
     };
     weft_fault fault = {0};
     WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
     if (!fault.set) return WEFT_OK;
+    if (fault.kind == WEFT_FAULT_EXCHANGE) return ctx->device->exchanger->failed(ctx->device->exchanger);
     const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
     const long long value = fault.value, last = fault.bound - 1;
     char element[48] = ""; /* stays empty for a value that a kernel computed */

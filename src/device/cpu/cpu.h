@@ -35,6 +35,9 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
 bool weft__cpu_heavy_takes(const weft_heavy *heavy);
 weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, int threads,
                                     weft_cpu_work *work);
+/* heavy/exchange.c: a command that waits for the end of an exchange. */
+weft_status weft__cpu_wait_prepare(weft_context *ctx, const weft_heavy_exchange *exchange,
+                                   weft_cpu_work *work);
 /* gemm/matmul_library.c: returns which library computes matmuls, such as "oneDNN 2.6.3 (avx512_core)" or "own
  * kernels (avx2)". */
 const char *weft__cpu_matmul_description(void);

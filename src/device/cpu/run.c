@@ -54,6 +54,7 @@ static weft_status prepare(weft_context *ctx, const weft_command *c, int threads
     case WEFT_COMMAND_HEAVY: return weft__cpu_heavy_prepare(ctx, &c->heavy, threads, work);
     case WEFT_COMMAND_COPY:
     case WEFT_COMMAND_ZERO: return prepare_move(ctx, c, work);
+    case WEFT_COMMAND_WAIT: return weft__cpu_wait_prepare(ctx, &c->heavy.as.exchange, work);
     }
     return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: command of an unknown kind");
 }

@@ -150,6 +150,7 @@ static void count_command(weft_null_counts *counts, const weft_command *c) {
         counts->zeros++;
         counts->bytes += (uint64_t)c->bytes;
         break;
+    case WEFT_COMMAND_WAIT: break;
     }
 }
 
@@ -171,6 +172,7 @@ static void log_command(weft_context *ctx, int i, const weft_command *c) {
     case WEFT_COMMAND_ZERO:
         weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: zero %" PRId64 " bytes", i, marks, c->bytes);
         break;
+    case WEFT_COMMAND_WAIT: weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: wait", i, marks); break;
     }
 }
 

@@ -22,9 +22,8 @@ static void processes(FILE *out, const json_t *all) {
             ". A process that computes longer than the others makes them wait: the slowest of these needs "
             "%.1f %% more "
             "time than the fastest.</p>\n<div class=\"wide\"><table><tr><th>rank</th><th>machine</th><th "
-            "class=\"n\">computing</th><th></th><th class=\"n\">exchanging and waiting</th><th "
-            "class=\"n\">memory at "
-            "the peak</th></tr>\n",
+            "class=\"n\">computing</th><th></th><th class=\"n\">waiting for an exchange</th><th "
+            "class=\"n\">exchanging while computing</th><th class=\"n\">memory at the peak</th></tr>\n",
             shortest > 0 ? 100 * (longest / shortest - 1) : 0);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *process = json_array_get(list, i);
@@ -32,10 +31,11 @@ static void processes(FILE *out, const json_t *all) {
         weft__report_text(out, process, "machine");
         fprintf(out,
                 "</td><td class=\"n\">%.3f s</td><td class=\"share\"><div class=\"bar\" "
-                "style=\"width:%.1f%%\"></div></td><td class=\"n\">%.3f s</td><td class=\"n\">%.1f "
-                "MB</td></tr>\n",
+                "style=\"width:%.1f%%\"></div></td><td class=\"n\">%.3f s</td><td class=\"n\">%.3f s</td><td "
+                "class=\"n\">%.1f MB</td></tr>\n",
                 figure(process, "computing"), longest > 0 ? 100 * figure(process, "computing") / longest : 0,
-                figure(process, "exchanging"), figure(process, "memory_peak") / (1 << 20));
+                figure(process, "exchanging"), figure(process, "hidden"),
+                figure(process, "memory_peak") / (1 << 20));
     }
     fprintf(out, "</table></div>\n");
 }

@@ -394,6 +394,7 @@ static void conclude(weft__loop *loop, bool early) {
     weft__progress_end(p);
     if (loop->options->verbose) {
         weft__progress_times(p, &times);
+        weft__processes_say(&loop->processes, p->out);
         say_telemetry(loop);
     }
     weft__loop_say_scores(loop);

@@ -99,7 +99,7 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
     if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */
     p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
-    p->exchanged = p->group->seconds;
+    p->exchanged = p->group->waited;
     return status;
 }
 
@@ -108,8 +108,9 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
 void weft__processes_step(weft__processes *p, const weft_fit_state *state) {
     if (!p->group) return;
     weft__process_figures *own = &p->figures[weft_process_group_rank(p->group)];
-    const double exchanged = p->group->seconds - p->exchanged;
+    const double exchanged = p->group->waited - p->exchanged;
     own->exchanging += exchanged;
+    own->hidden = p->group->hidden;
     own->computing += state->seconds_data + state->seconds_step - exchanged;
 }
 
@@ -122,7 +123,7 @@ static weft_status exchange(weft__processes *p, uint64_t own, uint64_t *others) 
     p->figures[rank].memory = weft__memory_peak();
     weft__process_group_purpose(p->group, p->group->step, "the order of rank 0");
     WEFT_TRY(weft_process_group_all_gather(p->group, p->figures, sizeof *p->figures));
-    p->exchanged = p->group->seconds;
+    p->exchanged = p->group->waited;
     *others = 0;
     for (int i = 1; i < size; i++)
         if (p->figures[i].word > *others) *others = p->figures[i].word;
@@ -195,16 +196,23 @@ weft_status weft__processes_await(weft__processes *p, weft__order *order, int *l
 
 /* ---- figures ---- */
 
+void weft__processes_say(const weft__processes *p, FILE *out) {
+    const weft__process_figures *own = p->figures;
+    if (!p->group || !out || !(own->exchanging + own->hidden > 0)) return;
+    fprintf(out, "exchange of gradients: %.3f s, %.0f %% of it while this process computed\n",
+            own->exchanging + own->hidden, 100 * own->hidden / (own->exchanging + own->hidden));
+}
+
 weft_status weft__processes_write(const weft__processes *p, const char *dir) {
     weft__json json;
     weft__json_build(&json, NULL);
     json_t *list = json_array();
     for (int i = 0; i < weft_process_group_size(p->group); i++) {
         const weft__process_figures *f = &p->figures[i];
-        json_array_append_new(list,
-                              json_pack("{s:i, s:s, s:f, s:f, s:I}", "rank", i, "machine",
-                                        weft_process_group_host(p->group, i), "computing", f->computing,
-                                        "exchanging", f->exchanging, "memory_peak", (json_int_t)f->memory));
+        json_array_append_new(list, json_pack("{s:i, s:s, s:f, s:f, s:f, s:I}", "rank", i, "machine",
+                                              weft_process_group_host(p->group, i), "computing", f->computing,
+                                              "exchanging", f->exchanging, "hidden", f->hidden, "memory_peak",
+                                              (json_int_t)f->memory));
     }
     json_t *all = json_pack("{s:s, s:o}", "engine", weft_process_group_engine(p->group), "processes", list);
     return weft__sealed_write(dir, "processes.json", &json, all, JSON_REAL_PRECISION(6));

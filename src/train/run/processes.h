@@ -5,6 +5,7 @@
 #ifndef WEFT_SRC_TRAIN_RUN_PROCESSES_H
 #define WEFT_SRC_TRAIN_RUN_PROCESSES_H
 
+#include <stdio.h>
 #include <weft/fit.h>
 #include <weft/process_group.h>
 
@@ -25,7 +26,8 @@ typedef enum weft__order {
 typedef struct weft__process_figures {
     uint64_t word;     /* of the leader: its order; of followers: their signals */
     double computing;  /* seconds of all steps in this process, with reading data */
-    double exchanging; /* seconds of exchange in these steps, with waiting for slower processes */
+    double exchanging; /* seconds in these steps in which it waits for an exchange, or slower processes */
+    double hidden;     /* seconds of exchange during which this process computed */
     double memory;     /* bytes at the peak */
 } weft__process_figures;
 
@@ -67,6 +69,9 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
 void weft__processes_step(weft__processes *p, const weft_fit_state *state);
 /* Leader: writes processes.json with the figures of all processes into the folder of the run. */
 weft_status weft__processes_write(const weft__processes *p, const char *dir);
+
+/* Prints how long this process exchanged gradients, and how much of it while it computed. out may be NULL. */
+void weft__processes_say(const weft__processes *p, FILE *out);
 
 /* Leader: gives an order, and learns of the signals that followers have received. */
 weft_status weft__processes_order(weft__processes *p, weft__order order);

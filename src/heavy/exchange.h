@@ -1,0 +1,21 @@
+/* Exchange with other processes: out = the sum of the inputs of all processes, element by element. The
+ * command only starts the exchange. A later command of the kind WAIT waits for its end, so the device
+ * computes in between. Must not know: devices, processes. Read next: heavy.h, device/device.h
+ * (weft_exchanger). */
+#ifndef WEFT_HEAVY_EXCHANGE_H
+#define WEFT_HEAVY_EXCHANGE_H
+
+#include <weft/dtype.h>
+
+enum { WEFT_EXCHANGE_INPUT, WEFT_EXCHANGE_OUT, WEFT_EXCHANGE_OPERANDS };
+
+/* input and out are vectors of n elements. */
+typedef struct weft_heavy_exchange {
+    uint8_t dtype;     /* f32 or f64 */
+    bool exact;        /* adds in a binary tree over the processes */
+    bool in_place;     /* input and out are one buffer */
+    int number, count; /* its place among the exchanges of its program, which run in this order */
+    int64_t n;
+} weft_heavy_exchange;
+
+#endif

@@ -1,0 +1,151 @@
+/* Exchanges that go on while a program runs: a thread of its own adds up what the program has handed to it.
+ * The processes start their exchanges at different times, so each thread takes them in the order of their
+ * numbers, which is the same everywhere. Must not know: programs. Read next: sum.c, device/device.h. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "process/group.h"
+
+typedef enum job_state { JOB_NONE, JOB_STARTED, JOB_ENDED } job_state;
+
+typedef struct exchange_job {
+    job_state state;
+    weft_heavy_exchange what;
+    void *data;
+} exchange_job;
+
+struct weft__exchange {
+    weft_exchanger base;
+    weft_process_group *group;
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects all below */
+    pthread_cond_t started, ended;
+    exchange_job *jobs; /* by number */
+    size_t capacity;
+    size_t next; /* the number of the exchange that comes next */
+    bool closing;
+    weft_status status; /* of the first exchange that failed */
+    char error[WEFT_ERROR_SIZE];
+};
+
+/* ---- the thread ---- */
+
+static bool is_ready(const struct weft__exchange *x) {
+    return x->next < x->capacity && x->jobs[x->next].state == JOB_STARTED;
+}
+
+/* Makes the next exchange. The lock is held, but not while the processes exchange. After a failure nothing is
+ * exchanged any more. */
+static void make_next(struct weft__exchange *x) {
+    const exchange_job job = x->jobs[x->next];
+    weft_process_group *g = x->group;
+    const double from = weft__process_group_now();
+    if (x->status == WEFT_OK) {
+        g->beside = true;
+        pthread_mutex_unlock(&x->lock);
+        const weft_status status = weft_process_group_all_reduce(g, job.data, (weft_dtype)job.what.dtype,
+                                                                 (size_t)job.what.n, job.what.exact);
+        pthread_mutex_lock(&x->lock);
+        g->beside = false;
+        x->status = status;
+        if (status != WEFT_OK) snprintf(x->error, sizeof x->error, "%s", weft_last_error(NULL));
+    }
+    g->hidden += weft__process_group_now() - from;
+    x->jobs[x->next].state = JOB_ENDED;
+    x->next = job.what.number + 1 == job.what.count ? 0 : x->next + 1;
+    pthread_cond_broadcast(&x->ended);
+}
+
+static void *exchange_thread(void *user) {
+    struct weft__exchange *x = user;
+    pthread_mutex_lock(&x->lock);
+    while (!x->closing)
+        if (is_ready(x))
+            make_next(x);
+        else
+            pthread_cond_wait(&x->started, &x->lock);
+    pthread_mutex_unlock(&x->lock);
+    return NULL;
+}
+
+/* ---- what programs call ---- */
+
+static void exchange_start(weft_exchanger *base, const weft_heavy_exchange *what, void *data) {
+    struct weft__exchange *x = (struct weft__exchange *)base;
+    pthread_mutex_lock(&x->lock);
+    x->jobs[what->number] = (exchange_job){JOB_STARTED, *what, data};
+    pthread_cond_signal(&x->started);
+    pthread_mutex_unlock(&x->lock);
+}
+
+static bool exchange_wait(weft_exchanger *base, int number) {
+    struct weft__exchange *x = (struct weft__exchange *)base;
+    const double from = weft__process_group_now();
+    pthread_mutex_lock(&x->lock);
+    while (x->jobs[number].state != JOB_ENDED) pthread_cond_wait(&x->ended, &x->lock);
+    x->jobs[number].state = JOB_NONE;
+    x->group->waited += weft__process_group_now() - from;
+    x->group->hidden -= weft__process_group_now() - from;
+    const bool good = x->status == WEFT_OK;
+    pthread_mutex_unlock(&x->lock);
+    return good;
+}
+
+static weft_status exchange_failed(const weft_exchanger *base) {
+    const struct weft__exchange *x = (const struct weft__exchange *)base;
+    return weft__fail(NULL, x->status, "%s", x->error);
+}
+
+/* ---- opening and closing ---- */
+
+/* Makes room for exchanges 0..count - 1. */
+static bool ensure_jobs(struct weft__exchange *x, size_t count) {
+    if (count <= x->capacity) return true;
+    exchange_job *jobs = weft__array(NULL, count, sizeof *jobs), *old = x->jobs;
+    if (!jobs) return false;
+    pthread_mutex_lock(&x->lock);
+    x->jobs = jobs; /* no exchange is under way between two programs */
+    x->capacity = count;
+    pthread_mutex_unlock(&x->lock);
+    weft__free(NULL, old);
+    return true;
+}
+
+weft_status weft__process_group_exchanger(weft_process_group *g, size_t count, weft_exchanger **exchanger) {
+    struct weft__exchange *x = g->exchange;
+    if (!x) {
+        x = weft__array(NULL, 1, sizeof *x);
+        if (!x) return weft__fail_oom(NULL, sizeof *x, "a thread for exchanges");
+        x->base = (weft_exchanger){exchange_start, exchange_wait, exchange_failed};
+        x->group = g;
+        pthread_mutex_init(&x->lock, NULL);
+        pthread_cond_init(&x->started, NULL);
+        pthread_cond_init(&x->ended, NULL);
+        if (!weft__thread_start(&x->thread, exchange_thread, x)) {
+            weft__free(NULL, x);
+            return weft__fail(NULL, WEFT_ERR_OOM, "the system cannot start a thread for exchanges");
+        }
+        g->exchange = x;
+    }
+    *exchanger = &x->base;
+    return ensure_jobs(x, count) ? WEFT_OK
+                                 : weft__fail_oom(NULL, count * sizeof *x->jobs, "a list of exchanges");
+}
+
+void weft__process_group_end_exchanges(weft_process_group *g) {
+    struct weft__exchange *x = g->exchange;
+    if (!x) return;
+    pthread_mutex_lock(&x->lock);
+    x->closing = true;
+    pthread_cond_signal(&x->started);
+    pthread_mutex_unlock(&x->lock);
+    pthread_join(x->thread, NULL);
+    pthread_cond_destroy(&x->started);
+    pthread_cond_destroy(&x->ended);
+    pthread_mutex_destroy(&x->lock);
+    weft__free(NULL, x->jobs);
+    weft__free(NULL, x);
+    g->exchange = NULL;
+}

@@ -1,0 +1,46 @@
+/* exchange: on a device that takes it, the sum over processes, here of two that have the same numbers. Other
+ * devices refuse it when the program is compiled. */
+#include "device/device.h"
+#include "ops/build.h"
+#include "ops/matrix.h"
+
+/* Ends each exchange at once. */
+static void start(weft_exchanger *x, const weft_heavy_exchange *what, void *data) {
+    (void)x;
+    for (int64_t i = 0; i < what->n; i++)
+        if (what->dtype == WEFT_F32)
+            ((float *)data)[i] *= 2;
+        else
+            ((double *)data)[i] *= 2;
+}
+static bool wait_for(weft_exchanger *x, int number) {
+    (void)x;
+    return number == 0;
+}
+
+static weft_exchanger doubles = {.start = start, .wait = wait_for};
+
+void ops_case_exchange(matrix *m);
+void ops_case_exchange(matrix *m) {
+    static const weft_attr_exchange attr = {.number = 0, .count = 1, .exact = 1};
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64};
+    for (int d = 0; d < 2; d++) {
+        const weft_heavy heavy = {.kind = WEFT_HEAVY_EXCHANGE,
+                                  .as.exchange = {.dtype = (uint8_t)dtypes[d], .count = 1}};
+        if (!ops_has_dtype(m, "exchange", dtypes[d])) continue;
+        const bool takes = m->ctx->device->ops->takes(m->ctx->device, &heavy);
+        weft_exchanger *const kept = m->ctx->device->exchanger;
+        m->ctx->device->exchanger = &doubles;
+        for (int v = 0; v < VIEW_COUNT; v++) {
+            operand x = operand_new(m, dtypes[d], SHAPE(17), (view_kind)v, GEN_NORMAL);
+            weft_tensor *sum = weft__exchange(WEFT_HERE, x.t, &attr);
+            array *y = array_new(m, dtypes[d], SHAPE(17));
+            for (int64_t k = 0; k < y->n; k++) y->f[k] = 2 * x.h->f[k];
+            if (takes) ops_check(m, "exchange", dtypes[d], view_name((view_kind)v), sum, y, TOLERANCE_COPY);
+            if (!takes && v == 0)
+                ops_hold(m, "exchange", dtypes[d], "refused", weft_eval(&sum, 1) == WEFT_ERR_UNSUPPORTED);
+            ops_settle(m);
+        }
+        m->ctx->device->exchanger = kept;
+    }
+}

@@ -1,0 +1,180 @@
+/* Exchanges beside a program, on ranks that are threads: how much of them a slow network can hide, that no
+ * bit depends on them, and what happens if a rank does not answer. */
+#include <stdatomic.h>
+
+#include "optim/optimizer.h"
+#include "unit/nn_help.h"
+#include "unit/process/threads.h"
+
+/* Counts what is wrong in a thread, where assertions cannot be made. */
+static atomic_int wrong;
+#define EXPECT(what)                                                                                         \
+    do {                                                                                                     \
+        if (!(what)) {                                                                                       \
+            print_error("%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, weft_last_error(NULL));               \
+            atomic_fetch_add(&wrong, 1);                                                                     \
+        }                                                                                                    \
+    } while (0)
+
+enum { RANKS = 2, LAYERS = 24, WIDTH = 256, ROWS = 768, STEPS = 5 };
+
+typedef struct model {
+    weft_context *ctx;
+    weft_module *net;
+    weft_optimizer *opt;
+} model;
+
+static model make_model(int threads, bool exact) {
+    model m;
+    int64_t sizes[LAYERS + 1];
+    for (int i = 0; i <= LAYERS; i++) sizes[i] = WIDTH;
+    EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = threads, .seed = 5}, &m.ctx) ==
+           WEFT_OK);
+    m.net = weft_nn_mlp(m.ctx, sizes, LAYERS + 1, NULL);
+    m.opt = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.01, .clip = 1, .exact_sum = exact});
+    return m;
+}
+
+/* One step on random numbers of micro-batch `batch`. */
+static weft_status make_step(const model *m, int batch, int k, int of) {
+    weft_scope *scope = weft_scope_open(m->ctx);
+    static float numbers[RANKS][ROWS][WIDTH];
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < WIDTH; j++)
+            numbers[batch][i][j] = (float)((i * 37 + j * 11 + batch * 5) % 17) / 9 - 0.8F;
+    EXPECT(weft_optimizer_micro_batch(m->opt, batch) == WEFT_OK);
+    weft_tensor *x = weft_from(m->ctx, WEFT_F32, 2, (int64_t[]){ROWS, WIDTH}, numbers[batch]);
+    weft_tensor *y = weft_forward(m->net, x);
+    weft_tensor *loss = weft_mean(weft_mul(y, y), WEFT_ALL_AXES, false);
+    const weft_status status = weft_optimizer_accumulate(m->opt, loss, k, of);
+    weft_scope_close(scope);
+    return status;
+}
+
+static uint64_t hash_weights(const model *m) {
+    static _Thread_local float values[WIDTH * WIDTH];
+    weft_parameter_info p;
+    weft_hash hash;
+    weft__hash_init(&hash);
+    for (size_t i = 0; weft_parameter_get(m->net, i, &p); i++) {
+        const size_t bytes = (size_t)weft_numel(p.tensor) * sizeof *values;
+        EXPECT(weft_read(p.tensor, values, bytes) == WEFT_OK);
+        weft__hash_bytes(&hash, values, bytes);
+    }
+    return hash.a;
+}
+
+/* ---- a slow network ---- */
+
+typedef struct measured {
+    double computing;        /* seconds of a step without other ranks */
+    double waited, hidden;   /* seconds of rank 0 in all steps */
+    uint64_t weights[RANKS]; /* hashes */
+    int threads;
+    bool exact;
+} measured;
+
+static void share_steps(weft_process_group *g, void *user) {
+    measured *to = user;
+    const int rank = weft_process_group_rank(g);
+    model m = make_model(to->threads, to->exact);
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft__optimizer_exchanges(m.opt));
+    EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK); /* compiles */
+    const double waited = g->waited, hidden = g->hidden;
+    for (int i = 0; i < STEPS; i++) EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
+    if (rank == 0) {
+        to->waited = g->waited - waited;
+        to->hidden = g->hidden - hidden;
+    }
+    EXPECT(weft_optimizer_compare(m.opt) == WEFT_OK);
+    to->weights[rank] = hash_weights(&m);
+    weft_close(m.ctx);
+}
+
+static uint64_t steps_alone(measured *to) {
+    model m = make_model(1, true);
+    double from = 0;
+    for (int i = 0; i <= STEPS; i++) {
+        for (int k = 0; k < RANKS; k++) EXPECT(make_step(&m, k, k, RANKS) == WEFT_OK);
+        if (i == 0) from = network_now();
+    }
+    to->computing = (network_now() - from) / (STEPS * RANKS);
+    const uint64_t hash = hash_weights(&m);
+    weft_close(m.ctx);
+    return hash;
+}
+
+/* A network for which the exchange of all gradients takes this part of a step. */
+static network slow_network(const measured *m, double part) {
+    const double bytes = (double)LAYERS * (WIDTH + 1) * WIDTH * 4;
+    return (network){.latency = 1e-4, .bytes_per_second = bytes / (part * m->computing)};
+}
+
+/* Of an exchange that takes 0.4 of a step, 80 % is hidden. */
+static void test_overlap(void **state) {
+    measured m = {.threads = 1, .exact = true};
+    double share = 0;
+    (void)state;
+    atomic_store(&wrong, 0);
+    const uint64_t alone = steps_alone(&m);
+    for (int trial = 0; trial < 5 && share < 0.8; trial++) { /* other programs may take the processors */
+        network net = slow_network(&m, 0.4);
+        run_ranks(&net, RANKS, 60, share_steps, &m);
+        for (int i = 0; i < RANKS; i++) assert_true(m.weights[i] == alone);
+        share = m.hidden / (m.hidden + m.waited);
+        print_message("a step computes %.1f ms; exchange %.1f ms a step, %.0f %% hidden\n", 1e3 * m.computing,
+                      1e3 * (m.hidden + m.waited) / STEPS, 100 * share);
+    }
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_true(share >= 0.8);
+}
+
+/* Several threads of the device, and the order of the engine. */
+static void test_threads(void **state) {
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        measured m = {.threads = 2, .exact = exact != 0};
+        atomic_store(&wrong, 0);
+        const uint64_t alone = steps_alone(&m);
+        network net = {0};
+        run_ranks(&net, RANKS, 60, share_steps, &m);
+        assert_int_equal(atomic_load(&wrong), 0);
+        assert_true(m.weights[0] == m.weights[1]);
+        if (exact) assert_true(m.weights[0] == alone);
+    }
+}
+
+/* ---- a rank that does not answer ---- */
+
+static void miss_a_step(weft_process_group *g, void *user) {
+    const int rank = weft_process_group_rank(g);
+    model m = make_model(1, true);
+    (void)user;
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
+    if (rank == 1) {
+        weft_close(m.ctx);
+        return;
+    }
+    const uint64_t before = hash_weights(&m);
+    EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT);
+    EXPECT(strstr(weft_last_error(NULL), "step 2: waited 0.2 s for the gradients: no answer from rank 1"));
+    EXPECT(hash_weights(&m) == before);
+    EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT); /* the same again, at once */
+    weft_close(m.ctx);
+}
+
+static void test_missing(void **state) {
+    network net = {0};
+    (void)state;
+    atomic_store(&wrong, 0);
+    run_ranks(&net, RANKS, 0.2, miss_a_step, NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_overlap), cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_missing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
