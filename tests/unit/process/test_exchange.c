@@ -31,7 +31,7 @@ static model make_model(int threads, bool exact) {
     EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = threads, .seed = 5}, &m.ctx) ==
            WEFT_OK);
     m.net = weft_nn_mlp(m.ctx, sizes, LAYERS + 1, NULL);
-    m.opt = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.01, .clip = 1, .exact_sum = exact});
+    m.opt = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.5, .clip = 1e-3, .exact_sum = exact});
     return m;
 }
 
