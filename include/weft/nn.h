@@ -168,6 +168,14 @@ typedef struct weft_batchnorm_options {
 WEFT_API weft_module *weft_nn_batch_norm(weft_context *ctx, int64_t channels,
                                          const weft_batchnorm_options *options);
 
+/* Lets all batch norms of a tree use the statistics of all processes, as PyTorch's SyncBatchNorm does, or
+ * only their own. In training each of them then exchanges its sums with the processes that the optimizer has
+ * joined (weft_optimizer_join): in micro-batch k, those of micro-batch k in each process. The processes may
+ * have different numbers of samples, and their running statistics agree. All must run the same forward
+ * passes. Without other processes nothing changes. Only cpu can exchange in a forward pass: other devices
+ * refuse it. */
+WEFT_API WEFT_CHECKED weft_status weft_module_sync_batch_norm(weft_module *m, bool on);
+
 /* Dropout in training, the identity in evaluation. weft_nn_dropout drops elements, weft_nn_dropout2d
  * whole channels of x (N, channels, ...). */
 WEFT_API weft_module *weft_nn_dropout(weft_context *ctx, double p);

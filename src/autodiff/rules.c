@@ -245,6 +245,11 @@ static void grad_pack(const char *where, weft_tensor *node, weft_tensor *g, weft
     }
 }
 
+/* Each process has a loss of its own, and the gradient is that of their sum. */
+static void grad_exchange(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    grads[0] = weft__exchange(where, g, node->attr);
+}
+
 static void grad_scan(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_attr_scan *attr = node->attr;
     grads[0] = attr->product ? weft__products_gradient(where, node, g)

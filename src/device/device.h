@@ -45,6 +45,8 @@ typedef struct weft_fault {
 /* Exchanges numbers with other processes while a program runs. The commands of a program call it. */
 typedef struct weft_exchanger weft_exchanger;
 struct weft_exchanger {
+    /* Prepares for programs with up to `count` exchanges. */
+    weft_status (*reserve)(weft_exchanger *x, int count);
     /* Starts to add up `data` over all processes, and returns. The memory must not be touched before `wait`
      * has returned. Exchanges run in the order of their numbers. */
     void (*start)(weft_exchanger *x, const weft_heavy_exchange *what, void *data);

@@ -49,8 +49,7 @@ typedef struct weft_attr_sorted {
     int64_t count, descending;
 } weft_attr_sorted; /* ARGSORT (argsort or top-k), along the last dimension */
 typedef struct weft_attr_exchange {
-    int64_t number, count; /* its place among the exchanges of the program, which run in this order */
-    int64_t exact;
+    int64_t exact;    /* adds in a binary tree */
 } weft_attr_exchange; /* EXCHANGE */
 typedef struct weft_attr_output {
     int64_t index;

@@ -14,7 +14,8 @@ typedef struct weft_heavy_exchange {
     uint8_t dtype;     /* f32 or f64 */
     bool exact;        /* adds in a binary tree over the processes */
     bool in_place;     /* input and out are one buffer */
-    int number, count; /* its place among the exchanges of its program, which run in this order */
+    int number, count; /* its place among the exchanges of its program, which run in this order; the plan sets
+                        * both */
     int64_t n;
 } weft_heavy_exchange;
 

@@ -8,8 +8,8 @@
 typedef struct batchnorm_own {
     int64_t channels;
     double eps, momentum;
-    bool affine, biased, tracked, cumulative;
-    size_t mean, variance, count; /* indices of the buffers */
+    bool affine, biased, tracked, cumulative, shared; /* shared: statistics are those of all processes */
+    size_t mean, variance, count;                     /* indices of the buffers */
 } batchnorm_own;
 
 /* Assigns running + weight (value - running), in the form that PyTorch computes. */
@@ -20,12 +20,16 @@ static weft_status batchnorm_follow(weft_module *m, const char *name, size_t buf
     return weft_module_assign(m, name, at_add(at_mul(value, weight), at_mul(old, rest)));
 }
 
-/* Updates the running statistics with a batch of `count` values a channel. The running variance is the
- * unbiased one. */
-static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *variance, int64_t count) {
+/* The variance of a sample of `count` values a channel: times count / (count - 1). count NULL: `values`. */
+static weft_tensor *unbiased(const char *where, weft_tensor *variance, weft_tensor *count, int64_t values) {
+    return count ? at_mul(variance, at_div(count, at_add_scalar(count, -1)))
+                 : at_mul_scalar(variance, (double)values / (double)(values - 1));
+}
+
+/* Updates the running statistics with those of a batch. */
+static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *variance) {
     const batchnorm_own *own = m->user;
     const char *where = m->where;
-    const double unbiased = (double)count / (double)(count - 1);
     weft_tensor *weight = weft_full(m->ctx, weft_dtype_of(mean), 0, NULL, own->momentum);
     if (own->cumulative) {
         weft_tensor *batches = at_add_scalar(weft__buffer_of(m, own->count), 1);
@@ -33,7 +37,7 @@ static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *varianc
         weight = weft_recip_at(where, weft_cast_at(where, batches, weft_dtype_of(mean)));
     }
     WEFT_TRY(batchnorm_follow(m, "running_mean", own->mean, weight, mean));
-    return batchnorm_follow(m, "running_var", own->variance, weight, at_mul_scalar(variance, unbiased));
+    return batchnorm_follow(m, "running_var", own->variance, weight, variance);
 }
 
 static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {
@@ -44,15 +48,19 @@ static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {
         return weft__poison(x->ctx, m->where, WEFT_ERR_SHAPE, "batchnorm: input %s must have %lld channels",
                             weft__tensor_text(x, text), (long long)own->channels);
     }
+    weft_tensor *count = NULL;
     if (!own->tracked || m->ctx->training) {
-        weft_tensor *bad = weft__batch_moments(m->where, x, &o.mean, &o.variance);
+        const bool shared = own->shared && m->ctx->training && m->ctx->processes > 1;
+        weft_tensor *bad = shared ? weft__shared_moments(m->where, x, &o.mean, &o.variance, &count)
+                                  : weft__batch_moments(m->where, x, &o.mean, &o.variance);
         if (bad) return bad;
     } else {
         o.mean = weft__buffer_of(m, own->mean);
         o.variance = weft__buffer_of(m, own->variance);
     }
     if (own->tracked && m->ctx->training) {
-        const weft_status status = track(m, o.mean, o.variance, x->numel / own->channels);
+        weft_tensor *variance = unbiased(m->where, o.variance, count, x->numel / own->channels);
+        const weft_status status = track(m, o.mean, variance);
         if (status != WEFT_OK) return weft__poison(x->ctx, m->where, status, "%s", weft_last_error(x->ctx));
     }
     return weft_batch_norm_at(m->where, x, own->affine ? weft__parameter_of(m, 0) : NULL,
@@ -89,4 +97,12 @@ weft_module *weft_nn_batch_norm(weft_context *ctx, int64_t channels, const weft_
     own->count = m->n_parameters;
     if (own->cumulative) weft_module_buffer(m, "num_batches_tracked", WEFT_I64, 0, NULL, &zeros);
     return m;
+}
+
+weft_status weft_module_sync_batch_norm(weft_module *m, bool on) {
+    WEFT_NEED(NULL, m);
+    if (m->error) return weft_module_status(m);
+    if (m->forward == batchnorm_forward) ((batchnorm_own *)m->user)->shared = on;
+    for (size_t i = 0; i < m->n_children; i++) WEFT_TRY(weft_module_sync_batch_norm(m->children[i], on));
+    return WEFT_OK;
 }

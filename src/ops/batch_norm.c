@@ -125,6 +125,27 @@ weft_tensor *weft__batch_moments(const char *where, weft_tensor *x, weft_tensor 
     return NULL;
 }
 
+/* The variance of the rows about a mean that is not theirs has no gradient by the mean in one process. Over
+ * all processes it has none either, since the deviations from the common mean add up to 0. */
+weft_tensor *weft__shared_moments(const char *where, weft_tensor *x, weft_tensor **mean,
+                                  weft_tensor **variance, weft_tensor **count) {
+    static const weft_attr_exchange attr = {.exact = 1};
+    weft_tensor *bad = reject_input(where, x, true);
+    if (bad || !x) return bad;
+    weft_tensor *a = rows_of(where, widen(where, x)), *own;
+    if (weft__poisoned(a)) return a;
+    const int64_t rows = a->shape[0], channels = a->shape[1], one = 1;
+    weft_tensor *sums[2] = {weft_sum_at(where, a, 0, false),
+                            weft_full(x->ctx, (weft_dtype)a->dtype, 1, &one, (double)rows)};
+    weft_tensor *all = weft__exchange(where, weft_concat_at(where, sums, 2, 0), &attr);
+    *count = weft_narrow_at(where, all, 0, channels, 1);
+    *mean = at_div(weft_narrow_at(where, all, 0, 0, channels), *count);
+    if (weft__poisoned(*mean)) return *mean;
+    weft__composite(where, &variance_of_rows, NULL, (weft_tensor *[]){a, *mean}, &own);
+    *variance = at_div(weft__exchange(where, at_mul_scalar(own, (double)rows), &attr), *count);
+    return weft__poisoned(*variance) ? *variance : NULL;
+}
+
 weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta,
                                 const weft_batch_norm_options *options) {
     const weft_batch_norm_options o = options ? *options : (weft_batch_norm_options){.eps = 0};

@@ -55,6 +55,11 @@ weft_tensor *weft__rounded_at(const char *where, weft_tensor *x, weft_dtype dtyp
 weft_tensor *weft__batch_moments(const char *where, weft_tensor *x, weft_tensor **mean,
                                  weft_tensor **variance);
 
+/* The same over the rows of all processes. *count: the number of values a channel, in one element. The
+ * processes may have different numbers of rows. */
+weft_tensor *weft__shared_moments(const char *where, weft_tensor *x, weft_tensor **mean,
+                                  weft_tensor **variance, weft_tensor **count);
+
 /* Uniform numbers of the stream of the layer that is being recorded; used by dropout. See ops/source.c. */
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape);
 

@@ -56,8 +56,3 @@ void weft__number_pieces(weft_optimizer *opt) {
                     piece->number += opt->blocks[c].pieces[k].earliest > piece->earliest;
         }
 }
-
-weft_status weft__optimizer_exchanger(weft_optimizer *opt) {
-    weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
-    return weft__process_group_exchanger(opt->group, opt->n_pieces, &opt->ctx->device->exchanger);
-}

@@ -154,8 +154,6 @@ bool weft__optimizer_exchanges(const weft_optimizer *opt);
 weft_status weft__make_pieces(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted);
 /* Numbers the pieces of all blocks. */
 void weft__number_pieces(weft_optimizer *opt);
-/* Prepares the device for a program with exchanges. */
-weft_status weft__optimizer_exchanger(weft_optimizer *opt);
 
 /* Gives all processes the buffers of rank 0, such as running statistics, which follow the batches of each
  * process. */

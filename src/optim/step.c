@@ -120,7 +120,7 @@ static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int 
         WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
         return weft_optimizer_update(opt, (k + 1) * processes);
     }
-    if (opt->group) WEFT_TRY(weft__optimizer_exchanger(opt));
+    weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
     WEFT_TRY(weft__optimizer_numbers(opt, 0));
     WEFT_TRY(step_run(opt, loss, &part, (k + 1) * processes, NULL));
     steps_done(opt, 1);

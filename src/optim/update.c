@@ -198,40 +198,58 @@ static weft_tensor *pack_piece(const weft__block *block, const weft__piece *piec
     return g;
 }
 
-/* Records the gradients of a block with the sums that the part takes. exchanges: of all processes. */
+/* Records the gradients of a block with the sums that the part takes, from its pieces, which all processes
+ * have added up; pieces NULL: from the gradients of this process alone. */
 static weft_status block_gradients(weft_optimizer *opt, const weft__block *block, weft_tensor *const *grads,
-                                   const weft__part *part, bool exchanges, weft_tensor **g) {
+                                   weft_tensor *const *pieces, const weft__part *part, weft_tensor **g) {
     const weft__piece whole = {.count = block->count, .n = weft_numel(block->values)};
-    const size_t count = exchanges ? block->n_pieces : 1;
-    weft_tensor **pieces = weft__array(opt->ctx, count, sizeof *pieces);
-    int64_t *offsets = weft__array(opt->ctx, 2 * block->count, sizeof *offsets);
-    int64_t *starts = offsets + block->count;
-    const bool good = pieces && offsets;
-    for (size_t i = 0; good && i < count; i++) {
-        const weft__piece *piece = exchanges ? &block->pieces[i] : &whole;
-        const weft_attr_exchange attr = {piece->number, (int64_t)opt->n_pieces, opt->hyper.exact_sum};
-        starts[i] = piece->from;
-        pieces[i] = pack_piece(block, piece, grads, part, offsets);
-        if (exchanges) pieces[i] = weft__exchange(where, pieces[i], &attr);
-    }
-    if (good) *g = count == 1 ? pieces[0] : weft__pack(where, pieces, starts, (int)count, whole.n);
-    weft__free(opt->ctx, pieces);
+    int64_t *offsets = weft__array(opt->ctx, block->count, sizeof *offsets);
+    if (!offsets) return weft__fail_oom(opt->ctx, block->count * sizeof *offsets, "a list of gradients");
+    for (size_t i = 0; pieces && i < block->n_pieces; i++) offsets[i] = block->pieces[i].from;
+    *g = pieces ? weft__pack(where, pieces, offsets, (int)block->n_pieces, whole.n)
+                : pack_piece(block, &whole, grads, part, offsets);
     weft__free(opt->ctx, offsets);
-    return good ? WEFT_OK
-                : weft__fail_oom(opt->ctx, 2 * block->count * sizeof *offsets, "a list of gradients");
+    return WEFT_OK;
+}
+
+/* Records the exchange of all pieces, in the order in which they are ready. */
+static weft_status exchange_pieces(weft_optimizer *opt, weft_tensor *const *grads, const weft__part *part,
+                                   weft_tensor **pieces) {
+    const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
+    size_t most = 0, first = 0, parameters = 0;
+    for (size_t b = 0; b < opt->n_blocks; b++)
+        if (opt->blocks[b].count > most) most = opt->blocks[b].count;
+    int64_t *offsets = weft__array(opt->ctx, most, sizeof *offsets);
+    if (!offsets) return weft__fail_oom(opt->ctx, most * sizeof *offsets, "a list of gradients");
+    for (int number = 0; number < (int)opt->n_pieces; number++, first = parameters = 0)
+        for (size_t b = 0; b < opt->n_blocks;
+             first += opt->blocks[b].n_pieces, parameters += opt->blocks[b++].count)
+            for (size_t i = 0; i < opt->blocks[b].n_pieces; i++) {
+                const weft__piece *piece = &opt->blocks[b].pieces[i];
+                if (piece->number != number) continue;
+                weft_tensor *own = pack_piece(&opt->blocks[b], piece, grads + parameters, part, offsets);
+                pieces[first + i] = weft__exchange(where, own, &attr);
+            }
+    weft__free(opt->ctx, offsets);
+    return WEFT_OK;
 }
 
 /* Records the gradients of all blocks, summed as the part wants it. */
 static weft_status all_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
                                  weft_tensor **g) {
-    size_t n = 0, at = 0;
+    size_t n = 0, at = 0, piece = 0;
     const bool exchanges = loss && part->update && weft__optimizer_exchanges(opt);
     for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
-    weft_tensor **wrt = weft__array(opt->ctx, n, 2 * sizeof *wrt), **grads = wrt + n;
-    if (!wrt) return weft__fail_oom(opt->ctx, 2 * n * sizeof *wrt, "the list of gradients");
+    weft_tensor **wrt = weft__array(opt->ctx, 3 * n, sizeof *wrt), **grads = wrt + n, **pieces = grads + n;
+    if (!wrt) return weft__fail_oom(opt->ctx, 3 * n * sizeof *wrt, "the list of gradients");
     weft_status status = loss ? gradients(opt, loss, wrt, grads) : WEFT_OK;
-    for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; at += opt->blocks[b++].count)
-        status = block_gradients(opt, &opt->blocks[b], loss ? grads + at : NULL, part, exchanges, &g[b]);
+    if (status == WEFT_OK && exchanges) status = exchange_pieces(opt, grads, part, pieces);
+    for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; b++) {
+        status = block_gradients(opt, &opt->blocks[b], loss ? grads + at : NULL,
+                                 exchanges ? pieces + piece : NULL, part, &g[b]);
+        at += opt->blocks[b].count;
+        piece += opt->blocks[b].n_pieces;
+    }
     weft__free(opt->ctx, wrt);
     return status;
 }

@@ -23,8 +23,8 @@ struct weft__exchange {
     pthread_mutex_t lock; /* protects all below */
     pthread_cond_t started, ended;
     exchange_job *jobs; /* by number */
-    size_t capacity;
-    size_t next; /* the number of the exchange that comes next */
+    int capacity;
+    int next; /* the number of the exchange that comes next */
     bool closing;
     weft_status status; /* of the first exchange that failed */
     char error[WEFT_ERROR_SIZE];
@@ -100,25 +100,26 @@ static weft_status exchange_failed(const weft_exchanger *base) {
 
 /* ---- opening and closing ---- */
 
-/* Makes room for exchanges 0..count - 1. */
-static bool ensure_jobs(struct weft__exchange *x, size_t count) {
-    if (count <= x->capacity) return true;
-    exchange_job *jobs = weft__array(NULL, count, sizeof *jobs), *old = x->jobs;
-    if (!jobs) return false;
+/* No exchange is under way while a program is built. */
+static weft_status exchange_reserve(weft_exchanger *base, int count) {
+    struct weft__exchange *x = (struct weft__exchange *)base;
+    if (count <= x->capacity) return WEFT_OK;
+    exchange_job *jobs = weft__array(NULL, (size_t)count, sizeof *jobs), *old = x->jobs;
+    if (!jobs) return weft__fail_oom(NULL, (size_t)count * sizeof *jobs, "a list of exchanges");
     pthread_mutex_lock(&x->lock);
-    x->jobs = jobs; /* no exchange is under way between two programs */
+    x->jobs = jobs;
     x->capacity = count;
     pthread_mutex_unlock(&x->lock);
     weft__free(NULL, old);
-    return true;
+    return WEFT_OK;
 }
 
-weft_status weft__process_group_exchanger(weft_process_group *g, size_t count, weft_exchanger **exchanger) {
+weft_status weft__process_group_exchanger(weft_process_group *g, weft_exchanger **exchanger) {
     struct weft__exchange *x = g->exchange;
     if (!x) {
         x = weft__array(NULL, 1, sizeof *x);
         if (!x) return weft__fail_oom(NULL, sizeof *x, "a thread for exchanges");
-        x->base = (weft_exchanger){exchange_start, exchange_wait, exchange_failed};
+        x->base = (weft_exchanger){exchange_reserve, exchange_start, exchange_wait, exchange_failed};
         x->group = g;
         pthread_mutex_init(&x->lock, NULL);
         pthread_cond_init(&x->started, NULL);
@@ -130,8 +131,7 @@ weft_status weft__process_group_exchanger(weft_process_group *g, size_t count, w
         g->exchange = x;
     }
     *exchanger = &x->base;
-    return ensure_jobs(x, count) ? WEFT_OK
-                                 : weft__fail_oom(NULL, count * sizeof *x->jobs, "a list of exchanges");
+    return WEFT_OK;
 }
 
 void weft__process_group_end_exchanges(weft_process_group *g) {

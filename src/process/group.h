@@ -71,10 +71,9 @@ weft_status weft__process_group_same(weft_process_group *group, const char *what
 
 /* ---- exchange.c ---- */
 
-/* Gives the exchanger of programs with up to `count` exchanges. It lives as long as the group. While a
- * program with exchanges runs, nothing else of the group may be called. */
-weft_status weft__process_group_exchanger(weft_process_group *group, size_t count,
-                                          weft_exchanger **exchanger);
+/* Gives the exchanger of programs. It lives as long as the group. While a program with exchanges runs,
+ * nothing else of the group may be called. */
+weft_status weft__process_group_exchanger(weft_process_group *group, weft_exchanger **exchanger);
 void weft__process_group_end_exchanges(weft_process_group *group);
 
 /* Seconds of a clock. */

@@ -18,11 +18,16 @@ static bool wait_for(weft_exchanger *x, int number) {
     return number == 0;
 }
 
-static weft_exchanger doubles = {.start = start, .wait = wait_for};
+static weft_status reserve(weft_exchanger *x, int count) {
+    (void)x, (void)count;
+    return WEFT_OK;
+}
+
+static weft_exchanger doubles = {.reserve = reserve, .start = start, .wait = wait_for};
 
 void ops_case_exchange(matrix *m);
 void ops_case_exchange(matrix *m) {
-    static const weft_attr_exchange attr = {.number = 0, .count = 1, .exact = 1};
+    static const weft_attr_exchange attr = {.exact = 1};
     static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64};
     for (int d = 0; d < 2; d++) {
         const weft_heavy heavy = {.kind = WEFT_HEAVY_EXCHANGE,

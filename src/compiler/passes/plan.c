@@ -190,23 +190,24 @@ static weft_status link_units(plan *p) {
 
 /* ---- exchanges ---- */
 
-/* Lists the units of all exchanges by their numbers. *count is how many there are. */
-static weft_status list_exchanges(const plan *p, int **list, int *count) {
-    int most = 0;
+/* Lists the units of all exchanges in the order in which they were recorded, which is the same in all
+ * processes, and numbers them. *count is how many there are. */
+static weft_status list_exchanges(const plan *p, ir_keyed **list, int *count) {
     *count = 0;
     *list = weft__arena_alloc(&p->ir->arena, ((size_t)p->n_units + 1) * sizeof **list);
     if (!*list) return weft__ir_failed(p->ir);
     for (int i = 0; i < p->n_units; i++) {
         const int heavy = p->units[i].heavy;
-        if (heavy < 0 || p->ir->nodes[heavy].heavy->kind != WEFT_HEAVY_EXCHANGE) continue;
-        const weft_heavy_exchange *x = &p->ir->nodes[heavy].heavy->as.exchange;
-        most = x->count;
-        if (x->number < p->n_units) (*list)[x->number] = i;
-        ++*count;
+        if (heavy >= 0 && p->ir->nodes[heavy].heavy->kind == WEFT_HEAVY_EXCHANGE)
+            (*list)[(*count)++] = (ir_keyed){p->ir->nodes[heavy].serial, i};
     }
-    return *count == most ? WEFT_OK
-                          : weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL, "a program has %d of its %d exchanges",
-                                       *count, most);
+    qsort(*list, (size_t)*count, sizeof **list, weft__by_key);
+    for (int x = 0; x < *count; x++) {
+        weft_heavy_exchange *exchange = &p->ir->nodes[p->units[(*list)[x].number].heavy].heavy->as.exchange;
+        exchange->number = x;
+        exchange->count = *count;
+    }
+    return WEFT_OK;
 }
 
 /* Adds a unit that waits for the end of the exchange of unit `start`. All readers of the exchange run after
@@ -232,15 +233,17 @@ static weft_status add_wait(plan *p, int start) {
 /* Each exchange starts as soon as its input is there, and ends before its first reader. They start in the
  * order of their numbers, in which the processes make them. */
 static weft_status place_exchanges(plan *p) {
-    int *list, count;
+    ir_keyed *list;
+    int count;
     WEFT_TRY(list_exchanges(p, &list, &count));
     for (int x = 0; x < count; x++) {
-        plan_unit *u = &p->units[list[x]];
-        u->key = x > 0 ? p->units[list[x - 1]].key : 0;
+        const int start = list[x].number, before = x > 0 ? list[x - 1].number : -1;
+        plan_unit *u = &p->units[start];
+        u->key = before < 0 ? 0 : p->units[before].key;
         for (int k = 0; k < u->n_after; k++)
             if (p->units[u->after[k]].key > u->key) u->key = p->units[u->after[k]].key;
-        WEFT_TRY(add_wait(p, list[x]));
-        if (x > 0) WEFT_TRY(weft__plan_after(p, list[x], list[x - 1]));
+        WEFT_TRY(add_wait(p, start));
+        WEFT_TRY(weft__plan_after(p, start, before));
     }
     return WEFT_OK;
 }

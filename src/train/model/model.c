@@ -98,6 +98,7 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
         config->packed || (config->lora_rank > 0 && config->lora_weights == WEFT__LORA_PACKED && !precision);
     WEFT_TRY(kind_of(config)->build(config, dataset, dtype, model));
     if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
+    if (config->model_sync_batchnorm) WEFT_TRY(weft_module_sync_batch_norm(model->module, true));
     return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);
 }
 

@@ -52,7 +52,9 @@ bool weft__cpu_exchange_takes(const weft_heavy_exchange *exchange) {
 
 weft_status weft__cpu_exchange_prepare(weft_context *ctx, const weft_heavy_exchange *exchange,
                                        const char *path, int threads, weft_cpu_work *work) {
+    weft_exchanger *x = ctx->device->exchanger;
     (void)path, (void)threads;
+    if (x) WEFT_TRY(x->reserve(x, exchange->count)); /* there is none if the program is only planned */
     return exchange_prepare(ctx, exchange, false, work);
 }
 
