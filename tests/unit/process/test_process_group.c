@@ -153,6 +153,39 @@ static void differ(weft_process_group *g, void *user) {
     EXPECT(weft_process_group_broadcast(g, bytes, 3, 0) == WEFT_ERR_TIMEOUT);
 }
 
+/* The ranks of a set fail. All return the failure of the first of them, with its message. */
+static void agree(weft_process_group *g, void *user) {
+    const int fails = *(const int *)user, rank = weft_process_group_rank(g);
+    char message[64];
+    bool agreed = false;
+    int first = 0;
+    while (first < 4 && !(fails >> first & 1)) first++;
+    snprintf(message, sizeof message, "what rank %d says", rank);
+    const weft_status status =
+        fails >> rank & 1 ? weft__fail(NULL, (weft_status)(WEFT_ERR_IO + rank), "%s", message) : WEFT_OK;
+    const weft_status all = weft__process_group_agree(g, status, &agreed);
+    EXPECT(agreed && all == (fails ? (weft_status)(WEFT_ERR_IO + first) : WEFT_OK));
+    snprintf(message, sizeof message, "what rank %d says", first);
+    if (!fails) return;
+    EXPECT(strstr(weft_last_error(NULL), message));
+    snprintf(message, sizeof message, "rank %d (", first);
+    EXPECT((strncmp(weft_last_error(NULL), message, strlen(message)) == 0) == (first > 0));
+}
+
+static void agree_late(weft_process_group *g, void *user) {
+    bool agreed = true;
+    (void)user;
+    if (weft_process_group_rank(g) == 1) return;
+    EXPECT(weft__process_group_agree(g, WEFT_OK, &agreed) == WEFT_ERR_TIMEOUT && !agreed);
+}
+
+static void test_agreement(void **state) {
+    (void)state;
+    for (int fails = 0; fails < 16; fails++) run(4, 0, agree, &fails);
+    run(2, 0.1, agree_late, NULL);
+    assert_int_equal(weft__process_group_agree(NULL, WEFT_ERR_IO, NULL), WEFT_ERR_IO);
+}
+
 static void test_failures(void **state) {
     (void)state;
     run(4, 0.2, miss_one, NULL);
@@ -518,6 +551,6 @@ int main(void) {
         cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),      cmocka_unit_test(test_alone),
         cmocka_unit_test(test_failures),    cmocka_unit_test(test_same_bits), cmocka_unit_test(test_own_loop),
         cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_differences)};
+        cmocka_unit_test(test_differences), cmocka_unit_test(test_agreement)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
