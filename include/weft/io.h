@@ -15,7 +15,7 @@
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
 
-#include <weft/dtype.h>
+#include <weft/process_group.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +40,13 @@ WEFT_API WEFT_CHECKED weft_status weft_make_folder(weft_context *ctx, const char
 
 /* ---- entries ---- */
 
+/* The place of a part within its array, whose elements count row-major. */
+typedef struct weft_entry_part {
+    int64_t from;         /* the element with which the part begins */
+    int rank;             /* of the whole array, 0 to 8 */
+    const int64_t *shape; /* [rank] of the whole array */
+} weft_entry_part;
+
 /* An array to write. `data` points to its elements, row-major. If `data` is NULL, Weft calls `read`, which
  * fills `out` with the `bytes` bytes from byte `offset` on. These calls come in order, with at most 1 MiB
  * each.
@@ -53,6 +60,8 @@ typedef struct weft_entry {
     const void *data;
     weft_status (*read)(void *user, size_t offset, void *out, size_t bytes);
     void *user;
+    const weft_entry_part *part; /* the entry, of rank 1, is a part of an array, for
+                                  * weft_checkpoint_write_group; NULL: it is a whole array */
 } weft_entry;
 
 /* An array in an open file. Pointers are valid until the file is closed. */
@@ -118,7 +127,9 @@ WEFT_API WEFT_CHECKED weft_status weft_safetensors_write(weft_context *ctx, cons
                                                          const weft_metadata *metadata,
                                                          size_t metadata_count);
 
-/* ---- checkpoints: RUN/checkpoints/step-N/{model.safetensors,optimizer.safetensors,state.json} ---- */
+/* ---- checkpoints: RUN/checkpoints/step-N/{model.safetensors,optimizer.safetensors,state.json} ----
+ *
+ * Several processes write optimizer-00001-of-00004.safetensors, ... instead of optimizer.safetensors. */
 
 /* What a run needs, besides its arrays, to continue as if it had never stopped. */
 typedef struct weft_checkpoint_state {
@@ -145,6 +156,18 @@ WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write(weft_context *ctx, const
                                                         const weft_entry *model, size_t model_count,
                                                         const weft_entry *optimizer, size_t optimizer_count);
 
+/* Writes one checkpoint with all processes of a group, atomically as a whole. Each process writes its entries
+ * of the optimizer into a file of its own, at the same time as the others: whole arrays, or parts of arrays
+ * that the processes have divided. Each array must come out whole. A reader sees whole arrays.
+ *
+ * All processes must call it, and get the same status. If one of them fails, nothing is published, and the
+ * message names its rank and machine. The other processes need no run folder of their own: they write into
+ * the folder of process 0, which must be on a file system that they share. Their `run`, `state` and `model`
+ * are ignored. group NULL: writes as weft_checkpoint_write. */
+WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write_group(
+    weft_context *ctx, weft_process_group *group, const char *run, const weft_checkpoint_state *state,
+    const weft_entry *model, size_t model_count, const weft_entry *optimizer, size_t optimizer_count);
+
 /* Opens the checkpoint in folder `dir` (the step-N folder itself) and verifies every byte of it. On failure
  * *out is NULL, and the message names the file and the array or field:
  * - WEFT_ERR_FORMAT: damaged or missing files
@@ -167,7 +190,8 @@ WEFT_API void weft_checkpoint_close(weft_checkpoint *checkpoint);
 /* The state, valid until the checkpoint is closed, with all its strings (never NULL here). */
 WEFT_API const weft_checkpoint_state *weft_checkpoint_state_of(const weft_checkpoint *checkpoint);
 
-/* The two files, to be read with weft_safetensors_*. They belong to the checkpoint. */
+/* Model and optimizer, to be read with weft_safetensors_*. They belong to the checkpoint. If several
+ * processes wrote the optimizer, it has the whole arrays, each of which is read from several files. */
 WEFT_API weft_safetensors *weft_checkpoint_model(weft_checkpoint *checkpoint);
 WEFT_API weft_safetensors *weft_checkpoint_optimizer(weft_checkpoint *checkpoint);
 

@@ -723,6 +723,7 @@ WEFT_API WEFT_CHECKED weft_status weft_module_copy(weft_module *to, weft_module 
 typedef struct weft_named_tensor {
     const char *name;
     weft_tensor *tensor;
+    const weft_entry_part *part; /* the tensor, of rank 1, is this part of the array; NULL: all of it */
 } weft_named_tensor;
 
 /* Makes entries for weft_safetensors_write and weft_checkpoint_write. They read the tensors (variables or
@@ -733,8 +734,8 @@ WEFT_API WEFT_CHECKED weft_status weft_entries_new(weft_context *ctx, const weft
 WEFT_API void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count);
 
 /* Fills variables from a file, strictly: an entry that is missing or unexpected, or of another shape or
- * dtype, is an error that names it (WEFT_ERR_FORMAT). Then nothing is changed. what: "model", for messages.
- */
+ * dtype, is an error that names it (WEFT_ERR_FORMAT). Then nothing is changed. Of a part only its own bytes
+ * are read. what: "model", for messages. */
 WEFT_API WEFT_CHECKED weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors,
                                                     size_t count, weft_safetensors *file, const char *what);
 

@@ -151,9 +151,10 @@ typedef enum weft_shard {
 } weft_shard;
 
 /* Divides the state. Each process then updates its part of the parameters, and gives it to the others. The
- * results have the same bits. Call it after weft_optimizer_join and weft_optimizer_load_from. There is no way
- * back: parameters cannot be frozen or thawed, and the state cannot be read, any more. WEFT_ERR_STATE if the
- * optimizer has not joined a group. All processes must call it. */
+ * results have the same bits. Call it after weft_optimizer_join. A weft_optimizer_load_from that follows
+ * reads only the part of this process, so no process ever has the whole state. There is no way back:
+ * parameters cannot be frozen or thawed any more. WEFT_ERR_STATE if the optimizer has not joined a group. All
+ * processes must call it. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard);
 /* The group that the optimizer has joined, or NULL. */
 WEFT_API weft_process_group *weft_optimizer_processes(const weft_optimizer *opt);
@@ -274,11 +275,14 @@ WEFT_API void weft_optimizer_set_steps(weft_optimizer *opt, uint64_t steps);
  * - Adam, AdamW: "m.NAME", "v.NAME"
  * - SGD, RMSprop: "momentum.NAME"
  * - RMSprop: "v.NAME"
- * - with loss scaling also "loss_scale", "loss_scale.good", "loss_scale.updates" */
+ * - with loss scaling also "loss_scale", "loss_scale.good", "loss_scale.updates"
+ * A divided optimizer has parts: rows of the elements that this process has of each parameter, with `part`.
+ */
 WEFT_API size_t weft_optimizer_state_count(weft_optimizer *opt);
 WEFT_API bool weft_optimizer_state_get(weft_optimizer *opt, size_t i, weft_named_tensor *state);
 
-/* Makes entries for weft_checkpoint_write. Free them with weft_entries_free. */
+/* Makes entries for weft_checkpoint_write; of a divided optimizer, those of this process for
+ * weft_checkpoint_write_group. Free them with weft_entries_free. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries,
                                                          size_t *count);
 /* Reads them back, strictly as weft_entries_load. */

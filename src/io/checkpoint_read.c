@@ -17,7 +17,8 @@
 struct weft_checkpoint {
     weft_context *ctx;
     weft__manifest manifest;
-    weft_safetensors *files[WEFT__MANIFEST_FILES];
+    weft_safetensors **files; /* [manifest.count] */
+    weft_safetensors *joined; /* files 1, 2, ... of a divided optimizer; NULL: file 1 has it all */
 };
 
 /* What the steps of opening share. */
@@ -26,7 +27,8 @@ typedef struct opening {
     weft_checkpoint *checkpoint;
     const char *dir; /* as the caller gave it */
     int fd;
-    char *path; /* path of the current file, for messages */
+    size_t checked; /* only the data of so many files are verified */
+    char *path;     /* path of the current file, for messages */
     size_t path_size;
 } opening;
 
@@ -105,7 +107,18 @@ static weft_status open_file(opening *o, size_t k) {
     int fd;
     uint64_t bytes = 0;
     WEFT_TRY(open_regular(o, m->name, &fd, &bytes));
-    return weft__verify_file(o->ctx, fd, name_file(o, m->name), m, &o->checkpoint->files[k]);
+    return weft__verify_file(o->ctx, fd, name_file(o, m->name), m, k < o->checked, &o->checkpoint->files[k]);
+}
+
+static weft_status open_files(opening *o) {
+    weft_checkpoint *c = o->checkpoint;
+    const size_t count = c->manifest.count;
+    c->files = weft__array(o->ctx, count, sizeof *c->files);
+    if (!c->files) return weft__fail_oom(o->ctx, count * sizeof *c->files, "the files of a checkpoint");
+    for (size_t k = 0; k < count; k++) WEFT_TRY(open_file(o, k));
+    if (count == WEFT__FILES_WHOLE) return WEFT_OK;
+    return weft__join_files(o->ctx, name_file(o, "state.json"), c->manifest.files + 1, c->files + 1,
+                            count - 1, &c->joined);
 }
 
 /* ---- opening ---- */
@@ -117,13 +130,14 @@ static weft_status open_all(opening *o) {
         return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: this is not the folder of a checkpoint", o->dir);
     if (o->fd < 0) return weft__fail_io(o->ctx, "open the checkpoint", o->dir, errno);
     WEFT_TRY(open_manifest(o));
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) WEFT_TRY(open_file(o, k));
-    return WEFT_OK;
+    return open_files(o);
 }
 
-weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, weft_checkpoint **out) {
+weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, size_t checked,
+                                     weft_checkpoint **out) {
     *out = NULL;
-    opening o = {.ctx = ctx, .dir = dir, .fd = fd, .path_size = strlen(dir) + 64};
+    opening o = {
+        .ctx = ctx, .dir = dir, .fd = fd, .checked = checked, .path_size = strlen(dir) + WEFT__FILE_NAME + 2};
     o.checkpoint = weft__zalloc(ctx, sizeof *o.checkpoint);
     if (o.checkpoint) o.checkpoint->ctx = o.checkpoint->manifest.ctx = ctx;
     o.path = weft__alloc(ctx, o.path_size);
@@ -147,12 +161,31 @@ weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkp
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, dir);
-    return weft__checkpoint_open_at(ctx, -1, dir, out);
+    return weft__checkpoint_open_at(ctx, -1, dir, SIZE_MAX, out);
+}
+
+weft_status weft__checkpoint_check_file(weft_context *ctx, int fd, const char *dir,
+                                        const weft__manifest_file *described) {
+    weft_safetensors *file = NULL;
+    int own = -1;
+    uint64_t bytes = 0;
+    opening o = {.ctx = ctx, .dir = dir, .fd = fd, .path_size = strlen(dir) + WEFT__FILE_NAME + 2};
+    o.path = weft__alloc(ctx, o.path_size);
+    weft_status status = o.path ? open_regular(&o, described->name, &own, &bytes)
+                                : weft__fail_oom(ctx, o.path_size, "opening a file of a checkpoint");
+    if (status == WEFT_OK)
+        status = weft__verify_file(ctx, own, name_file(&o, described->name), described, true, &file);
+    weft_safetensors_close(file);
+    (void)close(fd);
+    weft__free(ctx, o.path);
+    return status;
 }
 
 void weft_checkpoint_close(weft_checkpoint *c) {
     if (!c) return;
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) weft_safetensors_close(c->files[k]);
+    weft_safetensors_close(c->joined);
+    for (size_t k = 0; c->files && k < c->manifest.count; k++) weft_safetensors_close(c->files[k]);
+    weft__free(c->ctx, c->files);
     weft__manifest_free(&c->manifest);
     weft__free(c->ctx, c);
 }
@@ -161,7 +194,9 @@ const weft_checkpoint_state *weft_checkpoint_state_of(const weft_checkpoint *c) 
     return c ? &c->manifest.state : NULL;
 }
 weft_safetensors *weft_checkpoint_model(weft_checkpoint *c) { return c ? c->files[0] : NULL; }
-weft_safetensors *weft_checkpoint_optimizer(weft_checkpoint *c) { return c ? c->files[1] : NULL; }
+weft_safetensors *weft_checkpoint_optimizer(weft_checkpoint *c) {
+    return !c ? NULL : c->joined ? c->joined : c->files[1];
+}
 
 weft_status weft_checkpoint_verify(weft_context *ctx, const char *dir) {
     WEFT_NEED(ctx, dir);

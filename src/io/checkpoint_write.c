@@ -34,15 +34,20 @@ bool weft__checkpoint_step(const char *name, uint64_t *step) {
 
 /* ---- writing ---- */
 
-typedef struct plan {
-    const weft_entry *entries[WEFT__MANIFEST_FILES];
-    size_t counts[WEFT__MANIFEST_FILES];
-    weft__written_file files[WEFT__MANIFEST_FILES];
-    char *headers[WEFT__MANIFEST_FILES];
-} plan;
+/* Checks that a part fits into its array. */
+static weft_status check_part(weft_context *ctx, const weft_entry *e) {
+    const weft_entry_part *p = e->part;
+    int64_t elements;
+    if (p->rank >= 0 && p->rank <= WEFT_ENTRY_RANK_MAX && (p->rank == 0 || p->shape) && e->rank == 1 &&
+        weft__numel(p->rank, p->shape, &elements) && p->from >= 0 && p->from <= elements &&
+        e->shape[0] <= elements - p->from)
+        return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "checkpoint: '%.200s': a part must have rank 1 and lie within its array", e->name);
+}
 
-static weft_status write_one(weft__folder *folder, const char *name, const weft_entry *entries,
-                             const char *header, weft__written_file *file) {
+static weft_status stream_file(weft__folder *folder, const char *name, const weft_entry *entries,
+                               const char *header, weft__written_file *file) {
     weft__writer *writer;
     WEFT_TRY(weft__folder_file(folder, name, file->bytes, &writer));
     weft_status status = weft__safetensors_stream(writer, entries, header, file);
@@ -51,20 +56,33 @@ static weft_status write_one(weft__folder *folder, const char *name, const weft_
     return status;
 }
 
+weft_status weft__checkpoint_write_file(weft_arena *arena, weft__folder *folder, const char *name,
+                                        const weft_entry *entries, size_t count, bool whole,
+                                        weft__manifest_file *out) {
+    static const weft_metadata made_by = {"format", "weft"};
+    weft_context *ctx = arena->ctx;
+    weft__written_file file;
+    char *header, *kept = weft__arena_alloc(arena, strlen(name) + 1);
+    if (!kept) return weft__fail_oom(ctx, strlen(name) + 1, "the name of a file");
+    memcpy(kept, name, strlen(name) + 1);
+    if (whole) WEFT_TRY(weft__entries_whole(ctx, entries, count));
+    WEFT_TRY(weft__safetensors_plan(ctx, entries, count, &made_by, 1, &file, &header));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; status == WEFT_OK && i < count; i++)
+        if (entries[i].part) status = check_part(ctx, &entries[i]);
+    if (status == WEFT_OK) status = stream_file(folder, name, entries, header, &file);
+    if (status == WEFT_OK) status = weft__manifest_describe(arena, kept, entries, &file, out);
+    weft__free(ctx, header);
+    weft__free(ctx, file.entries);
+    return status;
+}
+
 static weft_status write_manifest(weft_context *ctx, weft__folder *folder, const weft_checkpoint_state *state,
-                                  const plan *p) {
+                                  const weft__manifest_file *files, size_t count) {
     char *text = NULL;
     size_t bytes = 0;
     weft__writer *writer = NULL;
-    weft_arena arena;
-    weft__manifest_file files[WEFT__MANIFEST_FILES];
-    weft_status status = WEFT_OK;
-    weft__arena_init(&arena, ctx);
-    for (size_t k = 0; status == WEFT_OK && k < WEFT__MANIFEST_FILES; k++)
-        status = weft__manifest_describe(&arena, weft__checkpoint_files[k], p->entries[k], &p->files[k],
-                                         &files[k]);
-    if (status == WEFT_OK) status = weft__manifest_render(ctx, state, files, &text, &bytes);
-    weft__arena_free(&arena);
+    weft_status status = weft__manifest_render(ctx, state, files, count, &text, &bytes);
     if (status == WEFT_OK) status = weft__folder_file(folder, "state.json", bytes, &writer);
     if (status == WEFT_OK) status = weft__writer_write(writer, text, bytes);
     if (status == WEFT_OK) {
@@ -76,55 +94,57 @@ static weft_status write_manifest(weft_context *ctx, weft__folder *folder, const
     return status;
 }
 
-/* Opens the unpublished checkpoint exactly as a reader will. A checkpoint that cannot be read is never
- * published. */
-static weft_status verify(weft_context *ctx, weft__folder *folder, const char *run, const char *name) {
+weft_status weft__checkpoint_complete(weft_context *ctx, weft__folder *folder, const char *run,
+                                      const weft_checkpoint_state *state, const weft__manifest_file *files,
+                                      size_t count, size_t checked) {
     weft_checkpoint *readable = NULL;
+    char name[WEFT__STEP_NAME];
     int fd;
+    WEFT_TRY(write_manifest(ctx, folder, state, files, count));
+    snprintf(name, sizeof name, "step-%" PRIu64, state->step);
     char *path = weft__checkpoint_path(ctx, run, name);
     if (!path) return weft__fail_oom(ctx, strlen(run) + WEFT__STEP_NAME, "a path");
     weft_status status = weft__folder_reopen(folder, &fd);
-    if (status == WEFT_OK) status = weft__checkpoint_open_at(ctx, fd, path, &readable);
+    if (status == WEFT_OK) status = weft__checkpoint_open_at(ctx, fd, path, checked, &readable);
     weft_checkpoint_close(readable);
     status = weft__fail_unreadable(ctx, status, path);
     weft__free(ctx, path);
     return status;
 }
 
-static weft_status write_files(weft_context *ctx, weft__folder *folder, const weft_checkpoint_state *state,
-                               plan *p) {
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++)
-        WEFT_TRY(write_one(folder, weft__checkpoint_files[k], p->entries[k], p->headers[k], &p->files[k]));
-    return write_manifest(ctx, folder, state, p);
+weft_status weft__checkpoint_begin(weft_context *ctx, const weft__io *io, const char *run, uint64_t step,
+                                   weft__folder **folder) {
+    char name[WEFT__STEP_NAME];
+    snprintf(name, sizeof name, "step-%" PRIu64, step);
+    char *parent = weft__checkpoint_path(ctx, run, NULL);
+    if (!parent) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
+    weft_status status = weft__make_one_folder(ctx, parent);
+    if (status == WEFT_OK) status = weft__folder_open(ctx, io, parent, name, folder);
+    weft__free(ctx, parent);
+    return status;
 }
 
 weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const char *run,
                                    const weft_checkpoint_state *state, const weft_entry *model,
                                    size_t model_count, const weft_entry *optimizer, size_t optimizer_count) {
-    static const weft_metadata made_by = {"format", "weft"};
-    plan p = {.entries = {model, optimizer}, .counts = {model_count, optimizer_count}};
-    char name[WEFT__STEP_NAME];
+    const weft_entry *const entries[WEFT__FILES_WHOLE] = {model, optimizer};
+    const size_t counts[WEFT__FILES_WHOLE] = {model_count, optimizer_count};
+    weft__manifest_file files[WEFT__FILES_WHOLE];
     weft__folder *folder = NULL;
-    snprintf(name, sizeof name, "step-%" PRIu64, state->step);
-    char *parent = weft__checkpoint_path(ctx, run, NULL);
-    weft_status status = parent ? WEFT_OK : weft__fail_oom(ctx, strlen(run) + 16, "a path");
-    for (size_t k = 0; status == WEFT_OK && k < WEFT__MANIFEST_FILES; k++)
+    weft_arena arena;
+    char name[WEFT__FILE_NAME];
+    weft__arena_init(&arena, ctx);
+    weft_status status = weft__checkpoint_begin(ctx, io, run, state->step, &folder);
+    for (size_t k = 0; status == WEFT_OK && k < WEFT__FILES_WHOLE; k++) {
+        weft__manifest_file_name(k, WEFT__FILES_WHOLE, name);
+        status = weft__checkpoint_write_file(&arena, folder, name, entries[k], counts[k], true, &files[k]);
+    }
+    if (status == WEFT_OK)
         status =
-            weft__safetensors_plan(ctx, p.entries[k], p.counts[k], &made_by, 1, &p.files[k], &p.headers[k]);
-    if (status == WEFT_OK) status = weft__make_one_folder(ctx, parent);
-    if (status == WEFT_OK) status = weft__folder_open(ctx, io, parent, name, &folder);
-    if (status == WEFT_OK) status = write_files(ctx, folder, state, &p);
-    if (status == WEFT_OK) status = verify(ctx, folder, run, name);
-    if (status == WEFT_OK) {
-        status = weft__folder_commit(folder);
-    } else {
-        weft__folder_abandon(folder);
-    }
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) {
-        weft__free(ctx, p.headers[k]);
-        weft__free(ctx, p.files[k].entries);
-    }
-    weft__free(ctx, parent);
+            weft__checkpoint_complete(ctx, folder, run, state, files, WEFT__FILES_WHOLE, WEFT__FILES_WHOLE);
+    weft__arena_free(&arena);
+    if (status == WEFT_OK) return weft__folder_commit(folder);
+    weft__folder_abandon(folder);
     return status;
 }
 

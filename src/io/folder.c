@@ -88,11 +88,12 @@ weft_status weft__own_folder(weft_context *ctx, const weft__io *io, const char *
     return weft__fail_io(ctx, "open the folder", path, error);
 }
 
-weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
+/* Makes the struct, and opens the parent. */
+static weft_status folder_new(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
                               weft__folder **out) {
-    *out = NULL;
     size_t size = strlen(parent) + strlen(name) + 2;
     weft__folder *f = weft__zalloc(ctx, sizeof *f);
+    *out = NULL;
     if (!f) return weft__fail_oom(ctx, sizeof *f, "a folder writer");
     f->ctx = ctx;
     f->io = io ? io : &weft__io_system;
@@ -109,6 +110,15 @@ weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char 
         folder_free(f);
         return status;
     }
+    *out = f;
+    return WEFT_OK;
+}
+
+weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
+                              weft__folder **out) {
+    weft__folder *f;
+    *out = NULL;
+    WEFT_TRY(folder_new(ctx, io, parent, name, &f));
     int made = -1;
     for (int attempt = 0; made != 0 && attempt < 16; attempt++) {
         if (!weft__temp_name(name, f->temp)) return folder_failed(f, "create", EINVAL);
@@ -119,6 +129,21 @@ weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char 
     f->created = true;
     f->fd = f->io->open(f->io->user, f->parent, f->temp, FOLDER | O_NOFOLLOW, 0);
     if (f->fd < 0) return folder_failed(f, "open", errno);
+    *out = f;
+    return WEFT_OK;
+}
+
+const char *weft__folder_temp(const weft__folder *f) { return f->temp; }
+const char *weft__folder_path(const weft__folder *f) { return f->path; }
+
+weft_status weft__folder_enter(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
+                               const char *temp, weft__folder **out) {
+    weft__folder *f;
+    *out = NULL;
+    WEFT_TRY(folder_new(ctx, io, parent, name, &f));
+    snprintf(f->temp, sizeof f->temp, "%s", temp);
+    f->fd = f->io->open(f->io->user, f->parent, f->temp, FOLDER | O_NOFOLLOW, 0);
+    if (f->fd < 0) return folder_failed(f, "open the folder that rank 0 has made for", errno);
     *out = f;
     return WEFT_OK;
 }

@@ -10,8 +10,14 @@
 
 #define MAGIC "weft-checkpoint"
 
-const char *const weft__checkpoint_files[WEFT__MANIFEST_FILES] = {"model.safetensors",
-                                                                  "optimizer.safetensors"};
+void weft__manifest_file_name(size_t k, size_t count, char out[WEFT__FILE_NAME]) {
+    if (k == 0)
+        snprintf(out, WEFT__FILE_NAME, "model.safetensors");
+    else if (count == WEFT__FILES_WHOLE)
+        snprintf(out, WEFT__FILE_NAME, "optimizer.safetensors");
+    else
+        snprintf(out, WEFT__FILE_NAME, "optimizer-%05zu-of-%05zu.safetensors", k, count - 1);
+}
 
 /* ---- describing ---- */
 
@@ -45,17 +51,34 @@ weft_status weft__manifest_describe(weft_arena *arena, const char *name, const w
                                      .sum = sum_in(arena, &w->sum)};
         if (!to->sum) return weft__fail_oom(arena->ctx, WEFT__SUM_TEXT, "a manifest");
         if (e->rank) memcpy(to->shape, e->shape, (size_t)e->rank * sizeof *e->shape);
+        const int64_t *of = e->part ? e->part->shape : e->shape;
+        to->from = e->part ? e->part->from : 0;
+        to->of_rank = e->part ? e->part->rank : e->rank;
+        if (to->of_rank) memcpy(to->of, of, (size_t)to->of_rank * sizeof *of);
     }
     return WEFT_OK;
 }
 
 /* ---- rendering ---- */
 
+static json_t *render_shape(int rank, const int64_t *shape) {
+    json_t *list = json_array();
+    for (int i = 0; i < rank; i++) json_array_append_new(list, json_integer(shape[i]));
+    return list;
+}
+
+static bool is_part(const weft__manifest_entry *e) {
+    return e->from != 0 || e->of_rank != e->rank || memcmp(e->of, e->shape, sizeof e->of) != 0;
+}
+
 static json_t *render_entry(const weft__manifest_entry *e) {
-    json_t *shape = json_array();
-    for (int i = 0; i < e->rank; i++) json_array_append_new(shape, json_integer(e->shape[i]));
-    return json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", e->name, "dtype", weft_dtype_name(e->dtype),
-                     "shape", shape, "offset", (json_int_t)e->offset, "checksum", e->sum);
+    json_t *o =
+        json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", e->name, "dtype", weft_dtype_name(e->dtype), "shape",
+                  render_shape(e->rank, e->shape), "offset", (json_int_t)e->offset, "checksum", e->sum);
+    if (!is_part(e)) return o;
+    json_object_set_new(o, "from", json_integer(e->from));
+    json_object_set_new(o, "of", render_shape(e->of_rank, e->of));
+    return o;
 }
 
 static json_t *render_file(const weft__manifest_file *f) {
@@ -66,7 +89,15 @@ static json_t *render_file(const weft__manifest_file *f) {
                      f->header_sum, "tensors", tensors);
 }
 
-static weft_status render_state(weft__json *json, const weft_checkpoint_state *state, json_t **out) {
+weft_status weft__manifest_file_render(weft_context *ctx, const weft__manifest_file *file, char **text,
+                                       size_t *bytes) {
+    weft__json json;
+    weft__json_build(&json, ctx);
+    return weft__json_text(&json, render_file(file), JSON_COMPACT, "a part of a manifest", text, bytes);
+}
+
+static weft_status render_state(weft__json *json, const weft_checkpoint_state *state, int format,
+                                json_t **out) {
     weft_context *ctx = json->ctx;
     const weft__json_limits limits = {.depth = 60, .values = 10000000, .items = 10000000};
     char problem[256], seed[24];
@@ -80,9 +111,9 @@ static weft_status render_state(weft__json *json, const weft_checkpoint_state *s
     WEFT_TRY(status);
     snprintf(seed, sizeof seed, "%" PRIu64, state->seed);
     *out = json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:o}", "magic", MAGIC, "format",
-                     WEFT__CHECKPOINT_FORMAT, "byte_order", "little", "weft", weft_version(), "step",
-                     (json_int_t)state->step, "seed", seed, "data_position", (json_int_t)state->data_position,
-                     "ranks", (json_int_t)(state->ranks ? state->ranks : 1), "config_hash",
+                     format, "byte_order", "little", "weft", weft_version(), "step", (json_int_t)state->step,
+                     "seed", seed, "data_position", (json_int_t)state->data_position, "ranks",
+                     (json_int_t)(state->ranks ? state->ranks : 1), "config_hash",
                      state->config_hash ? state->config_hash : "", "data_hash",
                      state->data_hash ? state->data_hash : "", "extra", own);
     if (*out) return WEFT_OK;
@@ -91,7 +122,7 @@ static weft_status render_state(weft__json *json, const weft_checkpoint_state *s
 }
 
 weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state *state,
-                                  const weft__manifest_file files[WEFT__MANIFEST_FILES], char **text,
+                                  const weft__manifest_file *files, size_t count, char **text,
                                   size_t *bytes) {
     weft__json json;
     json_t *root = NULL, *list;
@@ -99,13 +130,15 @@ weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state
     size_t body_bytes = 0;
     *text = NULL;
     weft__json_build(&json, ctx);
-    weft_status status = render_state(&json, state, &root);
+    /* an older Weft can still read whole files, and says of others that they are too new for it */
+    const int format = count == WEFT__FILES_WHOLE ? 1 : 2;
+    weft_status status = render_state(&json, state, format, &root);
     if (status != WEFT_OK) {
         weft__json_close(&json);
         return status;
     }
     json_object_set_new(root, "files", list = json_array());
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) json_array_append_new(list, render_file(&files[k]));
+    for (size_t k = 0; k < count; k++) json_array_append_new(list, render_file(&files[k]));
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "a manifest", &body, &body_bytes));
     status = weft__seal(ctx, body, body_bytes, text, bytes);
     weft__free(ctx, body);
@@ -198,26 +231,54 @@ static weft_status read_state(const reader *r, const json_t *root, weft_checkpoi
     return take_extra(r, extra, state);
 }
 
+static weft_status get_shape(const reader *r, const json_t *o, const char *where, const char *field,
+                             int *rank, int64_t sizes[WEFT_ENTRY_RANK_MAX]) {
+    const json_t *shape = json_object_get(o, field);
+    if (!json_is_array(shape) || json_array_size(shape) > WEFT_ENTRY_RANK_MAX)
+        return bad(r, where, field, "must be an array of at most 8 sizes");
+    *rank = (int)json_array_size(shape);
+    for (int i = 0; i < *rank; i++) {
+        const json_t *v = json_array_get(shape, (size_t)i);
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+            return bad(r, where, field, "a size is not an unsigned integer");
+        sizes[i] = json_integer_value(v);
+    }
+    return WEFT_OK;
+}
+
+/* Reads which elements of which array the entry has. */
+static weft_status read_place(const reader *r, const json_t *o, weft__manifest_entry *e) {
+    uint64_t from;
+    int64_t whole;
+    e->of_rank = e->rank;
+    memcpy(e->of, e->shape, sizeof e->of);
+    if (!json_object_get(o, "from") && !json_object_get(o, "of")) return WEFT_OK;
+    WEFT_TRY(get_count(r, o, e->name, "from", &from));
+    e->from = (int64_t)from;
+    memset(e->of, 0, sizeof e->of);
+    WEFT_TRY(get_shape(r, o, e->name, "of", &e->of_rank, e->of));
+    if (e->rank != 1) return bad(r, e->name, "shape", "a part must be a row of elements");
+    if (!weft__numel(e->of_rank, e->of, &whole) || e->from > whole || e->shape[0] > whole - e->from)
+        return bad(r, e->name, "from", "the part reaches past the end of its array");
+    return WEFT_OK;
+}
+
 static weft_status read_tensor(const reader *r, const json_t *o, weft__manifest_entry *e) {
     const char *dtype;
     WEFT_TRY(get_text(r, o, "a tensor", "name", &e->name));
     WEFT_TRY(get_text(r, o, e->name, "dtype", &dtype));
     if (!weft_dtype_parse(dtype, &e->dtype)) return bad(r, e->name, "dtype", "not known");
-    const json_t *shape = json_object_get(o, "shape");
-    if (!json_is_array(shape) || json_array_size(shape) > WEFT_ENTRY_RANK_MAX)
-        return bad(r, e->name, "shape", "must be an array of at most 8 sizes");
-    e->rank = (int)json_array_size(shape);
-    for (int i = 0; i < e->rank; i++) {
-        const json_t *v = json_array_get(shape, (size_t)i);
-        if (!json_is_integer(v) || json_integer_value(v) < 0)
-            return bad(r, e->name, "shape", "a size is not an unsigned integer");
-        e->shape[i] = json_integer_value(v);
-    }
+    WEFT_TRY(get_shape(r, o, e->name, "shape", &e->rank, e->shape));
     WEFT_TRY(get_count(r, o, e->name, "offset", &e->offset));
+    WEFT_TRY(read_place(r, o, e));
     return get_text(r, o, e->name, "checksum", &e->sum);
 }
 
-static weft_status read_file(const reader *r, const json_t *o, const char *name, weft__manifest_file *f) {
+/* Reads the description of file k of `count`. */
+static weft_status read_file(const reader *r, const json_t *o, size_t k, size_t count,
+                             weft__manifest_file *f) {
+    char name[WEFT__FILE_NAME];
+    weft__manifest_file_name(k, count, name);
     WEFT_TRY(get_text(r, o, "a file", "name", &f->name));
     if (strcmp(f->name, name) != 0) return bad(r, f->name, "name", "not the file expected at this place");
     WEFT_TRY(get_count(r, o, name, "bytes", &f->bytes));
@@ -227,27 +288,53 @@ static weft_status read_file(const reader *r, const json_t *o, const char *name,
     WEFT_TRY(get_text(r, o, name, "header_checksum", &f->header_sum));
     const json_t *tensors = json_object_get(o, "tensors");
     if (!json_is_array(tensors)) return bad(r, name, "tensors", "must be an array");
-    size_t count = json_array_size(tensors);
-    f->entries = weft__arena_alloc(r->arena, (count ? count : 1) * sizeof *f->entries);
-    if (!f->entries) return weft__fail_oom(r->ctx, count * sizeof *f->entries, "a manifest");
-    for (; f->count < count; f->count++)
-        WEFT_TRY(read_tensor(r, json_array_get(tensors, f->count), &f->entries[f->count]));
+    const size_t entries = json_array_size(tensors);
+    f->entries = weft__arena_alloc(r->arena, (entries ? entries : 1) * sizeof *f->entries);
+    if (!f->entries) return weft__fail_oom(r->ctx, entries * sizeof *f->entries, "a manifest");
+    memset(f->entries, 0, entries * sizeof *f->entries);
+    for (; f->count < entries; f->count++) {
+        weft__manifest_entry *e = &f->entries[f->count];
+        WEFT_TRY(read_tensor(r, json_array_get(tensors, f->count), e));
+        if (is_part(e) && (k == 0 || count == WEFT__FILES_WHOLE))
+            return bad(r, e->name, "from", "a part in a file of whole arrays");
+    }
     return WEFT_OK;
 }
 
 static weft_status read_manifest(const reader *r, const json_t *root, weft__manifest *out) {
     WEFT_TRY(read_state(r, root, &out->state));
     const json_t *files = json_object_get(root, "files");
-    if (!json_is_array(files) || json_array_size(files) != WEFT__MANIFEST_FILES)
-        return bad(r, "", "files", "must be an array of two");
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++)
-        WEFT_TRY(read_file(r, json_array_get(files, k), weft__checkpoint_files[k], &out->files[k]));
+    const size_t count = json_array_size(files);
+    if (count < WEFT__FILES_WHOLE || count > WEFT__FILES_MOST)
+        return bad(r, "", "files", "must be an array of at least two");
+    out->files = weft__arena_alloc(r->arena, count * sizeof *out->files);
+    if (!out->files) return weft__fail_oom(r->ctx, count * sizeof *out->files, "a manifest");
+    memset(out->files, 0, count * sizeof *out->files);
+    for (; out->count < count; out->count++)
+        WEFT_TRY(read_file(r, json_array_get(files, out->count), out->count, count, &out->files[out->count]));
     return WEFT_OK;
+}
+
+static const weft__json_limits manifest_limits = {.depth = 64, .values = 100000000, .items = 2000000};
+
+weft_status weft__manifest_file_parse(weft_arena *arena, const char *text, size_t bytes, size_t k,
+                                      size_t count, weft__manifest_file *out) {
+    const reader r = {arena->ctx, arena, "the description of a file"};
+    char problem[256];
+    weft__json json;
+    json_t *root;
+    *out = (weft__manifest_file){0};
+    weft__json_open(&json, arena->ctx);
+    weft_status status = weft__json_parse(&json, text, bytes, &manifest_limits, problem, &root);
+    if (status == WEFT_ERR_FORMAT)
+        status = weft__fail(arena->ctx, WEFT_ERR_FORMAT, "%s: %s", r.path, problem);
+    if (status == WEFT_OK) status = read_file(&r, root, k, count, out);
+    weft__json_close(&json);
+    return status;
 }
 
 weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char *text, size_t bytes,
                                  weft__manifest *out) {
-    const weft__json_limits limits = {.depth = 64, .values = 100000000, .items = 2000000};
     char problem[256];
     *out = (weft__manifest){.ctx = ctx};
     WEFT_TRY(weft__seal_check(ctx, path, text, bytes));
@@ -255,7 +342,7 @@ weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char
     json_t *root;
     weft__json_open(&json, ctx);
     weft__arena_init(&out->arena, ctx);
-    weft_status status = weft__json_parse(&json, text, bytes, &limits, problem, &root);
+    weft_status status = weft__json_parse(&json, text, bytes, &manifest_limits, problem, &root);
     if (status == WEFT_ERR_FORMAT) status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path, problem);
     if (status == WEFT_OK) status = read_manifest(&(reader){ctx, &out->arena, path}, root, out);
     weft__json_close(&json);

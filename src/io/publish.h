@@ -100,6 +100,12 @@ typedef struct weft__folder weft__folder;
 /* Starts a folder under a temporary name within `parent`. */
 weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
                               weft__folder **out);
+/* Several processes may fill a folder. One of them starts it and tells the others its temporary name. These
+ * enter it, write files, and end with weft__folder_abandon, which leaves the folder to the first process. */
+const char *weft__folder_temp(const weft__folder *folder);
+const char *weft__folder_path(const weft__folder *folder); /* its path when it is published */
+weft_status weft__folder_enter(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
+                               const char *temp, weft__folder **out);
 /* Starts a file in the folder. Commit or abandon the file before the folder. */
 weft_status weft__folder_file(weft__folder *folder, const char *name, uint64_t expected, weft__writer **out);
 /* Opens the folder for reading, to verify it before it is made visible. */

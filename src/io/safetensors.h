@@ -37,6 +37,19 @@ uint64_t weft__safetensors_header_bytes(const weft_safetensors *file);
 /* Reads raw bytes of the file. */
 weft_status weft__safetensors_pread(weft_safetensors *file, uint64_t offset, void *out, size_t bytes);
 
+/* Bytes of a joined file, which continue those of the piece before. */
+typedef struct weft__file_piece {
+    uint64_t begin; /* the first byte in the joined file */
+    uint64_t at;    /* the first byte in `file` */
+    weft_safetensors *file;
+} weft__file_piece;
+
+/* Makes a file without a header of its own, whose data are pieces of other files. These must stay open. The
+ * entries are sorted by name, and their data follow each other. `path` appears in messages. */
+weft_status weft__safetensors_join(weft_context *ctx, const char *path, const weft_entry_info *entries,
+                                   size_t count, const weft__file_piece *pieces, size_t piece_count,
+                                   weft_safetensors **out);
+
 /* What was written for one entry. Entries are sorted by name. */
 typedef struct weft__written_entry {
     size_t source;   /* its index in the caller's array */
@@ -53,6 +66,9 @@ typedef struct weft__written_file {
     weft__sum header;
     uint32_t crc; /* of the whole file */
 } weft__written_file;
+
+/* Refuses entries that are parts of arrays: a file of arrays would lose their places. */
+weft_status weft__entries_whole(weft_context *ctx, const weft_entry *entries, size_t count);
 
 /* Computes the layout of the file, header and offsets, before any byte is written. On success `header`
  * holds the first out->header_bytes bytes of the file. The caller frees it with weft__free. */

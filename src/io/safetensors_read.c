@@ -2,7 +2,8 @@
  * and shapes. The last check is that the ranges cover the data without gap or overlap, up to the end of
  * the file. Only then can the caller use the file.
  *
- * Array data is read on demand by pread. A file that shrinks is therefore an error and not a SIGBUS.
+ * Array data is read on demand by pread. A file that shrinks is therefore an error and not a SIGBUS. A joined
+ * file has no bytes of its own: it reads pieces of other files.
  *
  * Must not know: what the arrays are for. Read next: safetensors_write.c. */
 #ifndef _GNU_SOURCE
@@ -33,11 +34,13 @@ struct weft_safetensors {
     weft_context *ctx;
     int fd;                      /* -1: the file is in memory */
     const unsigned char *memory; /* [size] or NULL */
-    uint64_t size;               /* of the file */
-    uint64_t data;               /* where the data begins */
-    char *path;                  /* for messages */
-    entry *entries;              /* [count], sorted by name */
-    uint32_t *order;             /* [count], indices sorted by (begin, end) */
+    weft__file_piece *pieces;    /* [piece_count] of other files, or NULL */
+    size_t piece_count;
+    uint64_t size;   /* of the file */
+    uint64_t data;   /* where the data begins */
+    char *path;      /* for messages */
+    entry *entries;  /* [count], sorted by name */
+    uint32_t *order; /* [count], indices sorted by (begin, end) */
     size_t count;
     char *pool; /* holds all strings */
     weft_metadata *metadata;
@@ -71,8 +74,35 @@ bool weft__safetensors_dtype(const char *name, weft_dtype *dtype) {
 
 /* ---- bytes ---- */
 
+/* Returns the piece that holds byte `offset`: the last one that begins at or before it. */
+static size_t piece_with(const weft_safetensors *f, uint64_t offset) {
+    size_t low = 0, high = f->piece_count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (f->pieces[middle].begin <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static weft_status read_pieces(const weft_safetensors *f, uint64_t offset, unsigned char *out, size_t bytes) {
+    for (size_t k = piece_with(f, offset); bytes > 0; k++) {
+        const weft__file_piece *p = &f->pieces[k];
+        const uint64_t end = k + 1 < f->piece_count ? p[1].begin : f->size;
+        const size_t n = bytes < end - offset ? bytes : (size_t)(end - offset);
+        WEFT_TRY(weft__safetensors_pread(p->file, p->at + (offset - p->begin), out, n));
+        out += n;
+        offset += n;
+        bytes -= n;
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__safetensors_pread(weft_safetensors *f, uint64_t offset, void *out, size_t bytes) {
     unsigned char *p = out;
+    if (f->pieces) return read_pieces(f, offset, p, bytes);
     if (f->memory) {
         if (offset > f->size || bytes > f->size - offset)
             return weft__fail(f->ctx, WEFT_ERR_IO, "%s: the file ends before byte %" PRIu64, f->path,
@@ -403,12 +433,54 @@ weft_status weft_safetensors_open_memory(weft_context *ctx, const char *name, co
     return finish_open(f, out);
 }
 
+/* Copies the entries, and gives them their places one after the other. */
+static weft_status copy_entries(weft_safetensors *f, const weft_entry_info *entries, size_t count) {
+    size_t room = 1;
+    for (size_t i = 0; i < count; i++) room += strlen(entries[i].name) + 1;
+    f->entries = weft__array(f->ctx, count, sizeof *f->entries);
+    f->pool = weft__alloc(f->ctx, room);
+    if (!f->entries || !f->pool)
+        return weft__fail_oom(f->ctx, count * sizeof *f->entries + room, "the entries of joined files");
+    char *next = f->pool;
+    for (; f->count < count; f->count++) {
+        const weft_entry_info *from = &entries[f->count];
+        entry *to = &f->entries[f->count];
+        const size_t length = strlen(from->name) + 1;
+        *to = (entry){next, from->dtype, from->rank, {0}, f->size, f->size + from->bytes};
+        memcpy(next, from->name, length);
+        if (from->rank) memcpy(to->shape, from->shape, (size_t)from->rank * sizeof *to->shape);
+        next += length;
+        f->size += from->bytes;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__safetensors_join(weft_context *ctx, const char *path, const weft_entry_info *entries,
+                                   size_t count, const weft__file_piece *pieces, size_t piece_count,
+                                   weft_safetensors **out) {
+    *out = NULL;
+    weft_safetensors *f = new_file(ctx, path);
+    if (!f) return weft__fail_oom(ctx, sizeof *f, "joined files");
+    f->pieces = weft__array(ctx, piece_count + 1, sizeof *f->pieces);
+    f->piece_count = piece_count;
+    weft_status status =
+        f->pieces ? WEFT_OK : weft__fail_oom(ctx, piece_count * sizeof *f->pieces, "joined files");
+    if (status == WEFT_OK && piece_count) memcpy(f->pieces, pieces, piece_count * sizeof *pieces);
+    if (status == WEFT_OK) status = copy_entries(f, entries, count);
+    if (status == WEFT_OK)
+        *out = f;
+    else
+        weft_safetensors_close(f);
+    return status;
+}
+
 void weft_safetensors_close(weft_safetensors *f) {
     if (!f) return;
     if (f->fd >= 0) (void)close(f->fd);
     weft__free(f->ctx, f->path);
     weft__free(f->ctx, f->entries);
     weft__free(f->ctx, f->order);
+    weft__free(f->ctx, f->pieces);
     weft__free(f->ctx, f->pool);
     weft__free(f->ctx, f->metadata);
     weft__free(f->ctx, f);

@@ -38,6 +38,15 @@ static weft_status check_entry(weft_context *ctx, const weft_entry *e, uint64_t 
     return WEFT_OK;
 }
 
+weft_status weft__entries_whole(weft_context *ctx, const weft_entry *entries, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].part)
+            return bad(ctx, &entries[i],
+                       "a part of an array, of which other processes have the rest: let all of them call "
+                       "weft_checkpoint_write_group");
+    return WEFT_OK;
+}
+
 /* ---- layout ---- */
 
 typedef struct place {
@@ -247,7 +256,7 @@ static weft_status verify(weft__writer *writer, const char *path, const weft_ent
     weft__arena_init(&arena, file->ctx);
     weft_status status = weft__manifest_describe(&arena, path, entries, file, &expected);
     if (status == WEFT_OK) status = weft__writer_reopen(writer, &fd);
-    if (status == WEFT_OK) status = weft__verify_file(file->ctx, fd, path, &expected, &readable);
+    if (status == WEFT_OK) status = weft__verify_file(file->ctx, fd, path, &expected, true, &readable);
     weft_safetensors_close(readable);
     weft__arena_free(&arena);
     return weft__fail_unreadable(file->ctx, status, path);
@@ -259,6 +268,7 @@ weft_status weft__safetensors_write(weft_context *ctx, const weft__io *io, const
     weft__written_file file;
     weft__writer *writer = NULL;
     char *header;
+    WEFT_TRY(weft__entries_whole(ctx, entries, count));
     WEFT_TRY(weft__safetensors_plan(ctx, entries, count, metadata, metadata_count, &file, &header));
     weft_status status = weft__writer_open(ctx, io, path, file.bytes, &writer);
     if (status == WEFT_OK) status = weft__safetensors_stream(writer, entries, header, &file);

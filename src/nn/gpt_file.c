@@ -209,9 +209,10 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     const int64_t tokens = weft__gpt_options_of(gpt)->tokens;
     for (size_t i = 0; i < count && weft_parameter_get(gpt, i, &p); i++) {
         const bool table = strcmp(p.name, "wte.weight") == 0 || strcmp(p.name, "lm_head.weight") == 0;
-        list[i] = (weft_named_tensor){p.name, is_crossed(p.name) ? weft_transpose(p.tensor, 0, 1)
-                                              : table            ? weft_narrow(p.tensor, 0, 0, tokens)
-                                                                 : p.tensor};
+        list[i] = (weft_named_tensor){.name = p.name,
+                                      .tensor = is_crossed(p.name) ? weft_transpose(p.tensor, 0, 1)
+                                                : table            ? weft_narrow(p.tensor, 0, 0, tokens)
+                                                                   : p.tensor};
     }
     weft_entry *entries = NULL;
     weft_status status =

@@ -62,7 +62,8 @@ weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors
                                .rank = t->rank,
                                .shape = t->rank ? t->shape : NULL,
                                .read = read_source,
-                               .user = &sources[i]};
+                               .user = &sources[i],
+                               .part = tensors[i].part};
     }
     *entries = list;
     return WEFT_OK;
@@ -88,13 +89,16 @@ static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no entry '%s'", what, named->name);
     char in_file[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
     const weft_dtype dtype = weft_dtype_of(t);
+    const int rank = named->part ? named->part->rank : t->rank;
+    const int64_t *shape = named->part ? named->part->shape : t->shape;
     bool rounded = round && info->dtype == WEFT_F32 && (dtype == WEFT_BF16 || dtype == WEFT_F16);
-    bool same = (info->dtype == dtype || rounded) && info->rank == t->rank;
-    for (int i = 0; same && i < t->rank; i++) same = info->shape[i] == t->shape[i];
+    bool same = (info->dtype == dtype || rounded) && info->rank == rank;
+    for (int i = 0; same && i < rank; i++) same = info->shape[i] == shape[i];
     if (same) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: entry '%s' is %s %s in the file, and %s here", what,
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: entry '%s' is %s %s in the file, and %s %s here", what,
                       named->name, weft_dtype_name(info->dtype),
-                      weft__shape_text(info->rank, info->shape, in_file), weft__tensor_text(t, wanted));
+                      weft__shape_text(info->rank, info->shape, in_file), weft_dtype_name(dtype),
+                      weft__shape_text(rank, shape, wanted));
 }
 
 /* Fails if the file has an entry that no tensor asked for, and names it. */
@@ -115,11 +119,18 @@ static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor 
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have the same name", what);
 }
 
+/* The bytes of an entry that a tensor takes. */
+static size_t entry_bytes(const weft_named_tensor *named, const weft_entry_info *info) {
+    return (size_t)named->tensor->numel * weft_dtype_size(info->dtype);
+}
+
 /* Reads an entry into its tensor through a buffer that is large enough for it. */
-static weft_status load_entry(weft_tensor *t, weft_safetensors *file, size_t at, const weft_entry_info *info,
-                              char *buffer) {
-    size_t bytes = info->bytes;
-    WEFT_TRY(weft_safetensors_read(file, at, 0, buffer, bytes));
+static weft_status load_entry(const weft_named_tensor *named, weft_safetensors *file, size_t at,
+                              const weft_entry_info *info, char *buffer) {
+    weft_tensor *t = named->tensor;
+    size_t bytes = entry_bytes(named, info);
+    const size_t offset = named->part ? (size_t)named->part->from * weft_dtype_size(info->dtype) : 0;
+    WEFT_TRY(weft_safetensors_read(file, at, offset, buffer, bytes));
     if (info->dtype != weft_dtype_of(t)) { /* f32 to bf16 or f16, in place */
         const float *from = (const float *)(const void *)buffer;
         uint16_t *to = (uint16_t *)(void *)buffer;
@@ -145,7 +156,7 @@ static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tens
         if (!tensors[i].name)
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: tensor %zu has no name", what, i);
         WEFT_TRY(check_entry(ctx, &tensors[i], file, round, what, &at, &info));
-        if (info.bytes > most) most = info.bytes;
+        if (entry_bytes(&tensors[i], &info) > most) most = entry_bytes(&tensors[i], &info);
     }
     WEFT_TRY(check_superfluous(ctx, tensors, count, file, what));
     char *buffer = weft__alloc(ctx, most + 1);
@@ -154,7 +165,7 @@ static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tens
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
         if (elsewhere && elsewhere[i]) continue;
         status = check_entry(ctx, &tensors[i], file, round, what, &at, &info);
-        if (status == WEFT_OK) status = load_entry(tensors[i].tensor, file, at, &info, buffer);
+        if (status == WEFT_OK) status = load_entry(&tensors[i], file, at, &info, buffer);
     }
     weft__free(ctx, buffer);
     return status;
@@ -188,7 +199,8 @@ static weft_status named_parameters(weft_module *m, bool trained, weft_named_ten
     if (!*list) return weft__fail_oom(m->ctx, n * sizeof **list, "a list of parameters");
     *count = 0;
     for (size_t i = 0; i < n && weft_parameter_get(m, i, &info); i++)
-        if (!trained || may_change(&info)) (*list)[(*count)++] = (weft_named_tensor){info.name, info.tensor};
+        if (!trained || may_change(&info))
+            (*list)[(*count)++] = (weft_named_tensor){.name = info.name, .tensor = info.tensor};
     return WEFT_OK;
 }
 

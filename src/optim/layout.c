@@ -86,7 +86,7 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
 
 /* ---- slots ---- */
 
-weft_status weft__slot_state(weft_optimizer *opt, weft__slot *slot, size_t s) {
+static weft_status slot_state(weft_optimizer *opt, weft__slot *slot, size_t s) {
     weft_context *ctx = opt->ctx;
     const weft_tensor *parameter = slot->parameter;
     const char *prefix = weft__optimizer_state_name(opt, s);
@@ -111,7 +111,7 @@ static weft_status slot_of(weft_optimizer *opt, const weft_parameter_info *info,
         return weft__fail_oom(ctx, sizeof *opt->slots, "an optimizer's state");
     weft__slot slot = {.parameter = info->tensor, .name = info->name};
     for (size_t s = 0; s < weft__optimizer_states(opt); s++) {
-        const weft_status status = weft__slot_state(opt, &slot, s);
+        const weft_status status = slot_state(opt, &slot, s);
         if (status == WEFT_OK) continue;
         if (s) weft_free(slot.state[0]);
         return status;

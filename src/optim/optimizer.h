@@ -44,8 +44,10 @@ typedef struct weft__slot {
     weft_tensor *parameter;
     const char *name;
     weft_tensor *state[WEFT__STATES]; /* NULL if the kind has no such state */
-    bool trained;                     /* is part of the present layout */
-    weft_dtype compute;               /* dtype that its layer computes in */
+    bool divided; /* the states are only those of `part`, a row of elements within the block's state */
+    weft_entry_part part; /* which elements of the parameter this process updates; may be none */
+    bool trained;         /* is part of the present layout */
+    weft_dtype compute;   /* dtype that its layer computes in */
     double lr_scale, weight_decay, l1;
 } weft__slot;
 
@@ -122,7 +124,6 @@ struct weft_optimizer {
     bool laid_out, held;
     int next_part; /* next micro-batch to accumulate, 0: none; of a shared step: number added so far */
     weft_shard shard;
-    bool collected;            /* sharded: rank 0 has the states of all slots, to save them */
     weft_process_group *group; /* processes that share the steps; NULL: this one alone */
     weft_error *error;         /* poisoned: the cause */
 };
@@ -137,14 +138,8 @@ const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
 static inline bool weft__optimizer_sharded(const weft_optimizer *opt) {
     return opt->shard != WEFT_SHARD_NONE;
 }
-/* Makes state s of a slot. */
-weft_status weft__slot_state(weft_optimizer *opt, weft__slot *slot, size_t s);
 /* Gives all processes the parameters that each of them has updated. */
 weft_status weft__optimizer_share_values(weft_optimizer *opt);
-/* Sharded: gives rank 0 the states of all slots, for a checkpoint, and frees them again. All processes must
- * call the first one. */
-weft_status weft__optimizer_collect(weft_optimizer *opt);
-void weft__optimizer_drop_collected(weft_optimizer *opt);
 
 /* ---- exchange.c ---- */
 

@@ -5,7 +5,7 @@
  *     values   | rank 0 updates | rank 1 updates | rank 2 |     each process has all values
  *     state                     | here in rank 1 |
  *
- * Must not know: formulas. Read next: update.c, join.c. */
+ * Must not know: formulas, files. Read next: update.c, join.c, state.c. */
 #include <string.h>
 
 #include "compiler/profile/profile.h"
@@ -54,12 +54,34 @@ static weft_status cut_state(const weft_optimizer *opt, const weft__block *block
     return status;
 }
 
-static void free_slot_states(weft_optimizer *opt) {
+static weft__slot *slot_with(const weft_optimizer *opt, const weft_tensor *parameter) {
     for (size_t i = 0; i < opt->n_slots; i++)
-        for (size_t s = 0; s < WEFT__STATES; s++) {
-            weft_free(opt->slots[i].state[s]);
-            opt->slots[i].state[s] = NULL;
-        }
+        if (opt->slots[i].parameter == parameter) return &opt->slots[i];
+    return NULL;
+}
+
+/* Lets the states of a slot be views of the own range of the block: of the elements that this range has of
+ * parameter i. So files hold parts of parameters, and do not depend on the layout of the block. */
+static weft_status cut_slot(weft_optimizer *opt, const weft__block *block, size_t i) {
+    weft__slot *slot = slot_with(opt, block->parameters[i]);
+    const weft_dtype dtype = weft_dtype_of(slot->parameter);
+    const size_t size = weft_dtype_size(block->dtype);
+    const int64_t each = (int64_t)(weft_dtype_size(dtype) / size); /* 2 numbers of a complex element */
+    const int64_t begin = block->offsets[i], end = begin + weft_numel(slot->parameter) * each,
+                  last = block->from + block->own, low = begin > block->from ? begin : block->from,
+                  high = end < last ? end : last, n = low < high ? (high - low) / each : 0;
+    slot->divided = true;
+    slot->part = (weft_entry_part){n ? (low - begin) / each : 0, weft_rank(slot->parameter),
+                                   weft_shape(slot->parameter)};
+    for (size_t s = 0; s < weft__optimizer_states(opt); s++) {
+        weft_tensor *part =
+            weft_variable_new(opt->ctx, weft__variable_name(slot->state[s]), dtype, 1, &n, NULL);
+        WEFT_TRY(weft_tensor_status(part));
+        if (n) weft__variable_share(part, block->state[s], (size_t)(low - block->from) * size);
+        weft_free(slot->state[s]);
+        slot->state[s] = part;
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard) {
@@ -80,8 +102,8 @@ weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard) {
         WEFT_TRY(take_range(opt, block));
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             WEFT_TRY(cut_state(opt, block, &block->state[s]));
+        for (size_t i = 0; i < block->count; i++) WEFT_TRY(cut_slot(opt, block, i));
     }
-    free_slot_states(opt);
     opt->shard = shard;
     opt->identity = ++opt->ctx->identities;
     return WEFT_OK;
@@ -92,57 +114,4 @@ weft_status weft__optimizer_share_values(weft_optimizer *opt) {
     for (size_t b = 0; b < opt->n_blocks; b++)
         WEFT_TRY(weft__parts_shared(opt->blocks[b].values, opt->blocks[b].each, opt->group));
     return weft__optimizer_round(opt);
-}
-
-/* ---- for checkpoints ---- */
-
-static weft__slot *slot_with(const weft_optimizer *opt, const weft_tensor *parameter) {
-    for (size_t i = 0; i < opt->n_slots; i++)
-        if (opt->slots[i].parameter == parameter) return &opt->slots[i];
-    return NULL;
-}
-
-/* Makes the states s of all slots of the block from the state of the whole block. */
-static weft_status give_slots(weft_optimizer *opt, const weft__block *block, size_t s, const char *values) {
-    for (size_t i = 0; i < block->count; i++) {
-        const weft_tensor *parameter = block->parameters[i];
-        weft__slot *slot = slot_with(opt, parameter);
-        WEFT_TRY(weft__slot_state(opt, slot, s));
-        const weft_dtype dtype = weft_dtype_of(parameter);
-        WEFT_TRY(weft_write(slot->state[s],
-                            values + (size_t)block->offsets[i] * weft_dtype_size(block->dtype),
-                            (size_t)weft_numel(parameter) * weft_dtype_size(dtype)));
-    }
-    return WEFT_OK;
-}
-
-static weft_status collect_state(weft_optimizer *opt, const weft__block *block, size_t s) {
-    const size_t each = weft_dtype_size(block->dtype), own = (size_t)block->own * each,
-                 bytes = (size_t)weft_numel(block->values) * each;
-    const bool keeps = weft_process_group_rank(opt->group) == 0;
-    char *mine = weft__alloc(opt->ctx, own + 1), *all = keeps ? weft__alloc(opt->ctx, bytes) : NULL;
-    weft_status status =
-        mine && (all || !keeps) ? WEFT_OK : weft__fail_oom(opt->ctx, bytes, "the state of all processes");
-    if (status == WEFT_OK && own) status = weft_read(block->state[s], mine, own);
-    if (status == WEFT_OK)
-        status = weft__process_group_collect(opt->group, mine, all, (size_t)block->each * each, bytes);
-    if (status == WEFT_OK && keeps) status = give_slots(opt, block, s, all);
-    weft__free(opt->ctx, mine);
-    weft__free(opt->ctx, all);
-    return status;
-}
-
-weft_status weft__optimizer_collect(weft_optimizer *opt) {
-    if (!weft__optimizer_sharded(opt)) return WEFT_OK;
-    weft__process_group_purpose(opt->group, opt->steps, "the state of the optimizer");
-    opt->collected = weft_process_group_rank(opt->group) == 0;
-    for (size_t b = 0; b < opt->n_blocks; b++)
-        for (size_t s = 0; s < weft__optimizer_states(opt); s++)
-            WEFT_TRY(collect_state(opt, &opt->blocks[b], s));
-    return WEFT_OK;
-}
-
-void weft__optimizer_drop_collected(weft_optimizer *opt) {
-    if (opt->collected) free_slot_states(opt);
-    opt->collected = false;
 }

@@ -4,23 +4,18 @@
 #include <string.h>
 #include "optim/optimizer.h"
 
-/* Slots whose states are whole. Of a divided optimizer only rank 0 has some, while it saves. */
-static size_t slots_with_state(const weft_optimizer *opt) {
-    return weft__optimizer_sharded(opt) && !opt->collected ? 0 : opt->n_slots;
-}
-
 size_t weft_optimizer_state_count(weft_optimizer *opt) {
     if (weft_optimizer_status(opt) != WEFT_OK) return 0;
-    return slots_with_state(opt) * weft__optimizer_states(opt) +
-           (opt->scaling.scale ? WEFT__SCALING_STATES : 0);
+    return opt->n_slots * weft__optimizer_states(opt) + (opt->scaling.scale ? WEFT__SCALING_STATES : 0);
 }
 
 bool weft_optimizer_state_get(weft_optimizer *opt, size_t i, weft_named_tensor *state) {
     if (i >= weft_optimizer_state_count(opt)) return false;
-    const size_t n = weft__optimizer_states(opt), of_slots = slots_with_state(opt) * n;
-    weft_tensor *t = i < of_slots ? opt->slots[i / n].state[i % n] : weft__scaling_state(opt, i - of_slots);
+    const size_t n = weft__optimizer_states(opt), of_slots = opt->n_slots * n;
+    const weft__slot *slot = i < of_slots ? &opt->slots[i / n] : NULL;
+    weft_tensor *t = slot ? slot->state[i % n] : weft__scaling_state(opt, i - of_slots);
     if (!state) return false;
-    *state = (weft_named_tensor){weft__variable_name(t), t};
+    *state = (weft_named_tensor){weft__variable_name(t), t, slot && slot->divided ? &slot->part : NULL};
     return true;
 }
 
@@ -33,12 +28,25 @@ static weft_status states(weft_optimizer *opt, weft_named_tensor **list, size_t 
     return WEFT_OK;
 }
 
+/* Whether this process writes a state of a divided optimizer. States that are not divided are those of rank
+ * 0, and so are parameters without elements. */
+static bool writes(const weft_optimizer *opt, const weft_named_tensor *state) {
+    int64_t whole = 0;
+    const bool first = weft_process_group_rank(opt->group) == 0;
+    if (!weft__optimizer_sharded(opt) || (state->part && weft_numel(state->tensor) > 0)) return true;
+    return first && (!state->part || (weft__numel(state->part->rank, state->part->shape, &whole) && !whole));
+}
+
 weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries, size_t *count) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, entries);
     WEFT_NEED(opt->ctx, count);
     weft_named_tensor *list = NULL;
-    WEFT_TRY(states(opt, &list, count));
+    size_t all = 0;
+    WEFT_TRY(states(opt, &list, &all));
+    *count = 0;
+    for (size_t i = 0; i < all; i++)
+        if (writes(opt, &list[i])) list[(*count)++] = list[i];
     weft_status status = weft_entries_new(opt->ctx, list, *count, entries);
     weft__free(opt->ctx, list);
     return status;

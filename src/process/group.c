@@ -183,6 +183,29 @@ weft_status weft__process_group_same(weft_process_group *g, const char *what, we
                       advice);
 }
 
+weft_status weft__process_group_agree(weft_process_group *g, weft_status status, bool *agreed) {
+    char text[WEFT_ERROR_SIZE] = "";
+    bool known;
+    if (!agreed) agreed = &known;
+    *agreed = true;
+    if (!g) return status;
+    if (status != WEFT_OK) snprintf(text, sizeof text, "%s", weft_last_error(NULL));
+    *agreed = false;
+    int first = 0;
+    g->present[g->rank] = (unsigned char)status;
+    WEFT_TRY(weft_process_group_all_gather(g, g->present, 1));
+    while (first < g->size && g->present[first] == WEFT_OK) first++;
+    if (first == g->size) {
+        *agreed = true;
+        return WEFT_OK;
+    }
+    const weft_status failure = (weft_status)g->present[first];
+    WEFT_TRY(weft_process_group_broadcast(g, text, sizeof text, first));
+    *agreed = true;
+    return first == 0 ? weft__fail(NULL, failure, "%s", text)
+                      : weft__fail(NULL, failure, "rank %d (%s): %s", first, g->hosts[first], text);
+}
+
 /* ---- joining and leaving ---- */
 
 /* Where a process runs. */

@@ -69,6 +69,11 @@ weft_status weft__process_group_collect(weft_process_group *group, const void *o
 weft_status weft__process_group_same(weft_process_group *group, const char *what, weft_hash hash,
                                      const char *advice);
 
+/* Returns WEFT_OK in all processes if `status` is WEFT_OK in all of them. Otherwise returns in all of them
+ * the failure of the lowest rank that has failed, with its message; before that of another rank than 0 stand
+ * rank and machine. *agreed, which may be NULL, is false if the processes could not ask each other. */
+weft_status weft__process_group_agree(weft_process_group *group, weft_status status, bool *agreed);
+
 /* ---- exchange.c ---- */
 
 /* Gives the exchanger of programs. It lives as long as the group. While a program with exchanges runs,

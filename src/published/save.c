@@ -66,7 +66,8 @@ static weft_status save_list(weft_module *model, const weft__published *p, weft_
             char *name = s->names + s->count * NAME_BYTES;
             weft_text text = weft__text(name, NAME_BYTES);
             weft__put(&text, "%s%s", placed[j].bare ? "" : p->prefix, placed[j].name);
-            s->list[s->count++] = (weft_named_tensor){name, weft_cast(part_of(p, &placed[j], merged), dtype)};
+            s->list[s->count++] =
+                (weft_named_tensor){.name = name, .tensor = weft_cast(part_of(p, &placed[j], merged), dtype)};
         }
     }
     return WEFT_OK;

@@ -62,7 +62,7 @@ static weft_status list_adapters(const weft__published *p, weft_module *model, a
         WEFT_TRY(name_layer(p, model, parameter.module->parent, a, layer));
         weft_text text = weft__text(name, NAME_BYTES);
         weft__put(&text, "%s%s.%s.weight", prefix, layer, parameter.module->name);
-        a->list[a->count++] = (weft_named_tensor){name, parameter.tensor};
+        a->list[a->count++] = (weft_named_tensor){.name = name, .tensor = parameter.tensor};
     }
     if (a->count > 0) return WEFT_OK;
     return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "weft_published_save_lora: the model has no adapters");

@@ -450,7 +450,8 @@ weft_named_tensor *good_named_tensors(void) {
     if (!weft_parameter_find(good_module(), "weight", &weight) ||
         !weft_parameter_find(good_module(), "bias", &bias))
         _exit(3);
-    return COPIES(weft_named_tensor, {{"weight", weight.tensor}, {"bias", bias.tensor}});
+    return COPIES(weft_named_tensor,
+                  {{.name = "weight", .tensor = weight.tensor}, {.name = "bias", .tensor = bias.tensor}});
 }
 
 weft_entry *good_made_entries(void) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains with several processes again and again. At a random moment one of them is killed, stopped, slowed down, or gets a
-wrong byte in its weights. Each time all must end in the time limit, or go on if the process is only slow, and the newest
+wrong byte in its weights; or it is killed while all of them write a checkpoint. Each time all must end in the time limit, or go on if the process is only slow, and the newest
 checkpoint must be whole. Must not know: what the processes exchange.
 
 Use: process_faults.py WEFT MPIRUN TRIALS SEED"""
@@ -56,14 +56,24 @@ def corrupt(pid, wanted):
     return found
 
 
+def await_save(run):
+    """Returns as soon as a process has begun its file of a checkpoint, and not later than in 5 seconds."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and not list(pathlib.Path(run).glob("checkpoints/.step-*.tmp/optimizer-*")):
+        pass
+
+
 def trial(weft, mpirun, number, draw):
     run, ranks = f"trial-{number}", draw.choice([2, 4])
-    what = ["kill", "stop", "slow", "corrupt"][number % 4]
+    what = ["kill", "stop", "slow", "corrupt", "save"][number % 5]
     victim = draw.randrange(1 if what == "corrupt" else 0, ranks)
+    # a process whose state is divided receives the weights of others, so a wrong byte does not stay
+    divides = what == "save" or (what != "corrupt" and draw.random() < 0.5)
+    options = ["--set", "train.shard=optimizer", "--set", "optimizer.type=adamw"] if divides else []
     for old in pathlib.Path(".").glob("pid.*"):
         old.unlink()
     with open("output.txt", "wb") as output:
-        job = subprocess.Popen([mpirun, "-n", str(ranks), "./rank.sh", "train", "long.yaml", "--run", run, "--quiet"],
+        job = subprocess.Popen([mpirun, "-n", str(ranks), "./rank.sh", "train", "long.yaml", "--run", run, "--quiet"] + options,
                                stdout=output, stderr=output)
     deadline = time.monotonic() + 60
     while not list(pathlib.Path(run).glob("checkpoints/step-*/state.json")):
@@ -73,7 +83,9 @@ def trial(weft, mpirun, number, draw):
     pid = int(pathlib.Path(f"pid.{victim}").read_text())
     pids = [int(path.read_text()) for path in pathlib.Path(".").glob("pid.*")]
     time.sleep(draw.random())
-    if what == "kill":
+    if what == "save":
+        await_save(run)
+    if what in ("kill", "save"):
         os.kill(pid, signal.SIGKILL)
     elif what == "stop":
         os.kill(pid, signal.SIGSTOP)

@@ -1,17 +1,24 @@
 /* A process of a run that is not the leader: it trains its part of each step, and follows orders. It writes
- * no file. Must not know: the run folder, the terminal. Read next: processes.h, loop.c. */
+ * no file but its part of a divided checkpoint. Must not know: the run folder, the terminal. Read next:
+ * processes.h, loop.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/run/loop_scores.h"
 #include "train/run/signals.h"
 
+/* Writes the part of this process. After a failure the leader knows as much as this process. It says what
+ * failed, and orders what follows. */
+static weft_status follow_save(weft__loop *loop) {
+    WEFT_TRY(weft__processes_prepare_save(&loop->processes, loop->model.optimizer));
+    return weft__model_save_part(&loop->model) == WEFT_ERR_TIMEOUT ? WEFT_ERR_TIMEOUT : WEFT_OK;
+}
+
 /* Obeys an order that does not end the wait. state NULL: no step was just made. */
 static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order order, int loader) {
     weft__scores scores;
     if (order == WEFT__ORDER_LOSSES && state) return weft_fit_losses(state, NULL, NULL);
-    if (order == WEFT__ORDER_SAVE)
-        return weft__processes_prepare_save(&loop->processes, loop->model.optimizer);
+    if (order == WEFT__ORDER_SAVE) return follow_save(loop);
     if (order != WEFT__ORDER_EVALUATE) return WEFT_OK;
     const weft_status status = weft__loop_take(loop, (weft__loaders)loader, false, &scores);
     weft__scores_free(&scores);
@@ -58,8 +65,7 @@ weft_status weft__follow(weft__config *config, const weft__train_options *option
     memset(result, 0, sizeof *result);
     weft__signals_install("");
     weft_status status = weft__loop_follow(&loop, config, options);
-    status =
-        weft__processes_unite(&loop.processes, status, config, &loop.dataset, &loop.model, &result->silent);
+    status = weft__loop_unite(&loop, status, &result->silent);
     const bool united = status == WEFT_OK;
     if (united) status = follow(&loop, !weft__loop_done(&loop));
     if (united)

@@ -86,9 +86,12 @@ static weft_status save(weft__loop *loop, uint64_t step) {
     weft__progress_phase(&loop->progress, WEFT__PHASE_SAVE);
     WEFT_TRY(weft__run_log(&loop->run, step, "saving"));
     WEFT_TRY(weft__run_sync(&loop->run)); /* the checkpoint promises that the logs reach this step */
-    WEFT_TRY(weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir, &loop->stopping));
-    loop->saved = step;
-    return WEFT_OK;
+    WEFT_TRY(weft__processes_save(&loop->processes, loop->model.optimizer));
+    const weft_status status =
+        weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir, &loop->stopping);
+    weft__processes_saved(&loop->processes);
+    if (status == WEFT_OK) loop->saved = step;
+    return status;
 }
 
 /* Calls a function that writes several files. If the run folder was moved meanwhile, the function is called a
@@ -253,10 +256,7 @@ static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint6
     if (!d->saves && !d->ends && !wanted && !loop->signal) return WEFT_OK;
     if (state) /* never save weights that follow from a loss that is not finite */
         WEFT_TRY(weft__processes_losses(&loop->processes, state, NULL));
-    WEFT_TRY(weft__processes_save(&loop->processes, loop->model.optimizer));
-    const weft_status status = write_in_folder(loop, step, keep);
-    weft__optimizer_drop_collected(loop->model.optimizer);
-    return status;
+    return write_in_folder(loop, step, keep);
 }
 
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
@@ -524,8 +524,7 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     weft__signals_install(options->resume ? "weft: stopped before the next step: the run is unchanged\n"
                                           : "weft: stopped before the first step: nothing was saved\n");
     weft_status status = weft__loop_open(&loop, config, options);
-    status =
-        weft__processes_unite(&loop.processes, status, config, &loop.dataset, &loop.model, &result->silent);
+    status = weft__loop_unite(&loop, status, &result->silent);
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
     if (status == WEFT_OK && weft__loop_done(&loop)) {

@@ -208,8 +208,9 @@ static weft_status loop_load(weft__loop *loop, const char *dir) {
     uint64_t step = 0;
     const bool strict = loop->options->strict;
     WEFT_TRY(weft__reference_load(loop->model.ctx, &loop->dataset, dir));
-    const weft_status status =
-        weft__model_load(&loop->model, loop->config, &loop->dataset, dir, strict, &loop->stopping, &step);
+    const bool divides = loop->processes.group && loop->config->train_shard;
+    const weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, dir, strict,
+                                                &loop->stopping, &step, divides ? &loop->checkpoint : NULL);
     if (status == WEFT_ERR_STATE)
         return take_init(loop); /* the run was stopped before its first checkpoint */
     WEFT_TRY(status);
@@ -352,6 +353,14 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
     WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
     loop->telemetry = weft__telemetry_start(loop->model.ctx);
     return weft__loop_summary(loop, "running");
+}
+
+weft_status weft__loop_unite(weft__loop *loop, weft_status status, bool *silent) {
+    status = weft__processes_unite(&loop->processes, status, loop->config, &loop->dataset, &loop->model,
+                                   loop->checkpoint, silent);
+    weft_checkpoint_close(loop->checkpoint);
+    loop->checkpoint = NULL;
+    return status;
 }
 
 void weft__loop_close(weft__loop *loop) {

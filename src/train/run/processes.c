@@ -8,6 +8,7 @@
 #include "io/sealed.h"
 #include "optim/optimizer.h"
 #include "process/group.h"
+#include "train/model/trained.h"
 #include "train/run/processes.h"
 #include "train/run/progress.h"
 #include "train/run/signals.h"
@@ -45,28 +46,13 @@ void weft__processes_device(const weft__processes *p, const weft__config *config
 
 weft_status weft__processes_agree(weft_process_group *group, double timeout, weft_status status,
                                   bool *silent) {
-    const int rank = weft_process_group_rank(group), size = weft_process_group_size(group);
-    char error[WEFT_ERROR_SIZE];
-    int first = 0;
-    *silent = false;
-    if (!group) return status;
-    snprintf(error, sizeof error, "%s", status == WEFT_OK ? "" : weft_last_error(NULL));
-    int32_t *all = weft__array(NULL, (size_t)size, sizeof *all);
-    if (!all) return weft__fail_oom(NULL, (size_t)size * sizeof *all, "the start of all processes");
-    all[rank] = (int32_t)status;
+    bool agreed;
     weft__process_group_purpose(group, 0, "the start of all processes");
     weft_process_group_set_timeout(group, PATIENCE * timeout);
-    const weft_status gathered = weft_process_group_all_gather(group, all, sizeof *all);
-    while (gathered == WEFT_OK && first < size && all[first] == WEFT_OK) first++;
-    const weft_status failure = first < size ? (weft_status)all[first] : WEFT_OK;
-    weft__free(NULL, all);
+    status = weft__process_group_agree(group, status, &agreed);
     weft_process_group_set_timeout(group, timeout);
-    if (gathered != WEFT_OK) return gathered;
-    *silent = failure != WEFT_OK && first != rank;
-    if (first > 0 && first == rank)
-        return weft__fail(NULL, failure, "rank %d (%s): %s", rank, weft_process_group_host(group, rank),
-                          error);
-    return failure == WEFT_OK ? WEFT_OK : weft__fail(NULL, failure, "%s", error);
+    *silent = status != WEFT_OK && agreed && weft_process_group_rank(group) > 0;
+    return status;
 }
 
 static weft_status same(weft__processes *p, const char *what, const char *text, const char *advice) {
@@ -93,11 +79,15 @@ static weft_status processes_join(weft__processes *p, const weft__config *config
 }
 
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
-                                  const weft__dataset *dataset, const weft__model *model, bool *silent) {
+                                  const weft__dataset *dataset, weft__model *model,
+                                  weft_checkpoint *checkpoint, bool *silent) {
     status = weft__processes_agree(p->group, p->timeout, status, silent);
     if (!p->group) return status;
     if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */
+    if (status == WEFT_OK && checkpoint)
+        status = weft__processes_agree(p->group, p->timeout, weft__model_load_optimizer(model, checkpoint),
+                                       silent);
     p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
     p->exchanged = p->group->waited;
     return status;
@@ -172,7 +162,15 @@ weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer) 
 
 weft_status weft__processes_prepare_save(weft__processes *p, weft_optimizer *optimizer) {
     WEFT_TRY(same_in_all(p, weft_optimizer_compare(optimizer)));
-    return weft__optimizer_collect(optimizer);
+    if (!weft__optimizer_sharded(optimizer)) return WEFT_OK;
+    p->attended = false; /* all write, and none waits for an order */
+    weft_process_group_set_timeout(p->group, PATIENCE * p->timeout);
+    return WEFT_OK;
+}
+
+void weft__processes_saved(weft__processes *p) {
+    weft_process_group_set_timeout(p->group, p->timeout);
+    p->attended = p->group != NULL;
 }
 
 bool weft__processes_end(weft__processes *p, weft_status status) {

@@ -16,7 +16,7 @@ typedef enum weft__order {
     WEFT__ORDER_GO,       /* make the next step */
     WEFT__ORDER_LOSSES,   /* exchange the losses: all call weft_fit_losses */
     WEFT__ORDER_EVALUATE, /* evaluate together; the number of the loader comes with the order */
-    WEFT__ORDER_SAVE,     /* all call weft__processes_prepare_save; then the leader saves */
+    WEFT__ORDER_SAVE,     /* all call weft__processes_prepare_save; then the leader saves, or all do */
     WEFT__ORDER_WAIT,     /* the leader is busy */
     WEFT__ORDER_STOP,     /* end training after this step */
     WEFT__ORDER_END       /* end the process */
@@ -54,16 +54,18 @@ bool weft__processes_follows(const weft__processes *p);
  * two cards. "": there is nothing to choose. */
 void weft__processes_device(const weft__processes *p, const weft__config *config, char device[64]);
 
-/* Returns WEFT_OK in all processes if `status` is WEFT_OK in all of them, or a failure in all. One of them
- * reports it, the leader if it can; *silent is true in the others. */
+/* Returns WEFT_OK in all processes if `status` is WEFT_OK in all of them, or the same failure in all. The
+ * leader reports it; *silent is true in the others. */
 weft_status weft__processes_agree(weft_process_group *group, double timeout, weft_status status,
                                   bool *silent);
 
 /* Ends the setting up, which gave `status` in this process. Returns WEFT_OK if it was WEFT_OK in all
  * processes, and they have the same configuration, data, kind of device and weights; their optimizers then
- * share the steps. Otherwise all fail, as above. */
+ * share the steps. Otherwise all fail, as above. From `checkpoint`, which may be NULL, each process reads its
+ * part of the divided state of the optimizer. */
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
-                                  const weft__dataset *dataset, const weft__model *model, bool *silent);
+                                  const weft__dataset *dataset, weft__model *model,
+                                  weft_checkpoint *checkpoint, bool *silent);
 
 /* Counts the time of a step, right after it. */
 void weft__processes_step(weft__processes *p, const weft_fit_state *state);
@@ -79,11 +81,13 @@ weft_status weft__processes_order(weft__processes *p, weft__order order);
 weft_status weft__processes_evaluate(weft__processes *p, int loader);
 /* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
 weft_status weft__processes_beat(weft__processes *p);
-/* Compares the parameters of all processes, and gives the leader the state that they have divided. */
-weft_status weft__processes_prepare_save(weft__processes *p, weft_optimizer *optimizer);
-/* Leader: reads the losses as weft_fit_losses does, and lets all processes prepare a save. */
+/* Leader: reads the losses as weft_fit_losses does. */
 weft_status weft__processes_losses(weft__processes *p, const weft_fit_state *state, double *loss);
+/* Leader: lets all processes prepare a save. When it has ended, call weft__processes_saved. */
 weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer);
+void weft__processes_saved(weft__processes *p);
+/* Compares the parameters of all processes. If they have divided the state, all of them then save. */
+weft_status weft__processes_prepare_save(weft__processes *p, weft_optimizer *optimizer);
 /* Leader: ends the followers, if they wait for an order. Returns true if they do not know of a failure of the
  * leader, so that the group must be aborted. */
 bool weft__processes_end(weft__processes *p, weft_status status);

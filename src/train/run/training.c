@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "io/checkpoint.h"
+#include "optim/optimizer.h"
 #include "train/model/trained.h"
 #include "train/run/signals.h"
 #include "train/run/training.h"
@@ -29,29 +30,52 @@ weft_status weft__model_open_threads(const weft__config *config, const char *dev
     return weft_open(&options, ctx);
 }
 
-weft_status weft__model_save(const weft__model *model, const weft__config *config,
-                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
-    weft_entry *weights = NULL, *states = NULL;
-    size_t weight_count = 0, state_count = 0;
-    char config_hash[17], data_hash[17], extra[WEFT__STOPPING_TEXT];
-    uint64_t step = weft_optimizer_steps(model->optimizer);
-    weft__stopping_text(stopping, extra);
-    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
-    weft__dataset_hash(dataset, data_hash);
-    const weft_checkpoint_state state = {.step = step,
-                                         .seed = (uint64_t)config->train_seed,
-                                         .data_position = step * (uint64_t)config->train_accumulate,
-                                         .config_hash = config_hash,
-                                         .data_hash = data_hash,
-                                         .extra = extra};
-    weft_status status = (config->lora_rank > 0 ? weft_module_entries_trained : weft_module_entries)(
-        model->module, &weights, &weight_count);
-    if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
-    if (status == WEFT_OK)
-        status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
-    weft_entries_free(model->ctx, weights, weight_count);
+/* Writes a checkpoint, of a divided optimizer together with the other processes. Takes the status of this
+ * process so far: the others wait for it, whatever it is. */
+static weft_status write_checkpoint(const weft__model *model, weft_status status, const char *run,
+                                    const weft_checkpoint_state *state, const weft_entry *weights,
+                                    size_t weight_count) {
+    weft_optimizer *optimizer = model->optimizer;
+    weft_entry *states = NULL;
+    size_t state_count = 0;
+    if (status == WEFT_OK) status = weft_optimizer_entries(optimizer, &states, &state_count);
+    if (weft__optimizer_sharded(optimizer))
+        status = weft__checkpoint_write_group(model->ctx, NULL, weft_optimizer_processes(optimizer), status,
+                                              run, state, weights, weight_count, states, state_count);
+    else if (status == WEFT_OK)
+        status = weft_checkpoint_write(model->ctx, run, state, weights, weight_count, states, state_count);
     weft_entries_free(model->ctx, states, state_count);
     return status;
+}
+
+weft_status weft__model_save(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
+    weft_entry *weights = NULL;
+    size_t weight_count = 0;
+    char config_hash[17] = "", data_hash[17], extra[WEFT__STOPPING_TEXT];
+    const uint64_t step = weft_optimizer_steps(model->optimizer);
+    weft__stopping_text(stopping, extra);
+    weft_status status = weft__config_hash(model->ctx, config, config_hash);
+    weft__dataset_hash(dataset, data_hash);
+    const weft_checkpoint_state state = {
+        .step = step,
+        .seed = (uint64_t)config->train_seed,
+        .data_position = step * (uint64_t)config->train_accumulate,
+        .ranks = (uint32_t)weft_process_group_size(weft_optimizer_processes(model->optimizer)),
+        .config_hash = config_hash,
+        .data_hash = data_hash,
+        .extra = extra};
+    if (status == WEFT_OK)
+        status = (config->lora_rank > 0 ? weft_module_entries_trained
+                                        : weft_module_entries)(model->module, &weights, &weight_count);
+    status = write_checkpoint(model, status, run, &state, weights, weight_count);
+    weft_entries_free(model->ctx, weights, weight_count);
+    return status;
+}
+
+weft_status weft__model_save_part(const weft__model *model) {
+    return weft__optimizer_sharded(model->optimizer) ? write_checkpoint(model, WEFT_OK, NULL, NULL, NULL, 0)
+                                                     : WEFT_OK;
 }
 
 void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {
@@ -62,15 +86,21 @@ void weft__model_prune(const weft__model *model, const weft__config *config, con
 }
 
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step) {
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step,
+                             weft_checkpoint **open) {
     weft_checkpoint *checkpoint = NULL;
+    if (open) *open = NULL;
     WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     weft_status status = weft__model_matches(model, config, dataset, run, state);
     if (status == WEFT_OK) status = weft__model_weights(model, config, run, checkpoint);
-    if (status == WEFT_OK) status = weft__model_load_optimizer(model, checkpoint);
+    if (status == WEFT_OK && !open) status = weft__model_load_optimizer(model, checkpoint);
     if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
     *step = state->step;
-    weft_checkpoint_close(checkpoint);
+    weft_optimizer_set_steps(model->optimizer, state->step);
+    if (status == WEFT_OK && open)
+        *open = checkpoint;
+    else
+        weft_checkpoint_close(checkpoint);
     return status;
 }

@@ -13,9 +13,12 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
 weft_status weft__model_open_threads(const weft__config *config, const char *device, int threads,
                                      weft_log_fn log, void *user, weft_context **ctx);
 
-/* Writes a checkpoint of the optimizer's current step. */
+/* Writes a checkpoint of the optimizer's current step. If processes have divided the optimizer, all of them
+ * write: the leader calls this function, and the others the next one, which does nothing otherwise. All
+ * return the same status then. */
 weft_status weft__model_save(const weft__model *model, const weft__config *config,
                              const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
+weft_status weft__model_save_part(const weft__model *model);
 
 /* Removes old checkpoints. Keeps the best one and the newest train.keep ones, counted back from `step`,
  * which was just written or read. A failure is only a warning: the checkpoint takes space, but the run can
@@ -24,8 +27,12 @@ void weft__model_prune(const weft__model *model, const weft__config *config, con
 
 /* Loads the newest checkpoint that is not damaged, and sets *step. With `strict` the newest checkpoint must
  * be good. Configuration and data must be those of the checkpoint; dataset NULL: the data are not compared.
- * The optimizer continues from there, and so does early stopping (`stopping` may be NULL). */
+ * The optimizer continues from there, and so does early stopping (`stopping` may be NULL).
+ *
+ * open: NULL, or receives the open checkpoint. The state of the optimizer is then left in it, to be read with
+ * weft__model_load_optimizer once it is divided. The caller closes the checkpoint. */
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step);
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step,
+                             weft_checkpoint **open);
 
 #endif

@@ -263,13 +263,13 @@ static void test_newer_format(void **state) {
     char *format = strstr(data, "\"format\": 1"), *end = strstr(data, ",\n \"checksum\"");
     assert_non_null(format);
     assert_non_null(end);
-    format[10] = '2';
+    format[10] = '3';
     memcpy(end, "\n}\n", 4);
     assert_int_equal(weft__seal(NULL, data, strlen(data), &text, &sealed), WEFT_OK);
     assert_true(spill(path, text, sealed));
     assert_int_equal(weft_checkpoint_verify(NULL, in_scratch("newer/checkpoints/step-1")),
                      WEFT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(weft_last_error(NULL), "format: 2"));
+    assert_non_null(strstr(weft_last_error(NULL), "format: 3"));
     weft__free(NULL, text);
     free(data);
 }

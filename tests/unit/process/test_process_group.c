@@ -153,6 +153,39 @@ static void differ(weft_process_group *g, void *user) {
     EXPECT(weft_process_group_broadcast(g, bytes, 3, 0) == WEFT_ERR_TIMEOUT);
 }
 
+/* The ranks of a set fail. All return the failure of the first of them, with its message. */
+static void agree(weft_process_group *g, void *user) {
+    const int fails = *(const int *)user, rank = weft_process_group_rank(g);
+    char message[64];
+    bool agreed = false;
+    int first = 0;
+    while (first < 4 && !(fails >> first & 1)) first++;
+    snprintf(message, sizeof message, "what rank %d says", rank);
+    const weft_status status =
+        fails >> rank & 1 ? weft__fail(NULL, (weft_status)(WEFT_ERR_IO + rank), "%s", message) : WEFT_OK;
+    const weft_status all = weft__process_group_agree(g, status, &agreed);
+    EXPECT(agreed && all == (fails ? (weft_status)(WEFT_ERR_IO + first) : WEFT_OK));
+    snprintf(message, sizeof message, "what rank %d says", first);
+    if (!fails) return;
+    EXPECT(strstr(weft_last_error(NULL), message));
+    snprintf(message, sizeof message, "rank %d (", first);
+    EXPECT((strncmp(weft_last_error(NULL), message, strlen(message)) == 0) == (first > 0));
+}
+
+static void agree_late(weft_process_group *g, void *user) {
+    bool agreed = true;
+    (void)user;
+    if (weft_process_group_rank(g) == 1) return;
+    EXPECT(weft__process_group_agree(g, WEFT_OK, &agreed) == WEFT_ERR_TIMEOUT && !agreed);
+}
+
+static void test_agreement(void **state) {
+    (void)state;
+    for (int fails = 0; fails < 16; fails++) run(4, 0, agree, &fails);
+    run(2, 0.1, agree_late, NULL);
+    assert_int_equal(weft__process_group_agree(NULL, WEFT_ERR_IO, NULL), WEFT_ERR_IO);
+}
+
 static void test_failures(void **state) {
     (void)state;
     run(4, 0.2, miss_one, NULL);
@@ -276,11 +309,11 @@ static void test_same_bits(void **state) {
 
 typedef struct kept {
     uint64_t bytes[RANKS_MOST];
-    size_t count;
+    size_t count[RANKS_MOST];
     float states[2 * WEIGHTS];
 } kept;
 
-/* Trains some steps, divides the state on the way, and reads the state that rank 0 collects. */
+/* Trains some steps, divides the state on the way, and reads the parts of all ranks. */
 static void shard_late(weft_process_group *g, void *user) {
     kept *k = user;
     const int rank = weft_process_group_rank(g);
@@ -293,20 +326,17 @@ static void shard_late(weft_process_group *g, void *user) {
     if (g) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
     options.steps = STEPS;
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
-    if (g) EXPECT(weft_optimizer_state_count(c.opt) == 0);
     for (size_t b = 0; b < c.opt->n_blocks; b++)
         for (int s = 0; s < 2; s++)
             if (c.opt->blocks[b].state[s])
                 k->bytes[rank] += (uint64_t)weft_numel(c.opt->blocks[b].state[s]) * sizeof(float);
-    EXPECT(weft__optimizer_collect(c.opt) == WEFT_OK);
-    if (rank == 0) k->count = weft_optimizer_state_count(c.opt);
-    for (size_t i = 0; rank == 0 && weft_optimizer_state_get(c.opt, i, &state); i++) {
-        const size_t n = (size_t)weft_numel(state.tensor);
-        EXPECT(weft_read(state.tensor, k->states + at, n * sizeof *k->states) == WEFT_OK);
-        at += n;
+    k->count[rank] = weft_optimizer_state_count(c.opt);
+    for (size_t i = 0; weft_optimizer_state_get(c.opt, i, &state); i++) {
+        const size_t n = (size_t)weft_numel(state.tensor), from = g ? (size_t)state.part->from : 0;
+        EXPECT(!state.part == !g);
+        EXPECT(weft_read(state.tensor, k->states + at + from, n * sizeof *k->states) == WEFT_OK);
+        at += (size_t)weft_numel(c.opt->slots[i / 2].parameter);
     }
-    weft__optimizer_drop_collected(c.opt);
-    if (g) EXPECT(weft_optimizer_state_count(c.opt) == 0);
     free_copy(c);
 }
 
@@ -329,22 +359,22 @@ static void test_shards(void **state) {
     static trained one, shared;
     static kept whole, divided;
     one = (trained){.look_always = true};
-    whole = (kept){.count = 0};
+    whole = (kept){.count = {0}};
     train_share(NULL, &one);
     shard_late(NULL, &whole);
-    assert_true(whole.count > 0);
+    assert_true(whole.count[0] > 0);
     for (int size = 2; size <= RANKS_MOST; size *= 2) {
         shared = (trained){.shards = true};
-        divided = (kept){.count = 0};
+        divided = (kept){.count = {0}};
         run(size, 0, train_share, &shared);
         for (int i = 0; i < size; i++)
             assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
         run(size, 0, shard_late, &divided);
-        assert_int_equal(divided.count, whole.count);
         assert_memory_equal(divided.states, whole.states, sizeof whole.states);
         uint64_t bytes = 0;
         for (int i = 0; i < size; i++) {
             bytes += divided.bytes[i];
+            assert_int_equal(divided.count[i], whole.count[0]);
             assert_true(divided.bytes[i] < whole.bytes[0]);
         }
         assert_int_equal(bytes, whole.bytes[0]);
@@ -518,6 +548,6 @@ int main(void) {
         cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),      cmocka_unit_test(test_alone),
         cmocka_unit_test(test_failures),    cmocka_unit_test(test_same_bits), cmocka_unit_test(test_own_loop),
         cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_differences)};
+        cmocka_unit_test(test_differences), cmocka_unit_test(test_agreement)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
