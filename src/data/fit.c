@@ -187,7 +187,8 @@ static weft_status fit_plan(fit *f, const worker *w, const weft_batch *batch, we
     weft_memory_plan memory;
     f->planned = true;
     if (w->loader->uncut) loss = loss_of(f, w, weft_forward(w->m, w->loader->uncut), batch);
-    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)f->accumulate, &memory));
+    const uint64_t parts = f->group ? f->per_worker : f->accumulate;
+    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)parts, &memory));
     f->options->on_plan(f->options->user, &memory);
     return WEFT_OK;
 }

@@ -199,8 +199,11 @@ static weft_status ensure_sum(weft_context *ctx, weft__block *block, int level) 
 /* Adds the sums that the part takes to the gradients *g of a block, or to nothing, and keeps the result. */
 static weft_status accumulate(weft_optimizer *opt, weft__block *block, const weft__part *part,
                               weft_tensor **g, weft__sinks *sinks) {
-    for (int l = 0; l < WEFT__LEVELS; l++)
-        if (part->take >> l & 1) *g = *g ? at_add(block->sums[l], *g) : block->sums[l];
+    for (int l = 0; l < WEFT__LEVELS; l++) {
+        if (!(part->take >> l & 1)) continue;
+        WEFT_TRY(ensure_sum(opt->ctx, block, l)); /* a plan may come before the micro-batches */
+        *g = *g ? at_add(block->sums[l], *g) : block->sums[l];
+    }
     if (part->put < 0) return WEFT_OK;
     WEFT_TRY(ensure_sum(opt->ctx, block, part->put));
     weft__optimizer_sink(sinks, block->sums[part->put], *g);

@@ -26,11 +26,14 @@ typedef struct weft__process_figures {
     uint64_t word;     /* of the leader: its order; of followers: their signals */
     double computing;  /* seconds of all steps in this process, with reading data */
     double exchanging; /* seconds of exchange in these steps, with waiting for slower processes */
-    double memory;     /* bytes at the peak */
+    double memory;     /* bytes of the process at its peak */
+    double buffers;    /* bytes of the device's buffers at their peak, as `weft plan` counts them */
+    double exchange;   /* bytes of memory for the exchange */
 } weft__process_figures;
 
 typedef struct weft__processes {
     weft_process_group *group;      /* NULL: this process is alone, and all functions do nothing */
+    const weft_context *ctx;        /* of the model of this process; NULL: not opened yet */
     weft__process_figures *figures; /* [size] of all processes; of this one it is up to date */
     double exchanged;               /* seconds of exchange when the last order ended */
     bool attended;                  /* leader: the followers wait for an order */
