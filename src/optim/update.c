@@ -43,7 +43,8 @@ static weft_tensor *by_range(weft_context *ctx, const weft__block *block, range_
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
         if (same_number(range, range + 1, what)) continue;
-        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, range->end - block->from));
+        const int64_t end = range->end - block->from, inside = end < 0 ? 0 : end < n ? end : n;
+        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, inside));
         value = at_where(before, scalar_of(range, what), value);
     }
     return value;
