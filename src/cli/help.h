@@ -170,7 +170,7 @@
     "\n"                                                                                                     \
     "  weft plan gpt.yaml --device cuda --set train.batch=64 --set train.precision=bf16\n"                   \
     "  weft plan gpt.yaml --card h200\n"                                                                     \
-    "  weft plan gpt.yaml --card h200 --ranks 8,64\n"
+    "  weft plan gpt.yaml --card h200 --ranks 8,64 --network 50\n"
 #define weft__help_profile                                                                                   \
     "Trains as 'weft train' does, but without a run folder. Prints the time of a step by kernel and by\n"    \
     "stage. Every command is timed and none overlap, so a step takes somewhat longer than in training.\n"    \

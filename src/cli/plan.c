@@ -74,7 +74,7 @@ static void print_time(const weft__predicted *t) {
 }
 
 static void print_text(const weft__planned *p, const char *data, const weft__saving *savings, int count,
-                       const weft__rank_plans *ranks) {
+                       const weft__rank_question *question, const weft__rank_plans *ranks) {
     char parameters[24];
     weft__print(stdout, "%s, %s parameters: a step of %lld x %lld samples, planned for %s\n", p->model,
                 weft__short_number((double)p->parameters, parameters), (long long)p->parts,
@@ -87,7 +87,7 @@ static void print_text(const weft__planned *p, const char *data, const weft__sav
     for (int i = 0; i < count; i++)
         weft__print(stdout, "%s: %s saves %.2f %s; %.2f %s remain\n", savings[i].key, savings[i].value,
                     in(u, savings[i].saves), u.name, in(u, savings[i].total), u.name);
-    weft__plan_ranks_print(ranks);
+    weft__plan_ranks_print(question, ranks);
     print_work(&p->memory.program);
     print_time(&p->time);
 }
@@ -190,30 +190,32 @@ static weft_status settle_batch(weft__config *config, const weft__dataset *datas
 /* The arguments of the command. */
 typedef struct plan_arguments {
     weft__wanted wanted;
-    const char *card;  /* "card:NAME", or NULL */
-    const char *ranks; /* numbers of processes, or NULL */
+    const char *card; /* "card:NAME", or NULL */
+    weft__rank_question ranks;
     bool json;
 } plan_arguments;
 
-static weft_status cli_plan_show(const plan_arguments *a, const weft__config *config,
-                                 const weft__dataset *dataset, const char *device,
-                                 const weft__planned *planned) {
+static weft_status cli_plan_show(plan_arguments *a, const weft__config *config, const weft__dataset *dataset,
+                                 const char *device, const weft__planned *planned) {
     weft__lines lines;
     weft__saving savings[WEFT__SAVINGS];
     weft__rank_plans ranks;
     int count = 0;
     WEFT_TRY(weft__planning_savings(config, dataset, planned, savings, &count));
     WEFT_TRY(weft__dataset_summary(dataset, config, &lines));
-    weft_status status = weft__plan_ranks(a->ranks, &a->wanted, dataset, device, &ranks);
+    a->ranks.wanted = &a->wanted;
+    a->ranks.dataset = dataset;
+    a->ranks.device = device;
+    weft_status status = weft__plan_ranks(&a->ranks, &ranks);
     if (status == WEFT_OK && a->json)
         status = cli_plan_print_json(planned, savings, count, &ranks);
     else if (status == WEFT_OK)
-        print_text(planned, lines.text, savings, count, &ranks);
+        print_text(planned, lines.text, savings, count, &a->ranks, &ranks);
     weft__free(NULL, ranks.list);
     return status;
 }
 
-static weft_status cli_plan(const plan_arguments *a, weft__config *config) {
+static weft_status cli_plan(plan_arguments *a, weft__config *config) {
     weft__dataset dataset;
     weft__planned planned;
     const char *device = a->card ? a->card : config->devices.count ? config->devices.values[0] : NULL;
@@ -228,7 +230,7 @@ static weft_status cli_plan(const plan_arguments *a, weft__config *config) {
 }
 
 int weft__command_plan(const weft__command *command, int argc, char **argv) {
-    plan_arguments a = {.wanted.config = getenv("WEFT_CONFIG")};
+    plan_arguments a = {.wanted.config = getenv("WEFT_CONFIG"), .ranks.message = WEFT__PLAN_MESSAGE};
     const char *card = NULL;
     char named[CARD_NAME];
     int code = 0;
@@ -237,8 +239,14 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
         WEFT__DEVICE_OPTION(&a.wanted.device),
         {"--card C", WEFT__OPTION_TEXT, &card,
          "plan for this card, and predict the time; a name, a file that describes one, or list"},
-        {"--ranks N,N,...", WEFT__OPTION_TEXT, &a.ranks,
+        {"--ranks N,N,...", WEFT__OPTION_TEXT, &a.ranks.list,
          "also show the memory of one process, if N processes train together"},
+        {"--network G", WEFT__OPTION_NUM, &a.ranks.network,
+         "with --ranks: predict their steps; each process sends G Gbit/s"},
+        {"--message US", WEFT__OPTION_NUM, &a.ranks.message,
+         "with --network: microseconds of a message besides its bytes; default: 2"},
+        {"--step MS", WEFT__OPTION_NUM, &a.ranks.step,
+         "with --network: milliseconds of a step of one process, as measured; default: predicted for --card"},
         {"--json", WEFT__OPTION_FLAG, &a.json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -248,6 +256,11 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
     }
     if (card && (size_t)snprintf(named, sizeof named, "card:%s", card) >= sizeof named) {
         weft__complain("--card: the name is too long");
+        return WEFT__EXIT_USAGE;
+    }
+    if (a.ranks.network > 0 && !a.ranks.list) {
+        weft__complain(
+            "plan: --network predicts the steps of several processes: give their number with --ranks");
         return WEFT__EXIT_USAGE;
     }
     if (!weft__cli_has_config(command, &a.wanted)) return WEFT__EXIT_USAGE;

@@ -93,6 +93,7 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
     const drawing *d = with;
     weft_dtype dtype = d->parameter.dtype;
     double scale;
+    if (ctx->device->blank) return;
     shape_of_draw draw = distribution(&d->parameter, &scale);
     int64_t numel = draws_of_a_number(&dtype, &scale, draw);
     for (int i = 0; i < d->parameter.rank; i++) numel *= d->parameter.shape[i];

@@ -68,6 +68,7 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     WEFT_TRY(weft__model_optimizer(&model, c, MANY_STEPS));
     WEFT_TRY(plan_join(model.optimizer, c, &parts->group));
     planned->parameters = (uint64_t)weft_parameter_elements(model.module, false);
+    planned->trained = (uint64_t)weft_parameter_elements(model.module, true);
     weft_tensor *loss;
     WEFT_TRY(weft__model_loss(&model, c, dataset, &batch, &loss));
     WEFT_TRY(weft_optimizer_plan(model.optimizer, loss, (int)planned->parts, &planned->memory));

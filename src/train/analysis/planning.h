@@ -35,8 +35,8 @@ typedef struct weft__planned {
     const char *spec;       /* the device as it was asked for; the caller's text */
     bool absent;            /* the device is not in this machine; the plan uses a typical one of its kind */
     uint64_t device_memory; /* bytes; 0: unknown */
-    uint64_t parameters;
-    int64_t batch, parts; /* samples of a batch; batches of a step in one process */
+    uint64_t parameters, trained; /* all of them; those that are not frozen */
+    int64_t batch, parts;         /* samples of a batch; batches of a step in one process */
     weft_memory_plan memory;
     weft__predicted time;
 } weft__planned;
