@@ -93,7 +93,6 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
     const drawing *d = with;
     weft_dtype dtype = d->parameter.dtype;
     double scale;
-    if (ctx->device->blank) return;
     shape_of_draw draw = distribution(&d->parameter, &scale);
     int64_t numel = draws_of_a_number(&dtype, &scale, draw);
     for (int i = 0; i < d->parameter.rank; i++) numel *= d->parameter.shape[i];
@@ -115,7 +114,7 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
 }
 
 weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *p, uint64_t stream) {
-    if (p->init.kind == WEFT_INIT_ZEROS)
+    if (p->init.kind == WEFT_INIT_ZEROS || ctx->device->blank)
         return weft_variable_new(ctx, p->full, p->dtype, p->rank, p->shape, NULL);
     double scale;
     if (distribution(p, &scale) != FILL && !weft_dtype_is_float(weft__part_dtype(p->dtype)))
