@@ -48,6 +48,7 @@ typedef struct weft_memory_plan {
     uint64_t kinds[WEFT_MEMORY_KINDS]; /* all bytes, by kind */
     weft_memory_buffer largest[WEFT_MEMORY_LARGEST];
     int n_largest;
+    uint64_t exchange; /* of the host, for the exchange with other processes; not part of the sum */
 } weft_memory_plan;
 
 /* The sum of all bytes. */

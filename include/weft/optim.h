@@ -162,8 +162,10 @@ WEFT_API weft_process_group *weft_optimizer_processes(const weft_optimizer *opt)
  * apart. All processes must call it. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_compare(weft_optimizer *opt);
 
-/* Compiles a step without running it, and returns its memory plan. of > 1: the step is the first
- * micro-batch of an accumulated one. The step may follow. */
+/* Compiles a step without running it, and returns its memory plan. of > 1: the step has so many
+ * micro-batches, and the plan is that of the micro-batch that needs most. If the optimizer has joined other
+ * processes, `of` counts the micro-batches of this process, and the plan is the memory of this process. The
+ * step may follow. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of,
                                                       weft_memory_plan *plan);
 

@@ -13,11 +13,12 @@
 #include "cli/cli.h"
 #include "cli/draft.h"
 #include "train/model/published.h"
-#include "train/run/use.h"
+#include "train/run/copies.h"
 
 typedef struct chatting {
-    weft__use use;
-    weft_gpt_cache *cache;
+    weft__copies copies;   /* the devices, of which each has a part of the layers */
+    const weft__use *use;  /* the first of them */
+    weft_gpt_cache *cache; /* the copies own it */
     weft__draft draft;
     weft_chat_template *chat;
     weft__turns turns;
@@ -61,7 +62,7 @@ static weft_status chat_show(void *user, const char *text, size_t bytes) {
 
 /* Writes the conversation as the model reads it. The oldest turns are left out if they do not fit. */
 static weft_status chat_prompt(chatting *c, weft_chat_text *text) {
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use.dataset);
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use->dataset);
     const int64_t room = weft_gpt_cache_capacity(c->cache) - c->how.tokens;
     for (bool shortened = false;; shortened = true) {
         size_t count = 0;
@@ -81,7 +82,7 @@ static weft_status chat_answer(chatting *c) {
     interrupted = 0;
     if (status == WEFT_OK) {
         c->how.prompt = text.text;
-        status = weft_generate(c->cache, weft__dataset_tokenizer(&c->use.dataset), &c->how, chat_show, c);
+        status = weft_generate(c->cache, weft__dataset_tokenizer(&c->use->dataset), &c->how, chat_show, c);
         c->how.seed++; /* the next answer draws other numbers */
     }
     weft_chat_text_free(&text);
@@ -172,41 +173,46 @@ static weft_status chat_talk(chatting *c) {
 
 /* ---- opening ---- */
 
-static weft_status chat_open(chatting *c, const char *dir, const weft__use_options *options,
-                             const char *system, const char *draft) {
-    WEFT_TRY(weft__use_open(dir, options, &c->use));
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use.dataset);
-    if (!c->use.config.published || !tokenizer)
+/* What the arguments name, besides the options of a model. */
+typedef struct chat_wanted {
+    const char *dir, *devices, *system, *draft; /* all but dir may be NULL */
+} chat_wanted;
+
+static weft_status chat_open(chatting *c, const weft__use_options *options, const chat_wanted *wanted) {
+    WEFT_TRY(weft__copies_open_layers(wanted->dir, wanted->devices, options, &c->copies));
+    c->use = &c->copies.uses[0];
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use->dataset);
+    if (!c->use->config.published || !tokenizer)
         return weft__fail(
             NULL, WEFT_ERR_ARGUMENT,
             "chat: the run did not begin with a published model, so it has no chat template: use "
             "'weft generate'");
-    WEFT_TRY(weft_published_chat(NULL, c->use.config.published, &c->chat));
-    c->how.end_count = weft__turns_ends(c->use.config.published, tokenizer, c->chat, c->ends);
+    WEFT_TRY(weft_published_chat(NULL, c->use->config.published, &c->chat));
+    c->how.end_count = weft__turns_ends(c->use->config.published, tokenizer, c->chat, c->ends);
     c->how.ends = c->ends;
-    c->how.vocabulary = c->use.model.tokens;
+    c->how.vocabulary = c->use->model.tokens;
     c->how.only_new = c->how.no_frame = c->how.keep_cache = true;
-    c->cache = weft_gpt_cache_new(c->use.model.module);
-    if (!c->cache) return weft_last_status(c->use.model.ctx);
-    WEFT_TRY(weft__draft_open(&c->use, draft, &c->how, &c->draft));
+    c->cache = weft__copies_cache(&c->copies);
+    if (!c->cache) return weft_last_status(NULL);
+    WEFT_TRY(weft__draft_open(c->use, wanted->draft, &c->how, &c->draft));
     c->how.tokens = weft__smaller(c->how.tokens, weft_gpt_cache_capacity(c->cache) / 2);
     c->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (c->terminal) weft__print(stderr, "Write a message, or /help. Ctrl-D ends.\n");
-    return system ? weft__turns_system(&c->turns, system) : WEFT_OK;
+    return wanted->system ? weft__turns_system(&c->turns, wanted->system) : WEFT_OK;
 }
 
 static void chat_close(chatting *c) {
     weft__draft_close(&c->draft);
-    weft_gpt_cache_free(c->cache);
     weft_chat_template_free(c->chat);
     weft_grammar_free(c->grammar);
     weft__turns_free(&c->turns);
     weft__free(NULL, c->answer);
-    weft__use_close(&c->use);
+    weft__copies_close(&c->copies);
 }
 
 int weft__command_chat(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *system = NULL, *schema = NULL, *draft = NULL;
+    const char *schema = NULL;
+    chat_wanted wanted = {NULL, NULL, NULL, NULL};
     bool json = false;
     weft__use_options how = {.precision = WEFT__AS_COMPUTED, .packed = true};
     chatting c = {.how = {.tokens = 512, .temperature = 0.7, .seed = 1}};
@@ -214,17 +220,17 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
     int64_t seed = 1;
     int code = 0;
     const weft__option options[] = {
-        {"MODEL", WEFT__OPTION_ARG, &dir,
+        {"MODEL", WEFT__OPTION_ARG, &wanted.dir,
          "a folder of Hugging Face, a GGUF file, or a run that began with one"},
-        {"--system TEXT", WEFT__OPTION_TEXT, &system, "how the model should answer"},
+        {"--system TEXT", WEFT__OPTION_TEXT, &wanted.system, "how the model should answer"},
         {"--tokens N", WEFT__OPTION_INT, &c.how.tokens, "most tokens of an answer; default: 512"},
         WEFT__SAMPLING_OPTIONS(&c.how, &stops, "0.7"),
         WEFT__JSON_OPTIONS(&json, &schema),
-        WEFT__DRAFT_OPTIONS(&draft, &c.how),
+        WEFT__DRAFT_OPTIONS(&wanted.draft, &c.how),
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same answers; default: 1"},
         WEFT__PRECISION_OPTION(&how.precision),
         WEFT__CHECKPOINT_OPTION(&how.checkpoint),
-        {"--device D", WEFT__OPTION_TEXT, &how.device, "another device than the run's"},
+        WEFT__DEVICE_OPTIONS(&how.device, &wanted.devices, "the layers"),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     c.how.seed = (uint64_t)seed;
@@ -235,7 +241,7 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
     weft_status status = weft__json_grammar(json, schema, &c.grammar);
     c.how.grammar = c.grammar;
     c.how.incomplete = &c.incomplete;
-    if (status == WEFT_OK) status = chat_open(&c, dir, &how, system, draft);
+    if (status == WEFT_OK) status = chat_open(&c, &how, &wanted);
     if (status == WEFT_OK) sigaction(SIGINT, &stop, NULL);
     if (status == WEFT_OK) status = chat_talk(&c);
     code = status != WEFT_OK ? weft__give_up(NULL, status) : c.cut ? WEFT__EXIT_INCOMPLETE : WEFT__EXIT_DONE;

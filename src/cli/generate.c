@@ -24,6 +24,7 @@ typedef struct generate_wanted {
     int64_t batch;       /* prompts that are computed at once; -1: not given */
     const char *draft;   /* a model; NULL: none */
     const char *devices; /* names with commas between them; NULL: one device */
+    bool layers;         /* of several prompts: the devices divide the layers of the model, not the prompts */
 } generate_wanted;
 
 /* Says what is wrong with the arguments. */
@@ -35,6 +36,9 @@ static bool generate_wrong(const weft_generate_options *wanted, const generate_w
         weft__complain("generate: give --prompt or --prompts, not both");
     else if (!several && prompts->batch != -1)
         weft__complain("generate: --batch is for a file of prompts: give --prompts FILE");
+    else if (!several && prompts->layers)
+        weft__complain("generate: --layers is for a file of prompts: with one prompt --devices always divide "
+                       "the layers");
     else if (several && prompts->draft)
         weft__complain("generate: --draft is for one prompt: with --prompts, a batch is faster");
     else if (several && (prompts->batch == 0 || prompts->batch > 64))
@@ -52,7 +56,8 @@ static weft_status generate(weft__copies *copies, weft_generate_options *wanted,
                           "generate: the run's model is not a language model: use 'weft predict'");
     if (prompts->file)
         return weft__generate_prompts(copies, wanted, prompts->file,
-                                      prompts->batch == -1 ? 0 : prompts->batch, reader_left);
+                                      prompts->batch == -1 ? 0 : prompts->batch, prompts->layers,
+                                      reader_left);
     weft_gpt_cache *cache = weft__copies_cache(copies);
     if (!cache) return weft_last_status(NULL);
     char left_out[64] = "";
@@ -99,6 +104,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         WEFT__PRECISION_OPTION(&precision),
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         WEFT__DEVICE_OPTIONS(&device, &prompts.devices, "prompts of a file, or the layers,"),
+        {"--layers", WEFT__OPTION_FLAG, &prompts.layers,
+         "with --prompts: divide the layers, not the prompts"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     wanted.stops = stops.values;
@@ -116,8 +123,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     wanted.incomplete = &incomplete;
     wanted.only_new = grammar != NULL; /* so that the output is JSON */
     if (status == WEFT_OK)
-        status = (prompts.file ? weft__copies_open : weft__copies_open_layers)(dir, prompts.devices, &how,
-                                                                               &copies);
+        status = (prompts.file && !prompts.layers ? weft__copies_open : weft__copies_open_layers)(
+            dir, prompts.devices, &how, &copies);
     if (status == WEFT_OK) status = generate(&copies, &wanted, &prompts, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;

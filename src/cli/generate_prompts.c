@@ -1,6 +1,7 @@
 /* Continues the prompts of a file, several at once, and prints lines of JSON in the order of the prompts.
- * Several devices divide the prompts: device i of n continues the prompts i, i + n, i + 2 n, ...
- * Must not know: how tokens are sampled. Read next: prompts.c, nn/generate_many.c. */
+ * Several devices divide the prompts: device i of n continues the prompts i, i + n, i + 2 n, ... Or they
+ * divide the layers of the model, and each prompt goes through all devices. Must not know: how tokens are
+ * sampled. Read next: prompts.c, nn/generate_many.c. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/generate_prompts.h"
 #include "cli/prompts.h"
+#include "nn/generation.h"
 
 enum { LEFT_OUT = 64 };
 
@@ -31,6 +33,7 @@ typedef struct prompting {
     weft_generate_options *options; /* [prompts.count] */
     prompted *of;                   /* [prompts.count] */
     int64_t rows;                   /* prompts that a device computes at once */
+    size_t sharers;                 /* devices that divide the prompts; 1: they divide the layers */
     size_t printed;                 /* lines that are printed */
     weft_chat_template *chat;       /* NULL until a line has messages */
     int32_t ends[WEFT__CHAT_ENDS];
@@ -84,7 +87,7 @@ static weft_status prompts_show(void *user, const weft_generated *done) {
     if (p->devices.failed) return weft__fail(NULL, WEFT_ERR_STOPPED, "another device failed");
     pthread_mutex_lock(&p->lock);
     weft_status status = WEFT_OK;
-    if (!p->broken) status = prompts_line(p, on->device + done->index * p->copies->count, done);
+    if (!p->broken) status = prompts_line(p, on->device + done->index * p->sharers, done);
     if (!p->broken && status == WEFT_OK) status = print_ready(p);
     p->broken = p->broken || status != WEFT_OK; /* the device that met this failure tells it */
     pthread_mutex_unlock(&p->lock);
@@ -160,15 +163,18 @@ static void prompts_close(prompting *p) {
 /* Continues the prompts of a device. */
 static weft_status prompts_on(void *user, size_t device) {
     prompting *p = user;
-    const size_t devices = p->copies->count, all = p->prompts.count;
+    const size_t devices = p->sharers, all = p->prompts.count;
     const size_t count = all > device ? (all - device - 1) / devices + 1 : 0;
-    const weft__use *use = &p->copies->uses[device];
+    weft_module *parts[WEFT__EACH_MOST];
+    const size_t n_parts = p->copies->count / devices;
     prompting_on on = {p, device};
     weft_generate_options *options = weft__array(NULL, count + 1, sizeof *options);
     if (!options) return weft__fail_oom(NULL, count * sizeof *options, "the prompts");
     for (size_t i = 0; i < count; i++) options[i] = p->options[device + i * devices];
-    const weft_status status = weft_generate_many(use->model.module, weft__dataset_tokenizer(&use->dataset),
-                                                  options, count, p->rows, prompts_show, &on);
+    for (size_t i = 0; i < n_parts; i++) parts[i] = p->copies->uses[device + i].model.module;
+    const weft_status status =
+        weft__generate_many(parts, n_parts, weft__dataset_tokenizer(&p->copies->uses[device].dataset),
+                            options, count, p->rows, prompts_show, &on);
     weft__free(NULL, options);
     return status;
 }
@@ -176,14 +182,19 @@ static weft_status prompts_on(void *user, size_t device) {
 static weft_status prompts_run(prompting *p) {
     if (pthread_mutex_init(&p->lock, NULL) != 0)
         return weft__fail(NULL, WEFT_ERR_INTERNAL, "generate: the system made no lock");
-    const weft_status status = weft__copies_run(p->copies, prompts_on, p, &p->devices);
+    const weft_status status =
+        p->sharers == 1 ? prompts_on(p, 0) : weft__copies_run(p->copies, prompts_on, p, &p->devices);
     pthread_mutex_destroy(&p->lock);
     return status;
 }
 
 weft_status weft__generate_prompts(const weft__copies *copies, const weft_generate_options *how,
-                                   const char *path, int64_t rows, bool *reader_left) {
-    prompting p = {.copies = copies, .use = &copies->uses[0], .rows = rows, .reader_left = reader_left};
+                                   const char *path, int64_t rows, bool layers, bool *reader_left) {
+    prompting p = {.copies = copies,
+                   .use = &copies->uses[0],
+                   .rows = rows,
+                   .sharers = layers ? 1 : copies->count,
+                   .reader_left = reader_left};
     weft_status status = prompts_open(&p, how, path);
     if (status == WEFT_OK) status = prompts_run(&p);
     *how->incomplete = false;

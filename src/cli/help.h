@@ -162,13 +162,15 @@
     "  - the largest values, by layer\n"                                                                     \
     "  - changes of the configuration that would save memory\n"                                              \
     "  - the work of the step\n"                                                                             \
+    "  - with --ranks: the memory of one of several processes, for each value of train.shard\n"              \
     "  - with --card: the predicted time of a step, and the ten kinds of launches that take longest\n"       \
     "The time comes from a model of the card, not from measurements. 'weft plan --card list' shows the\n"    \
     "cards; a JSON file can describe another one.\n"                                                         \
     "The data are read if they exist. They are needed if model.vocab does not give the number of tokens.\n"  \
     "\n"                                                                                                     \
     "  weft plan gpt.yaml --device cuda --set train.batch=64 --set train.precision=bf16\n"                   \
-    "  weft plan gpt.yaml --card h200\n"
+    "  weft plan gpt.yaml --card h200\n"                                                                     \
+    "  weft plan gpt.yaml --card h200 --ranks 8,64 --network 50\n"
 #define weft__help_profile                                                                                   \
     "Trains as 'weft train' does, but without a run folder. Prints the time of a step by kernel and by\n"    \
     "stage. Every command is timed and none overlap, so a step takes somewhat longer than in training.\n"    \

@@ -4,26 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "cli/cli.h"
-#include "cli/run.h"
+#include "cli/plan_ranks.h"
 #include "train/dataset/dataset_summary.h"
 #include "train/model/model.h"
-#include "train/analysis/planning.h"
 
-/* The unit in which the bytes of a plan are shown. */
-typedef struct unit {
-    double bytes;
-    const char *name;
-} unit;
+typedef weft__plan_unit unit;
 
-static unit unit_of(double bytes) {
+weft__plan_unit weft__plan_unit_of(double bytes) {
     return bytes >= 1e9 ? (unit){1e9, "GB"} : bytes >= 1e6 ? (unit){1e6, "MB"} : (unit){1e3, "kB"};
 }
 
 static double in(unit u, uint64_t bytes) { return (double)bytes / u.bytes; }
 
-static bool cli_plan_fits(const weft__planned *p) {
+bool weft__plan_fits(const weft__planned *p) {
     const uint64_t memory = p->device_memory, total = weft_memory_total(&p->memory);
     return memory == 0 || total <= memory - weft__planning_reserve(memory);
 }
@@ -31,7 +24,7 @@ static bool cli_plan_fits(const weft__planned *p) {
 /* ---- for people ---- */
 
 static void print_kinds(const weft__planned *p, unit u) {
-    const unit card = unit_of((double)p->device_memory);
+    const unit card = weft__plan_unit_of((double)p->device_memory);
     weft__print(stdout, "\n%-18s %9s\n", "at its peak", u.name);
     for (int k = 0; k < WEFT_MEMORY_KINDS; k++)
         weft__print(stdout, "%-18s %9.2f\n", weft_memory_name((weft_memory_kind)k),
@@ -39,8 +32,8 @@ static void print_kinds(const weft__planned *p, unit u) {
     weft__print(stdout, "%-18s %9.2f", "all", in(u, weft_memory_total(&p->memory)));
     if (p->device_memory)
         weft__print(stdout, "  of %.1f %s: %s", in(card, p->device_memory), card.name,
-                    cli_plan_fits(p) ? "fits"
-                                     : "does not fit (1/16 stays free for the driver and other programs)");
+                    weft__plan_fits(p) ? "fits"
+                                       : "does not fit (1/16 stays free for the driver and other programs)");
     weft__print(stdout, "\n");
 }
 
@@ -56,7 +49,7 @@ static void print_largest(const weft__planned *p, unit u) {
 static void print_work(const weft_program_work *w) {
     double all = 0;
     for (int k = 0; k < WEFT_WORK_COUNT; k++) all += w->bytes[k];
-    const unit u = unit_of(all);
+    const unit u = weft__plan_unit_of(all);
     weft__print(stdout, "\n%-13s %9s %9s %9s\n", "a step", "commands", "GFLOP", u.name);
     for (int k = 0; k < WEFT_WORK_COUNT; k++)
         if (w->commands[k])
@@ -80,26 +73,28 @@ static void print_time(const weft__predicted *t) {
                 t->launches);
 }
 
-static void print_text(const weft__planned *p, const char *data, const weft__saving *savings, int count) {
+static void print_text(const weft__planned *p, const char *data, const weft__saving *savings, int count,
+                       const weft__rank_question *question, const weft__rank_plans *ranks) {
     char parameters[24];
     weft__print(stdout, "%s, %s parameters: a step of %lld x %lld samples, planned for %s\n", p->model,
                 weft__short_number((double)p->parameters, parameters), (long long)p->parts,
                 (long long)p->batch, p->device);
     weft__print(stdout, "%s\n%s: %s\n", data, p->device, p->detail);
-    const unit u = unit_of((double)weft_memory_total(&p->memory));
+    const unit u = weft__plan_unit_of((double)weft_memory_total(&p->memory));
     print_kinds(p, u);
     print_largest(p, u);
     if (count) weft__print(stdout, "\nchanges that would save memory\n");
     for (int i = 0; i < count; i++)
         weft__print(stdout, "%s: %s saves %.2f %s; %.2f %s remain\n", savings[i].key, savings[i].value,
                     in(u, savings[i].saves), u.name, in(u, savings[i].total), u.name);
+    weft__plan_ranks_print(question, ranks);
     print_work(&p->memory.program);
     print_time(&p->time);
 }
 
 /* ---- for programs ---- */
 
-static json_t *kinds_json(const weft_memory_plan *m) {
+json_t *weft__plan_kinds_json(const weft_memory_plan *m) {
     json_t *kinds = json_object();
     for (int k = 0; k < WEFT_MEMORY_KINDS; k++)
         json_object_set_new(kinds, weft_memory_name((weft_memory_kind)k),
@@ -151,18 +146,20 @@ static json_t *time_json(const weft__predicted *t) {
                      t->tokens ? "tokens_per_second" : "samples_per_second", t->samples, "dearest", list);
 }
 
-static weft_status cli_plan_print_json(const weft__planned *p, const weft__saving *savings, int count) {
+static weft_status cli_plan_print_json(const weft__planned *p, const weft__saving *savings, int count,
+                                       const weft__rank_plans *ranks) {
     const weft_memory_plan *m = &p->memory;
     weft__json json;
     char *text;
     weft__json_build(&json, NULL);
-    json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "model", p->model,
-        "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch, "accumulate",
-        (json_int_t)p->parts, "device", p->device, "detail", p->detail, "absent", p->absent, "device_memory",
-        (json_int_t)p->device_memory, "fits", cli_plan_fits(p), "total", (json_int_t)weft_memory_total(m),
-        "memory", kinds_json(m), "largest", largest_json(m), "savings", savings_json(savings, count), "work",
-        work_json(&m->program), "predicted", time_json(&p->time));
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
+                  p->model, "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch,
+                  "accumulate", (json_int_t)p->parts, "device", p->device, "detail", p->detail, "absent",
+                  p->absent, "device_memory", (json_int_t)p->device_memory, "fits", weft__plan_fits(p),
+                  "total", (json_int_t)weft_memory_total(m), "memory", weft__plan_kinds_json(m), "largest",
+                  largest_json(m), "savings", savings_json(savings, count), "work", work_json(&m->program),
+                  "predicted", time_json(&p->time), "ranks", weft__plan_ranks_json(ranks));
     WEFT_TRY(
         weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(12), "the plan", &text, NULL));
     weft__print(stdout, "%s\n", text);
@@ -190,41 +187,67 @@ static weft_status settle_batch(weft__config *config, const weft__dataset *datas
     return weft__planning_batch(config, dataset, one.spec, one.device_memory);
 }
 
-/* `card`: "card:NAME", or NULL. */
-static weft_status cli_plan(weft__config *config, const char *card, bool json) {
-    weft__dataset dataset;
-    weft__planned planned;
+/* The arguments of the command. */
+typedef struct plan_arguments {
+    weft__wanted wanted;
+    const char *card; /* "card:NAME", or NULL */
+    weft__rank_question ranks;
+    bool json;
+} plan_arguments;
+
+static weft_status cli_plan_show(plan_arguments *a, const weft__config *config, const weft__dataset *dataset,
+                                 const char *device, const weft__planned *planned) {
     weft__lines lines;
     weft__saving savings[WEFT__SAVINGS];
+    weft__rank_plans ranks;
     int count = 0;
-    const char *device = card ? card : config->devices.count ? config->devices.values[0] : NULL;
+    WEFT_TRY(weft__planning_savings(config, dataset, planned, savings, &count));
+    WEFT_TRY(weft__dataset_summary(dataset, config, &lines));
+    a->ranks.wanted = &a->wanted;
+    a->ranks.dataset = dataset;
+    a->ranks.device = device;
+    weft_status status = weft__plan_ranks(&a->ranks, &ranks);
+    if (status == WEFT_OK && a->json)
+        status = cli_plan_print_json(planned, savings, count, &ranks);
+    else if (status == WEFT_OK)
+        print_text(planned, lines.text, savings, count, &a->ranks, &ranks);
+    weft__free(NULL, ranks.list);
+    return status;
+}
+
+static weft_status cli_plan(plan_arguments *a, weft__config *config) {
+    weft__dataset dataset;
+    weft__planned planned;
+    const char *device = a->card ? a->card : config->devices.count ? config->devices.values[0] : NULL;
     weft_status status = weft__model_vocab(config);
     if (status != WEFT_OK) return status;
     status = weft__planning_data(config, &dataset);
     if (status == WEFT_OK) status = settle_batch(config, &dataset, device);
     if (status == WEFT_OK) status = weft__planning_step(config, &dataset, device, &planned);
-    if (status == WEFT_OK) status = weft__planning_savings(config, &dataset, &planned, savings, &count);
-    if (status == WEFT_OK) status = weft__dataset_summary(&dataset, config, &lines);
-    if (status == WEFT_OK && json)
-        status = cli_plan_print_json(&planned, savings, count);
-    else if (status == WEFT_OK)
-        print_text(&planned, lines.text, savings, count);
+    if (status == WEFT_OK) status = cli_plan_show(a, config, &dataset, device, &planned);
     weft__dataset_free(NULL, &dataset);
     return status;
 }
 
 int weft__command_plan(const weft__command *command, int argc, char **argv) {
-    weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
+    plan_arguments a = {.wanted.config = getenv("WEFT_CONFIG"), .ranks.message = WEFT__PLAN_MESSAGE};
     const char *card = NULL;
     char named[CARD_NAME];
-    bool json = false;
     int code = 0;
     const weft__option options[] = {
-        WEFT__CONFIG_OPTIONS(&wanted),
-        WEFT__DEVICE_OPTION(&wanted.device),
+        WEFT__CONFIG_OPTIONS(&a.wanted),
+        WEFT__DEVICE_OPTION(&a.wanted.device),
         {"--card C", WEFT__OPTION_TEXT, &card,
          "plan for this card, and predict the time; a name, a file that describes one, or list"},
-        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
+        {"--ranks N,N,...", WEFT__OPTION_TEXT, &a.ranks.list,
+         "also show the memory of one process, if N processes train together"},
+        {"--network G", WEFT__OPTION_NUM, &a.ranks.network,
+         "with --ranks: predict their steps; each process sends G Gbit/s"},
+        {"--message US", WEFT__OPTION_NUM, &a.ranks.message,
+         "with --network: microseconds of a message besides its bytes; default: 2"},
+        {"--step MS", WEFT__OPTION_NUM, &a.ranks.step,
+         "with --network: milliseconds of a step of one process, as measured; default: predicted for --card"},
+        {"--json", WEFT__OPTION_FLAG, &a.json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (card && strcmp(card, "list") == 0) {
@@ -235,11 +258,17 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
         weft__complain("--card: the name is too long");
         return WEFT__EXIT_USAGE;
     }
-    if (!weft__cli_has_config(command, &wanted)) return WEFT__EXIT_USAGE;
+    if (a.ranks.network > 0 && !a.ranks.list) {
+        weft__complain(
+            "plan: --network predicts the steps of several processes: give their number with --ranks");
+        return WEFT__EXIT_USAGE;
+    }
+    if (!weft__cli_has_config(command, &a.wanted)) return WEFT__EXIT_USAGE;
+    if (card) a.card = named;
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, &wanted);
-    if (status == WEFT_OK) status = cli_plan(&config, card ? named : NULL, json);
+    weft_status status = weft__cli_config(&config, &a.wanted);
+    if (status == WEFT_OK) status = cli_plan(&a, &config);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;

@@ -226,6 +226,8 @@ struct weft_device {
     bool asynchronous;
     /* an upload can go on while a run reads other buffers; also of a device that only plans for such a one */
     bool overlaps;
+    /* computes nothing: nobody reads the values of its buffers, so weights need not be drawn */
+    bool blank;
     /* host threads for the work that the host does for the device; 0 counts as 1 */
     int threads;
     /* asynchronous devices: the value of weft__forks() when the device was opened */

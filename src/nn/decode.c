@@ -220,24 +220,29 @@ static weft_status feed_input(weft_gpt_cache *cache, weft_tensor *input, int64_t
     return cache->next ? feed_next(cache, out, count, all, logits) : weft__gpt_run(&cache, 1, out, logits);
 }
 
-/* Computes the hidden states (1, T, width) that a cache passes on, and feeds them to the next device, by way
- * of the host. */
-static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t count, bool all,
-                             float *logits) {
-    weft_gpt_cache *next = cache->next;
+weft_status weft__gpt_pass(weft_gpt_cache *const *texts, int64_t count, weft_tensor *hidden,
+                           weft_tensor **there) {
+    const weft_gpt_cache *first = texts[0];
     WEFT_TRY(weft_tensor_status(hidden));
     const weft_dtype dtype = weft_dtype_of(hidden);
     const int64_t shape[3] = {1, weft_dim(hidden, 1), weft_dim(hidden, 2)};
     const size_t bytes = (size_t)weft_numel(hidden) * weft_dtype_size(dtype);
-    void *values = weft__alloc(cache->ctx, bytes);
-    if (!values) return weft__fail_oom(cache->ctx, bytes, "hidden states");
-    weft_status status = weft__gpt_run(&cache, 1, hidden, values);
-    weft_scope *scope = status == WEFT_OK ? weft_scope_open(next->ctx) : NULL;
-    if (status == WEFT_OK)
-        status = scope ? feed_input(next, weft_from(next->ctx, dtype, 3, shape, values), count, all, logits)
-                       : WEFT_ERR_OOM;
+    void *values = weft__alloc(first->ctx, bytes);
+    if (!values) return weft__fail_oom(first->ctx, bytes, "hidden states");
+    const weft_status status = weft__gpt_run(texts, count, hidden, values);
+    if (status == WEFT_OK) *there = weft_from(first->next->ctx, dtype, 3, shape, values);
+    weft__free(first->ctx, values);
+    return status;
+}
+
+/* Feeds the hidden states (1, T, width) of a cache to the next device. */
+static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t count, bool all,
+                             float *logits) {
+    weft_tensor *there = NULL;
+    weft_scope *scope = weft_scope_open(cache->next->ctx);
+    weft_status status = scope ? weft__gpt_pass(&cache, 1, hidden, &there) : WEFT_ERR_OOM;
+    if (status == WEFT_OK) status = feed_input(cache->next, there, count, all, logits);
     weft_scope_close(scope);
-    weft__free(cache->ctx, values);
     return status;
 }
 

@@ -35,4 +35,9 @@ weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_s
 /* Computes recorded logits or hidden states, and updates the caches. values: room for them. */
 weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, void *values);
 
+/* Computes the recorded hidden states that the caches pass on, and copies them to the next device, by way of
+ * the host. A scope of its context must be open. */
+weft_status weft__gpt_pass(weft_gpt_cache *const *texts, int64_t count, weft_tensor *hidden,
+                           weft_tensor **there);
+
 #endif

@@ -5,6 +5,12 @@
 
 #include "nn/decode.h"
 
+/* Are the next caches, on other devices, of the same models? */
+static bool same_chain(const weft_gpt_cache *a, const weft_gpt_cache *b) {
+    for (; a && b && a->gpt == b->gpt; a = a->next) b = b->next;
+    return !a && !b;
+}
+
 /* Checks the caches and tokens. */
 static weft_status many_check(weft_context *ctx, weft_gpt_cache *const *caches, int64_t count,
                               const int32_t *tokens, const float *logits) {
@@ -17,10 +23,11 @@ static weft_status many_check(weft_context *ctx, weft_gpt_cache *const *caches, 
             return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                               "weft_gpt_feed_many: cache %lld is of another model than cache 0",
                               (long long)i);
-        if (caches[i]->next)
-            return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
-                              "weft_gpt_feed_many: the layers of the model are on several devices: feed each "
-                              "cache by itself");
+        if (!same_chain(caches[i]->next, caches[0]->next))
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "weft_gpt_feed_many: the layers of cache %lld are divided over other devices "
+                              "than those of cache 0",
+                              (long long)i);
         for (int64_t j = 0; j < i; j++)
             if (caches[i] == caches[j])
                 return weft__fail(ctx, WEFT_ERR_ARGUMENT,
@@ -34,15 +41,15 @@ static weft_status many_check(weft_context *ctx, weft_gpt_cache *const *caches, 
     return WEFT_OK;
 }
 
-/* Records and runs a step of all caches. A cache that stays as it is computes token 0, whose keys and values
- * the next step overwrites. */
-static weft_status run_texts(weft_gpt_cache *const *caches, int64_t count, const int32_t *tokens,
+static weft_status run_next(weft_gpt_cache *const *caches, int64_t count, weft_tensor *hidden, float *logits);
+
+/* Records and runs a step of all caches on their tokens (1, count), or on the hidden states of these. */
+static weft_status run_texts(weft_gpt_cache *const *caches, int64_t count, weft_tensor *input,
                              float *logits) {
     weft_context *ctx = caches[0]->ctx;
-    int32_t ids[WEFT__DECODE_MOST], positions[WEFT__DECODE_MOST];
+    int32_t positions[WEFT__DECODE_MOST];
     weft__decode *texts[WEFT__DECODE_MOST];
     for (int64_t i = 0; i < count; i++) {
-        ids[i] = tokens[i] < 0 ? 0 : tokens[i];
         positions[i] = (int32_t)caches[i]->length;
         texts[i] = caches[i]->steps;
     }
@@ -52,8 +59,29 @@ static weft_status run_texts(weft_gpt_cache *const *caches, int64_t count, const
         weft_tensor *position = weft_scalar_of(ctx, WEFT_I32, (double)positions[i]);
         for (int64_t k = 0; k < caches[i]->layers; k++) texts[i][k].position = position;
     }
-    weft_tensor *input = weft_from(ctx, WEFT_I32, 2, (int64_t[]){1, count}, ids);
-    return weft__gpt_run(caches, count, weft__gpt_record(caches, &step, input), logits);
+    weft_tensor *out = weft__gpt_record(caches, &step, input);
+    return caches[0]->next ? run_next(caches, count, out, logits) : weft__gpt_run(caches, count, out, logits);
+}
+
+/* Runs the blocks that follow on another device. */
+static weft_status run_next(weft_gpt_cache *const *caches, int64_t count, weft_tensor *hidden,
+                            float *logits) {
+    weft_gpt_cache *next[WEFT__DECODE_MOST] = {NULL};
+    weft_tensor *there = NULL;
+    for (int64_t i = 0; i < count; i++) next[i] = caches[i]->next;
+    weft_scope *scope = weft_scope_open(next[0]->ctx);
+    weft_status status = scope ? weft__gpt_pass(caches, count, hidden, &there) : WEFT_ERR_OOM;
+    if (status == WEFT_OK) status = run_texts(next, count, there, logits);
+    weft_scope_close(scope);
+    return status;
+}
+
+/* Makes the tokens of a step. A cache that stays as it is computes token 0, whose keys and values the next
+ * step overwrites. */
+static weft_tensor *tokens_of(weft_context *ctx, int64_t count, const int32_t *tokens) {
+    int32_t ids[WEFT__DECODE_MOST];
+    for (int64_t i = 0; i < count; i++) ids[i] = tokens[i] < 0 ? 0 : tokens[i];
+    return weft_from(ctx, WEFT_I32, 2, (int64_t[]){1, count}, ids);
 }
 
 /* Runs the step in a scope. One text takes the program of weft_gpt_feed. */
@@ -62,10 +90,13 @@ static weft_status feed_texts(weft_gpt_cache *const *caches, int64_t count, cons
     if (count == 1) return tokens[0] < 0 ? WEFT_OK : weft_gpt_feed(caches[0], tokens, 1, logits);
     weft_scope *scope = weft_scope_open(caches[0]->ctx);
     if (!scope) return WEFT_ERR_OOM;
-    const weft_status status = run_texts(caches, count, tokens, logits);
+    const weft_status status = run_texts(caches, count, tokens_of(caches[0]->ctx, count, tokens), logits);
     weft_scope_close(scope);
-    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
-        if (tokens[i] >= 0) caches[i]->fed[caches[i]->length++] = tokens[i];
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
+        if (tokens[i] < 0) continue;
+        caches[i]->fed[caches[i]->length] = tokens[i];
+        weft__gpt_cache_cut(caches[i], caches[i]->length + 1); /* also those on other devices */
+    }
     return status;
 }
 

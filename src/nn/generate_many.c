@@ -11,7 +11,7 @@ enum { DEFAULT_ROWS = 8 };
 
 typedef struct member {
     weft__generation g;
-    weft_gpt_cache *cache;
+    weft_gpt_cache *cache; /* of the first part; those of the others follow */
     bool busy;
     size_t index; /* of its prompt */
     weft__buffer text;
@@ -160,8 +160,32 @@ static int64_t many_capacity(const many *b, const weft_gpt_options *o) {
     return o ? most : 0;
 }
 
-static weft_status many_open(many *b, weft_module *gpt) {
-    const int64_t capacity = many_capacity(b, weft__gpt_options_of(gpt));
+static void free_chain(weft_gpt_cache *cache) {
+    while (cache) {
+        weft_gpt_cache *next = cache->next;
+        weft_gpt_cache_free(cache);
+        cache = next;
+    }
+}
+
+/* Makes the caches of a member, one for each part of the model. */
+static weft_status make_chain(weft_module *const *parts, size_t count, int64_t capacity,
+                              weft_gpt_cache **first) {
+    weft_gpt_cache *last = NULL;
+    for (size_t i = 0; i < count; i++) {
+        weft_gpt_cache *cache = weft_gpt_cache_new_sized(parts[i], capacity);
+        if (!cache) return weft_last_status(parts[i]->ctx);
+        if (last)
+            weft__gpt_cache_link(last, cache);
+        else
+            *first = cache;
+        last = cache;
+    }
+    return WEFT_OK;
+}
+
+static weft_status many_open(many *b, weft_module *const *parts, size_t n_parts) {
+    const int64_t capacity = many_capacity(b, weft__gpt_options_of(parts[0]));
     b->members = weft__array(b->ctx, (size_t)b->rows, sizeof *b->members);
     b->stepping = weft__array(b->ctx, (size_t)b->rows, sizeof *b->stepping);
     if (!b->members || !b->stepping)
@@ -169,8 +193,7 @@ static weft_status many_open(many *b, weft_module *gpt) {
     for (b->steps = 0; b->steps < b->rows; b->steps++) {
         member *m = b->stepping[b->steps] = &b->members[b->steps];
         m->text.ctx = b->ctx;
-        m->cache = weft_gpt_cache_new_sized(gpt, capacity);
-        if (!m->cache) return weft_last_status(b->ctx);
+        WEFT_TRY(make_chain(parts, n_parts, capacity, &m->cache));
     }
     b->vocab = weft__gpt_cache_vocab(b->members[0].cache);
     b->logits = weft__array(b->ctx, (size_t)b->vocab, (size_t)b->rows * sizeof *b->logits);
@@ -181,7 +204,7 @@ static weft_status many_open(many *b, weft_module *gpt) {
 static void many_close(many *b) {
     for (int64_t i = 0; b->members && i < b->rows; i++) {
         weft__generation_close(&b->members[i].g);
-        weft_gpt_cache_free(b->members[i].cache);
+        free_chain(b->members[i].cache);
         weft__buffer_free(&b->members[i].text);
     }
     weft__free(b->ctx, b->members);
@@ -193,8 +216,14 @@ weft_status weft_generate_many(weft_module *gpt, const weft_tokenizer *tokenizer
                                const weft_generate_options *options, size_t count, int64_t rows,
                                weft_generated_fn done, void *user) {
     WEFT_NEED(NULL, gpt);
-    WEFT_TRY(weft_module_status(gpt));
-    weft_context *ctx = gpt->ctx;
+    return weft__generate_many(&gpt, 1, tokenizer, options, count, rows, done, user);
+}
+
+weft_status weft__generate_many(weft_module *const *parts, size_t n_parts, const weft_tokenizer *tokenizer,
+                                const weft_generate_options *options, size_t count, int64_t rows,
+                                weft_generated_fn done, void *user) {
+    for (size_t i = 0; i < n_parts; i++) WEFT_TRY(weft_module_status(parts[i]));
+    weft_context *ctx = parts[0]->ctx;
     WEFT_NEED_ARRAY(ctx, options, count);
     WEFT_NEED(ctx, done);
     if (rows < 0 || rows > WEFT__DECODE_MOST)
@@ -210,7 +239,7 @@ weft_status weft_generate_many(weft_module *gpt, const weft_tokenizer *tokenizer
               .rows = rows,
               .done = done,
               .user = user};
-    weft_status status = many_open(&b, gpt);
+    weft_status status = many_open(&b, parts, n_parts);
     if (status == WEFT_OK) status = many_run(&b);
     many_close(&b);
     return status;

@@ -52,4 +52,12 @@ void weft__generation_close(weft__generation *g);
  * room, it restarts with the newest half of the context. */
 weft_status weft__generation_feed(weft__generation *g, weft_gpt_cache *cache, float *logits);
 
+/* ---- generate_many.c ---- */
+
+/* weft_generate_many for a GPT whose blocks are divided: each part has those that follow the blocks of the
+ * part before it, on a device of its own. */
+weft_status weft__generate_many(weft_module *const *parts, size_t n_parts, const weft_tokenizer *tokenizer,
+                                const weft_generate_options *options, size_t count, int64_t rows,
+                                weft_generated_fn done, void *user);
+
 #endif

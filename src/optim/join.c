@@ -63,8 +63,9 @@ weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group) 
                                       hash_optimizer(opt),
                                       "give all processes the same program and configuration"));
     opt->ctx->device->exchanger = NULL;
-    if (group) WEFT_TRY(weft__process_group_exchanger(group, &opt->ctx->device->exchanger));
     opt->group = group;
+    if (weft__optimizer_exchanges(opt))
+        WEFT_TRY(weft__process_group_exchanger(group, &opt->ctx->device->exchanger));
     opt->ctx->processes = group ? weft_process_group_size(group) : 0;
     opt->identity = ++opt->ctx->identities;
     opt->ctx->micro_batch = (uint64_t)weft_process_group_rank(group);

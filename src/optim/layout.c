@@ -147,6 +147,7 @@ static void release_block(weft_context *ctx, weft__block *block) {
     if (block->rounded) block->values->storage->rounded = NULL;
     weft_free(block->rounded);
     weft_free(block->part);
+    weft_free(block->witness);
     weft_free(block->values);
     for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->state[s]);
     for (int l = 0; l < WEFT__LEVELS; l++) weft_free(block->sums[l]);

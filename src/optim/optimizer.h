@@ -80,8 +80,11 @@ typedef struct weft__block {
     /* Sharded: this process has the states of elements from..from + own, and updates these. Processes have
      * `each` elements, the last ones fewer or none. */
     int64_t from, own, each;
-    weft_tensor *part;    /* the values of these elements, a variable within `values`; NULL: of none */
-    weft_tensor *rounded; /* values in the dtype of computation, written with them; or NULL */
+    weft_tensor *part; /* the values of these elements, a variable within `values`; NULL: of none */
+    /* Sharded, and this process has none of the elements: receives one gradient, so that the program takes
+     * part in the exchange of all. */
+    weft_tensor *witness;
+    weft_tensor *rounded;             /* values in the dtype of computation, written with them; or NULL */
     weft_tensor *state[WEFT__STATES]; /* blocks of the state tensors */
     weft_tensor *sums[WEFT__LEVELS];  /* sums of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;

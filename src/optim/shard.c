@@ -23,7 +23,11 @@ static weft_status take_range(const weft_optimizer *opt, weft__block *block) {
     block->each = ((n + size - 1) / size + ALIGNED - 1) / ALIGNED * ALIGNED;
     block->from = rank * block->each < n ? rank * block->each : n;
     block->own = block->from + block->each < n ? block->each : n - block->from;
-    if (block->own == 0) return WEFT_OK;
+    if (block->own == 0) {
+        const int64_t one = 1;
+        block->witness = weft_variable_new(opt->ctx, "a gradient", block->dtype, 1, &one, NULL);
+        return weft_tensor_status(block->witness);
+    }
     block->part = weft_variable_new(opt->ctx, "own parameters", block->dtype, 1, &block->own, NULL);
     WEFT_TRY(weft_tensor_status(block->part));
     weft__variable_share(block->part, block->values, (size_t)block->from * weft_dtype_size(block->dtype));

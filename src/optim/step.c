@@ -66,7 +66,8 @@ static weft__part update_after(const weft_optimizer *opt, int n) {
 
 /* ---- running ---- */
 
-/* Runs the part; or, if `wanted` is not NULL, fills it with the memory plan of its program. */
+/* Runs the part, without gradients if loss is NULL; or, if `wanted` is not NULL, fills it with the memory
+ * plan of its program. */
 static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                             weft_memory_plan *wanted) {
     step_plan p = {opt, loss, part, parts};
@@ -79,7 +80,7 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__
     weft__hash_u64(&key, part->update ? (uint64_t)parts : 0);
     const weft__ahead ahead = {foretell, opt};
     weft_derivation derivation = {.roots = &loss,
-                                  .n_roots = 1,
+                                  .n_roots = loss ? 1 : 0,
                                   .key = key,
                                   .build = step_build,
                                   .user = &p,
@@ -270,10 +271,22 @@ static void leave_out(const weft_optimizer *opt, const weft_tensor *block, weft_
         out->kinds[WEFT_MEMORY_DATA] -= block->storage->bytes;
 }
 
-/* The number of gradient sums that a step of so many micro-batches keeps at once. */
+/* The bytes of a state that is not allocated yet, and that another program of the step uses. */
+static uint64_t unplanned_bytes(const weft_optimizer *opt, const weft_tensor *state) {
+    const bool counted = !state || state->storage->buffer || state->storage->mark == opt->ctx->visit;
+    return counted ? 0 : step_bytes_of(state);
+}
+
+/* Do the processes exchange the sums of their gradients after the last micro-batch? */
+static bool exchanges_apart(const weft_optimizer *opt) {
+    return opt->group && !weft__optimizer_exchanges(opt);
+}
+
+/* The number of gradient sums that a step of so many micro-batches keeps. An optimizer that exchanges them
+ * afterwards also keeps the sum of all of them. */
 static int sums_of(const weft_optimizer *opt, int of) {
-    int count = 0;
-    while (opt->hyper.exact_sum && (of - 1) >> count) count++;
+    int count = 0, kept = exchanges_apart(opt) ? of : of - 1;
+    while (opt->hyper.exact_sum && kept >> count) count++;
     return count > 0 ? count : 1;
 }
 
@@ -287,6 +300,79 @@ static void plan_frozen(const weft_optimizer *opt, weft_memory_plan *plan) {
     }
 }
 
+/* Lists the parts of a step that differ in memory: the first micro-batch writes its gradients as the sum,
+ * later ones need memory for theirs, and the last one may update. Returns their number. */
+static int differing_parts(const weft_optimizer *opt, int of, weft__part parts[3]) {
+    const bool apart = exchanges_apart(opt);
+    int n = 0;
+    parts[n++] = of > 1 || apart ? next_micro_batch(opt, 0) : weft__whole_step;
+    if (of > (apart ? 1 : 2)) parts[n++] = next_micro_batch(opt, 1);
+    if (of > 1 && !apart) parts[n++] = update_after(opt, of - 1);
+    return n;
+}
+
+/* Plans the update after such an exchange. It is a program of its own, in the same arena.
+ * Returns the bytes of its results. The sums must exist. */
+static weft_status plan_update(weft_optimizer *opt, int of, uint64_t *bytes) {
+    weft_memory_plan update = {0};
+    const weft__part part = update_after(opt, of);
+    *bytes = 0;
+    if (!exchanges_apart(opt)) return WEFT_OK;
+    WEFT_TRY(step_run(opt, NULL, &part, of * weft_process_group_size(opt->group), &update));
+    *bytes = update.work;
+    return WEFT_OK;
+}
+
+/* Plans the part that needs the most memory for its results. It is planned last, so that its leaves are
+ * marked. */
+static weft_status plan_parts(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *plan) {
+    weft__part parts[3];
+    const int n = differing_parts(opt, of, parts), all = of * weft_process_group_size(opt->group);
+    uint64_t most = 0, update = 0;
+    int largest = 0;
+    for (int i = 0; i < n; i++) {
+        *plan = (weft_memory_plan){0};
+        WEFT_TRY(step_run(opt, loss, &parts[i], all, plan));
+        if (plan->work > most) largest = i, most = plan->work;
+    }
+    WEFT_TRY(plan_update(opt, of, &update));
+    *plan = (weft_memory_plan){0};
+    WEFT_TRY(step_run(opt, loss, &parts[largest], all, plan));
+    const uint64_t more =
+        update > most ? update - most : 0; /* its peak comes when the activations are gone */
+    plan->kinds[WEFT_MEMORY_SCRATCH] += more;
+    plan->pending += more;
+    plan->work += more;
+    return WEFT_OK;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* Memory of the host that the exchange of a block's gradients takes: of one piece after the other, or of the
+ * whole block. A device whose memory the host cannot change needs a copy of the numbers there. */
+static uint64_t gradient_exchange_bytes(const weft_optimizer *opt, const weft__block *block) {
+    const size_t count = (size_t)weft_numel(block->values);
+    const bool exact = opt->hyper.exact_sum;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < block->n_pieces && !exchanges_apart(opt); i++)
+        bytes = larger(
+            bytes, weft__process_group_sum_bytes(opt->group, block->wide, (size_t)block->pieces[i].n, exact));
+    if (exchanges_apart(opt)) bytes = weft__process_group_sum_bytes(opt->group, block->wide, count, exact);
+    return opt->ctx->device->overlaps ? bytes + count * weft_dtype_size(block->wide) : bytes;
+}
+
+/* Memory of the host that all exchanges of a step take. */
+static uint64_t exchange_bytes(const weft_optimizer *opt) {
+    uint64_t most = 0;
+    for (size_t b = 0; b < opt->n_blocks && opt->group; b++) {
+        const weft__block *block = &opt->blocks[b];
+        const size_t part = (size_t)block->each * weft_dtype_size(block->dtype);
+        most = larger(most, gradient_exchange_bytes(opt, block));
+        if (part) most = larger(most, weft__process_group_collect_bytes(opt->group, part));
+    }
+    return most;
+}
+
 weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *plan) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
@@ -297,27 +383,22 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
                           weft_optimizer_kind(opt));
     *plan = (weft_memory_plan){0};
     WEFT_TRY(prepare(opt, loss));
-    const weft__part first = next_micro_batch(opt, 0);
-    const bool sums =
-        of > 1 || (opt->group && !weft__optimizer_exchanges(opt)); /* it keeps sums of gradients */
-    WEFT_TRY(step_run(opt, loss, sums ? &first : &weft__whole_step, of * weft_process_group_size(opt->group),
-                      plan));
+    WEFT_TRY(plan_parts(opt, loss, of, plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         plan->parameters += step_bytes_of(opt->blocks[b].values) + step_bytes_of(opt->blocks[b].rounded);
         plan->states += step_bytes_of(opt->blocks[b].sums[0]) * (uint64_t)sums_of(opt, of);
         leave_out(opt, opt->blocks[b].values, plan);
         leave_out(opt, opt->blocks[b].rounded, plan);
-        leave_out(opt, opt->blocks[b].sums[0], plan);
-        for (size_t s = 0; s < weft__optimizer_states(opt); s++)
-            leave_out(opt, opt->blocks[b].state[s], plan);
-        for (size_t s = 0; s < weft__optimizer_states(opt); s++)
-            plan->states += step_bytes_of(opt->blocks[b].state[s]);
-        for (size_t s = 0; sums && opt->blocks[b].state[0] && s < weft__optimizer_states(opt);
-             s++) /* only the last micro-batch uses the states */
-            plan->pending +=
-                opt->blocks[b].state[s]->storage->buffer ? 0 : step_bytes_of(opt->blocks[b].state[s]);
+        for (int l = 0; l < WEFT__LEVELS; l++) leave_out(opt, opt->blocks[b].sums[l], plan);
+        for (size_t s = 0; s < weft__optimizer_states(opt); s++) {
+            const weft_tensor *state = opt->blocks[b].state[s];
+            leave_out(opt, state, plan);
+            plan->states += step_bytes_of(state);
+            plan->pending += unplanned_bytes(opt, state);
+        }
     }
     plan_frozen(opt, plan);
+    plan->exchange = exchange_bytes(opt);
     plan->kinds[WEFT_MEMORY_PARAMETERS] = plan->parameters;
     plan->kinds[WEFT_MEMORY_STATES] = plan->states;
     return WEFT_OK;

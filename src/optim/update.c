@@ -43,7 +43,8 @@ static weft_tensor *by_range(weft_context *ctx, const weft__block *block, range_
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
         if (same_number(range, range + 1, what)) continue;
-        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, range->end - block->from));
+        const int64_t end = range->end - block->from, inside = end < 0 ? 0 : end < n ? end : n;
+        weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, inside));
         value = at_where(before, scalar_of(range, what), value);
     }
     return value;
@@ -304,6 +305,9 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__pa
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
+    for (size_t b = 0; b < opt->n_blocks; b++)
+        for (int l = 0; l < WEFT__LEVELS; l++) /* a plan may come before the micro-batches */
+            if (part->take >> l & 1) WEFT_TRY(ensure_sum(opt->ctx, &opt->blocks[b], l));
     WEFT_TRY(all_gradients(opt, loss, part, g));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         WEFT_TRY(weft_tensor_status(g[b]));
@@ -315,7 +319,9 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__pa
         weft_tensor *finite = weft__unscale(opt, g);
         norm_and_clip(opt, g, sinks);
         for (size_t b = 0; b < opt->n_blocks; b++)
-            if (opt->blocks[b].part || !weft__optimizer_sharded(opt))
+            if (opt->blocks[b].witness)
+                weft__optimizer_sink(sinks, opt->blocks[b].witness, weft_narrow_at(where, g[b], 0, 0, 1));
+            else
                 update_block(opt, &opt->blocks[b], g[b], finite, sinks);
         weft__scaling_sinks(opt, finite, sinks);
     }

@@ -141,9 +141,14 @@ static weft_status collect_piece(weft_process_group *g, const char *own, char *a
     return WEFT_OK;
 }
 
+size_t weft__process_group_collect_bytes(const weft_process_group *g, size_t part) {
+    const size_t size = (size_t)g->size, most = WEFT__PIECE_BYTES / size;
+    return size * (part < most ? part : most);
+}
+
 weft_status weft__process_group_collect(weft_process_group *g, const void *own, void *all, size_t part,
                                         size_t bytes) {
-    const size_t most = WEFT__PIECE_BYTES / (size_t)g->size;
+    const size_t most = weft__process_group_collect_bytes(g, part) / (size_t)g->size;
     for (size_t at = 0; at < part; at += most)
         WEFT_TRY(collect_piece(g, own, all, part, bytes, at, part - at < most ? part - at : most));
     return WEFT_OK;

@@ -35,6 +35,9 @@ struct weft_process_group {
 weft_status weft__process_group_on(weft_transport *transport, const weft_process_group_options *options,
                                    weft_process_group **group);
 
+/* Makes a group for plans: rank 0 of `size` processes, of which no other exists (planned.c). */
+weft_status weft__process_group_planned(int size, weft_process_group **group);
+
 /* Opens the engine of the launcher that started this process. *transport is NULL if none did. */
 weft_status weft__launcher_open(weft_transport **transport);
 
@@ -83,6 +86,11 @@ void weft__process_group_end_exchanges(weft_process_group *group);
 
 /* Seconds of a clock. */
 double weft__process_group_now(void);
+/* Returns the memory for transfers that a sum of so many numbers takes. */
+size_t weft__process_group_sum_bytes(const weft_process_group *group, weft_dtype dtype, size_t count,
+                                     bool exact);
+/* Returns the same for weft__process_group_collect, with parts of `part` bytes. */
+size_t weft__process_group_collect_bytes(const weft_process_group *group, size_t part);
 
 /* sum += more, for `count` numbers of dtype f32 or f64. */
 void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count);

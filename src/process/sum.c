@@ -48,12 +48,25 @@ static weft_status sum_piece(weft_process_group *g, char *piece, char *parts, we
     return weft__process_group_wait(g, error, &transfer);
 }
 
+/* Numbers of a piece that one process adds up; 0: `count` numbers are few, and each process adds up all. */
+static size_t sum_part(const weft_process_group *g, weft_dtype dtype, size_t count) {
+    const size_t size = (size_t)g->size, each = weft_dtype_size(dtype),
+                 most = WEFT__PIECE_BYTES / each / size, part = (count + size - 1) / size;
+    if (count * each <= SMALL_BYTES / size) return 0;
+    return part < most ? part : most;
+}
+
+size_t weft__process_group_sum_bytes(const weft_process_group *g, weft_dtype dtype, size_t count,
+                                     bool exact) {
+    const size_t part = sum_part(g, dtype, count), size = (size_t)g->size, each = weft_dtype_size(dtype);
+    if (!exact) return 0;
+    return part ? 2 * size * part * each : size * count * each;
+}
+
 static weft_status sum_exactly(weft_process_group *g, char *data, weft_dtype dtype, size_t count) {
-    const size_t size = (size_t)g->size, each = weft_dtype_size(dtype), bytes = count * each;
-    if (bytes <= SMALL_BYTES / size) return sum_small(g, data, dtype, count);
-    size_t part = WEFT__PIECE_BYTES / each / size;
-    if (part > (count + size - 1) / size) part = (count + size - 1) / size;
-    const size_t whole = size * part * each; /* bytes of a piece */
+    const size_t each = weft_dtype_size(dtype), bytes = count * each, part = sum_part(g, dtype, count);
+    if (part == 0) return sum_small(g, data, dtype, count);
+    const size_t whole = (size_t)g->size * part * each; /* bytes of a piece */
     char *parts = weft__process_group_staging(g, 2 * whole), *padded = parts + whole;
     if (!parts) return WEFT_ERR_OOM;
     for (size_t at = 0; at < bytes; at += whole) {

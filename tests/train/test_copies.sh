@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft eval, predict and generate on several devices: the output is that of one device of the kind, byte for byte. Lists of
+# weft eval, predict, generate and chat on several devices: the output is that of one device of the kind, byte for byte. Lists of
 # devices that cannot be, and failures of one device.
 tree=${WEFT_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 # shellcheck source=tests/train/command.sh
@@ -83,6 +83,14 @@ same "a draft" cpu,cpu "$weft" generate deep --prompt 'the weft' --tokens 20 --d
 printf '{"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "the weft"}]}\n%.0s' {1..20} >chats.jsonl
 expect 0 '' "$weft" train gpt --data chats.jsonl --run lora "${few[@]}" --set model.init=model --set lora.rank=4 --set train.batch=2
 same "adapters" cpu,cpu "$weft" generate lora --prompt hello --tokens 12
+same "prompts, layers divided" cpu,cpu,cpu bash -c '"$0" "$@" $(case "$*" in *--devices*) echo --layers ;; esac)' \
+    "$weft" generate deep --prompts prompts.txt --tokens 12 --seed 4 --batch 3
+same "prompts of a published model, layers divided" cpu,cpu bash -c '"$0" "$@" $(case "$*" in *--devices*) echo --layers ;; esac)' \
+    "$weft" generate model --prompts prompts.txt --tokens 8 --seed 4
+expect 2 'layers is for a file of prompts' "$weft" generate deep --prompt a --layers --devices cpu,cpu
+printf 'hello\nand again\n/system be brief\nthe weft\n' >lines.txt
+same "chat" cpu,cpu bash -c '"$0" "$@" <lines.txt' "$weft" chat model --tokens 12
+same "chat with adapters" cpu,cpu bash -c '"$0" "$@" <lines.txt' "$weft" chat lora --tokens 8 --temperature 0
 
 # ---- other devices ----
 if "$weft" devices 2>&1 | grep '^ *opencl:[0-9]' | grep -vq absent; then

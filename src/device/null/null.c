@@ -81,6 +81,7 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
     }
     d->outline.target.tf32 = card && options && options->tf32;
     if (d->outline.launches) d->target = &d->outline.target;
+    d->base.blank = true;
     d->base.overlaps = d->target != NULL;
     d->base.many_blocks = d->target && d->target->dialect == WEFT_DIALECT_CUDA;
     *device = &d->base;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/null/null.h"
+#include "process/group.h"
 #include "train/model/model.h"
 #include "train/analysis/planning.h"
 
@@ -40,8 +41,22 @@ static weft_status take_batch(weft_context *ctx, const weft__config *c, const we
     return weft_tensor_status(batch->y);
 }
 
+/* What a plan holds until its context is closed. */
+typedef struct plan_parts {
+    weft_loader *loader;
+    weft_process_group *group;
+} plan_parts;
+
+/* Lets the optimizer share its steps with the processes of the configuration. */
+static weft_status plan_join(weft_optimizer *opt, const weft__config *c, weft_process_group **group) {
+    if (c->processes < 2) return WEFT_OK;
+    WEFT_TRY(weft__process_group_planned(c->processes, group));
+    WEFT_TRY(weft_optimizer_join(opt, *group));
+    return weft_optimizer_shard(opt, (weft_shard)c->train_shard);
+}
+
 static weft_status plan_step(weft_context *ctx, const weft__config *c, const weft__dataset *dataset,
-                             weft_loader **loader, weft__planned *planned) {
+                             plan_parts *parts, weft__planned *planned) {
     weft__model model;
     weft_batch batch = {0};
     weft__dataset rows = *dataset; /* borrowed: texts of the longest batch count */
@@ -49,12 +64,14 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     dataset = &rows;
     weft__model_name(c, dataset, planned->model);
     WEFT_TRY(weft__model_build(ctx, c, dataset, NULL, &model));
-    WEFT_TRY(take_batch(ctx, c, dataset, loader, &batch, &planned->batch));
+    WEFT_TRY(take_batch(ctx, c, dataset, &parts->loader, &batch, &planned->batch));
     WEFT_TRY(weft__model_optimizer(&model, c, MANY_STEPS));
+    WEFT_TRY(plan_join(model.optimizer, c, &parts->group));
     planned->parameters = (uint64_t)weft_parameter_elements(model.module, false);
+    planned->trained = (uint64_t)weft_parameter_elements(model.module, true);
     weft_tensor *loss;
     WEFT_TRY(weft__model_loss(&model, c, dataset, &batch, &loss));
-    WEFT_TRY(weft_optimizer_plan(model.optimizer, loss, (int)c->train_accumulate, &planned->memory));
+    WEFT_TRY(weft_optimizer_plan(model.optimizer, loss, (int)planned->parts, &planned->memory));
     return weft__predict_batch(ctx, &planned->time);
 }
 
@@ -94,8 +111,10 @@ weft_status weft__planning_step(const weft__config *config, const weft__dataset 
                        : config->device && config->device[0] ? config->device
                                                              : "cpu";
     weft_context *ctx = NULL;
-    weft_loader *loader = NULL;
-    *planned = (weft__planned){.batch = config->train_batch, .parts = config->train_accumulate, .spec = spec};
+    plan_parts parts = {NULL, NULL};
+    const int64_t processes = config->processes > 1 ? config->processes : 1;
+    *planned = (weft__planned){
+        .batch = config->train_batch, .parts = config->train_accumulate / processes, .spec = spec};
     WEFT_TRY(open_plan(config, spec, &ctx));
     const weft_device_outline *outline = weft__null_outline(ctx->device);
     snprintf(planned->device, sizeof planned->device, "%s", outline->name);
@@ -104,11 +123,12 @@ weft_status weft__planning_step(const weft__config *config, const weft__dataset 
     planned->device_memory = outline->memory;
     weft_scope *scope = weft_scope_open(ctx);
     const weft_status status =
-        scope ? plan_step(ctx, config, dataset, &loader, planned) : weft__fail_oom(ctx, 0, "a scope");
+        scope ? plan_step(ctx, config, dataset, &parts, planned) : weft__fail_oom(ctx, 0, "a scope");
     complete_time(config, dataset, planned);
     weft_scope_close(scope);
-    weft_loader_free(loader);
+    weft_loader_free(parts.loader);
     weft_close(ctx);
+    weft_process_group_close(parts.group);
     return status;
 }
 

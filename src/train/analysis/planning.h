@@ -35,8 +35,8 @@ typedef struct weft__planned {
     const char *spec;       /* the device as it was asked for; the caller's text */
     bool absent;            /* the device is not in this machine; the plan uses a typical one of its kind */
     uint64_t device_memory; /* bytes; 0: unknown */
-    uint64_t parameters;
-    int64_t batch, parts; /* samples of a batch; batches of a step */
+    uint64_t parameters, trained; /* all of them; those that are not frozen */
+    int64_t batch, parts;         /* samples of a batch; batches of a step in one process */
     weft_memory_plan memory;
     weft__predicted time;
 } weft__planned;
@@ -46,7 +46,8 @@ typedef struct weft__planned {
 weft_status weft__planning_data(const weft__config *config, weft__dataset *dataset);
 
 /* Plans a step. `device` is named as in a configuration, or "card:NAME" for a card that is described; NULL:
- * the device of the configuration. For a card the time is predicted, too. */
+ * the device of the configuration. For a card the time is predicted, too. If the configuration has several
+ * processes, the plan is that of one of them. */
 weft_status weft__planning_step(const weft__config *config, const weft__dataset *dataset, const char *device,
                                 weft__planned *planned);
 

@@ -90,6 +90,7 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
                                        silent);
     p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
     p->exchanged = p->group->waited;
+    p->ctx = model->ctx;
     return status;
 }
 
@@ -111,6 +112,8 @@ static weft_status exchange(weft__processes *p, uint64_t own, uint64_t *others) 
         return weft__fail_oom(NULL, (size_t)size * sizeof *p->figures, "an order to the processes");
     p->figures[rank].word = own;
     p->figures[rank].memory = weft__memory_peak();
+    p->figures[rank].buffers = p->ctx ? (double)p->ctx->device->bytes_peak : 0;
+    p->figures[rank].exchange = (double)p->group->staging_bytes;
     weft__process_group_purpose(p->group, p->group->step, "the order of rank 0");
     WEFT_TRY(weft_process_group_all_gather(p->group, p->figures, sizeof *p->figures));
     p->exchanged = p->group->waited;
@@ -207,10 +210,12 @@ weft_status weft__processes_write(const weft__processes *p, const char *dir) {
     json_t *list = json_array();
     for (int i = 0; i < weft_process_group_size(p->group); i++) {
         const weft__process_figures *f = &p->figures[i];
-        json_array_append_new(list, json_pack("{s:i, s:s, s:f, s:f, s:f, s:I}", "rank", i, "machine",
-                                              weft_process_group_host(p->group, i), "computing", f->computing,
-                                              "exchanging", f->exchanging, "hidden", f->hidden, "memory_peak",
-                                              (json_int_t)f->memory));
+        json_array_append_new(list,
+                              json_pack("{s:i, s:s, s:f, s:f, s:f, s:I, s:I, s:I}", "rank", i, "machine",
+                                        weft_process_group_host(p->group, i), "computing", f->computing,
+                                        "exchanging", f->exchanging, "hidden", f->hidden, "memory_peak",
+                                        (json_int_t)f->memory, "buffers_peak", (json_int_t)f->buffers,
+                                        "exchange_memory", (json_int_t)f->exchange));
     }
     json_t *all = json_pack("{s:s, s:o}", "engine", weft_process_group_engine(p->group), "processes", list);
     return weft__sealed_write(dir, "processes.json", &json, all, JSON_REAL_PRECISION(6));

@@ -28,11 +28,14 @@ typedef struct weft__process_figures {
     double computing;  /* seconds of all steps in this process, with reading data */
     double exchanging; /* seconds in these steps in which it waits for an exchange, or slower processes */
     double hidden;     /* seconds of exchange during which this process computed */
-    double memory;     /* bytes at the peak */
+    double memory;     /* bytes of the process at its peak */
+    double buffers;    /* bytes of the device's buffers at their peak, as `weft plan` counts them */
+    double exchange;   /* bytes of memory for the exchange */
 } weft__process_figures;
 
 typedef struct weft__processes {
     weft_process_group *group;      /* NULL: this process is alone, and all functions do nothing */
+    const weft_context *ctx;        /* of the model of this process; NULL: not opened yet */
     weft__process_figures *figures; /* [size] of all processes; of this one it is up to date */
     double exchanged;               /* seconds of exchange when the last order ended */
     bool attended;                  /* leader: the followers wait for an order */

@@ -138,18 +138,41 @@ static void test_weights(void **state) {
     unlink(path);
 }
 
-static void test_refused(void **state) {
+/* Two texts at once, of which one waits in the second step, give the logits of each text by itself. */
+static void test_many(void **state) {
     (void)state;
-    parts divided;
-    float logits[2 * VOCAB];
-    open_parts(&divided, 2, &forms[0]);
-    assert_int_equal(weft_gpt_feed_many(divided.caches, 1, (int32_t[]){1}, logits), WEFT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(weft_last_error(NULL), "on several devices"));
-    close_parts(&divided);
+    for (size_t f = 0; f < 2; f++) {
+        parts a, b, alone;
+        float logits[2 * VOCAB], wanted[VOCAB];
+        open_parts(&a, 3, &forms[f]);
+        open_parts(&alone, 1, &forms[f]);
+        b = a;
+        for (int i = 0; i < 3; i++) {
+            assert_non_null(b.caches[i] = weft_gpt_cache_new(a.gpts[i]));
+            if (i > 0) weft__gpt_cache_link(b.caches[i - 1], b.caches[i]);
+        }
+        weft_gpt_cache *both[2] = {a.caches[0], b.caches[0]};
+        assert_ok(weft_gpt_feed_many(both, 2, (int32_t[]){3, 5}, logits));
+        assert_ok(weft_gpt_feed_many(both, 2, (int32_t[]){1, -1}, logits));
+        assert_ok(weft_gpt_feed_many(both, 2, (int32_t[]){4, 2}, logits));
+        assert_int_equal(weft_gpt_cache_length(a.caches[2]), 3);
+        assert_int_equal(weft_gpt_cache_length(b.caches[2]), 2);
+        assert_ok(weft_gpt_feed(alone.caches[0], (int32_t[]){3, 1, 4}, 3, wanted));
+        for (int i = 0; i < VOCAB; i++) assert_float_equal(logits[i], wanted[i], 1e-5);
+        weft_gpt_cache_reset(alone.caches[0]);
+        assert_ok(weft_gpt_feed(alone.caches[0], (int32_t[]){5, 2}, 2, wanted));
+        for (int i = 0; i < VOCAB; i++) assert_float_equal(logits[VOCAB + i], wanted[i], 1e-5);
+        weft__gpt_cache_link(b.caches[1], NULL);
+        assert_int_equal(weft_gpt_feed_many(both, 2, (int32_t[]){1, 1}, logits), WEFT_ERR_ARGUMENT);
+        assert_non_null(strstr(weft_last_error(NULL), "divided over other devices than those of cache 0"));
+        for (int i = 0; i < 3; i++) weft_gpt_cache_free(b.caches[i]);
+        close_parts(&a);
+        close_parts(&alone);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits), cmocka_unit_test(test_weights),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <weft/nn.h>
+#include <weft/optim.h>
 
 #include "train/analysis/planning.h"
 
@@ -90,6 +91,37 @@ static void test_batch(void **state) {
     assert_non_null(strstr(weft_last_error(NULL), "the largest: 0.50 GB of gradients of the parameters"));
     assert_non_null(strstr(weft_last_error(NULL), "train.recompute=block saves"));
     assert_int_equal(weft__planning_batch(&config, &data, "cpu", 0), WEFT_ERR_UNSUPPORTED);
+    weft__dataset_free(NULL, &data);
+    weft__config_free(&config);
+}
+
+/* One of several processes has its part of both states, also if the parameters of a block are more than an
+ * i32 counts. */
+static void test_processes(void **state) {
+    static const char *const values[] = {"data.source=tokens", "data.path=/nowhere/there.bin",
+                                         "model.layers=1",     "model.width=8192",
+                                         "model.heads=64",     "model.context=64",
+                                         "model.vocab=300000", "train.batch=1",
+                                         "train.steps=10",     "optimizer.weight_decay=0.1"};
+    weft__config config;
+    weft__dataset data;
+    weft__planned p;
+    (void)state;
+    weft__config_init(&config);
+    config.processes = 4;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        assert_int_equal(weft__config_set(&config, values[i]), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
+    for (int shard = WEFT_SHARD_NONE; shard <= WEFT_SHARD_OPTIMIZER; shard++) {
+        config.train_shard = shard;
+        assert_int_equal(weft__planning_step(&config, &data, "cpu", &p), WEFT_OK);
+        assert_true(p.parameters > INT32_MAX && p.parts == 1);
+        const uint64_t n = p.parameters, states = p.memory.kinds[WEFT_MEMORY_STATES];
+        const uint64_t wanted = shard == WEFT_SHARD_NONE ? 8 * n : 2 * n;
+        assert_in_range(states, wanted, wanted + (1 << 20));
+        assert_in_range(p.memory.exchange, 15 << 20, 16 << 20);
+    }
     weft__dataset_free(NULL, &data);
     weft__config_free(&config);
 }
@@ -194,8 +226,8 @@ static void test_bad_values(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_batch),
-                                       cmocka_unit_test(test_card), cmocka_unit_test(test_small_nets),
-                                       cmocka_unit_test(test_bad_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step),       cmocka_unit_test(test_batch),
+                                       cmocka_unit_test(test_processes),  cmocka_unit_test(test_card),
+                                       cmocka_unit_test(test_small_nets), cmocka_unit_test(test_bad_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
