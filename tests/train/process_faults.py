@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Trains with several processes again and again. At a random moment one of them is killed, stopped, slowed down, or gets a
-wrong byte in its weights. Each time all must end in the time limit, or go on if the process is only slow. The checkpoints that
+wrong byte in its weights; or it is killed while all of them write a checkpoint. Each time all must end in the time limit, or go on if the process is only slow. The checkpoints that
 were complete must be whole, and training goes on from the newest one. Must not know: what the processes exchange.
 
-Use: process_faults.py build/weft [--mpi openmpi|mpich] [--trials 50] [--seed 1] [--only kill,stop,slow,corrupt]"""
+Use: process_faults.py build/weft [--mpi openmpi|mpich] [--trials 50] [--seed 1] [--only kill,stop,slow,corrupt,save]"""
 
 import argparse
 import collections
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-KINDS = ["kill", "stop", "slow", "corrupt"]
+KINDS = ["kill", "stop", "slow", "corrupt", "save"]
 LIMIT = 2.0  # seconds: train.timeout
 MOST = 45.0  # seconds in which all processes must have ended: a save waits ten times as long as a step
 CONFIG = """task: language-model
@@ -77,9 +77,18 @@ def checkpoints(run):
     return {int(path.parent.name[5:]) for path in pathlib.Path(run).glob("checkpoints/step-*/state.json")}
 
 
+def await_save(run):
+    """Returns as soon as a process has begun its file of a checkpoint, and not later than in 5 seconds."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and not list(pathlib.Path(run).glob("checkpoints/.step-*.tmp/optimizer*")):
+        pass
+
+
 def harm(what, pid, run):
     """Does the process harm. Returns a problem of the test, or None."""
-    if what == "kill":
+    if what == "save":
+        await_save(run)
+    if what in ("kill", "save"):
         os.kill(pid, signal.SIGKILL)
     elif what == "stop":
         os.kill(pid, signal.SIGSTOP)
@@ -131,7 +140,7 @@ def message(mpi, what, victim):
     """What must be said, as a pattern. The launcher of MPICH does not number the process that was killed. Its library UCX ends a
     process that reads the memory of one that is gone, and the launcher may name that process instead."""
     killed = f"rank {victim} " if mpi == "openmpi" else "KILLED BY SIGNAL: 9|EXIT CODE: 9|returned -1: No such process"
-    return {"kill": killed, "stop": f"no answer from rank {victim} ",
+    return {"kill": killed, "save": killed, "stop": f"no answer from rank {victim} ",
             "corrupt": f"rank {victim} \\(.*\\): other parameters than rank 0"}.get(what, "")
 
 
@@ -140,10 +149,13 @@ def trial(weft, mpi, what, run, draw):
     ranks = draw.choice([2, 4])
     victim = draw.randrange(1 if what == "corrupt" else 0, ranks)
     name = f"{what} rank {victim} of {ranks}"
+    # a process whose state is divided receives the weights of others, so a wrong byte does not stay
+    divides = what == "save" or (what != "corrupt" and draw.random() < 0.5)
+    options = ["--set", "train.shard=optimizer", "--set", "optimizer.type=adamw"] if divides else []
     for old in pathlib.Path(".").glob("pid.*"):
         old.unlink()
     with open("output.txt", "wb") as file:
-        job = subprocess.Popen([f"mpirun.{mpi}", "-n", str(ranks), "./rank.sh", weft, "train", "long.yaml", "--run", run, "--quiet"],
+        job = subprocess.Popen([f"mpirun.{mpi}", "-n", str(ranks), "./rank.sh", weft, "train", "long.yaml", "--run", run, "--quiet"] + options,
                                stdout=file, stderr=file)
     deadline = time.monotonic() + 60
     while not checkpoints(run):

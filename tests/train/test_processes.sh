@@ -149,7 +149,7 @@ for mpi in openmpi mpich; do
     check "the run is sound" "$weft" info $mpi-signal --check
 
     # ---- faults at random moments ----
-    check "$mpi: random faults" python3 "$here/process_faults.py" "$weft" --mpi $mpi --trials "${WEFT_FAULT_TRIALS:-4}" --seed "${WEFT_FAULT_SEED:-1}"
+    check "$mpi: random faults" python3 "$here/process_faults.py" "$weft" --mpi $mpi --trials "${WEFT_FAULT_TRIALS:-5}" --seed "${WEFT_FAULT_SEED:-1}"
     grep FAIL checked
 
     # ---- processes that differ ----
