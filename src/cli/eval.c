@@ -44,7 +44,7 @@ static weft_status evaluate(const weft__copies *copies, bool json, bool new_data
 
 int weft__command_eval(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *data = NULL, *labels = NULL, *device = NULL, *devices = NULL, *checkpoint = NULL;
-    bool json = false;
+    bool json = false, layers = false;
     int code = 0, measured = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
@@ -53,6 +53,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
         {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         WEFT__DEVICE_OPTIONS(&device, &devices, "the data"),
+        {"--layers", WEFT__OPTION_FLAG, &layers, "divide the layers of a gpt instead of the data"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -71,7 +72,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
                                    .data = data,
                                    .labels = labels,
                                    .packed = true};
-    weft_status status = weft__copies_open(dir, devices, &how, &copies);
+    weft_status status = (layers ? weft__copies_open_layers : weft__copies_open)(dir, devices, &how, &copies);
     if (status == WEFT_OK && !json)
         weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)copies.uses[0].step);
     if (status == WEFT_OK) status = evaluate(&copies, json, data, &measured);

@@ -31,6 +31,7 @@ typedef struct evaluation {
  * over all processes. */
 typedef struct evaluating {
     evaluation *e;
+    const weft__evaluated *on;
     weft_module *m;
     weft_loader *loader;
     int64_t step, read;    /* number of devices; the next batch whose sums will be read */
@@ -126,14 +127,43 @@ static weft_status take_rows(evaluation *e, const weft_loader *loader, weft_tens
     return status;
 }
 
+/* Computes the layers of the other devices, one after the other. Each has an open scope. *x becomes the
+ * hidden states, in the scope of the last device. */
+static weft_status layers_before(const weft__evaluated *on, int64_t position, weft_tensor **x) {
+    weft_batch batch;
+    WEFT_TRY(weft_loader_get(on->first, (uint64_t)position, &batch));
+    *x = batch.x;
+    for (size_t i = 0; i < on->n_before; i++) {
+        weft_module *next = i + 1 < on->n_before ? on->before[i + 1] : on->module;
+        *x = weft_to(weft_forward(on->before[i], *x), weft_module_context(next));
+        WEFT_TRY(weft_tensor_status(*x));
+    }
+    return WEFT_OK;
+}
+
+/* The predictions of a batch, whose inputs are x on the device of the last layers. */
+static weft_status predict_batch(const weft__evaluated *on, int64_t position, weft_tensor *x,
+                                 weft_tensor **prediction) {
+    weft_scope *scopes[WEFT__EACH_MOST];
+    weft_status status = WEFT_OK;
+    size_t open = 0;
+    for (; open < on->n_before && status == WEFT_OK; open++)
+        if (!(scopes[open] = weft_scope_open(weft_module_context(on->before[open])))) status = WEFT_ERR_OOM;
+    if (status == WEFT_OK && on->n_before) status = layers_before(on, position, &x);
+    while (open > 0) weft_scope_close(scopes[--open]);
+    WEFT_TRY(status);
+    *prediction = weft_forward(on->module, x);
+    return weft_tensor_status(*prediction);
+}
+
 /* Computes one batch: the sums of its losses and of its right answers, and its predictions if they are
  * wanted. */
 static weft_status evaluate_batch(evaluating *d, int64_t position) {
     evaluation *e = d->e;
     weft_batch batch;
     WEFT_TRY(weft_loader_get(d->loader, (uint64_t)position, &batch));
-    weft_tensor *prediction = weft_forward(d->m, batch.x);
-    WEFT_TRY(weft_tensor_status(prediction));
+    weft_tensor *prediction = NULL;
+    WEFT_TRY(predict_batch(d->on, position, batch.x, &prediction));
     const bool classes = e->loss->kind == WEFT_LOSS_CROSS_ENTROPY;
     const int64_t parts = classes ? weft__logit_parts(prediction) : 1;
     /* Parts need a mask with one element per target. */
@@ -189,6 +219,7 @@ static weft_status evaluate_on(void *user, size_t index) {
     const weft__evaluated *on = &e->on->list[index];
     const int64_t count = (int64_t)e->on->count;
     evaluating d = {.e = e,
+                    .on = on,
                     .m = on->module,
                     .loader = on->loader,
                     .step = count * weft_process_group_size(e->group),
@@ -196,6 +227,7 @@ static weft_status evaluate_on(void *user, size_t index) {
     const bool was_training = weft_module_is_training(d.m);
     WEFT_TRY(weft_module_status(d.m));
     weft_module_set_training(d.m, false);
+    for (size_t i = 0; i < on->n_before; i++) weft_module_set_training(on->before[i], false);
     const weft_status status = evaluate_batches(&d);
     weft__pending_free(&d.pending);
     weft_module_set_training(d.m, was_training);
@@ -317,7 +349,8 @@ weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_
     WEFT_NEED(NULL, m);
     WEFT_NEED(weft_module_context(m), loader);
     WEFT_NEED(weft_module_context(m), loss);
-    return weft__evaluate(&(weft__evaluators){&(weft__evaluated){m, loader}, 1, NULL}, kind, loss, accuracy);
+    return weft__evaluate(&(weft__evaluators){&(weft__evaluated){.module = m, .loader = loader}, 1, NULL},
+                          kind, loss, accuracy);
 }
 
 weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
@@ -327,6 +360,6 @@ weft_status weft_module_evaluate_all(weft_module *m, weft_loader *loader, weft_l
     WEFT_NEED(weft_module_context(m), loss);
     WEFT_NEED(weft_module_context(m), predictions);
     WEFT_NEED(weft_module_context(m), targets);
-    return weft__evaluate_all(&(weft__evaluators){&(weft__evaluated){m, loader}, 1, NULL}, kind, loss,
-                              predictions, targets);
+    return weft__evaluate_all(&(weft__evaluators){&(weft__evaluated){.module = m, .loader = loader}, 1, NULL},
+                              kind, loss, predictions, targets);
 }

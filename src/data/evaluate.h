@@ -10,10 +10,14 @@
 /* What is measured, in this order. */
 enum { WEFT__MEAN_LOSS, WEFT__MEAN_RIGHT, WEFT__MEAN_MARGIN, WEFT__MEANS };
 
-/* A model on a device, and a loader there. */
+/* A model on a device, and a loader there. The layers of a GPT may be divided over devices: then `module` has
+ * the last layers, and `before` those before them, in order. */
 typedef struct weft__evaluated {
     weft_module *module;
     weft_loader *loader;
+    weft_module *const *before; /* [n_before] */
+    size_t n_before;            /* 0: the layers are not divided; at most WEFT__EACH_MOST - 1 */
+    weft_loader *first;         /* divided: a loader that gives the same batches on the device of before[0] */
 } weft__evaluated;
 
 /* The devices that share an evaluation, 1 to WEFT__EACH_MOST. Their models are equal, and their loaders give

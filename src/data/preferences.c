@@ -75,6 +75,6 @@ weft_status weft_preferences_evaluate(weft_module *gpt, weft_loader *loader, dou
     WEFT_NEED(NULL, gpt);
     WEFT_NEED(weft_module_context(gpt), loader);
     WEFT_NEED(loader->ctx, scores);
-    return weft__preferences_evaluate(&(weft__evaluators){&(weft__evaluated){gpt, loader}, 1, NULL}, beta,
-                                      scores);
+    return weft__preferences_evaluate(
+        &(weft__evaluators){&(weft__evaluated){.module = gpt, .loader = loader}, 1, NULL}, beta, scores);
 }

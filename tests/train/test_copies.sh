@@ -87,6 +87,12 @@ same "prompts, layers divided" cpu,cpu,cpu bash -c '"$0" "$@" $(case "$*" in *--
     "$weft" generate deep --prompts prompts.txt --tokens 12 --seed 4 --batch 3
 same "prompts of a published model, layers divided" cpu,cpu bash -c '"$0" "$@" $(case "$*" in *--devices*) echo --layers ;; esac)' \
     "$weft" generate model --prompts prompts.txt --tokens 8 --seed 4
+for devices in cpu,cpu cpu,cpu,cpu; do
+    same "eval, layers divided" $devices bash -c '"$0" "$@" $(case "$*" in *--devices*) echo --layers ;; esac)' "$weft" eval deep --json
+    same "eval of new data, layers divided" $devices bash -c '"$0" "$@" $(case "$*" in *--devices*) echo --layers ;; esac)' \
+        "$weft" eval deep text.txt --json
+done
+expect 2 'only a gpt can be divided between devices' "$weft" eval kinds --layers --devices cpu,cpu
 expect 2 'layers is for a file of prompts' "$weft" generate deep --prompt a --layers --devices cpu,cpu
 printf 'hello\nand again\n/system be brief\nthe weft\n' >lines.txt
 same "chat" cpu,cpu bash -c '"$0" "$@" <lines.txt' "$weft" chat model --tokens 12

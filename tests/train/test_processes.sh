@@ -69,10 +69,6 @@ gone() {
     done
 }
 
-in_folder() { # in_folder FOLDER COMMAND...
-    (cd "$1" && shift && "$@")
-}
-
 # ended NAME SECONDS PATTERN RUN: the job must end in time, with an error, and say what the pattern says.
 ended() {
     local name=$1 seconds=$2 pattern=$3 began=$SECONDS
@@ -195,9 +191,7 @@ for mpi in openmpi mpich; do
     check "the run is sound" "$weft" info $mpi-signal --check
 
     # ---- faults at random moments ----
-    mkdir trials-$mpi
-    cp rank.sh text.txt trials-$mpi
-    check "$mpi: random faults" in_folder trials-$mpi python3 "$here/process_faults.py" "$weft" $mpirun "${WEFT_FAULT_TRIALS:-5}" "${WEFT_FAULT_SEED:-1}"
+    check "$mpi: random faults" python3 "$here/process_faults.py" "$weft" --mpi $mpi --trials "${WEFT_FAULT_TRIALS:-5}" --seed "${WEFT_FAULT_SEED:-1}"
     grep FAIL checked
 
     # ---- processes that differ ----

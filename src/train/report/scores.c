@@ -143,7 +143,8 @@ weft_status weft__scores_gather(const weft__model *model, const weft__dataset *d
 weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
                               bool auc, weft__scores *s) {
     return weft__scores_gather(
-        model, dataset, &(weft__evaluators){&(weft__evaluated){model->module, loader}, 1, NULL}, auc, s);
+        model, dataset,
+        &(weft__evaluators){&(weft__evaluated){.module = model->module, .loader = loader}, 1, NULL}, auc, s);
 }
 
 void weft__scores_free(weft__scores *s) { weft_class_scores_free(NULL, &s->classes); }

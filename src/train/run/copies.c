@@ -88,7 +88,7 @@ static weft_status open_copy(const char *run, const device_names *names, bool la
 static weft_status open_all(const char *run, const char *devices, bool layers,
                             const weft__use_options *options, weft__copies *copies) {
     device_names names = {.count = 0};
-    *copies = (weft__copies){0};
+    *copies = (weft__copies){.layers = layers};
     if (devices && options->device)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--device and --devices: give only one of them");
     if (devices) WEFT_TRY(split_names(devices, &names));
@@ -139,20 +139,46 @@ weft_gpt_cache *weft__copies_cache(weft__copies *copies) {
     return copies->caches[0];
 }
 
+/* Makes the loaders of a model whose layers are divided: one gives the inputs to the first layers, the other
+ * one the targets to the last ones. */
+static weft_status score_layers(const weft__copies *copies, const weft__dataset *dataset, weft__split split,
+                                weft_module **before, weft__evaluated *one) {
+    const weft__config *config = &copies->uses[0].config;
+    const size_t last = copies->count - 1;
+    if (dataset->pairs)
+        return weft__fail(NULL, WEFT_ERR_UNSUPPORTED,
+                          "eval: --layers is for texts, and these data are preferences: leave it out");
+    for (size_t i = 0; i < last; i++) before[i] = copies->models[i]->module;
+    *one = (weft__evaluated){.module = copies->models[last]->module, .before = before, .n_before = last};
+    WEFT_TRY(weft__dataset_loader(copies->models[last]->ctx, dataset, config, split, 0, &one->loader));
+    return weft__dataset_loader(copies->models[0]->ctx, dataset, config, split, 0, &one->first);
+}
+
+static weft_status score_copies(const weft__copies *copies, const weft__dataset *dataset, weft__split split,
+                                weft__evaluated *list) {
+    for (size_t i = 0; i < copies->count; i++) {
+        list[i].module = copies->models[i]->module;
+        WEFT_TRY(weft__dataset_loader(copies->models[i]->ctx, dataset, &copies->uses[0].config, split, 0,
+                                      &list[i].loader));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__copies_score(const weft__copies *copies, const weft__dataset *dataset, weft__split split,
                                bool auc, weft__scores *scores) {
-    const weft__use *first = &copies->uses[0];
-    weft__evaluated list[WEFT__EACH_MOST] = {{NULL, NULL}};
-    weft_status status = WEFT_OK;
+    weft_module *before[WEFT__EACH_MOST];
+    weft__evaluated list[WEFT__EACH_MOST] = {{.module = NULL}};
+    const bool layers = copies->layers && copies->count > 1;
     *scores = (weft__scores){0};
-    for (size_t i = 0; status == WEFT_OK && i < copies->count; i++) {
-        list[i].module = copies->models[i]->module;
-        status =
-            weft__dataset_loader(copies->models[i]->ctx, dataset, &first->config, split, 0, &list[i].loader);
-    }
+    weft_status status = layers ? score_layers(copies, dataset, split, before, list)
+                                : score_copies(copies, dataset, split, list);
     if (status == WEFT_OK)
-        status = weft__scores_gather(&first->model, dataset, &(weft__evaluators){list, copies->count, NULL},
-                                     auc, scores);
-    for (size_t i = 0; i < copies->count; i++) weft_loader_free(list[i].loader);
+        status =
+            weft__scores_gather(&copies->uses[0].model, dataset,
+                                &(weft__evaluators){list, layers ? 1 : copies->count, NULL}, auc, scores);
+    for (size_t i = 0; i < copies->count; i++) {
+        weft_loader_free(list[i].loader);
+        weft_loader_free(list[i].first);
+    }
     return status;
 }

@@ -10,6 +10,7 @@
 
 typedef struct weft__copies {
     size_t count;
+    bool layers; /* the layers are divided */
     /* The first one is that of a single device. The others have only the description of the data, with a
      * tokenizer of their own, since one thread at a time may use a tokenizer. */
     weft__use *uses;                            /* [count] */
@@ -23,7 +24,7 @@ typedef struct weft__copies {
 weft_status weft__copies_open(const char *run, const char *devices, const weft__use_options *options,
                               weft__copies *copies);
 /* The same for a gpt whose layers are divided: each device has those that follow the layers of the device
- * before it. Only weft__copies_cache can use it. */
+ * before it. Only weft__copies_cache and weft__copies_score can use it. */
 weft_status weft__copies_open_layers(const char *run, const char *devices, const weft__use_options *options,
                                      weft__copies *copies);
 void weft__copies_close(weft__copies *copies);

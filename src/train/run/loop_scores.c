@@ -44,7 +44,7 @@ static weft_loader *loader_of(const weft__loop *loop, weft__loaders which) {
 weft_status weft__loop_take(weft__loop *loop, weft__loaders which, bool auc, weft__scores *scores) {
     weft_loader *loader = loader_of(loop, which);
     weft__processes *p = &loop->processes;
-    const weft__evaluated here = {loop->model.module, loader};
+    const weft__evaluated here = {.module = loop->model.module, .loader = loader};
     if (!p->group) return weft__scores_take(&loop->model, &loop->dataset, loader, auc, scores);
     *scores = (weft__scores){0};
     if (!weft__processes_follows(p)) WEFT_TRY(weft__processes_evaluate(p, (int)which));

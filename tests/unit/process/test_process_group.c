@@ -437,7 +437,7 @@ static void measure_share(weft_process_group *g, void *user) {
     const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, numbers, sizeof numbers},
                      y = {WEFT_I32, 1, {ROWS}, classes, sizeof classes};
     EXPECT(weft_loader_new(c.ctx, &x, &y, &how, &loader) == WEFT_OK);
-    const weft__evaluated here = {c.net, loader};
+    const weft__evaluated here = {.module = c.net, .loader = loader};
     const weft__evaluators on = {&here, 1, g};
     EXPECT(weft__evaluate(&on, WEFT_LOSS_CROSS_ENTROPY, &e->loss[rank], &e->accuracy[rank]) == WEFT_OK);
     EXPECT(weft__evaluate_all(&on, WEFT_LOSS_CROSS_ENTROPY, &loss, &predictions, &targets) == WEFT_OK);
