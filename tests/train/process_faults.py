@@ -59,8 +59,12 @@ def corrupt(pid, wanted):
 def await_save(run):
     """Returns as soon as a process has begun its file of a checkpoint, and not later than in 5 seconds."""
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and not list(pathlib.Path(run).glob("checkpoints/.step-*.tmp/optimizer-*")):
-        pass
+    while time.monotonic() < deadline:
+        try:
+            if list(pathlib.Path(run).glob("checkpoints/.step-*.tmp/optimizer-*")):
+                return
+        except FileNotFoundError:  # the folder has been renamed
+            pass
 
 
 def trial(weft, mpirun, number, draw):
