@@ -80,8 +80,12 @@ def checkpoints(run):
 def await_save(run):
     """Returns as soon as a process has begun its file of a checkpoint, and not later than in 5 seconds."""
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and not list(pathlib.Path(run).glob("checkpoints/.step-*.tmp/optimizer*")):
-        pass
+    while time.monotonic() < deadline:
+        try:
+            if list(pathlib.Path(run).glob("checkpoints/.step-*.tmp/optimizer*")):
+                return
+        except FileNotFoundError:  # the folder has been renamed
+            pass
 
 
 def harm(what, pid, run):
