@@ -216,6 +216,9 @@ weft_status weft_generate_many(weft_module *gpt, const weft_tokenizer *tokenizer
                                const weft_generate_options *options, size_t count, int64_t rows,
                                weft_generated_fn done, void *user) {
     WEFT_NEED(NULL, gpt);
+    WEFT_TRY(weft_module_status(gpt));
+    WEFT_NEED_ARRAY(gpt->ctx, options, count);
+    WEFT_NEED(gpt->ctx, done);
     return weft__generate_many(&gpt, 1, tokenizer, options, count, rows, done, user);
 }
 
@@ -224,8 +227,6 @@ weft_status weft__generate_many(weft_module *const *parts, size_t n_parts, const
                                 weft_generated_fn done, void *user) {
     for (size_t i = 0; i < n_parts; i++) WEFT_TRY(weft_module_status(parts[i]));
     weft_context *ctx = parts[0]->ctx;
-    WEFT_NEED_ARRAY(ctx, options, count);
-    WEFT_NEED(ctx, done);
     if (rows < 0 || rows > WEFT__DECODE_MOST)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_generate_many: %lld rows: give 1 to %d, or 0 for %d",
                           (long long)rows, WEFT__DECODE_MOST, DEFAULT_ROWS);
