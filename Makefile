@@ -81,7 +81,7 @@ tsan: COMPILER = -DCMAKE_C_COMPILER=clang
 tsan: TEST_ARGS = -E 'interp|op_matrix|wgsl|zones'
 tsan: check-deps-lint ## build the tests that use threads with the thread sanitizer in build-tsan (clang), run them
 	$(call configure,$(BUILD)-tsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=thread \
-		-DWEFT_TEST_MATCH='test_(cpu_|context|each|evaluate|fit|loader|parity|profile|random|threads|ops|grad)|example' \
+		-DWEFT_TEST_MATCH='test_(cpu_|context|each|evaluate|exchange|fit|loader|parity|process_group|profile|random|threads|ops|grad)|example' \
 		-DWEFT_TEST_EXCEPT='cpu_math|cpu_kernel|random_graph|tiny_gpt|mnist|char_rnn|devices')
 	$(call compile,$(BUILD)-tsan)
 	@$(call run_tests,$(BUILD)-tsan)

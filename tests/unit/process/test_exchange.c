@@ -159,7 +159,7 @@ static void miss_a_step(weft_process_group *g, void *user) {
     }
     const uint64_t before = hash_weights(&m);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT);
-    EXPECT(strstr(weft_last_error(NULL), "step 2: waited 0.2 s for the gradients: no answer from rank 1"));
+    EXPECT(strstr(weft_last_error(NULL), "step 2: waited 3 s for the gradients: no answer from rank 1"));
     EXPECT(hash_weights(&m) == before);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT); /* the same again, at once */
     weft_close(m.ctx);
@@ -169,7 +169,7 @@ static void test_missing(void **state) {
     network net = {0};
     (void)state;
     atomic_store(&wrong, 0);
-    run_ranks(&net, RANKS, 0.2, miss_a_step, NULL);
+    run_ranks(&net, RANKS, 3, miss_a_step, NULL); /* longer than the slowest step of a rank */
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
@@ -213,7 +213,7 @@ static void train_normed(weft_process_group *g, normed *to, int from, int end, i
         EXPECT(weft_read(p.tensor, to->weights[rank] + at, n * sizeof(float)) == WEFT_OK);
         at += n;
     }
-    to->count = at;
+    if (rank == 0) to->count = at;
     weft_close(ctx);
 }
 
