@@ -241,8 +241,9 @@ static weft_status all_gradients(weft_optimizer *opt, weft_tensor *loss, const w
     size_t n = 0, at = 0, piece = 0;
     const bool exchanges = loss && part->update && weft__optimizer_exchanges(opt);
     for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
-    weft_tensor **wrt = weft__array(opt->ctx, 3 * n, sizeof *wrt), **grads = wrt + n, **pieces = grads + n;
+    weft_tensor **wrt = weft__array(opt->ctx, 3 * n, sizeof *wrt);
     if (!wrt) return weft__fail_oom(opt->ctx, 3 * n * sizeof *wrt, "the list of gradients");
+    weft_tensor **grads = wrt + n, **pieces = grads + n;
     weft_status status = loss ? gradients(opt, loss, wrt, grads) : WEFT_OK;
     if (status == WEFT_OK && exchanges) status = exchange_pieces(opt, grads, part, pieces);
     for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; b++) {

@@ -10,31 +10,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdatomic.h>
-
 #include "io/checkpoint.h"
 #include "io/seal.h"
 #include "io_faulty.h"
 #include "unit/failing_alloc.h"
 #include "unit/io_scratch.h"
 #include "unit/process/threads.h"
-
-/* Counts what is wrong in a thread, where assertions cannot be made. */
-static atomic_int wrong;
-#define EXPECT(what)                                                                                         \
-    do {                                                                                                     \
-        if (!(what)) {                                                                                       \
-            print_error("%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, weft_last_error(NULL));               \
-            atomic_fetch_add(&wrong, 1);                                                                     \
-        }                                                                                                    \
-    } while (0)
-
-static void run_threads(int size, double timeout, rank_work work, void *user) {
-    network net = {0};
-    atomic_store(&wrong, 0);
-    run_ranks(&net, size, timeout, work, user);
-    assert_int_equal(atomic_load(&wrong), 0);
-}
 
 /* ---- what is saved ---- */
 

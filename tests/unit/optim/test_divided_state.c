@@ -1,7 +1,5 @@
 /* State that ranks have divided, on ranks that are threads, in checkpoints: any other number of ranks reads
  * it, divided or whole, and trains on to the bits of a run that was never interrupted. */
-#include <stdatomic.h>
-
 #include <weft/fit.h>
 #include <weft/io.h>
 
@@ -10,24 +8,12 @@
 #include "unit/nn_help.h"
 #include "unit/process/threads.h"
 
-/* Counts what is wrong in a thread, where assertions cannot be made. */
-static atomic_int wrong;
-#define EXPECT(what)                                                                                         \
-    do {                                                                                                     \
-        if (!(what)) {                                                                                       \
-            print_error("%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, weft_last_error(NULL));               \
-            atomic_fetch_add(&wrong, 1);                                                                     \
-        }                                                                                                    \
-    } while (0)
-
 static void run_on(int size, rank_work work, void *user) {
-    network net = {0};
-    atomic_store(&wrong, 0);
     if (size > 1)
-        run_ranks(&net, size, 0, work, user);
+        run_threads(size, 0, work, user);
     else
         work(NULL, user);
-    assert_int_equal(atomic_load(&wrong), 0);
+    assert_nothing_wrong();
 }
 
 /* Writes a checkpoint of this process, or of all that have divided the state. */

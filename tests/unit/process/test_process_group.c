@@ -1,30 +1,11 @@
 /* Groups of processes, on ranks that are threads: copying memory, sums in the promised tree, steps that ranks
  * share, and what is said if ranks differ or do not answer. */
-#include <stdatomic.h>
-
 #include <weft/fit.h>
 
 #include "data/evaluate.h"
 #include "optim/optimizer.h"
 #include "unit/nn_help.h"
 #include "unit/process/threads.h"
-
-/* Counts what is wrong in a thread, where assertions cannot be made. */
-static atomic_int wrong;
-#define EXPECT(what)                                                                                         \
-    do {                                                                                                     \
-        if (!(what)) {                                                                                       \
-            print_error("%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, weft_last_error(NULL));               \
-            atomic_fetch_add(&wrong, 1);                                                                     \
-        }                                                                                                    \
-    } while (0)
-
-static void run(int size, double timeout, rank_work work, void *user) {
-    network net = {0};
-    atomic_store(&wrong, 0);
-    run_ranks(&net, size, timeout, work, user);
-    assert_int_equal(atomic_load(&wrong), 0);
-}
 
 /* ---- copying ---- */
 
@@ -53,7 +34,7 @@ static void test_copying(void **state) {
     const size_t sizes[] = {1, 17, 100000, (size_t)160 << 20}; /* the last one in several transfers */
     for (int size = 2; size <= RANKS_MOST; size += 3)
         for (size_t i = 0; i < COUNT(sizes) - (size > 2); i++)
-            run(size, 0, copy_memory, (void *)(uintptr_t)&sizes[i]);
+            run_threads(size, 0, copy_memory, (void *)(uintptr_t)&sizes[i]);
 }
 
 /* ---- sums ---- */
@@ -103,7 +84,8 @@ static void test_sums(void **state) {
                                   {20011, WEFT_F32, true},  {3000017, WEFT_F32, true},
                                   {100003, WEFT_F64, true}, {20011, WEFT_F32, false}};
         for (size_t i = 0; i < COUNT(cases); i++)
-            if (size < 4 || cases[i].count < 1000000) run(size, 0, add_numbers, (void *)(uintptr_t)&cases[i]);
+            if (size < 4 || cases[i].count < 1000000)
+                run_threads(size, 0, add_numbers, (void *)(uintptr_t)&cases[i]);
     }
 }
 
@@ -181,16 +163,16 @@ static void agree_late(weft_process_group *g, void *user) {
 
 static void test_agreement(void **state) {
     (void)state;
-    for (int fails = 0; fails < 16; fails++) run(4, 0, agree, &fails);
-    run(2, 0.1, agree_late, NULL);
+    for (int fails = 0; fails < 16; fails++) run_threads(4, 0, agree, &fails);
+    run_threads(2, 0.1, agree_late, NULL);
     assert_int_equal(weft__process_group_agree(NULL, WEFT_ERR_IO, NULL), WEFT_ERR_IO);
 }
 
 static void test_failures(void **state) {
     (void)state;
-    run(4, 0.2, miss_one, NULL);
-    run(2, 5, come_late, NULL);
-    run(2, 0.1, differ, NULL);
+    run_threads(4, 0.2, miss_one, NULL);
+    run_threads(2, 5, come_late, NULL);
+    run_threads(2, 0.1, differ, NULL);
 }
 
 /* ---- steps that ranks share ---- */
@@ -294,7 +276,7 @@ static void test_same_bits(void **state) {
     for (int size = 2; size <= RANKS_MOST; size *= 2)
         for (int variant = 0; variant < 4; variant++) {
             shared = (trained){.two_copies = variant & 1 && size < RANKS_MOST, .look_always = variant & 2};
-            run(size, 0, train_share, &shared);
+            run_threads(size, 0, train_share, &shared);
             for (int i = 0; i < size; i++) {
                 assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
                 if (shared.look_always)
@@ -366,10 +348,10 @@ static void test_shards(void **state) {
     for (int size = 2; size <= RANKS_MOST; size *= 2) {
         shared = (trained){.shards = true};
         divided = (kept){.count = {0}};
-        run(size, 0, train_share, &shared);
+        run_threads(size, 0, train_share, &shared);
         for (int i = 0; i < size; i++)
             assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
-        run(size, 0, shard_late, &divided);
+        run_threads(size, 0, shard_late, &divided);
         assert_memory_equal(divided.states, whole.states, sizeof whole.states);
         uint64_t bytes = 0;
         for (int i = 0; i < size; i++) {
@@ -379,7 +361,7 @@ static void test_shards(void **state) {
         }
         assert_int_equal(bytes, whole.bytes[0]);
     }
-    run(2, 0, refuse_shard, NULL);
+    run_threads(2, 0, refuse_shard, NULL);
 }
 
 /* One's own loop: weft_optimizer_step in each rank is weft_optimizer_accumulate in one. */
@@ -409,7 +391,7 @@ static void test_own_loop(void **state) {
     static float one[1][WEIGHTS], shared[4][WEIGHTS];
     step_share(NULL, one);
     for (int size = 2; size <= 4; size += 2) {
-        run(size, 0, step_share, shared);
+        run_threads(size, 0, step_share, shared);
         for (int i = 0; i < size; i++) assert_memory_equal(one[0], shared[i], sizeof one[0]);
     }
 }
@@ -460,7 +442,7 @@ static void test_evaluations(void **state) {
         one.batch = shared.batch = batches[i];
         measure_share(NULL, &one);
         for (int size = 2; size <= 5; size++) {
-            run(size, 0, measure_share, &shared);
+            run_threads(size, 0, measure_share, &shared);
             for (int r = 0; r < size; r++) {
                 assert_true(shared.loss[r] == one.loss[0] && shared.accuracy[r] == one.accuracy[0]);
                 assert_memory_equal(shared.predictions[r], one.predictions[0], sizeof one.predictions[0]);
@@ -494,7 +476,7 @@ static void share_buffers(weft_process_group *g, void *user) {
 static void test_buffers(void **state) {
     (void)state;
     float means[4][2] = {{0}};
-    run(4, 0, share_buffers, means);
+    run_threads(4, 0, share_buffers, means);
     for (int i = 0; i < 4; i++) assert_true(means[i][0] == 1 && means[i][1] == 0);
 }
 
@@ -538,9 +520,9 @@ static void divide_unevenly(weft_process_group *g, void *user) {
 
 static void test_differences(void **state) {
     (void)state;
-    run(3, 0, join_differently, NULL);
-    run(3, 0, drift, NULL);
-    run(3, 0, divide_unevenly, NULL);
+    run_threads(3, 0, join_differently, NULL);
+    run_threads(3, 0, drift, NULL);
+    run_threads(3, 0, divide_unevenly, NULL);
 }
 
 int main(void) {

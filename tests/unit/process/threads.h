@@ -1,9 +1,11 @@
 /* An engine of process groups whose processes are threads, with the network of a model: a transfer takes a
- * latency, and the time that its bytes need. The thread that starts a transfer last performs it for all. */
+ * latency, and the time that its bytes need. The thread that starts a transfer last performs it for all.
+ * Include cmocka.h before. */
 #ifndef WEFT_TESTS_PROCESS_THREADS_H
 #define WEFT_TESTS_PROCESS_THREADS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -147,6 +149,17 @@ static void threads_call_roll(weft_transport *t, double seconds, unsigned char *
 
 static void threads_close(weft_transport *t) { free(t); }
 
+/* Counts what is wrong in a thread, where assertions cannot be made. */
+static atomic_int wrong;
+#define EXPECT(what)                                                                                         \
+    do {                                                                                                     \
+        if (!(what)) {                                                                                       \
+            print_error("%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, weft_last_error(NULL));               \
+            atomic_fetch_add(&wrong, 1);                                                                     \
+        }                                                                                                    \
+    } while (0)
+static void assert_nothing_wrong(void) { assert_int_equal(atomic_exchange(&wrong, 0), 0); }
+
 /* Runs `work` in `size` threads, each with a group. */
 typedef void (*rank_work)(weft_process_group *group, void *user);
 typedef struct rank_start {
@@ -192,6 +205,13 @@ static void run_ranks(network *net, int size, double timeout, rank_work work, vo
     }
     for (int i = 0; i < size; i++) pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&net->lock);
+    assert_nothing_wrong();
+}
+
+/* The same on a network without limits. */
+static inline void run_threads(int size, double timeout, rank_work work, void *user) {
+    network net = {0};
+    run_ranks(&net, size, timeout, work, user);
 }
 
 #endif
