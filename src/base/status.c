@@ -76,9 +76,13 @@ static void format(char *out, size_t size, const char *kept, const char *fmt, va
     memcpy(out + strlen(out), dots, sizeof dots);
 }
 
+#define REPORT "; this is a fault of Weft, please report it" /* at the end of each internal error */
+
 weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args) {
     char text[WEFT_ERROR_SIZE]; /* a copy, since the arguments may point into the error that is replaced */
     format(text, sizeof text, "", fmt, args);
+    if (status == WEFT_ERR_INTERNAL && !strstr(text, REPORT) && strlen(text) + sizeof REPORT <= sizeof text)
+        memcpy(text + strlen(text), REPORT, sizeof REPORT);
     return record(ctx, status, text[0] ? text : status_text(status));
 }
 

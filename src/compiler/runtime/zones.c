@@ -31,7 +31,7 @@ static weft_status check_zone(const weft_program *program, const program_region 
     return weft__fail(
         program->ctx, WEFT_ERR_INTERNAL,
         "WEFT_DEBUG=memory: a kernel wrote %s the end of %s%s%s, %lld bytes at byte %lld of the "
-        "arena, into byte %zu of the red zone; this is a fault of Weft, please report it",
+        "arena, into byte %zu of the red zone",
         side, path, *path ? ": " : "", name, (long long)region->bytes, (long long)region->offset, i);
 }
 

@@ -65,6 +65,9 @@ static void test_errors(void **state) {
     assert_int_equal(weft_last_status(NULL), WEFT_ERR_DTYPE);
     weft__fail(&ctx, WEFT_ERR_BUSY, "%s", "");
     assert_string_equal(weft_last_error(&ctx), "in use by another process");
+    weft__fail(&ctx, WEFT_ERR_INTERNAL, "a cycle"); /* asks for a report, once */
+    weft__fail(&ctx, WEFT_ERR_INTERNAL, "outer: %s", weft_last_error(&ctx));
+    assert_string_equal(weft_last_error(&ctx), "outer: a cycle; this is a fault of Weft, please report it");
 
     pthread_t thread;
     void *clean = NULL;
