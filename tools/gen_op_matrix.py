@@ -126,7 +126,8 @@ def page(ops, grads):
             holes += [f"{name} {dtype}" for dtype, cell in zip(COMPLEX, row[len(DTYPES):]) if dtype in some and not cell]
             holes += [f"{name} gradient: {text or 'nothing'} {having}" for text, having in known.items()
                       if not text or len(known) > 1]
-        lines.append("| " + " | ".join([f"`{name}`"] + row + [first, second]) + " |")
+        if name in functions or any(row):
+            lines.append("| " + " | ".join([f"`{name}`"] + row + [first, second]) + " |")
     return HEAD.format(devices=", ".join(sorted(ops))) + "\n".join(lines) + "\n", holes
 
 
