@@ -31,6 +31,11 @@ weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, voi
     return table[heavy->kind].run(device, heavy, args, bytes);
 }
 
+weft_status weft__interp_declined(weft_interp *device, const weft_heavy *heavy) {
+    return weft__fail(device->base.ctx, WEFT_ERR_UNSUPPORTED, "interp: %s is not supported",
+                      weft__heavy_class(heavy)->name);
+}
+
 weft_status weft__interp_inside(weft_interp *device, const weft_heavy *heavy, int i, int64_t bytes,
                                 weft_dtype dtype, int rank, const int64_t *extent, const int64_t *stride) {
     int64_t least = 0, most = 0;

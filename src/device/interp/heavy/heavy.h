@@ -27,6 +27,9 @@ static inline void interp_put(interp_operand o, int64_t element, weft_value v) {
     weft__interp_store(o.dtype, o.base, element, v);
 }
 
+/* Fails, for an operation that the device declines. */
+weft_status weft__interp_declined(weft_interp *device, const weft_heavy *heavy);
+
 /* Returns an error unless a strided block is inside operand i. */
 weft_status weft__interp_inside(weft_interp *device, const weft_heavy *heavy, int i, int64_t bytes,
                                 weft_dtype dtype, int rank, const int64_t *extent, const int64_t *stride);

@@ -10,6 +10,5 @@ bool weft__interp_source_takes(const weft_heavy_source *heavy) {
 weft_status weft__interp_source(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                 const int64_t *bytes) {
     (void)args, (void)bytes;
-    return weft__fail(device->base.ctx, WEFT_ERR_UNSUPPORTED, "interp: %s is not supported",
-                      weft__heavy_class(heavy)->name);
+    return weft__interp_declined(device, heavy);
 }
