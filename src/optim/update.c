@@ -213,25 +213,35 @@ static weft_status block_gradients(weft_optimizer *opt, const weft__block *block
     return WEFT_OK;
 }
 
+/* A piece, and how many pieces and parameters the optimizer has before it. */
+typedef struct placed_piece {
+    const weft__block *block;
+    const weft__piece *piece;
+    size_t pieces, parameters; /* parameters: before its block */
+} placed_piece;
+
+static placed_piece piece_with(const weft_optimizer *opt, int number) {
+    placed_piece at = {.block = opt->blocks};
+    for (;; at.parameters += at.block++->count)
+        for (size_t i = 0; i < at.block->n_pieces; i++, at.pieces++) {
+            at.piece = &at.block->pieces[i];
+            if (at.piece->number == number) return at;
+        }
+}
+
 /* Records the exchange of all pieces, in the order in which they are ready. */
 static weft_status exchange_pieces(weft_optimizer *opt, weft_tensor *const *grads, const weft__part *part,
                                    weft_tensor **pieces) {
     const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
-    size_t most = 0, first = 0, parameters = 0;
-    for (size_t b = 0; b < opt->n_blocks; b++)
-        if (opt->blocks[b].count > most) most = opt->blocks[b].count;
-    int64_t *offsets = weft__array(opt->ctx, most, sizeof *offsets);
-    if (!offsets) return weft__fail_oom(opt->ctx, most * sizeof *offsets, "a list of gradients");
-    for (int number = 0; number < (int)opt->n_pieces; number++, first = parameters = 0)
-        for (size_t b = 0; b < opt->n_blocks;
-             first += opt->blocks[b].n_pieces, parameters += opt->blocks[b++].count)
-            for (size_t i = 0; i < opt->blocks[b].n_pieces; i++) {
-                const weft__piece *piece = &opt->blocks[b].pieces[i];
-                if (piece->number != number) continue;
-                weft_tensor *own = pack_piece(&opt->blocks[b], piece, grads + parameters, part, offsets);
-                pieces[first + i] = weft__exchange(where, own, &attr);
-            }
-    weft__free(opt->ctx, offsets);
+    for (int number = 0; number < (int)opt->n_pieces; number++) {
+        const placed_piece at = piece_with(opt, number);
+        int64_t *offsets = weft__array(opt->ctx, at.piece->count, sizeof *offsets);
+        if (!offsets)
+            return weft__fail_oom(opt->ctx, at.piece->count * sizeof *offsets, "a list of gradients");
+        weft_tensor *own = pack_piece(at.block, at.piece, grads + at.parameters, part, offsets);
+        weft__free(opt->ctx, offsets);
+        pieces[at.pieces] = weft__exchange(where, own, &attr);
+    }
     return WEFT_OK;
 }
 

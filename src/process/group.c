@@ -135,7 +135,7 @@ static weft_status collect_piece(weft_process_group *g, const char *own, char *a
     memcpy(parts + rank * piece, own + at, existing(part, bytes, rank, at, piece));
     const char *error = g->transport->all_gather(g->transport, parts, piece, &transfer);
     WEFT_TRY(weft__process_group_wait(g, error, &transfer));
-    for (size_t i = 0; all && i < size; i++)
+    for (size_t i = 0; i < size; i++)
         if (all + i * part != own)
             memcpy(all + i * part + at, parts + i * piece, existing(part, bytes, i, at, piece));
     return WEFT_OK;

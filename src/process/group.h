@@ -62,8 +62,7 @@ weft_status weft__process_group_wait(weft_process_group *group, const char *erro
 void *weft__process_group_staging(weft_process_group *group, size_t bytes);
 
 /* Collects `bytes` bytes of which process i has part i, from byte i * part on; the last parts may be shorter
- * or empty. own: the part of this process. all: receives all parts, and may hold the own one already; NULL:
- * they are not kept here. */
+ * or empty. own: the part of this process. all: receives all parts, and may hold the own one already. */
 weft_status weft__process_group_collect(weft_process_group *group, const void *own, void *all, size_t part,
                                         size_t bytes);
 
@@ -77,15 +76,9 @@ weft_status weft__process_group_same(weft_process_group *group, const char *what
  * rank and machine. *agreed, which may be NULL, is false if the processes could not ask each other. */
 weft_status weft__process_group_agree(weft_process_group *group, weft_status status, bool *agreed);
 
-/* ---- exchange.c ---- */
-
-/* Gives the exchanger of programs. It lives as long as the group. While a program with exchanges runs,
- * nothing else of the group may be called. */
-weft_status weft__process_group_exchanger(weft_process_group *group, weft_exchanger **exchanger);
-void weft__process_group_end_exchanges(weft_process_group *group);
-
 /* Seconds of a clock. */
 double weft__process_group_now(void);
+
 /* Returns the memory for transfers that a sum of so many numbers takes. */
 size_t weft__process_group_sum_bytes(const weft_process_group *group, weft_dtype dtype, size_t count,
                                      bool exact);
@@ -94,5 +87,12 @@ size_t weft__process_group_collect_bytes(const weft_process_group *group, size_t
 
 /* sum += more, for `count` numbers of dtype f32 or f64. */
 void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count);
+
+/* ---- exchange.c ---- */
+
+/* Gives the exchanger of programs. It lives as long as the group. While a program with exchanges runs,
+ * nothing else of the group may be called. */
+weft_status weft__process_group_exchanger(weft_process_group *group, weft_exchanger **exchanger);
+void weft__process_group_end_exchanges(weft_process_group *group);
 
 #endif
