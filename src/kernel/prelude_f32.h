@@ -158,6 +158,16 @@ W_FN W_F32 w_exp_normal(W_F32 x) {
     return w_float(w_sig(w_uns(w_bits(y)) + (w_uns(z) << 23)));
 }
 #endif
+/* exp(x) for an x that was computed from numbers of 16 bits. Their rounding errors, 2^-12 |x| or more, change
+ * the result more than 1,000 times as much as the error of this function, 2^-22 + 2^-23 |x|. Where the device
+ * has an exponential of its own, subnormal results are 0. */
+W_FN W_F32 w_exp_near_f32(W_F32 x) {
+#ifdef W_EXP2_NORMAL
+    return W_EXP2_NORMAL(x * W_LOG2E);
+#else
+    return w_exp_f32(x);
+#endif
+}
 /* 2^(n + r) for whole n and |r| <= 1/2. */
 W_FN W_F32 w_exp2_core(W_F32 r, W_I32 n) {
     W_F32 p = 0x1.41f77cp-13f;
@@ -200,11 +210,10 @@ W_FN W_F32 w_tanh_f32(W_F32 x) {
     W_F32 e = w_expm1_core(t + t);
     return w_signed_f32(e / (e + 2.0f), x);
 }
-/* exp(-|x|) never overflows. */
-W_FN W_F32 w_sigmoid_f32(W_F32 x) {
-    W_F32 e = w_exp_f32(-w_abs_f32(x));
-    return W_OVER(x >= 0 ? 1.0f : e, 1.0f + e);
-}
+/* Returns the sigmoid of x. e = exp(-|x|) never overflows. */
+W_FN W_F32 w_sigmoid_of(W_F32 x, W_F32 e) { return W_OVER(x >= 0 ? 1.0f : e, 1.0f + e); }
+W_FN W_F32 w_sigmoid_f32(W_F32 x) { return w_sigmoid_of(x, w_exp_f32(-w_abs_f32(x))); }
+W_FN W_F32 w_sigmoid_near_f32(W_F32 x) { return w_sigmoid_of(x, w_exp_near_f32(-w_abs_f32(x))); }
 
 /* ---- logarithms: x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2) ---- */
 
@@ -317,19 +326,38 @@ W_FN W_F32 w_gelu_slope_f32(W_F32 x) {
     W_F32 y = e * w_fma_f32(-W_PHI_0_F32, t, w_normal_tail(t)) + (w_exact(x) - x);
     return x > 0 ? 1.0f - y : y;
 }
-/* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
-W_FN W_F32 w_gelu_tanh_f32(W_F32 x) {
-    W_F32 t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
-    W_F32 z = t * w_fma_f32(t * t, -W_TANH_CUBE, -W_TANH_LINE);
-    W_F32 y = W_OVER(t, 1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
+/* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. Below, t is x within limits, and e = exp(-z(t)). */
+W_FN W_F32 w_gelu_tanh_minus_z(W_F32 t) { return t * w_fma_f32(t * t, -W_TANH_CUBE, -W_TANH_LINE); }
+W_FN W_F32 w_gelu_tanh_of(W_F32 x, W_F32 t, W_F32 e) {
+    W_F32 y = W_OVER(t, 1.0f + e);
     return x < -0x1.fffffep127f ? w_exact(x) - x : y;
 }
-W_FN W_F32 w_gelu_tanh_slope_f32(W_F32 x) {
-    W_F32 m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
-    W_F32 z = t * w_fma_f32(q, -W_TANH_CUBE, -W_TANH_LINE);
-    W_F32 step = t * w_fma_f32(q, W_TANH_CUBE_3, W_TANH_LINE);
-    W_F32 e = w_exp_normal(z), s = w_recip_normal(1.0f + e) + (w_exact(x) - x);
+W_FN W_F32 w_gelu_tanh_f32(W_F32 x) {
+    W_F32 t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
+    W_F32 z = w_gelu_tanh_minus_z(t);
+    return w_gelu_tanh_of(x, t, w_exp_normal(z < -87.0f ? -87.0f : z));
+}
+W_FN W_F32 w_gelu_tanh_near_f32(W_F32 x) {
+    W_F32 t = x < -10.0f ? -10.0f : x;
+    return w_gelu_tanh_of(x, t, w_exp_near_f32(w_gelu_tanh_minus_z(t)));
+}
+/* The derivative is constant where |x| is large. */
+W_FN W_F32 w_gelu_tanh_limit(W_F32 x) {
+    W_F32 m = w_abs_f32(x);
+    return w_signed_f32(m > 10.0f ? 10.0f : m, x);
+}
+W_FN W_F32 w_gelu_tanh_slope_of(W_F32 x, W_F32 t, W_F32 e) {
+    W_F32 step = t * w_fma_f32(t * t, W_TANH_CUBE_3, W_TANH_LINE);
+    W_F32 s = w_recip_normal(1.0f + e) + (w_exact(x) - x);
     return w_fma_f32(step * (e * s), s, s);
+}
+W_FN W_F32 w_gelu_tanh_slope_f32(W_F32 x) {
+    W_F32 t = w_gelu_tanh_limit(x);
+    return w_gelu_tanh_slope_of(x, t, w_exp_normal(w_gelu_tanh_minus_z(t)));
+}
+W_FN W_F32 w_gelu_tanh_slope_near_f32(W_F32 x) {
+    W_F32 t = w_gelu_tanh_limit(x);
+    return w_gelu_tanh_slope_of(x, t, w_exp_near_f32(w_gelu_tanh_minus_z(t)));
 }
 
 /* ---- sine and cosine: x = n pi/2 + r, pi/2 in parts of 11 bits, so that n times a part is exact ---- */

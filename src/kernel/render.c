@@ -170,6 +170,8 @@ static partition partition_of(const weft_render *r) {
     c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
     c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
     if (units_of_teams(r)) c.per = weft__larger(c.per, r->teams);
+    if (r->ahead >= 0)
+        c.per = weft__larger(c.per, weft__ceil_div(c.units, (int64_t)r->target->units * r->together));
     while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;
     c.groups = (c.units + c.per - 1) / c.per;
     return c;
@@ -250,6 +252,7 @@ static void put_body(weft_render *r, const partition *c) {
                    r->target->vectors ? "group" : "w_group(0)", weft__render_size(r, c->per, "per"));
     weft__put_line(r, "const %s last = min(first + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->per, "per"), weft__render_size(r, c->units, "units"));
+    weft__put_first_copies(r);
     if (units_of_teams(r))
         weft__put_open(r, "for (%s unit = first + team; unit < last; unit += %d)", weft__index_type(r),
                        r->teams);
@@ -412,7 +415,11 @@ static void put_with_function(weft_render *r, const partition *c, const char *na
 }
 
 static void put_with_items(weft_render *r, const partition *c, const char *name, bool shared) {
-    weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
+    const int groups = weft__groups_beside(r, c->items);
+    if (groups > 0)
+        weft__put(&r->text, "W_KERNEL W_ITEMS_BESIDE(%d, %d) void %s(", c->items, groups, name);
+    else
+        weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
     put_parameters(r, name);
     if (shared) weft__put(&r->text, " W_ALSO(%s)", name);
     weft__put(&r->text, ") {\n");
@@ -491,6 +498,7 @@ static void place_folds(weft_render *r) {
 unsigned weft__render_prelude(const weft_render *r) {
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
     if (r->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
+    if (r->ahead >= 0) prelude |= WEFT_PRELUDE_TENSOR; /* its copies */
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = &r->kernel->code[v];
         if (in->kind != WEFT_INSTR_STORE && in->dtype == WEFT_F64) prelude |= WEFT_PRELUDE_F64;
@@ -551,6 +559,7 @@ void weft__render_free(weft_render *r) {
     weft_context *ctx = r->launches->ctx;
     weft__free(ctx, r->stage);
     weft__free(ctx, r->varies);
+    weft__free(ctx, r->rounded);
     weft__free(ctx, r->wanted);
     weft__free(ctx, r->first);
     weft__free(ctx, r->kept);

@@ -65,12 +65,16 @@ typedef struct weft_render {
     int last_loop; /* the stage whose loop stores elements */
     uint8_t *stage;
     bool *varies;
-    bool *wanted; /* needed by the loop that is being written */
+    bool *rounded; /* by value: it was computed from a float that was rounded to 16 bits */
+    bool *wanted;  /* needed by the loop that is being written */
     /* loops over a row: render_loops.c */
     uint8_t *first;      /* by value: the first stage whose loop computes it */
     bool *kept;          /* by value: later loops reuse it */
     int64_t *stash;      /* by kept value: its first byte in the stash */
     int64_t stash_bytes; /* local memory that the launch asks for; 0: there is no stash */
+    int ahead;           /* the value whose next row is copied into the stash; -1: none; see render_ahead.c */
+    int ahead_last;      /* the stage of the last loop that reads it */
+    int together;        /* groups with such a stash that a multiprocessor holds */
     int most_expensive;  /* the stage whose loop computes longest */
     bool expensive;      /* that loop takes as long as an exponential, or longer */
     /* what is being written */
@@ -161,7 +165,18 @@ int weft__only_loop(const weft_render *r);
 /* May lanes hold values of a row? Do those fit that are `kept`, if so many groups share the local memory? */
 bool weft__may_hold(const weft_render *r);
 bool weft__holding_fits(weft_render *r, int at_once);
+/* Returns how many groups of so many items a multiprocessor should hold, if lanes hold rows in registers.
+ * Else 0, and the compiler decides. */
+int weft__groups_beside(const weft_render *r, int items);
 int weft__stash_word(const weft_render *r, int v); /* bytes of a word of a kept value in the stash */
+
+/* ---- render_ahead.c ---- */
+/* Chooses the value to copy ahead, if the stash lets a multiprocessor hold so many groups together. */
+void weft__choose_ahead(weft_render *r, int together);
+/* Written before the loop over rows, before the loop of a stage, and in that loop after the value is read. */
+void weft__put_first_copies(weft_render *r);
+void weft__put_copies_awaited(weft_render *r, int stage);
+void weft__put_next_copy(weft_render *r, int stage);
 
 /* ---- render_span.c ---- */
 void weft__choose_span(weft_render *r);
@@ -173,6 +188,10 @@ void weft__put_span(weft_render *r, int stage);
 void weft__put_span_end(weft_render *r, int stage);
 /* Declares what lanes hold of LOAD v, or of another value, in `turns` turns (0: in this one). */
 void weft__put_held(weft_render *r, int v, int turns);
+bool weft__is_aligned(const weft_render *r, int v); /* is the address of a span a multiple of its word? */
+void weft__put_stash_copy(weft_render *r, int v);   /* starts to copy a span of LOAD v to its slot */
+/* Do lanes read v before the loop of a stage, and hold it in registers for this loop or later ones? */
+bool weft__is_held_from(const weft_render *r, int v, int stage);
 /* Writes the loop that reads what a stage holds in registers. */
 void weft__put_holds(weft_render *r, int stage);
 int weft__open_turns(weft_render *r); /* opens the loop over turns; returns the number of braces to close */
@@ -187,6 +206,9 @@ bool weft__stored_plainly(weft_dtype dtype); /* stored in the type in which it i
 /* Writes the row's expression on a, b, c, computed in `type`. */
 void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
                    const char *c);
+/* Is a CALC a function that may be only near (prelude_f32.h)? Its operand was rounded to 16 bits, the device
+ * has exponentials of its own, and the kernel makes sums: others wait for memory, not for functions. */
+bool weft__is_near(const weft_render *r, const weft_instr *in);
 /* Writes the start value of a reduction. */
 void weft__put_start(weft_text *out, int op, weft_dtype dtype);
 void weft__put_float(weft_text *out, double value, weft_render_type type);

@@ -163,6 +163,19 @@ static void find_varying(weft_render *r) {
     }
 }
 
+/* Finds the values that depend on a float that was rounded to 16 bits. */
+static void find_rounded(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        const int operands[3] = {in->a, in->b, in->c};
+        if (!weft_dtype_is_float((weft_dtype)in->dtype)) continue;
+        r->rounded[i] = in->dtype == WEFT_BF16 || in->dtype == WEFT_F16;
+        for (int o = 0; o < 3; o++)
+            r->rounded[i] = r->rounded[i] || (operands[o] >= 0 && r->rounded[operands[o]]);
+    }
+}
+
 bool weft__render_vector(const weft_render *r, int v) { return r->target->vectors && r->varies[v]; }
 
 bool weft__in_line(const weft_render *r, int v) {
@@ -212,18 +225,22 @@ weft_status weft__render_choose(weft_render *r) {
     const size_t n = (size_t)k->n_code + 1;
     r->stage = weft__array(r->launches->ctx, n, sizeof *r->stage);
     r->varies = weft__array(r->launches->ctx, n, sizeof *r->varies);
+    r->rounded = weft__array(r->launches->ctx, n, sizeof *r->rounded);
     r->wanted = weft__array(r->launches->ctx, n, sizeof *r->wanted);
     r->first = weft__array(r->launches->ctx, n, sizeof *r->first);
     r->kept = weft__array(r->launches->ctx, n, sizeof *r->kept);
     r->scratch = weft__array(r->launches->ctx, n, sizeof *r->scratch);
     r->stash = weft__array(r->launches->ctx, n, sizeof *r->stash);
-    if (!r->stage || !r->varies || !r->wanted || !r->first || !r->kept || !r->scratch || !r->stash)
+    if (!r->stage || !r->varies || !r->rounded || !r->wanted || !r->first || !r->kept || !r->scratch ||
+        !r->stash)
         return weft__fail_oom(r->launches->ctx, n * 20, "render: kernel");
+    r->ahead = -1;
     find_stages(r);
     choose_lane(r);
     choose_along(r);
     if (r->product >= 0) r->lane = k->n_parallel - 1, r->outer = -1;
     find_varying(r);
+    find_rounded(r);
     r->wide = r->launches->target->long_indices || !is_narrow(r);
     weft__choose_span(r);
     weft__choose_teams(r);

@@ -152,6 +152,15 @@ static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+bool weft__is_near(const weft_render *r, const weft_instr *in) {
+    static const int ops[] = {WEFT_OP_EXP, WEFT_OP_SIGMOID, WEFT_OP_GELU_TANH, WEFT_OP_GELU_TANH_SLOPE};
+    const weft_kernel *k = r->kernel;
+    if (r->target->dialect != WEFT_DIALECT_CUDA || k->n_reduce + k->n_fold == 0) return false;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (ops[i] == in->op) return r->rounded[in->a] && weft__type_of(r, in->a) == WEFT_RENDER_F32;
+    return false;
+}
+
 void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
                    const char *c) {
     const char *p = expressions[op];

@@ -12,6 +12,7 @@ enum {
     CHEAP = 1,
     ROOT = 8,    /* division, roots */
     LONG = 11,   /* exponentials and the like */
+    NEAR = 3,    /* the same for numbers that were rounded to 16 bits */
     DRAW = 60,   /* random bits */
     ACCESS = 6,  /* one element alone */
     NARROW = 3,  /* rounding to 16 bits */
@@ -20,7 +21,7 @@ enum {
     JOIN = 40    /* lanes that join their sums */
 };
 
-enum { WIDEST = 16, UNROLLED = 4, REGISTERS = 40 };
+enum { WIDEST = 16, UNROLLED = 4, REGISTERS = 40, NO_LOOP = -1 };
 
 static int64_t facts_size(const weft_render *r, int v) {
     return (int64_t)weft_dtype_size((weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype);
@@ -59,7 +60,7 @@ static double instructions_of(const weft_render *r, int v) {
     }
     case WEFT_INSTR_CAST: return weft_dtype_size((weft_dtype)in->dtype) == 2 ? NARROW : CHEAP;
     case WEFT_INSTR_CALC:
-        if (weft__row_expensive(in->op)) return LONG;
+        if (weft__row_expensive(in->op)) return weft__is_near(r, in) ? NEAR : LONG;
         if (in->op == WEFT_OP_DIV || in->op == WEFT_OP_SQRT || in->op == WEFT_OP_RSQRT ||
             in->op == WEFT_OP_RECIP)
             return ROOT;
@@ -94,13 +95,14 @@ static void add_value(const weft_render *r, int v, double elements, int passes, 
     }
 }
 
-/* The bytes that a work-item reads before it needs the first of them. Compilers unroll loops that do not
- * store. */
-static int at_once(const weft_render *r, bool loop) {
+/* The bytes that a work-item reads before it needs the first of them, in the loop of a stage or in a kernel
+ * without loops. Compilers unroll loops that do not store. */
+static int at_once(const weft_render *r, int stage) {
     int64_t bytes = 0;
     bool stores = false;
+    const bool loop = stage >= 0;
     for (int v = 0; v < r->kernel->n_code; v++) {
-        if (loop && !r->wanted[v]) continue;
+        if (loop && !r->wanted[v] && !weft__is_held_from(r, v, stage)) continue;
         const weft_instr_kind kind = weft__code_of(r, v)->kind;
         stores = stores || kind == WEFT_INSTR_STORE || is_folded_column(r, v);
         if (kind != WEFT_INSTR_LOAD && kind != WEFT_INSTR_GATHER) continue;
@@ -117,14 +119,14 @@ static void add_loop(weft_render *r, int stage, int *passes, weft_launch_facts *
     const double elements = all_elements(r);
     weft__find_wanted(r, stage);
     for (int v = 0; v < r->kernel->n_code; v++) {
-        if (!r->wanted[v] || weft__is_kept(r, v, stage)) continue;
+        if (!weft__is_held_from(r, v, stage) && (!r->wanted[v] || weft__is_kept(r, v, stage))) continue;
         const bool reduces = weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE;
         add_value(r, v, elements, passes[v]++, to);
         if (reduces && r->reduced)
             to->work[WEFT_UNIT_ISSUE] += (double)weft__kernel_rows(r->kernel) * r->lanes * JOIN;
     }
     to->work[WEFT_UNIT_ISSUE] += elements * TURN / r->span;
-    to->at_once = larger_int(to->at_once, at_once(r, true));
+    to->at_once = larger_int(to->at_once, at_once(r, stage));
 }
 
 /* A value that exists once for each row. If lanes share the row, each of them computes it. */
@@ -153,7 +155,7 @@ weft_launch_facts weft__render_facts(weft_render *r, int64_t per) {
     for (int v = 0; v < k->n_code; v++)
         if (!weft__level_inner(weft__code_of(r, v)->level) && weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE)
             add_row_value(r, v, &to);
-    if (k->n_reduce == 0) to.at_once = at_once(r, false);
+    if (k->n_reduce == 0) to.at_once = at_once(r, NO_LOOP);
     if (r->reduced)
         to.steps = (double)weft__ceil_div(per * weft__kernel_block_rows(k),
                                           r->split ? 1 : r->teams); /* a row waits for the sums of the last */

@@ -53,7 +53,7 @@ static bool is_expensive(const weft_render *r, int v) {
         const weft_view *view = &r->kernel->views[in->view];
         return r->lane < 0 || view->count > 1 || view->map[0].stride[r->lane] != 1;
     }
-    if (in->kind != WEFT_INSTR_CALC) return false;
+    if (in->kind != WEFT_INSTR_CALC || weft__is_near(r, in)) return false;
     return weft__row_expensive(in->op) || in->op == WEFT_OP_DIV || in->op == WEFT_OP_SQRT ||
            in->op == WEFT_OP_RSQRT || in->op == WEFT_OP_RECIP;
 }
@@ -125,6 +125,32 @@ static void choose_kept(weft_render *r, int room, bool reads_only) {
     r->expensive = most > EXPENSIVE;
 }
 
+/* Does a lane read v elsewhere for each row? The same elements for all rows are in a cache. */
+static bool is_far(const weft_render *r, int v) {
+    const weft_instr *in = weft__code_of(r, v);
+    if (in->kind != WEFT_INSTR_LOAD || r->first[v] == NEVER || !weft__in_span(r, v)) return false;
+    const weft_map *m = &r->kernel->views[in->view].map[0];
+    for (int d = 0; d < m->rank; d++)
+        if (d != r->lane && r->kernel->extent[d] != 1 && m->stride[d] != 0) return true;
+    return false;
+}
+
+/* Lets the lanes read all of a row before the first loop, also what only later loops or turns need, so that
+ * they wait for memory once. */
+static void keep_ahead(weft_render *r) {
+    int loop = 0;
+    while (!weft__stage_is_full(r, loop)) loop++;
+    for (int v = 0; v < r->kernel->n_code; v++) {
+        const uint8_t first = r->first[v];
+        if (r->kept[v] || !is_far(r, v)) continue;
+        r->kept[v] = true;
+        r->first[v] = (uint8_t)loop;
+        if (weft__holding_fits(r, 1)) continue;
+        r->kept[v] = false;
+        r->first[v] = first;
+    }
+}
+
 void weft__choose_loops(weft_render *r) {
     const bool hold = weft__may_hold(r);
     if (!hold) {
@@ -134,7 +160,10 @@ void weft__choose_loops(weft_render *r) {
     for (int at_once = AT_ONCE; at_once > 0; at_once--)
         for (int reads_only = 0; reads_only <= 1; reads_only++) {
             choose_kept(r, KEPT_MOST, reads_only);
-            if (weft__holding_fits(r, at_once)) return;
+            if (!weft__holding_fits(r, at_once)) continue;
+            if (r->turns) keep_ahead(r);
+            weft__choose_ahead(r, at_once);
+            return;
         }
     choose_kept(r, 0, false);
     r->stash_bytes = 0;

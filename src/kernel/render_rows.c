@@ -402,6 +402,7 @@ static void put_loop(weft_render *r, int stage) {
         tiles = tiles || in_tiles(r, v);
     }
     weft__put_holds(r, stage);
+    weft__put_copies_awaited(r, stage);
     const int braces = open_loops(r, stage, tiles);
     weft__put_fetches(r, stage);
     weft__put_span(r, stage);

@@ -4,6 +4,7 @@
  *
  *     span of 4     item 0: e0 e1 e2 e3   item 1: e4 e5 e6 e7 */
 #include <stdio.h>
+#include <string.h>
 
 #include "kernel/render.h"
 
@@ -91,6 +92,13 @@ static weft_dtype dtype_of(const weft_render *r, int v) {
     return (weft_dtype)r->kernel->args[weft__code_of(r, v)->arg].dtype;
 }
 
+/* Is the place of a span in memory a multiple of its word? Views are (is_dense), so the operand decides. */
+bool weft__is_aligned(const weft_render *r, int v) {
+    const uint8_t *aligned = r->launches->aligned;
+    return aligned && aligned[weft__code_of(r, v)->arg] >=
+                          weft__smaller(render_span_bytes_of(r, v) * r->span, SPAN_BYTES);
+}
+
 /* Writes a wide read or write of a span: what(dtype, type, word, n, place, to). With `named` the dtype is
  * given. */
 static void put_access(weft_render *r, int v, const char *what, bool named, const char *to) {
@@ -99,7 +107,8 @@ static void put_access(weft_render *r, int v, const char *what, bool named, cons
     r->outside = true;
     weft__put_place(r, v, false, &p);
     r->outside = false;
-    weft__put_line(r, "%s(%s%s%s, %s, %d, arg%d + (%s), %s)%s", what, named ? weft_dtype_name(dtype) : "",
+    weft__put_line(r, "%s%s(%s%s%s, %s, %d, arg%d + (%s), %s)%s", what,
+                   weft__is_aligned(r, v) ? "_ALIGNED" : "", named ? weft_dtype_name(dtype) : "",
                    named ? ", " : "", copied_type(dtype), word_of(render_span_bytes_of(r, v) * r->span),
                    r->span, weft__code_of(r, v)->arg, p.element, to, named ? ";" : "");
 }
@@ -132,37 +141,55 @@ int weft__open_turns(weft_render *r) {
     return 2;
 }
 
-static bool begins_here(const weft_render *r, int v, int stage) {
-    return r->kept[v] && r->wanted[v] && r->first[v] == stage;
+bool weft__is_held_from(const weft_render *r, int v, int stage) {
+    return r->turns && r->kept[v] && r->first[v] == stage && weft__in_span(r, v);
 }
 
 void weft__put_holds(weft_render *r, int stage) {
     bool any = false;
-    for (int v = 0; v < r->kernel->n_code; v++)
-        any = any || (begins_here(r, v, stage) && weft__in_span(r, v));
-    if (!any || !r->turns) return;
+    for (int v = 0; v < r->kernel->n_code; v++) any = any || weft__is_held_from(r, v, stage);
+    if (!any) return;
     const int braces = weft__open_turns(r);
     for (int v = 0; v < r->kernel->n_code; v++) {
         char to[WEFT_RENDER_NAME];
         snprintf(to, sizeof to, "held%d[turn]", v);
-        if (begins_here(r, v, stage) && weft__in_span(r, v)) put_access(r, v, "W_HOLD", false, to);
+        if (weft__is_held_from(r, v, stage)) put_access(r, v, "W_HOLD", false, to);
     }
     for (int i = 0; i < braces; i++) weft__put_close(r);
 }
 
-/* Writes the held elements of a slot to the stash, or reads them from there. */
-static void put_stash(weft_render *r, int v, const char *what) {
+/* Writes the slot of a span in the stash. */
+static void put_slot(weft_render *r, char *slot, size_t size) {
     char x[8];
-    const char *extent = weft__render_extent(r, r->lane);
     int shift = 0;
     while (1 << shift < r->span) shift++;
     r->outside = r->span > 1;
-    weft__render_index(r, r->lane, x);
+    snprintf(slot, size, "%s >> %d", weft__render_index(r, r->lane, x), shift);
     r->outside = false;
-    weft__put_line(
-        r, "%s(%s, %s >> %d, %s >> %d, held%d, stash + %s)", what, word_of(weft__stash_word(r, v)), extent,
-        shift, x, shift, v,
-        weft__render_number(r, WEFT_ARGUMENT_I32, (weft_argument){.i = r->stash[v]}, "stash%d", v));
+}
+
+static const char *stash_of(weft_render *r, int v) {
+    return weft__render_number(r, WEFT_ARGUMENT_I32, (weft_argument){.i = r->stash[v]}, "stash%d", v);
+}
+
+/* Writes the held elements of a slot to the stash, or reads them from there. */
+static void put_stash(weft_render *r, int v, const char *what) {
+    char slot[WEFT_RENDER_NAME];
+    const char *extent = weft__render_extent(r, r->lane);
+    put_slot(r, slot, sizeof slot);
+    weft__put_line(r, "%s(%s, %s %s, %s, held%d, stash + %s)", what, word_of(weft__stash_word(r, v)), extent,
+                   strstr(slot, ">>"), slot, v, stash_of(r, v));
+}
+
+void weft__put_stash_copy(weft_render *r, int v) {
+    char slot[WEFT_RENDER_NAME];
+    weft_place p;
+    put_slot(r, slot, sizeof slot);
+    r->outside = true;
+    weft__put_place(r, v, false, &p);
+    r->outside = false;
+    weft__put_line(r, "W_STASH_COPY(%s, arg%d + (%s), stash + %s)", slot, weft__code_of(r, v)->arg, p.element,
+                   stash_of(r, v));
 }
 
 /* Gets the values of a kept LOAD that is a span. */
@@ -171,7 +198,10 @@ static void put_unpacked(weft_render *r, int v, int stage) {
     snprintf(held, sizeof held, r->turns ? "held%d[turn]" : "held%d", v);
     if (!r->turns) {
         weft__put_held(r, v, 0);
-        if (weft__is_kept(r, v, stage)) {
+        if (v == r->ahead) {
+            put_stash(r, v, "W_UNSTASH");
+            weft__put_next_copy(r, stage);
+        } else if (weft__is_kept(r, v, stage)) {
             put_stash(r, v, "W_UNSTASH");
         } else {
             put_access(r, v, "W_HOLD", false, held);

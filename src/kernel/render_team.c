@@ -14,18 +14,25 @@
 
 #include "kernel/render.h"
 
-#define WARP        32
-#define TEAM_LEAST  4    /* lanes of a team that takes short rows */
-#define SHORT_ROW   256  /* most columns of a short row that is summed by columns */
-#define ROWS_MANY   1024 /* from so many rows on, each row gets few lanes */
-#define EACH_MOST   32   /* elements of a row for each lane */
-#define EACH_FEW    4    /* the same if rows are few */
-#define LONG_ROW    8192 /* longer rows that are read several times get LONG_LANES lanes */
-#define LONG_LANES  512
-#define TURNS_MOST  16
-#define SUMS_MOST   96     /* registers of a lane for columns of folds */
-#define SUMS_FEW    48     /* with more, a group has half as many teams */
-#define HELD_MOST   64     /* registers of a lane for held values */
+#define WARP       32
+#define TEAM_LEAST 4    /* lanes of a team that takes short rows */
+#define SHORT_ROW  256  /* most columns of a short row that is summed by columns */
+#define ROWS_MANY  1024 /* from so many rows on, each row gets few lanes */
+#define EACH_MOST  32   /* elements of a row for each lane */
+#define EACH_FEW   4    /* the same if rows are few */
+#define LONG_ROW   8192 /* longer rows that are read several times get LONG_LANES lanes */
+#define LONG_LANES 512
+#define TURNS_MOST 16
+#define SUMS_MOST  96 /* registers of a lane for columns of folds */
+#define SUMS_FEW   48 /* with more, a group has half as many teams */
+#define HELD_MOST  64 /* registers of a lane for held values */
+/* Warps that a multiprocessor with 65,536 registers holds, by the words that a lane has in registers: so they
+ * have 80, 128 or 168 registers each. */
+#define WORDS_FEW   48
+#define WORDS_MANY  100
+#define WARPS_MANY  24
+#define WARPS_SOME  16
+#define WARPS_FEW   12
 #define STASH_AWAY  512    /* bytes of local memory that are no stash: room of sums */
 #define SPLIT_MOST  65536  /* with more results there are enough groups without splitting rows */
 #define SPLIT_LEAST 32     /* reduced elements */
@@ -194,11 +201,20 @@ static int last_of(weft_render *r, int v) {
     return last;
 }
 
-static bool fits_registers(const weft_render *r) {
+/* Registers of a lane for held values. */
+static int64_t held_registers(const weft_render *r) {
     int64_t words = 0;
     for (int v = 0; v < r->kernel->n_code; v++)
         if (r->kept[v]) words += weft__ceil_div(bytes_of(r, v) * r->turns * r->span, 4);
-    return words <= HELD_MOST;
+    return words;
+}
+
+/* The warps must be enough to wait for memory, since compilers read ahead as far as registers allow. */
+int weft__groups_beside(const weft_render *r, int items) {
+    if (!r->turns) return 0;
+    const int64_t words = held_registers(r) + column_registers(r) * r->turns * r->span;
+    const int warps = words > WORDS_MANY ? WARPS_FEW : words > WORDS_FEW ? WARPS_SOME : WARPS_MANY;
+    return warps * WARP / items;
 }
 
 int weft__stash_word(const weft_render *r, int v) { return (int)weft__smaller(16, bytes_of(r, v) * r->span); }
@@ -245,5 +261,5 @@ bool weft__may_hold(const weft_render *r) {
 
 bool weft__holding_fits(weft_render *r, int at_once) {
     r->stash_bytes = 0;
-    return r->turns ? fits_registers(r) : fits_stash(r, at_once);
+    return r->turns ? held_registers(r) <= HELD_MOST : fits_stash(r, at_once);
 }

@@ -123,6 +123,8 @@ static void put_calc(weft_render *r, int v) {
     if (compares) weft__put(&out, "w_bool(");
     if (in->op == WEFT_OP_NOT && dtype == WEFT_BOOL)
         weft__put(&out, "%s ^ 1", a);
+    else if (weft__is_near(r, in))
+        weft__put(&out, "w_%s_near_f32(%s)", row->name, a);
     else
         weft__put_row(&out, in->op, type, vector, a, b, c);
     if (wrap || compares) weft__put(&out, ")");

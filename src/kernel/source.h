@@ -135,6 +135,8 @@ typedef struct weft_launches {
     weft_arena *arena; /* for arguments and generated source; lives as long as the executable */
     const weft_target *target;
     struct weft_tuner *tuner; /* see device/gpu/backend/tune.h; NULL: no variants are timed */
+    const uint8_t *aligned;   /* by operand of the command: its address is a multiple of so many bytes, up to
+                               * 16. NULL: it may be any */
     int count;
     size_t capacity;
     weft_launch *list;

@@ -94,6 +94,8 @@ API cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int 
     CUresult error;
     ENTER("cuFuncSetAttribute");
     WANT(function, FAKE_FUNCTION);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && value >= 0 && value <= 100)
+        LEAVE(0);
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
         value > FAKE_SHARED_MOST - (int)function->static_shared)
         LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "attribute %u = %d", attribute, value));

@@ -145,9 +145,12 @@ static const char *end_of_marks(const char *at, const char **bounds, int *n) {
     *n = 4;
     if (strncmp(at, bounds_mark, strlen(bounds_mark)) != 0) return at;
     *bounds = at += strlen(bounds_mark);
-    for (int depth = 1; *at; at++)
+    const char *comma = NULL; /* before the number of blocks in a multiprocessor */
+    for (int depth = 1; *at; at++) {
         if ((depth += (*at == '(') - (*at == ')')) == 0) break;
-    *n = (int)(at - *bounds);
+        if (*at == ',' && depth == 1) comma = at;
+    }
+    *n = (int)((comma ? comma : at) - *bounds);
     return at + 1;
 }
 

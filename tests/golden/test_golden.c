@@ -21,6 +21,7 @@
 /* ---- golden text ---- */
 
 enum { PLAN, VECTORS, ITEMS, CUDA, WGSL, TEXTS }; /* kind of golden text */
+enum { OPERANDS_MOST = 64 };
 
 /* Graphs whose OpenCL C is also stored for work-items, and whose kernels are translated to WGSL: one for each
  * sort of kernel. */
@@ -73,6 +74,8 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
                                                                            : 256,
                                 .units = 4,
                                 .f64 = which != WGSL};
+    uint8_t aligned[OPERANDS_MOST];
+    memset(aligned, 16, sizeof aligned); /* as values of a program are */
     const size_t size = 1 << 16;
     char *text = calloc(1, size), form[1 << 13];
     weft_text out = weft__text(text, size);
@@ -82,7 +85,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         weft_arena arena;
         if (!kernel || (which == WGSL && !command->kernel)) continue;
         weft__arena_init(&arena, ctx);
-        weft_launches launches = {.ctx = ctx, .arena = &arena, .target = &target};
+        weft_launches launches = {.ctx = ctx, .arena = &arena, .target = &target, .aligned = aligned};
         const weft_status status = command->kernel ? weft__render(&launches, kernel, command->sink)
                                                    : render_epilogue(&launches, &command->heavy.as.matmul);
         if (status != WEFT_OK) fail_msg("%s", weft_last_error(ctx));

@@ -4,7 +4,7 @@
  * Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c, driver/graph.c. */
 #include "device/cuda/run.h"
 
-enum { PLAIN_RUNS = 2 };
+enum { PLAIN_RUNS = 2, ALL_SHARED = 100 /* % */ };
 
 /* ---- building ---- */
 
@@ -15,6 +15,9 @@ static int kernel_new(weft_gpu_device *device, weft_gpu_launch *launch, void *mo
     if (!error && launch->shared_bytes > 0)
         error = cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                        launch->shared_bytes);
+    if (!error && launch->shared_bytes > 0) /* so that a multiprocessor holds several blocks, if they fit */
+        error =
+            cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, ALL_SHARED);
     launch->kernel = function;
     return (int)error;
 }

@@ -91,10 +91,13 @@ static CUresult attribute(int *value, CUdevice_attribute wanted, CUdevice device
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A launch may request all of a group's memory. It needs no permission. */
+/* A launch may request all of a group's memory. It needs no permission, and there is no cache to take it
+ * from. */
 static CUresult function_set(CUfunction function, CUfunction_attribute what, int value) {
+    const bool known = what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+                       what == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     (void)value;
-    return function && what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 0 : CUDA_ERROR_INVALID_VALUE;
+    return function && known ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
 
 void weft__hip_arch(int device, char arch[WEFT_HIP_ARCH]) {

@@ -21,7 +21,7 @@ W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0, c6;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
     W_GLOBAL int *arg1_,
     const W_NUMBERS(row_max_eq_isnan_or_where) of W_ALSO(row_max_eq_isnan_or_where)) {

@@ -30,7 +30,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
         const int i3_0 = first_lane + lane*4;
         if (i3_0 < n_i3) {
             int span0[4];
-            W_READ(i32, int, uint4, 4, arg0 + (i0*s1_i0 + i1*s1_i1 + i2*s1_i2 + i3_0), span0);
+            W_READ_ALIGNED(i32, int, uint4, 4, arg0 + (i0*s1_i0 + i1*s1_i1 + i2*s1_i2 + i3_0), span0);
             int span1[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -38,7 +38,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
                 const int v0 = span0[e];
                 span1[e] = v0;
             }
-            W_WRITE(i32, int, uint4, 4, arg1 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3_0), span1);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg1 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3_0), span1);
         }
     }
 }

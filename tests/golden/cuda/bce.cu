@@ -50,9 +50,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_gt_where_sub_mul_neg(
             const int end = min(tile + 1024, n_r0);
             for (int r0_0 = tile + lane*4; r0_0 < end; r0_0 += 128) {
                 float span0[4];
-                W_READ(f32, float, uint4, 4, arg0 + (r0_0), span0);
+                W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (r0_0), span0);
                 float span5[4];
-                W_READ(f32, float, uint4, 4, arg1 + (r0_0), span5);
+                W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (r0_0), span5);
                 W_UNROLL
                 for (int e = 0; e < 4; e++) {
                     const int r0 = r0_0 + e;

@@ -36,9 +36,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_add_mul(
         const int i1_0 = first_lane + lane*4;
         if (i1_0 < n_i1) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span0);
             float span1[4];
-            W_READ(f32, float, uint4, 4, arg1 + (i1_0), span1);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (i1_0), span1);
             float span5[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -50,7 +50,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_add_mul(
                 const float v4 = v2 * v3;
                 span5[e] = v4;
             }
-            W_WRITE(f32, float, uint4, 4, arg3 + (i0*s0_i0 + i1_0), span5);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg3 + (i0*s0_i0 + i1_0), span5);
         }
     }
 }

@@ -31,9 +31,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f16, ushort, ulong, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f16, ushort, ulong, 4, arg0 + (i0_0), span0);
             float span2[4];
-            W_READ(f32, float, uint4, 4, arg1 + (i0_0), span2);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span2);
             float span5[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -45,7 +45,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
                 const float v4 = w_round_f16(v3);
                 span5[e] = v3;
             }
-            W_WRITE(f16, ushort, ulong, 4, arg2 + (i0_0), span5);
+            W_WRITE_ALIGNED(f16, ushort, ulong, 4, arg2 + (i0_0), span5);
         }
     }
 }

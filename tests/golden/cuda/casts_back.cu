@@ -25,7 +25,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_neg(
         const int i0_0 = first_lane + lane*8;
         if (i0_0 < n_i0) {
             float span0[8];
-            W_READ(f16, ushort, uint4, 8, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f16, ushort, uint4, 8, arg0 + (i0_0), span0);
             float span2[8];
             W_UNROLL
             for (int e = 0; e < 8; e++) {
@@ -34,7 +34,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_neg(
                 const float v1 = -v0;
                 span2[e] = v1;
             }
-            W_WRITE(f16, ushort, uint4, 8, arg1 + (i0_0), span2);
+            W_WRITE_ALIGNED(f16, ushort, uint4, 8, arg1 + (i0_0), span2);
         }
     }
 }

@@ -24,7 +24,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
         const int i0_0 = first_lane + lane*8;
         if (i0_0 < n_i0) {
             int span0[8];
-            W_READ(u16, ushort, uint4, 8, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(u16, ushort, uint4, 8, arg0 + (i0_0), span0);
             int span1[8];
             W_UNROLL
             for (int e = 0; e < 8; e++) {
@@ -32,7 +32,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
                 const int v0 = span0[e];
                 span1[e] = v0;
             }
-            W_WRITE(u16, ushort, uint4, 8, arg1 + (i0_0), span1);
+            W_WRITE_ALIGNED(u16, ushort, uint4, 8, arg1 + (i0_0), span1);
         }
     }
 }

@@ -47,7 +47,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_where(
                 const int v6 = w_sel_i32(v0, v1, v5);
                 span7[e] = v6;
             }
-            W_WRITE(i32, int, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span7);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span7);
         }
     }
 }

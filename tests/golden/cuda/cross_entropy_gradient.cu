@@ -21,7 +21,7 @@ W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0, c6;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
     W_GLOBAL int *arg1_,
     const W_NUMBERS(row_max_eq_isnan_or_where) of W_ALSO(row_max_eq_isnan_or_where)) {
@@ -98,7 +98,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
                 const int v0 = convert_int((int)(i0));
                 span1[e] = v0;
             }
-            W_WRITE(i32, int, uint4, 4, arg0 + (i0_0), span1);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg0 + (i0_0), span1);
         }
     }
 }
@@ -136,7 +136,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
             const int end = min(tile + 1024, n_r0);
             for (int r0_0 = tile + lane*4; r0_0 < end; r0_0 += 128) {
                 float span0[4];
-                W_READ(f32, float, uint4, 4, arg0 + (r0_0), span0);
+                W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (r0_0), span0);
                 W_UNROLL
                 for (int e = 0; e < 4; e++) {
                     const int r0 = r0_0 + e;
@@ -205,7 +205,7 @@ W_NUMBERS(row_max_eq_where_sub_exp) {
     float c17;
     int command;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void row_max_eq_where_sub_exp(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     const W_GLOBAL int *arg2_,

@@ -43,7 +43,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gather(
                 const int v1 = in1 ? arg1[i1 + convert_int(v0)*pitch1] : 0;
                 span2[e] = v1;
             }
-            W_WRITE(i32, int, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span2);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span2);
         }
     }
 }

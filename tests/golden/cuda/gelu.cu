@@ -25,7 +25,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span2[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -34,7 +34,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu(
                 const float v1 = w_gelu_f32(v0);
                 span2[e] = v1;
             }
-            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span2);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span2);
         }
     }
 }

@@ -25,7 +25,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span2[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -34,7 +34,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu(
                 const float v1 = w_gelu_f32(v0);
                 span2[e] = v1;
             }
-            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span2);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span2);
         }
     }
 }
@@ -71,9 +71,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu_slope_mul(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span1[4];
-            W_READ(f32, float, uint4, 4, arg1 + (i0_0), span1);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span1);
             float span4[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -84,7 +84,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gelu_slope_mul(
                 const float v3 = v0 * v2;
                 span4[e] = v3;
             }
-            W_WRITE(f32, float, uint4, 4, arg2 + (i0_0), span4);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg2 + (i0_0), span4);
         }
     }
 }

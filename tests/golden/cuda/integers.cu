@@ -32,7 +32,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_shr_add_mod(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             int span0[4];
-            W_READ(i32, int, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(i32, int, uint4, 4, arg0 + (i0_0), span0);
             int span7[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -47,7 +47,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_shr_add_mod(
                 const int v6 = w_mod_i32(v3, v5);
                 span7[e] = v6;
             }
-            W_WRITE(i32, int, uint4, 4, arg1 + (i0_0), span7);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg1 + (i0_0), span7);
         }
     }
 }

@@ -28,7 +28,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_add(
         const int i1_0 = first_lane + lane*4;
         if (i1_0 < n_i1) {
             int span1[4];
-            W_READ(i32, int, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span1);
+            W_READ_ALIGNED(i32, int, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span1);
             int span3[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -38,7 +38,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_add(
                 const int v2 = as_int(as_uint(v0) + as_uint(v1));
                 span3[e] = v2;
             }
-            W_WRITE(i32, int, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span3);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span3);
         }
     }
 }

@@ -28,7 +28,7 @@ W_NUMBERS(row_sum_mul_sub_mul_sum) {
     int per, units, n_r0, s0_i0;
     float c2, c8;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void row_sum_mul_sub_mul_sum(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,

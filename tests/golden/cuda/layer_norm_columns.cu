@@ -57,7 +57,7 @@ W_NUMBERS(fold_sum_mul_sub_mul_sum) {
     int per, units, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
     float c2, c8;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void fold_sum_mul_sub_mul_sum(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void fold_sum_mul_sub_mul_sum(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,

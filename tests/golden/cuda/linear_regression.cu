@@ -34,7 +34,7 @@ W_NUMBERS(fold_mul_sum_add_sub_mul) {
     int per, units, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c10;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_sub_mul(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void fold_mul_sum_add_sub_mul(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
@@ -235,9 +235,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sum_mul_sub(
             const int end = min(tile + 1024, n_r0);
             for (int r0_0 = tile + lane*2; r0_0 < end; r0_0 += 64) {
                 float span0[2];
-                W_READ(f32, float, ulong, 2, arg0 + (r0_0), span0);
+                W_READ_ALIGNED(f32, float, ulong, 2, arg0 + (r0_0), span0);
                 float span5[2];
-                W_READ(f32, float, ulong, 2, arg3 + (r0_0), span5);
+                W_READ_ALIGNED(f32, float, ulong, 2, arg3 + (r0_0), span5);
                 W_UNROLL
                 for (int e = 0; e < 2; e++) {
                     const int r0 = r0_0 + e;

@@ -123,7 +123,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
                 const int v0 = arg0[i0];
                 span1[e] = v0;
             }
-            W_WRITE(i32, int, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span1);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span1);
         }
     }
 }

@@ -50,11 +50,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sub(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span3[4];
-            W_READ(f32, float, uint4, 4, arg1 + (i0_0), span3);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span3);
             float span5[4];
-            W_READ(f32, float, uint4, 4, arg3 + (i0_0), span5);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg3 + (i0_0), span5);
             float span9[4];
             float span10[4];
             W_UNROLL
@@ -71,8 +71,8 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sub(
                 span9[e] = v4;
                 span10[e] = v8;
             }
-            W_WRITE(f32, float, uint4, 4, arg2 + (i0_0), span9);
-            W_WRITE(f32, float, uint4, 4, arg5 + (i0_0), span10);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg2 + (i0_0), span9);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg5 + (i0_0), span10);
         }
     }
 }

@@ -36,9 +36,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp_mul(
         const int i1_0 = first_lane + lane*4;
         if (i1_0 < n_i1) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0*s0_i0 + i1_0), span0);
             float span2[4];
-            W_READ(f32, float, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span2);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (i0*s0_i0 + i1_0), span2);
             float span4[4];
             float span5[4];
             W_UNROLL
@@ -51,8 +51,8 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp_mul(
                 span4[e] = v3;
                 span5[e] = v1;
             }
-            W_WRITE(f32, float, uint4, 4, arg2 + (i0*s1_i0 + i1_0), span4);
-            W_WRITE(f32, float, uint4, 4, arg3 + (i0*s1_i0 + i1_0), span5);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg2 + (i0*s1_i0 + i1_0), span4);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg3 + (i0*s1_i0 + i1_0), span5);
         }
     }
 }

@@ -43,7 +43,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_random_shr_and_mul(
                 const float v7 = v5 * c6;
                 span8[e] = v7;
             }
-            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span8);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span8);
         }
     }
 }

@@ -36,7 +36,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp(
                 const float v1 = w_exp_f32(v0);
                 span2[e] = v1;
             }
-            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span2);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span2);
         }
     }
 }

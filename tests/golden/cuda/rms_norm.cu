@@ -24,7 +24,7 @@ W_NUMBERS(row_mul_sum_mul_add_rsqrt) {
     int per, units, n_r0, s0_i0;
     float c3, c5;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_mul_sum_mul_add_rsqrt(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void row_mul_sum_mul_add_rsqrt(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,

@@ -36,7 +36,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_exp(
                 const float v4 = w_exp_f32(v3);
                 span5[e] = v4;
             }
-            W_WRITE(f32, float, ulong, 2, arg0 + (i0_0), span5);
+            W_WRITE_ALIGNED(f32, float, ulong, 2, arg0 + (i0_0), span5);
         }
     }
 }
@@ -73,7 +73,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_cos(
         const int i1_0 = first_lane + lane*2;
         if (i1_0 < n_i1) {
             float span2[2];
-            W_READ(f32, float, ulong, 2, arg0 + (i1_0), span2);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg0 + (i1_0), span2);
             float span5[2];
             W_UNROLL
             for (int e = 0; e < 2; e++) {
@@ -85,7 +85,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_cos(
                 const float v4 = w_cos_f32(v3);
                 span5[e] = v4;
             }
-            W_WRITE(f32, float, ulong, 2, arg1 + (i0*s0_i0 + i1_0), span5);
+            W_WRITE_ALIGNED(f32, float, ulong, 2, arg1 + (i0*s0_i0 + i1_0), span5);
         }
     }
 }
@@ -131,7 +131,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sin_mul(
         const int i2_0 = first_lane + lane*2;
         if (i2_0 < n_i2) {
             float span8[2];
-            W_READ(f32, float, ulong, 2, arg0 + (i2_0), span8);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg0 + (i2_0), span8);
             float span12[2];
             W_UNROLL
             for (int e = 0; e < 2; e++) {
@@ -148,7 +148,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sin_mul(
                 const float v11 = v5 * v10;
                 span12[e] = v11;
             }
-            W_WRITE(f32, float, ulong, 2, arg1 + (i0*s0_i0 + i1*s0_i1 + i2_0), span12);
+            W_WRITE_ALIGNED(f32, float, ulong, 2, arg1 + (i0*s0_i0 + i1*s0_i1 + i2_0), span12);
         }
     }
 }
@@ -197,13 +197,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add(
         const int i3_0 = first_lane + lane*2;
         if (i3_0 < n_i3) {
             float span0[2];
-            W_READ(f32, float, ulong, 2, arg0 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3_0), span0);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg0 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3_0), span0);
             float span1[2];
-            W_READ(f32, float, ulong, 2, arg1 + (i1*s1_i1 + i3_0), span1);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg1 + (i1*s1_i1 + i3_0), span1);
             float span3[2];
-            W_READ(f32, float, ulong, 2, arg0 + (i0*s2_i0 + i1*s2_i1 + i2*s2_i2 + i3_0 + o2), span3);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg0 + (i0*s2_i0 + i1*s2_i1 + i2*s2_i2 + i3_0 + o2), span3);
             float span4[2];
-            W_READ(f32, float, ulong, 2, arg2 + (i1*s3_i1 + i2*s3_i2 + i3_0), span4);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg2 + (i1*s3_i1 + i2*s3_i2 + i3_0), span4);
             float span7[2];
             W_UNROLL
             for (int e = 0; e < 2; e++) {
@@ -217,7 +217,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add(
                 const float v6 = v2 + v5;
                 span7[e] = v6;
             }
-            W_WRITE(f32, float, ulong, 2, arg3 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3_0), span7);
+            W_WRITE_ALIGNED(f32, float, ulong, 2, arg3 + (i0*s0_i0 + i1*s0_i1 + i2*s0_i2 + i3_0), span7);
         }
     }
 }

@@ -29,7 +29,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span3[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -39,7 +39,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
                 const float v2 = v0 * v1;
                 span3[e] = v2;
             }
-            W_WRITE(f32, float, uint4, 4, arg2 + (i0_0), span3);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg2 + (i0_0), span3);
         }
     }
 }

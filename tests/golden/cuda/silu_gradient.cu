@@ -42,9 +42,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_sigmoid_mul_neg_add_mul(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span3[4];
-            W_READ(f32, float, uint4, 4, arg2 + (i0_0), span3);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg2 + (i0_0), span3);
             float span12[4];
             float span13[4];
             W_UNROLL
@@ -64,8 +64,8 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_sigmoid_mul_neg_add_mul(
                 span12[e] = v2;
                 span13[e] = v11;
             }
-            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span12);
-            W_WRITE(f32, float, uint4, 4, arg3 + (i0_0), span13);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span12);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg3 + (i0_0), span13);
         }
     }
 }

@@ -25,7 +25,7 @@ W_NUMBERS(row_max_eq_where_sub_exp) {
     long arg0_at, arg1_at;
     int per, units, n_r0, s0_i0;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sub_exp(
+W_KERNEL W_ITEMS_BESIDE(256, 3) void row_max_eq_where_sub_exp(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     const W_NUMBERS(row_max_eq_where_sub_exp) of W_ALSO(row_max_eq_where_sub_exp)) {

@@ -32,7 +32,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gt_where_neg_where_exp(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             float span0[4];
-            W_READ(f32, float, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (i0_0), span0);
             float span9[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -47,7 +47,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_gt_where_neg_where_exp(
                 const float v8 = v3 + v7;
                 span9[e] = v8;
             }
-            W_WRITE(f32, float, uint4, 4, arg1 + (i0_0), span9);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span9);
         }
     }
 }

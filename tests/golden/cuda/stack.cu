@@ -46,7 +46,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_exp_where(
                 const float v6 = w_sel_f32(v0, v4, v5);
                 span7[e] = v6;
             }
-            W_WRITE(f32, float, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span7);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg2 + (i0*s0_i0 + i1_0), span7);
         }
     }
 }

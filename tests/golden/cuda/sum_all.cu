@@ -31,7 +31,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
             const int end = min(tile + 1024, n_r0);
             for (int r0_0 = tile + lane*4; r0_0 < end; r0_0 += 128) {
                 float span0[4];
-                W_READ(f32, float, uint4, 4, arg0 + (r0_0), span0);
+                W_READ_ALIGNED(f32, float, uint4, 4, arg0 + (r0_0), span0);
                 W_UNROLL
                 for (int e = 0; e < 4; e++) {
                     const int r0 = r0_0 + e;

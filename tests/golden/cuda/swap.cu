@@ -24,7 +24,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             int span0[4];
-            W_READ(i32, int, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(i32, int, uint4, 4, arg0 + (i0_0), span0);
             int span1[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -32,7 +32,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
                 const int v0 = span0[e];
                 span1[e] = v0;
             }
-            W_WRITE(i32, int, uint4, 4, arg1 + (i0_0), span1);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg1 + (i0_0), span1);
         }
     }
 }
@@ -66,7 +66,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             int span0[4];
-            W_READ(i32, int, uint4, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(i32, int, uint4, 4, arg0 + (i0_0), span0);
             int span1[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -74,7 +74,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void copy(
                 const int v0 = span0[e];
                 span1[e] = v0;
             }
-            W_WRITE(i32, int, uint4, 4, arg1 + (i0_0), span1);
+            W_WRITE_ALIGNED(i32, int, uint4, 4, arg1 + (i0_0), span1);
         }
     }
 }

@@ -34,11 +34,11 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_neg_where(
         const int i0_0 = first_lane + lane*4;
         if (i0_0 < n_i0) {
             int span0[4];
-            W_READ(bool, uchar, uint, 4, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(bool, uchar, uint, 4, arg0 + (i0_0), span0);
             float span1[4];
-            W_READ(f32, float, uint4, 4, arg1 + (i0_0), span1);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg1 + (i0_0), span1);
             float span2[4];
-            W_READ(f32, float, uint4, 4, arg2 + (i0_0), span2);
+            W_READ_ALIGNED(f32, float, uint4, 4, arg2 + (i0_0), span2);
             float span5[4];
             W_UNROLL
             for (int e = 0; e < 4; e++) {
@@ -50,7 +50,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_neg_where(
                 const float v4 = w_sel_f32(v0, v1, v3);
                 span5[e] = v4;
             }
-            W_WRITE(f32, float, uint4, 4, arg3 + (i0_0), span5);
+            W_WRITE_ALIGNED(f32, float, uint4, 4, arg3 + (i0_0), span5);
         }
     }
 }

@@ -29,9 +29,9 @@ W_KERNEL W_ITEMS(64, 1, 1) void map_add(
         const int i0_0 = first_lane + lane*2;
         if (i0_0 < n_i0) {
             float span0[2];
-            W_READ(f32, float, ulong, 2, arg0 + (i0_0), span0);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg0 + (i0_0), span0);
             float span1[2];
-            W_READ(f32, float, ulong, 2, arg1 + (i0_0), span1);
+            W_READ_ALIGNED(f32, float, ulong, 2, arg1 + (i0_0), span1);
             float span3[2];
             W_UNROLL
             for (int e = 0; e < 2; e++) {
@@ -41,7 +41,7 @@ W_KERNEL W_ITEMS(64, 1, 1) void map_add(
                 const float v2 = v0 + v1;
                 span3[e] = v2;
             }
-            W_WRITE(f32, float, ulong, 2, arg2 + (i0_0), span3);
+            W_WRITE_ALIGNED(f32, float, ulong, 2, arg2 + (i0_0), span3);
         }
     }
 }

@@ -130,12 +130,27 @@ static bool has_groups(const weft_launch *l) {
     return l->groups[0] > 0 && l->groups[1] > 0 && l->groups[2] > 0;
 }
 
+/* Buffers begin at multiples of at least 16 bytes, on all devices. */
+static weft_status find_aligned(weft_launches *launches, const weft_command *command, int64_t guard) {
+    enum { MOST = 16 };
+    const size_t n = (size_t)command->n_operands;
+    uint8_t *aligned = weft__arena_alloc(launches->arena, n);
+    if (!aligned) return weft__fail_oom(launches->ctx, n, "a program");
+    for (size_t i = 0; i < n; i++) {
+        aligned[i] = MOST;
+        while ((command->operands[i].offset + guard) % aligned[i]) aligned[i] /= 2;
+    }
+    launches->aligned = aligned;
+    return WEFT_OK;
+}
+
 static weft_status add_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
                                size_t *capacity, const weft_gpu_request *request) {
     const weft_command *command = &commands->list[number];
     weft_launches *launches = &p->launches;
     int kept = launches->count, l = kept;
     launches->scratch_bytes = 0;
+    WEFT_TRY(find_aligned(launches, command, request->guard));
     WEFT_TRY(launch_command(p, commands, number, taken, request));
     p->scratch_bytes = weft__larger(p->scratch_bytes, launches->scratch_bytes);
     for (; l < launches->count; l++) {

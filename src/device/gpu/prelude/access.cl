@@ -16,7 +16,8 @@ W_FN ushort w_to_bf16(float x) {
     W_FN void w_put_##id(W_GLOBAL S *p, w_i64 i, V v) { put; }
 #define W_ONE(id, S, V, get, put) W_ALONE(id, S, V, get, put) W_MINE(id, S, V, get, put)
 /* W_READ and W_WRITE, for work-items: n elements from p on. If p is aligned for it, this is one access of type
- * W, otherwise n accesses. S: a type of the size of an element that can be copied (half cannot). */
+ * W, otherwise n accesses. S: a type of the size of an element that can be copied (half cannot). The words with
+ * _ALIGNED are for a p that is known to be aligned: the test of each access takes as long as reading 8 bytes. */
 #if defined(W_OVERLOADS) || defined(W_ELEMENTWISE)
 #define W_MINE(id, S, V, get, put)
 #else
@@ -35,35 +36,42 @@ W_FN ushort w_to_bf16(float x) {
     }
 /* n elements as they lie in memory. W_HOLD reads them from p on, by words of type W. W_UNPACK makes them values. */
 #define W_HELD(S, W, n) union { W all[sizeof(S) * (n) / sizeof(W)]; S each[n]; }
-#define W_HOLD(S, W, n, p, bits)                                                                     \
+#define W_IS_ALIGNED(W, p) W_USUALLY(((ulong)(p) & (sizeof(W) - 1)) == 0)
+#define W_HOLD_IF(aligned, S, W, n, p, bits)                                                         \
     {                                                                                                \
         const W_GLOBAL S *from_ = (const W_GLOBAL S *)(p);                                           \
-        if (W_USUALLY(((ulong)from_ & (sizeof(W) - 1)) == 0))                                        \
+        if (aligned)                                                                                 \
             W_CARD_UNROLL for (int i_ = 0; i_ < (int)(sizeof(S) * (n) / sizeof(W)); i_++)            \
                 (bits).all[i_] = ((const W_GLOBAL W *)from_)[i_];                                    \
         else                                                                                         \
             W_CARD_UNROLL for (int i_ = 0; i_ < (n); i_++) (bits).each[i_] = from_[i_];              \
     }
+#define W_HOLD(S, W, n, p, bits)         W_HOLD_IF(W_IS_ALIGNED(W, from_), S, W, n, p, bits)
+#define W_HOLD_ALIGNED(S, W, n, p, bits) W_HOLD_IF(1, S, W, n, p, bits)
 #define W_UNPACK(id, n, bits, values) \
     W_UNROLL for (int i_ = 0; i_ < (n); i_++) (values)[i_] = w_unpack_##id((bits).each, i_);
-#define W_READ(id, S, W, n, p, values)                                                               \
+#define W_READ_BY(hold, id, S, W, n, p, values)                                                      \
     {                                                                                                \
         W_HELD(S, W, n) bits_;                                                                       \
-        W_HOLD(S, W, n, p, bits_)                                                                    \
+        hold(S, W, n, p, bits_)                                                                      \
         W_UNPACK(id, n, bits_, values)                                                               \
     }
-#define W_WRITE(id, S, W, n, p, values)                                                              \
+#define W_READ(id, S, W, n, p, values)         W_READ_BY(W_HOLD, id, S, W, n, p, values)
+#define W_READ_ALIGNED(id, S, W, n, p, values) W_READ_BY(W_HOLD_ALIGNED, id, S, W, n, p, values)
+#define W_WRITE_IF(aligned, id, S, W, n, p, values)                                                  \
     {                                                                                                \
         W_HELD(S, W, n) bits_;                                                                       \
         W_GLOBAL S *to_ = (W_GLOBAL S *)(p);                                                         \
         W_UNROLL for (int i_ = 0; i_ < (n); i_ += 2)                                                 \
             w_pack_two_##id(bits_.each, i_, (values)[i_], (values)[i_ + 1]);                         \
-        if (W_USUALLY(((ulong)to_ & (sizeof(W) - 1)) == 0))                                          \
+        if (aligned)                                                                                 \
             W_CARD_UNROLL for (int i_ = 0; i_ < (int)(sizeof(S) * (n) / sizeof(W)); i_++)            \
                 ((W_GLOBAL W *)to_)[i_] = bits_.all[i_];                                             \
         else                                                                                         \
             W_CARD_UNROLL for (int i_ = 0; i_ < (n); i_++) to_[i_] = bits_.each[i_];                 \
     }
+#define W_WRITE(id, S, W, n, p, values)         W_WRITE_IF(W_IS_ALIGNED(W, to_), id, S, W, n, p, values)
+#define W_WRITE_ALIGNED(id, S, W, n, p, values) W_WRITE_IF(1, id, S, W, n, p, values)
 #endif
 W_ONE(f32, float, float, p[i], p[i] = v)
 W_ONE(f16, half, float, vload_half(i, p), vstore_half_rte(v, i, p))

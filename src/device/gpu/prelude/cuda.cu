@@ -7,7 +7,7 @@
 #define __shared__        __attribute__((shared))
 #define __forceinline__   inline __attribute__((always_inline))
 #define __align__(n)      __attribute__((aligned(n)))
-#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
+#define __launch_bounds__(n, ...) __attribute__((amdgpu_flat_work_group_size(1, n)))
 #endif
 #define W_GLOBAL
 #define W_LOCAL
@@ -32,6 +32,7 @@
 #define W_FN          static __device__ __forceinline__
 #define W_ENTRY       extern "C" __global__
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))
+#define W_ENTRY_ITEMS_BESIDE(x, groups) __launch_bounds__(x, groups)
 
 /* Joins the t of a warp's first n lanes by halves. All lanes get the result. A warp has 32 lanes on all cards, of which
  * the first `calling` call this. */
@@ -106,6 +107,8 @@
 #define W_UNSTASH(W, slots, slot, bits, room)                                                              \
     _Pragma("unroll") for (int i_ = 0; i_ < (int)(sizeof((bits).all) / sizeof(W)); i_++)                   \
         (bits).all[i_] = ((const W *)(room))[i_ * (slots) + (slot)];
+/* Starts to copy 16 bytes from p to a slot. Its lane may read them after the next w_copy_wait<0>(). */
+#define W_STASH_COPY(slot, p, room) w_copy16(w_local_at((const uint4 *)(room) + (slot)), p, 16);
 
 /* ---- types ---- */
 

@@ -7,10 +7,13 @@
  * these definitions. */
 #undef W_KERNEL
 #undef W_ITEMS
+#undef W_ITEMS_BESIDE
 #undef W_ALSO
 #undef W_MEMORY
 #define W_KERNEL         W_ENTRY
 #define W_ITEMS(x, y, z) W_ENTRY_ITEMS(x, y, z)
+/* The same for x items. The compiler takes so few registers that a multiprocessor holds so many groups. CUDA only. */
+#define W_ITEMS_BESIDE(x, groups) W_ENTRY_ITEMS_BESIDE(x, groups)
 #define W_ALSO(name)
 #define W_MEMORY(name)                                                                                       \
     W_LOCAL_ROOM W_SHARED(name) shared_;                                                                         \

@@ -47,3 +47,5 @@ typedef char w_i8;
     for (int i_ = 0; i_ < (n); i_++) (values)[i_] = w_get_##id(p, i_);
 #define W_WRITE(id, S, W, n, p, values)                                                                    \
     for (int i_ = 0; i_ < (n); i_++) w_put_##id(p, i_, (values)[i_]);
+#define W_READ_ALIGNED  W_READ
+#define W_WRITE_ALIGNED W_WRITE

@@ -180,7 +180,7 @@ static void test_short_rows(void **state) {
 static void test_losses(void **state) {
     static const shape shapes[] = {{2, 8200, WEFT_BF16}, {2, 10000, WEFT_F32},  {1, 50304, WEFT_BF16},
                                    {1, 9001, WEFT_BF16}, {1030, 80, WEFT_BF16}, {2, 3000, WEFT_BF16},
-                                   {1, 40000, WEFT_F32}, {2, 9002, WEFT_F32}};
+                                   {1, 40000, WEFT_F32}, {2, 9002, WEFT_F32},   {66, 12280, WEFT_BF16}};
     (void)state;
     check(losses, shapes, COUNT(shapes));
 }
