@@ -340,8 +340,9 @@ static bool absorb_rows(weft_ir *ir) {
 
 /* Siblings are row clusters that do not need each other. They become one kernel if they reduce the same rows
  * and read the same value, or if they are small and have the same form. The second stages of sums are small,
- * also on a device with many blocks. */
+ * also on a device with many blocks. There, kernels that read much would have too few blocks together. */
 enum { SMALL_SPACE = 1 << 18, SMALL_BLOCKS = 1 << 21, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
+enum { TOGETHER_BLOCKS = 1 << 22 /* elements that all reductions of such a kernel read */ };
 /* Each cluster is compared with at most so many others of its size, so large graphs compile in linear
  * time. */
 enum { SIBLINGS_MOST = 1024 };
@@ -359,6 +360,19 @@ static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
         }
     }
     return count;
+}
+
+static int64_t reductions_of(const weft_ir *ir, const ir_cluster *c) {
+    int64_t count = 0;
+    for (int i = 0; i < c->n_members; i++) count += ir->nodes[c->members[i]].kind == IR_REDUCE;
+    return count;
+}
+
+/* Would two clusters with different inputs read too much for one kernel? */
+static bool read_much(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b) {
+    if (!ir->device->many_blocks) return a->full > SMALL_SPACE;
+    return a->full > SMALL_BLOCKS ||
+           (reductions_of(ir, a) + reductions_of(ir, b)) * a->full > TOGETHER_BLOCKS;
 }
 
 /* Do two clusters read the same large value? */
@@ -411,8 +425,7 @@ static bool are_siblings(weft_ir *ir, int a, int b) {
     if (y->gone || x->n_members + y->n_members > MOST_MEMBERS || !same_space(ir, x, y, &joint)) return false;
     if (weft__order_reaches(ir, a, b)) return false;
     if (arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS) return false;
-    const int64_t small = ir->device->many_blocks ? SMALL_BLOCKS : SMALL_SPACE;
-    if ((x->full > small || joint.folds) && !share_input(ir, x, y)) return false;
+    if ((read_much(ir, x, y) || joint.folds) && !share_input(ir, x, y)) return false;
     return !weft__order_precedes(ir, b, a) && mergeable(ir, a, b);
 }
 
