@@ -259,7 +259,8 @@ WEFT_API int64_t weft_tokens_count(const weft_tokens *tokens);
 WEFT_API int32_t weft_tokens_largest(const weft_tokens *tokens);
 WEFT_API uint64_t weft_tokens_hash(const weft_tokens *tokens);
 
-/* Copies `count` tokens from number `first` on, fewer at the end. Returns how many it copied. */
+/* Copies `count` tokens from number `first` on, fewer at the end. Returns how many it copied. 0 also if the
+ * tokens of a corpus cannot be read; weft_last_error(NULL) then says why. */
 WEFT_API size_t weft_tokens_read(const weft_tokens *tokens, int64_t first, size_t count, int32_t *ids);
 
 /* Writes a file of tokens with llm.c's header, all or nothing: u16, or u32 if a token is above 65535.
