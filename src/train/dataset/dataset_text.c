@@ -102,27 +102,51 @@ enum { IN_FILES_AUTO, IN_FILES_TRUE };
  * would take more than this part of the free memory. */
 enum { BYTES = 1 + sizeof(int32_t), PART = 4 };
 
-/* Decides whether the text stays in its files. */
-static weft_status choose_in_files(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+#define LARGE UINT64_C(1000000000) /* bytes of text whose tokens take more than some seconds to count */
+
+/* Adds up the bytes of all texts. 0: they are packed, or whoever reads them reports why they cannot be read.
+ */
+static weft_status measure_texts(weft_context *ctx, const weft__config *config, uint64_t *bytes) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
-    const weft_tokenizer_kind kind =
-        d->tokenizer ? weft_tokenizer_kind_of(d->tokenizer) : (weft_tokenizer_kind)config->data_tokenizer;
-    const bool bytes = config->data_source == WEFT__SOURCE_BYTES;
-    uint64_t size = 0;
-    d->in_files = config->data_in_files == IN_FILES_TRUE;
-    if (config->data_in_files != IN_FILES_AUTO) return WEFT_OK;
-    if (!bytes && (kind == WEFT_TOKENIZER_PIPELINE || kind == WEFT_TOKENIZER_WORD)) return WEFT_OK;
-    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+    weft_status status = WEFT_OK;
+    *bytes = 0;
+    for (int i = 0; status == WEFT_OK && i < WEFT__SPLIT_COUNT; i++) {
         weft__documents documents;
         if (!paths[i]) continue;
-        const weft_status status = weft__documents_list(ctx, paths[i], &documents);
-        size += documents.bytes;
+        status = weft__documents_list(ctx, paths[i], &documents);
+        *bytes += documents.bytes;
         weft__documents_free(&documents);
-        if (status == WEFT_ERR_OOM) return status;
-        if (status != WEFT_OK) return WEFT_OK; /* packed, or whoever reads it reports why it cannot be read */
     }
-    const uint64_t left = weft__host_memory_free() / (uint64_t)weft__dataset_sharers;
-    d->in_files = left > 0 && BYTES * size > left / PART;
+    if (status != WEFT_OK) *bytes = 0;
+    return status == WEFT_ERR_OOM ? status : WEFT_OK;
+}
+
+/* Tells why the start takes long. */
+static void tell_large(uint64_t bytes) {
+    char line[200];
+    if (bytes < LARGE || !weft__dataset_tell) return;
+    snprintf(line, sizeof line,
+             "counting the tokens of %.3g GB of text; with files of tokens, which weft tokenize writes, each "
+             "start is faster",
+             1e-9 * (double)bytes);
+    weft__dataset_tell(line);
+}
+
+/* Decides whether the text stays in its files. */
+static weft_status choose_in_files(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const weft_tokenizer_kind kind =
+        d->tokenizer ? weft_tokenizer_kind_of(d->tokenizer) : (weft_tokenizer_kind)config->data_tokenizer;
+    const bool whole = config->data_source != WEFT__SOURCE_BYTES &&
+                       (kind == WEFT_TOKENIZER_PIPELINE || kind == WEFT_TOKENIZER_WORD);
+    uint64_t bytes;
+    if (config->data_in_files != IN_FILES_TRUE && (config->data_in_files != IN_FILES_AUTO || whole))
+        return WEFT_OK;
+    WEFT_TRY(measure_texts(ctx, config, &bytes));
+    if (config->data_in_files == IN_FILES_AUTO) {
+        const uint64_t left = weft__host_memory_free() / (uint64_t)weft__dataset_sharers;
+        d->in_files = left > 0 && BYTES * bytes > left / PART;
+    }
+    if (d->in_files) tell_large(bytes);
     return WEFT_OK;
 }
 
