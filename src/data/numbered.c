@@ -1,12 +1,15 @@
-/* Finds gaps in the numbers of files: of 000.bin, 001.bin and 003.bin, the file 002.bin is missing. Must not
- * know: what the files hold. Read next: tokens.c. */
+/* Numbers of files. Finds gaps: of 000.bin, 001.bin and 003.bin, the file 002.bin is missing. Writes out
+ * ranges: {000..003}.bin is four files. Must not know: what the files hold. Read next: tokens.c. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/tokens.h"
 
-enum { DIGITS_MOST = 18 };
+enum { DIGITS_MOST = 18, RANGE_MOST = 65536 /* files */ };
 
 /* The last number in the name of a file, folders not included. */
 typedef struct number {
@@ -50,4 +53,55 @@ char *weft__numbered_gap(weft_context *ctx, char *const *paths, size_t count) {
                  (unsigned long long)last.value + 1, paths[i] + next.begin + next.digits);
     }
     return missing;
+}
+
+/* ---- ranges ---- */
+
+/* A range in a path, as {000..012}. */
+typedef struct range {
+    const char *begin, *end; /* from the brace on, and behind the other one */
+    uint64_t first, last;
+    int digits; /* with zeros in front */
+} range;
+
+static bool find_range(const char *path, range *r) {
+    for (const char *brace = strchr(path, '{'); brace; brace = strchr(brace + 1, '{')) {
+        const char *low = brace + 1, *digits = "0123456789";
+        const size_t width = strspn(low, digits);
+        if (width == 0 || width > DIGITS_MOST || strncmp(low + width, "..", 2) != 0) continue;
+        const char *high = low + width + 2;
+        const size_t other = strspn(high, digits);
+        if (other == 0 || other > DIGITS_MOST || high[other] != '}') continue;
+        *r = (range){.begin = brace,
+                     .end = high + other + 1,
+                     .first = strtoull(low, NULL, 10),
+                     .last = strtoull(high, NULL, 10),
+                     .digits = low[0] == '0' || width == other ? (int)width : 1};
+        return true;
+    }
+    return false;
+}
+
+weft_status weft__numbered_range(weft_context *ctx, const char *path, weft__names *paths, bool *is_range) {
+    range r;
+    *is_range = access(path, F_OK) != 0 && find_range(path, &r);
+    if (!*is_range) return WEFT_OK;
+    if (r.last < r.first || r.last - r.first >= RANGE_MOST)
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "%s: a range goes from the smaller number to the larger one, and has at most %d files", path,
+            RANGE_MOST);
+    const size_t size = strlen(path) + DIGITS_MOST + 1;
+    for (uint64_t n = r.first; n <= r.last; n++) {
+        char *name = weft__alloc(ctx, size);
+        if (name)
+            snprintf(name, size, "%.*s%0*llu%s", (int)(r.begin - path), path, r.digits, (unsigned long long)n,
+                     r.end);
+        WEFT_TRY(weft__names_add(ctx, paths, name));
+        if (access(name, F_OK) == 0) continue;
+        return weft__fail(ctx, WEFT_ERR_IO,
+                          "%s: this file of %s cannot be found (%s): restore it, or change the range", name,
+                          path, strerror(errno));
+    }
+    return WEFT_OK;
 }

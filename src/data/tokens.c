@@ -261,12 +261,18 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
 static weft_status tokens_expand(weft_tokens *t, const char *path) {
     char *one = (char *)path; /* open_shards does not write to it */
     glob_t found;
+    weft__names names = {0};
+    bool range;
+    weft_status status = weft__numbered_range(t->ctx, path, &names, &range);
+    if (status == WEFT_OK && range) status = open_shards(t, names.at, names.count);
+    weft__names_free(t->ctx, &names);
+    if (status != WEFT_OK || range) return status;
     if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return open_shards(t, &one, 1);
     int code = glob(path, 0, NULL, &found);
     if (code == GLOB_NOSPACE) return weft__fail_oom(t->ctx, 0, "a list of files");
     if (code == GLOB_NOMATCH) return weft__fail(t->ctx, WEFT_ERR_IO, "%s: there is no such file", path);
     if (code != 0) return weft__fail(t->ctx, WEFT_ERR_IO, "%s: its folder cannot be read", path);
-    weft_status status = open_shards(t, found.gl_pathv, found.gl_pathc);
+    status = open_shards(t, found.gl_pathv, found.gl_pathc);
     if (!strchr(path, '[')) t->missing = weft__numbered_gap(t->ctx, found.gl_pathv, found.gl_pathc);
     globfree(&found);
     return status;

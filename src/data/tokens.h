@@ -5,7 +5,7 @@
 
 #include <weft/data.h>
 
-#include "base/base.h"
+#include "data/image_found.h"
 
 /* Writes exactly `count` tokens from number `first` on. Several threads may call it at once. A failure is
  * that of the calling thread (context NULL). */
@@ -41,5 +41,10 @@ weft_status weft__tokens_write(weft_context *ctx, const char *path, const int32_
  * the first one that is missing, or NULL if there is none, or if the names do not differ in one number alone.
  * The caller frees it with weft__free. Also NULL if memory is short: a gap is only a note. */
 char *weft__numbered_gap(weft_context *ctx, char *const *paths, size_t count);
+
+/* Writes out a path with a range of numbers, as WebDataset has them: t-{000..012}.tar is 13 paths. *range:
+ * the path has one, and no file has this name. WEFT_ERR_IO names a file that is missing. The caller frees the
+ * names, also after a failure. */
+weft_status weft__numbered_range(weft_context *ctx, const char *path, weft__names *paths, bool *range);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/tokens.h"
 #include "text/corpus_files.h"
 #include "text/tokenizer.h"
 
@@ -84,6 +85,11 @@ weft_status weft__text_paths(weft_context *ctx, const char *path, weft_corpus_fi
                              weft__names *paths, bool *several) {
     struct stat what;
     glob_t found = {0};
+    WEFT_TRY(weft__numbered_range(ctx, path, paths, several));
+    if (*several) {
+        files->read += paths->count;
+        return WEFT_OK;
+    }
     const bool exists = stat(path, &what) == 0, folder = exists && S_ISDIR(what.st_mode);
     *several = folder || (!exists && strpbrk(path, "*?["));
     if (!*several) {

@@ -63,10 +63,10 @@ for tokenizer in character byte word bpe; do
     [ $tokenizer != bpe ] || [ -d "$bpe" ] || continue
     [ $tokenizer != bpe ] || options+=(--set data.tokenizer_path="$bpe")
     expect 0 '' train --run $tokenizer --set data.path=whole.txt "${options[@]}"
-    for data in texts shards 'shards/*.tar' lines; do
+    for data in texts shards 'shards/*.tar' 'shards/part-{00..03}.tar' lines; do
         for mode in auto true; do
             [ $tokenizer$mode != wordtrue ] || continue
-            [ $tokenizer != bpe ] || [ "$data" = shards ] || [ $mode = true ] || continue
+            [ $tokenizer != bpe ] || [[ $data$mode = lines* ]] || [ "$data" = shards ] || continue
             run=$tokenizer-${data//[^a-z]/}-$mode
             expect 0 '' train --run "$run" --set data.path="$data" "${options[@]}" --set data.in_files=$mode
             same $tokenizer "$run"
@@ -87,6 +87,12 @@ expect 0 'data: 60 files, [0-9]+ bytes, [0-9]+ tokens \(byte\), from shards' "$w
 check "what was skipped" grep -q 'skipped: 4 hidden names (with a dot in front), 60 members of other kinds' out
 check "no file is missing" bash -c '! grep -q missing out'
 expect 0 'the text stays in its files \(data.in_files\)' "$weft" plan gpt.yaml --set data.path=shards --set data.in_files=true
+expect 0 'data: 30 files' "$weft" plan gpt.yaml --set 'data.path=shards/part-{01..02}.tar'
+expect 8 'shards/part-04.tar: this file of shards/part-[{]02..05[}].tar cannot be found .*: restore it, or change the range' \
+    train --run none --set 'data.path=shards/part-{02..05}.tar'
+one_line
+expect 2 'a range goes from the smaller number to the larger one' train --run none --set 'data.path=shards/part-{3..2}.tar'
+expect 0 'data: 3 files' "$weft" plan gpt.yaml --set 'data.path=texts/{008..010}.txt'
 mkdir gap
 cp shards/part-0[013].tar gap
 expect 0 'missing: gap/part-02.tar, by the numbers of the other files' "$weft" plan gpt.yaml --set data.path='gap/*.tar'
@@ -119,7 +125,11 @@ if [ -d "$bpe" ]; then
         expect 0 '' train --run tokens-$mode --set data.path='token-*.bin' --set data.tokenizer_path="$bpe" --set data.in_files=$mode
         same bpe tokens-$mode
     done
+    expect 0 '' train --run tokens-range --set 'data.path=token-{000000..000003}.bin' --set data.tokenizer_path="$bpe"
+    expect 0 '' "$weft" resume tokens-range --quiet --set train.steps=15
     rm token-000001.bin
+    expect 8 'token-000001.bin: this file of .*token-[{]000000..000003[}].bin cannot be found' \
+        train --run none --set 'data.path=token-{000000..000003}.bin'
     expect 0 'missing: token-000001.bin, by the numbers of the other files' "$weft" plan gpt.yaml --set data.path='token-*.bin'
     # shellcheck disable=SC2016 # the inner shell expands $1
     expect 3 'token-000002.bin: the text has token [0-9]+, but the model knows only 0 to [0-9]+: this file is of another tokenizer' \

@@ -186,6 +186,34 @@ static void test_gap(void **state) {
     }
 }
 
+static void test_range(void **state) {
+    (void)state;
+    write_parts();
+    weft_tokens *t = map(in_scratch("part-{00..02}.bin"));
+    assert_tokens(t, ids, 7);
+    weft_tokens_free(t);
+    t = map(in_scratch("part-{10..10}.bin"));
+    assert_int_equal(weft_tokens_count(t), COUNT - 7);
+    weft_tokens_free(t);
+    expect("part-{00..03}.bin", WEFT_ERR_IO, "part-03.bin: this file of ");
+    expect("part-{0..2}.bin", WEFT_ERR_IO, "part-0.bin: this file of ");
+    expect("part-{2..1}.bin", WEFT_ERR_ARGUMENT, "a range goes from the smaller number");
+    expect("part-{0..65536}.bin", WEFT_ERR_ARGUMENT, "at most 65536 files");
+    expect("part-{0,1}.bin", WEFT_ERR_IO, "part-{0,1}.bin");
+    expect("part-{..1}.bin", WEFT_ERR_IO, "part-{..1}.bin");
+    expect("part-{0..}.bin", WEFT_ERR_IO, "part-{0..}.bin");
+    expect("part-{0..1.bin", WEFT_ERR_IO, "part-{0..1.bin");
+    write_raw("odd{0..1}.bin", ids, 3); /* a file name is not taken for a range */
+    t = map(in_scratch("odd{0..1}.bin"));
+    assert_tokens(t, ids, 3);
+    weft_tokens_free(t);
+    write_raw("nine-9.bin", ids, 1);
+    write_raw("nine-10.bin", ids + 1, 1);
+    t = map(in_scratch("nine-{9..10}.bin"));
+    assert_tokens(t, ids, 2);
+    weft_tokens_free(t);
+}
+
 static void test_refused(void **state) {
     (void)state;
     size_t bytes = 0;
@@ -293,10 +321,11 @@ static void test_short_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_seems_wide),
-        cmocka_unit_test(test_gap),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batches),  cmocka_unit_test(test_short_memory),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_patterns),     cmocka_unit_test(test_seems_wide),
+        cmocka_unit_test(test_gap),          cmocka_unit_test(test_range),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }
