@@ -114,9 +114,9 @@ WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *image
  * first one. With skip_bad they are left out, and the others keep their order; a class or folder without any
  * good image is still an error. WEFT_ERR_FORMAT also names an image of another size or in no class.
  *
- * Tar files are a file named .tar, a pattern ("shards/train-*.tar"), or a folder that holds .tar files but
- * neither images nor folders. The files of a pattern or folder follow each other in the order of their paths.
- * Their images get a class in one of two ways:
+ * Tar files are a file named .tar, a pattern ("shards/train-*.tar"), a range ("train-{000..012}.tar"), or a
+ * folder that holds .tar files but neither images nor folders. The files of a pattern or folder follow each
+ * other in the order of their paths. Their images get a class in one of two ways:
  *
  * - CLASS/NAME.jpg: the class is the folder, as in a folder of images. Folders that all members share, and
  *   that lie above the classes, do not count.
@@ -245,9 +245,10 @@ typedef struct weft_tokens weft_tokens;
  * - u16 after llm.c's header (256 i32: 20240520, 1, number of tokens, zeros), whose count must be right
  * - u32 after llm.c's header for Llama 3 (256 i32: 20240801, 7, number of tokens, zeros)
  *
- * `path` is a file or a pattern ("data/train_*.bin"). The files of a pattern follow each other in the order
- * of their names. Opening reads everything once, for the three functions below. Do not shorten a mapped
- * file: that would end the process. */
+ * `path` is a file, a pattern ("data/train_*.bin") or a range ("data/train_{000..012}.bin"), all of whose
+ * files must be there. The files follow each other in the order of their names or numbers. Opening reads
+ * everything once, for the three functions below. Do not shorten a mapped file: that would end the process.
+ */
 WEFT_API WEFT_CHECKED weft_status weft_tokens_open(weft_context *ctx, const char *path, weft_tokens **out);
 
 /* NULL is allowed. */
@@ -259,7 +260,8 @@ WEFT_API int64_t weft_tokens_count(const weft_tokens *tokens);
 WEFT_API int32_t weft_tokens_largest(const weft_tokens *tokens);
 WEFT_API uint64_t weft_tokens_hash(const weft_tokens *tokens);
 
-/* Copies `count` tokens from number `first` on, fewer at the end. Returns how many it copied. */
+/* Copies `count` tokens from number `first` on, fewer at the end. Returns how many it copied. 0 also if the
+ * tokens of a corpus cannot be read; weft_last_error(NULL) then says why. */
 WEFT_API size_t weft_tokens_read(const weft_tokens *tokens, int64_t first, size_t count, int32_t *ids);
 
 /* Writes a file of tokens with llm.c's header, all or nothing: u16, or u32 if a token is above 65535.

@@ -224,12 +224,19 @@ typedef struct weft_corpus_options {
     const char *test_path;           /* a file for the test part */
     double validation_fraction; /* the last ids are the validation part: 0 to less than 1; 0: no validation
                                    part */
-    uint64_t max_bytes;         /* of one text after unpacking; 0: 16 GiB */
+    uint64_t max_bytes;         /* of one text after unpacking; 0: 16 GiB. Not for texts that stay in files */
+    bool in_files; /* the text stays in its files, for texts larger than memory: see weft_corpus_tokens. Not
+                      for packed files and word tokenizers, and for pipelines only in tar files */
 } weft_corpus_options;
 
 /* Reads text (plain or gzip, recognised by its content) from a file, from all files of a folder, or from all
  * that match a pattern such as "part-*.txt", in the order of their names. Builds the tokenizer unless one is
  * given, and encodes all parts. options may be NULL.
+ *
+ * A path may also name tar files: a file, a pattern, or a folder of .tar files. Their members .txt and .md
+ * are texts, and so is the "text" of each line of a member .jsonl. The texts follow each other by the order
+ * of the tar files and the names of their members. Each gets a newline at its end if it has none. A pipeline
+ * encodes each text by itself. Tar files must not be packed, and need libarchive when Weft is built.
  *
  * A character vocabulary covers all files; a word vocabulary only the first one. With a fraction f and n
  * ids, the training part is the first floor(n * (1 - f)) ids. WEFT_ERR_IO and WEFT_ERR_FORMAT name path and
@@ -240,8 +247,18 @@ WEFT_API WEFT_CHECKED weft_status weft_corpus_open(weft_context *ctx, const char
 /* NULL is allowed. */
 WEFT_API void weft_corpus_free(weft_corpus *corpus);
 
-/* The ids of a part, valid until the corpus is freed. *count may be 0. */
+/* The ids of a part, valid until the corpus is freed. *count may be 0. NULL, but with the count, if the text
+ * stays in its files. */
 WEFT_API const int32_t *weft_corpus_ids(const weft_corpus *corpus, weft_corpus_part part, size_t *count);
+
+typedef struct weft_tokens weft_tokens; /* see weft/data.h */
+
+/* The tokens of a part whose text stays in its files, for weft_loader_mapped; NULL for other parts. The part
+ * has those from *first on, as many as weft_corpus_ids counts. Blocks of some KiB are read and encoded when
+ * they are needed; memory holds 24 bytes for each text and each 16 KiB of text. Valid until the corpus is
+ * freed. `first` may be NULL. */
+WEFT_API const weft_tokens *weft_corpus_tokens(const weft_corpus *corpus, weft_corpus_part part,
+                                               int64_t *first);
 
 /* The tokenizer that the corpus built, or the one that was given. */
 WEFT_API const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *corpus);
@@ -252,6 +269,7 @@ WEFT_API uint64_t weft_corpus_bytes(const weft_corpus *corpus);
 typedef struct weft_corpus_files {
     uint64_t read;            /* files of all parts */
     uint64_t hidden, folders; /* skipped in folders: names that begin with a dot, and subfolders */
+    uint64_t others;          /* skipped in tar files: members that are not .txt, .md or .jsonl */
 } weft_corpus_files;
 
 /* The files that were read and skipped. */

@@ -15,9 +15,11 @@
     "  weft init gpt > gpt.yaml\n"                                                                           \
     "  weft train gpt.yaml --set data.path=book.txt --set train.steps=1000\n"
 #define weft__help_launch                                                                                    \
-    "The processes share the batches of each step. On several machines use mpirun or srun itself.\n"         \
+    "COMMAND is train, resume or profile: the processes share the batches of each step. On several\n"        \
+    "machines use mpirun or srun itself.\n"                                                                  \
     "\n"                                                                                                     \
     "  weft launch -n 4 -- train gpt.yaml\n"                                                                 \
+    "  weft launch -n 4 -- profile gpt.yaml --steps 20\n"                                                    \
     "  mpirun -n 8 --host one:4,two:4 weft train gpt.yaml\n"                                                 \
     "  srun -N 2 --ntasks-per-node=4 --mpi=pmix weft train gpt.yaml\n"
 #define weft__help_resume                                                                                    \

@@ -101,9 +101,10 @@ int weft__command_launch(const weft__command *command, int argc, char **argv) {
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     const char *first = arguments.values[0];
-    if (strcmp(first, "train") != 0 && strcmp(first, "resume") != 0) {
-        weft__complain("launch: several processes share the work of 'train' and 'resume', not of '%s'",
-                       first);
+    if (strcmp(first, "train") != 0 && strcmp(first, "resume") != 0 && strcmp(first, "profile") != 0) {
+        weft__complain(
+            "launch: several processes share the work of 'train', 'resume' and 'profile', not of '%s'",
+            first);
         return WEFT__EXIT_USAGE;
     }
     if (n < 1 || n > PROCESSES_MOST) {

@@ -107,6 +107,22 @@ static void print_amdahl(const weft__profiling *p, const amdahl *a) {
     }
 }
 
+/* A row for each process: where the time of its steps went. */
+static void print_processes(const weft__profiling *p) {
+    const double steps = (double)p->steps;
+    if (!p->processes) return;
+    weft__print(stdout, "\n%-7s %11s %11s %11s %11s %8s %9s  %s\n", "process", "us a step", "computing",
+                "waiting", "hidden", "%hidden", "MiB", "machine");
+    for (int i = 0; i < weft_process_group_size(p->group); i++) {
+        const weft__process_profile *f = &p->processes[i];
+        const double exchange = f->waiting + f->hidden;
+        weft__print(stdout, "%-7d %11.1f %11.1f %11.1f %11.1f %8.0f %9.1f  %s\n", i, f->total / steps * 1e6,
+                    (f->total - f->waiting) / steps * 1e6, f->waiting / steps * 1e6, f->hidden / steps * 1e6,
+                    exchange > 0 ? 100 * f->hidden / exchange : 0, f->memory / 0x1p20,
+                    weft_process_group_host(p->group, i));
+    }
+}
+
 static void print_head(const weft__profiling *p) {
     char name[64];
     weft__model_name(p->loop.config, &p->loop.dataset, name);
@@ -114,6 +130,9 @@ static void print_head(const weft__profiling *p) {
                 (long long)weft_parameter_elements(p->loop.model.module, false),
                 weft_device_of(p->loop.model.ctx), (unsigned long long)p->steps,
                 (unsigned long long)p->warmup);
+    if (p->group)
+        weft__print(stdout, "%d processes by %s; these are the tables of rank 0\n",
+                    weft_process_group_size(p->group), weft_process_group_engine(p->group));
     weft__print(
         stdout,
         "%.3f s until the first step (%.3f s to open the device), which took %.3f s, %.3f s of them to "
@@ -145,6 +164,18 @@ static json_t *part_json(const amdahl *a, size_t i, double steps) {
     return object;
 }
 
+static json_t *processes_json(const weft__profiling *p, double steps) {
+    json_t *list = json_array();
+    for (int i = 0; p->processes && i < weft_process_group_size(p->group); i++) {
+        const weft__process_profile *f = &p->processes[i];
+        json_array_append_new(list, json_pack("{s:i, s:s, s:f, s:f, s:f, s:I}", "rank", i, "machine",
+                                              weft_process_group_host(p->group, i), "seconds_per_step",
+                                              f->total / steps, "waiting", f->waiting / steps, "hidden",
+                                              f->hidden / steps, "memory_peak", (json_int_t)f->memory));
+    }
+    return list;
+}
+
 static weft_status cli_profile_print_json(const weft__profiling *p, const weft_profile_entry *entries,
                                           size_t count) {
     weft__shares shares;
@@ -170,6 +201,7 @@ static weft_status cli_profile_print_json(const weft__profiling *p, const weft_p
                   t->busy, "uploads", (double)t->uploads / steps, "downloads", (double)t->downloads / steps,
                   "submissions", (double)t->submissions / steps, "bytes_in_use", (json_int_t)t->bytes_in_use,
                   "bytes_peak", (json_int_t)t->bytes_peak, "stages", times, "kernels", kernels);
+    if (p->processes) json_object_set_new(object, "processes", processes_json(p, steps));
     WEFT_TRY(
         weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "the profile", &text, NULL));
     weft__print(stdout, "%s\n", text);
@@ -190,8 +222,28 @@ static weft_status cli_profile_show(weft__profiling *p, bool json, const char *t
     WEFT_TRY(weft__print_profile(p->profile, p->steps)); /* invalidates `entries` */
     print_stages(p, sums);
     print_amdahl(p, &a);
+    print_processes(p);
     if (trace) weft__print(stdout, "\ntrace: %s (ui.perfetto.dev opens it)\n", trace);
     return WEFT_OK;
+}
+
+/* Profiles in all processes that were started with this one. Rank 0 prints. */
+static int profile_together(weft__profiling *p, weft__wanted *wanted, bool json, const char *trace) {
+    weft__config config;
+    weft__config_init(&config);
+    weft_status status = weft__cli_join(&config, wanted, &p->group);
+    if (status == WEFT_OK) status = weft__cli_config(&config, wanted);
+    status = weft__processes_agree(p->group, config.train_timeout, status, &p->silent);
+    if (status == WEFT_OK) status = weft__profiling_run(p, &config);
+    if (status == WEFT_OK && weft_process_group_rank(p->group) == 0)
+        status = cli_profile_show(p, json, trace);
+    int code = WEFT__EXIT_DONE;
+    if (status != WEFT_OK) code = p->silent ? weft__exit_code(status) : weft__give_up(NULL, status);
+    if (p->abandons) weft_process_group_abort(p->group, code);
+    weft__profiling_free(p);
+    weft_process_group_close(p->group);
+    weft__config_free(&config);
+    return code;
 }
 
 int weft__command_profile(const weft__command *command, int argc, char **argv) {
@@ -214,15 +266,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
         weft__complain("profile: --steps and --warmup must be 1 to 1000000");
         return WEFT__EXIT_USAGE;
     }
-    weft__config config;
     weft__profiling profiling = {
         .warmup = (uint64_t)warmup, .steps = (uint64_t)steps, .trace = trace != NULL};
-    weft__config_init(&config);
-    weft_status status = weft__cli_config(&config, &wanted);
-    if (status == WEFT_OK) status = weft__profiling_run(&profiling, &config);
-    if (status == WEFT_OK) status = cli_profile_show(&profiling, json, trace);
-    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
-    weft__profiling_free(&profiling);
-    weft__config_free(&config);
-    return code;
+    return profile_together(&profiling, &wanted, json, trace);
 }

@@ -46,6 +46,10 @@ bool weft__cli_has_config(const weft__command *command, weft__wanted *wanted);
  * `run`, which may be NULL. */
 int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]);
 
+/* Joins the processes that were started with this one; *group is NULL if there are none. Only rank 0 prints:
+ * the others are silent about the data. The caller closes the group with weft_process_group_close. */
+weft_status weft__cli_join(weft__config *config, weft__wanted *wanted, weft_process_group **group);
+
 /* Reads a configuration into an initialised *config, then applies --data, --set and --device, and resolves
  * it. Warns of keys that the configuration does not use. */
 weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted);

@@ -1,6 +1,7 @@
-/* weft tokenize: converts a text to files of tokens, or prints the ids of the tokens; trains a tokenizer. The
- * text is encoded block by block. Memory then holds the text and the tokens of one file. Must not know: how
- * texts are encoded. Read next: data/tokens.c. */
+/* weft tokenize: converts texts to files of tokens, or prints the ids of the tokens; trains a tokenizer.
+ * Texts are encoded block by block, so memory holds the tokens of one file. Only a text that is packed, or
+ * that its tokenizer encodes as a whole, is in memory. Must not know: how texts are encoded. Read next:
+ * data/tokens.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include <weft/text.h>
 
 #include "cli/cli.h"
+#include "data/parse.h"
+#include "data/tokens.h"
+#include "text/text_stream.h"
 #include "train/run/progress.h"
 
 #define BLOCK ((size_t)4 << 20) /* about this many bytes of text */
@@ -51,7 +55,9 @@ static weft_status flush(job *j, bool follows) {
         char path[4096];
         size_t count = j->count - done < (size_t)j->shard ? j->count - done : (size_t)j->shard;
         WEFT_TRY(name_file(j, j->files > 0 || j->count - done > count, path));
-        WEFT_TRY(weft_tokens_write(NULL, path, j->ids + done, count));
+        /* all files of a tokenizer have the same width */
+        const bool wide = weft_tokenizer_vocabulary(j->tokenizer) > (size_t)UINT16_MAX + 1;
+        WEFT_TRY(weft__tokens_write(NULL, path, j->ids + done, count, wide));
         done += count;
         j->written += (int64_t)count;
         j->files++;
@@ -61,18 +67,23 @@ static weft_status flush(job *j, bool follows) {
     return WEFT_OK;
 }
 
+/* Makes room for more ids. */
+static weft_status make_room(job *j, size_t count) {
+    if (j->capacity - j->count >= count) return WEFT_OK;
+    size_t wanted = j->count + count + j->capacity / 2;
+    int32_t *ids = weft__realloc(NULL, j->ids, wanted * sizeof *ids);
+    if (!ids) return weft__fail_oom(NULL, wanted * sizeof *ids, "tokens");
+    j->ids = ids;
+    j->capacity = wanted;
+    return WEFT_OK;
+}
+
 static weft_status encode_block(job *j, const char *text, size_t bytes) {
     size_t count = bytes;
     weft_status status;
     const double began = weft__now();
     do { /* once more, if there are more tokens than bytes */
-        if (j->capacity - j->count < count) {
-            size_t wanted = j->count + count + j->capacity / 2;
-            int32_t *ids = weft__realloc(NULL, j->ids, wanted * sizeof *ids);
-            if (!ids) return weft__fail_oom(NULL, wanted * sizeof *ids, "tokens");
-            j->ids = ids;
-            j->capacity = wanted;
-        }
+        WEFT_TRY(make_room(j, count));
         status = weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count,
                                        &count);
     } while (status == WEFT_ERR_ARGUMENT && count > j->capacity - j->count);
@@ -93,8 +104,45 @@ static weft_status put_ids(job *j, bool follows) {
     return WEFT_OK;
 }
 
+static weft_status take_ids(void *user, const int32_t *ids, size_t count) {
+    job *j = user;
+    WEFT_TRY(make_room(j, count));
+    if (count) memcpy(j->ids + j->count, ids, count * sizeof *ids);
+    j->count += count;
+    return put_ids(j, true);
+}
+
+/* Encodes texts that stay in their files. */
+static weft_status tokenize_stream(job *j, const char *path, uint64_t *bytes) {
+    weft__text_stream *stream;
+    WEFT_TRY(weft__text_stream_open(NULL, path, &stream));
+    *bytes = stream->documents.bytes;
+    const double began = weft__now();
+    weft_status status = weft__text_stream_encode(stream, j->tokenizer, take_ids, j);
+    j->seconds = weft__now() - began;
+    if (status == WEFT_OK) status = put_ids(j, false);
+    weft__text_stream_free(stream);
+    return status;
+}
+
+/* Tells whether the path is a file that must be read as a whole. */
+static weft_status is_whole(const job *j, const char *path, bool *whole) {
+    bool tars;
+    uint8_t head[2] = {0};
+    WEFT_TRY(weft__documents_in_tars(NULL, path, &tars));
+    FILE *file = tars ? NULL : fopen(path, "rb"); /* a pattern or a folder has no bytes */
+    const bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
+    *whole = read && (weft__is_gzip(head, sizeof head) ||
+                      weft_tokenizer_kind_of(j->tokenizer) == WEFT_TOKENIZER_PIPELINE);
+    if (file) fclose(file);
+    return WEFT_OK;
+}
+
 static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
     weft_bytes file = {0};
+    bool whole;
+    WEFT_TRY(is_whole(j, path, &whole));
+    if (!whole) return tokenize_stream(j, path, bytes);
     WEFT_TRY(weft_read_file(NULL, path, 0, &file));
     const char *text = (const char *)file.data;
     weft_status status =
@@ -104,8 +152,6 @@ static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
         status = encode_block(j, text + at, end - at);
         if (status == WEFT_OK) status = put_ids(j, end < file.size);
     }
-    if (status == WEFT_OK && j->written == 0)
-        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the text has no tokens", path);
     *bytes = file.size;
     weft_bytes_free(NULL, &file);
     return status;
@@ -117,6 +163,8 @@ static weft_status run_job(job *j, const char *path, const char *text) {
     weft_status status = weft_tokenizer_load(NULL, path, &t);
     j->tokenizer = t;
     if (status == WEFT_OK) status = tokenize(j, text, &bytes);
+    if (status == WEFT_OK && j->written == 0)
+        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the text has no tokens", text);
     if (status == WEFT_OK && j->out)
         weft__print(stdout,
                     "%" PRId64 " tokens of %" PRIu64
@@ -175,7 +223,9 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     int64_t vocabulary = -1, least = 0;
     int code = 0;
     const weft__option options[] = {
-        {"TEXT ...", WEFT__OPTION_ARGS, &texts, "the text, plain or packed with gzip; --train takes several"},
+        {"TEXT ...", WEFT__OPTION_ARGS, &texts,
+         "the text, plain or packed with gzip, a pattern, or .tar files of texts; --train takes several "
+         "texts"},
         {"--tokenizer TOKENIZER", WEFT__OPTION_TEXT, &tokenizer,
          "a tokenizer.json, a .model file, or the folder of a published model"},
         {"--out OUT", WEFT__OPTION_TEXT, &j.out,

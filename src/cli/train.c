@@ -178,17 +178,22 @@ static weft_status fit_time(weft__config *config, const char *name, double minut
     return WEFT_OK;
 }
 
-/* Joins the processes that were started with this one. Only rank 0 prints, and followers are silent about the
- * data. */
-static weft_status join_processes(weft__config *config, weft__wanted *wanted, weft__train_options *how) {
-    WEFT_TRY(weft_process_group_open(NULL, &how->group));
-    if (!how->group) return WEFT_OK;
-    config->processes = weft_process_group_size(how->group);
-    config->threads = weft_process_group_threads(how->group);
-    weft__dataset_sharers = weft_process_group_local_size(how->group);
-    if (weft_process_group_rank(how->group) == 0) return WEFT_OK;
-    wanted->silent = how->quiet = true;
+weft_status weft__cli_join(weft__config *config, weft__wanted *wanted, weft_process_group **group) {
+    WEFT_TRY(weft_process_group_open(NULL, group));
+    if (!*group) return WEFT_OK;
+    config->processes = weft_process_group_size(*group);
+    config->threads = weft_process_group_threads(*group);
+    weft__dataset_sharers = weft_process_group_local_size(*group);
+    if (weft_process_group_rank(*group) == 0) return WEFT_OK;
+    wanted->silent = true;
     weft__dataset_tell = NULL;
+    return WEFT_OK;
+}
+
+/* Only rank 0 prints. */
+static weft_status join_processes(weft__config *config, weft__wanted *wanted, weft__train_options *how) {
+    WEFT_TRY(weft__cli_join(config, wanted, &how->group));
+    if (weft_process_group_rank(how->group) > 0) how->quiet = true;
     return WEFT_OK;
 }
 

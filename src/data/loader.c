@@ -8,6 +8,7 @@
 #include "compiler/profile/profile.h"
 #include "data/loader.h"
 #include "data/parse.h"
+#include "data/tokens.h"
 #include "device/device.h"
 #include "graph/graph.h"
 
@@ -72,24 +73,23 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
 }
 
 /* Copies windows of mapped tokens. Past the end of the text its last token repeats. */
-static void copy_mapped(const weft_loader *loader, const weft__side *side, const int64_t *starts,
-                        int32_t *to) {
+static weft_status copy_mapped(const weft_loader *loader, const weft__side *side, const int64_t *starts,
+                               int32_t *to) {
     const size_t context = (size_t)loader->context;
     for (int64_t b = 0; b < loader->options.batch; b++, to += context) {
         int64_t from = starts[b] + (int64_t)(side->first / side->stride);
         size_t left = from < loader->tokens ? (size_t)(loader->tokens - from) : 0;
         size_t whole = left < context ? left : context;
-        whole = weft_tokens_read(loader->mapped, loader->mapped_first + from, whole, to);
+        if (whole) WEFT_TRY(weft__tokens_get(loader->mapped, loader->mapped_first + from, whole, to));
         for (size_t at = whole; at < context; at++)
-            (void)weft_tokens_read(loader->mapped, loader->mapped_first + loader->tokens - 1, 1, to + at);
+            WEFT_TRY(weft__tokens_get(loader->mapped, loader->mapped_first + loader->tokens - 1, 1, to + at));
     }
+    return WEFT_OK;
 }
 
-void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out) {
-    if (loader->mapped) {
-        copy_mapped(loader, side, starts, out);
-        return;
-    }
+weft_status weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts,
+                              void *out) {
+    if (loader->mapped) return copy_mapped(loader, side, starts, out);
     char *to = out;
     const char *base = side->array.data;
     size_t end = side->array.bytes;
@@ -100,6 +100,7 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
         for (size_t at = whole; at < side->bytes; at += side->stride) /* past the end of a text */
             memcpy(to + at, base + end - side->stride, side->stride);
     }
+    return WEFT_OK;
 }
 
 /* ---- making ---- */
@@ -207,7 +208,12 @@ static weft_status make_resident(weft_loader *loader) {
         if (loader->mapped) {
             data = weft__alloc(ctx, side->array.bytes);
             if (!data) return weft__fail_oom(ctx, side->array.bytes, "the tokens");
-            (void)weft_tokens_read(loader->mapped, loader->mapped_first, (size_t)loader->tokens, data);
+            const weft_status status =
+                weft__tokens_get(loader->mapped, loader->mapped_first, (size_t)loader->tokens, data);
+            if (status != WEFT_OK) {
+                weft__free(ctx, data);
+                return weft__fail(ctx, status, "%s", weft_last_error(NULL));
+            }
         }
         side->all = weft_keep(weft_from(ctx, side->array.dtype, side->array.rank, side->array.shape, data));
         if (loader->mapped) weft__free(ctx, data);

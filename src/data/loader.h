@@ -73,9 +73,10 @@ struct weft_loader {
  * arguments. */
 int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts);
 
-/* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token
- * repeats. */
-void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out);
+/* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token repeats.
+ * A failure is that of the calling thread. */
+weft_status weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts,
+                              void *out);
 
 /* ---- loader_skip.c ---- */
 

@@ -34,14 +34,11 @@ struct weft__prefetch {
 
 static void loader_prefetch_fill(const weft_loader *loader, slot *s) {
     s->count = weft__loader_starts(loader, s->position, s->starts);
-    s->status = WEFT_OK;
-    if (weft__loader_in_files(loader)) {
-        s->status = weft__loader_decode(loader, s->starts, (uint8_t *)s->bytes);
-        if (s->status != WEFT_OK) memcpy(s->message, weft_last_error(NULL), sizeof s->message);
-    } else {
-        weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
-    }
-    if (loader->y.rank > 0) weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
+    s->status = weft__loader_in_files(loader) ? weft__loader_decode(loader, s->starts, (uint8_t *)s->bytes)
+                                              : weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
+    if (s->status == WEFT_OK && loader->y.rank > 0)
+        s->status = weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
+    if (s->status != WEFT_OK) memcpy(s->message, weft_last_error(NULL), sizeof s->message);
 }
 
 static void *serve(void *user) {

@@ -1,7 +1,7 @@
-/* Tar files that hold images, open for reading at any place by many threads. Opening a file takes long on the
- * file systems of clusters, so files stay open, as many as a part of the process's limit. A file that differs
- * in size or time from the one that was listed is refused: the places of its members may be wrong. Must not
- * know: classes, libarchive. Read next: image_shards.c. */
+/* Tar files, and plain files of text, open for reading at any place by many threads. Opening a file takes
+ * long on the file systems of clusters, so files stay open, as many as a part of the process's limit. A file
+ * that differs in size or time from the one that was listed is refused: the places of its members may be
+ * wrong. Must not know: classes, libarchive. Read next: image_shards.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/shard_files.h"
 
@@ -20,7 +20,7 @@ enum { BLOCK = 512, PART = 4 /* of the files that a process may open */, OPEN_LE
 
 typedef struct shard {
     _Atomic int fd; /* -1: not open */
-    bool listed;
+    bool listed, tar;
     off_t size;
     struct timespec changed;
 } shard;
@@ -78,9 +78,9 @@ static weft_status check_same(weft_context *ctx, const shard *at, const char *pa
     if (!at->listed || (now.st_size == at->size && now.st_mtim.tv_sec == at->changed.tv_sec &&
                         now.st_mtim.tv_nsec == at->changed.tv_nsec))
         return WEFT_OK;
-    return weft__fail(
-        ctx, WEFT_ERR_STATE,
-        "%s: the tar file has changed since its members were listed: restore it, or begin again", path);
+    return weft__fail(ctx, WEFT_ERR_STATE, "%s: the %s: restore it, or begin again", path,
+                      at->tar ? "tar file has changed since its members were listed"
+                              : "file has changed since it was opened");
 }
 
 static weft_status open_file(weft_context *ctx, const shard *at, const char *path, int *fd) {
@@ -139,25 +139,41 @@ weft_status weft__shards_image(weft_context *ctx, const weft_image_shards *s, co
 
 /* ---- members ---- */
 
-weft_status weft__shards_list(weft_context *ctx, weft_image_shards *s, size_t i, weft__tar_visit *visit,
-                              void *user) {
+/* Notes how large and how old an open file is. */
+static weft_status note(weft_context *ctx, weft_image_shards *s, size_t i, int fd, bool tar) {
     const char *path = s->paths[i];
     struct stat what;
+    if (fstat(fd, &what) != 0) return weft__fail_io(ctx, "read the size of", path, errno);
+    if (!S_ISREG(what.st_mode))
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: this is a folder, a pipe or a device, expected a %sfile",
+                          path, tar ? "tar " : "");
+    s->list[i].size = what.st_size;
+    s->list[i].changed = what.st_mtim;
+    s->list[i].listed = true;
+    s->list[i].tar = tar;
+    return WEFT_OK;
+}
+
+weft_status weft__shards_list(weft_context *ctx, weft_image_shards *s, size_t i, weft__tar_visit *visit,
+                              void *user) {
     int fd;
     bool own;
     WEFT_TRY(hold(ctx, s, i, &fd, &own));
-    weft_status status =
-        fstat(fd, &what) == 0 ? WEFT_OK : weft__fail_io(ctx, "read the size of", path, errno);
-    if (status == WEFT_OK && !S_ISREG(what.st_mode))
-        status = weft__fail(ctx, WEFT_ERR_IO, "%s: this is a folder, a pipe or a device, expected a tar file",
-                            path);
+    weft_status status = note(ctx, s, i, fd, true);
     if (status == WEFT_OK) {
-        const weft__tar_file tar = {.fd = fd, .path = path, .size = (uint64_t)what.st_size};
-        s->list[i].size = what.st_size;
-        s->list[i].changed = what.st_mtim;
-        s->list[i].listed = true;
+        const weft__tar_file tar = {.fd = fd, .path = s->paths[i], .size = (uint64_t)s->list[i].size};
         status = weft__tar_list(ctx, &tar, visit, user);
     }
+    if (own) (void)close(fd);
+    return status;
+}
+
+weft_status weft__shards_plain(weft_context *ctx, weft_image_shards *s, size_t i, uint64_t *size) {
+    int fd;
+    bool own;
+    WEFT_TRY(hold(ctx, s, i, &fd, &own));
+    const weft_status status = note(ctx, s, i, fd, false);
+    *size = (uint64_t)s->list[i].size;
     if (own) (void)close(fd);
     return status;
 }

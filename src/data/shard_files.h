@@ -1,5 +1,5 @@
-/* Tar files that hold images, open for reading at any place by many threads. Must not know: classes,
- * libarchive. Read next: shard_files.c, image_shards.c. */
+/* Tar files, and plain files of text, open for reading at any place by many threads. Must not know: what they
+ * hold, libarchive. Read next: shard_files.c, image_shards.c, text/documents.h. */
 #ifndef WEFT_SRC_DATA_SHARD_FILES_H
 #define WEFT_SRC_DATA_SHARD_FILES_H
 
@@ -22,7 +22,10 @@ weft__skipped *weft__shards_skipped(const weft_image_shards *shards);
 weft_status weft__shards_list(weft_context *ctx, weft_image_shards *shards, size_t shard,
                               weft__tar_visit *visit, void *user);
 
-/* Reads bytes of a tar file. WEFT_ERR_STATE: the file is not the one that was listed. ctx is NULL when
+/* For a file that is no tar file: notes how large and how old it is. */
+weft_status weft__shards_plain(weft_context *ctx, weft_image_shards *shards, size_t shard, uint64_t *size);
+
+/* Reads bytes of a file. WEFT_ERR_STATE: the file is not the one that was listed. ctx is NULL when
  * several threads do this at once. */
 weft_status weft__shards_read(weft_context *ctx, const weft_image_shards *shards, size_t shard, uint64_t at,
                               void *to, size_t size);

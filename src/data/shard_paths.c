@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "data/image_shards.h"
+#include "data/tokens.h"
 #include "io/publish.h"
 
 static bool ends_with(const char *text, const char *end) {
@@ -85,6 +86,9 @@ weft_status weft__shard_paths(weft_context *ctx, const char *path, weft__names *
         return tar ? add(ctx, paths, path) : WEFT_OK;
     }
     if (!tar) return WEFT_OK;
+    bool range;
+    WEFT_TRY(weft__numbered_range(ctx, path, paths, &range));
+    if (range) return WEFT_OK;
     if (strpbrk(path, "*?[")) return search_pattern(ctx, path, paths);
     if (strchr(path, '{'))
         return weft__fail(ctx, WEFT_ERR_IO,

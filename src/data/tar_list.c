@@ -156,7 +156,7 @@ static weft_status refuse_packed(weft_context *ctx, const weft__tar_file *tar) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (memcmp(head, kinds[i].begin, kinds[i].size) == 0)
             return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: the tar file is packed with %s, so images cannot be read from its middle: "
+                              "%s: the tar file is packed with %s, so files cannot be read from its middle: "
                               "unpack it with %s -d, and give the .tar",
                               tar->path, kinds[i].program, kinds[i].program);
     if (size == sizeof head) return WEFT_OK;

@@ -5,7 +5,8 @@
  *     llm.c:    header of 256 i32: 20240520, 1, number of ids, zeros | ids (u16 each)
  *               header of 256 i32: 20240801, 7, number of ids, zeros | ids (u32 each)
  *
- * Must not know: batches. Read next: loader.c. */
+ * Tokens may also come from a source that makes them when they are read (tokens.h). Must not know: batches.
+ * Read next: loader.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "data/parse.h"
+#include "data/tokens.h"
 #include "io/publish.h"
 #include <weft/data.h>
 #include <weft/io.h>
@@ -41,6 +43,7 @@ typedef struct shard {
     size_t map_bytes;
     const uint8_t *ids;
     size_t width;  /* bytes of an id: 2 or 4 */
+    bool header;   /* the file says so itself */
     int64_t first; /* number of ids in the files before */
     int64_t count;
 } shard;
@@ -52,6 +55,10 @@ struct weft_tokens {
     int64_t count;
     int32_t largest;
     uint64_t hash;
+    char *largest_file;          /* the first file that has `largest` */
+    char *missing;               /* of files that are numbered; NULL: none */
+    weft__tokens_source *source; /* NULL: the files have the tokens */
+    void *user;
 };
 
 static int32_t read_i32(const uint8_t *p) {
@@ -127,8 +134,11 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
     }
     WEFT_TRY(weft__parse_tokens(ctx, s->map, s->map_bytes, path, &begin, &s->width));
     s->ids = (const uint8_t *)s->map + begin;
+    s->header = begin > 0;
     s->count = (int64_t)((s->map_bytes - begin) / s->width);
-    return WEFT_OK;
+    if (s->count > 0) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: its header promises no tokens: remove the file, or write it again", path);
 }
 
 #define LANES 8 /* lanes of the hash; they are independent, so hashing is as fast as memory */
@@ -165,8 +175,19 @@ static void survey_block(const uint8_t *ids, size_t width, uint64_t *restrict la
         most->narrow[k] = narrow_ids[k] > most->narrow[k] ? narrow_ids[k] : most->narrow[k];
 }
 
-/* Hashes all ids of a file, and returns the largest. */
-static uint32_t survey_shard(const shard *s, uint64_t *lanes) {
+/* Tells whether a file without a header seems to hold ids of 32 bits: the upper half of each is below 256. */
+static bool seems_wide(const shard *s, const largest_ids *most) {
+    enum { ENOUGH = 1024, HIGH = ID_MOST >> 16 };
+    uint16_t even = 0, odd = 0;
+    for (size_t k = 0; k < BLOCK / 2; k += 2) {
+        if (most->narrow[k] > even) even = most->narrow[k];
+        if (most->narrow[k + 1] > odd) odd = most->narrow[k + 1];
+    }
+    return !s->header && s->count >= ENOUGH && s->count % 2 == 0 && odd < HIGH && even > HIGH;
+}
+
+/* Hashes all ids of a file, and returns the largest. *seems: see seems_wide. */
+static uint32_t survey_shard(const shard *s, uint64_t *lanes, bool *seems) {
     largest_ids most = {{0}, {0}};
     uint32_t largest = 0;
     const size_t bytes = s->width * (size_t)s->count, whole = bytes / BLOCK * BLOCK;
@@ -177,6 +198,7 @@ static uint32_t survey_shard(const shard *s, uint64_t *lanes) {
     survey_block(rest, s->width, lanes, &most);
     /* windows are small and anywhere in the file */
     (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM);
+    *seems = seems_wide(s, &most);
     for (size_t k = 0; k < BLOCK / 2; k++)
         if (most.narrow[k] > largest) largest = most.narrow[k];
     for (size_t k = 0; k < BLOCK / 4; k++)
@@ -191,12 +213,24 @@ static weft_status survey(weft_tokens *t, char *const *paths) {
     weft__hash_init(&hash);
     for (size_t k = 0; k < t->shard_count; k++) {
         const shard *s = &t->shards[k];
-        const uint32_t largest = survey_shard(s, lanes);
+        bool seems;
+        const uint32_t largest = survey_shard(s, lanes, &seems);
+        if (seems)
+            return weft__fail(
+                t->ctx, WEFT_ERR_FORMAT,
+                "%s: every second number is below 256, so its tokens seem to have 32 bits, but a "
+                "file without a header has 16: write it with 16 bits, or with the header %d",
+                paths[k], forms[1].magic);
         if (largest > ID_MOST)
             return weft__fail(t->ctx, WEFT_ERR_FORMAT,
                               "%s: its largest token is %" PRIu32 "; expected at most %d", paths[k], largest,
                               ID_MOST);
-        if ((int32_t)largest > t->largest) t->largest = (int32_t)largest;
+        if (k == 0 || (int32_t)largest > t->largest) {
+            t->largest = (int32_t)largest;
+            weft__free(t->ctx, t->largest_file);
+            if (!(t->largest_file = weft__strdup(t->ctx, paths[k])))
+                return weft__fail_oom(t->ctx, 0, "files of tokens");
+        }
         weft__hash_u64(&hash, s->width * (size_t)s->count);
     }
     weft__hash_bytes(&hash, lanes, sizeof lanes);
@@ -227,12 +261,19 @@ static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count)
 static weft_status tokens_expand(weft_tokens *t, const char *path) {
     char *one = (char *)path; /* open_shards does not write to it */
     glob_t found;
+    weft__names names = {0};
+    bool range;
+    weft_status status = weft__numbered_range(t->ctx, path, &names, &range);
+    if (status == WEFT_OK && range) status = open_shards(t, names.at, names.count);
+    weft__names_free(t->ctx, &names);
+    if (status != WEFT_OK || range) return status;
     if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return open_shards(t, &one, 1);
     int code = glob(path, 0, NULL, &found);
     if (code == GLOB_NOSPACE) return weft__fail_oom(t->ctx, 0, "a list of files");
     if (code == GLOB_NOMATCH) return weft__fail(t->ctx, WEFT_ERR_IO, "%s: there is no such file", path);
     if (code != 0) return weft__fail(t->ctx, WEFT_ERR_IO, "%s: its folder cannot be read", path);
-    weft_status status = open_shards(t, found.gl_pathv, found.gl_pathc);
+    status = open_shards(t, found.gl_pathv, found.gl_pathc);
+    if (!strchr(path, '[')) t->missing = weft__numbered_gap(t->ctx, found.gl_pathv, found.gl_pathc);
     globfree(&found);
     return status;
 }
@@ -257,7 +298,22 @@ void weft_tokens_free(weft_tokens *t) {
     for (size_t i = 0; i < t->shard_count; i++)
         if (t->shards[i].map) munmap(t->shards[i].map, t->shards[i].map_bytes);
     weft__free(t->ctx, t->shards);
+    weft__free(t->ctx, t->largest_file);
+    weft__free(t->ctx, t->missing);
     weft__free(t->ctx, t);
+}
+
+weft_status weft__tokens_from(weft_context *ctx, const weft__tokens_facts *facts, weft__tokens_source *source,
+                              void *user, weft_tokens **out) {
+    weft_tokens *t = *out = weft__zalloc(ctx, sizeof *t);
+    if (!t) return weft__fail_oom(ctx, sizeof *t, "tokens");
+    *t = (weft_tokens){.ctx = ctx,
+                       .count = facts->count,
+                       .largest = facts->largest,
+                       .hash = facts->hash,
+                       .source = source,
+                       .user = user};
+    return WEFT_OK;
 }
 
 /* ---- reading ---- */
@@ -268,9 +324,20 @@ int32_t weft_tokens_largest(const weft_tokens *tokens) { return tokens ? tokens-
 
 uint64_t weft_tokens_hash(const weft_tokens *tokens) { return tokens ? tokens->hash : 0; }
 
+const char *weft__tokens_largest_file(const weft_tokens *t) { return t->largest_file; }
+
+const char *weft__tokens_missing(const weft_tokens *t) { return t ? t->missing : NULL; }
+
 size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32_t *ids) {
-    size_t done = 0, low = 0, high = t ? t->shard_count : 0;
     if (!t || !ids || first < 0 || first >= t->count) return 0;
+    const uint64_t left = (uint64_t)(t->count - first);
+    if (count > left) count = (size_t)left;
+    return weft__tokens_get(t, first, count, ids) == WEFT_OK ? count : 0;
+}
+
+weft_status weft__tokens_get(const weft_tokens *t, int64_t first, size_t count, int32_t *ids) {
+    size_t done = 0, low = 0, high = t->shard_count;
+    if (t->source) return t->source(t->user, first, count, ids);
     while (high - low > 1) { /* binary search for the last file that does not begin after `first` */
         size_t middle = (low + high) / 2;
         if (t->shards[middle].first <= first)
@@ -283,7 +350,7 @@ size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32
         for (int64_t i = first + (int64_t)done - s->first; i < s->count && done < count; i++)
             ids[done++] = id_at(s, i);
     }
-    return done;
+    return WEFT_OK;
 }
 
 /* ---- writing ---- */
@@ -296,6 +363,11 @@ static void put_u32(uint8_t *to, uint32_t value, size_t width) {
 weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t *ids, size_t count) {
     WEFT_NEED(ctx, path);
     WEFT_NEED_ARRAY(ctx, ids, count);
+    return weft__tokens_write(ctx, path, ids, count, false);
+}
+
+weft_status weft__tokens_write(weft_context *ctx, const char *path, const int32_t *ids, size_t count,
+                               bool wide_ids) {
     if (count > HEADER_COUNTS)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_write: %zu tokens: a file has at most %zu",
                           count, HEADER_COUNTS);
@@ -306,7 +378,7 @@ weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t
                               ids[i], ID_MOST);
         if (ids[i] > largest) largest = ids[i];
     }
-    const struct form *form = largest > UINT16_MAX ? wide : narrow;
+    const struct form *form = wide_ids || largest > UINT16_MAX ? wide : narrow;
     const size_t size = HEADER_BYTES + form->width * count;
     uint8_t *bytes = weft__zalloc(ctx, size);
     if (!bytes) return weft__fail_oom(ctx, size, "a file of tokens");

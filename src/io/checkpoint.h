@@ -31,6 +31,12 @@ weft_status weft__checkpoint_best(weft_context *ctx, const char *run, bool *mark
 weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, size_t checked,
                                      weft_checkpoint **out);
 
+/* Does the same as weft_checkpoint_open_newest in all processes of a group, which may be NULL. Each process
+ * verifies some of the arrays, so that together they read each byte once. All return the same status. A
+ * message of another rank than 0 begins with the rank. */
+weft_status weft__checkpoint_open_newest(weft_context *ctx, weft_process_group *group, const char *run,
+                                         bool strict, weft_checkpoint **out);
+
 /* Verifies one file of a checkpoint. `fd` and `dir` as above. */
 weft_status weft__checkpoint_check_file(weft_context *ctx, int fd, const char *dir,
                                         const weft__manifest_file *described);

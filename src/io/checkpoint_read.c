@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "io/checkpoint.h"
+#include "process/group.h"
 
 struct weft_checkpoint {
     weft_context *ctx;
@@ -27,8 +28,9 @@ typedef struct opening {
     weft_checkpoint *checkpoint;
     const char *dir; /* as the caller gave it */
     int fd;
-    size_t checked; /* only the data of so many files are verified */
-    char *path;     /* path of the current file, for messages */
+    size_t checked;            /* only the data of so many files are verified */
+    weft__verify_share *share; /* NULL: this process verifies all arrays */
+    char *path;                /* path of the current file, for messages */
     size_t path_size;
 } opening;
 
@@ -107,7 +109,9 @@ static weft_status open_file(opening *o, size_t k) {
     int fd;
     uint64_t bytes = 0;
     WEFT_TRY(open_regular(o, m->name, &fd, &bytes));
-    return weft__verify_file(o->ctx, fd, name_file(o, m->name), m, k < o->checked, &o->checkpoint->files[k]);
+    weft_safetensors **file = &o->checkpoint->files[k];
+    if (o->share) return weft__verify_part(o->ctx, fd, name_file(o, m->name), m, o->share, file);
+    return weft__verify_file(o->ctx, fd, name_file(o, m->name), m, k < o->checked, file);
 }
 
 static weft_status open_files(opening *o) {
@@ -115,6 +119,7 @@ static weft_status open_files(opening *o) {
     const size_t count = c->manifest.count;
     c->files = weft__array(o->ctx, count, sizeof *c->files);
     if (!c->files) return weft__fail_oom(o->ctx, count * sizeof *c->files, "the files of a checkpoint");
+    for (size_t k = 0; o->share && k < count; k++) o->share->total += c->manifest.files[k].bytes;
     for (size_t k = 0; k < count; k++) WEFT_TRY(open_file(o, k));
     if (count == WEFT__FILES_WHOLE) return WEFT_OK;
     return weft__join_files(o->ctx, name_file(o, "state.json"), c->manifest.files + 1, c->files + 1,
@@ -133,11 +138,15 @@ static weft_status open_all(opening *o) {
     return open_files(o);
 }
 
-weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, size_t checked,
-                                     weft_checkpoint **out) {
+static weft_status open_shared(weft_context *ctx, int fd, const char *dir, size_t checked,
+                               weft__verify_share *share, weft_checkpoint **out) {
     *out = NULL;
-    opening o = {
-        .ctx = ctx, .dir = dir, .fd = fd, .checked = checked, .path_size = strlen(dir) + WEFT__FILE_NAME + 2};
+    opening o = {.ctx = ctx,
+                 .dir = dir,
+                 .fd = fd,
+                 .checked = checked,
+                 .share = share,
+                 .path_size = strlen(dir) + WEFT__FILE_NAME + 2};
     o.checkpoint = weft__zalloc(ctx, sizeof *o.checkpoint);
     if (o.checkpoint) o.checkpoint->ctx = o.checkpoint->manifest.ctx = ctx;
     o.path = weft__alloc(ctx, o.path_size);
@@ -155,6 +164,11 @@ weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir,
         weft_checkpoint_close(o.checkpoint);
     }
     return status;
+}
+
+weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, size_t checked,
+                                     weft_checkpoint **out) {
+    return open_shared(ctx, fd, dir, checked, NULL, out);
 }
 
 weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkpoint **out) {
@@ -208,17 +222,34 @@ weft_status weft_checkpoint_verify(weft_context *ctx, const char *dir) {
 
 /* ---- the newest that verifies ---- */
 
+/* Opens a checkpoint in all processes of a group, each of which verifies a part of its arrays. If one of them
+ * fails, all do. */
+static weft_status open_together(weft_context *ctx, weft_process_group *group, const char *dir,
+                                 weft_checkpoint **out) {
+    weft__verify_share share = {.rank = (uint64_t)weft_process_group_rank(group),
+                                .size = (uint64_t)weft_process_group_size(group)};
+    weft_status status = open_shared(ctx, -1, dir, SIZE_MAX, group ? &share : NULL, out);
+    if (!group) return status;
+    status = weft__process_group_agree(group, status, NULL);
+    if (status == WEFT_OK) return WEFT_OK;
+    weft_checkpoint_close(*out);
+    *out = NULL;
+    return weft__fail(ctx, status, "%s", weft_last_error(NULL));
+}
+
 /* Tries the checkpoints from the newest to the oldest and opens the first one that is not damaged. With
  * `strict` the newest one must be good. If all are damaged, returns the error of the newest one. */
-static weft_status open_first_good(weft_context *ctx, const char *run, const uint64_t *steps, size_t count,
-                                   bool strict, weft_checkpoint **out) {
+static weft_status open_first_good(weft_context *ctx, weft_process_group *group, const char *run,
+                                   const uint64_t *steps, size_t count, bool strict, weft_checkpoint **out) {
     weft_error first = {WEFT_OK, ""};
     for (size_t i = 0; i < count; i++) {
         char name[WEFT__STEP_NAME];
         snprintf(name, sizeof name, "step-%" PRIu64, steps[i]);
         char *dir = weft__checkpoint_path(ctx, run, name);
-        if (!dir) return weft__fail_oom(ctx, strlen(run) + sizeof name, "a path");
-        weft_status status = weft_checkpoint_open(ctx, dir, out);
+        if (!dir)
+            return weft__process_group_agree(group, weft__fail_oom(ctx, strlen(run) + sizeof name, "a path"),
+                                             NULL);
+        weft_status status = open_together(ctx, group, dir, out);
         weft__free(ctx, dir);
         if (status == WEFT_OK) {
             if (i > 0)
@@ -240,21 +271,51 @@ static weft_status open_first_good(weft_context *ctx, const char *run, const uin
     return weft__fail(ctx, first.status, "%.900s (and every earlier checkpoint is damaged, too)", first.text);
 }
 
+/* Lists the steps of the checkpoints. The caller frees *steps. */
+static weft_status list_steps(weft_context *ctx, const char *run, uint64_t **steps, size_t *count) {
+    size_t held = 0;
+    *steps = NULL;
+    WEFT_TRY(weft_checkpoint_list(ctx, run, NULL, 0, count));
+    *steps = weft__array(ctx, *count + 1, sizeof **steps);
+    if (!*steps) return weft__fail_oom(ctx, *count * sizeof **steps, "a list of checkpoints");
+    WEFT_TRY(weft_checkpoint_list(ctx, run, *steps, *count, &held));
+    if (held < *count) *count = held;
+    return WEFT_OK;
+}
+
+/* All processes must see the same checkpoints. */
+static weft_status compare_steps(weft_process_group *group, const uint64_t *steps, size_t count) {
+    weft_hash hash;
+    if (!group) return WEFT_OK;
+    weft__hash_init(&hash);
+    for (size_t i = 0; i < count; i++) weft__hash_u64(&hash, steps[i]);
+    const weft_status status =
+        weft__process_group_same(group, "other checkpoints", hash,
+                                 "keep the folder of the run on a file system that all machines share");
+    /* WEFT_ERR_STATE would mean that there is no checkpoint */
+    return status == WEFT_ERR_STATE ? weft__fail(NULL, WEFT_ERR_FORMAT, "%s", weft_last_error(NULL)) : status;
+}
+
+weft_status weft__checkpoint_open_newest(weft_context *ctx, weft_process_group *group, const char *run,
+                                         bool strict, weft_checkpoint **out) {
+    size_t count = 0;
+    uint64_t *steps;
+    *out = NULL;
+    weft__process_group_purpose(group, 0, "the verification of a checkpoint");
+    weft_status status = weft__process_group_agree(group, list_steps(ctx, run, &steps, &count), NULL);
+    if (status == WEFT_OK) status = compare_steps(group, steps, count);
+    if (status == WEFT_OK && count == 0)
+        status =
+            weft__fail(ctx, WEFT_ERR_STATE, "%s/checkpoints holds no checkpoint: nothing was saved yet", run);
+    if (status == WEFT_OK) status = open_first_good(ctx, group, run, steps, count, strict, out);
+    weft__free(ctx, steps);
+    return status;
+}
+
 weft_status weft_checkpoint_open_newest(weft_context *ctx, const char *run, bool strict,
                                         weft_checkpoint **out) {
-    size_t count = 0, held = 0;
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, run);
-    WEFT_TRY(weft_checkpoint_list(ctx, run, NULL, 0, &count));
-    if (count == 0)
-        return weft__fail(ctx, WEFT_ERR_STATE, "%s/checkpoints holds no checkpoint: nothing was saved yet",
-                          run);
-    uint64_t *steps = weft__array(ctx, count, sizeof *steps);
-    if (!steps) return weft__fail_oom(ctx, count * sizeof *steps, "a list of checkpoints");
-    weft_status status = weft_checkpoint_list(ctx, run, steps, count, &held);
-    if (status == WEFT_OK)
-        status = open_first_good(ctx, run, steps, held < count ? held : count, strict, out);
-    weft__free(ctx, steps);
-    return status;
+    return weft__checkpoint_open_newest(ctx, NULL, run, strict, out);
 }

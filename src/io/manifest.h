@@ -92,6 +92,21 @@ void weft__manifest_free(weft__manifest *manifest);
 weft_status weft__verify_file(weft_context *ctx, int fd, const char *path,
                               const weft__manifest_file *expected, bool data, weft_safetensors **out);
 
+/* How several processes divide the bytes of all files that they verify together. */
+typedef struct weft__verify_share {
+    uint64_t rank, size;
+    uint64_t at, total; /* bytes of arrays so far, and at least as many as all files have */
+} weft__verify_share;
+
+/* Tells whether the next array, of so many bytes, is one that this process verifies. Each array is one of
+ * exactly one process. */
+bool weft__verify_takes(weft__verify_share *share, uint64_t bytes);
+
+/* The same as weft__verify_file with `data`, but verifies only the arrays of this process. */
+weft_status weft__verify_part(weft_context *ctx, int fd, const char *path,
+                              const weft__manifest_file *expected, weft__verify_share *share,
+                              weft_safetensors **out);
+
 /* Converts the status of verifying a file that was just written. WEFT_OK and WEFT_ERR_OOM stay as they
  * are. All others become WEFT_ERR_IO, with a message that says that the file does not read back and quotes
  * the last error. */

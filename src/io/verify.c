@@ -19,9 +19,16 @@
 
 typedef struct verifying {
     weft_context *ctx;
-    const char *path; /* for messages */
-    char *buffer;     /* [WEFT__SUM_PIECE] */
+    const char *path;          /* for messages */
+    char *buffer;              /* [WEFT__SUM_PIECE] */
+    weft__verify_share *share; /* NULL: this process verifies all arrays */
 } verifying;
+
+bool weft__verify_takes(weft__verify_share *share, uint64_t bytes) {
+    const uint64_t middle = share->at + bytes / 2, part = share->total / share->size + 1;
+    share->at += bytes;
+    return middle / part == share->rank;
+}
 
 static weft_status check_size(verifying *v, const weft__manifest_file *m, uint64_t bytes) {
     if (bytes == m->bytes) return WEFT_OK;
@@ -107,6 +114,7 @@ static weft_status check_data(verifying *v, weft_safetensors *f, const weft__man
         weft_entry_info info;
         weft__sum sum;
         if (!weft_safetensors_entry(f, i, &info)) return WEFT_ERR_INTERNAL;
+        if (v->share && !weft__verify_takes(v->share, info.bytes)) continue;
         weft__sum_init(&sum);
         for (size_t at = 0; at < info.bytes;) {
             size_t n = info.bytes - at < WEFT__SUM_PIECE ? info.bytes - at : WEFT__SUM_PIECE;
@@ -122,6 +130,7 @@ static weft_status check_data(verifying *v, weft_safetensors *f, const weft__man
                 v->path, info.name, text, m->entries[i].sum);
         crc = weft__crc_join(crc, sum.crc, info.bytes);
     }
+    if (v->share) return WEFT_OK; /* the sums of header and arrays cover the file */
     snprintf(text, sizeof text, "%08" PRIx32, crc);
     if (strcmp(text, m->crc) == 0) return WEFT_OK;
     return weft__fail(v->ctx, WEFT_ERR_FORMAT, "%s: crc32: %s, %.16s was written: damaged", v->path, text,
@@ -150,13 +159,25 @@ static weft_status verify(verifying *v, int fd, const weft__manifest_file *m, bo
     return status;
 }
 
-weft_status weft__verify_file(weft_context *ctx, int fd, const char *path,
-                              const weft__manifest_file *expected, bool data, weft_safetensors **out) {
-    verifying v = {.ctx = ctx, .path = path, .buffer = weft__alloc(ctx, WEFT__SUM_PIECE)};
+static weft_status verify_arrays(weft_context *ctx, int fd, const char *path,
+                                 const weft__manifest_file *expected, bool data, weft__verify_share *share,
+                                 weft_safetensors **out) {
+    verifying v = {.ctx = ctx, .path = path, .buffer = weft__alloc(ctx, WEFT__SUM_PIECE), .share = share};
     *out = NULL;
     const weft_status status = verify(&v, fd, expected, data, out);
     weft__free(ctx, v.buffer);
     return status;
+}
+
+weft_status weft__verify_file(weft_context *ctx, int fd, const char *path,
+                              const weft__manifest_file *expected, bool data, weft_safetensors **out) {
+    return verify_arrays(ctx, fd, path, expected, data, NULL, out);
+}
+
+weft_status weft__verify_part(weft_context *ctx, int fd, const char *path,
+                              const weft__manifest_file *expected, weft__verify_share *share,
+                              weft_safetensors **out) {
+    return verify_arrays(ctx, fd, path, expected, true, share, out);
 }
 
 weft_status weft__fail_unreadable(weft_context *ctx, weft_status status, const char *path) {

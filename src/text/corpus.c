@@ -1,12 +1,13 @@
 /* A corpus: reads text files, builds or borrows a tokenizer, encodes each file once and splits the ids into
- * parts. Must not know: batches, models. Read next: the loader, data/loader.c. */
+ * parts. A part whose text stays in its files has no ids, but a stream that encodes what is read
+ * (text_stream.h). Must not know: batches, models. Read next: the loader, data/loader.c. */
 #include <math.h>
 #include <string.h>
 
 #include <weft/data.h>
 
 #include "text/corpus_files.h"
-#include "text/tokenizer.h"
+#include "text/text_stream.h"
 
 struct weft_corpus {
     weft_context *ctx;
@@ -15,21 +16,77 @@ struct weft_corpus {
     int32_t *ids[WEFT_CORPUS_PART_COUNT]; /* owned; parts[validation] may be a part of the training ids */
     const int32_t *parts[WEFT_CORPUS_PART_COUNT];
     size_t counts[WEFT_CORPUS_PART_COUNT];
+    weft__text_stream *streams[WEFT_CORPUS_PART_COUNT]; /* NULL: the ids are in memory */
+    const weft_tokens *tokens[WEFT_CORPUS_PART_COUNT];  /* of streams; validation may be a part of training */
+    int64_t firsts[WEFT_CORPUS_PART_COUNT];
+    uint64_t hash;
     uint64_t bytes;
+    char *missing; /* see weft__corpus_missing */
     weft_corpus_files files;
 };
 
 /* The files while they are encoded. */
 typedef struct sources {
     weft_bytes files[WEFT_CORPUS_PART_COUNT];
-    weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given */
+    weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given, or a stream that is not read here */
+    weft__buffer characters[WEFT_CORPUS_PART_COUNT]; /* of streams */
 } sources;
 
-static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_CORPUS_PART_COUNT], bool utf8,
-                                size_t max_bytes, sources *s) {
+static void add_files(weft_corpus *c, weft__text_stream *s) {
+    const weft_corpus_files *found = &s->documents.found;
+    if (!c->missing) {
+        c->missing = s->documents.missing;
+        s->documents.missing = NULL;
+    }
+    c->files.read += found->read;
+    c->files.hidden += found->hidden;
+    c->files.folders += found->folders;
+    c->files.others += found->others;
+}
+
+/* Opens the text of a part as a stream if it stays in its files. Tar files are streams at first; if the text
+ * does not stay in them, it is read as a whole. */
+static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, const char *path, int part,
+                               weft_tokenizer_kind kind, bool tars, sources *s) {
+    weft__text_stream *stream = NULL;
+    if (kind == WEFT_TOKENIZER_PIPELINE && !tars)
+        return weft__fail(
+            c->ctx, WEFT_ERR_ARGUMENT,
+            "%s: this tokenizer encodes a text as a whole, so the text cannot stay in its file: "
+            "write its tokens into files first, with weft tokenize",
+            path);
+    if (kind == WEFT_TOKENIZER_WORD && o->in_files && !o->tokenizer)
+        return weft__fail(
+            c->ctx, WEFT_ERR_ARGUMENT,
+            "%s: the words of a text are counted in memory, so it cannot stay in its files: use "
+            "another tokenizer",
+            path);
+    WEFT_TRY(weft__text_stream_open(c->ctx, path, &stream));
+    add_files(c, stream);
+    /* the texts of members are encoded one by one, so they stay in their files */
+    if (o->in_files || kind == WEFT_TOKENIZER_PIPELINE) {
+        c->streams[part] = stream;
+        c->bytes += stream->documents.bytes;
+        return WEFT_OK;
+    }
+    const weft_status status = weft__text_stream_read(stream, kind != WEFT_TOKENIZER_BYTE, &s->files[part]);
+    weft__text_stream_free(stream);
+    return status;
+}
+
+static weft_status read_sources(weft_corpus *c, const weft_corpus_options *o,
+                                const char *const paths[WEFT_CORPUS_PART_COUNT], weft_tokenizer_kind kind,
+                                sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        bool tars;
         if (!paths[part]) continue;
-        WEFT_TRY(weft__text_read(c->ctx, paths[part], utf8, max_bytes, &c->files, &s->files[part]));
+        WEFT_TRY(weft__documents_in_tars(c->ctx, paths[part], &tars));
+        if (tars || o->in_files)
+            WEFT_TRY(read_stream(c, o, paths[part], part, kind, tars, s));
+        else
+            WEFT_TRY(weft__text_read(c->ctx, paths[part], kind != WEFT_TOKENIZER_BYTE, o->max_bytes,
+                                     &c->files, &s->files[part]));
+        if (c->streams[part]) continue;
         if (s->files[part].size == 0)
             return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", paths[part]);
         s->spans[part] = weft__span_of(paths[part], &s->files[part]);
@@ -38,18 +95,37 @@ static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_COR
     return WEFT_OK;
 }
 
+/* Collects the characters of all streams, each once: a vocabulary needs no more. */
+static weft_status read_characters(weft_corpus *c, sources *s) {
+    enum { POINTS = 0x110000 };
+    weft_status status = WEFT_OK;
+    for (int part = 0; status == WEFT_OK && part < WEFT_CORPUS_PART_COUNT; part++) {
+        if (!c->streams[part]) continue;
+        uint8_t *seen = weft__zalloc(c->ctx, POINTS / 8);
+        if (!seen) return weft__fail_oom(c->ctx, POINTS / 8, "the characters of a corpus");
+        s->characters[part].ctx = c->ctx;
+        status = weft__text_stream_characters(c->streams[part], seen, &s->characters[part]);
+        weft__free(c->ctx, seen);
+    }
+    return status;
+}
+
 /* Builds the tokenizer. Every character needs an id, so all files are read for characters. Words may be
  * unknown, so only the training file is read for words. */
-static weft_status build_tokenizer(weft_corpus *c, const weft_corpus_options *o, const sources *s) {
+static weft_status build_tokenizer(weft_corpus *c, const weft_corpus_options *o, sources *s) {
     weft__span spans[WEFT_CORPUS_PART_COUNT];
     size_t count = 0;
     if (o->tokenizer) {
         c->tokenizer = o->tokenizer;
         return WEFT_OK;
     }
-    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++)
+    if (o->kind == WEFT_TOKENIZER_CHARACTER) WEFT_TRY(read_characters(c, s));
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        const weft__buffer *characters = &s->characters[part];
         if (s->spans[part].name && (part == WEFT_CORPUS_TRAIN || o->kind == WEFT_TOKENIZER_CHARACTER))
             spans[count++] = s->spans[part];
+        if (characters->bytes) spans[count++] = (weft__span){"a text", characters->text, characters->bytes};
+    }
     weft_status status = weft__tokenizer_build(c->ctx, o->kind, spans, count, o->max_vocabulary, &c->own);
     c->tokenizer = c->own;
     return status;
@@ -63,7 +139,7 @@ static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, co
                                             &c->counts[part]));
         c->parts[part] = c->ids[part];
     }
-    if (o->validation_fraction > 0) {
+    if (o->validation_fraction > 0 && !c->streams[WEFT_CORPUS_TRAIN]) {
         size_t total = c->counts[WEFT_CORPUS_TRAIN];
         size_t kept = (size_t)floor((double)total * (1.0 - o->validation_fraction));
         if (kept > total) kept = total;
@@ -71,6 +147,39 @@ static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, co
         c->counts[WEFT_CORPUS_VALIDATION] = total - kept;
         c->parts[WEFT_CORPUS_VALIDATION] = c->ids[WEFT_CORPUS_TRAIN] + kept;
     }
+    return WEFT_OK;
+}
+
+static void begin_hash(const weft_corpus *c, weft_hash *h) {
+    weft__hash_init(h);
+    weft__hash_bytes(h, c->tokenizer->text, c->tokenizer->text_used);
+    weft__hash_bytes(h, c->tokenizer->ends, c->tokenizer->count * sizeof *c->tokenizer->ends);
+}
+
+/* Makes the index of each stream, and the hash of the corpus: that of the same ids in memory. */
+static weft_status index_streams(weft_corpus *c, double fraction) {
+    weft_hash h;
+    bool hashed = false; /* the validation ids, with those of training */
+    begin_hash(c, &h);
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        weft__text_stream *s = c->streams[part];
+        const double share = part == WEFT_CORPUS_TRAIN ? fraction : 0;
+        int64_t kept = 0;
+        if (!s) {
+            if (part != WEFT_CORPUS_VALIDATION || !hashed)
+                weft__hash_bytes(&h, c->parts[part], c->counts[part] * sizeof(int32_t));
+            continue;
+        }
+        WEFT_TRY(weft__text_stream_index(s, c->tokenizer, share, &h, &kept));
+        c->tokens[part] = s->tokens;
+        c->counts[part] = (size_t)kept;
+        if (share == 0) continue;
+        hashed = true;
+        c->tokens[WEFT_CORPUS_VALIDATION] = s->tokens;
+        c->firsts[WEFT_CORPUS_VALIDATION] = kept;
+        c->counts[WEFT_CORPUS_VALIDATION] = (size_t)(weft_tokens_count(s->tokens) - kept);
+    }
+    c->hash = h.a;
     return WEFT_OK;
 }
 
@@ -102,10 +211,14 @@ weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_cor
     const weft_tokenizer_kind kind = o->tokenizer ? o->tokenizer->kind : o->kind;
     sources s;
     memset(&s, 0, sizeof s);
-    weft_status status = read_sources(c, paths, kind != WEFT_TOKENIZER_BYTE, o->max_bytes, &s);
+    weft_status status = read_sources(c, o, paths, kind, &s);
     if (status == WEFT_OK) status = build_tokenizer(c, o, &s);
     if (status == WEFT_OK) status = encode_parts(c, o, &s);
-    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) weft_bytes_free(ctx, &s.files[part]);
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        weft_bytes_free(ctx, &s.files[part]);
+        weft__buffer_free(&s.characters[part]);
+    }
+    if (status == WEFT_OK) status = index_streams(c, o->validation_fraction);
     if (status == WEFT_OK) {
         *out = c;
     } else {
@@ -117,7 +230,11 @@ weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_cor
 void weft_corpus_free(weft_corpus *c) {
     if (!c) return;
     weft_tokenizer_free(c->own);
-    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) weft__free(c->ctx, c->ids[part]);
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        weft__free(c->ctx, c->ids[part]);
+        weft__text_stream_free(c->streams[part]);
+    }
+    weft__free(c->ctx, c->missing);
     weft__free(c->ctx, c);
 }
 
@@ -127,19 +244,18 @@ const int32_t *weft_corpus_ids(const weft_corpus *c, weft_corpus_part part, size
     return known ? c->parts[part] : NULL;
 }
 
+const weft_tokens *weft_corpus_tokens(const weft_corpus *c, weft_corpus_part part, int64_t *first) {
+    bool known = c && (unsigned)part < WEFT_CORPUS_PART_COUNT;
+    if (first) *first = known ? c->firsts[part] : 0;
+    return known ? c->tokens[part] : NULL;
+}
+
+const char *weft__corpus_missing(const weft_corpus *c) { return c ? c->missing : NULL; }
+
 const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *c) { return c ? c->tokenizer : NULL; }
 
 uint64_t weft_corpus_bytes(const weft_corpus *c) { return c ? c->bytes : 0; }
 
 weft_corpus_files weft_corpus_files_of(const weft_corpus *c) { return c ? c->files : (weft_corpus_files){0}; }
 
-uint64_t weft_corpus_hash(const weft_corpus *c) {
-    weft_hash h;
-    if (!c) return 0;
-    weft__hash_init(&h);
-    weft__hash_bytes(&h, c->tokenizer->text, c->tokenizer->text_used);
-    weft__hash_bytes(&h, c->tokenizer->ends, c->tokenizer->count * sizeof *c->tokenizer->ends);
-    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++)
-        weft__hash_bytes(&h, c->parts[part], c->counts[part] * sizeof(int32_t)); /* also hashes the size */
-    return h.a;
-}
+uint64_t weft_corpus_hash(const weft_corpus *c) { return c ? c->hash : 0; }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/tokens.h"
 #include "text/corpus_files.h"
 #include "text/tokenizer.h"
 
@@ -80,30 +81,47 @@ static weft_status count_hidden(weft_context *ctx, const char *path, uint64_t *h
     return WEFT_OK;
 }
 
-weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
-                            weft_corpus_files *files, weft_bytes *out) {
+weft_status weft__text_paths(weft_context *ctx, const char *path, weft_corpus_files *files,
+                             weft__names *paths, bool *several) {
     struct stat what;
     glob_t found = {0};
+    WEFT_TRY(weft__numbered_range(ctx, path, paths, several));
+    if (*several) {
+        files->read += paths->count;
+        return WEFT_OK;
+    }
     const bool exists = stat(path, &what) == 0, folder = exists && S_ISDIR(what.st_mode);
-    *out = (weft_bytes){0};
-    if (!folder && (exists || !strpbrk(path, "*?["))) {
+    *several = folder || (!exists && strpbrk(path, "*?["));
+    if (!*several) {
         files->read++;
-        return weft_read_file(ctx, path, max_bytes, out);
+        return weft__names_add(ctx, paths, weft__strdup(ctx, path));
     }
     if (folder) WEFT_TRY(count_hidden(ctx, path, &files->hidden));
     WEFT_TRY(list(ctx, path, folder ? "*" : NULL, &found));
-    reading r = {.ctx = ctx, .utf8 = utf8, .most = max_bytes ? max_bytes : SIZE_MAX / 4};
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++) {
         const char *file = found.gl_pathv[i];
         const bool is_folder = stat(file, &what) == 0 && S_ISDIR(what.st_mode);
         ++*(is_folder ? &files->folders : &files->read);
-        if (!is_folder) status = append(&r, file);
+        if (!is_folder) status = weft__names_add(ctx, paths, weft__strdup(ctx, file));
     }
     globfree(&found);
-    if (status == WEFT_OK && r.all.size == 0)
+    return status;
+}
+
+weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
+                            weft_corpus_files *files, weft_bytes *out) {
+    reading r = {.ctx = ctx, .utf8 = utf8, .most = max_bytes ? max_bytes : SIZE_MAX / 4};
+    weft__names paths = {0};
+    bool several;
+    *out = (weft_bytes){0};
+    weft_status status = weft__text_paths(ctx, path, files, &paths, &several);
+    if (status == WEFT_OK && !several) status = weft_read_file(ctx, path, max_bytes, out);
+    for (size_t i = 0; i < paths.count && several && status == WEFT_OK; i++) status = append(&r, paths.at[i]);
+    weft__names_free(ctx, &paths);
+    if (status == WEFT_OK && several && r.all.size == 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this folder holds no text", path);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK && several)
         *out = r.all;
     else
         weft_bytes_free(ctx, &r.all);

@@ -5,7 +5,7 @@
 #include <weft/data.h>
 #include <weft/text.h>
 
-#include "base/base.h"
+#include "data/image_found.h"
 
 /* Reads a file, all files of a folder (names with a dot at the start and subfolders are left out), or all
  * files that match a pattern with * ? or [. Several files follow each other in the order of their names; each
@@ -14,5 +14,13 @@
  * name the file. */
 weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
                             weft_corpus_files *files, weft_bytes *out);
+
+/* Lists the files that weft__text_read would read, in their order, and adds what is left out to *files.
+ * *several: the path is a folder or a pattern. The caller frees the names, also after a failure. */
+weft_status weft__text_paths(weft_context *ctx, const char *path, weft_corpus_files *files,
+                             weft__names *paths, bool *several);
+
+/* The name of the first tar file that is missing in a corpus, by the numbers of the others; NULL: none. */
+const char *weft__corpus_missing(const weft_corpus *corpus);
 
 #endif

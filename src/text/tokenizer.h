@@ -103,6 +103,10 @@ weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, c
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
                                        int32_t **ids, size_t *count);
 
+/* Makes a copy for another context, which may be NULL, so that another thread can encode. The copy does not
+ * know the roles of special tokens. */
+weft_status weft__tokenizer_copy(const weft_tokenizer *t, weft_context *ctx, weft_tokenizer **out);
+
 /* Gives the text that an id adds to the ids before it, valid until the next call. If *spaced, a space comes
  * first. WEFT_ERR_INDEX: the id is out of range. */
 weft_status weft__tokenizer_next(const weft_tokenizer *t, weft__decoding *d, int32_t id, const char **text,

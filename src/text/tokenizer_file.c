@@ -219,6 +219,16 @@ weft_status weft_tokenizer_parse(weft_context *ctx, const char *json, size_t byt
     return parse(ctx, "tokenizer", json ? json : "", bytes, out);
 }
 
+weft_status weft__tokenizer_copy(const weft_tokenizer *t, weft_context *ctx, weft_tokenizer **out) {
+    char *text;
+    size_t bytes = 0;
+    *out = NULL;
+    WEFT_TRY(t->pipeline ? weft__pipeline_text(t, &text, &bytes) : own_text(t, &text, &bytes));
+    const weft_status status = parse(ctx, "tokenizer", text, bytes, out);
+    weft__free(t->ctx, text);
+    return status;
+}
+
 /* Reads the special tokens of a file beside tokenizer.json, if it is there. */
 static weft_status configure(weft_tokenizer *t, const char *path, const char *name) {
     char beside[PATH_BYTES];

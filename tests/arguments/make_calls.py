@@ -27,7 +27,7 @@ CANNOT_SUCCEED = {
 # Functions that return an answer and cannot fail: NULL means that there is no answer.
 ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_optimizer_processes", "weft_checkpoint_model", "weft_checkpoint_optimizer",
           "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
-          "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
+          "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokens", "weft_corpus_tokenizer",
           "weft_profile_entries", "weft_chat_template_source", "weft_chats_tokens", "weft_run_class_name", "weft_run_column_name", "weft_run_module", "weft_run_tokenizer"]
 
 # How the test uses a result before it is freed.

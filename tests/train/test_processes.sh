@@ -219,7 +219,7 @@ expect 1 'cannot be opened' env WEFT_MPI=/nowhere/libweft-none.so "$weft" train 
 expect 1 'srun started 2 tasks without MPI' env SLURM_STEP_NUM_TASKS=2 "$weft" train gpt.yaml
 expect 0 '' env SLURM_STEP_NUM_TASKS=2 WEFT_MPI=off "$weft" train gpt.yaml --quiet
 expect 0 '' env OMPI_COMM_WORLD_SIZE=1 "$weft" train gpt.yaml --quiet
-expect 2 "of 'train' and 'resume', not of 'eval'" "$weft" launch -n 2 -- eval one
+expect 2 "of 'train', 'resume' and 'profile', not of 'eval'" "$weft" launch -n 2 -- eval one
 expect 2 'give the number of processes' "$weft" launch -n 0 -- train gpt.yaml
 expect 1 'there is no mpirun' env PATH=/nowhere "$weft" launch -n 2 -- train gpt.yaml
 

@@ -242,9 +242,12 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     }
     if (weft__mul(options->batch, context, &window) && count > 0)
         count = limit(most, window, count - 1) + 1; /* the last token is only a target */
-    if (dataset->mapped[split])
+    if (dataset->mapped[split]) {
+        weft_loader_options mapped = *options;
+        if (dataset->in_files) mapped.device_bytes = -1; /* no copy in the device's memory */
         return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
-                                  options, out);
+                                  &mapped, out);
+    }
     return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
 }
 

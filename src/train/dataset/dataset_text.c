@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/tokens.h"
+#include "text/corpus_files.h"
+#include "text/documents.h"
 #include "train/dataset/dataset_summary.h"
 
 /* Reads the ids of an npy file. */
@@ -42,6 +45,7 @@ static bool is_npy(const char *path) {
 static weft_status read_split(weft_context *ctx, const char *path, int split, weft__dataset *d,
                               int32_t *largest, weft_hash *hash) {
     int32_t most = 0;
+    const char *file = path; /* that has token `most` */
     if (is_npy(path)) {
         WEFT_TRY(read_ids(ctx, path, &d->ids[split], &d->id_count[split]));
         for (size_t j = 0; j < d->id_count[split]; j++)
@@ -52,12 +56,16 @@ static weft_status read_split(weft_context *ctx, const char *path, int split, we
         d->mapped[split] = d->files[split];
         d->id_count[split] = (size_t)weft_tokens_count(d->files[split]);
         most = weft_tokens_largest(d->files[split]);
+        file = weft__tokens_largest_file(d->files[split]);
         weft__hash_u64(hash, weft_tokens_hash(d->files[split]));
     }
     if (most > *largest) *largest = most;
     if (d->vocabulary == 0 || most < d->vocabulary) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the text has token %d, but the model knows only 0 to %lld",
-                      path, most, (long long)d->vocabulary - 1);
+    return weft__fail(
+        ctx, WEFT_ERR_FORMAT,
+        "%s: the text has token %d, but the model knows only 0 to %lld: this file is of another "
+        "tokenizer, or data.tokenizer_path names another one",
+        file, most, (long long)d->vocabulary - 1);
 }
 
 /* Splits the validation tokens off the end of the training tokens, as for a text. */
@@ -87,31 +95,95 @@ static weft_status read_tokens(weft_context *ctx, const weft__config *config, we
     return paths[WEFT__VALIDATION] ? WEFT_OK : set_aside(ctx, config->data_val_fraction, d);
 }
 
+/* The words of data.in_files. */
+enum { IN_FILES_AUTO, IN_FILES_TRUE };
+
+/* A text and its ids take this many bytes for each byte of text, at most. Texts stay in their files if they
+ * would take more than this part of the free memory. */
+enum { BYTES = 1 + sizeof(int32_t), PART = 4 };
+
+#define LARGE UINT64_C(1000000000) /* bytes of text whose tokens take more than some seconds to count */
+
+/* Adds up the bytes of all texts. 0: they are packed, or whoever reads them reports why they cannot be read.
+ */
+static weft_status measure_texts(weft_context *ctx, const weft__config *config, uint64_t *bytes) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    weft_status status = WEFT_OK;
+    *bytes = 0;
+    for (int i = 0; status == WEFT_OK && i < WEFT__SPLIT_COUNT; i++) {
+        weft__documents documents;
+        if (!paths[i]) continue;
+        status = weft__documents_list(ctx, paths[i], &documents);
+        *bytes += documents.bytes;
+        weft__documents_free(&documents);
+    }
+    if (status != WEFT_OK) *bytes = 0;
+    return status == WEFT_ERR_OOM ? status : WEFT_OK;
+}
+
+/* Tells why the start takes long. */
+static void tell_large(uint64_t bytes) {
+    char line[200];
+    if (bytes < LARGE || !weft__dataset_tell) return;
+    snprintf(line, sizeof line,
+             "counting the tokens of %.3g GB of text; with files of tokens, which weft tokenize writes, each "
+             "start is faster",
+             1e-9 * (double)bytes);
+    weft__dataset_tell(line);
+}
+
+/* Decides whether the text stays in its files. */
+static weft_status choose_in_files(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const weft_tokenizer_kind kind =
+        d->tokenizer ? weft_tokenizer_kind_of(d->tokenizer) : (weft_tokenizer_kind)config->data_tokenizer;
+    const bool whole = config->data_source != WEFT__SOURCE_BYTES &&
+                       (kind == WEFT_TOKENIZER_PIPELINE || kind == WEFT_TOKENIZER_WORD);
+    uint64_t bytes;
+    if (config->data_in_files != IN_FILES_TRUE && (config->data_in_files != IN_FILES_AUTO || whole))
+        return WEFT_OK;
+    WEFT_TRY(measure_texts(ctx, config, &bytes));
+    if (config->data_in_files == IN_FILES_AUTO) {
+        const uint64_t left = weft__host_memory_free() / (uint64_t)weft__dataset_sharers;
+        d->in_files = left > 0 && BYTES * bytes > left / PART;
+    }
+    if (d->in_files) tell_large(bytes);
+    return WEFT_OK;
+}
+
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const weft_tokenizer_kind kind = (weft_tokenizer_kind)config->data_tokenizer;
+    d->in_files = config->data_in_files == IN_FILES_TRUE;
     if (config->data_source == WEFT__SOURCE_TOKENS) return read_tokens(ctx, config, d);
     if (config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES)
         return weft__dataset_read_chats(ctx, config, d);
     bool bytes = config->data_source == WEFT__SOURCE_BYTES;
+    WEFT_TRY(choose_in_files(ctx, config, d));
     const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kind,
                                          .max_vocabulary = (size_t)config->data_max_vocabulary,
                                          .tokenizer = d->tokenizer,
                                          .validation_path = config->data_val_path,
                                          .test_path = config->data_test_path,
+                                         .in_files = d->in_files,
                                          .validation_fraction =
                                              config->data_val_path ? 0 : config->data_val_fraction};
     WEFT_TRY(weft_corpus_open(ctx, config->data_path, &options, &d->corpus));
     d->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->corpus));
     d->hash = weft_corpus_hash(d->corpus);
+    static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
+        d->mapped[i] = weft_corpus_tokens(d->corpus, parts[i], &d->mapped_first[i]);
     return WEFT_OK;
 }
 
 static void put_files(weft_corpus_files files, weft__lines *l) {
-    if (files.hidden + files.folders == 0) return;
+    if (files.hidden + files.folders + files.others == 0) return;
     weft__line(l, "skipped: ");
     if (files.hidden)
-        weft__line_item(l, !files.folders, "%llu hidden name%s (with a dot in front)",
+        weft__line_item(l, files.folders + files.others == 0, "%llu hidden name%s (with a dot in front)",
                         (unsigned long long)files.hidden, weft__plural((int64_t)files.hidden));
+    if (files.others)
+        weft__line_item(l, true, "%llu member%s of other kinds", (unsigned long long)files.others,
+                        weft__plural((int64_t)files.others));
     if (files.folders)
         weft__line_item(l, true, "%llu folder%s inside the folder", (unsigned long long)files.folders,
                         weft__plural((int64_t)files.folders));
@@ -137,5 +209,9 @@ void weft__dataset_text_lines(const weft__dataset *d, const weft__config *config
         weft__line(l, "data: %lld tokens, from %.300s", (long long)tokens, name);
     weft__line(l, "vocabulary: %lld tokens%s", (long long)d->vocabulary,
                tokenizer ? "" : ", up to the largest in the data");
+    const char *missing = weft__corpus_missing(d->corpus);
+    for (int i = 0; !missing && i < WEFT__SPLIT_COUNT; i++) missing = weft__tokens_missing(d->files[i]);
+    if (missing) weft__line(l, "missing: %.300s, by the numbers of the other files", missing);
+    if (d->in_files && d->corpus) weft__line(l, "the text stays in its files (data.in_files)");
     put_files(files, l);
 }

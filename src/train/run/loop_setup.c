@@ -207,10 +207,11 @@ static weft_status cut_logs(weft__loop *loop) {
 static weft_status loop_load(weft__loop *loop, const char *dir) {
     uint64_t step = 0;
     const bool strict = loop->options->strict;
-    WEFT_TRY(weft__reference_load(loop->model.ctx, &loop->dataset, dir));
+    weft_status status = weft__reference_load(loop->model.ctx, &loop->dataset, dir);
+    WEFT_TRY(weft__processes_ready(&loop->processes, status));
     const bool divides = loop->processes.group && loop->config->train_shard;
-    const weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, dir, strict,
-                                                &loop->stopping, &step, divides ? &loop->checkpoint : NULL);
+    status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->processes.group, dir, strict,
+                              &loop->stopping, &step, divides ? &loop->checkpoint : NULL);
     if (status == WEFT_ERR_STATE)
         return take_init(loop); /* the run was stopped before its first checkpoint */
     WEFT_TRY(status);

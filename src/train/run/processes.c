@@ -55,6 +55,14 @@ weft_status weft__processes_agree(weft_process_group *group, double timeout, wef
     return status;
 }
 
+weft_status weft__processes_ready(weft__processes *p, weft_status status) {
+    if (!p->group) return status;
+    status = weft__processes_agree(p->group, p->timeout, status, &p->silent);
+    p->refused = status != WEFT_OK;
+    weft_process_group_set_timeout(p->group, PATIENCE * p->timeout);
+    return status;
+}
+
 static weft_status same(weft__processes *p, const char *what, const char *text, const char *advice) {
     weft_hash hash;
     weft__hash_init(&hash);
@@ -81,7 +89,8 @@ static weft_status processes_join(weft__processes *p, const weft__config *config
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
                                   const weft__dataset *dataset, weft__model *model,
                                   weft_checkpoint *checkpoint, bool *silent) {
-    status = weft__processes_agree(p->group, p->timeout, status, silent);
+    *silent = p->silent;
+    if (!p->refused) status = weft__processes_agree(p->group, p->timeout, status, silent);
     if (!p->group) return status;
     if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */

@@ -41,10 +41,11 @@ typedef struct weft__processes {
     bool attended;                  /* leader: the followers wait for an order */
     double ordered;                 /* leader: when the last order was given */
     double timeout;                 /* seconds */
-    bool parted; /* all processes know of a failure, so that none of them waits for another */
-    bool saves;  /* follower: the leader is saving, which may take longer than a step */
-    int signal;  /* leader: a signal that a follower has received; 0: none */
-    bool save;   /* leader: a follower was asked to save */
+    bool refused, silent; /* weft__processes_ready has failed, and whether another process reports it */
+    bool parted;          /* all processes know of a failure, so that none of them waits for another */
+    bool saves;           /* follower: the leader is saving, which may take longer than a step */
+    int signal;           /* leader: a signal that a follower has received; 0: none */
+    bool save;            /* leader: a follower was asked to save */
 } weft__processes;
 
 /* Starts. `group` may be NULL. */
@@ -61,6 +62,10 @@ void weft__processes_device(const weft__processes *p, const weft__config *config
  * leader reports it; *silent is true in the others. */
 weft_status weft__processes_agree(weft_process_group *group, double timeout, weft_status status,
                                   bool *silent);
+
+/* Tells all processes that this one is ready to load a checkpoint together, or why it is not. If one of them
+ * is not, all fail, and weft__processes_unite knows it. Until then they wait longer for each other. */
+weft_status weft__processes_ready(weft__processes *p, weft_status status);
 
 /* Ends the setting up, which gave `status` in this process. Returns WEFT_OK if it was WEFT_OK in all
  * processes, and they have the same configuration, data, kind of device and weights; their optimizers then

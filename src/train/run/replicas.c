@@ -57,7 +57,7 @@ weft_status weft__replicas_load(weft__replicas *r, const weft__config *config, c
                                 const char *run, bool strict) {
     uint64_t step;
     for (size_t i = 0; i < r->count; i++)
-        WEFT_TRY(weft__model_load(&r->models[i], config, dataset, run, strict, NULL, &step, NULL));
+        WEFT_TRY(weft__model_load(&r->models[i], config, dataset, NULL, run, strict, NULL, &step, NULL));
     return WEFT_OK;
 }
 

@@ -86,11 +86,11 @@ void weft__model_prune(const weft__model *model, const weft__config *config, con
 }
 
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step,
-                             weft_checkpoint **open) {
+                             weft_process_group *group, const char *run, bool strict,
+                             weft__stopping *stopping, uint64_t *step, weft_checkpoint **open) {
     weft_checkpoint *checkpoint = NULL;
     if (open) *open = NULL;
-    WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
+    WEFT_TRY(weft__checkpoint_open_newest(model->ctx, group, run, strict, &checkpoint));
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     weft_status status = weft__model_matches(model, config, dataset, run, state);
     if (status == WEFT_OK) status = weft__model_weights(model, config, run, checkpoint);

@@ -25,14 +25,16 @@ weft_status weft__model_save_part(const weft__model *model);
  * go on. */
 void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step);
 
-/* Loads the newest checkpoint that is not damaged, and sets *step. With `strict` the newest checkpoint must
- * be good. Configuration and data must be those of the checkpoint; dataset NULL: the data are not compared.
- * The optimizer continues from there, and so does early stopping (`stopping` may be NULL).
+/* Loads the newest checkpoint that is not damaged, and sets *step. All processes of `group` call this
+ * together, and each verifies a part of the checkpoint; NULL: this process verifies all of it. With `strict`
+ * the newest checkpoint must be good. Configuration and data must be those of the checkpoint; dataset NULL:
+ * the data are not compared. The optimizer continues from there, and so does early stopping (`stopping` may
+ * be NULL).
  *
  * open: NULL, or receives the open checkpoint. The state of the optimizer is then left in it, to be read with
  * weft__model_load_optimizer once it is divided. The caller closes the checkpoint. */
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step,
-                             weft_checkpoint **open);
+                             weft_process_group *group, const char *run, bool strict,
+                             weft__stopping *stopping, uint64_t *step, weft_checkpoint **open);
 
 #endif

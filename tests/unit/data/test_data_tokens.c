@@ -10,6 +10,7 @@
 #include <weft/weft.h>
 
 #include "unit/failing_alloc.h"
+#include "data/tokens.h"
 #include "unit/io_scratch.h"
 
 enum { COUNT = 23, HEADER = 1024 };
@@ -127,8 +128,8 @@ static void test_wide(void **state) {
 static void write_parts(void) {
     assert_int_equal(weft_tokens_write(NULL, in_scratch("part-00.bin"), ids, 5), WEFT_OK);
     write_raw("part-01.bin", ids + 5, 1);
-    assert_int_equal(weft_tokens_write(NULL, in_scratch("part-02.bin"), ids + 6, 0), WEFT_OK);
-    assert_int_equal(weft_tokens_write(NULL, in_scratch("part-10.bin"), ids + 6, COUNT - 6), WEFT_OK);
+    assert_int_equal(weft_tokens_write(NULL, in_scratch("part-02.bin"), ids + 6, 1), WEFT_OK);
+    assert_int_equal(weft_tokens_write(NULL, in_scratch("part-10.bin"), ids + 7, COUNT - 7), WEFT_OK);
 }
 
 static void test_patterns(void **state) {
@@ -143,6 +144,73 @@ static void test_patterns(void **state) {
     write_raw("odd[name].bin", ids, 3); /* a file name is not taken for a pattern */
     t = map(in_scratch("odd[name].bin"));
     assert_tokens(t, ids, 3);
+    weft_tokens_free(t);
+}
+
+/* 32-bit tokens without a header would be read as 16-bit ones. */
+static void test_seems_wide(void **state) {
+    (void)state;
+    static uint16_t halves[4000];
+    for (uint32_t i = 0; i < 2000; i++) {
+        halves[2 * i] = (uint16_t)(i * 7919);
+        halves[2 * i + 1] = (uint16_t)(i % 2);
+    }
+    assert_true(spill(in_scratch("bad.bin"), halves, sizeof halves));
+    expect("bad.bin", WEFT_ERR_FORMAT, "bad.bin: every second number is below 256");
+    halves[1] = 300;
+    assert_true(spill(in_scratch("bad.bin"), halves, sizeof halves));
+    weft_tokens_free(map(in_scratch("bad.bin")));
+}
+
+static void test_gap(void **state) {
+    (void)state;
+    static const struct {
+        const char *paths[4], *missing;
+    } cases[] = {{{"a/t_00.bin", "a/t_01.bin", "a/t_02.bin"}, NULL},
+                 {{"a/t_00.bin", "a/t_01.bin", "a/t_03.bin", "a/t_09.bin"}, "a/t_02.bin"},
+                 {{"a/t_0098.tar", "a/t_0100.tar"}, "a/t_0099.tar"},
+                 {{"a/t_1.bin", "a/t_2.bin", "a/u_4.bin"}, NULL},
+                 {{"a1/x.bin", "a3/y.bin"}, NULL},
+                 {{"9.bin", "12.bin"}, NULL},
+                 {{"t_00000000000000000001.bin", "t_00000000000000000003.bin"}, NULL},
+                 {{"a/t_7.bin"}, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *paths[4] = {0};
+        size_t count = 0;
+        for (; count < 4 && cases[i].paths[count]; count++) paths[count] = strdup(cases[i].paths[count]);
+        char *gap = weft__numbered_gap(NULL, paths, count);
+        if (!gap != !cases[i].missing || (gap && strcmp(gap, cases[i].missing) != 0))
+            fail_msg("case %zu: '%s'", i, gap ? gap : "none");
+        weft__free(NULL, gap);
+        for (size_t k = 0; k < count; k++) free(paths[k]);
+    }
+}
+
+static void test_range(void **state) {
+    (void)state;
+    write_parts();
+    weft_tokens *t = map(in_scratch("part-{00..02}.bin"));
+    assert_tokens(t, ids, 7);
+    weft_tokens_free(t);
+    t = map(in_scratch("part-{10..10}.bin"));
+    assert_int_equal(weft_tokens_count(t), COUNT - 7);
+    weft_tokens_free(t);
+    expect("part-{00..03}.bin", WEFT_ERR_IO, "part-03.bin: this file of ");
+    expect("part-{0..2}.bin", WEFT_ERR_IO, "part-0.bin: this file of ");
+    expect("part-{2..1}.bin", WEFT_ERR_ARGUMENT, "a range goes from the smaller number");
+    expect("part-{0..65536}.bin", WEFT_ERR_ARGUMENT, "at most 65536 files");
+    expect("part-{0,1}.bin", WEFT_ERR_IO, "part-{0,1}.bin");
+    expect("part-{..1}.bin", WEFT_ERR_IO, "part-{..1}.bin");
+    expect("part-{0..}.bin", WEFT_ERR_IO, "part-{0..}.bin");
+    expect("part-{0..1.bin", WEFT_ERR_IO, "part-{0..1.bin");
+    write_raw("odd{0..1}.bin", ids, 3); /* a file name is not taken for a range */
+    t = map(in_scratch("odd{0..1}.bin"));
+    assert_tokens(t, ids, 3);
+    weft_tokens_free(t);
+    write_raw("nine-9.bin", ids, 1);
+    write_raw("nine-10.bin", ids + 1, 1);
+    t = map(in_scratch("nine-{9..10}.bin"));
+    assert_tokens(t, ids, 2);
     weft_tokens_free(t);
 }
 
@@ -173,6 +241,8 @@ static void test_refused(void **state) {
     expect("bad.bin", WEFT_ERR_FORMAT, "3 bytes; a file of 16-bit tokens has an even number");
     assert_true(spill(in_scratch("bad.bin"), "", 0));
     expect("bad.bin", WEFT_ERR_FORMAT, "is empty");
+    assert_int_equal(weft_tokens_write(NULL, in_scratch("bad.bin"), ids, 0), WEFT_OK);
+    expect("bad.bin", WEFT_ERR_FORMAT, "its header promises no tokens: remove the file, or write it again");
     expect("none.bin", WEFT_ERR_IO, "none.bin");
     expect("none-*.bin", WEFT_ERR_IO, "there is no such file");
     expect(".", WEFT_ERR_IO, "give a pattern");
@@ -251,8 +321,11 @@ static void test_short_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),   cmocka_unit_test(test_wide),    cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_batches), cmocka_unit_test(test_short_memory),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_patterns),     cmocka_unit_test(test_seems_wide),
+        cmocka_unit_test(test_gap),          cmocka_unit_test(test_range),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_short_memory),
     };
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <weft/data.h>
 #include <weft/io.h>
 #include <weft/text.h>
 
@@ -80,10 +81,22 @@ static weft_status use_corpus(weft_context *ctx) {
     return WEFT_OK;
 }
 
+/* A text that stays in its files. */
+static weft_status use_files(weft_context *ctx) {
+    weft_corpus *c;
+    int32_t ids[4];
+    const weft_corpus_options options = {.validation_fraction = 0.5, .in_files = true};
+    WEFT_TRY(weft_corpus_open(ctx, in_scratch("text"), &options, &c));
+    const size_t read = weft_tokens_read(weft_corpus_tokens(c, WEFT_CORPUS_TRAIN, NULL), 0, 4, ids);
+    weft_corpus_free(c);
+    return read == 4 ? WEFT_OK : WEFT_ERR_INTERNAL;
+}
+
 static void test_every_allocation(void **state) {
     (void)state;
-    weft_status (*const scenarios[])(weft_context *) = {
-        use_safetensors, use_checkpoint, use_lock, use_characters, use_words, use_bytes, use_corpus};
+    weft_status (*const scenarios[])(weft_context *) = {use_safetensors, use_checkpoint, use_lock,
+                                                        use_characters,  use_words,      use_bytes,
+                                                        use_corpus,      use_files};
     assert_true(spill(in_scratch("text"), "some text", 9));
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         int calls = fail_each_allocation(scenarios[i]);

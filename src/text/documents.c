@@ -1,0 +1,197 @@
+/* Lists the texts of a path without reading them: 24 bytes of memory for each text, and the names of one tar
+ * file at a time. Must not know: tokenizers, libarchive. Read next: passages.c. */
+#include "text/documents.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "data/image_shards.h"
+#include "data/tokens.h"
+
+/* A member of the tar file that is being listed. */
+typedef struct entry {
+    union {
+        size_t at; /* in listing.names, while it grows */
+        const char *text;
+    } name;
+    weft__document document;
+} entry;
+
+typedef struct listing {
+    weft_context *ctx;
+    weft__documents *d;
+    size_t file;
+    weft__buffer names;
+    entry *entries;
+    size_t count, capacity;
+} listing;
+
+weft_status weft__documents_in_tars(weft_context *ctx, const char *path, bool *tars) {
+    weft__names names = {0};
+    const weft_status status = weft__shard_paths(ctx, path, &names);
+    *tars = status == WEFT_OK && names.count > 0;
+    weft__names_free(ctx, &names);
+    return status;
+}
+
+static weft_status add_document(weft__documents *d, const weft__document *document) {
+    if (!weft__grow(d->ctx, &d->list, &d->capacity, d->count, sizeof *d->list))
+        return weft__fail_oom(d->ctx, (d->count + 1) * sizeof *d->list, "the places of texts");
+    d->list[d->count++] = *document;
+    d->bytes += document->size;
+    d->found.read++;
+    return WEFT_OK;
+}
+
+/* ---- members of tar files ---- */
+
+static bool has_ending(const char *name, const char *ending) {
+    const size_t size = strlen(name), end = strlen(ending);
+    return size > end && strcasecmp(name + size - end, ending) == 0;
+}
+
+static weft_status add_entry(void *user, const weft__tar_member *m) {
+    listing *l = user;
+    const bool lines = has_ending(m->name, ".jsonl");
+    if (m->name[0] == '.' || strstr(m->name, "/.")) {
+        l->d->found.hidden++;
+        return WEFT_OK;
+    }
+    if (!lines && !has_ending(m->name, ".txt") && !has_ending(m->name, ".md")) {
+        l->d->found.others++;
+        return WEFT_OK;
+    }
+    if (m->no_bytes)
+        return weft__fail(l->ctx, WEFT_ERR_FORMAT,
+                          "%s/%s: this member is %s: pack the tar file with the files themselves (tar "
+                          "--dereference --hard-dereference)",
+                          weft__shards_path(l->d->files, l->file), m->name, m->no_bytes);
+    if (!weft__grow(l->ctx, &l->entries, &l->capacity, l->count, sizeof *l->entries))
+        return weft__fail_oom(l->ctx, (l->count + 1) * sizeof *l->entries, "members of a tar file");
+    l->entries[l->count++] =
+        (entry){.name.at = l->names.bytes,
+                .document = {.at = m->data, .size = m->size, .file = (uint32_t)l->file, .lines = lines}};
+    weft__buffer_put(&l->names, m->name, strlen(m->name) + 1);
+    return weft__buffer_check(&l->names);
+}
+
+static int documents_by_name(const void *left, const void *right) {
+    return strcmp(((const entry *)left)->name.text, ((const entry *)right)->name.text);
+}
+
+static weft_status list_tar(listing *l) {
+    const char *path = weft__shards_path(l->d->files, l->file);
+    const uint64_t before = l->d->bytes;
+    l->count = 0;
+    weft__buffer_set(&l->names, "", 0);
+    WEFT_TRY(weft__shards_list(l->ctx, l->d->files, l->file, add_entry, l));
+    for (size_t i = 0; i < l->count; i++) l->entries[i].name.text = l->names.text + l->entries[i].name.at;
+    if (l->count) qsort(l->entries, l->count, sizeof *l->entries, documents_by_name);
+    for (size_t i = 0; i < l->count; i++) {
+        if (i > 0 && documents_by_name(&l->entries[i - 1], &l->entries[i]) == 0)
+            return weft__fail(l->ctx, WEFT_ERR_FORMAT,
+                              "%s/%s: two members of the tar file have this name: remove one", path,
+                              l->entries[i].name.text);
+        WEFT_TRY(add_document(l->d, &l->entries[i].document));
+    }
+    if (l->d->bytes > before) return WEFT_OK;
+    return weft__fail(
+        l->ctx, WEFT_ERR_FORMAT,
+        "%s: this tar file holds no texts (.txt, .md or .jsonl, not empty): remove it, or write "
+        "it again",
+        path);
+}
+
+static weft_status list_tars(weft_context *ctx, weft__documents *d) {
+    listing l = {.ctx = ctx, .d = d, .names = {.ctx = ctx}};
+    weft_status status = WEFT_OK;
+    for (; status == WEFT_OK && l.file < weft__shards_count(d->files); l.file++) status = list_tar(&l);
+    weft__buffer_free(&l.names);
+    weft__free(ctx, l.entries);
+    return status;
+}
+
+/* ---- plain files ---- */
+
+static weft_status list_plain(weft_context *ctx, weft__documents *d) {
+    for (size_t i = 0; i < weft__shards_count(d->files); i++) {
+        const char *path = weft__shards_path(d->files, i);
+        uint64_t size;
+        unsigned char head[3] = {0};
+        WEFT_TRY(weft__shards_plain(ctx, d->files, i, &size));
+        WEFT_TRY(
+            weft__shards_read(ctx, d->files, i, 0, head, size < sizeof head ? (size_t)size : sizeof head));
+        if (head[0] == 0x1f && head[1] == 0x8b)
+            return weft__fail(
+                ctx, WEFT_ERR_FORMAT,
+                "%s: the file is packed with gzip, so it cannot be read from its middle: unpack "
+                "it with gzip -d",
+                path);
+        WEFT_TRY(add_document(d, &(weft__document){.size = size, .file = (uint32_t)i}));
+    }
+    return WEFT_OK;
+}
+
+/* ---- all ---- */
+
+weft_status weft__documents_list(weft_context *ctx, const char *path, weft__documents *d) {
+    weft__names paths = {0};
+    *d = (weft__documents){.ctx = ctx, .closed = true};
+    weft_status status = weft__shard_paths(ctx, path, &paths);
+    d->tars = paths.count > 0;
+    if (status == WEFT_OK && !d->tars) {
+        status = weft__text_paths(ctx, path, &d->found, &paths, &d->closed);
+        d->found.read = 0;
+    }
+    if (status == WEFT_OK && paths.count == 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this folder holds no text", path);
+    if (status == WEFT_OK && paths.count > WEFT__SHARDS_MOST)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are more than %d files: join some", path,
+                            WEFT__SHARDS_MOST);
+    if (status == WEFT_OK) status = weft__shards_new(ctx, &paths, &d->files);
+    if (status == WEFT_OK) status = d->tars ? list_tars(ctx, d) : list_plain(ctx, d);
+    if (status == WEFT_OK && d->bytes == 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT,
+                            d->closed ? "%s: this folder holds no text" : "%s: the file is empty", path);
+    if (status == WEFT_OK && !strchr(path, '[')) d->missing = weft__numbered_gap(ctx, paths.at, paths.count);
+    weft__names_free(ctx, &paths);
+    return status;
+}
+
+void weft__documents_free(weft__documents *d) {
+    weft__shards_free(d->ctx, d->files);
+    weft__free(d->ctx, d->list);
+    weft__free(d->ctx, d->missing);
+    *d = (weft__documents){0};
+}
+
+/* ---- reading ---- */
+
+weft_status weft__documents_read(const weft__documents *d, size_t i, uint64_t from, void *to, size_t size) {
+    const weft__document *at = &d->list[i];
+    return weft__shards_read(NULL, d->files, at->file, at->at + from, to, size);
+}
+
+/* A member whose name is wanted. */
+typedef struct wanted {
+    uint64_t at;
+    char *name;
+    size_t size;
+} wanted;
+
+static weft_status find_name(void *user, const weft__tar_member *m) {
+    const wanted *w = user;
+    if (m->data == w->at && !m->no_bytes && m->size > 0) snprintf(w->name, w->size, "/%s", m->name);
+    return WEFT_OK;
+}
+
+/* Names are not in memory, so the tar file is listed once more. */
+void weft__documents_name(const weft__documents *d, size_t i, char *name, size_t size) {
+    const weft__document *at = &d->list[i];
+    const int n = snprintf(name, size, "%.2000s", weft__shards_path(d->files, at->file));
+    if (!d->tars || n < 0 || (size_t)n >= size) return;
+    wanted w = {at->at, name + n, size - (size_t)n};
+    (void)weft__shards_list(NULL, d->files, at->file, find_name, &w);
+}
