@@ -1,6 +1,6 @@
 /* Exchange: the sum of a vector over the processes that train together. It is recorded like any op, so that a
  * program can exchange some gradients while it computes others. Must not know: processes. Read next:
- * optim/update.c, heavy/exchange.h. */
+ * optim/gradients.c, heavy/exchange.h. */
 #include "ops/build.h"
 #include "ops/ops.h"
 

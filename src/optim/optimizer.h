@@ -185,6 +185,22 @@ extern const weft__part weft__whole_step;
 weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                                    weft__sinks *sinks);
 
+/* ---- gradients.c ---- */
+
+/* Records the gradients of all blocks, summed as the part wants it. loss NULL: there are only the sums. */
+weft_status weft__optimizer_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
+                                      weft_tensor **g);
+/* Makes the block that sums gradients over micro-batches. */
+weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, int level);
+
+/* ---- norm.c ---- */
+
+/* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
+ * does. */
+void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks);
+
+/* ---- update.c ---- */
+
 /* Adds an assignment. Casts the value to the variable's dtype. */
 void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value);
 
