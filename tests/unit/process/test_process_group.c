@@ -59,22 +59,61 @@ typedef struct sum_case {
     bool exact;
 } sum_case;
 
+/* The numbers of a rank; the caller frees them. */
+static void *make_numbers(const sum_case *c, int rank) {
+    void *data = malloc((c->count + 1) * 8);
+    for (size_t i = 0; i < c->count; i++)
+        if (c->dtype == WEFT_F64)
+            ((double *)data)[i] = number(rank, i);
+        else
+            ((float *)data)[i] = (float)number(rank, i);
+    return data;
+}
+
 static void add_numbers(weft_process_group *g, void *user) {
     const sum_case *c = user;
     const int rank = weft_process_group_rank(g), size = weft_process_group_size(g);
     const bool wide = c->dtype == WEFT_F64;
-    void *data = malloc((c->count + 1) * 8);
+    void *data = make_numbers(c, rank);
     int other = 0;
-    for (size_t i = 0; i < c->count; i++)
-        if (wide)
-            ((double *)data)[i] = number(rank, i);
-        else
-            ((float *)data)[i] = (float)number(rank, i);
     EXPECT(weft_process_group_all_reduce(g, data, c->dtype, c->count, c->exact) == WEFT_OK);
     for (size_t i = 0; i < c->count; i++)
         other += (wide ? ((double *)data)[i] : (double)((float *)data)[i]) != tree_sum(0, size, i, c->dtype);
     EXPECT(c->exact ? other == 0 : size < 4 || other > 0); /* the engine has another order */
     free(data);
+}
+
+/* Each rank receives its part of the sums. Parts are larger than they must be, so the last ones have zeros.
+ */
+static void divide_sums(weft_process_group *g, void *user) {
+    const sum_case *c = user;
+    const size_t rank = (size_t)weft_process_group_rank(g), size = (size_t)weft_process_group_size(g),
+                 part = c->count / size + 5;
+    void *data = make_numbers(c, (int)rank), *own = malloc(part * 8);
+    int other = 0;
+    EXPECT(weft__process_group_scatter(g, data, own, c->dtype, c->count, part) == WEFT_OK);
+    EXPECT(g->staging_bytes <= weft__process_group_scatter_bytes(g, c->dtype, part));
+    for (size_t k = 0; k < part; k++) {
+        const size_t i = rank * part + k;
+        const double sum = c->dtype == WEFT_F64 ? ((double *)own)[k] : (double)((float *)own)[k];
+        other += sum != (i < c->count ? tree_sum(0, (int)size, i, c->dtype) : 0);
+    }
+    for (size_t i = 0; i < c->count; i++)
+        other += (c->dtype == WEFT_F64 ? ((double *)data)[i] : (double)((float *)data)[i]) !=
+                 (c->dtype == WEFT_F64 ? number((int)rank, i) : (double)(float)number((int)rank, i));
+    EXPECT(other == 0);
+    free(data);
+    free(own);
+}
+
+static void test_divided_sums(void **state) {
+    const sum_case cases[] = {
+        {1, WEFT_F32, true}, {1000, WEFT_F64, true}, {20011, WEFT_F32, true}, {3000017, WEFT_F32, true}};
+    (void)state;
+    for (int size = 2; size <= RANKS_MOST; size++)
+        for (size_t i = 0; i < COUNT(cases); i++)
+            if (size < 4 || cases[i].count < 1000000)
+                run_threads(size, 0, divide_sums, (void *)(uintptr_t)&cases[i]);
 }
 
 static void test_sums(void **state) {
@@ -527,9 +566,11 @@ static void test_differences(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),      cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_failures),    cmocka_unit_test(test_same_bits), cmocka_unit_test(test_own_loop),
-        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_differences), cmocka_unit_test(test_agreement)};
+        cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_alone),       cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_own_loop),
+        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_shards),      cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_agreement),   cmocka_unit_test(test_divided_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
