@@ -96,6 +96,9 @@ typedef struct weft__block {
 
 enum { WEFT__BLOCKS = 4 }; /* number of float dtypes */
 
+/* Elements whose squares are added up together for an exact norm. */
+enum { WEFT__CHUNK = 256 };
+
 /* Dynamic loss scaling, see scale.c. The variables are on the device; NULL if the loss is not scaled. */
 typedef struct weft__scaling {
     double growth, backoff;
