@@ -49,42 +49,40 @@ static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor
 
 weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, int level) {
     if (block->sums[level]) return WEFT_OK;
-    int64_t n = weft_numel(block->values);
+    int64_t n = block->n_own ? block->n_own : weft_numel(block->values);
     weft_tensor *sum = weft_variable_new(ctx, "gradients", block->wide, 1, &n, NULL);
     WEFT_TRY(weft_tensor_status(sum));
     block->sums[level] = sum;
     return WEFT_OK;
 }
 
-/* Packs the gradients of a piece in the parameters' layout, in the wide dtype, and adds the sums that the
- * part takes. grads NULL: there are only these sums. offsets: memory for one number a parameter. */
-static weft_tensor *pack_piece(const weft__block *block, const weft__piece *piece, weft_tensor *const *grads,
-                               const weft__part *part, int64_t *offsets) {
-    weft_tensor *g = NULL;
-    for (size_t i = 0; i < piece->count; i++) offsets[i] = block->offsets[piece->first + i] - piece->from;
-    if (grads)
-        g = as(weft__pack(where, grads + piece->first, offsets, (int)piece->count, piece->n), block->wide);
+/* Adds the sums that the part takes to n gradients, which begin at `from` in the sums. g NULL: there are only
+ * the sums. */
+static weft_tensor *add_sums(const weft__block *block, const weft__part *part, weft_tensor *g, int64_t from,
+                             int64_t n) {
     for (int l = 0; l < WEFT__LEVELS; l++) {
         if (!(part->take >> l & 1)) continue;
         weft_tensor *sum = block->sums[l];
-        if (piece->n < weft_numel(sum)) sum = weft_narrow_at(where, sum, 0, piece->from, piece->n);
+        if (n < weft_numel(sum)) sum = weft_narrow_at(where, sum, 0, from, n);
         g = g ? at_add(sum, g) : sum;
     }
     return g;
 }
 
-/* Records the gradients of a block with the sums that the part takes, from its pieces, which all processes
- * have added up; pieces NULL: from the gradients of this process alone. */
-static weft_status block_gradients(weft_optimizer *opt, const weft__block *block, weft_tensor *const *grads,
-                                   weft_tensor *const *pieces, const weft__part *part, weft_tensor **g) {
+/* Packs the gradients of a piece in the parameters' layout, in the wide dtype. offsets: memory for one number
+ * a parameter. */
+static weft_tensor *pack_piece(const weft__block *block, const weft__piece *piece, weft_tensor *const *grads,
+                               int64_t *offsets) {
+    for (size_t i = 0; i < piece->count; i++) offsets[i] = block->offsets[piece->first + i] - piece->from;
+    return as(weft__pack(where, grads + piece->first, offsets, (int)piece->count, piece->n), block->wide);
+}
+
+/* Records the gradients of a block with the sums that the part takes, from those of this process alone. grads
+ * NULL: there are only the sums. offsets: memory for one number a parameter. */
+static weft_tensor *own_gradients(const weft__block *block, weft_tensor *const *grads, const weft__part *part,
+                                  int64_t *offsets) {
     const weft__piece whole = {.count = block->count, .n = weft_numel(block->values)};
-    int64_t *offsets = weft__array(opt->ctx, block->count, sizeof *offsets);
-    if (!offsets) return weft__fail_oom(opt->ctx, block->count * sizeof *offsets, "a list of gradients");
-    for (size_t i = 0; pieces && i < block->n_pieces; i++) offsets[i] = block->pieces[i].from;
-    *g = pieces ? weft__pack(where, pieces, offsets, (int)block->n_pieces, whole.n)
-                : pack_piece(block, &whole, grads, part, offsets);
-    weft__free(opt->ctx, offsets);
-    return WEFT_OK;
+    return add_sums(block, part, grads ? pack_piece(block, &whole, grads, offsets) : NULL, 0, whole.n);
 }
 
 /* ---- of all processes ---- */
@@ -105,38 +103,56 @@ static placed_piece piece_with(const weft_optimizer *opt, int number) {
         }
 }
 
-/* Records the exchange of all pieces, in the order in which they are ready. */
-static weft_status exchange_pieces(weft_optimizer *opt, weft_tensor *const *grads, const weft__part *part,
-                                   weft_tensor **pieces) {
-    const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
+/* Records the exchange of all pieces, in the order in which they are ready. If gradients are divided, the
+ * results are the own parts of the sums. The sums of earlier micro-batches are then divided, too, so they are
+ * added later. offsets: memory for one number a parameter. */
+static void exchange_pieces(const weft_optimizer *opt, weft_tensor *const *grads, const weft__part *part,
+                            weft_tensor **pieces, int64_t *offsets) {
+    const bool divided = weft__optimizer_divides_gradients(opt);
     for (int number = 0; number < (int)opt->n_pieces; number++) {
         const placed_piece at = piece_with(opt, number);
-        int64_t *offsets = weft__array(opt->ctx, at.piece->count, sizeof *offsets);
-        if (!offsets)
-            return weft__fail_oom(opt->ctx, at.piece->count * sizeof *offsets, "a list of gradients");
-        weft_tensor *own = pack_piece(at.block, at.piece, grads + at.parameters, part, offsets);
-        weft__free(opt->ctx, offsets);
+        weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
+        weft_tensor *own = pack_piece(at.block, at.piece, grads + at.parameters, offsets);
+        if (divided)
+            attr.part = at.block->slices[at.piece - at.block->pieces].each;
+        else
+            own = add_sums(at.block, part, own, at.piece->from, at.piece->n);
         pieces[at.pieces] = weft__exchange(where, own, &attr);
     }
-    return WEFT_OK;
+}
+
+/* Joins the pieces of a block, which all processes have added up. offsets: memory for one number a piece. */
+static weft_tensor *join_pieces(const weft_optimizer *opt, const weft__block *block,
+                                weft_tensor *const *pieces, const weft__part *part, int64_t *offsets) {
+    const bool divided = weft__optimizer_divides_gradients(opt);
+    const int64_t n = divided ? block->n_own : weft_numel(block->values);
+    for (size_t i = 0; i < block->n_pieces; i++)
+        offsets[i] = divided ? block->slices[i].at : block->pieces[i].from;
+    weft_tensor *g = weft__pack(where, pieces, offsets, (int)block->n_pieces, n);
+    return divided ? add_sums(block, part, g, 0, n) : g;
 }
 
 weft_status weft__optimizer_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
                                       weft_tensor **g) {
     size_t n = 0, at = 0, piece = 0;
-    const bool exchanges = loss && part->update && weft__optimizer_exchanges(opt);
+    const bool due = part->update || weft__optimizer_divides_gradients(opt),
+               exchanges = loss && due && weft__optimizer_exchanges(opt);
     for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
     weft_tensor **wrt = weft__array(opt->ctx, 3 * n, sizeof *wrt);
-    if (!wrt) return weft__fail_oom(opt->ctx, 3 * n * sizeof *wrt, "the list of gradients");
-    weft_tensor **grads = wrt + n, **pieces = grads + n;
-    weft_status status = loss ? gradients(opt, loss, wrt, grads) : WEFT_OK;
-    if (status == WEFT_OK && exchanges) status = exchange_pieces(opt, grads, part, pieces);
+    int64_t *offsets = weft__array(opt->ctx, n, sizeof *offsets);
+    weft_tensor **grads = wrt ? wrt + n : NULL, **pieces = wrt ? grads + n : NULL;
+    weft_status status =
+        wrt && offsets ? WEFT_OK : weft__fail_oom(opt->ctx, 3 * n * sizeof *wrt, "the list of gradients");
+    if (status == WEFT_OK && loss) status = gradients(opt, loss, wrt, grads);
+    if (status == WEFT_OK && exchanges) exchange_pieces(opt, grads, part, pieces, offsets);
     for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; b++) {
-        status = block_gradients(opt, &opt->blocks[b], loss ? grads + at : NULL,
-                                 exchanges ? pieces + piece : NULL, part, &g[b]);
-        at += opt->blocks[b].count;
-        piece += opt->blocks[b].n_pieces;
+        const weft__block *block = &opt->blocks[b];
+        g[b] = exchanges ? join_pieces(opt, block, pieces + piece, part, offsets)
+                         : own_gradients(block, loss ? grads + at : NULL, part, offsets);
+        at += block->count;
+        piece += block->n_pieces;
     }
     weft__free(opt->ctx, wrt);
+    weft__free(opt->ctx, offsets);
     return status;
 }

@@ -1,11 +1,17 @@
 /* The norm of all gradients, and clipping, recorded.
  *
- * If sums are exact, squares are added up in chunks, and the sums of all chunks are one vector, which has one
- * order. So processes that have only some of the chunks can compute the same bits.
+ * If sums are exact, the norm has the same bits for any number of processes, also if each of them has only
+ * its part of the gradients. Squares are added up in chunks, which never belong to two processes. The sums of
+ * all chunks are one vector, which has one order:
  *
- * Must not know: how parameters are updated. Read next: update.c. */
+ *     gradients      | piece 0             | piece 1    |
+ *     chunks         |   0    1    2    3  |   4    5   |
+ *     of rank 0 of 2 |  sum  sum   0    0  |  sum   0   |    exchanged: added up over the ranks
+ *
+ * Must not know: how parameters are updated. Read next: update.c, shard.c. */
 #include "optim/optimizer.h"
 #include "ops/build.h"
+#include "process/group.h"
 
 static const char *const where = NULL;
 
@@ -39,8 +45,26 @@ static void list_whole(const weft__block *block, weft_tensor *g, chunk_list *lis
     }
 }
 
+static void list_own(const weft__block *block, weft_tensor *g, int rank, chunk_list *list) {
+    weft_tensor *sums = sum_chunks(g, weft_numel(g));
+    for (size_t i = 0; i < block->n_slices; i++) {
+        const weft__slice *slice = &block->slices[i];
+        const int64_t of = chunks_in(slice->n), each = slice->each / WEFT__CHUNK, before = rank * each,
+                      own = of < before          ? 0
+                            : of - before < each ? of - before
+                                                 : each;
+        if (own) {
+            list->sums[list->count] = weft_narrow_at(where, sums, 0, slice->at / WEFT__CHUNK, own);
+            list->begin[list->count++] = list->all + before;
+        }
+        list->all += of;
+    }
+}
+
 /* Records the sum of the squares of a block's gradients, chunk by chunk. */
 static weft_tensor *square_exactly(const weft_optimizer *opt, const weft__block *block, weft_tensor *g) {
+    const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
+    const bool divided = weft__optimizer_divides_gradients(opt);
     chunk_list list = {.sums = weft__array(opt->ctx, block->n_pieces, sizeof *list.sums),
                        .begin = weft__array(opt->ctx, block->n_pieces, sizeof *list.begin)};
     weft_tensor *all;
@@ -48,8 +72,13 @@ static weft_tensor *square_exactly(const weft_optimizer *opt, const weft__block 
         all = weft__poison(opt->ctx, where, WEFT_ERR_OOM, "%s: memory is short for the norm of the gradients",
                            weft_optimizer_kind(opt));
     } else {
-        list_whole(block, g, &list);
-        all = weft__pack(where, list.sums, list.begin, list.count, list.all);
+        if (divided)
+            list_own(block, g, weft_process_group_rank(opt->group), &list);
+        else
+            list_whole(block, g, &list);
+        all = list.count ? weft__pack(where, list.sums, list.begin, list.count, list.all)
+                         : weft_full(opt->ctx, block->wide, 1, &list.all, 0.0);
+        if (divided) all = weft__exchange(where, all, &attr);
         all = weft_sum_at(where, all, WEFT_ALL_AXES, false);
     }
     weft__free(opt->ctx, list.sums);
@@ -57,15 +86,22 @@ static weft_tensor *square_exactly(const weft_optimizer *opt, const weft__block 
     return all;
 }
 
+uint64_t weft__norm_exchange_bytes(const weft_optimizer *opt, const weft__block *block) {
+    int64_t all = 0;
+    if (!opt->norm || !weft__optimizer_divides_gradients(opt)) return 0;
+    for (size_t i = 0; i < block->n_slices; i++) all += chunks_in(block->slices[i].n);
+    return weft__process_group_sum_bytes(opt->group, block->wide, (size_t)all, opt->hyper.exact_sum);
+}
+
 void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks) {
     if (!opt->norm) return;
+    const bool chunks = opt->hyper.exact_sum || weft__optimizer_divides_gradients(opt);
     weft_dtype dtype = weft_dtype_of(opt->norm);
     weft_tensor *total = NULL;
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft_tensor *square =
-            as(opt->hyper.exact_sum ? square_exactly(opt, &opt->blocks[b], g[b])
-                                    : weft_sum_at(where, at_mul(g[b], g[b]), WEFT_ALL_AXES, false),
-               dtype);
+        weft_tensor *square = as(chunks ? square_exactly(opt, &opt->blocks[b], g[b])
+                                        : weft_sum_at(where, at_mul(g[b], g[b]), WEFT_ALL_AXES, false),
+                                 dtype);
         total = total ? at_add(total, square) : square;
     }
     weft_tensor *norm = weft_sqrt_at(where, total);

@@ -268,7 +268,7 @@ static void read_weights(const copy *c, float out[WEIGHTS]) {
 typedef struct trained {
     bool two_copies;  /* each rank has two copies of the model */
     bool look_always; /* reads the losses after each step */
-    bool shards;      /* ranks divide the state of the optimizer */
+    weft_shard shard; /* what ranks divide */
     float weights[RANKS_MOST][WEIGHTS];
     double losses[RANKS_MOST][STEPS], last[RANKS_MOST];
 } trained;
@@ -299,7 +299,7 @@ static void train_share(weft_process_group *g, void *user) {
                                       .n_replicas = t->two_copies};
     EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_processes(c.opt) == g);
-    if (t->shards) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(c.opt, t->shard) == WEFT_OK);
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
     EXPECT(weft_optimizer_compare(c.opt) == WEFT_OK);
     read_weights(&c, t->weights[rank]);
@@ -329,6 +329,7 @@ static void test_same_bits(void **state) {
 /* ---- divided state ---- */
 
 typedef struct kept {
+    weft_shard shard;
     uint64_t bytes[RANKS_MOST];
     size_t count[RANKS_MOST];
     float states[2 * WEIGHTS];
@@ -344,7 +345,7 @@ static void shard_late(weft_process_group *g, void *user) {
     size_t at = 0;
     EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
-    if (g) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(c.opt, k->shard) == WEFT_OK);
     options.steps = STEPS;
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
     for (size_t b = 0; b < c.opt->n_blocks; b++)
@@ -375,31 +376,41 @@ static void refuse_shard(weft_process_group *g, void *user) {
     free_copy(c);
 }
 
+/* Ranks that divide train to the weights, losses and states of one that does not. */
+static void check_shard(int size, weft_shard shard, const trained *one, const kept *whole) {
+    static trained shared;
+    static kept divided;
+    uint64_t bytes = 0;
+    shared = (trained){.shard = shard, .look_always = true};
+    divided = (kept){.shard = shard};
+    run_threads(size, 0, train_share, &shared);
+    for (int i = 0; i < size; i++) {
+        assert_memory_equal(one->weights[0], shared.weights[i], sizeof one->weights[0]);
+        assert_memory_equal(one->losses[0], shared.losses[i], sizeof one->losses[0]);
+    }
+    run_threads(size, 0, shard_late, &divided);
+    assert_memory_equal(divided.states, whole->states, sizeof whole->states);
+    for (int i = 0; i < size; i++) {
+        bytes += divided.bytes[i];
+        assert_int_equal(divided.count[i], whole->count[0]);
+        /* rank 0 has the first 256 elements of a piece */
+        if (shard == WEFT_SHARD_OPTIMIZER) assert_true(divided.bytes[i] < whole->bytes[0]);
+    }
+    assert_int_equal(bytes, whole->bytes[0]);
+}
+
 static void test_shards(void **state) {
     (void)state;
-    static trained one, shared;
-    static kept whole, divided;
+    static trained one;
+    static kept whole;
     one = (trained){.look_always = true};
     whole = (kept){.count = {0}};
     train_share(NULL, &one);
     shard_late(NULL, &whole);
     assert_true(whole.count[0] > 0);
-    for (int size = 2; size <= RANKS_MOST; size *= 2) {
-        shared = (trained){.shards = true};
-        divided = (kept){.count = {0}};
-        run_threads(size, 0, train_share, &shared);
-        for (int i = 0; i < size; i++)
-            assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
-        run_threads(size, 0, shard_late, &divided);
-        assert_memory_equal(divided.states, whole.states, sizeof whole.states);
-        uint64_t bytes = 0;
-        for (int i = 0; i < size; i++) {
-            bytes += divided.bytes[i];
-            assert_int_equal(divided.count[i], whole.count[0]);
-            assert_true(divided.bytes[i] < whole.bytes[0]);
-        }
-        assert_int_equal(bytes, whole.bytes[0]);
-    }
+    for (int size = 2; size <= RANKS_MOST; size *= 2)
+        for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++)
+            if (shard != WEFT_SHARD_NONE) check_shard(size, (weft_shard)shard, &one, &whole);
     run_threads(2, 0, refuse_shard, NULL);
 }
 
