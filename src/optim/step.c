@@ -233,6 +233,11 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
     weft_context *ctx = optimizers[0]->ctx;
     WEFT_TRY(comparable(optimizers, n));
     weft_process_group *group = optimizers[0]->group;
+    if (weft__optimizer_divides_gradients(optimizers[0]))
+        return weft__fail(
+            ctx, WEFT_ERR_STATE,
+            "weft_optimizer_all_reduce: the gradients are divided among processes, which have added "
+            "them up already: use weft_optimizer_accumulate");
     if (n > 1 && weft__optimizer_sharded(optimizers[0]))
         return weft__fail(
             ctx, WEFT_ERR_STATE,

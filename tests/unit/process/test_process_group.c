@@ -362,6 +362,35 @@ static void shard_late(weft_process_group *g, void *user) {
     free_copy(c);
 }
 
+/* Divided gradients are added up in each micro-batch, and only if the device can exchange meanwhile. */
+static void refuse_gradients(weft_process_group *g, void *user) {
+    copy c = make_copy(0.02, 3);
+    weft_context *slow;
+    (void)user;
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_GRADIENTS) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_ERR_STATE);
+    weft_scope *scope = weft_scope_open(c.ctx);
+    weft_batch batch;
+    EXPECT(weft_loader_get(c.loader, 0, &batch) == WEFT_OK);
+    weft_tensor *loss = weft_batch_loss(WEFT_LOSS_CROSS_ENTROPY, weft_forward(c.net, batch.x), &batch);
+    EXPECT(weft_optimizer_add_gradients(c.opt, loss) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(c.ctx), "use weft_optimizer_accumulate"));
+    EXPECT(weft_optimizer_accumulate(c.opt, loss, 0, 2) == WEFT_OK);
+    EXPECT(weft_optimizer_all_reduce(&c.opt, 1) == WEFT_ERR_STATE);
+    weft_scope_close(scope);
+    free_copy(c);
+
+    EXPECT(weft_open(&(weft_open_options){.device = "interp"}, &slow) == WEFT_OK);
+    weft_module *net = weft_nn_linear(slow, 2, 2, NULL);
+    weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
+    EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_GRADIENTS) == WEFT_ERR_UNSUPPORTED);
+    EXPECT(strstr(weft_last_error(slow), "'interp' exchanges gradients only after the backward pass"));
+    EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    weft_close(slow);
+}
+
 static void refuse_shard(weft_process_group *g, void *user) {
     copy c = make_copy(0.02, 3);
     (void)user;
@@ -412,6 +441,7 @@ static void test_shards(void **state) {
         for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++)
             if (shard != WEFT_SHARD_NONE) check_shard(size, (weft_shard)shard, &one, &whole);
     run_threads(2, 0, refuse_shard, NULL);
+    run_threads(2, 0, refuse_gradients, NULL);
 }
 
 /* One's own loop: weft_optimizer_step in each rank is weft_optimizer_accumulate in one. */
