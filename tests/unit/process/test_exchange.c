@@ -168,9 +168,10 @@ static void test_divided(void **state) {
 
 static void miss_a_step(weft_process_group *g, void *user) {
     const int rank = weft_process_group_rank(g);
+    const weft_shard *shard = user;
     model m = make_model(1, true, ROWS);
-    (void)user;
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, *shard) == WEFT_OK);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
     if (rank == 1) {
         weft_close(m.ctx);
@@ -185,9 +186,12 @@ static void miss_a_step(weft_process_group *g, void *user) {
 }
 
 static void test_missing(void **state) {
-    network net = {0};
+    weft_shard shards[] = {WEFT_SHARD_NONE, WEFT_SHARD_GRADIENTS};
     (void)state;
-    run_ranks(&net, RANKS, 3, miss_a_step, NULL); /* longer than the slowest step of a rank */
+    for (size_t i = 0; i < COUNT(shards); i++) {
+        network net = {0};
+        run_ranks(&net, RANKS, 3, miss_a_step, &shards[i]); /* longer than the slowest step of a rank */
+    }
 }
 
 /* ---- batch norm over all processes ---- */
@@ -197,6 +201,7 @@ enum { CHANNELS = 3, SAMPLES = 8, MOST_WEIGHTS = 64 };
 typedef struct normed {
     float weights[RANKS][MOST_WEIGHTS]; /* with running statistics */
     size_t count;
+    weft_shard shard;
 } normed;
 
 /* Trains on samples from..to - 1. The loss is a sum, whose mean over `ranks` processes gives the gradient. */
@@ -213,6 +218,7 @@ static void train_normed(weft_process_group *g, normed *to, int from, int end, i
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.05, .exact_sum = true});
     EXPECT(weft_module_sync_batch_norm(net, true) == WEFT_OK);
     EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(opt, to->shard) == WEFT_OK);
     for (int step = 0; step < STEPS; step++) {
         weft_scope *scope = weft_scope_open(ctx);
         weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){end - from, 4}, numbers[from]);
@@ -242,12 +248,16 @@ static void train_part(weft_process_group *g, void *user) {
 /* Two processes with 3 and 5 samples train as one does with 8. */
 static void test_batch_norm(void **state) {
     static normed one, shared;
-    network net = {0};
     (void)state;
     train_normed(NULL, &one, 0, SAMPLES, 1);
-    run_ranks(&net, RANKS, 60, train_part, &shared);
-    assert_memory_equal(shared.weights[0], shared.weights[1], sizeof shared.weights[0]);
-    for (size_t i = 0; i < one.count; i++) assert_float_equal(one.weights[0][i], shared.weights[0][i], 2e-5F);
+    for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+        network net = {0};
+        shared = (normed){.shard = (weft_shard)shard};
+        run_ranks(&net, RANKS, 60, train_part, &shared);
+        assert_memory_equal(shared.weights[0], shared.weights[1], sizeof shared.weights[0]);
+        for (size_t i = 0; i < one.count; i++)
+            assert_float_equal(one.weights[0][i], shared.weights[0][i], 2e-5F);
+    }
 }
 
 int main(void) {
