@@ -1,8 +1,8 @@
 /* The norm of all gradients, and clipping, recorded.
  *
- * If sums are exact, the norm has the same bits for any number of processes, also if each of them has only
- * its part of the gradients. Squares are added up in chunks, which never belong to two processes. The sums of
- * all chunks are one vector, which has one order:
+ * In a step of several micro-batches the norm has the same bits for any number of processes, also if each of
+ * them has only its part of the gradients. Squares are added up in chunks, which never belong to two
+ * processes. The sums of all chunks are one vector, which has one order:
  *
  *     gradients      | piece 0             | piece 1    |
  *     chunks         |   0    1    2    3  |   4    5   |
@@ -62,7 +62,7 @@ static void list_own(const weft__block *block, weft_tensor *g, int rank, chunk_l
 }
 
 /* Records the sum of the squares of a block's gradients, chunk by chunk. */
-static weft_tensor *square_exactly(const weft_optimizer *opt, const weft__block *block, weft_tensor *g) {
+static weft_tensor *square_chunks(const weft_optimizer *opt, const weft__block *block, weft_tensor *g) {
     const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
     const bool divided = weft__optimizer_divides_gradients(opt);
     chunk_list list = {.sums = weft__array(opt->ctx, block->n_pieces, sizeof *list.sums),
@@ -93,13 +93,13 @@ uint64_t weft__norm_exchange_bytes(const weft_optimizer *opt, const weft__block 
     return weft__process_group_sum_bytes(opt->group, block->wide, (size_t)all, opt->hyper.exact_sum);
 }
 
-void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks) {
+void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, int parts, weft__sinks *sinks) {
     if (!opt->norm) return;
-    const bool chunks = opt->hyper.exact_sum || weft__optimizer_divides_gradients(opt);
+    const bool chunks = parts > 1 || weft__optimizer_divides_gradients(opt);
     weft_dtype dtype = weft_dtype_of(opt->norm);
     weft_tensor *total = NULL;
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft_tensor *square = as(chunks ? square_exactly(opt, &opt->blocks[b], g[b])
+        weft_tensor *square = as(chunks ? square_chunks(opt, &opt->blocks[b], g[b])
                                         : weft_sum_at(where, at_mul(g[b], g[b]), WEFT_ALL_AXES, false),
                                  dtype);
         total = total ? at_add(total, square) : square;

@@ -106,8 +106,8 @@ typedef struct weft__block {
 
 enum { WEFT__BLOCKS = 4 }; /* number of float dtypes */
 
-/* Elements whose squares are added up together for an exact norm. Divided gradients begin at a multiple of
- * it. */
+/* Elements whose squares are added up together in a step of several micro-batches. Divided gradients begin at
+ * a multiple of it. */
 enum { WEFT__CHUNK = 256 };
 
 /* Dynamic loss scaling, see scale.c. The variables are on the device; NULL if the loss is not scaled. */
@@ -216,8 +216,8 @@ weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, in
 /* ---- norm.c ---- */
 
 /* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
- * does. */
-void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks);
+ * does. parts: number of micro-batches of the step. */
+void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, int parts, weft__sinks *sinks);
 /* The memory of the host that its exchange takes for a block. */
 uint64_t weft__norm_exchange_bytes(const weft_optimizer *opt, const weft__block *block);
 

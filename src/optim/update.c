@@ -215,7 +215,7 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__pa
     }
     if (part->update) {
         weft_tensor *finite = weft__unscale(opt, g);
-        weft__norm_and_clip(opt, g, sinks);
+        weft__norm_and_clip(opt, g, parts, sinks);
         for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);
         weft__scaling_sinks(opt, finite, sinks);
     }
