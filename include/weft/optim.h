@@ -138,8 +138,9 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int
  *
  * Join before the first step, or between two steps. weft_optimizer_step then makes one step of all processes,
  * which have one micro-batch each. weft_optimizer_accumulate(opt, loss, k, of) makes one of which each
- * process has `of` micro-batches: before you record micro-batch k, call weft_optimizer_micro_batch with rank
- * * of + k. On cpu the processes exchange their gradients while the last micro-batch is still computed. */
+ * process has `of` micro-batches: before you record micro-batch k, call weft_optimizer_micro_batch with
+ * weft_optimizer_batch_number(opt, k, of). On cpu the processes exchange their gradients while the last
+ * micro-batch is still computed. */
 
 /* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
  * number of steps, or the names and shapes of the parameters. All processes must call it. */
@@ -147,15 +148,22 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_join(weft_optimizer *opt, weft_
 /* What the processes of a group divide among them instead of having it whole. */
 typedef enum weft_shard {
     WEFT_SHARD_NONE,
-    WEFT_SHARD_OPTIMIZER /* the state of the optimizer (ZeRO stage 1: Rajbhandari et al. 2020) */
+    WEFT_SHARD_OPTIMIZER, /* the state of the optimizer (ZeRO stage 1: Rajbhandari et al. 2020) */
+    WEFT_SHARD_GRADIENTS  /* also the sums of gradients (stage 2); only on cpu */
 } weft_shard;
 
 /* Divides the state. Each process then updates its part of the parameters, and gives it to the others. The
- * results have the same bits. Call it after weft_optimizer_join. A weft_optimizer_load_from that follows
- * reads only the part of this process, so no process ever has the whole state. There is no way back:
- * parameters cannot be frozen or thawed any more. WEFT_ERR_STATE if the optimizer has not joined a group. All
- * processes must call it. */
+ * results have the same bits; with WEFT_SHARD_GRADIENTS if sums are exact, the number of processes is a power
+ * of two, and micro-batches have the numbers of weft_optimizer_batch_number. Call it after
+ * weft_optimizer_join. A weft_optimizer_load_from that follows reads only the part of this process, so no
+ * process ever has the whole state. There is no way back: parameters cannot be frozen or thawed any more.
+ * WEFT_ERR_STATE if the optimizer has not joined a group; WEFT_ERR_UNSUPPORTED if the device cannot exchange
+ * gradients while it computes. All processes must call it. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard);
+/* Returns the number of micro-batch k of this process among those of all processes, of which each has `of`.
+ * It is rank * of + k. If gradients are divided, it is k * size + rank, since each micro-batch is exchanged
+ * at once. */
+WEFT_API int weft_optimizer_batch_number(const weft_optimizer *opt, int k, int of);
 /* The group that the optimizer has joined, or NULL. */
 WEFT_API weft_process_group *weft_optimizer_processes(const weft_optimizer *opt);
 /* Compares a hash of all parameters over the processes. WEFT_ERR_STATE names the processes that have drifted

@@ -247,7 +247,11 @@ static void grad_pack(const char *where, weft_tensor *node, weft_tensor *g, weft
 
 /* Each process has a loss of its own, and the gradient is that of their sum. */
 static void grad_exchange(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
-    grads[0] = weft__exchange(where, g, node->attr);
+    const weft_attr_exchange *attr = node->attr;
+    grads[0] = attr->part ? weft__poison(node->ctx, where, WEFT_ERR_UNSUPPORTED,
+                                         "exchange: the gradient of a part of the sum is not there: exchange "
+                                         "the whole sum")
+                          : weft__exchange(where, g, attr);
 }
 
 static void grad_scan(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {

@@ -238,8 +238,9 @@ weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_si
  * are f32 or f64, of one size, and each belongs to another context. tree: the bits are those of a binary tree
  * over all lists; else devices and MPI may choose the order. */
 weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_group *group, bool tree);
-/* Gives all processes the parts of a variable that they have written: process i those from element i * part
- * on. */
-weft_status weft__parts_shared(weft_tensor *whole, int64_t part, weft_process_group *group);
+/* Gives all processes the parts that they have written of n elements of a variable, from element `first` on:
+ * process i those from first + i * part on. */
+weft_status weft__parts_shared(weft_tensor *whole, int64_t first, int64_t n, int64_t part,
+                               weft_process_group *group);
 
 #endif

@@ -50,6 +50,7 @@ typedef struct weft__fit {
     uint64_t accumulate;       /* batches of one step, of all processes */
     uint64_t per_worker;       /* batches of one step that one worker computes, in a row */
     uint64_t first;            /* the first batch of a step that this process computes */
+    uint64_t stride;           /* from a batch that a worker computes to its next one */
     bool assigns;              /* forward passes change buffers such as running statistics */
     bool planned;
     uint64_t seen;       /* steps whose losses were read */
@@ -117,9 +118,11 @@ static weft_status take_losses(fit *f, uint64_t steps, const double *all) {
     const uint64_t processes = (uint64_t)weft_process_group_size(f->group), own = f->accumulate / processes;
     for (uint64_t s = 0; s < steps; s++, f->seen++) {
         f->loss = 0;
-        for (uint64_t p = 0; p < processes; p++)
-            for (uint64_t k = 0; k < own; k++)
-                f->loss += all[(p * steps + s) * own + k] / (double)f->accumulate;
+        for (uint64_t b = 0; b < f->accumulate; b++) {
+            const uint64_t p = f->stride > 1 ? b % processes : b / own,
+                           k = f->stride > 1 ? b / processes : b % own;
+            f->loss += all[(p * steps + s) * own + k] / (double)f->accumulate;
+        }
         WEFT_TRY(take_loss(f, f->seen));
     }
     return WEFT_OK;
@@ -193,23 +196,25 @@ static weft_status fit_plan(fit *f, const worker *w, const weft_batch *batch, we
     return WEFT_OK;
 }
 
-/* Adds the gradients of micro-batch k of a step. With a single worker, the last micro-batch also updates the
- * parameters. */
+/* Adds the gradients of micro-batch k of this worker. With a single worker, the last micro-batch also updates
+ * the parameters. */
 static weft_status learn(const fit *f, const worker *w, weft_tensor *loss, uint64_t k) {
     return f->shares ? weft_optimizer_add_gradients(w->opt, loss)
-                     : weft_optimizer_accumulate(w->opt, loss, (int)(k - f->first), (int)f->per_worker);
+                     : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->per_worker);
 }
 
-/* Runs micro-batch k of a step, forward and backward. */
-static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_state *state) {
+/* Runs micro-batch k of a worker, forward and backward. It is micro-batch `number` of the step. */
+static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, uint64_t number,
+                               weft_fit_state *state) {
     weft_batch batch;
     double started = now();
     weft_scope *scope = weft_scope_open(w->ctx);
     if (!scope) return weft__fail_oom(w->ctx, 0, "a scope");
-    weft_status status = weft_loader_get(w->loader, step * f->accumulate + k, &batch);
+    weft_status status = weft_loader_get(w->loader, step * f->accumulate + number, &batch);
     double loaded = now();
     state->seconds_data += loaded - started;
-    if (status == WEFT_OK && (f->shares || f->group)) status = weft_optimizer_micro_batch(w->opt, (int)k);
+    if (status == WEFT_OK && (f->shares || f->group))
+        status = weft_optimizer_micro_batch(w->opt, (int)number);
     if (status == WEFT_OK) {
         weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
         if (f->options->on_plan && !f->planned) status = fit_plan(f, w, &batch, value);
@@ -237,7 +242,8 @@ static weft_status micro_batches(fit *f, uint64_t step, weft_fit_state *state) {
     for (uint64_t k = 0; k < f->per_worker; k++)
         for (size_t i = 0; i < f->n_workers; i++) {
             WEFT_TRY(may_leave(f, k + i));
-            WEFT_TRY(micro_batch(f, &f->workers[i], step, f->first + i * f->per_worker + k, state));
+            const uint64_t number = f->first + i * f->per_worker + k * f->stride;
+            WEFT_TRY(micro_batch(f, &f->workers[i], step, k, number, state));
         }
     const double started = now();
     if (f->shares) WEFT_TRY(weft_optimizer_all_reduce(f->optimizers, f->n_workers));
@@ -350,7 +356,9 @@ static weft_status add_workers(fit *f) {
                           processes > 1 ? "copies of the model in all processes" : "devices");
     f->shares = n > 1;
     f->per_worker = f->accumulate / n / processes;
-    f->first = (uint64_t)weft_process_group_rank(f->group) * f->per_worker * n;
+    const int own = (int)(f->per_worker * n);
+    f->first = (uint64_t)weft_optimizer_batch_number(f->opt, 0, own);
+    f->stride = (uint64_t)weft_optimizer_batch_number(f->opt, 1, own) - f->first;
     f->workers = weft__array(f->ctx, n, sizeof *f->workers);
     f->optimizers = weft__array(f->ctx, n, sizeof *f->optimizers);
     if (!f->workers || !f->optimizers) return weft__fail_oom(f->ctx, n * sizeof *f->workers, "replicas");

@@ -50,6 +50,7 @@ typedef struct weft_attr_sorted {
 } weft_attr_sorted; /* ARGSORT (argsort or top-k), along the last dimension */
 typedef struct weft_attr_exchange {
     int64_t exact;    /* adds in a binary tree */
+    int64_t part;     /* elements of the sum that each process receives; 0: all */
 } weft_attr_exchange; /* EXCHANGE */
 typedef struct weft_attr_output {
     int64_t index;

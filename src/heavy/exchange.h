@@ -1,7 +1,7 @@
-/* Exchange with other processes: out = the sum of the inputs of all processes, element by element. The
- * command only starts the exchange. A later command of the kind WAIT waits for its end, so the device
- * computes in between. Must not know: devices, processes. Read next: heavy.h, device/device.h
- * (weft_exchanger). */
+/* Exchange with other processes: out = the sum of the inputs of all processes, element by element. If the
+ * exchange has a part, each process receives only its own part of the sum (a reduce-scatter). The command
+ * only starts the exchange. A later command of the kind WAIT waits for its end, so the device computes in
+ * between. Must not know: devices, processes. Read next: heavy.h, device/device.h (weft_exchanger). */
 #ifndef WEFT_HEAVY_EXCHANGE_H
 #define WEFT_HEAVY_EXCHANGE_H
 
@@ -9,7 +9,9 @@
 
 enum { WEFT_EXCHANGE_INPUT, WEFT_EXCHANGE_OUT, WEFT_EXCHANGE_OPERANDS };
 
-/* input and out are vectors of n elements. */
+/* input is a vector of n elements, and so is out; with a part, out has `part` elements: rank i receives those
+ * from i
+ * * part on. */
 typedef struct weft_heavy_exchange {
     uint8_t dtype;     /* f32 or f64 */
     bool exact;        /* adds in a binary tree over the processes */
@@ -17,6 +19,7 @@ typedef struct weft_heavy_exchange {
     int number, count; /* its place among the exchanges of its program, which run in this order; the plan sets
                         * both */
     int64_t n;
+    int64_t part; /* elements of a process; 0: each has all */
 } weft_heavy_exchange;
 
 #endif

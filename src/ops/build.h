@@ -37,7 +37,8 @@
 weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,
                         int64_t n);
 
-/* The sum of x over the processes that train together; see ops/exchange.c. */
+/* The sum of x over the processes that train together; see ops/exchange.c. With attr->part, the elements of
+ * the sum that this process owns, which must be a vector. */
 weft_tensor *weft__exchange(const char *where, weft_tensor *x, const weft_attr_exchange *attr);
 
 /* Causal attention over caches (B, H, S, D), for queries at positions position, position + 1, ... Query i

@@ -1,6 +1,6 @@
 /* Pack: several tensors placed in one block, as the optimizer wants gradients. Kernels write their part in
  * place where they can.
- * Must not know: optimizers. Read next: optim/update.c, compiler/passes/. */
+ * Must not know: optimizers. Read next: optim/gradients.c, compiler/passes/. */
 #include "ops/ops.h"
 
 weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,

@@ -5,7 +5,7 @@
  *     backward    [ layer 3 ][ layer 2 ][ layer 1 ]
  *     exchange               [   0    ][   1    ][   2    ]
  *
- * Must not know: formulas. Read next: update.c, process/exchange.c. */
+ * Must not know: formulas. Read next: gradients.c, process/exchange.c. */
 #include "optim/optimizer.h"
 #include "process/group.h"
 

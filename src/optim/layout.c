@@ -146,8 +146,7 @@ static weft_status find_trained(weft_optimizer *opt) {
 static void release_block(weft_context *ctx, weft__block *block) {
     if (block->rounded) block->values->storage->rounded = NULL;
     weft_free(block->rounded);
-    weft_free(block->part);
-    weft_free(block->witness);
+    weft__slices_release(ctx, block);
     weft_free(block->values);
     for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->state[s]);
     for (int l = 0; l < WEFT__LEVELS; l++) weft_free(block->sums[l]);

@@ -70,6 +70,20 @@ typedef struct weft__piece {
     int number;          /* its place in the order of exchanges, which all processes share */
 } weft__piece;
 
+/* A range of a block that the processes have divided evenly: each updates a part of it and has the states of
+ * that part. It is the whole block or, if gradients are divided, a piece. */
+typedef struct weft__slice {
+    int64_t begin, n;     /* its elements in the block */
+    int64_t each;         /* elements of each process; the last ones have fewer or none */
+    int64_t from, own;    /* elements of this process: their place in the block, and how many there are */
+    int64_t at;           /* their place in the gradients */
+    int64_t kept;         /* their place in the block's states */
+    weft_tensor *part;    /* the values of these elements, a variable within the block's values; NULL: none */
+    weft_tensor *witness; /* if there are none: receives one gradient, so that the program takes part in the
+                           * exchange of all */
+    weft_tensor *state[WEFT__STATES]; /* their states, variables within the block's states */
+} weft__slice;
+
 /* All trained parameters of one dtype. Complex ones count as pairs of floats. */
 typedef struct weft__block {
     weft_dtype dtype, wide; /* dtype of storage, dtype of computation */
@@ -77,14 +91,10 @@ typedef struct weft__block {
     weft_tensor **parameters; /* [count], in the order of their offsets */
     int64_t *offsets;
     weft_tensor *values; /* the block's values, a vector */
-    /* Sharded: this process has the states of elements from..from + own, and updates these. Processes have
-     * `each` elements, the last ones fewer or none. */
-    int64_t from, own, each;
-    weft_tensor *part; /* the values of these elements, a variable within `values`; NULL: of none */
-    /* Sharded, and this process has none of the elements: receives one gradient, so that the program takes
-     * part in the exchange of all. */
-    weft_tensor *witness;
-    weft_tensor *rounded;             /* values in the dtype of computation, written with them; or NULL */
+    weft__slice *slices; /* sharded: what this process has of the block; else NULL */
+    size_t n_slices;
+    int64_t n_own;        /* elements of this process's gradients, with gaps; 0: gradients are not divided */
+    weft_tensor *rounded; /* values in the dtype of computation, written with them; or NULL */
     weft_tensor *state[WEFT__STATES]; /* blocks of the state tensors */
     weft_tensor *sums[WEFT__LEVELS];  /* sums of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;
@@ -95,6 +105,10 @@ typedef struct weft__block {
 } weft__block;
 
 enum { WEFT__BLOCKS = 4 }; /* number of float dtypes */
+
+/* Elements whose squares are added up together in a step of several micro-batches. Divided gradients begin at
+ * a multiple of it. */
+enum { WEFT__CHUNK = 256 };
 
 /* Dynamic loss scaling, see scale.c. The variables are on the device; NULL if the loss is not scaled. */
 typedef struct weft__scaling {
@@ -141,6 +155,11 @@ const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
 static inline bool weft__optimizer_sharded(const weft_optimizer *opt) {
     return opt->shard != WEFT_SHARD_NONE;
 }
+/* Are the gradients divided, too? */
+static inline bool weft__optimizer_divides_gradients(const weft_optimizer *opt) {
+    return opt->shard == WEFT_SHARD_GRADIENTS;
+}
+void weft__slices_release(weft_context *ctx, weft__block *block);
 /* Gives all processes the parameters that each of them has updated. */
 weft_status weft__optimizer_share_values(weft_optimizer *opt);
 
@@ -164,11 +183,12 @@ void weft__optimizer_release(weft_optimizer *opt);
 weft_status weft__optimizer_round(weft_optimizer *opt);
 
 /* The assignments of a step: for each block its values, rounded values, sum and states; then the norm and the
- * loss scaling. */
+ * loss scaling. Free both lists with weft__sinks_free. */
 typedef struct weft__sinks {
-    weft_tensor *variable[5 * WEFT__BLOCKS + 4], *value[5 * WEFT__BLOCKS + 4];
+    weft_tensor **variable, **value;
     size_t count;
 } weft__sinks;
+void weft__sinks_free(weft_context *ctx, weft__sinks *sinks);
 
 /* A part of a step: a micro-batch, or the update from complete sums. */
 typedef struct weft__part {
@@ -181,9 +201,27 @@ typedef struct weft__part {
 extern const weft__part weft__whole_step;
 
 /* Records a part of a step. loss NULL: without gradients, only the sums. parts: number of micro-batches of
- * the step. */
+ * the step. The caller frees *sinks, also after a failure. */
 weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                                    weft__sinks *sinks);
+
+/* ---- gradients.c ---- */
+
+/* Records the gradients of all blocks, summed as the part wants it. loss NULL: there are only the sums. */
+weft_status weft__optimizer_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
+                                      weft_tensor **g);
+/* Makes the block that sums gradients over micro-batches. */
+weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, int level);
+
+/* ---- norm.c ---- */
+
+/* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
+ * does. parts: number of micro-batches of the step. */
+void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, int parts, weft__sinks *sinks);
+/* The memory of the host that its exchange takes for a block. */
+uint64_t weft__norm_exchange_bytes(const weft_optimizer *opt, const weft__block *block);
+
+/* ---- update.c ---- */
 
 /* Adds an assignment. Casts the value to the variable's dtype. */
 void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value);
@@ -192,7 +230,8 @@ void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor
 weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype);
 
 /* For loss scaling. scaled_loss: the loss times the scale, of which gradients are taken. unscale: divides all
- * gradients by the scale and returns a bool that says whether all are finite (NULL without scaling).
+ * gradients by the scale and returns a bool that says whether all are finite, in all processes (NULL without
+ * scaling).
  * scaling_sinks: adds the assignments that follow from this bool. */
 weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss);
 weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients);

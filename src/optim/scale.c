@@ -101,7 +101,12 @@ weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients) {
         weft_tensor *least = weft_min_at(where, weft_cast_at(where, finite, WEFT_F32), WEFT_ALL_AXES, false);
         all = all ? weft_minimum_at(where, all, least) : least;
     }
-    return at_gt(all, at_zeros_like(all));
+    if (!weft__optimizer_divides_gradients(opt)) return at_gt(all, at_zeros_like(all));
+    const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
+    weft_tensor *bad =
+        weft__exchange(where, at_add_scalar(at_neg(all), 1.0), &attr); /* processes that have one
+                                                                        * that is not finite */
+    return at_eq(bad, at_zeros_like(bad));
 }
 
 void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__sinks *sinks) {

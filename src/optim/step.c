@@ -17,11 +17,11 @@ typedef struct step_plan {
 static weft_status step_build(void *user, weft_context *ctx, weft_derived *derived) {
     const step_plan *p = user;
     weft__sinks sinks;
-    (void)ctx;
-    WEFT_TRY(weft__optimizer_record(p->opt, p->loss, p->part, p->parts, &sinks));
-    for (size_t i = 0; i < sinks.count; i++)
-        WEFT_TRY(weft__derived_assign(derived, sinks.variable[i], sinks.value[i]));
-    return WEFT_OK;
+    weft_status status = weft__optimizer_record(p->opt, p->loss, p->part, p->parts, &sinks);
+    for (size_t i = 0; i < sinks.count && status == WEFT_OK; i++)
+        status = weft__derived_assign(derived, sinks.variable[i], sinks.value[i]);
+    weft__sinks_free(ctx, &sinks);
+    return status;
 }
 
 /* Checks the loss and updates the layout. */
@@ -115,7 +115,8 @@ static weft_status uneven(const weft_optimizer *opt, int n) {
 static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int k) {
     const weft__part part = update_after(opt, k);
     const int processes = weft_process_group_size(opt->group);
-    if (opt->group && level_of_sum(opt, k + 1) < 0) return uneven(opt, k + 1);
+    const bool divided = weft__optimizer_divides_gradients(opt);
+    if (opt->group && !divided && level_of_sum(opt, k + 1) < 0) return uneven(opt, k + 1);
     if (opt->group && !weft__optimizer_exchanges(opt)) {
         WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
         WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
@@ -150,14 +151,21 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     WEFT_TRY(prepare(opt, loss));
     if (k == of - 1) return last_micro_batch(opt, loss, k);
     const weft__part part = next_micro_batch(opt, k);
+    weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
     WEFT_TRY(step_run(opt, loss, &part, of, NULL));
     opt->next_part = k + 1;
-    opt->ctx->micro_batch = (uint64_t)(weft_process_group_rank(opt->group) * of + k + 1); /* of nodes recorded
-                                                                                           * next */
+    opt->ctx->micro_batch =
+        (uint64_t)weft_optimizer_batch_number(opt, k + 1, of); /* of nodes recorded next */
     return WEFT_OK;
 }
 
 /* ---- steps that several optimizers share ---- */
+
+int weft_optimizer_batch_number(const weft_optimizer *opt, int k, int of) {
+    if (!opt) return k;
+    const int rank = weft_process_group_rank(opt->group), size = weft_process_group_size(opt->group);
+    return weft__optimizer_divides_gradients(opt) ? k * size + rank : rank * of + k;
+}
 
 weft_status weft_optimizer_micro_batch(weft_optimizer *opt, int k) {
     WEFT_NEED(NULL, opt);
@@ -174,6 +182,11 @@ weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss)
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
+    if (weft__optimizer_divides_gradients(opt))
+        return weft__fail(
+            opt->ctx, WEFT_ERR_STATE,
+            "weft_optimizer_add_gradients: the gradients are divided among processes, which add them "
+            "up at once: use weft_optimizer_accumulate");
     const weft__part part = next_micro_batch(opt, opt->next_part);
     WEFT_TRY(step_run(opt, loss, &part, 1, NULL));
     opt->next_part++;
@@ -220,6 +233,11 @@ weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t 
     weft_context *ctx = optimizers[0]->ctx;
     WEFT_TRY(comparable(optimizers, n));
     weft_process_group *group = optimizers[0]->group;
+    if (weft__optimizer_divides_gradients(optimizers[0]))
+        return weft__fail(
+            ctx, WEFT_ERR_STATE,
+            "weft_optimizer_all_reduce: the gradients are divided among processes, which have added "
+            "them up already: use weft_optimizer_accumulate");
     if (n > 1 && weft__optimizer_sharded(optimizers[0]))
         return weft__fail(
             ctx, WEFT_ERR_STATE,
@@ -254,6 +272,7 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
     weft_status status = weft__optimizer_record(opt, NULL, &part, parts, &sinks);
     if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
     weft_scope_close(scope);
+    weft__sinks_free(opt->ctx, &sinks);
     if (status == WEFT_OK) steps_done(opt, 1);
     return status == WEFT_OK && weft__optimizer_sharded(opt) ? weft__optimizer_share_values(opt) : status;
 }
@@ -352,11 +371,13 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
  * whole block. A device whose memory the host cannot change needs a copy of the numbers there. */
 static uint64_t gradient_exchange_bytes(const weft_optimizer *opt, const weft__block *block) {
     const size_t count = (size_t)weft_numel(block->values);
-    const bool exact = opt->hyper.exact_sum;
+    const bool exact = opt->hyper.exact_sum, divided = weft__optimizer_divides_gradients(opt);
     uint64_t bytes = 0;
     for (size_t i = 0; i < block->n_pieces && !exchanges_apart(opt); i++)
-        bytes = larger(
-            bytes, weft__process_group_sum_bytes(opt->group, block->wide, (size_t)block->pieces[i].n, exact));
+        bytes = larger(bytes, divided ? weft__process_group_scatter_bytes(opt->group, block->wide,
+                                                                          (size_t)block->slices[i].each)
+                                      : weft__process_group_sum_bytes(opt->group, block->wide,
+                                                                      (size_t)block->pieces[i].n, exact));
     if (exchanges_apart(opt)) bytes = weft__process_group_sum_bytes(opt->group, block->wide, count, exact);
     return opt->ctx->device->overlaps ? bytes + count * weft_dtype_size(block->wide) : bytes;
 }
@@ -366,9 +387,12 @@ static uint64_t exchange_bytes(const weft_optimizer *opt) {
     uint64_t most = 0;
     for (size_t b = 0; b < opt->n_blocks && opt->group; b++) {
         const weft__block *block = &opt->blocks[b];
-        const size_t part = (size_t)block->each * weft_dtype_size(block->dtype);
+        const size_t size = weft_dtype_size(block->dtype);
         most = larger(most, gradient_exchange_bytes(opt, block));
-        if (part) most = larger(most, weft__process_group_collect_bytes(opt->group, part));
+        most = larger(most, weft__norm_exchange_bytes(opt, block));
+        for (size_t i = 0; i < block->n_slices; i++)
+            most = larger(
+                most, weft__process_group_collect_bytes(opt->group, (size_t)block->slices[i].each * size));
     }
     return most;
 }
@@ -417,10 +441,10 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
     weft__span span = weft__profile_enter(opt->ctx, WEFT__DOING_COMPILE);
     weft_status status = weft__optimizer_record(opt, loss, &weft__whole_step, 1, &sinks);
     weft__profile_leave(opt->ctx, span);
-    WEFT_TRY(status);
-    WEFT_TRY(weft_compile(&loss, 1, sinks.variable, sinks.value, sinks.count, program));
-    opt->held = true;
-    return WEFT_OK;
+    if (status == WEFT_OK) status = weft_compile(&loss, 1, sinks.variable, sinks.value, sinks.count, program);
+    weft__sinks_free(opt->ctx, &sinks);
+    opt->held = opt->held || status == WEFT_OK;
+    return status;
 }
 
 /* Whether the next step reads the same numbers as all later ones. Then many steps can run at once. */

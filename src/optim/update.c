@@ -1,12 +1,10 @@
-/* The formulas, recorded over whole blocks: gradients, their norm, clipping, update. Operations have the
- * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree.
- * One thing differs: Adam's two bias corrections are scalars of the step (section 2 of the paper), which
- * saves a division an element. Complex numbers count as pairs of floats, as in PyTorch.
- * Must not know: how programs run. Read next: numbers.c, scale.c, step.c. */
+/* The formulas of updates, recorded over whole blocks. Operations have the order of torch.optim's
+ * single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree. One thing differs:
+ * Adam's two bias corrections are scalars of the step (section 2 of the paper), which saves a division an
+ * element. Complex numbers count as pairs of floats, as in PyTorch.
+ * Must not know: how programs run. Read next: gradients.c, norm.c, numbers.c, scale.c, step.c. */
 #include <math.h>
-#include <stdio.h>
 #include <weft/profile.h>
-#include "autodiff/autodiff.h"
 #include "optim/optimizer.h"
 #include "ops/build.h"
 
@@ -33,17 +31,24 @@ static bool same_number(const weft__range *a, const weft__range *b, range_number
            (what != SHRINK || a->l1 == b->l1);
 }
 
+/* The elements of a block that this process updates together. */
+typedef struct target {
+    const weft__block *block;
+    const weft__slice *slice;
+} target;
+
 /* A number of each element: a scalar if all ranges agree, else chosen by the element's index in the block. */
-static weft_tensor *by_range(weft_context *ctx, const weft__block *block, range_number what) {
+static weft_tensor *by_range(weft_context *ctx, const target *to, range_number what) {
+    const weft__block *block = to->block;
     size_t last = block->n_ranges - 1;
     weft_tensor *value = scalar_of(&block->ranges[last], what);
-    int64_t n = block->part ? block->own : weft_numel(block->values);
+    const int64_t n = to->slice->own;
     weft_dtype index = n > INT32_MAX ? WEFT_I64 : WEFT_I32;
     weft_tensor *place = weft_iota(ctx, index, 1, &n);
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
         if (same_number(range, range + 1, what)) continue;
-        const int64_t end = range->end - block->from, inside = end < 0 ? 0 : end < n ? end : n;
+        const int64_t end = range->end - to->slice->from, inside = end < 0 ? 0 : end < n ? end : n;
         weft_tensor *before = at_lt(place, weft_full_i64(ctx, index, 0, NULL, inside));
         value = at_where(before, scalar_of(range, what), value);
     }
@@ -71,10 +76,9 @@ static bool shrinks(const weft__block *block) {
  *     Adam, AdamW   1 / (sqrt(v) / second + eps): as the variable metric of Yun, Lozano, Yang 2021
  *
  * `size` is the divisor, or NULL. */
-static weft_tensor *shrunk(const weft_optimizer *opt, const weft__block *block, weft_tensor *p,
-                           weft_tensor *size) {
-    if (!shrinks(block)) return p;
-    weft_tensor *t = by_range(opt->ctx, block, SHRINK);
+static weft_tensor *shrunk(const weft_optimizer *opt, const target *to, weft_tensor *p, weft_tensor *size) {
+    if (!shrinks(to->block)) return p;
+    weft_tensor *t = by_range(opt->ctx, to, SHRINK);
     if (size) t = at_div(t, size);
     return at_sub(p, weft_maximum_at(where, weft_minimum_at(where, p, t), at_neg(t)));
 }
@@ -82,27 +86,27 @@ static weft_tensor *shrunk(const weft_optimizer *opt, const weft__block *block, 
 /* ---- rules: p are the parameters, g the gradient. The rule reads and replaces state. All in the wide dtype
  * ---- */
 
-static weft_tensor *sgd(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
+static weft_tensor *sgd(const weft_optimizer *opt, const target *to, weft_tensor *p, weft_tensor *g,
                         weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, DECAY), p));
+    if (decays(to->block)) g = at_add(g, at_mul(by_range(opt->ctx, to, DECAY), p));
     if (h->momentum != 0.0) {
         state[0] = at_add(at_mul_scalar(state[0], h->momentum), g);
         g = h->nesterov ? at_add(g, at_mul_scalar(state[0], h->momentum)) : state[0];
     }
-    return shrunk(opt, block, at_sub(p, at_mul(by_range(opt->ctx, block, RATE), g)), NULL);
+    return shrunk(opt, to, at_sub(p, at_mul(by_range(opt->ctx, to, RATE), g)), NULL);
 }
 
-static weft_tensor *rmsprop(const weft_optimizer *opt, const weft__block *block, weft_tensor *p,
-                            weft_tensor *g, weft_tensor **state) {
+static weft_tensor *rmsprop(const weft_optimizer *opt, const target *to, weft_tensor *p, weft_tensor *g,
+                            weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block)) g = at_add(g, at_mul(by_range(opt->ctx, block, DECAY), p));
+    if (decays(to->block)) g = at_add(g, at_mul(by_range(opt->ctx, to, DECAY), p));
     state[0] = at_add(at_mul_scalar(state[0], h->alpha), at_mul(at_mul_scalar(g, 1.0 - h->alpha), g));
     weft_tensor *size = at_add_scalar(weft_sqrt_at(where, state[0]), h->eps),
-                *rate = by_range(opt->ctx, block, RATE);
-    if (h->momentum == 0.0) return shrunk(opt, block, at_sub(p, at_div(at_mul(rate, g), size)), size);
+                *rate = by_range(opt->ctx, to, RATE);
+    if (h->momentum == 0.0) return shrunk(opt, to, at_sub(p, at_div(at_mul(rate, g), size)), size);
     state[1] = at_add(at_mul_scalar(state[1], h->momentum), at_div(g, size));
-    return shrunk(opt, block, at_sub(p, at_mul(rate, state[1])), size);
+    return shrunk(opt, to, at_sub(p, at_mul(rate, state[1])), size);
 }
 
 /* start + weight (end - start), computed from the nearer end as torch.lerp does. */
@@ -112,177 +116,27 @@ static weft_tensor *lerp(weft_tensor *start, weft_tensor *end, double weight) {
                         : at_sub(end, at_mul_scalar(d, 1.0 - weight));
 }
 
-static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
+static weft_tensor *adam(const weft_optimizer *opt, const target *to, weft_tensor *p, weft_tensor *g,
                          weft_tensor **state) {
     const weft__hyper *h = &opt->hyper;
-    if (decays(block) && opt->kind == WEFT__ADAMW) p = at_mul(p, by_range(opt->ctx, block, DECAY));
-    if (decays(block) && opt->kind == WEFT__ADAM) g = at_add(g, at_mul(by_range(opt->ctx, block, DECAY), p));
+    if (decays(to->block) && opt->kind == WEFT__ADAMW) p = at_mul(p, by_range(opt->ctx, to, DECAY));
+    if (decays(to->block) && opt->kind == WEFT__ADAM) g = at_add(g, at_mul(by_range(opt->ctx, to, DECAY), p));
     state[0] = lerp(state[0], g, 1.0 - h->beta1);
     state[1] = at_add(at_mul_scalar(state[1], h->beta2), at_mul(at_mul_scalar(g, 1.0 - h->beta2), g));
-    weft_tensor *epsilon = block->epsilon.scalar, *rate = by_range(opt->ctx, block, RATE), *second = NULL;
+    weft_tensor *epsilon = to->block->epsilon.scalar, *rate = by_range(opt->ctx, to, RATE), *second = NULL;
     if (opt->scaling.scale) { /* skipped steps do not count, and only the device knows how many there were */
-        second = weft_sqrt_at(where, weft__correction(opt, h->beta2, block->wide));
-        rate = at_mul(rate, at_div(second, weft__correction(opt, h->beta1, block->wide)));
+        second = weft_sqrt_at(where, weft__correction(opt, h->beta2, to->block->wide));
+        rate = at_mul(rate, at_div(second, weft__correction(opt, h->beta1, to->block->wide)));
         epsilon = at_mul(epsilon, second);
     }
     weft_tensor *size = at_add(weft_sqrt_at(where, state[1]), epsilon);
     p = at_sub(p, at_div(at_mul(rate, state[0]), size));
-    return shrunk(opt, block, p, second ? at_div(size, second) : size);
-}
-
-/* ---- gradients ---- */
-
-static weft_tensor *as_floats(weft_tensor *g) {
-    if (weft__poisoned(g) || !weft_dtype_is_complex(weft_dtype_of(g))) return g;
-    const int64_t n = weft_numel(g);
-    return weft_view_as_real_at(where, weft_reshape_at(where, g, 1, &n));
-}
-
-/* Fails if the loss depends on no parameter: a step would change nothing, or only decay the weights. */
-static weft_status refuse_unreached(const weft_optimizer *opt, weft_tensor *loss, weft_tensor *const *wrt,
-                                    size_t n) {
-    bool reaches;
-    WEFT_TRY(weft__gradient_reaches(loss, wrt, n, &reaches));
-    if (reaches) return WEFT_OK;
-    char names[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < n && i < 3 && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "",
-                                 weft__variable_name(wrt[i]));
-    return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
-                      "%s%s%s: the loss depends on none of the %zu parameters to train (%s%s): compute it "
-                      "with the optimizer's module, and without weft_detach on the way",
-                      loss->where ? loss->where : "", loss->where ? ": " : "", weft_optimizer_kind(opt), n,
-                      names, n > 3 ? ", ..." : "");
-}
-
-/* Records the gradients of all parameters, in the order of blocks and offsets. */
-static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **wrt, weft_tensor **grads) {
-    size_t n = 0;
-    for (size_t b = 0; b < opt->n_blocks; b++)
-        for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[n++] = opt->blocks[b].parameters[i];
-    WEFT_TRY(weft_gradient(weft__scaled_loss(opt, loss), wrt, n, grads));
-    WEFT_TRY(refuse_unreached(opt, loss, wrt, n));
-    for (size_t i = 0; i < n; i++) grads[i] = as_floats(grads[i]);
-    return WEFT_OK;
+    return shrunk(opt, to, p, second ? at_div(size, second) : size);
 }
 
 void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value) {
     sinks->variable[sinks->count] = variable;
     sinks->value[sinks->count++] = as(value, weft_dtype_of(variable));
-}
-
-/* Makes the block that sums gradients over micro-batches. */
-static weft_status ensure_sum(weft_context *ctx, weft__block *block, int level) {
-    if (block->sums[level]) return WEFT_OK;
-    int64_t n = weft_numel(block->values);
-    weft_tensor *sum = weft_variable_new(ctx, "gradients", block->wide, 1, &n, NULL);
-    WEFT_TRY(weft_tensor_status(sum));
-    block->sums[level] = sum;
-    return WEFT_OK;
-}
-
-/* Packs the gradients of a piece in the parameters' layout, in the wide dtype, and adds the sums that the
- * part takes. grads NULL: there are only these sums. offsets: memory for one number a parameter. */
-static weft_tensor *pack_piece(const weft__block *block, const weft__piece *piece, weft_tensor *const *grads,
-                               const weft__part *part, int64_t *offsets) {
-    weft_tensor *g = NULL;
-    for (size_t i = 0; i < piece->count; i++) offsets[i] = block->offsets[piece->first + i] - piece->from;
-    if (grads)
-        g = as(weft__pack(where, grads + piece->first, offsets, (int)piece->count, piece->n), block->wide);
-    for (int l = 0; l < WEFT__LEVELS; l++) {
-        if (!(part->take >> l & 1)) continue;
-        weft_tensor *sum = block->sums[l];
-        if (piece->n < weft_numel(sum)) sum = weft_narrow_at(where, sum, 0, piece->from, piece->n);
-        g = g ? at_add(sum, g) : sum;
-    }
-    return g;
-}
-
-/* Records the gradients of a block with the sums that the part takes, from its pieces, which all processes
- * have added up; pieces NULL: from the gradients of this process alone. */
-static weft_status block_gradients(weft_optimizer *opt, const weft__block *block, weft_tensor *const *grads,
-                                   weft_tensor *const *pieces, const weft__part *part, weft_tensor **g) {
-    const weft__piece whole = {.count = block->count, .n = weft_numel(block->values)};
-    int64_t *offsets = weft__array(opt->ctx, block->count, sizeof *offsets);
-    if (!offsets) return weft__fail_oom(opt->ctx, block->count * sizeof *offsets, "a list of gradients");
-    for (size_t i = 0; pieces && i < block->n_pieces; i++) offsets[i] = block->pieces[i].from;
-    *g = pieces ? weft__pack(where, pieces, offsets, (int)block->n_pieces, whole.n)
-                : pack_piece(block, &whole, grads, part, offsets);
-    weft__free(opt->ctx, offsets);
-    return WEFT_OK;
-}
-
-/* A piece, and how many pieces and parameters the optimizer has before it. */
-typedef struct placed_piece {
-    const weft__block *block;
-    const weft__piece *piece;
-    size_t pieces, parameters; /* parameters: before its block */
-} placed_piece;
-
-static placed_piece piece_with(const weft_optimizer *opt, int number) {
-    placed_piece at = {.block = opt->blocks};
-    for (;; at.parameters += at.block++->count)
-        for (size_t i = 0; i < at.block->n_pieces; i++, at.pieces++) {
-            at.piece = &at.block->pieces[i];
-            if (at.piece->number == number) return at;
-        }
-}
-
-/* Records the exchange of all pieces, in the order in which they are ready. */
-static weft_status exchange_pieces(weft_optimizer *opt, weft_tensor *const *grads, const weft__part *part,
-                                   weft_tensor **pieces) {
-    const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
-    for (int number = 0; number < (int)opt->n_pieces; number++) {
-        const placed_piece at = piece_with(opt, number);
-        int64_t *offsets = weft__array(opt->ctx, at.piece->count, sizeof *offsets);
-        if (!offsets)
-            return weft__fail_oom(opt->ctx, at.piece->count * sizeof *offsets, "a list of gradients");
-        weft_tensor *own = pack_piece(at.block, at.piece, grads + at.parameters, part, offsets);
-        weft__free(opt->ctx, offsets);
-        pieces[at.pieces] = weft__exchange(where, own, &attr);
-    }
-    return WEFT_OK;
-}
-
-/* Records the gradients of all blocks, summed as the part wants it. */
-static weft_status all_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
-                                 weft_tensor **g) {
-    size_t n = 0, at = 0, piece = 0;
-    const bool exchanges = loss && part->update && weft__optimizer_exchanges(opt);
-    for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
-    weft_tensor **wrt = weft__array(opt->ctx, 3 * n, sizeof *wrt);
-    if (!wrt) return weft__fail_oom(opt->ctx, 3 * n * sizeof *wrt, "the list of gradients");
-    weft_tensor **grads = wrt + n, **pieces = grads + n;
-    weft_status status = loss ? gradients(opt, loss, wrt, grads) : WEFT_OK;
-    if (status == WEFT_OK && exchanges) status = exchange_pieces(opt, grads, part, pieces);
-    for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; b++) {
-        status = block_gradients(opt, &opt->blocks[b], loss ? grads + at : NULL,
-                                 exchanges ? pieces + piece : NULL, part, &g[b]);
-        at += opt->blocks[b].count;
-        piece += opt->blocks[b].n_pieces;
-    }
-    weft__free(opt->ctx, wrt);
-    return status;
-}
-
-/* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
- * does. */
-static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks) {
-    if (!opt->norm) return;
-    weft_dtype dtype = weft_dtype_of(opt->norm);
-    weft_tensor *total = NULL;
-    for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft_tensor *square = as(weft_sum_at(where, at_mul(g[b], g[b]), WEFT_ALL_AXES, false), dtype);
-        total = total ? at_add(total, square) : square;
-    }
-    weft_tensor *norm = weft_sqrt_at(where, total);
-    weft__optimizer_sink(sinks, opt->norm, norm);
-    if (opt->hyper.clip <= 0.0) return;
-    weft_tensor *limit = weft_full_like_at(where, norm, opt->hyper.clip);
-    weft_tensor *factor = at_div(limit, at_add_scalar(norm, 1e-6));
-    factor = weft_minimum_at(where, factor, weft_full_like_at(where, factor, 1.0));
-    for (size_t b = 0; b < opt->n_blocks; b++) g[b] = at_mul(g[b], as(factor, opt->blocks[b].wide));
 }
 
 /* The new value, or the old one if the step is skipped. */
@@ -291,49 +145,78 @@ static weft_tensor *kept(weft_tensor *finite, weft_tensor *variable, weft_tensor
     return finite ? at_where(finite, value, variable) : value;
 }
 
-/* finite: a bool, false if the step must be skipped and all values stay; NULL: the step is always made. */
-static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g, weft_tensor *finite,
-                         weft__sinks *sinks) {
-    size_t n = weft__optimizer_states(opt);
-    weft_tensor *values = block->part ? block->part : block->values, *state[WEFT__STATES] = {NULL, NULL},
-                *p = as(values, block->wide);
-    if (block->part) g = weft_narrow_at(where, g, 0, block->from, block->own);
-    for (size_t s = 0; s < n; s++) state[s] = as(block->state[s], block->wide);
+/* Records the update of the elements of a slice. finite: a bool, false if the step must be skipped and all
+ * values stay; NULL: the step is always made. */
+static void update_slice(const weft_optimizer *opt, const weft__block *block, const weft__slice *slice,
+                         weft_tensor *g, weft_tensor *finite, weft__sinks *sinks) {
+    const size_t n = weft__optimizer_states(opt);
+    const target to = {block, slice};
+    weft_tensor *state[WEFT__STATES] = {NULL, NULL}, *p = as(slice->part, block->wide);
+    if (slice->own < weft_numel(g)) g = weft_narrow_at(where, g, 0, slice->at, slice->own);
+    for (size_t s = 0; s < n; s++) state[s] = as(slice->state[s], block->wide);
     if (opt->kind == WEFT__SGD)
-        p = sgd(opt, block, p, g, state);
+        p = sgd(opt, &to, p, g, state);
     else if (opt->kind == WEFT__RMSPROP)
-        p = rmsprop(opt, block, p, g, state);
+        p = rmsprop(opt, &to, p, g, state);
     else
-        p = adam(opt, block, p, g, state);
-    p = kept(finite, values, p);
-    weft__optimizer_sink(sinks, values, p);
-    if (block->rounded && !block->part) weft__optimizer_sink(sinks, block->rounded, p);
+        p = adam(opt, &to, p, g, state);
+    p = kept(finite, slice->part, p);
+    weft__optimizer_sink(sinks, slice->part, p);
+    if (block->rounded && !block->n_slices) weft__optimizer_sink(sinks, block->rounded, p);
     for (size_t s = 0; s < n; s++)
-        weft__optimizer_sink(sinks, block->state[s], kept(finite, block->state[s], state[s]));
+        weft__optimizer_sink(sinks, slice->state[s], kept(finite, slice->state[s], state[s]));
+}
+
+static void update_block(const weft_optimizer *opt, const weft__block *block, weft_tensor *g,
+                         weft_tensor *finite, weft__sinks *sinks) {
+    for (size_t i = 0; i < block->n_slices; i++) {
+        const weft__slice *slice = &block->slices[i];
+        if (slice->witness)
+            weft__optimizer_sink(sinks, slice->witness, weft_narrow_at(where, g, 0, slice->at, 1));
+        else
+            update_slice(opt, block, slice, g, finite, sinks);
+    }
+    if (block->n_slices) return;
+    weft__slice whole = {.own = weft_numel(block->values), .part = block->values};
+    for (size_t s = 0; s < WEFT__STATES; s++) whole.state[s] = block->state[s];
+    update_slice(opt, block, &whole, g, finite, sinks);
+}
+
+/* Makes room for the assignments of a step. */
+static weft_status make_sinks(const weft_optimizer *opt, weft__sinks *sinks) {
+    size_t most = 1 + WEFT__SCALING_STATES;
+    *sinks = (weft__sinks){0};
+    for (size_t b = 0; b < opt->n_blocks; b++) most += 2 + (opt->blocks[b].n_slices + 1) * (1 + WEFT__STATES);
+    sinks->variable = weft__array(opt->ctx, most, sizeof *sinks->variable);
+    sinks->value = weft__array(opt->ctx, most, sizeof *sinks->value);
+    return sinks->variable && sinks->value
+               ? WEFT_OK
+               : weft__fail_oom(opt->ctx, most * sizeof *sinks->value, "the assignments of a step");
+}
+
+void weft__sinks_free(weft_context *ctx, weft__sinks *sinks) {
+    weft__free(ctx, sinks->variable);
+    weft__free(ctx, sinks->value);
 }
 
 static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__part *part, int parts,
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
-    sinks->count = 0;
+    WEFT_TRY(make_sinks(opt, sinks));
     for (size_t b = 0; b < opt->n_blocks; b++)
         for (int l = 0; l < WEFT__LEVELS; l++) /* a plan may come before the micro-batches */
-            if (part->take >> l & 1) WEFT_TRY(ensure_sum(opt->ctx, &opt->blocks[b], l));
-    WEFT_TRY(all_gradients(opt, loss, part, g));
+            if (part->take >> l & 1) WEFT_TRY(weft__optimizer_ensure_sum(opt->ctx, &opt->blocks[b], l));
+    WEFT_TRY(weft__optimizer_gradients(opt, loss, part, g));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         WEFT_TRY(weft_tensor_status(g[b]));
-        if (part->put >= 0) WEFT_TRY(ensure_sum(opt->ctx, &opt->blocks[b], part->put));
+        if (part->put >= 0) WEFT_TRY(weft__optimizer_ensure_sum(opt->ctx, &opt->blocks[b], part->put));
         if (part->put >= 0) weft__optimizer_sink(sinks, opt->blocks[b].sums[part->put], g[b]);
         if (part->update && parts > 1) g[b] = at_mul_scalar(g[b], 1.0 / parts);
     }
     if (part->update) {
         weft_tensor *finite = weft__unscale(opt, g);
-        norm_and_clip(opt, g, sinks);
-        for (size_t b = 0; b < opt->n_blocks; b++)
-            if (opt->blocks[b].witness)
-                weft__optimizer_sink(sinks, opt->blocks[b].witness, weft_narrow_at(where, g[b], 0, 0, 1));
-            else
-                update_block(opt, &opt->blocks[b], g[b], finite, sinks);
+        weft__norm_and_clip(opt, g, parts, sinks);
+        for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);
         weft__scaling_sinks(opt, finite, sinks);
     }
     for (size_t i = 0; i < sinks->count; i++) WEFT_TRY(weft_tensor_status(sinks->value[i]));

@@ -13,7 +13,8 @@ typedef enum job_state { JOB_NONE, JOB_STARTED, JOB_ENDED } job_state;
 typedef struct exchange_job {
     job_state state;
     weft_heavy_exchange what;
-    void *data;
+    const void *in;
+    void *out; /* the numbers themselves, unless `what` has a part */
 } exchange_job;
 
 struct weft__exchange {
@@ -36,6 +37,13 @@ static bool is_ready(const struct weft__exchange *x) {
     return x->next < x->capacity && x->jobs[x->next].state == JOB_STARTED;
 }
 
+static weft_status exchange_make(weft_process_group *g, const exchange_job *job) {
+    const weft_dtype dtype = (weft_dtype)job->what.dtype;
+    const size_t n = (size_t)job->what.n, part = (size_t)job->what.part;
+    return part ? weft__process_group_scatter(g, job->in, job->out, dtype, n, part)
+                : weft_process_group_all_reduce(g, job->out, dtype, n, job->what.exact);
+}
+
 /* Makes the next exchange. The lock is held, but not while the processes exchange. After a failure nothing is
  * exchanged any more. */
 static void make_next(struct weft__exchange *x) {
@@ -45,8 +53,7 @@ static void make_next(struct weft__exchange *x) {
     if (x->status == WEFT_OK) {
         g->beside = true;
         pthread_mutex_unlock(&x->lock);
-        const weft_status status = weft_process_group_all_reduce(g, job.data, (weft_dtype)job.what.dtype,
-                                                                 (size_t)job.what.n, job.what.exact);
+        const weft_status status = exchange_make(g, &job);
         pthread_mutex_lock(&x->lock);
         g->beside = false;
         x->status = status;
@@ -72,10 +79,10 @@ static void *exchange_thread(void *user) {
 
 /* ---- what programs call ---- */
 
-static void exchange_start(weft_exchanger *base, const weft_heavy_exchange *what, void *data) {
+static void exchange_start(weft_exchanger *base, const weft_heavy_exchange *what, const void *in, void *out) {
     struct weft__exchange *x = (struct weft__exchange *)base;
     pthread_mutex_lock(&x->lock);
-    x->jobs[what->number] = (exchange_job){JOB_STARTED, *what, data};
+    x->jobs[what->number] = (exchange_job){JOB_STARTED, *what, in, out};
     pthread_cond_signal(&x->started);
     pthread_mutex_unlock(&x->lock);
 }

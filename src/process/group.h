@@ -85,6 +85,14 @@ size_t weft__process_group_sum_bytes(const weft_process_group *group, weft_dtype
 /* Returns the same for weft__process_group_collect, with parts of `part` bytes. */
 size_t weft__process_group_collect_bytes(const weft_process_group *group, size_t part);
 
+/* Adds up `count` numbers of dtype f32 or f64 over all processes, in the order of an exact sum, and leaves
+ * each process its part: rank i receives the sums of numbers i * part to (i + 1) * part - 1. Sums beyond
+ * `count` are 0. data: [count], not changed. own: [part]. */
+weft_status weft__process_group_scatter(weft_process_group *group, const void *data, void *own,
+                                        weft_dtype dtype, size_t count, size_t part);
+/* Returns the memory for transfers that this takes. */
+size_t weft__process_group_scatter_bytes(const weft_process_group *group, weft_dtype dtype, size_t part);
+
 /* sum += more, for `count` numbers of dtype f32 or f64. */
 void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count);
 

@@ -82,6 +82,41 @@ static weft_status sum_exactly(weft_process_group *g, char *data, weft_dtype dty
     return WEFT_OK;
 }
 
+/* Numbers of each process in one transfer of a divided sum. */
+static size_t scatter_part(const weft_process_group *g, weft_dtype dtype, size_t part) {
+    const size_t most = WEFT__PIECE_BYTES / weft_dtype_size(dtype) / (size_t)g->size;
+    return part < most ? part : most;
+}
+
+size_t weft__process_group_scatter_bytes(const weft_process_group *g, weft_dtype dtype, size_t part) {
+    return 2 * (size_t)g->size * scatter_part(g, dtype, part) * weft_dtype_size(dtype);
+}
+
+/* Copies `n` numbers from `at` on. Those beyond `count` are 0. */
+static void copy_existing(char *to, const char *data, size_t at, size_t n, size_t count, size_t each) {
+    const size_t left = at < count ? count - at : 0, copied = left < n ? left : n;
+    if (copied) memcpy(to, data + at * each, copied * each);
+    memset(to + copied * each, 0, (n - copied) * each);
+}
+
+weft_status weft__process_group_scatter(weft_process_group *g, const void *data, void *own, weft_dtype dtype,
+                                        size_t count, size_t part) {
+    const size_t size = (size_t)g->size, each = weft_dtype_size(dtype), most = scatter_part(g, dtype, part);
+    char *send = weft__process_group_staging(g, 2 * size * most * each), *receive = send + size * most * each;
+    weft_transfer transfer;
+    if (!send) return WEFT_ERR_OOM;
+    for (size_t at = 0; at < part; at += most) {
+        const size_t n = part - at < most ? part - at : most;
+        for (size_t i = 0; i < size; i++)
+            copy_existing(send + i * n * each, data, i * part + at, n, count, each);
+        const char *error = g->transport->all_to_all(g->transport, send, receive, n * each, &transfer);
+        WEFT_TRY(weft__process_group_wait(g, error, &transfer));
+        add_parts(receive, size, dtype, n);
+        memcpy((char *)own + at * each, receive, n * each);
+    }
+    return WEFT_OK;
+}
+
 /* Lets the engine add up, in its own order. */
 static weft_status sum_by_engine(weft_process_group *g, char *data, weft_dtype dtype, size_t count) {
     const size_t each = weft_dtype_size(dtype), most = WEFT_TRANSPORT_BYTES / each;

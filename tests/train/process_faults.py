@@ -155,7 +155,8 @@ def trial(weft, mpi, what, run, draw):
     name = f"{what} rank {victim} of {ranks}"
     # a process whose state is divided receives the weights of others, so a wrong byte does not stay
     divides = what == "save" or (what != "corrupt" and draw.random() < 0.5)
-    options = ["--set", "train.shard=optimizer", "--set", "optimizer.type=adamw"] if divides else []
+    shard = draw.choice(["optimizer", "gradients"])
+    options = ["--set", f"train.shard={shard}", "--set", "optimizer.type=adamw"] if divides else []
     for old in pathlib.Path(".").glob("pid.*"):
         old.unlink()
     with open("output.txt", "wb") as file:

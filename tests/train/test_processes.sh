@@ -40,6 +40,15 @@ schedule: {type: constant, warmup: 0}
 train: {steps: 1000000, batch: 4, accumulate: 4, eval_every: 0, save_every: 40, log_every: 10, timeout: 2}
 END
 
+{
+    printf '\0\0\x08\x03\0\0\0\x60\0\0\0\x08\0\0\0\x08'
+    awk 'BEGIN {for (i = 0; i < 96 * 64; i++) printf "%c", 33 + int(i / 64) % 3 * 30 + i % 7}'
+} >small-images-idx3-ubyte
+{
+    printf '\0\0\x08\x01\0\0\0\x60'
+    for i in $(seq 0 95); do printf '%b' "\\x0$((i % 3))"; done
+} >small-labels-idx1-ubyte
+
 # same A B STEP: compares weights, optimizer state and scores of two runs, and the losses of their metrics.
 same() {
     check "$2: the same weights" cmp "$1/checkpoints/step-$3/model.safetensors" "$2/checkpoints/step-$3/model.safetensors"
@@ -86,6 +95,11 @@ expect 0 '' "$weft" train mlp --data table.csv --set data.target=kind --set trai
     --set train.accumulate=4 --set train.exact_sum=true --run mlp-one --quiet
 expect 0 '' "$weft" train lstm --data text.txt --set train.steps=6 --set train.batch=4 --set train.accumulate=4 --set data.streams=false \
     --set model.width=16 --set model.context=16 --set train.exact_sum=true --run lstm-one --quiet
+cnn=(cnn --data small-images-idx3-ubyte --set model.filters=4 --set model.hidden=8 --set train.steps=4 --set train.batch=4
+    --set train.accumulate=4 --set train.exact_sum=true --set data.val_fraction=0.3)
+expect 0 '' "$weft" train "${cnn[@]}" --run cnn-one --quiet
+eight=(--set train.accumulate=8 --set train.precision=bf16 --set optimizer.clip=0.05)
+expect 0 '' "$weft" train gpt.yaml "${eight[@]}" --run eight-one --quiet
 
 expect 0 '' "$weft" train chain.yaml --set train.steps=9 --run chain --quiet
 expect 0 '' "$weft" train gpt.yaml --set train.steps=6 --run moved --quiet
@@ -108,18 +122,21 @@ for mpi in openmpi mpich; do
     check "$mpi: a row for each process in the report" test "$(grep -c 'class="share"><div class="bar"' $mpi-4/report.html)" -ge 4
     check "$mpi: figures of all" test "$(grep -o '"computing"' $mpi-4/processes.json | wc -l)" = 4
     for n in 2 4; do
-        expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml --set train.shard=optimizer --run $mpi-shard-$n --quiet
-        same one $mpi-shard-$n 12
+        for shard in optimizer gradients; do
+            expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml --set train.shard=$shard --run $mpi-$shard-$n --quiet
+            same one $mpi-$shard-$n 12
+        done
     done
-    check "$mpi: a file of each process" test "$(find $mpi-shard-4/checkpoints/step-12 -name 'optimizer-0000?-of-00004.safetensors' | wc -l)" = 4
-    expect 0 '' "$weft" info $mpi-shard-4 --check
-    expect 0 '' "$weft" export $mpi-shard-4 --to safetensors --out $mpi-exported.safetensors
+    check "$mpi: a file of each process" test "$(find $mpi-optimizer-4/checkpoints/step-12 -name 'optimizer-0000?-of-00004.safetensors' | wc -l)" = 4
+    expect 0 '' "$weft" info $mpi-optimizer-4 --check
+    expect 0 '' "$weft" info $mpi-gradients-4 --check
+    expect 0 '' "$weft" export $mpi-gradients-4 --to safetensors --out $mpi-exported.safetensors
     expect 0 '' $mpirun -n 4 ./rank.sh train gpt.yaml --set train.shard=optimizer --set train.steps=6 --run $mpi-resharded --quiet
     expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-resharded --set train.steps=12 --quiet
     same moved $mpi-resharded 12
 
     # the state moves from 4 processes to 2, to 1, and to 3, whose sums have an order of their own
-    for shard in none optimizer; do
+    for shard in none optimizer gradients; do
         run=$mpi-chain-$shard
         expect 0 '' $mpirun -n 4 ./rank.sh train chain.yaml --set train.shard=$shard --set train.steps=3 --run "$run" --quiet
         expect 0 '' $mpirun -n 2 ./rank.sh resume "$run" --set train.steps=6 --quiet
@@ -131,7 +148,7 @@ for mpi in openmpi mpich; do
             --set train.shard=$shard --set train.steps=3 --run "$run" --quiet
         expect 0 '' $mpirun -n 3 ./rank.sh resume "$run" --set train.steps=6 --quiet
     done
-    same $mpi-three-none $mpi-three-optimizer 6
+    same $mpi-three-none $mpi-three-optimizer 6 # without exact sums, divided gradients have an order of their own
     check "$mpi: two files of two processes" test -e $mpi-chain-optimizer/checkpoints/step-6/optimizer-00002-of-00002.safetensors
 
     # a damaged file of one process: all go on from the checkpoint before
@@ -149,6 +166,20 @@ for mpi in openmpi mpich; do
     expect 0 '' $mpirun -n 2 ./rank.sh train lstm --data text.txt --set train.steps=6 --set train.batch=4 \
         --set train.accumulate=4 --set model.width=16 --set model.context=16 --run lstm-$mpi --quiet
     same lstm-one lstm-$mpi 6
+    for n in 2 4; do
+        expect 0 '' $mpirun -n $n ./rank.sh train mlp --data table.csv --set data.target=kind --set train.epochs=4 \
+            --set train.batch=4 --set train.accumulate=4 --set train.shard=gradients --run mlp-gradients-$mpi-$n --quiet
+        same mlp-one mlp-gradients-$mpi-$n "$(sed -n 's/.*"step": \([0-9]*\).*/\1/p' mlp-one/scores.json | head -1)"
+        expect 0 '' $mpirun -n $n ./rank.sh train lstm --data text.txt --set train.steps=6 --set train.batch=4 \
+            --set train.accumulate=4 --set model.width=16 --set model.context=16 --set train.shard=gradients \
+            --run lstm-gradients-$mpi-$n --quiet
+        same lstm-one lstm-gradients-$mpi-$n 6
+        expect 0 '' $mpirun -n $n ./rank.sh train "${cnn[@]}" --set train.shard=gradients --run cnn-gradients-$mpi-$n --quiet
+        same cnn-one cnn-gradients-$mpi-$n 4
+        # each process adds up batches of its own; in bf16 the rounded copies of the parameters must follow
+        expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml "${eight[@]}" --set train.shard=gradients --run eight-$mpi-$n --quiet
+        same eight-one eight-$mpi-$n 12
+    done
     expect 7 'all steps of the run are done' $mpirun -n 2 ./rank.sh resume $mpi-2
     expect 0 '' env WEFT_MPI=$mpi "$weft" launch -n 2 -- train gpt.yaml --run $mpi-launched --quiet
     same one $mpi-launched 12

@@ -47,7 +47,12 @@ expect 0 "each process sends 50 Gbit/s, a message takes 3 us, a step without an 
 check "no prediction is faster than a step without an exchange" awk '$3 > 0 && NF == 9 { n++; if ($4 < 100 || $7 < 100 || $4 < $7) exit 1 } END { exit n < 4 }' out
 expect 0 "predicted, not measured: each process" "$weft" plan gpt.yaml --card h200 --ranks 8 --network 400
 expect 0 'one of 4 processes: 2 x 8 samples of a step, MB' "$weft" plan gpt.yaml --ranks 2,4 --set train.accumulate=8
-check "a row for each value of train.shard" test "$(grep -Ec '^(none|optimizer) ' out)" -ge 4
+check "each value of train.shard takes less memory than the one before" awk '
+    NF == 10 && /^(none|optimizer|gradients) / { if ($1 != "none" && $9 >= all) exit 1; all = $9; n++ }
+    END { exit n != 6 }' out
+expect 0 'predicted' "$weft" plan gpt.yaml --card h200 --ranks 2 --network 400
+check "cards cannot divide gradients" awk 'NF == 10 && $1 == "gradients" { exit 1 }' out
+expect 2 'only processes on cpu can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=gradients --device opencl
 
 found=0
 for mpi in openmpi mpich; do

@@ -169,7 +169,15 @@ int weft__plan_matmul(const plan *p, const plan_unit *u) {
     return u->kernel && u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy->as.matmul.product : -1;
 }
 
+/* Returns the node that an exchange must keep until its end, although only its first command reads it: the
+ * input of one whose result lies elsewhere. -1: none. */
+static int kept_input(const plan *p, const plan_unit *wait) {
+    const ir_node *heavy = &p->ir->nodes[wait->waits_for];
+    return heavy->heavy->as.exchange.part ? heavy->in[WEFT_EXCHANGE_INPUT].node : -1;
+}
+
 int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
+    if (u->waits_for >= 0) return i == 0 ? kept_input(p, u) : -1;
     if (u->heavy >= 0) {
         const ir_node *heavy = &p->ir->nodes[u->heavy];
         if (i < heavy->n_in) return heavy->in[i].node;
@@ -230,11 +238,19 @@ static weft_status add_wait(plan *p, int start) {
     return weft__plan_after(p, at, start);
 }
 
+/* An exchange whose input must be kept ends before the next one starts, so that there are never more than two
+ * such inputs: one that is exchanged, and one that is computed. wait: the unit that waits for its end. */
+static weft_status end_early(plan *p, int wait, int next) {
+    if (wait < 0 || kept_input(p, &p->units[wait]) < 0) return WEFT_OK;
+    p->units[wait].key = p->units[next].key;
+    return weft__plan_after(p, next, wait);
+}
+
 /* Each exchange starts as soon as its input is there, and ends before its first reader. They start in the
  * order of their numbers, in which the processes make them. */
 static weft_status place_exchanges(plan *p) {
     ir_keyed *list;
-    int count;
+    int count, wait = -1; /* wait: the unit that waits for the exchange before */
     WEFT_TRY(list_exchanges(p, &list, &count));
     for (int x = 0; x < count; x++) {
         const int start = list[x].number, before = x > 0 ? list[x - 1].number : -1;
@@ -242,8 +258,10 @@ static weft_status place_exchanges(plan *p) {
         u->key = before < 0 ? 0 : p->units[before].key;
         for (int k = 0; k < u->n_after; k++)
             if (p->units[u->after[k]].key > u->key) u->key = p->units[u->after[k]].key;
+        WEFT_TRY(end_early(p, wait, start));
         WEFT_TRY(add_wait(p, start));
         WEFT_TRY(weft__plan_after(p, start, before));
+        wait = p->n_units - 1;
     }
     return WEFT_OK;
 }

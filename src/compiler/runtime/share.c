@@ -84,28 +84,33 @@ weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_gr
     return status;
 }
 
-static weft_status share_parts(weft_tensor *whole, size_t part, weft_process_group *group) {
+/* first, part, bytes: in bytes. */
+static weft_status share_parts(weft_tensor *whole, size_t first, size_t part, size_t bytes,
+                               weft_process_group *group) {
     weft_context *ctx = whole->ctx;
-    const size_t bytes = (size_t)weft_numel(whole) * weft_dtype_size(weft_dtype_of(whole)),
-                 first = part * (size_t)weft_process_group_rank(group);
+    const size_t all = (size_t)weft_numel(whole) * weft_dtype_size(weft_dtype_of(whole)),
+                 own = first + part * (size_t)weft_process_group_rank(group);
     char *place = in_place(whole);
     if (place) {
         whole->storage->write_epoch = whole->epoch = ++ctx->epoch;
-        return weft__process_group_collect(group, place + first, place, part, bytes);
+        return weft__process_group_collect(group, place + own, place + first, part, bytes);
     }
-    char *values = weft__alloc(ctx, bytes);
-    if (!values) return weft__fail_oom(ctx, bytes, "the parameters of all processes");
-    weft_status status = weft_read(whole, values, bytes);
-    if (status == WEFT_OK) status = weft__process_group_collect(group, values + first, values, part, bytes);
-    if (status == WEFT_OK) status = weft_write(whole, values, bytes);
+    char *values = weft__alloc(ctx, all);
+    if (!values) return weft__fail_oom(ctx, all, "the parameters of all processes");
+    weft_status status = weft_read(whole, values, all);
+    if (status == WEFT_OK)
+        status = weft__process_group_collect(group, values + own, values + first, part, bytes);
+    if (status == WEFT_OK) status = weft_write(whole, values, all);
     weft__free(ctx, values);
     return status;
 }
 
-weft_status weft__parts_shared(weft_tensor *whole, int64_t part, weft_process_group *group) {
+weft_status weft__parts_shared(weft_tensor *whole, int64_t first, int64_t n, int64_t part,
+                               weft_process_group *group) {
+    const size_t each = weft_dtype_size(weft_dtype_of(whole));
     const weft__span span = weft__profile_enter(whole->ctx, WEFT__DOING_EXCHANGE);
     const weft_status status =
-        share_parts(whole, (size_t)part * weft_dtype_size(weft_dtype_of(whole)), group);
+        share_parts(whole, (size_t)first * each, (size_t)part * each, (size_t)n * each, group);
     weft__profile_leave(whole->ctx, span);
     return status;
 }

@@ -1,6 +1,6 @@
 /* The time of an exchange, see scaling.h. It follows process/sum.c and optim/shard.c:
  *
- *     gradients     pieces of 8 MiB, each with an all-to-all and an all-gather
+ *     gradients     pieces of 8 MiB, each with an all-to-all and, unless gradients are divided, an all-gather
  *     parameters    divided state: an all-gather of each piece
  *
  * In a transfer a process sends a message to each other process, (n - 1) / n of the piece in all. Parameters
@@ -17,7 +17,8 @@
 /* Transfers of a piece of the gradients, and of a piece of the updated parameters. */
 static const struct {
     int gradients, parameters;
-} transfers[] = {[WEFT_SHARD_NONE] = {2, 0}, [WEFT_SHARD_OPTIMIZER] = {2, 1}};
+} transfers[] = {
+    [WEFT_SHARD_NONE] = {2, 0}, [WEFT_SHARD_OPTIMIZER] = {2, 1}, [WEFT_SHARD_GRADIENTS] = {1, 1}};
 
 /* Seconds of `count` transfers of so many bytes. */
 static double transfers_time(const weft__network *network, int ranks, int count, double bytes) {

@@ -41,7 +41,8 @@ enum { ROWS = 64, INPUTS = 3, PARTS = 8, STEPS = 9, KINDS = 4 };
 typedef struct stage {
     char run[8192];
     int kind;
-    bool divides, resumes;
+    weft_shard shard;
+    bool resumes;
     uint64_t to;
 } stage;
 
@@ -77,7 +78,9 @@ static void train_stage(weft_process_group *g, void *user) {
     weft_optimizer *opt = make_optimizer(net, s->kind);
     EXPECT(weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = 5, .classes = 2}, &loader) ==
            WEFT_OK);
-    if (s->kind == 1) EXPECT(weft_optimizer_scale_loss(opt, NULL) == WEFT_OK);
+    /* so large that some gradients are infinite, which all ranks must see */
+    const weft_loss_scale_options scale = {.init = 3e38, .interval = 2};
+    if (s->kind == 1) EXPECT(weft_optimizer_scale_loss(opt, &scale) == WEFT_OK);
     if (s->resumes) {
         EXPECT(weft_checkpoint_open_newest(ctx, s->run, true, &from) == WEFT_OK);
         EXPECT(weft_module_load_from(net, weft_checkpoint_model(from)) == WEFT_OK);
@@ -85,20 +88,20 @@ static void train_stage(weft_process_group *g, void *user) {
         weft_seed(ctx, 5, weft_checkpoint_state_of(from)->step);
     }
     EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
-    if (s->divides && g) EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(opt, s->shard) == WEFT_OK);
     if (from) EXPECT(weft_optimizer_load_from(opt, weft_checkpoint_optimizer(from)) == WEFT_OK);
     weft_checkpoint_close(from);
     const weft_fit_options options = {.steps = s->to, .accumulate = PARTS};
     if (weft_optimizer_steps(opt) < s->to) EXPECT(weft_fit(net, opt, loader, &options, NULL) == WEFT_OK);
     EXPECT(weft_optimizer_compare(opt) == WEFT_OK);
-    save_all(g, net, opt, s->divides, s->run);
+    save_all(g, net, opt, s->shard != WEFT_SHARD_NONE, s->run);
     weft_loader_free(loader);
     weft_close(ctx);
 }
 
 /* Trains from the state of the run, if it has one, to step `to`. */
-static void train_to(const char *run, int kind, int size, bool divides, bool resumes, uint64_t to) {
-    stage s = {.kind = kind, .divides = divides, .resumes = resumes, .to = to};
+static void train_to(const char *run, int kind, int size, weft_shard shard, bool resumes, uint64_t to) {
+    stage s = {.kind = kind, .shard = shard, .resumes = resumes, .to = to};
     snprintf(s.run, sizeof s.run, "%s", run);
     run_on(size, train_stage, &s);
 }
@@ -121,12 +124,12 @@ static void assert_same_file(const char *one, const char *two, const char *name)
  * eight batches: they only read and write. */
 static void test_train_on(void **state) {
     (void)state;
+    enum { NONE = WEFT_SHARD_NONE, STATE = WEFT_SHARD_OPTIMIZER, ALL = WEFT_SHARD_GRADIENTS };
     static const struct {
-        int size;
-        bool divides;
+        int size, shard;
         uint64_t to;
-    } stages[] = {{4, true, 2},  {2, true, 3}, {1, false, 4}, {3, true, 4},     {8, true, 5},
-                  {2, false, 6}, {3, true, 6}, {4, true, 8},  {1, false, STEPS}};
+    } stages[] = {{4, STATE, 2}, {2, ALL, 3}, {1, NONE, 4},  {3, STATE, 4}, {8, ALL, 5},
+                  {2, NONE, 6},  {3, ALL, 6}, {4, STATE, 7}, {4, ALL, 8},   {1, NONE, STEPS}};
     char one[8192], moved[8192];
     snprintf(one, sizeof one, "%s", in_scratch("one"));
     snprintf(moved, sizeof moved, "%s", in_scratch("moved"));
@@ -135,9 +138,9 @@ static void test_train_on(void **state) {
         remove_all(moved);
         assert_ok(weft_make_folder(NULL, one));
         assert_ok(weft_make_folder(NULL, moved));
-        train_to(one, kind, 1, false, false, STEPS);
+        train_to(one, kind, 1, WEFT_SHARD_NONE, false, STEPS);
         for (size_t i = 0; i < COUNT(stages); i++)
-            train_to(moved, kind, stages[i].size, stages[i].divides, i > 0, stages[i].to);
+            train_to(moved, kind, stages[i].size, (weft_shard)stages[i].shard, i > 0, stages[i].to);
         assert_same_file(one, moved, "model.safetensors");
         assert_same_file(one, moved, "optimizer.safetensors");
     }
@@ -166,7 +169,8 @@ static unsigned char byte_of(size_t array, size_t byte) {
 
 typedef struct reading {
     char run[8192];
-    bool writes, divides;
+    bool writes;
+    weft_shard shard;
     int more; /* elements that this program's first array has more than the file's */
 } reading;
 
@@ -187,7 +191,7 @@ static void state_rank(weft_process_group *g, void *user) {
     }
     weft_optimizer *opt = weft_adam(net, &(weft_adam_options){.lr = 0.1});
     EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
-    if (r->divides && g) EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(opt, r->shard) == WEFT_OK);
     if (!r->writes) {
         EXPECT(weft_checkpoint_open_newest(ctx, r->run, true, &from) == WEFT_OK);
         const weft_status status = weft_optimizer_load_from(opt, weft_checkpoint_optimizer(from));
@@ -206,7 +210,7 @@ static void state_rank(weft_process_group *g, void *user) {
         EXPECT(weft_read(state.tensor, got, bytes) == WEFT_OK);
         EXPECT(memcmp(got, wanted, bytes) == 0);
     }
-    if (r->writes) save_all(g, net, opt, r->divides, r->run);
+    if (r->writes) save_all(g, net, opt, r->shard != WEFT_SHARD_NONE, r->run);
     weft_close(ctx);
 }
 
@@ -217,18 +221,19 @@ static void test_any_number_reads(void **state) {
     for (int writers = 1; writers <= RANKS_MOST; writers++) {
         remove_all(r.run);
         assert_ok(weft_make_folder(NULL, r.run));
-        r.writes = r.divides = true;
+        r.writes = true;
+        r.shard = writers % 2 ? WEFT_SHARD_GRADIENTS : WEFT_SHARD_OPTIMIZER;
         run_on(writers, state_rank, &r);
         r.writes = false;
         for (int readers = 1; readers <= RANKS_MOST; readers++)
-            for (int divides = 0; divides < 2; divides++) {
-                r.divides = divides;
+            for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+                r.shard = (weft_shard)shard;
                 run_on(readers, state_rank, &r);
             }
     }
     r.more = 1; /* another network */
-    for (int divides = 0; divides < 2; divides++) {
-        r.divides = divides;
+    for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+        r.shard = (weft_shard)shard;
         run_on(3, state_rank, &r);
     }
 }

@@ -1,19 +1,20 @@
 /* Exchanges beside a program, on ranks that are threads: how much of them a slow network can hide, that no
- * bit depends on them, and what happens if a rank does not answer. */
+ * bit depends on them, what divided gradients save, and what happens if a rank does not answer. */
 #include "optim/optimizer.h"
 #include "unit/nn_help.h"
 #include "unit/process/threads.h"
 
-enum { RANKS = 2, LAYERS = 24, WIDTH = 256, ROWS = 768, STEPS = 5 };
+enum { RANKS = 2, BATCHES = 4, LAYERS = 24, WIDTH = 256, ROWS = 768, STEPS = 5 };
 
 typedef struct model {
     weft_context *ctx;
     weft_module *net;
     weft_optimizer *opt;
+    int rows; /* samples of a batch */
 } model;
 
-static model make_model(int threads, bool exact) {
-    model m;
+static model make_model(int threads, bool exact, int rows) {
+    model m = {.rows = rows};
     int64_t sizes[LAYERS + 1];
     for (int i = 0; i <= LAYERS; i++) sizes[i] = WIDTH;
     EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = threads, .seed = 5}, &m.ctx) ==
@@ -26,12 +27,12 @@ static model make_model(int threads, bool exact) {
 /* One step on random numbers of micro-batch `batch`. */
 static weft_status make_step(const model *m, int batch, int k, int of) {
     weft_scope *scope = weft_scope_open(m->ctx);
-    static float numbers[RANKS][ROWS][WIDTH];
-    for (int i = 0; i < ROWS; i++)
+    static float numbers[BATCHES][ROWS][WIDTH];
+    for (int i = 0; i < m->rows; i++)
         for (int j = 0; j < WIDTH; j++)
             numbers[batch][i][j] = (float)((i * 37 + j * 11 + batch * 5) % 17) / 9 - 0.8F;
     EXPECT(weft_optimizer_micro_batch(m->opt, batch) == WEFT_OK);
-    weft_tensor *x = weft_from(m->ctx, WEFT_F32, 2, (int64_t[]){ROWS, WIDTH}, numbers[batch]);
+    weft_tensor *x = weft_from(m->ctx, WEFT_F32, 2, (int64_t[]){m->rows, WIDTH}, numbers[batch]);
     weft_tensor *y = weft_forward(m->net, x);
     weft_tensor *loss = weft_mean(weft_mul(y, y), WEFT_ALL_AXES, false);
     const weft_status status = weft_optimizer_accumulate(m->opt, loss, k, of);
@@ -55,23 +56,30 @@ static uint64_t hash_weights(const model *m) {
 /* ---- a slow network ---- */
 
 typedef struct measured {
-    double computing;        /* seconds of a step without other ranks */
-    double waited, hidden;   /* seconds of rank 0 in all steps */
-    uint64_t weights[RANKS]; /* hashes */
-    int threads;
+    double computing;          /* seconds of a step without other ranks */
+    double waited, hidden;     /* seconds of rank 0 in all steps */
+    uint64_t weights[BATCHES]; /* hashes */
+    int threads, rows, of;     /* of: batches of a rank in a step */
     bool exact;
+    weft_shard shard;
+    size_t bytes; /* of rank 0's buffers at their peak */
 } measured;
 
 static void share_steps(weft_process_group *g, void *user) {
     measured *to = user;
     const int rank = weft_process_group_rank(g);
-    model m = make_model(to->threads, to->exact);
+    model m = make_model(to->threads, to->exact, to->rows);
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     EXPECT(weft__optimizer_exchanges(m.opt));
-    EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK); /* compiles */
-    const double waited = g->waited, hidden = g->hidden;
-    for (int i = 0; i < STEPS; i++) EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, to->shard) == WEFT_OK);
+    double waited = 0, hidden = 0;
+    for (int i = 0; i <= STEPS; i++) {
+        for (int k = 0; k < to->of; k++)
+            EXPECT(make_step(&m, weft_optimizer_batch_number(m.opt, k, to->of), k, to->of) == WEFT_OK);
+        if (i == 0) waited = g->waited, hidden = g->hidden; /* the first step compiles */
+    }
     if (rank == 0) {
+        to->bytes = m.ctx->device->bytes_peak;
         to->waited = g->waited - waited;
         to->hidden = g->hidden - hidden;
     }
@@ -80,14 +88,15 @@ static void share_steps(weft_process_group *g, void *user) {
     weft_close(m.ctx);
 }
 
-static uint64_t steps_alone(measured *to) {
-    model m = make_model(1, true);
+/* Steps of one process with so many batches. */
+static uint64_t steps_alone(measured *to, int batches) {
+    model m = make_model(1, true, to->rows);
     double from = 0;
     for (int i = 0; i <= STEPS; i++) {
-        for (int k = 0; k < RANKS; k++) EXPECT(make_step(&m, k, k, RANKS) == WEFT_OK);
+        for (int k = 0; k < batches; k++) EXPECT(make_step(&m, k, k, batches) == WEFT_OK);
         if (i == 0) from = network_now();
     }
-    to->computing = (network_now() - from) / (STEPS * RANKS);
+    to->computing = (network_now() - from) / (STEPS * batches);
     const uint64_t hash = hash_weights(&m);
     weft_close(m.ctx);
     return hash;
@@ -101,10 +110,10 @@ static network slow_network(const measured *m, double part) {
 
 /* Of an exchange that takes 0.4 of a step, 80 % is hidden. */
 static void test_overlap(void **state) {
-    measured m = {.threads = 1, .exact = true};
+    measured m = {.threads = 1, .rows = ROWS, .of = 1, .exact = true};
     double share = 0;
     (void)state;
-    const uint64_t alone = steps_alone(&m);
+    const uint64_t alone = steps_alone(&m, RANKS);
     for (int trial = 0; trial < 10 && share < 0.8; trial++) { /* other programs may take the processors */
         network net = slow_network(&m, 0.4);
         run_ranks(&net, RANKS, 60, share_steps, &m);
@@ -120,8 +129,8 @@ static void test_overlap(void **state) {
 static void test_threads(void **state) {
     (void)state;
     for (int exact = 0; exact < 2; exact++) {
-        measured m = {.threads = 2, .exact = exact != 0};
-        const uint64_t alone = steps_alone(&m);
+        measured m = {.threads = 2, .rows = ROWS, .of = 1, .exact = exact != 0};
+        const uint64_t alone = steps_alone(&m, RANKS);
         network net = {0};
         run_ranks(&net, RANKS, 60, share_steps, &m);
         assert_true(m.weights[0] == m.weights[1]);
@@ -129,13 +138,40 @@ static void test_threads(void **state) {
     }
 }
 
+/* Divided gradients give the same bits, also of the norm, which clips. A rank needs less memory. */
+static void test_divided(void **state) {
+    const size_t gradients = (size_t)LAYERS * (WIDTH + 1) * WIDTH * sizeof(float);
+    measured m = {.rows = 24,
+                  .exact = true}; /* gradients are larger than activations, and share their memory */
+    (void)state;
+    const uint64_t alone = steps_alone(&m, BATCHES);
+    for (int ranks = 2; ranks <= BATCHES; ranks *= 2) {
+        size_t bytes[WEFT_SHARD_GRADIENTS + 1];
+        m.of = m.threads = BATCHES / ranks;
+        for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+            network net = slow_network(&m, 3); /* gradients wait for the exchange before */
+            m.shard = (weft_shard)shard;
+            run_ranks(&net, ranks, 60, share_steps, &m);
+            for (int i = 0; i < ranks; i++) assert_true(m.weights[i] == alone);
+            bytes[shard] = m.bytes;
+        }
+        const size_t saved = bytes[WEFT_SHARD_OPTIMIZER] - bytes[WEFT_SHARD_GRADIENTS];
+        print_message("%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients\n",
+                      ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
+                      1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS]);
+        /* all but the own part and two pieces of 1/12 each */
+        assert_true(saved > gradients * (size_t)(ranks - 1) / (size_t)ranks - gradients / 5);
+    }
+}
+
 /* ---- a rank that does not answer ---- */
 
 static void miss_a_step(weft_process_group *g, void *user) {
     const int rank = weft_process_group_rank(g);
-    model m = make_model(1, true);
-    (void)user;
+    const weft_shard *shard = user;
+    model m = make_model(1, true, ROWS);
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, *shard) == WEFT_OK);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
     if (rank == 1) {
         weft_close(m.ctx);
@@ -150,9 +186,12 @@ static void miss_a_step(weft_process_group *g, void *user) {
 }
 
 static void test_missing(void **state) {
-    network net = {0};
+    weft_shard shards[] = {WEFT_SHARD_NONE, WEFT_SHARD_GRADIENTS};
     (void)state;
-    run_ranks(&net, RANKS, 3, miss_a_step, NULL); /* longer than the slowest step of a rank */
+    for (size_t i = 0; i < COUNT(shards); i++) {
+        network net = {0};
+        run_ranks(&net, RANKS, 3, miss_a_step, &shards[i]); /* longer than the slowest step of a rank */
+    }
 }
 
 /* ---- batch norm over all processes ---- */
@@ -162,6 +201,7 @@ enum { CHANNELS = 3, SAMPLES = 8, MOST_WEIGHTS = 64 };
 typedef struct normed {
     float weights[RANKS][MOST_WEIGHTS]; /* with running statistics */
     size_t count;
+    weft_shard shard;
 } normed;
 
 /* Trains on samples from..to - 1. The loss is a sum, whose mean over `ranks` processes gives the gradient. */
@@ -178,6 +218,7 @@ static void train_normed(weft_process_group *g, normed *to, int from, int end, i
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.05, .exact_sum = true});
     EXPECT(weft_module_sync_batch_norm(net, true) == WEFT_OK);
     EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(opt, to->shard) == WEFT_OK);
     for (int step = 0; step < STEPS; step++) {
         weft_scope *scope = weft_scope_open(ctx);
         weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){end - from, 4}, numbers[from]);
@@ -207,16 +248,21 @@ static void train_part(weft_process_group *g, void *user) {
 /* Two processes with 3 and 5 samples train as one does with 8. */
 static void test_batch_norm(void **state) {
     static normed one, shared;
-    network net = {0};
     (void)state;
     train_normed(NULL, &one, 0, SAMPLES, 1);
-    run_ranks(&net, RANKS, 60, train_part, &shared);
-    assert_memory_equal(shared.weights[0], shared.weights[1], sizeof shared.weights[0]);
-    for (size_t i = 0; i < one.count; i++) assert_float_equal(one.weights[0][i], shared.weights[0][i], 2e-5F);
+    for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+        network net = {0};
+        shared = (normed){.shard = (weft_shard)shard};
+        run_ranks(&net, RANKS, 60, train_part, &shared);
+        assert_memory_equal(shared.weights[0], shared.weights[1], sizeof shared.weights[0]);
+        for (size_t i = 0; i < one.count; i++)
+            assert_float_equal(one.weights[0][i], shared.weights[0][i], 2e-5F);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_overlap), cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_missing), cmocka_unit_test(test_batch_norm)};
+                                       cmocka_unit_test(test_missing), cmocka_unit_test(test_batch_norm),
+                                       cmocka_unit_test(test_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

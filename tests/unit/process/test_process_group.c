@@ -59,22 +59,61 @@ typedef struct sum_case {
     bool exact;
 } sum_case;
 
+/* The numbers of a rank; the caller frees them. */
+static void *make_numbers(const sum_case *c, int rank) {
+    void *data = malloc((c->count + 1) * 8);
+    for (size_t i = 0; i < c->count; i++)
+        if (c->dtype == WEFT_F64)
+            ((double *)data)[i] = number(rank, i);
+        else
+            ((float *)data)[i] = (float)number(rank, i);
+    return data;
+}
+
 static void add_numbers(weft_process_group *g, void *user) {
     const sum_case *c = user;
     const int rank = weft_process_group_rank(g), size = weft_process_group_size(g);
     const bool wide = c->dtype == WEFT_F64;
-    void *data = malloc((c->count + 1) * 8);
+    void *data = make_numbers(c, rank);
     int other = 0;
-    for (size_t i = 0; i < c->count; i++)
-        if (wide)
-            ((double *)data)[i] = number(rank, i);
-        else
-            ((float *)data)[i] = (float)number(rank, i);
     EXPECT(weft_process_group_all_reduce(g, data, c->dtype, c->count, c->exact) == WEFT_OK);
     for (size_t i = 0; i < c->count; i++)
         other += (wide ? ((double *)data)[i] : (double)((float *)data)[i]) != tree_sum(0, size, i, c->dtype);
     EXPECT(c->exact ? other == 0 : size < 4 || other > 0); /* the engine has another order */
     free(data);
+}
+
+/* Each rank receives its part of the sums. Parts are larger than they must be, so the last ones have zeros.
+ */
+static void divide_sums(weft_process_group *g, void *user) {
+    const sum_case *c = user;
+    const size_t rank = (size_t)weft_process_group_rank(g), size = (size_t)weft_process_group_size(g),
+                 part = c->count / size + 5;
+    void *data = make_numbers(c, (int)rank), *own = malloc(part * 8);
+    int other = 0;
+    EXPECT(weft__process_group_scatter(g, data, own, c->dtype, c->count, part) == WEFT_OK);
+    EXPECT(g->staging_bytes <= weft__process_group_scatter_bytes(g, c->dtype, part));
+    for (size_t k = 0; k < part; k++) {
+        const size_t i = rank * part + k;
+        const double sum = c->dtype == WEFT_F64 ? ((double *)own)[k] : (double)((float *)own)[k];
+        other += sum != (i < c->count ? tree_sum(0, (int)size, i, c->dtype) : 0);
+    }
+    for (size_t i = 0; i < c->count; i++)
+        other += (c->dtype == WEFT_F64 ? ((double *)data)[i] : (double)((float *)data)[i]) !=
+                 (c->dtype == WEFT_F64 ? number((int)rank, i) : (double)(float)number((int)rank, i));
+    EXPECT(other == 0);
+    free(data);
+    free(own);
+}
+
+static void test_divided_sums(void **state) {
+    const sum_case cases[] = {
+        {1, WEFT_F32, true}, {1000, WEFT_F64, true}, {20011, WEFT_F32, true}, {3000017, WEFT_F32, true}};
+    (void)state;
+    for (int size = 2; size <= RANKS_MOST; size++)
+        for (size_t i = 0; i < COUNT(cases); i++)
+            if (size < 4 || cases[i].count < 1000000)
+                run_threads(size, 0, divide_sums, (void *)(uintptr_t)&cases[i]);
 }
 
 static void test_sums(void **state) {
@@ -229,7 +268,7 @@ static void read_weights(const copy *c, float out[WEIGHTS]) {
 typedef struct trained {
     bool two_copies;  /* each rank has two copies of the model */
     bool look_always; /* reads the losses after each step */
-    bool shards;      /* ranks divide the state of the optimizer */
+    weft_shard shard; /* what ranks divide */
     float weights[RANKS_MOST][WEIGHTS];
     double losses[RANKS_MOST][STEPS], last[RANKS_MOST];
 } trained;
@@ -260,7 +299,7 @@ static void train_share(weft_process_group *g, void *user) {
                                       .n_replicas = t->two_copies};
     EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_processes(c.opt) == g);
-    if (t->shards) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(c.opt, t->shard) == WEFT_OK);
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
     EXPECT(weft_optimizer_compare(c.opt) == WEFT_OK);
     read_weights(&c, t->weights[rank]);
@@ -290,6 +329,7 @@ static void test_same_bits(void **state) {
 /* ---- divided state ---- */
 
 typedef struct kept {
+    weft_shard shard;
     uint64_t bytes[RANKS_MOST];
     size_t count[RANKS_MOST];
     float states[2 * WEIGHTS];
@@ -305,7 +345,7 @@ static void shard_late(weft_process_group *g, void *user) {
     size_t at = 0;
     EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
-    if (g) EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    if (g) EXPECT(weft_optimizer_shard(c.opt, k->shard) == WEFT_OK);
     options.steps = STEPS;
     EXPECT(weft_fit(c.net, c.opt, c.loader, &options, NULL) == WEFT_OK);
     for (size_t b = 0; b < c.opt->n_blocks; b++)
@@ -322,6 +362,35 @@ static void shard_late(weft_process_group *g, void *user) {
     free_copy(c);
 }
 
+/* Divided gradients are added up in each micro-batch, and only if the device can exchange meanwhile. */
+static void refuse_gradients(weft_process_group *g, void *user) {
+    copy c = make_copy(0.02, 3);
+    weft_context *slow;
+    (void)user;
+    EXPECT(weft_optimizer_join(c.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_GRADIENTS) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(c.opt, WEFT_SHARD_OPTIMIZER) == WEFT_ERR_STATE);
+    weft_scope *scope = weft_scope_open(c.ctx);
+    weft_batch batch;
+    EXPECT(weft_loader_get(c.loader, 0, &batch) == WEFT_OK);
+    weft_tensor *loss = weft_batch_loss(WEFT_LOSS_CROSS_ENTROPY, weft_forward(c.net, batch.x), &batch);
+    EXPECT(weft_optimizer_add_gradients(c.opt, loss) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(c.ctx), "use weft_optimizer_accumulate"));
+    EXPECT(weft_optimizer_accumulate(c.opt, loss, 0, 2) == WEFT_OK);
+    EXPECT(weft_optimizer_all_reduce(&c.opt, 1) == WEFT_ERR_STATE);
+    weft_scope_close(scope);
+    free_copy(c);
+
+    EXPECT(weft_open(&(weft_open_options){.device = "interp"}, &slow) == WEFT_OK);
+    weft_module *net = weft_nn_linear(slow, 2, 2, NULL);
+    weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
+    EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_GRADIENTS) == WEFT_ERR_UNSUPPORTED);
+    EXPECT(strstr(weft_last_error(slow), "'interp' exchanges gradients only after the backward pass"));
+    EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
+    weft_close(slow);
+}
+
 static void refuse_shard(weft_process_group *g, void *user) {
     copy c = make_copy(0.02, 3);
     (void)user;
@@ -336,32 +405,43 @@ static void refuse_shard(weft_process_group *g, void *user) {
     free_copy(c);
 }
 
+/* Ranks that divide train to the weights, losses and states of one that does not. */
+static void check_shard(int size, weft_shard shard, const trained *one, const kept *whole) {
+    static trained shared;
+    static kept divided;
+    uint64_t bytes = 0;
+    shared = (trained){.shard = shard, .look_always = true};
+    divided = (kept){.shard = shard};
+    run_threads(size, 0, train_share, &shared);
+    for (int i = 0; i < size; i++) {
+        assert_memory_equal(one->weights[0], shared.weights[i], sizeof one->weights[0]);
+        assert_memory_equal(one->losses[0], shared.losses[i], sizeof one->losses[0]);
+    }
+    run_threads(size, 0, shard_late, &divided);
+    assert_memory_equal(divided.states, whole->states, sizeof whole->states);
+    for (int i = 0; i < size; i++) {
+        bytes += divided.bytes[i];
+        assert_int_equal(divided.count[i], whole->count[0]);
+        /* rank 0 has the first 256 elements of a piece */
+        if (shard == WEFT_SHARD_OPTIMIZER) assert_true(divided.bytes[i] < whole->bytes[0]);
+    }
+    assert_int_equal(bytes, whole->bytes[0]);
+}
+
 static void test_shards(void **state) {
     (void)state;
-    static trained one, shared;
-    static kept whole, divided;
+    static trained one;
+    static kept whole;
     one = (trained){.look_always = true};
     whole = (kept){.count = {0}};
     train_share(NULL, &one);
     shard_late(NULL, &whole);
     assert_true(whole.count[0] > 0);
-    for (int size = 2; size <= RANKS_MOST; size *= 2) {
-        shared = (trained){.shards = true};
-        divided = (kept){.count = {0}};
-        run_threads(size, 0, train_share, &shared);
-        for (int i = 0; i < size; i++)
-            assert_memory_equal(one.weights[0], shared.weights[i], sizeof one.weights[0]);
-        run_threads(size, 0, shard_late, &divided);
-        assert_memory_equal(divided.states, whole.states, sizeof whole.states);
-        uint64_t bytes = 0;
-        for (int i = 0; i < size; i++) {
-            bytes += divided.bytes[i];
-            assert_int_equal(divided.count[i], whole.count[0]);
-            assert_true(divided.bytes[i] < whole.bytes[0]);
-        }
-        assert_int_equal(bytes, whole.bytes[0]);
-    }
+    for (int size = 2; size <= RANKS_MOST; size *= 2)
+        for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++)
+            if (shard != WEFT_SHARD_NONE) check_shard(size, (weft_shard)shard, &one, &whole);
     run_threads(2, 0, refuse_shard, NULL);
+    run_threads(2, 0, refuse_gradients, NULL);
 }
 
 /* One's own loop: weft_optimizer_step in each rank is weft_optimizer_accumulate in one. */
@@ -527,9 +607,11 @@ static void test_differences(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),      cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_failures),    cmocka_unit_test(test_same_bits), cmocka_unit_test(test_own_loop),
-        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_differences), cmocka_unit_test(test_agreement)};
+        cmocka_unit_test(test_copying),     cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_alone),       cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_own_loop),
+        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_shards),      cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_agreement),   cmocka_unit_test(test_divided_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

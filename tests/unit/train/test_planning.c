@@ -113,7 +113,7 @@ static void test_processes(void **state) {
         assert_int_equal(weft__config_set(&config, values[i]), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
     assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
-    for (int shard = WEFT_SHARD_NONE; shard <= WEFT_SHARD_OPTIMIZER; shard++) {
+    for (int shard = WEFT_SHARD_NONE; shard <= WEFT_SHARD_GRADIENTS; shard++) {
         config.train_shard = shard;
         assert_int_equal(weft__planning_step(&config, &data, "cpu", &p), WEFT_OK);
         assert_true(p.parameters > INT32_MAX && p.parts == 1);

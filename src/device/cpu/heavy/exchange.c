@@ -15,12 +15,12 @@ static void exchange_start(const void *user, void *const *args, int64_t begin, i
                            weft_fault *fault) {
     const exchange_plan *plan = user;
     weft_exchanger *x = plan->device->exchanger;
+    const void *in = args[WEFT_EXCHANGE_INPUT];
     void *out = args[WEFT_EXCHANGE_OUT];
     (void)begin, (void)end, (void)scratch, (void)fault;
-    if (args[WEFT_EXCHANGE_INPUT] != out)
-        memcpy(out, args[WEFT_EXCHANGE_INPUT],
-               (size_t)plan->what.n * weft_dtype_size((weft_dtype)plan->what.dtype));
-    x->start(x, &plan->what, out);
+    if (in != out && !plan->what.part)
+        memcpy(out, in, (size_t)plan->what.n * weft_dtype_size((weft_dtype)plan->what.dtype));
+    x->start(x, &plan->what, in, out);
 }
 
 static void exchange_wait(const void *user, void *const *args, int64_t begin, int64_t end, void *scratch,
