@@ -192,7 +192,7 @@ static bool cuts_words(const char *text, size_t at, size_t bytes) {
     return before == '\n' && ends_word(text, at - 1) && printable(here);
 }
 
-/* Returns the first place from `from` on where the text may be cut, or `end`. */
+/* Returns the first place from `from` on where the text may be cut; SIZE_MAX: there is none before `end`. */
 static size_t find_cut(weft__cutting cutting, const weft__buffer *room, size_t from, size_t end) {
     const char *text = room->text;
     for (size_t at = from; at < end; at++) {
@@ -200,7 +200,30 @@ static size_t find_cut(weft__cutting cutting, const weft__buffer *room, size_t f
         if (cutting == WEFT__CUT_CHARACTERS && ((unsigned char)text[at] & 0xc0) != 0x80) return at;
         if (cutting == WEFT__CUT_WORDS && cuts_words(text, at, room->bytes)) return at;
     }
-    return end;
+    return SIZE_MAX;
+}
+
+/* The passage that was appended to a text last. */
+typedef struct passage {
+    size_t begin; /* in the text */
+    uint64_t raw; /* its bytes in the file */
+    bool line;    /* of .jsonl: its bytes are no longer those of the file, so only its begin is a place */
+    bool starts;  /* a text begins with it */
+    bool marked;  /* it begins with a byte order mark, which is not in the text */
+} passage;
+
+/* Returns where the text may be cut in its last passage, but behind its first BLOCK bytes; SIZE_MAX: nowhere.
+ */
+static size_t cut_in(const weft__passages *p, const weft__buffer *room, const passage *last) {
+    const bool far = last->begin >= BLOCK;
+    if (last->marked) return SIZE_MAX;
+    if (p->cutting == WEFT__CUT_TEXTS) return last->starts && far ? last->begin : SIZE_MAX;
+    if (last->line && !far) return SIZE_MAX;
+    const size_t from = far ? last->begin : BLOCK;
+    size_t to = room->bytes;
+    if (to > last->begin + last->raw) to = last->begin + last->raw; /* not before a newline that was added */
+    if (last->line) to = last->begin + 1;
+    return find_cut(p->cutting, room, from, to);
 }
 
 weft_status weft__passages_cut(weft__passages *p, weft__place begin, weft__place end, weft__buffer *room,
@@ -208,35 +231,22 @@ weft_status weft__passages_cut(weft__passages *p, weft__place begin, weft__place
     weft__place place = begin;
     weft__buffer_set(room, "", 0);
     while (!weft__place_is(place, end)) {
-        const weft__place last = place;
-        const size_t before = room->bytes;
-        const bool lines = p->documents->list[last.document].lines, starts = last.at == 0 || lines;
+        const weft__place from = place;
+        const weft__document *d = &p->documents->list[from.document];
+        passage last = {.begin = room->bytes, .line = d->lines, .starts = from.at == 0 || d->lines};
         bool whole;
         WEFT_TRY(weft__passages_next(p, &place, end, room, &whole));
-        if (room->bytes == before || room->bytes <= BLOCK) continue;
-        const uint64_t raw = place.document == last.document
-                                 ? place.at - last.at
-                                 : p->documents->list[last.document].size - last.at;
-        /* bytes of a mark at the begin of a document are not in the text */
-        const bool marked = !lines && last.at == 0 && raw >= 3 && room->bytes - before < raw;
-        size_t from = before > BLOCK ? before : BLOCK, to = room->bytes;
-        if (lines || p->cutting == WEFT__CUT_TEXTS)
-            to = before < BLOCK ? from : before + 1;
-        else if (to > before + raw)
-            to = before + raw; /* not before a newline that was added */
-        size_t cut = to;
-        if (p->cutting == WEFT__CUT_TEXTS)
-            cut = starts && before >= BLOCK ? before : to;
-        else if (from < to && !marked)
-            cut = find_cut(p->cutting, room, from, to);
-        if (cut < to) {
-            *next = (weft__place){last.document, last.at + (cut - before)};
+        if (room->bytes == last.begin || room->bytes <= BLOCK) continue;
+        last.raw = (place.document == from.document ? place.at : d->size) - from.at;
+        last.marked = !d->lines && from.at == 0 && room->bytes - last.begin < last.raw;
+        const size_t cut = cut_in(p, room, &last);
+        if (cut != SIZE_MAX) {
+            *next = (weft__place){from.document, from.at + (cut - last.begin)};
             return WEFT_OK;
         }
         if (room->bytes > MOST)
-            return passages_fail(p, begin,
-                                 "64 MiB from here on cannot be cut: divide the text into lines or files, or "
-                                 "write its tokens into a file with weft tokenize");
+            return passages_fail(
+                p, begin, "64 MiB from here on cannot be cut: divide the text into lines or into files");
     }
     *next = end;
     return WEFT_OK;
