@@ -110,7 +110,7 @@ void weft__processes_step(weft__processes *p, const weft_fit_state *state) {
     weft__process_figures *own = &p->figures[weft_process_group_rank(p->group)];
     const double exchanged = p->group->waited - p->exchanged;
     own->exchanging += exchanged;
-    own->hidden = p->group->hidden;
+    own->hidden = p->group->hidden > 0 ? p->group->hidden : 0; /* waking up takes time, too */
     own->computing += state->seconds_data + state->seconds_step - exchanged;
 }
 

@@ -7,7 +7,7 @@
 #define __shared__        __attribute__((shared))
 #define __forceinline__   inline __attribute__((always_inline))
 #define __align__(n)      __attribute__((aligned(n)))
-#define __launch_bounds__(n, ...) __attribute__((amdgpu_flat_work_group_size(1, n)))
+#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
 #endif
 #define W_GLOBAL
 #define W_LOCAL
@@ -32,7 +32,11 @@
 #define W_FN          static __device__ __forceinline__
 #define W_ENTRY       extern "C" __global__
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))
+#ifdef __AMDGCN__ /* hipRTC counts something else there: warps of a SIMD unit */
+#define W_ENTRY_ITEMS_BESIDE(x, groups) W_ENTRY_ITEMS(x, 1, 1)
+#else
 #define W_ENTRY_ITEMS_BESIDE(x, groups) __launch_bounds__(x, groups)
+#endif
 
 /* Joins the t of a warp's first n lanes by halves. All lanes get the result. A warp has 32 lanes on all cards, of which
  * the first `calling` call this. */
