@@ -27,6 +27,7 @@ struct weft_corpus {
 
 /* The files while they are encoded. */
 typedef struct sources {
+    const char *paths[WEFT_CORPUS_PART_COUNT]; /* NULL: not given */
     weft_bytes files[WEFT_CORPUS_PART_COUNT];
     weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given, or a stream that is not read here */
     weft__buffer characters[WEFT_CORPUS_PART_COUNT]; /* of streams */
@@ -74,22 +75,27 @@ static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, con
     return status;
 }
 
-static weft_status read_sources(weft_corpus *c, const weft_corpus_options *o,
-                                const char *const paths[WEFT_CORPUS_PART_COUNT], weft_tokenizer_kind kind,
+static weft_status is_empty(const weft_corpus *c, const char *path) {
+    return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", path);
+}
+
+static weft_status read_sources(weft_corpus *c, const weft_corpus_options *o, weft_tokenizer_kind kind,
                                 sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         bool tars;
-        if (!paths[part]) continue;
-        WEFT_TRY(weft__documents_in_tars(c->ctx, paths[part], &tars));
+        if (!s->paths[part]) continue;
+        WEFT_TRY(weft__documents_in_tars(c->ctx, s->paths[part], &tars));
         if (tars || o->in_files)
-            WEFT_TRY(read_stream(c, o, paths[part], part, kind, tars, s));
+            WEFT_TRY(read_stream(c, o, s->paths[part], part, kind, tars, s));
         else
-            WEFT_TRY(weft__text_read(c->ctx, paths[part], kind != WEFT_TOKENIZER_BYTE, o->max_bytes,
+            WEFT_TRY(weft__text_read(c->ctx, s->paths[part], kind != WEFT_TOKENIZER_BYTE, o->max_bytes,
                                      &c->files, &s->files[part]));
         if (c->streams[part]) continue;
-        if (s->files[part].size == 0)
-            return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", paths[part]);
-        s->spans[part] = weft__span_of(paths[part], &s->files[part]);
+        if (s->files[part].size == 0) return is_empty(c, s->paths[part]);
+        s->spans[part] = weft__span_of(s->paths[part], &s->files[part]);
+        if (tars) /* its texts have lost their byte order marks already */
+            s->spans[part] =
+                (weft__span){s->paths[part], (const char *)s->files[part].data, s->files[part].size};
         c->bytes += s->files[part].size;
     }
     return WEFT_OK;
@@ -106,6 +112,7 @@ static weft_status read_characters(weft_corpus *c, sources *s) {
         s->characters[part].ctx = c->ctx;
         status = weft__text_stream_characters(c->streams[part], seen, &s->characters[part]);
         weft__free(c->ctx, seen);
+        if (status == WEFT_OK && s->characters[part].bytes == 0) status = is_empty(c, s->paths[part]);
     }
     return status;
 }
@@ -157,7 +164,7 @@ static void begin_hash(const weft_corpus *c, weft_hash *h) {
 }
 
 /* Makes the index of each stream, and the hash of the corpus: that of the same ids in memory. */
-static weft_status index_streams(weft_corpus *c, double fraction) {
+static weft_status index_streams(weft_corpus *c, const sources *from, double fraction) {
     weft_hash h;
     bool hashed = false; /* the validation ids, with those of training */
     begin_hash(c, &h);
@@ -171,6 +178,7 @@ static weft_status index_streams(weft_corpus *c, double fraction) {
             continue;
         }
         WEFT_TRY(weft__text_stream_index(s, c->tokenizer, share, &h, &kept));
+        if (weft_tokens_count(s->tokens) == 0) return is_empty(c, from->paths[part]);
         c->tokens[part] = s->tokens;
         c->counts[part] = (size_t)kept;
         if (share == 0) continue;
@@ -207,18 +215,16 @@ weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_cor
     weft_corpus *c = weft__zalloc(ctx, sizeof *c);
     if (!c) return weft__fail_oom(ctx, sizeof *c, "a corpus");
     c->ctx = ctx;
-    const char *const paths[WEFT_CORPUS_PART_COUNT] = {path, o->validation_path, o->test_path};
     const weft_tokenizer_kind kind = o->tokenizer ? o->tokenizer->kind : o->kind;
-    sources s;
-    memset(&s, 0, sizeof s);
-    weft_status status = read_sources(c, o, paths, kind, &s);
+    sources s = {.paths = {path, o->validation_path, o->test_path}};
+    weft_status status = read_sources(c, o, kind, &s);
     if (status == WEFT_OK) status = build_tokenizer(c, o, &s);
     if (status == WEFT_OK) status = encode_parts(c, o, &s);
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         weft_bytes_free(ctx, &s.files[part]);
         weft__buffer_free(&s.characters[part]);
     }
-    if (status == WEFT_OK) status = index_streams(c, o->validation_fraction);
+    if (status == WEFT_OK) status = index_streams(c, &s, o->validation_fraction);
     if (status == WEFT_OK) {
         *out = c;
     } else {
