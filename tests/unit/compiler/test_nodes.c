@@ -51,7 +51,9 @@ static void test_gpt2(void **state) {
     const bool cuda = strcmp(*state, "null:cuda") == 0; /* many blocks: the loss and the gradient norm do not
                                                          * share a second stage, and there are more sums */
     const int sorted = cuda ? 7 : 0; /* the gradient of the embedding takes 8 launches, not one */
-    assert_in_range(work.launches, 148 + 24, 245 + 12 + cuda + sorted);
+    const int apart = cuda ? 11 : 0; /* sums of many biases: three launches of 96 blocks took 0.43 ms on an
+                                      * H200, where 14 share the card */
+    assert_in_range(work.launches, 148 + 24, 245 + 12 + cuda + sorted + apart);
     assert_true(work.bytes[WEFT_WORK_OTHER] < (cuda ? 38.8e9 : 38.4e9));
     assert_true(work.bytes[WEFT_WORK_OTHER] > 30e9);
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * (double)ROWS) - 1) < 0.01);
