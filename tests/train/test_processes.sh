@@ -4,20 +4,8 @@
 # shellcheck source=tests/train/command.sh
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/command.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
-
-# A process notes its number before it becomes weft, and may be told to differ.
-cat >rank.sh <<END
-#!/usr/bin/env bash
-rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}
-echo \$\$ >pid.\$rank
-if [ "\$rank" = "\${OTHER_RANK:-none}" ]; then
-    set -- "\$@" \$OTHER_ARGUMENTS
-fi
-exec "$weft" "\$@"
-END
-chmod +x rank.sh
+# shellcheck source=tests/train/processes.sh
+. "$here/processes.sh"
 
 cat >gpt.yaml <<'END'
 task: language-model

@@ -2,9 +2,10 @@
 # `weft plan --ranks` says the memory of a process before it trains. The test compares the plan with the buffers that
 # each of 2 and of 4 processes had at its peak, for each value of train.shard.
 # shellcheck source=tests/train/command.sh
-. "$(dirname "$0")/command.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/command.sh"
+# shellcheck source=tests/train/processes.sh
+. "$here/processes.sh"
 
 {
     awk 'BEGIN { for (c = 0; c < 32; c++) printf "x%d,", c; print "kind" }'

@@ -4,8 +4,8 @@
 # shellcheck source=tests/train/command.sh
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/command.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
+# shellcheck source=tests/train/processes.sh
+. "$here/processes.sh"
 one=weft-$$-1 two=weft-$$-2 link=
 remove() {
     if [ -n "$link" ]; then kill "$link" 2>/dev/null; fi

@@ -2,19 +2,10 @@
 # Resumes runs in several processes, which divide the verification of a checkpoint: a damaged byte is found wherever it is,
 # and all processes go on from the same earlier checkpoint. A process that is not ready ends all of them.
 # shellcheck source=tests/train/command.sh
-. "$(dirname "$0")/command.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
-
-cat >rank.sh <<END
-#!/usr/bin/env bash
-rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}
-if [ "\$rank" = "\${OTHER_RANK:-none}" ]; then
-    set -- "\$@" \$OTHER_ARGUMENTS
-fi
-exec "$weft" "\$@"
-END
-chmod +x rank.sh
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/command.sh"
+# shellcheck source=tests/train/processes.sh
+. "$here/processes.sh"
 cat >gpt.yaml <<'END'
 data: {path: text.txt}
 model: {layers: 1, heads: 2, width: 16, context: 16}

@@ -3,9 +3,10 @@
 # bits as from one file, in memory or not, in one process or several, and after a resume. Also tests messages, and the
 # peak of memory with texts that are larger.
 # shellcheck source=tests/train/command.sh
-. "$(dirname "$0")/command.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/command.sh"
+# shellcheck source=tests/train/processes.sh
+. "$here/processes.sh"
 
 cat >gpt.yaml <<'YAML'
 model: {layers: 1, heads: 2, width: 16, context: 16}
