@@ -168,6 +168,8 @@ bool weft__holding_fits(weft_render *r, int at_once);
 /* Returns how many groups of so many items a multiprocessor should hold, if lanes hold rows in registers.
  * Else 0, and the compiler decides. */
 int weft__groups_beside(const weft_render *r, int items);
+int weft__last_loop_of(weft_render *r, int v); /* the stage of the last loop that needs a kept value; changes
+                                                * `wanted` */
 int weft__stash_word(const weft_render *r, int v); /* bytes of a word of a kept value in the stash */
 
 /* ---- render_ahead.c ---- */

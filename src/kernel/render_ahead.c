@@ -34,17 +34,12 @@ static int only_kept(const weft_render *r) {
 }
 
 void weft__choose_ahead(weft_render *r, int together) {
-    r->ahead = -1;
     if (!r->stash_bytes || r->target->capability < CAPABILITY || r->kernel->n_fold > 0) return;
     if (row_dimension(r) < 0) return;
     r->ahead = only_kept(r);
     if (r->ahead < 0) return;
     r->together = together;
-    for (int s = 0; s <= r->stages; s++) {
-        if (!weft__stage_is_full(r, s)) continue;
-        weft__find_wanted(r, s);
-        if (r->wanted[r->ahead]) r->ahead_last = s;
-    }
+    r->ahead_last = weft__last_loop_of(r, r->ahead);
 }
 
 /* Writes the copy of one word of a row, whose number is `row`. */

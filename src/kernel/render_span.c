@@ -4,7 +4,6 @@
  *
  *     span of 4     item 0: e0 e1 e2 e3   item 1: e4 e5 e6 e7 */
 #include <stdio.h>
-#include <string.h>
 
 #include "kernel/render.h"
 
@@ -158,14 +157,20 @@ void weft__put_holds(weft_render *r, int stage) {
     for (int i = 0; i < braces; i++) weft__put_close(r);
 }
 
-/* Writes the slot of a span in the stash. */
-static void put_slot(weft_render *r, char *slot, size_t size) {
-    char x[8];
+/* The number of an element, shifted by so many bits, is the number of its span, and so of its slot in the
+ * stash. */
+static int slot_shift(const weft_render *r) {
     int shift = 0;
     while (1 << shift < r->span) shift++;
+    return shift;
+}
+
+/* Writes the index of the first element of a span. */
+static const char *first_index(weft_render *r, char x[8]) {
     r->outside = r->span > 1;
-    snprintf(slot, size, "%s >> %d", weft__render_index(r, r->lane, x), shift);
+    weft__render_index(r, r->lane, x);
     r->outside = false;
+    return x;
 }
 
 static const char *stash_of(weft_render *r, int v) {
@@ -174,22 +179,21 @@ static const char *stash_of(weft_render *r, int v) {
 
 /* Writes the held elements of a slot to the stash, or reads them from there. */
 static void put_stash(weft_render *r, int v, const char *what) {
-    char slot[WEFT_RENDER_NAME];
+    char x[8];
+    const int shift = slot_shift(r);
     const char *extent = weft__render_extent(r, r->lane);
-    put_slot(r, slot, sizeof slot);
-    weft__put_line(r, "%s(%s, %s %s, %s, held%d, stash + %s)", what, word_of(weft__stash_word(r, v)), extent,
-                   strstr(slot, ">>"), slot, v, stash_of(r, v));
+    weft__put_line(r, "%s(%s, %s >> %d, %s >> %d, held%d, stash + %s)", what, word_of(weft__stash_word(r, v)),
+                   extent, shift, first_index(r, x), shift, v, stash_of(r, v));
 }
 
 void weft__put_stash_copy(weft_render *r, int v) {
-    char slot[WEFT_RENDER_NAME];
+    char x[8];
     weft_place p;
-    put_slot(r, slot, sizeof slot);
     r->outside = true;
     weft__put_place(r, v, false, &p);
     r->outside = false;
-    weft__put_line(r, "W_STASH_COPY(%s, arg%d + (%s), stash + %s)", slot, weft__code_of(r, v)->arg, p.element,
-                   stash_of(r, v));
+    weft__put_line(r, "W_STASH_COPY(%s >> %d, arg%d + (%s), stash + %s)", first_index(r, x), slot_shift(r),
+                   weft__code_of(r, v)->arg, p.element, stash_of(r, v));
 }
 
 /* Gets the values of a kept LOAD that is a span. */

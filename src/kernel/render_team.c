@@ -190,8 +190,7 @@ static int64_t bytes_of(const weft_render *r, int v) {
     return 4 * registers_of(r, v);
 }
 
-/* The last loop that needs a kept value. */
-static int last_of(weft_render *r, int v) {
+int weft__last_loop_of(weft_render *r, int v) {
     int last = -1;
     for (int s = 0; s <= r->stages; s++) {
         if (!weft__stage_is_full(r, s)) continue;
@@ -240,7 +239,7 @@ static bool fits_stash(weft_render *r, int at_once) {
             if (p == 8) return false;
             if (p == n) parts[n++].bytes = 0;
             parts[p].bytes = weft__larger(parts[p].bytes, bytes);
-            parts[p].last = last_of(r, v);
+            parts[p].last = weft__last_loop_of(r, v);
             parts[p].word = weft__stash_word(r, v);
             r->stash[v] = p;
         }
