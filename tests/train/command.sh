@@ -62,3 +62,14 @@ wait_for_line() {
     done
     echo "no '$1' in $2"
 }
+
+# peak LIMIT COMMAND...: the command must succeed with at most LIMIT MB of resident memory.
+peak() {
+    python3 - "$@" <<'PYTHON'
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print("peak %.0f MB" % peak)
+sys.exit(code if code else peak > float(sys.argv[1]))
+PYTHON
+}

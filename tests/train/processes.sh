@@ -13,3 +13,10 @@ fi
 exec "${weft:?}" "\$@"
 END
 chmod +x rank.sh
+
+# has_mpi NAME: is openmpi or mpich there? Says so if it is not.
+has_mpi() {
+    [ -e "$(dirname "$weft")/libweft-$1.so" ] && command -v "mpirun.$1" >/dev/null && return
+    echo "skipped: $1 is not installed"
+    return 1
+}

@@ -291,16 +291,6 @@ during 'truncate -s 5000 moving.tar' 'moving.tar: the tar file has changed since
 during 'cat names.tar >moving.tar' 'moving.tar: the tar file has changed since its members were listed'
 
 # ---- more than memory ----
-# peak LIMIT COMMAND...: the command must succeed with at most LIMIT MB of resident memory.
-peak() {
-    python3 - "$@" <<'PYTHON'
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[2:])
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-print("peak %.0f MB" % peak)
-sys.exit(code if code else peak > float(sys.argv[1]))
-PYTHON
-}
 tar cf many.tar many
 if ! grep -q __asan "$weft" && ! grep -q __tsan "$weft"; then # 200 images of 786 kB
     large=(--data many.tar --set 'model.image=[3,512,512]' --set model.hidden=[2] --set optimizer.type=sgd --set train.batch=8 --set train.steps=20

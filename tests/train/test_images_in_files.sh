@@ -154,16 +154,6 @@ during 'cp photos/dog/07.png x.png; mv x.png moving/dog/04.png' 'moving/dog/04.p
 during 'head -c 70 photos/dog/04.png >x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image is damaged, or cut off at byte 70'
 
 # ---- more than memory ----
-# peak LIMIT COMMAND...: the command must succeed with at most LIMIT MB of resident memory.
-peak() {
-    python3 - "$@" <<'PYTHON'
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[2:])
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-print("peak %.0f MB" % peak)
-sys.exit(code if code else peak > float(sys.argv[1]))
-PYTHON
-}
 large=(--data many --set 'model.image=[3,512,512]' --set model.hidden=[2] --set optimizer.type=sgd --set train.batch=8 --set train.steps=20
     --set train.epochs=0 --set optimizer.lr=0.001)
 expect 0 '' "$weft" train mlp "${large[@]}" --run limited --set data.in_files=true

@@ -95,10 +95,7 @@ expect 0 '' "$weft" resume moved --set train.steps=12 --quiet
 
 found=0
 for mpi in openmpi mpich; do
-    if [ ! -e "$(dirname "$weft")/libweft-$mpi.so" ] || ! command -v mpirun.$mpi >/dev/null; then
-        echo "skipped: $mpi is not installed"
-        continue
-    fi
+    has_mpi $mpi || continue
     found=1
     mpirun="mpirun.$mpi"
 

@@ -18,10 +18,7 @@ ranks() { sed -n '/^process  *us a step  *computing  *waiting  *hidden  *%hidden
 
 found=0
 for mpi in openmpi mpich; do
-    if [ ! -e "$(dirname "$weft")/libweft-$mpi.so" ] || ! command -v mpirun.$mpi >/dev/null; then
-        echo "skipped: $mpi is not installed"
-        continue
-    fi
+    has_mpi $mpi || continue
     found=1
     mpirun="mpirun.$mpi"
     for n in 2 4; do

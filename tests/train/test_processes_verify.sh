@@ -28,10 +28,7 @@ PYTHON
 
 found=0
 for mpi in openmpi mpich; do
-    if [ ! -e "$(dirname "$weft")/libweft-$mpi.so" ] || ! command -v mpirun.$mpi >/dev/null; then
-        echo "skipped: $mpi is not installed"
-        continue
-    fi
+    has_mpi $mpi || continue
     found=1
     mpirun="mpirun.$mpi"
     parts=(1 4 7 10) # tenths of a file

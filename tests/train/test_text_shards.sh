@@ -225,16 +225,6 @@ check "the run ends with an error, not $code" test $code = 3
 check "which is told" grep -q 'moving.tar: the tar file has changed since its members were listed' live.out
 
 # ---- more than memory ----
-# peak LIMIT COMMAND...: the command must succeed with at most LIMIT MB of resident memory.
-peak() {
-    python3 - "$@" <<'PYTHON'
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[2:])
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-print("peak %.0f MB" % peak)
-sys.exit(code if code else peak > float(sys.argv[1]))
-PYTHON
-}
 if ! grep -q __asan "$weft" && ! grep -q __tsan "$weft"; then # 60 MB of text, 300 MB with its ids
     python3 - <<'PYTHON'
 import tarfile
